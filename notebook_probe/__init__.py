@@ -1,0 +1,1 @@
+"""Look inside a neural network while it trains, in the notebook where you already work."""

@@ -1,0 +1,116 @@
+"""Every error of notebook_probe: one base, each also the builtin that would catch it.
+
+::
+
+    ProbeError
+    ├── UnknownNameError     (ValueError, KeyError)   a module, quantity or series nobody knows
+    ├── DuplicateNameError   (ValueError)             a name that is taken
+    ├── ScheduleError        (ValueError)             a schedule that cannot be read
+    ├── QuantityError        (ValueError)             a quantity that is badly defined
+    ├── NotApplicableError   (ValueError)             a quantity that needs what the module has not
+    ├── ClosedRunError       (RuntimeError)           a run that has ended
+    ├── RecordFormatError    (ValueError)             not a record, or one of a newer format
+    ├── RecordMismatchError  (FileExistsError)        the store holds another model's record
+    ├── RecordLockedError    (BlockingIOError)        another writer has the store
+    └── RecordWriteError     (OSError)                the store cannot be written
+
+    TrainingStopped (KeyboardInterrupt)               Stop was pressed: ends the training loop
+
+A message says what was given, what is allowed, and where, in this order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+__all__ = [
+    "ClosedRunError",
+    "DuplicateNameError",
+    "NotApplicableError",
+    "ProbeError",
+    "QuantityError",
+    "RecordFormatError",
+    "RecordLockedError",
+    "RecordMismatchError",
+    "RecordWriteError",
+    "ScheduleError",
+    "TrainingStopped",
+    "UnknownNameError",
+    "near",
+]
+
+
+class ProbeError(Exception):
+    """Base of every error this package raises."""
+
+
+class UnknownNameError(ProbeError, ValueError, KeyError):
+    """A name that is not there; the message lists the close ones."""
+
+    def __str__(self) -> str:  # KeyError would quote the message
+        return str(self.args[0]) if self.args else ""
+
+
+class DuplicateNameError(ProbeError, ValueError):
+    """A name that is already taken by something else."""
+
+
+class ScheduleError(ProbeError, ValueError):
+    """A schedule that does not parse or has impossible numbers."""
+
+
+class QuantityError(ProbeError, ValueError):
+    """A quantity whose definition cannot work."""
+
+
+class NotApplicableError(ProbeError, ValueError):
+    """A quantity asked of a module that lacks what it needs."""
+
+
+class ClosedRunError(ProbeError, RuntimeError):
+    """Something was asked of a run that has been closed."""
+
+
+class RecordFormatError(ProbeError, ValueError):
+    """A path that holds no record, or one this version cannot read."""
+
+
+class RecordMismatchError(ProbeError, FileExistsError):
+    """A store that already holds the record of another model."""
+
+
+class RecordLockedError(ProbeError, BlockingIOError):
+    """A store that another writer has open."""
+
+
+class RecordWriteError(ProbeError, OSError):
+    """A store that cannot be written."""
+
+
+class TrainingStopped(KeyboardInterrupt):
+    """Raised at a step boundary after Stop: ends the training loop like the interrupt button."""
+
+    def _render_traceback_(
+        self,
+    ) -> list[str]:  # IPython's protocol: one line
+        return [f"TrainingStopped: {self}"]
+
+
+def near(name: str, known: Iterable[str], limit: int = 4) -> str:
+    """Close matches of ``name`` as the tail of an error message, or the known names when few.
+
+    Examples
+    --------
+    >>> near("layre1", ["layer1", "layer2", "head"])
+    "close: 'layer1', 'layer2'"
+    >>> near("zzz", ["fc", "relu"])
+    "known: 'fc', 'relu'"
+    """
+    names = list(known)
+    close = get_close_matches(name, names, n=limit, cutoff=0.6)
+    if close:
+        return "close: " + ", ".join(repr(match) for match in close)
+    shown = ", ".join(repr(match) for match in names[:12])
+    more = f" and {len(names) - 12} more" if len(names) > 12 else ""
+    return f"known: {shown or 'none'}{more}"

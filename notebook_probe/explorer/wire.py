@@ -1,0 +1,280 @@
+"""The messages between the kernel and the panel's views, one typed dictionary each.
+
+All travel as custom messages of one widget; every one carries ``v`` and ``type``. Bulk numbers are
+little-endian binary buffers. The selection (home quantity, series, zoom window, options) belongs
+to the widget, so that two views agree; hover, folding and the tree's marks belong to each view.
+A view that meets another ``v`` shows one line instead of drawing.
+
+A view says ``hello`` when it appears; the kernel answers with ``model``, ``status``,
+``selection`` and the last frames. Frames are sent only while some view is visible, at most one
+unacknowledged frame per kind where acknowledgements can arrive.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NotRequired, TypeAlias, TypedDict
+
+__all__ = [
+    "VERSION",
+    "AttachAsked",
+    "ControlAsked",
+    "DetachAsked",
+    "ExportAsked",
+    "Exported",
+    "FromView",
+    "HeatFrame",
+    "LineSeries",
+    "LinesFrame",
+    "ModelMessage",
+    "SelectionMessage",
+    "StatusMessage",
+    "TicketRow",
+]
+
+VERSION = 1
+
+# ------------------------------------------------------------------------------ kernel to view
+
+
+class QuantityRow(TypedDict):
+    """One line of the quantity list."""
+
+    name: str
+    summary: str
+    needs: list[str]
+    units: str
+    cost_us: float | None
+
+
+class ModelMessage(TypedDict):
+    """What is being looked at; sent on hello and when the module table or catalogue changes."""
+
+    v: int
+    type: Literal["model"]
+    name: str
+    location: str
+    live: bool
+    """False for an opened record: no attach box, no controls."""
+    modules: list[tuple[str, str, int, int, int]]
+    """(path, class, n_params, n_own_params, parent row or -1), definition order; root is (root)."""
+    quantities: list[QuantityRow]
+
+
+class TicketRow(TypedDict):
+    """What became of one click."""
+
+    id: str
+    state: Literal["queued", "applied", "refused"]
+    queued_step: int
+    applied_step: int
+    text: str
+
+
+class ProblemRow(TypedDict):
+    """One probe error or a problem of the writer, in words."""
+
+    module: str
+    quantity: str
+    text: str
+    count: int
+    disabled: bool
+
+
+class StatusMessage(TypedDict):
+    """The top bar, the marks of the tree and the foot; a few times a second."""
+
+    v: int
+    type: Literal["status"]
+    state: Literal["waiting", "training", "paused", "idle", "finished", "failed"]
+    step: int
+    rate: float | None
+    cost_percent: float | None
+    route: str
+    """How clicks are answered: front-end subshell, own subshell, sidecar, pump, after the cell."""
+    scalar: NotRequired[tuple[str, float, list[float | None]]]
+    """Name, last value and up to 90 recent values of the user's first logged scalar."""
+    attached: list[tuple[str, str, str]]
+    """(module, quantity, schedule) of every attached probe."""
+    recorded: dict[str, list[str]]
+    """Quantity -> modules that have at least one value, in definition order."""
+    notes: dict[str, str]
+    """Module -> why a probe there has no value yet."""
+    problems: list[ProblemRow]
+    tickets: list[TicketRow]
+    """The newest last, at most 8."""
+    can: dict[str, str]
+    """Control -> "" when it can act now, else the reason it is greyed."""
+    record: str
+    """Location, as shown in the foot."""
+    nbytes: int
+    flushed_age_s: float | None
+    dropped_rows: int
+
+
+class SelectionMessage(TypedDict):
+    """The shared choice of what to draw; sent by the kernel on every change, and by a view."""
+
+    v: int
+    type: Literal["selection"]
+    home: str
+    """Quantity of the heat map; "" before anything is recorded."""
+    series: list[tuple[str, str]]
+    """(module, quantity) drawn as lines, in the order of their colours."""
+    window: tuple[float, float] | None
+    """Step range both views show; None for everything."""
+    log_heat: bool
+    log_y: bool
+    log_x: bool
+    smooth: float
+    """0 (none) to 0.99: weight of the debiased exponential average, in the plotted scale."""
+    x_axis: Literal["step", "time"]
+
+
+class LineSeries(TypedDict):
+    """Where one series lies in the buffer: n x values, then n y values, float32."""
+
+    module: str
+    quantity: str
+    colour: int
+    """Index bound to the series for good: Okabe-Ito colour = index % 7, dash = index // 7."""
+    n: int
+    offset: int
+    """In float32 elements from the start of the buffer."""
+    n_rows: int
+    """Recorded points in the window before thinning; n == n_rows means nothing was thinned."""
+    first_step: int
+    last_step: int
+    last_value: float | None
+    n_nonfinite: int
+    marks: list[float]
+    """x (relative to x0) of recorded values that are NaN or infinite."""
+
+
+class LinesFrame(TypedDict):
+    """The line view. x is relative to ``x0`` because float32 is exact only below 2**24."""
+
+    v: int
+    type: Literal["lines"]
+    seq: int
+    x0: float
+    series: list[LineSeries]
+    events: list[tuple[float, str, str]]
+    """(x relative to x0, kind, text): where a probe was attached, training paused, and so on."""
+    # buffers[0]: float32
+
+
+class HeatFrame(TypedDict):
+    """The heat map: block reductions of rows x columns.
+
+    buffers: [0] float32 mean (row, column), row-major; [1] uint8 state (row, column):
+    0 value, 1 not measured, 2 contains NaN or infinity; [2] float32 maximum of each block.
+    """
+
+    v: int
+    type: Literal["heat"]
+    seq: int
+    quantity: str
+    rows: list[str]
+    columns: int
+    first_step: int
+    last_step: int
+    """Column c covers steps first + c*(last+1-first)/columns up to the next column's."""
+    low: float | None
+    high: float | None
+    """Range of the finite values (of the positive ones when log_heat)."""
+
+
+class Exported(TypedDict):
+    """A file for the browser to save, in buffers[0]; ``text`` instead for code, or an error."""
+
+    v: int
+    type: Literal["exported"]
+    filename: str
+    mime: str
+    text: NotRequired[str]
+    error: NotRequired[str]
+
+
+# ------------------------------------------------------------------------------ view to kernel
+
+
+class Hello(TypedDict):
+    v: int
+    type: Literal["hello"]
+    view: str
+    """Random id of the view; the same in all its messages."""
+
+
+class Visible(TypedDict):
+    v: int
+    type: Literal["visible"]
+    view: str
+    visible: bool
+    """document.hidden, element off screen or removed -> False."""
+
+
+class Viewport(TypedDict):
+    v: int
+    type: Literal["viewport"]
+    view: str
+    line_px: int
+    heat_px: int
+
+
+class Ack(TypedDict):
+    v: int
+    type: Literal["ack"]
+    view: str
+    kind: Literal["lines", "heat"]
+    seq: int
+
+
+class AttachAsked(TypedDict):
+    """The attach button: the kernel answers with a ticket of the same id."""
+
+    v: int
+    type: Literal["attach"]
+    id: str
+    where: list[str]
+    quantity: str
+    schedule: str
+
+
+class DetachAsked(TypedDict):
+    """The detach button; an empty quantity means every quantity of these modules."""
+
+    v: int
+    type: Literal["detach"]
+    id: str
+    where: list[str]
+    quantity: str
+
+
+class ControlAsked(TypedDict):
+    """Pause, Resume, Step, Stop."""
+
+    v: int
+    type: Literal["control"]
+    id: str
+    action: Literal["pause", "resume", "step", "stop"]
+
+
+class ExportAsked(TypedDict):
+    """The links of the foot: picture, code, data."""
+
+    v: int
+    type: Literal["export"]
+    kind: Literal["png", "svg", "csv", "netcdf", "code"]
+
+
+FromView: TypeAlias = (
+    Hello
+    | Visible
+    | Viewport
+    | Ack
+    | SelectionMessage
+    | AttachAsked
+    | DetachAsked
+    | ControlAsked
+    | ExportAsked
+)

@@ -1,0 +1,1 @@
+"""Quantities: pure functions of a module's tensors; one file per family."""

@@ -1,0 +1,1 @@
+"""The record: one run as an open, chunked zarr store. numpy, xarray and zarr only."""

@@ -1,0 +1,124 @@
+"""What everybody reads: a run, live or finished, seen as a Source.
+
+The Explorer, the figures and the user's analysis read only this; a live run, the writer's own
+memory and an opened record all provide it, so nobody asks which one they hold.
+
+A *stream* is one schedule's own step axis: rows appear when it is due, columns are
+``(quantity, module)``. Rows below ``n_rows`` never change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+__all__ = ["ROOT", "Event", "Floats", "ModuleRow", "Source", "Steps", "StreamView", "Variable"]
+
+ROOT = "(root)"
+"""How the root module (path ``""``) is written on module axes, where ``""`` is the fill value."""
+
+Floats = npt.NDArray[np.float32]
+Steps = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleRow:
+    """One module of the watched model; its place in the table is the forward (definition) order."""
+
+    name: str
+    class_name: str
+    n_params: int
+    """Parameter elements of the module and everything below it, each once."""
+    n_own_params: int
+    """Parameter elements the module itself owns; 0 means it has no weight."""
+    parent: int
+    """Row of the parent in the same table; -1 for the root."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """One quantity as the record stores it."""
+
+    name: str
+    units: str = "1"
+    long_name: str = ""
+    attrs: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened at a step: attach, detach, pause, resume, error, parameter change."""
+
+    step: int
+    time_ms: int
+    kind: str
+    text: str
+
+
+class StreamView(Protocol):
+    """One schedule's rows: ``values(q)[row, module]`` at ``steps()[row]``."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def modules(self) -> tuple[str, ...]: ...
+    @property
+    def variables(self) -> tuple[Variable, ...]: ...
+    @property
+    def n_rows(self) -> int:
+        """Rows that can be read now, those not yet on disk included."""
+
+    def steps(self, start: int = 0, stop: int | None = None) -> Steps:
+        """Steps of rows ``start:stop``, strictly increasing, int64 (row,)."""
+
+    def times(self, start: int = 0, stop: int | None = None) -> Steps:
+        """Wall time of rows ``start:stop`` in milliseconds since 1970, int64 (row,)."""
+
+    def values(
+        self,
+        quantity: str,
+        start: int = 0,
+        stop: int | None = None,
+        modules: Sequence[str] | None = None,
+    ) -> Floats:
+        """Values of rows ``start:stop``, float32 (row, module); NaN where nothing was recorded."""
+
+
+class Source(Protocol):
+    """One run as its readers see it, growing or finished."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def location(self) -> str: ...
+    @property
+    def revision(self) -> int:
+        """Grows whenever there is something new to read."""
+
+    @property
+    def finished(self) -> bool: ...
+    @property
+    def modules(self) -> tuple[ModuleRow, ...]: ...
+    @property
+    def streams(self) -> Mapping[str, StreamView]: ...
+    @property
+    def events(self) -> tuple[Event, ...]: ...
+    @property
+    def data(self) -> xr.Dataset:
+        """Dims (module, step), a variable per quantity, streams outer-joined, NaN = not measured."""
+
+    @property
+    def cube(self) -> xr.DataArray:
+        """``data`` stacked: dims (module, quantity, step)."""
+
+    @property
+    def tree(self) -> xr.DataTree:
+        """Each stream with its own step axis, exact, nothing joined."""
+
+    def series(self, module: str, quantity: str) -> xr.DataArray:
+        """One series over its own steps, dims (step,), unmeasured rows dropped."""

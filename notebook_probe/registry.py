@@ -1,0 +1,88 @@
+"""A name for each member of an open set: quantities, features, views."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from importlib.metadata import entry_points
+from typing import Generic, TypeVar
+
+from notebook_probe.errors import DuplicateNameError, UnknownNameError, near
+
+__all__ = ["Registry"]
+
+T = TypeVar("T")
+
+
+class Registry(Generic[T]):
+    """Names to objects; a taken name raises, an unknown one raises with its near matches.
+
+    Parameters
+    ----------
+    kind : str
+        What the members are called in messages, e.g. ``"quantity"``.
+    entry_point_group : str, optional
+        Group under which other packages announce theirs; loaded at the first look-up that misses.
+    same : callable, optional
+        ``same(old, new)`` is true when ``new`` is the old member defined again (a cell that was
+        run twice); it then replaces the old one instead of raising.
+
+    Examples
+    --------
+    >>> colours = Registry[int]("colour")
+    >>> colours.add("red", 0xFF0000)
+    >>> colours["red"]
+    16711680
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        entry_point_group: str = "",
+        same: Callable[[T, T], bool] = lambda old, new: old is new,
+    ) -> None:
+        self._kind = kind
+        self._group = entry_point_group
+        self._same = same
+        self._members: dict[str, T] = {}
+        self._aliases: dict[str, str] = {}
+
+    def add(self, name: str, member: T, aliases: Sequence[str] = ()) -> None:
+        """Register ``member`` as ``name`` and under each alias."""
+        old = self._members.get(name)
+        if old is not None and not self._same(old, member):
+            raise DuplicateNameError(f"{self._kind} {name!r} is already registered: {old!r}")
+        for alias in aliases:
+            if alias in self._members or self._aliases.get(alias, name) != name:
+                raise DuplicateNameError(f"{self._kind} alias {alias!r} of {name!r} is taken")
+        self._members[name] = member
+        self._aliases.update(dict.fromkeys(aliases, name))
+
+    def __getitem__(self, name: str) -> T:
+        found = self._find(name)
+        if found is None and self._group:
+            self._load_entry_points()
+            found = self._find(name)
+        if found is None:
+            everything = [*self._members, *self._aliases]
+            raise UnknownNameError(f"no {self._kind} {name!r}; {near(name, everything)}")
+        return found
+
+    def __contains__(self, name: str) -> bool:
+        return self._find(name) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._members)
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def values(self) -> list[T]:
+        return list(self._members.values())
+
+    def _find(self, name: str) -> T | None:
+        return self._members.get(self._aliases.get(name, name))
+
+    def _load_entry_points(self) -> None:
+        for entry in entry_points(group=self._group):
+            if entry.name not in self._members:
+                self.add(entry.name, entry.load())

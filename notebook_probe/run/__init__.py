@@ -1,0 +1,1 @@
+"""The run: a watched model, its probes, its record and its controls."""

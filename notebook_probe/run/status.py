@@ -1,0 +1,69 @@
+"""The state of a run as plain values: what `run.status()` returns and the panel's top bar shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+__all__ = ["ProbeStatus", "QuantityInfo", "State", "Status"]
+
+State: TypeAlias = Literal["waiting", "training", "paused", "idle", "finished", "failed"]
+"""waiting: no step yet; idle: no step for a while; finished: closed; failed: the loop raised."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuantityInfo:
+    """One attachable quantity, as a panel lists it."""
+
+    name: str
+    summary: str
+    needs: tuple[str, ...]
+    """Features in the user's words: input, output, grad_output, weight, grad, update."""
+    units: str
+    cost_us: float | None = None
+    """Median cost of one evaluation in this run, microseconds; None before it was measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeStatus:
+    """One probe: a quantity at one module on one schedule."""
+
+    module: str
+    quantity: str
+    schedule: str
+    attached_step: int
+    n_values: int
+    last_step: int
+    """Step of the last value; -1 when it has not fired yet."""
+    n_errors: int = 0
+    error: str = ""
+    disabled: bool = False
+    note: str = ""
+    """Why it has no value yet, in words; empty when it fires."""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """A run at one moment."""
+
+    name: str
+    location: str
+    state: State
+    step: int
+    """The step being trained now: the number of completed updates."""
+    steps_per_second: float
+    cost_percent: float
+    """Time spent in probes and row keeping, per cent of step time, over the last steps."""
+    n_probes: int
+    dropped_rows: int
+    nbytes: int
+    """Size of the record on disk."""
+    flushed_age_s: float
+    """Seconds since the last successful flush; NaN before the first."""
+    background: bool = False
+    """Training runs in a background thread started by `train_in_background`."""
+    scalars: dict[str, float] = field(default_factory=dict)
+    """Last value of everything given to `run.log`."""
+    errors: tuple[ProbeStatus, ...] = ()
+    problem: str = ""
+    """The writer's or the loop's error, in words."""
