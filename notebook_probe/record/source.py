@@ -110,7 +110,7 @@ class Source(Protocol):
     def events(self) -> tuple[Event, ...]: ...
     @property
     def data(self) -> xr.Dataset:
-        """Dims (module, step), a variable per quantity; streams outer-joined, NaN where unmeasured."""
+        """Dims (module, step), a variable per quantity; streams joined, NaN where unmeasured."""
 
     @property
     def cube(self) -> xr.DataArray:
