@@ -1,0 +1,1 @@
+"""Tests that draw in a real browser."""
