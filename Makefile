@@ -1,0 +1,75 @@
+# The commands of this project. `make` alone lists them. Without make (Windows): see README.md.
+#
+# PYTHON=python3.12 picks the interpreter; else the first of the list below that is 3.11 or newer.
+
+BIN = .venv/bin
+PIP = $(BIN)/python -m pip --disable-pip-version-check
+INSTALL = $(PIP) install --quiet --constraint constraints.txt --editable ".[demo]"
+PINS = pyproject.toml constraints.txt .venv/stamp-pip
+# One thread per process: the suite runs two processes, and small tensors gain nothing from more.
+ONE_THREAD = OMP_NUM_THREADS=1
+LAB = --LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate --LabApp.news_url=
+
+help:
+	@echo "make demo          train the quickstart's network; leaves build/quickstart.html and its record"
+	@echo "make lab           open the quickstart in JupyterLab"
+	@echo "make test          every test: units, notebooks, JupyterLab in a headless browser"
+	@echo "make check         format, lint, types, import contracts, notebooks without outputs"
+	@echo "make bench         what watching costs: step time with probes, time per refresh"
+	@echo "make test-kernels  the kernel protocol on other versions of ipykernel"
+	@echo "make clean         remove .venv, build and caches"
+
+demo: .venv/stamp-demo
+	$(ONE_THREAD) $(BIN)/python tools/demo.py
+
+lab: .venv/stamp-demo
+	$(BIN)/jupyter lab $(LAB) notebooks/quickstart.ipynb
+
+test: .venv/stamp-test
+	@browser=$$($(BIN)/python tools/find_browser.py) && \
+	$(ONE_THREAD) NOTEBOOK_PROBE_BROWSER="$$browser" \
+	$(BIN)/python -m pytest -m "not kernels and not gpu" --numprocesses 2 --dist loadgroup
+
+check: .venv/stamp-check
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/nbstripout --verify notebooks/*.ipynb
+
+bench: .venv/stamp-bench
+	$(BIN)/python -m benchmarks
+
+test-kernels: .venv/stamp-test
+	$(BIN)/python -m pytest -m kernels
+
+clean:
+	rm -rf .venv .venv-* build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+
+# A stamp says what .venv holds; repeating a command installs nothing.
+# pip 25.1 is the first that reads dependency groups.
+.venv/stamp-pip:
+	@for python in $(PYTHON) python3.11 python3.12 python3.13 python3; do \
+	  if $$python -c "import sys; sys.exit(sys.version_info < (3, 11))" 2>/dev/null; \
+	  then echo "creating .venv with $$python"; exec $$python -m venv .venv; fi; \
+	done; echo "Python 3.11 or newer is needed: install it, or name it with make PYTHON=..." >&2; exit 1
+	$(PIP) install --quiet --upgrade "pip>=25.1"
+	@touch $@
+
+.venv/stamp-demo: $(PINS)
+	$(INSTALL)
+	@touch $@
+
+.venv/stamp-test: $(PINS)
+	$(INSTALL) --group test
+	@touch $@
+
+.venv/stamp-check: $(PINS)
+	$(INSTALL) --group test --group check
+	@touch $@
+
+.venv/stamp-bench: $(PINS)
+	$(INSTALL) --group bench
+	@touch $@
+
+.PHONY: help demo lab test check bench test-kernels clean
