@@ -17,47 +17,13 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-__all__ = [
-    "MEASURED_NAN",
-    "ROOT",
-    "Event",
-    "Floats",
-    "ModuleRow",
-    "Source",
-    "Steps",
-    "StreamView",
-    "Variable",
-    "unmeasured",
-]
+__all__ = ["ROOT", "Event", "Floats", "ModuleRow", "Source", "Steps", "StreamView", "Variable"]
 
 ROOT = "(root)"
 """How the root module (path ``""``) is written on module axes, where ``""`` is the fill value."""
 
 Floats = npt.NDArray[np.float32]
 Steps = npt.NDArray[np.int64]
-
-MEASURED_NAN: np.float32 = np.uint32(0x7FC0_0001).view(np.float32)
-"""How a run writes a value that was measured and came out NaN.
-
-To every reader it is a NaN like any other; its payload tells it from the fill value, so that a
-view can mark a diverged layer and hatch a layer nobody measured. Copies and codecs keep it,
-arithmetic need not.
-"""
-
-
-def unmeasured(values: Floats) -> npt.NDArray[np.bool_]:
-    """Where nothing was recorded: the NaNs that are not `MEASURED_NAN`.
-
-    Examples
-    --------
-    >>> unmeasured(np.array([1.0, np.nan, MEASURED_NAN, np.inf], np.float32)).tolist()
-    [False, True, False, False]
-    """
-    plain: npt.NDArray[np.bool_] = np.isnan(values)
-    if not plain.any():
-        return plain
-    bits = np.ascontiguousarray(values).view(np.uint32)
-    return plain & (bits != MEASURED_NAN.view(np.uint32))
 
 
 @dataclass(frozen=True, slots=True)
