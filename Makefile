@@ -35,7 +35,7 @@ check: .venv/stamp-check
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/nbstripout --verify notebooks/*.ipynb
+	$(BIN)/nbstripout --keep-id --verify notebooks/*.ipynb
 
 bench: .venv/stamp-bench
 	$(BIN)/python -m benchmarks

@@ -1,0 +1,58 @@
+"""Every notebook runs from top to bottom, checks itself, and fits a small free machine."""
+
+import resource
+import shutil
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
+CELL_LIMIT_S = 150
+ADDRESS_SPACE = 2 * 2**30  # what a free Binder session has
+
+
+def in_two_gib() -> None:
+    """Bound the kernel's address space, in the child before it starts."""
+    resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
+
+
+def execute(path: Path, **kernel: Any) -> nbformat.NotebookNode:
+    """Run a copy beside its runs; a failing cell raises."""
+    notebook = nbformat.read(path, as_version=4)
+    client = NotebookClient(
+        notebook, timeout=CELL_LIMIT_S, resources={"metadata": {"path": str(path.parent)}}
+    )
+    client.execute(**kernel)
+    return notebook
+
+
+def outputs(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
+    return [output for cell in notebook.cells for output in cell.get("outputs", ())]
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_runs_quietly_in_two_gib(path: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copy(path, tmp_path))
+
+    notebook = execute(copy, preexec_fn=in_two_gib)
+
+    printed_on_stderr = [o.text for o in outputs(notebook) if o.get("name") == "stderr"]
+    assert printed_on_stderr == []
+    assert any("image/png" in output.get("data", {}) for output in outputs(notebook))
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_is_committed_without_outputs_and_with_named_cells(path: Path) -> None:
+    notebook = nbformat.read(path, as_version=4)
+
+    nbformat.validate(notebook)
+    assert outputs(notebook) == []
+    assert not any(cell.id.isdigit() for cell in notebook.cells)
+
+
+def test_there_are_notebooks() -> None:
+    assert "quickstart" in {path.stem for path in NOTEBOOKS}

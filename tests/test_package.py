@@ -1,0 +1,66 @@
+"""What the installed package is: quick to import, honest about its names, complete."""
+
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+from hatchling.builders.wheel import WheelBuilder
+
+import notebook_probe as nbp
+
+ROOT = Path(__file__).parent.parent
+HEAVY = ("torch", "ipywidgets", "anywidget", "IPython", "matplotlib")
+
+
+def modules_after(code: str) -> set[str]:
+    """Names of the top-level modules a fresh process holds after running ``code``."""
+    script = f"{code}\nimport sys\nprint(*(name for name in sys.modules if '.' not in name))"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
+    )
+    return set(done.stdout.split())
+
+
+def test_importing_the_package_loads_no_torch_and_no_jupyter() -> None:
+    assert modules_after("import notebook_probe").isdisjoint(HEAVY)
+
+
+def test_the_public_names_are_sorted_and_all_there() -> None:
+    assert list(nbp.__all__) == sorted(nbp.__all__)
+    assert all(getattr(nbp, name) is not None for name in nbp.__all__)
+    assert set(nbp.__all__) <= set(dir(nbp))
+
+
+def test_every_public_name_says_what_it_is() -> None:
+    undocumented = [name for name in nbp.__all__ if not getattr(nbp, name).__doc__]
+    assert undocumented == []
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="wtach"):
+        _ = nbp.wtach  # type: ignore[attr-defined]
+
+
+def test_the_version_is_that_of_the_project() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert nbp.__version__ == project["version"]
+
+
+def test_the_wheel_holds_the_panel_and_the_types(tmp_path: Path) -> None:
+    (wheel,) = WheelBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"])
+    packed = {Path(name) for name in zipfile.ZipFile(wheel).namelist()}
+    package = ROOT / "notebook_probe"
+    present = {
+        path.relative_to(ROOT)
+        for pattern in ("**/*.py", "**/*.js", "**/*.css", "**/*.typed")
+        for path in package.glob(pattern)
+    }
+    assert present <= packed
+    assert {path.suffix for path in present} == {".py", ".js", ".css", ".typed"}
+    assert {path.parts[0] for path in packed} == {
+        "notebook_probe",
+        Path(wheel).name[:22] + ".dist-info",
+    }
