@@ -1,6 +1,5 @@
 """The README's code runs as it is printed, in the order it is printed."""
 
-import os
 import re
 import subprocess
 import sys
@@ -39,7 +38,6 @@ def test_every_block_of_the_readme_runs_in_a_fresh_process(tmp_path: Path) -> No
     done = subprocess.run(
         [sys.executable, "-W", "error", script],
         cwd=tmp_path,
-        env={**os.environ, "MPLBACKEND": "agg"},  # there is no screen here, as in a script
         capture_output=True,
         text=True,
         timeout=120,

@@ -24,6 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOK = ROOT / "notebooks" / "quickstart.ipynb"
 BUILD = ROOT / "build"
 LIMIT_S = 600
+BAR = "{n_fmt}/{total_fmt} cells |{bar:30}| {elapsed} {desc}"
 # The scripts of a page come from elsewhere (formulas, diagrams, the player of widgets), so a page
 # to be read offline has none; in the widget's place stands its last picture.
 WITHOUT_SCRIPTS = """
@@ -39,12 +40,14 @@ WITHOUT_SCRIPTS = """
 def execute(notebook: nbformat.NotebookNode, folder: Path) -> None:
     """Run every cell in ``folder``, with a bar that keeps moving inside a long cell."""
     n_code = sum(cell.cell_type == "code" for cell in notebook.cells)
-    with tqdm(total=n_code, unit="cell", bar_format="{l_bar}{bar}| {elapsed} {desc}") as bar:
+    with tqdm(total=n_code, bar_format=BAR) as bar:
         progress = Progress(bar)
         client = NotebookClient(
             notebook,
             timeout=LIMIT_S,
+            store_widget_state=False,  # the picture beside the widget is what a reader sees
             resources={"metadata": {"path": str(folder)}},
+            extra_arguments=["--log-level=ERROR"],  # a warning would cut the bar in two
             on_cell_start=progress.start,
             on_cell_executed=progress.advance,
         )
@@ -72,6 +75,7 @@ class Progress:
             await client.async_execute()
         finally:
             ticking.cancel()
+            self._bar.set_description_str("")
 
     async def _tick(self) -> None:
         while True:
