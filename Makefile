@@ -41,6 +41,7 @@ bench: .venv/stamp-bench
 	$(BIN)/python -m benchmarks
 
 test-kernels: .venv/stamp-test
+	$(BIN)/python tools/kernel_envs.py
 	$(BIN)/python -m pytest -m kernels
 
 clean:
