@@ -81,7 +81,11 @@ class ProblemRow(TypedDict):
 
 
 class StatusMessage(TypedDict):
-    """The top bar, the marks of the tree and the foot; a few times a second."""
+    """The top bar, the marks of the tree and the foot; a few times a second.
+
+    ``attached``, ``recorded`` and ``notes`` grow with the model: they are left out of a status in
+    which they are what they were in the one before, so a view keeps the last ones it got.
+    """
 
     v: int
     type: Literal["status"]
@@ -93,11 +97,11 @@ class StatusMessage(TypedDict):
     """How clicks are answered: front-end subshell, own subshell, sidecar, pump, after the cell."""
     scalar: NotRequired[tuple[str, float, list[float | None]]]
     """Name, last value and up to 90 recent values of the user's first logged scalar."""
-    attached: list[tuple[str, str, str]]
+    attached: NotRequired[list[tuple[str, str, str]]]
     """(module, quantity, schedule) of every attached probe."""
-    recorded: dict[str, list[str]]
+    recorded: NotRequired[dict[str, list[str]]]
     """Quantity -> modules that have at least one value, in definition order."""
-    notes: dict[str, str]
+    notes: NotRequired[dict[str, str]]
     """Module -> why a probe there has no value yet."""
     problems: list[ProblemRow]
     tickets: list[TicketRow]
