@@ -1,0 +1,94 @@
+"""What the route says about itself, the end of a cell, and the output of a background thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from comm import create_comm
+
+from notebook_probe.explorer.kernel import KernelRoute, kernel_route
+from tests.kernel.front_end import FrontEnd
+
+NewPanel = Callable[..., tuple[str, str]]
+
+
+def test_the_self_test_of_a_blocking_cell_reports_the_way_that_works(
+    front_end: FrontEnd, new_panel: NewPanel
+) -> None:
+    name, _ = new_panel()
+    expected = "pump" if front_end.version < (7,) else "own subshell"
+    said = front_end.run(f"print(kernel_route().verify({name}.comm, timeout_s=10))")
+    assert said == f"{expected}\n"
+
+
+def test_a_self_test_without_an_answer_says_after_the_cell_until_one_succeeds(
+    front_end: FrontEnd, new_panel: NewPanel
+) -> None:
+    (carried, _), (not_carried, _) = new_panel(), new_panel("carried=False")
+    silent = f"print(kernel_route().verify({not_carried}.comm, timeout_s=0.1))"
+    assert front_end.run(silent) == "after the cell\n"
+    assert front_end.run("print(kernel_route().name)") == "after the cell\n"
+    works = front_end.run(f"print(kernel_route().verify({carried}.comm, timeout_s=10))")
+    assert works != "after the cell\n"
+
+
+def test_carrying_and_forgetting_twice_is_harmless(
+    front_end: FrontEnd, new_panel: NewPanel
+) -> None:
+    name, _ = new_panel()
+    once = f"kernel_route().carry({name}.comm)"
+    assert front_end.run(f"{once}; {once}; print(kernel_route().verify({name}.comm, 10))")
+    gone = f"kernel_route().forget({name}.comm)"
+    assert front_end.run(f"{gone}; {gone}") == ""
+
+
+def test_the_end_of_every_cell_is_told_until_it_is_removed(front_end: FrontEnd) -> None:
+    front_end.run("ended = []; remove = kernel_route().on_cell_end(lambda: ended.append(1))")
+    assert front_end.run("print(len(ended))") == "1\n"
+    assert front_end.run("print(len(ended))") == "2\n"
+    front_end.run("remove(); remove()")
+    assert front_end.run("print(len(ended))") == "3\n"
+
+
+def test_a_background_thread_prints_into_the_cell_that_started_it(
+    front_end: FrontEnd, new_panel: NewPanel
+) -> None:
+    if (7,) <= front_end.version < (7, 4):
+        pytest.skip("ipykernel 7.1 to 7.3 cannot pin a thread's output")
+    name, comm_id = new_panel()
+    started = front_end.execute(f"""
+        pinned, go = threading.Event(), threading.Event()
+        def background():
+            kernel_route().pin_output()
+            pinned.set()
+            go.wait(10)
+            print("from the thread")
+        {name}.stop.wait(0.1)
+        runner = threading.Thread(target=background)
+        runner.start()
+        pinned.wait(10)
+        """)
+    front_end.custom(comm_id, {"type": "click", "n": 0})
+    assert front_end.finish(started)["status"] == "ok"
+    assert front_end.run("print('other'); go.set(); runner.join()") == "other\n"
+    front_end.until(lambda: front_end.text(started), "the thread's output")
+    assert front_end.text(started) == "from the thread\n"
+
+
+def test_without_a_kernel_everything_is_harmless() -> None:
+    route = KernelRoute()
+    comm = create_comm(target_name="nowhere")
+    route.carry(comm)
+    route.pump()
+    route.pin_output()
+    route.answered("nobody asked")
+    remove = route.on_cell_end(lambda: pytest.fail("no cell can end"))
+    remove()
+    remove()
+    route.forget(comm)
+    assert route.verify(comm) == route.name == "no kernel"
+
+
+def test_a_process_has_one_route() -> None:
+    assert kernel_route() is kernel_route()

@@ -1,0 +1,35 @@
+"""Make one environment per older ipykernel that the panel supports, for `pytest -m kernels`.
+
+They hold what the panel needs inside a kernel, without torch. Run again, it makes only what is
+missing.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+VERSIONS = ("6.31", "7.3")
+NEEDS = ("anywidget", "ipywidgets", "matplotlib", "numpy", "xarray", "zarr")
+
+
+def make(version: str) -> None:
+    """Create ``.venv-ipykernel-<version>`` unless it is complete."""
+    folder = ROOT / f".venv-ipykernel-{version}"
+    complete = folder / "complete"  # written last: an interrupted installation starts again
+    if complete.exists():
+        return
+    print(f"making {folder.name}", flush=True)
+    venv.create(folder, clear=True, with_pip=True)
+    python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+    install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*install, f"ipykernel=={version}.*", *NEEDS], check=True)
+    complete.touch()
+
+
+if __name__ == "__main__":
+    for wanted in VERSIONS:
+        make(wanted)
