@@ -7,6 +7,7 @@ record, and prints what was recorded; behind ``make demo``.
 from __future__ import annotations
 
 import asyncio
+import copy
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,16 +25,16 @@ ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOK = ROOT / "notebooks" / "quickstart.ipynb"
 BUILD = ROOT / "build"
 LIMIT_S = 600
+WIDGET = "application/vnd.jupyter.widget-view+json"
 BAR = "{n_fmt}/{total_fmt} cells |{bar:30}| {elapsed} {desc}"
 # The scripts of a page come from elsewhere (formulas, diagrams, the player of widgets), so a page
-# to be read offline has none; in the widget's place stands its last picture.
+# to be read offline has none.
 WITHOUT_SCRIPTS = """
 {%- extends 'lab/index.html.j2' -%}
 {%- block html_head_js -%}{%- endblock -%}
 {%- block html_head_js_mathjax -%}{%- endblock -%}
 {%- block html_head_js_mermaidjs -%}{%- endblock -%}
 {%- block jupyter_widgets -%}{%- endblock -%}
-{%- block data_widget_view -%}{%- endblock -%}
 """
 
 
@@ -86,8 +87,19 @@ class Progress:
 def export(notebook: nbformat.NotebookNode, path: Path) -> None:
     """Write the notebook as one page that needs no network: its pictures inside it."""
     exporter = HTMLExporter(embed_images=True, raw_template=WITHOUT_SCRIPTS)
-    page, _ = exporter.from_notebook_node(notebook)
+    page, _ = exporter.from_notebook_node(without_widgets(notebook))
     path.write_text(page, encoding="utf-8")
+
+
+def without_widgets(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """Leave out what only a kernel can draw; the picture below each widget stays."""
+    still = copy.deepcopy(notebook)
+    for cell in still.cells:
+        if cell.cell_type == "code":
+            cell.outputs = [
+                output for output in cell.outputs if WIDGET not in output.get("data", ())
+            ]
+    return still
 
 
 def table(record: Path) -> Iterator[str]:
