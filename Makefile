@@ -1,7 +1,7 @@
 # The commands of this project. `make` alone lists them. Without make (Windows): see README.md.
-#
-# PYTHON=python3.12 picks the interpreter; else the first of the list below that is 3.11 or newer.
 
+# The first of these that is 3.11 or newer makes .venv; `make PYTHON=... test` names one.
+PYTHON ?= python3.11 python3.12 python3.13 python3
 BIN = .venv/bin
 PIP = $(BIN)/python -m pip --disable-pip-version-check
 INSTALL = $(PIP) install --quiet --constraint constraints.txt --editable ".[demo]"
@@ -50,10 +50,10 @@ clean:
 # A stamp says what .venv holds; repeating a command installs nothing.
 # pip 25.1 is the first that reads dependency groups.
 .venv/stamp-pip:
-	@for python in $(PYTHON) python3.11 python3.12 python3.13 python3; do \
+	@for python in $(PYTHON); do \
 	  if $$python -c "import sys; sys.exit(sys.version_info < (3, 11))" 2>/dev/null; \
 	  then echo "creating .venv with $$python"; exec $$python -m venv .venv; fi; \
-	done; echo "Python 3.11 or newer is needed: install it, or name it with make PYTHON=..." >&2; exit 1
+	done; echo "Python 3.11 or newer is needed; tried: $(PYTHON)" >&2; exit 1
 	$(PIP) install --quiet --upgrade "pip>=25.1"
 	@touch $@
 
