@@ -1,0 +1,35 @@
+"""One chunk as the bytes of its file: little-endian values, or counted UTF-8, in a blosc frame."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numcodecs import Blosc
+
+__all__ = ["decode", "encode", "encode_text"]
+
+_numbers = Blosc(cname="zstd", clevel=1, shuffle=Blosc.SHUFFLE, blocksize=0)
+_text = Blosc(cname="zstd", clevel=1, shuffle=Blosc.NOSHUFFLE, blocksize=0)
+
+
+def encode(chunk: npt.NDArray[Any]) -> bytes:
+    """A whole chunk of numbers, in C order."""
+    little = chunk.dtype.newbyteorder("<")
+    return bytes(_numbers.encode(np.ascontiguousarray(chunk, dtype=little)))
+
+
+def decode(frame: bytes, dtype: str, shape: tuple[int, ...]) -> npt.NDArray[Any]:
+    """The chunk that `encode` made into ``frame``; writable."""
+    little = np.dtype(dtype).newbyteorder("<")
+    return np.frombuffer(bytearray(_numbers.decode(frame)), little).reshape(shape)
+
+
+def encode_text(texts: Sequence[str], length: int) -> bytes:
+    """A chunk of ``length`` strings, the missing ones empty: a count, then each with its length."""
+    encoded = [text.encode() for text in texts] + [b""] * (length - len(texts))
+    items = b"".join(struct.pack("<I", len(item)) + item for item in encoded)
+    return bytes(_text.encode(struct.pack("<I", length) + items))

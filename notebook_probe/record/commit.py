@@ -1,0 +1,153 @@
+"""One flush: data first, then the metadata of new arrays, the root last.
+
+Everything written is final or not yet visible, and a row's place is its number, so a flush that
+fails half-way is simply done again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from notebook_probe.errors import RecordWriteError
+from notebook_probe.record import metadata
+from notebook_probe.record.chunks import write_index, write_text, write_values
+from notebook_probe.record.files import Files
+from notebook_probe.record.location import ROOT_KEY
+from notebook_probe.record.lock import Lock
+from notebook_probe.record.schema import (
+    SCALARS,
+    ArraySpec,
+    module_spec,
+    quantity_spec,
+    step_spec,
+    time_spec,
+    width,
+)
+from notebook_probe.record.source import Event, ModuleRow
+from notebook_probe.record.stream import StreamWriter
+from notebook_probe.record.tables import Nodes, event_columns, module_columns, write_table
+
+__all__ = ["Commits"]
+
+METADATA_EVERY = 10
+"""Commits between two renewals of the arrays' own metadata, which only some readers look at."""
+
+
+class Commits:
+    """The record's folder, as the one thread that writes it sees it.
+
+    Parameters
+    ----------
+    chunks : mapping of str to tuple of int
+        Chunk shape of the arrays that are there already, by path.
+    """
+
+    def __init__(
+        self,
+        files: Files,
+        lock: Lock,
+        modules: Sequence[ModuleRow],
+        chunks: Mapping[str, tuple[int, ...]],
+    ) -> None:
+        self._files = files
+        self._lock = lock
+        self._modules = modules
+        self._chunks = dict(chunks)
+        self._nodes: Nodes = {SCALARS: metadata.group()}
+        self._widths: dict[str, int] = {}
+        self._on_disk: Nodes = {}
+        self._labels_on_disk: dict[str, tuple[str, ...]] = {}
+        self._events_on_disk = -1
+        self._modules_on_disk = False
+        self._root: dict[str, Any] = {}
+        self._n_commits = 0
+
+    def commit(
+        self,
+        attrs: Mapping[str, Any],
+        streams: Iterable[StreamWriter],
+        events: Sequence[Event],
+        *,
+        last: bool = False,
+    ) -> bool:
+        """Write what is new and publish it; returns whether anything was.
+
+        Raises
+        ------
+        OSError
+            When it cannot be written; what was published before stays.
+        """
+        if not self._lock.is_in_place():
+            raise RecordWriteError(f"the record {self._files.folder} was removed or replaced")
+        self._write_tables(events)
+        stops = {stream: self._write_stream(stream) for stream in streams}
+        root = metadata.root(attrs, self._nodes)
+        if root == self._root:
+            return False
+        self._write_nodes(everything=last or self._n_commits % METADATA_EVERY == 0)
+        self._files.write(ROOT_KEY, metadata.dump(root))
+        self._root = root
+        self._n_commits += 1
+        for stream, stop in stops.items():
+            stream.publish(stop)
+        return True
+
+    def _write_tables(self, events: Sequence[Event]) -> None:
+        if not self._modules_on_disk:
+            self._nodes |= write_table(self._files, "modules", module_columns(self._modules))
+            self._modules_on_disk = True
+        if len(events) != self._events_on_disk:
+            self._nodes |= write_table(self._files, "events", event_columns(events))
+            self._events_on_disk = len(events)
+
+    def _write_stream(self, stream: StreamWriter) -> int:
+        """Write the rows that wait; returns the row after the last."""
+        path = f"{SCALARS}/{stream.name}"
+        rows = stream.rows()
+        start, stop = stream.published, rows.stop
+        chunk_width = self._chunk_width(path, len(rows.modules))
+        names = [variable.name for variable in rows.variables]
+        self._nodes[path] = metadata.group({"long_name": stream.long_name, "quantities": names})
+
+        if self._labels_on_disk.get(path) != rows.modules:
+            spec = self._shaped(f"{path}/module", module_spec(), (len(rows.modules),))
+            write_text(self._files, f"{path}/module", spec, list(rows.modules))
+            self._labels_on_disk[path] = rows.modules
+        for place, variable in enumerate(rows.variables):
+            key = f"{path}/{variable.name}"
+            wanted = quantity_spec(variable, chunk_width)
+            spec = self._shaped(key, wanted, (stop, len(rows.modules)))
+            for first in range(start, stop, spec.chunks[0]):  # bounds the memory of a long backlog
+                last = min(stop, first + spec.chunks[0])
+                write_values(self._files, key, spec, first, rows.values(place, first, last))
+        spec = self._shaped(f"{path}/time", time_spec(), (stop,))
+        write_index(self._files, f"{path}/time", spec, start, rows.times(start, stop))
+        spec = self._shaped(f"{path}/step", step_spec(), (stop,))
+        write_index(self._files, f"{path}/step", spec, start, rows.steps(start, stop))
+        return stop
+
+    def _chunk_width(self, stream: str, n_modules: int) -> int:
+        """Modules per chunk of a stream, the same for all its arrays and for good."""
+        if stream not in self._widths:
+            found = (
+                chunks[1]
+                for path, chunks in self._chunks.items()
+                if path.startswith(f"{stream}/") and len(chunks) == 2
+            )
+            # More modules may be attached later, up to all of them.
+            self._widths[stream] = next(found, width(max(n_modules, len(self._modules))))
+        return self._widths[stream]
+
+    def _shaped(self, path: str, wanted: ArraySpec, shape: tuple[int, ...]) -> ArraySpec:
+        """Note the array's new shape; returns ``wanted`` with the chunks it was made with."""
+        spec = replace(wanted, chunks=self._chunks.setdefault(path, wanted.chunks))
+        self._nodes[path] = spec.metadata(shape)
+        return spec
+
+    def _write_nodes(self, *, everything: bool) -> None:
+        for path, node in self._nodes.items():
+            if path not in self._on_disk or (everything and self._on_disk[path] != node):
+                self._files.write(f"{path}/{ROOT_KEY}", metadata.dump(node))
+                self._on_disk[path] = node

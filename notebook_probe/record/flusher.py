@@ -1,0 +1,154 @@
+"""The writer's thread: it alone touches the disk, and nothing that goes wrong there gets out."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from notebook_probe.record.commit import Commits
+from notebook_probe.record.lock import Lock
+from notebook_probe.record.source import Event
+from notebook_probe.record.stream import StreamWriter
+
+__all__ = ["Flusher"]
+
+REST = 20
+"""A flush that took t seconds of processor time is followed by REST * t seconds of rest."""
+CLOSE_TIMEOUT_S = 60.0
+
+
+class Flusher:
+    """Flushes every ``flush_s`` seconds, after ``flush_rows`` rows, and when the memory fills.
+
+    It holds what waits to be written and the lock, never the writer, so that a forgotten writer
+    is collected, and closed by that.
+    """
+
+    def __init__(
+        self,
+        commits: Commits,
+        lock: Lock,
+        attrs: Mapping[str, Any],
+        *,
+        flush_s: float,
+        flush_rows: int,
+        ring_bytes: int,
+    ) -> None:
+        self.streams: dict[str, StreamWriter] = {}
+        self.events: list[Event] = []
+        self.last_error = ""
+        self.flushed_at: float | None = None
+        self.finished = False
+        self._commits = commits
+        self._lock = lock
+        self._attrs = attrs
+        self._flush_s = flush_s
+        self._flush_rows = flush_rows
+        self._ring_bytes = ring_bytes
+        self._cpu_s = 0.0
+        self._asked = self._served = 0
+        self._many_rows = self._half_full = self._closing = False
+        self._changed = threading.Condition()
+        self._pid = os.getpid()
+        self._thread = threading.Thread(target=self._run, name="notebook_probe record", daemon=True)
+
+    @property
+    def dropped_rows(self) -> int:
+        """Rows refused so far, all streams together."""
+        return sum(stream.dropped for stream in tuple(self.streams.values()))
+
+    def start(self) -> None:
+        """Make the first commit here, where its errors are the caller's; then start the thread."""
+        self._commit(last=False)
+        self._thread.start()
+
+    def has_room(self, n_bytes: int) -> bool:
+        """Whether ``n_bytes`` more may wait; asked by a stream whose block of rows is full."""
+        if self._closing:
+            return False
+        streams = tuple(self.streams.values())
+        waiting = sum(stream.waiting_bytes for stream in streams)
+        self._half_full = 2 * (waiting + n_bytes) > self._ring_bytes
+        self._many_rows = any(s.n_rows - s.published >= self._flush_rows for s in streams)
+        if self._half_full or self._many_rows:
+            with self._changed:
+                self._changed.notify_all()
+        return waiting == 0 or waiting + n_bytes <= self._ring_bytes
+
+    def flush(self, timeout_s: float) -> bool:
+        """Have everything recorded so far written; False when it was not, or not in time."""
+        if not self._is_ours():
+            return False
+        with self._changed:
+            self._asked += 1
+            ticket = self._asked
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self._served >= ticket or self.finished, timeout_s)
+            return self._served >= ticket and not self.last_error
+
+    def close(self) -> None:
+        """Write the rest, mark the record closed, release the lock. Safe to call twice."""
+        if not self._is_ours():
+            return
+        for stream in tuple(self.streams.values()):
+            stream.seal()
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+        if threading.current_thread() is not self._thread:  # the collector may run in any thread
+            self._thread.join(CLOSE_TIMEOUT_S)
+
+    def _is_ours(self) -> bool:
+        """False in a forked child: the thread, the lock and the rows are its parent's."""
+        return os.getpid() == self._pid
+
+    def _run(self) -> None:
+        last = False
+        while not last:
+            self._wait()
+            last = self._closing
+            self._serve(last=last)
+        for stream in tuple(self.streams.values()):
+            stream.dropped += stream.n_rows - stream.published
+        self._lock.release()
+        with self._changed:
+            self.finished = True
+            self._changed.notify_all()
+
+    def _wait(self) -> None:
+        """Until a flush is due: asked for, or memory fills, or, after the rest, by rows or time."""
+        rest_s = REST * self._cpu_s
+        with self._changed:
+            self._changed.wait_for(self._is_urgent, rest_s)
+            self._changed.wait_for(
+                lambda: self._is_urgent() or self._many_rows, max(0.0, self._flush_s - rest_s)
+            )
+            self._many_rows = self._half_full = False
+
+    def _is_urgent(self) -> bool:
+        # After an error the memory stays full: only the clock brings the next attempt.
+        filling = self._half_full and not self.last_error
+        return self._closing or filling or self._asked > self._served
+
+    def _serve(self, *, last: bool) -> None:
+        asked = self._asked
+        started = time.thread_time()
+        try:
+            if self._commit(last=last):
+                self.flushed_at = time.monotonic()
+            self.last_error = ""
+        except Exception as error:  # whatever it is: a dead thread would lose rows in silence
+            self.last_error = f"{type(error).__name__}: {error}"
+        self._cpu_s = time.thread_time() - started
+        with self._changed:
+            self._served = asked
+            self._changed.notify_all()
+
+    def _commit(self, *, last: bool) -> bool:
+        state = "closed" if last else "open"
+        attrs = {**self._attrs, "dropped_rows": self.dropped_rows, "state": state}
+        streams = tuple(self.streams.values())
+        return self._commits.commit(attrs, streams, tuple(self.events), last=last)

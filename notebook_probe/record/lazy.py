@@ -1,0 +1,53 @@
+"""Arrays of a dataset that are read only where they are looked at; no dask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+from xarray.backends import BackendArray
+from xarray.core import indexing
+
+from notebook_probe.record.source import Floats
+
+__all__ = ["Index", "lazy_variable"]
+
+Index: TypeAlias = npt.NDArray[np.intp]
+
+
+def lazy_variable(
+    dims: tuple[str, ...],
+    shape: tuple[int, ...],
+    read: Callable[..., Floats],
+    attrs: dict[str, str] | None = None,
+) -> xr.Variable:
+    """A float32 variable whose values come from ``read``.
+
+    Parameters
+    ----------
+    read : callable
+        Takes one integer array per dimension and returns the values of their outer product.
+    """
+    array = indexing.LazilyIndexedArray(_LazyArray(shape, read))
+    return xr.Variable(dims, array, attrs)
+
+
+class _LazyArray(BackendArray):
+    dtype = np.dtype(np.float32)
+
+    def __init__(self, shape: tuple[int, ...], read: Callable[..., Floats]) -> None:
+        self.shape = shape
+        self._read = read
+
+    def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
+        support = indexing.IndexingSupport.OUTER
+        return indexing.explicit_indexing_adapter(key, self.shape, support, self._outer)
+
+    def _outer(self, key: tuple[Any, ...]) -> Any:
+        whole = [np.arange(n) for n in self.shape]
+        picked = [places[k] for places, k in zip(whole, key, strict=True)]
+        values = self._read(*(np.atleast_1d(places) for places in picked))
+        return values[tuple(0 if np.ndim(places) == 0 else slice(None) for places in picked)]

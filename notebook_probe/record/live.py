@@ -1,0 +1,171 @@
+"""The writer's own view of its record: rows in memory included."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import xarray as xr
+
+from notebook_probe.errors import UnknownNameError, near
+from notebook_probe.record import joined
+from notebook_probe.record.flusher import Flusher
+from notebook_probe.record.missing import NOT_MEASURED
+from notebook_probe.record.reader import OpenedRecord
+from notebook_probe.record.source import Event, Floats, ModuleRow, Steps, StreamView, Variable
+from notebook_probe.record.stored import columns
+from notebook_probe.record.stream import StreamWriter
+
+__all__ = ["LiveSource"]
+
+
+class LiveSource:
+    """A record that this process is writing, as its readers see it; a Source for any thread.
+
+    Recent rows come from memory, at once; older ones from the store.
+    """
+
+    def __init__(
+        self, name: str, location: str, modules: tuple[ModuleRow, ...], flusher: Flusher
+    ) -> None:
+        self.name = name
+        self.location = location
+        self.modules = modules
+        self._flusher = flusher
+        self._record: OpenedRecord | None = None
+
+    @property
+    def revision(self) -> int:
+        """Grows with every row, event, module and quantity."""
+        streams = tuple(self._flusher.streams.values())
+        n_columns = sum(sum(stream.shape) + 1 for stream in streams)
+        n_rows = sum(stream.n_rows for stream in streams)
+        return n_rows + n_columns + len(self._flusher.events) + self.finished
+
+    @property
+    def finished(self) -> bool:
+        return self._flusher.finished
+
+    @property
+    def streams(self) -> Mapping[str, StreamView]:
+        streams = tuple(self._flusher.streams.values())
+        return {stream.name: LiveStream(stream, self._opened) for stream in streams}
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        return tuple(self._flusher.events)
+
+    @property
+    def data(self) -> xr.Dataset:
+        """Dims (module, step), a variable per quantity; read where it is looked at."""
+        data = joined.join(self.streams.values(), self._module_names())
+        return data.assign_attrs(title=self.name)
+
+    @property
+    def cube(self) -> xr.DataArray:
+        """``data`` stacked: dims (module, quantity, step); select before loading."""
+        return joined.stack(self.data)
+
+    @property
+    def tree(self) -> xr.DataTree:
+        return joined.tree(self.streams.values())
+
+    def series(self, module: str, quantity: str) -> xr.DataArray:
+        return joined.series(self.streams.values(), self._module_names(), module, quantity)
+
+    def _module_names(self) -> list[str]:
+        return [row.name for row in self.modules]
+
+    def _opened(self) -> OpenedRecord:
+        if self._record is None:
+            self._record = OpenedRecord(self.location)
+        return self._record
+
+
+class LiveStream:
+    """A stream that is being written; a StreamView that may be read from any thread.
+
+    Parameters
+    ----------
+    stream : StreamWriter
+    opened : callable
+        Returns the record as last opened; asked only for rows that have left the memory.
+    """
+
+    def __init__(self, stream: StreamWriter, opened: Callable[[], OpenedRecord]) -> None:
+        self._stream = stream
+        self._opened = opened
+
+    @property
+    def name(self) -> str:
+        return self._stream.name
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        return self._stream.modules
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        return self._stream.variables
+
+    @property
+    def n_rows(self) -> int:
+        return self._stream.n_rows
+
+    def steps(self, start: int = 0, stop: int | None = None) -> Steps:
+        rows = self._stream.rows()
+        start, stop, _ = slice(start, stop).indices(rows.stop)
+        recent = rows.steps(max(start, rows.start), stop)
+        if start >= rows.start:
+            return recent
+        old = self._stored(rows.start).steps(start, min(stop, rows.start))
+        return np.concatenate([old, recent])
+
+    def times(self, start: int = 0, stop: int | None = None) -> Steps:
+        rows = self._stream.rows()
+        start, stop, _ = slice(start, stop).indices(rows.stop)
+        recent = rows.times(max(start, rows.start), stop)
+        if start >= rows.start:
+            return recent
+        old = self._stored(rows.start).times(start, min(stop, rows.start))
+        return np.concatenate([old, recent])
+
+    def values(
+        self,
+        quantity: str,
+        start: int = 0,
+        stop: int | None = None,
+        modules: Sequence[str] | None = None,
+    ) -> Floats:
+        rows = self._stream.rows()
+        start, stop, _ = slice(start, stop).indices(rows.stop)
+        known = [variable.name for variable in rows.variables]
+        if quantity not in known:
+            raise UnknownNameError(
+                f"no quantity {quantity!r} in stream {self.name!r}; {near(quantity, known)}"
+            )
+        places = None if modules is None else columns(self.name, rows.modules, modules)
+        recent = rows.values(known.index(quantity), max(start, rows.start), stop, places)
+        if start >= rows.start:
+            return recent
+        labels = rows.modules if places is None else [rows.modules[place] for place in places]
+        old = self._old_values(quantity, start, min(stop, rows.start), labels, rows.start)
+        return np.concatenate([old, recent])
+
+    def _old_values(
+        self, quantity: str, start: int, stop: int, labels: Sequence[str], n_rows: int
+    ) -> Floats:
+        """Values of rows that have left the memory; NaN for what was added since."""
+        stored = self._stored(n_rows)
+        out = np.full((max(0, stop - start), len(labels)), NOT_MEASURED, np.float32)
+        there = [place for place, label in enumerate(labels) if label in stored.modules]
+        if there and any(variable.name == quantity for variable in stored.variables):
+            out[:, there] = stored.values(quantity, start, stop, [labels[i] for i in there])
+        return out
+
+    def _stored(self, n_rows: int) -> StreamView:
+        """The stream as last opened, opened again when it was shorter than ``n_rows``."""
+        record = self._opened()
+        if self.name not in record.streams or record.streams[self.name].n_rows < n_rows:
+            record.refresh()
+        return record.streams[self.name]

@@ -1,0 +1,67 @@
+"""Where a record is: a path, a URL or a zarr Store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TypeAlias
+from urllib.parse import unquote, urlparse
+from urllib.request import url2pathname
+
+from zarr.abc.store import Store
+
+from notebook_probe.errors import RecordWriteError
+from notebook_probe.record.lock import LOCK_NAME
+
+__all__ = ["ROOT_KEY", "Location", "local_path", "new_folder"]
+
+Location: TypeAlias = str | Path | Store
+ROOT_KEY = "zarr.json"
+
+
+def local_path(location: Location) -> Path | None:
+    """The folder that ``location`` names on this machine's disk, or None.
+
+    Examples
+    --------
+    >>> local_path("file:///tmp/first%20run.zarr").as_posix()
+    '/tmp/first run.zarr'
+    >>> local_path("s3://bucket/first.zarr") is None
+    True
+    """
+    if isinstance(location, Path):
+        return location.expanduser()
+    if isinstance(location, Store):
+        return None
+    if location.startswith("file://"):
+        return Path(url2pathname(unquote(urlparse(location).path)))
+    if "://" in location or "::" in location:
+        return None
+    return Path(location).expanduser()
+
+
+def new_folder(location: str | Path) -> Path:
+    """The folder to write a record into, made when it is not there yet.
+
+    Raises
+    ------
+    RecordWriteError
+        When it is not on a local disk or cannot be made.
+    """
+    folder = local_path(location)
+    if folder is None:
+        raise RecordWriteError(f"cannot write to {location}; a run is recorded to a local folder")
+    folder = folder.absolute()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        return folder  # a file: for the caller, who knows what may be there
+    except OSError as error:
+        raise RecordWriteError(f"cannot make the folder {folder}: {error.strerror}") from error
+    return folder
+
+
+def is_unused(folder: Path) -> bool:
+    """Whether ``folder`` is empty, or was left by a writer that died before its first commit."""
+    return not any(folder.iterdir()) or (
+        (folder / LOCK_NAME).exists() and not (folder / ROOT_KEY).exists()
+    )

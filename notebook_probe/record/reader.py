@@ -1,0 +1,132 @@
+"""A record opened for reading: finished, or growing under another process's writer."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import xarray as xr
+import zarr
+
+from notebook_probe.errors import RecordFormatError
+from notebook_probe.record import joined
+from notebook_probe.record.location import ROOT_KEY, Location, local_path
+from notebook_probe.record.schema import FORMAT_VERSION, SCALARS
+from notebook_probe.record.source import Event, ModuleRow
+from notebook_probe.record.stored import StoredStream
+from notebook_probe.record.tables import read_events, read_modules
+
+__all__ = ["OpenedRecord", "open_record"]
+
+
+def open_record(location: Location) -> OpenedRecord:
+    """Open the record at a path, a URL or in a zarr Store.
+
+    Raises
+    ------
+    RecordFormatError
+        When there is nothing, something else, or a record of a newer format.
+    """
+    return OpenedRecord(location)
+
+
+class OpenedRecord:
+    """One record as its readers see it; a Source.
+
+    Everything is read from one commit of the writer. `revision` looks for a newer one, and
+    everything read afterwards comes from that.
+    """
+
+    def __init__(self, location: Location) -> None:
+        self._path = local_path(location)
+        self._store = location if self._path is None else str(self._path)
+        self.location = str(self._store)
+        self._lock = threading.Lock()
+        self._revision = 0
+        self._signature: object = None
+        self.refresh()
+
+    @property
+    def name(self) -> str:
+        return str(self.attrs.get("title", self.location))
+
+    @property
+    def finished(self) -> bool:
+        return self.attrs["state"] == "closed"
+
+    @property
+    def revision(self) -> int:
+        """Number of commits seen; looks for a new one (on a local disk: one ``stat``)."""
+        if self._commit_signature() != self._signature:
+            self.refresh()
+        return self._revision
+
+    @property
+    def data(self) -> xr.Dataset:
+        """Dims (module, step), a variable per quantity; read where it is looked at."""
+        data = joined.join(self.streams.values(), [row.name for row in self.modules])
+        return data.assign_attrs(self.attrs)
+
+    @property
+    def cube(self) -> xr.DataArray:
+        """``data`` stacked: dims (module, quantity, step); select before loading."""
+        return joined.stack(self.data)
+
+    @property
+    def tree(self) -> xr.DataTree:
+        return joined.tree(self.streams.values())
+
+    def series(self, module: str, quantity: str) -> xr.DataArray:
+        return joined.series(
+            self.streams.values(), [row.name for row in self.modules], module, quantity
+        )
+
+    def refresh(self) -> None:
+        """Read the newest commit."""
+        with self._lock:
+            self._signature = self._commit_signature()  # before reading: a commit in between counts
+            root = _open_root(self._store, self.location)
+            groups = dict(root.groups())
+            streams = {
+                name: StoredStream(name, group)
+                for name, group in dict(groups[SCALARS].groups()).items()
+            }
+            self.attrs: dict[str, Any] = root.attrs.asdict()
+            self.modules: tuple[ModuleRow, ...] = read_modules(groups["modules"])
+            self.events: tuple[Event, ...] = read_events(groups["events"])
+            self.streams: Mapping[str, StoredStream] = MappingProxyType(streams)
+            self._revision += 1
+
+    def __repr__(self) -> str:
+        rows = ", ".join(f"{name}: {stream.n_rows} rows" for name, stream in self.streams.items())
+        state = "finished" if self.finished else "open"
+        return f"<OpenedRecord {self.location!r}, {state}; {rows or 'no rows'}>"
+
+    def _commit_signature(self) -> object:
+        if self._path is None:
+            return int(time.monotonic())  # a remote store is asked once a second at most
+        try:
+            stat = (self._path / ROOT_KEY).stat()
+        except OSError:
+            return self._signature  # removed: what was read stays readable
+        return stat.st_mtime_ns, stat.st_size, stat.st_ino
+
+
+def _open_root(store: Location, location: str) -> zarr.Group:
+    try:
+        root = zarr.open_group(store, mode="r", use_consolidated=True)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise RecordFormatError(f"no record at {location}") from error
+    except ValueError as error:
+        raise RecordFormatError(f"{location} is not a record: {error}") from error
+    version = root.attrs.get("format_version")
+    if not isinstance(version, int):
+        raise RecordFormatError(f"{location} is a zarr group, but not a record")
+    if version > FORMAT_VERSION:
+        raise RecordFormatError(
+            f"record of format {version}; this version reads up to {FORMAT_VERSION}: {location}"
+        )
+    return root

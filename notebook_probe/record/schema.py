@@ -1,0 +1,174 @@
+"""What lies on disk: names, dtypes, chunks, codecs and attributes of format version 1.
+
+::
+
+    run.zarr/
+      zarr.json            root group with consolidated metadata: the commit record
+      .lock                held by the writer
+      scalars/<stream>/    step, time (step) int64; module (module) string;
+                           <quantity> (step, module) float32, NaN where not measured
+      modules/             one row per module, in definition order
+      events/              what happened at which step
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from notebook_probe.errors import QuantityError, ScheduleError
+from notebook_probe.record.source import ROOT, Variable
+
+__all__ = [
+    "FORMAT_VERSION",
+    "SCALARS",
+    "ArraySpec",
+    "check_quantity",
+    "check_stream",
+    "module_label",
+    "module_spec",
+    "quantity_spec",
+    "step_spec",
+    "text_spec",
+    "time_spec",
+    "width",
+]
+
+FORMAT_VERSION = 1
+CONVENTIONS = "CF-1.11"
+SCALARS = "scalars"
+
+CHUNK_VALUES = 2**15
+"""Values of a chunk: a flush rewrites every tail chunk, a series reads one chunk per `length`."""
+INDEX_CHUNK = 2**14
+NAMES_CHUNK = 1024
+LONGEST_NAME = 200
+"""A name becomes a folder; file systems stop at 255 bytes."""
+RESERVED = ("step", "time", "module")
+
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ArraySpec:
+    """One array on disk, except how long it is now."""
+
+    dtype: str
+    dims: tuple[str, ...]
+    chunks: tuple[int, ...]
+    attrs: Mapping[str, str]
+
+    def metadata(self, shape: tuple[int, ...]) -> dict[str, Any]:
+        """The array's ``zarr.json``."""
+        fill: dict[str, float | str] = {"float32": "NaN", "int64": -1, "string": ""}
+        return {
+            "zarr_format": 3,
+            "node_type": "array",
+            "shape": list(shape),
+            "data_type": self.dtype,
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": list(self.chunks)}},
+            "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+            "fill_value": fill[self.dtype],
+            "codecs": _codecs(self.dtype),
+            "dimension_names": list(self.dims),
+            "attributes": dict(self.attrs),
+            "storage_transformers": [],
+        }
+
+
+def _codecs(dtype: str) -> list[dict[str, Any]]:
+    itemsize = {"float32": 4, "int64": 8, "string": 1}[dtype]
+    text = dtype == "string"
+    blosc = {
+        "typesize": itemsize,
+        "cname": "zstd",
+        "clevel": 1,
+        "shuffle": "noshuffle" if text else "shuffle",
+        "blocksize": 0,
+    }
+    values: dict[str, Any] = {"name": "bytes", "configuration": {"endian": "little"}}
+    return [
+        {"name": "vlen-utf8", "configuration": {}} if text else values,
+        {"name": "blosc", "configuration": blosc},
+    ]
+
+
+def step_spec() -> ArraySpec:
+    """The step axis of a stream."""
+    attrs = {"units": "1", "long_name": "optimizer step"}
+    return ArraySpec("int64", ("step",), (INDEX_CHUNK,), attrs)
+
+
+def time_spec() -> ArraySpec:
+    """The wall time of each row."""
+    attrs = {
+        "units": "milliseconds since 1970-01-01",
+        "calendar": "proleptic_gregorian",
+        "standard_name": "time",
+        "long_name": "wall time",
+    }
+    return ArraySpec("int64", ("step",), (INDEX_CHUNK,), attrs)
+
+
+def module_spec() -> ArraySpec:
+    """The module axis of a stream."""
+    return text_spec("module", "path of the module or parameter")
+
+
+def text_spec(dim: str, long_name: str) -> ArraySpec:
+    """A column of text."""
+    return ArraySpec("string", (dim,), (NAMES_CHUNK,), {"long_name": long_name})
+
+
+def quantity_spec(variable: Variable, chunk_width: int) -> ArraySpec:
+    """A quantity's array in chunks of ``chunk_width`` modules."""
+    attrs = {
+        **variable.attrs,
+        "units": variable.units,
+        "long_name": variable.long_name or variable.name,
+        "coordinates": "time",
+    }
+    chunks = (CHUNK_VALUES // chunk_width, chunk_width)
+    return ArraySpec("float32", ("step", "module"), chunks, attrs)
+
+
+def width(n_modules: int) -> int:
+    """Modules per chunk: the next power of two of ``n_modules / 16``, from 4 to 64.
+
+    Examples
+    --------
+    >>> [width(n) for n in (1, 100, 10_000)]
+    [4, 8, 64]
+    """
+    wanted = -(-n_modules // 16)
+    return min(64, max(4, 1 << max(0, wanted - 1).bit_length()))
+
+
+def module_label(name: str) -> str:
+    """``name`` as module axes spell it: the root's ``""`` would collide with the fill value."""
+    return name or ROOT
+
+
+def check_quantity(name: str) -> None:
+    """Raise QuantityError unless ``name`` can be a variable of a dataset and a folder."""
+    if name in RESERVED:
+        raise QuantityError(f"a quantity cannot be called {name!r}; it is a coordinate's name")
+    if not _is_plain(name):
+        raise QuantityError(
+            f"quantity name {name[:80]!r}: letters, digits and _ only (ASCII), "
+            f"not starting with a digit, at most {LONGEST_NAME} characters"
+        )
+
+
+def check_stream(name: str) -> None:
+    """Raise ScheduleError unless ``name`` can be the name of a stream's group."""
+    if not _is_plain(name):
+        raise ScheduleError(
+            f"stream name {name[:80]!r}: letters, digits and _ only (ASCII), "
+            f"not starting with a digit, at most {LONGEST_NAME} characters"
+        )
+
+
+def _is_plain(name: str) -> bool:
+    return name.isascii() and name.isidentifier() and len(name) <= LONGEST_NAME

@@ -1,0 +1,95 @@
+"""A stream as it lies in the store, read through zarr."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import zarr
+
+from notebook_probe.errors import UnknownNameError, near
+from notebook_probe.record.schema import module_label
+from notebook_probe.record.source import Floats, Steps, Variable
+
+__all__ = ["StoredStream", "columns"]
+
+
+class StoredStream:
+    """The published rows of one stream; a StreamView of fixed length.
+
+    Parameters
+    ----------
+    group : zarr.Group
+        ``scalars/<name>`` of a root opened with its consolidated metadata.
+    """
+
+    def __init__(self, name: str, group: zarr.Group) -> None:
+        self.name = name
+        self._arrays: dict[str, zarr.Array[Any]] = dict(group.arrays())
+        self.n_rows = self._arrays["step"].shape[0]
+        self.modules = tuple(map(str, np.asarray(self._arrays["module"][:])))
+        attrs: dict[str, Any] = group.attrs.asdict()
+        self.long_name = str(attrs.get("long_name", name))
+        names = dict.fromkeys([*attrs.get("quantities", ()), *sorted(self._arrays)])
+        self.variables = tuple(
+            _variable(name, self._arrays[name])
+            for name in names
+            if name in self._arrays and _dims(self._arrays[name]) == ("step", "module")
+        )
+
+    def chunks(self) -> dict[str, tuple[int, ...]]:
+        """Chunk shape of each array, for a writer that goes on with it."""
+        return {name: array.chunks for name, array in self._arrays.items()}
+
+    def steps(self, start: int = 0, stop: int | None = None) -> Steps:
+        return np.asarray(self._arrays["step"][start:stop])
+
+    def times(self, start: int = 0, stop: int | None = None) -> Steps:
+        return np.asarray(self._arrays["time"][start:stop])
+
+    def values(
+        self,
+        quantity: str,
+        start: int = 0,
+        stop: int | None = None,
+        modules: Sequence[str] | None = None,
+    ) -> Floats:
+        known = [variable.name for variable in self.variables]
+        if quantity not in known:
+            raise UnknownNameError(
+                f"no quantity {quantity!r} in stream {self.name!r}; {near(quantity, known)}"
+            )
+        array = self._arrays[quantity]
+        if modules is None:
+            return np.asarray(array[start:stop])
+        places = columns(self.name, self.modules, modules)
+        if not places:
+            return np.empty((len(range(self.n_rows)[start:stop]), 0), np.float32)
+        low, high = min(places), max(places) + 1
+        if high - low <= array.chunks[1]:  # one or two chunks wide: a slice is the fastest read
+            return np.asarray(array[start:stop, low:high])[:, [p - low for p in places]]
+        return np.asarray(array.oindex[start:stop, np.array(places)])
+
+
+def columns(stream: str, axis: Sequence[str], modules: Sequence[str]) -> list[int]:
+    """Places of ``modules`` on the module axis of the stream called ``stream``."""
+    index = {label: place for place, label in enumerate(axis)}
+    labels = [module_label(module) for module in modules]
+    for label in labels:
+        if label not in index:
+            raise UnknownNameError(
+                f"no module {label!r} in stream {stream!r}; {near(label, index)}"
+            )
+    return [index[label] for label in labels]
+
+
+def _dims(array: zarr.Array[Any]) -> tuple[str | None, ...] | None:
+    metadata: Any = array.metadata  # of zarr format 3, which has dimension names
+    return metadata.dimension_names
+
+
+def _variable(name: str, array: zarr.Array[Any]) -> Variable:
+    attrs = {key: str(value) for key, value in array.attrs.asdict().items()}
+    attrs.pop("coordinates", None)
+    return Variable(name, attrs.pop("units", "1"), attrs.pop("long_name", name), attrs)

@@ -1,0 +1,197 @@
+"""The side of a stream that the training thread writes: a row is copied, nothing else."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+
+from notebook_probe.errors import QuantityError
+from notebook_probe.record.rows import Block, Rows, row_bytes, rows_per_block
+from notebook_probe.record.schema import check_quantity, module_label
+from notebook_probe.record.source import Floats, Variable
+
+__all__ = ["StreamWriter"]
+
+RECENT_BYTES = 16 << 20
+"""Published rows kept in memory for readers that follow the run."""
+
+
+class StreamWriter:
+    """One schedule's rows; made by `RecordWriter.stream`.
+
+    Attributes
+    ----------
+    name : str
+    long_name : str
+        The schedule as the user wrote it.
+    published : int
+        Rows that a reader of the store can see.
+    dropped : int
+        Rows refused, because the store could not be written and the memory was full.
+    last_step : int
+        Greatest step recorded, -1 when there is none.
+    modules, variables : tuple
+        The axes, in the order of first appearance.
+    module_index, variable_index : mapping of str to int
+        Place of each module and quantity in a row.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        long_name: str,
+        has_room: Callable[[int], bool],
+        *,
+        n_rows: int = 0,
+        last_step: int = -1,
+        modules: Sequence[str] = (),
+        variables: Sequence[Variable] = (),
+    ) -> None:
+        self.name = name
+        self.long_name = long_name
+        self.published = n_rows
+        self.dropped = 0
+        self.last_step = last_step
+        self._has_room = has_room
+        self._blocks_changed = threading.Lock()
+        self.modules: tuple[str, ...] = ()
+        self.variables: tuple[Variable, ...] = ()
+        self.module_index: Mapping[str, int] = MappingProxyType({})
+        self.variable_index: Mapping[str, int] = MappingProxyType({})
+        # A block without room: the first row makes a real one, of the width known by then.
+        self._block = Block(n_rows, (0, 0), 0)
+        self._blocks: tuple[Block, ...] = (self._block,)
+        self.extend(modules, variables)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n_variables, n_modules): what `record` takes."""
+        return len(self.variables), len(self.modules)
+
+    @property
+    def n_rows(self) -> int:
+        """Rows recorded, published or not."""
+        return self._blocks[-1].end
+
+    def extend(self, modules: Sequence[str] = (), variables: Sequence[Variable] = ()) -> None:
+        """Append columns and quantities, in the order they are first named; no I/O.
+
+        Rows recorded before read NaN there. What is there already stays as it is.
+
+        Raises
+        ------
+        QuantityError
+            When a quantity's name cannot be a variable's.
+        """
+        known = {variable.name: variable for variable in self.variables}
+        for variable in variables:
+            _check(variable.name, known)
+            known.setdefault(variable.name, variable)
+        labels = dict.fromkeys([*self.modules, *map(module_label, modules)])
+        if (len(known), len(labels)) == self.shape:
+            return
+        # Axes are replaced, never changed: other threads may be walking them.
+        self.variables, self.modules = tuple(known.values()), tuple(labels)
+        self.variable_index = MappingProxyType({name: i for i, name in enumerate(known)})
+        self.module_index = MappingProxyType({label: i for i, label in enumerate(labels)})
+        self._block = Block(self.n_rows, self.shape, 0)
+
+    def record(self, step: int, time_ms: int, values: Floats) -> bool:
+        """Copy one row.
+
+        Parameters
+        ----------
+        step : int
+            Greater than the step of the row before.
+        time_ms : int
+            Wall time, milliseconds since 1970.
+        values : float32 array, (n_variables, n_modules)
+            NaN where nothing was measured.
+
+        Returns
+        -------
+        bool
+            False when the row was dropped (and counted): the store cannot be written and the
+            memory for waiting rows is full.
+
+        Raises
+        ------
+        ValueError
+            For a step that does not grow, or values of another shape than ``shape``.
+        """
+        block = self._block
+        row = block.n
+        if row == block.capacity or step <= self.last_step or values.shape != block.shape:
+            self._check_row(step, values.shape)
+            room = self._next_block()
+            if room is None:
+                self.dropped += 1
+                return False
+            block, row = room, room.n
+        block.values[row] = values
+        block.steps[row] = step
+        block.times[row] = time_ms
+        block.n = row + 1
+        self.last_step = step
+        return True
+
+    def rows(self) -> Rows:
+        """What is in memory now."""
+        blocks = self._blocks
+        stop = blocks[-1].end  # before the axes: these may only be wider than the rows
+        return Rows(blocks, blocks[0].base, stop, self.variables, self.modules)
+
+    def publish(self, stop: int) -> None:
+        """Note that rows below ``stop`` are on disk, and forget the oldest of them."""
+        self.published = stop
+        with self._blocks_changed:
+            blocks = self._blocks
+            excess = sum(block.nbytes for block in blocks) - RECENT_BYTES
+            first = 0
+            while excess > 0 and first < len(blocks) - 1 and blocks[first].end <= stop:
+                excess -= blocks[first].nbytes
+                first += 1
+            self._blocks = blocks[first:]
+
+    def seal(self) -> None:
+        """Refuse further rows: the writer is closed."""
+        self._block = Block(self.n_rows, self.shape, 0)
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Memory of the blocks with rows that are not on disk yet."""
+        return sum(block.nbytes for block in self._blocks if block.end > self.published)
+
+    def _next_block(self) -> Block | None:
+        shape = self.shape
+        capacity = rows_per_block(shape)
+        if not self._has_room(capacity * row_bytes(shape)):
+            return None
+        block = Block(self.n_rows, shape, capacity)
+        with self._blocks_changed:
+            self._blocks = (*(full for full in self._blocks if full.n), block)
+        self._block = block
+        return block
+
+    def _check_row(self, step: int, shape: tuple[int, ...]) -> None:
+        if step <= self.last_step:
+            raise ValueError(
+                f"step {step} in stream {self.name!r} after step {self.last_step}; steps must grow"
+            )
+        if shape != self.shape:
+            raise ValueError(
+                f"a row of shape {shape} in stream {self.name!r}; "
+                f"(n_variables, n_modules) is {self.shape}"
+            )
+
+
+def _check(quantity: str, known: Iterable[str]) -> None:
+    check_quantity(quantity)
+    folded = quantity.casefold()
+    for name in known:
+        if name != quantity and name.casefold() == folded:
+            raise QuantityError(
+                f"quantity {quantity!r} differs from {name!r} by case only, "
+                f"and some file systems would mix their arrays"
+            )

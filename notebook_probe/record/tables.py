@@ -1,0 +1,93 @@
+"""The two tables of a record: its modules, and what happened at which step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import zarr
+
+from notebook_probe.record.chunks import write_index, write_text
+from notebook_probe.record.files import Files
+from notebook_probe.record.metadata import group
+from notebook_probe.record.schema import NAMES_CHUNK, ArraySpec, module_label, text_spec, time_spec
+from notebook_probe.record.source import Event, ModuleRow
+
+__all__ = ["event_columns", "module_columns", "read_events", "read_modules", "write_table"]
+
+Column: TypeAlias = tuple[ArraySpec, list[Any]]
+Nodes: TypeAlias = dict[str, dict[str, Any]]
+
+
+def module_columns(modules: Sequence[ModuleRow]) -> dict[str, Column]:
+    """The columns of ``modules/``, one row per module in definition order."""
+
+    def numbers(long_name: str) -> ArraySpec:
+        return _numbers("module", {"units": "1", "long_name": long_name})
+
+    return {
+        "module": (text_spec("module", "path"), [module_label(row.name) for row in modules]),
+        "class": (text_spec("module", "class"), [row.class_name for row in modules]),
+        "n_params": (
+            numbers("parameter elements, children included"),
+            [row.n_params for row in modules],
+        ),
+        "n_own_params": (
+            numbers("parameter elements of its own"),
+            [row.n_own_params for row in modules],
+        ),
+        "parent": (numbers("row of the parent"), [row.parent for row in modules]),
+    }
+
+
+def event_columns(events: Sequence[Event]) -> dict[str, Column]:
+    """The columns of ``events/``."""
+    step = _numbers("event", {"units": "1", "long_name": "optimizer step"})
+    return {
+        "step": (step, [event.step for event in events]),
+        "time": (_numbers("event", time_spec().attrs), [event.time_ms for event in events]),
+        "kind": (text_spec("event", "kind"), [event.kind for event in events]),
+        "text": (text_spec("event", "text"), [event.text for event in events]),
+    }
+
+
+def write_table(files: Files, path: str, columns: Mapping[str, Column]) -> Nodes:
+    """Write a whole table; returns the metadata of its nodes."""
+    nodes = {path: group()}
+    for name, (spec, values) in columns.items():
+        place = f"{path}/{name}"
+        nodes[place] = spec.metadata((len(values),))
+        if spec.dtype == "string":
+            write_text(files, place, spec, values)
+        else:
+            write_index(files, place, spec, 0, np.array(values, np.int64))
+    return nodes
+
+
+def read_modules(table: zarr.Group) -> tuple[ModuleRow, ...]:
+    """The rows of ``modules/``."""
+    names = ("module", "class", "n_params", "n_own_params", "parent")
+    return tuple(
+        ModuleRow(str(name), str(class_name), int(n), int(n_own), int(parent))
+        for name, class_name, n, n_own, parent in zip(*_columns(table, names), strict=True)
+    )
+
+
+def read_events(table: zarr.Group) -> tuple[Event, ...]:
+    """The rows of ``events/``."""
+    return tuple(
+        Event(int(step), int(time), str(kind), str(text))
+        for step, time, kind, text in zip(
+            *_columns(table, ("step", "time", "kind", "text")), strict=True
+        )
+    )
+
+
+def _columns(table: zarr.Group, names: Sequence[str]) -> list[Any]:
+    arrays = dict(table.arrays())
+    return [arrays[name][:] for name in names]
+
+
+def _numbers(dim: str, attrs: Mapping[str, str]) -> ArraySpec:
+    return ArraySpec("int64", (dim,), (NAMES_CHUNK,), attrs)
