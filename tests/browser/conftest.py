@@ -1,16 +1,20 @@
-"""One headless Chromium for every browser test, and pages that may not leave this machine."""
+"""One headless Chromium and one JupyterLab for every browser test; nothing leaves this machine."""
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Protocol
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, Request, Route, sync_playwright
+from playwright.sync_api import Browser, Page, Playwright, sync_playwright
 
-SYSTEM_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+from tests.browser.lab import LabServer, Notebook
+from tools.find_browser import ADVICE, systems
+
+LOOPBACK = {"127.0.0.1", "localhost"}
 CHROMIUM_FLAGS = [
     "--no-sandbox",  # Chromium refuses to start as root with it
     "--disable-gpu",
@@ -20,8 +24,9 @@ CHROMIUM_FLAGS = [
     "--disable-component-update",
     "--disable-sync",
     "--disable-dev-shm-usage",
+    # Blocked in the browser itself: a route of Playwright's would see every file of JupyterLab.
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
 ]
-LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -31,16 +36,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group("browser"))
 
 
-def find_chromium(playwrights_own: str) -> str:
-    """Path of the browser to drive: Playwright's own, else one installed on this machine."""
-    if Path(playwrights_own).exists():
-        return playwrights_own
-    found = next(filter(None, map(shutil.which, SYSTEM_BROWSERS)), None)
+def find_chromium(playwright: Playwright) -> str:
+    """Path of the browser to drive; without one the tests fail and say what to install."""
+    own = playwright.chromium.executable_path
+    found = os.environ.get("NOTEBOOK_PROBE_BROWSER") or (own if Path(own).exists() else systems())
     if found is None:
-        pytest.fail(
-            "no browser to test in: run `playwright install chromium`, or install Chromium or "
-            f"Chrome with the system's packages (looked for {', '.join(SYSTEM_BROWSERS)})"
-        )
+        pytest.fail(ADVICE)
     return found
 
 
@@ -50,9 +51,8 @@ def find_chromium(playwrights_own: str) -> str:
 def browser() -> Iterator[Browser]:
     """The one headless Chromium of all browser tests."""
     with sync_playwright() as playwright:
-        chromium = playwright.chromium
-        started = chromium.launch(
-            executable_path=find_chromium(chromium.executable_path), args=CHROMIUM_FLAGS
+        started = playwright.chromium.launch(
+            executable_path=find_chromium(playwright), args=CHROMIUM_FLAGS
         )
         yield started
         started.close()
@@ -60,19 +60,35 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
-    """A fresh page; a request to anywhere but this machine is blocked and fails the test."""
-    outside: list[str] = []
-
-    def guard(route: Route, request: Request) -> None:
-        parts = urlsplit(request.url)
-        if parts.scheme in {"http", "https"} and parts.hostname not in LOOPBACK:
-            outside.append(request.url)
-            route.abort()
-        else:
-            route.continue_()
-
+    """A fresh page; asking for anything but this machine fails the test."""
+    asked: list[str] = []
     context = browser.new_context(viewport={"width": 1280, "height": 900})
-    context.route("**/*", guard)
-    yield context.new_page()
+    context.on("request", lambda request: asked.append(request.url))
+    page = context.new_page()
+    page.on("websocket", lambda socket: asked.append(socket.url))
+    yield page
     context.close()
+    outside = [url for url in asked if (urlsplit(url).hostname or "localhost") not in LOOPBACK]
     assert not outside, f"the page asked for something outside this machine: {outside}"
+
+
+@pytest.fixture(scope="package")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabServer]:
+    """The one JupyterLab server of all browser tests, with folders of its own."""
+    server = LabServer(tmp_path_factory.mktemp("lab"))
+    yield server
+    server.close()
+
+
+class OpenNotebook(Protocol):
+    """What `open_notebook` is: give it the path of a notebook to copy, or code cells."""
+
+    def __call__(self, source: Path | Sequence[str], connected: bool = True) -> Notebook: ...
+
+
+@pytest.fixture
+def open_notebook(lab: LabServer, page: Page) -> Iterator[OpenNotebook]:
+    """Opens a notebook in JupyterLab on this test's page; its kernel ends with the test."""
+    yield lambda source, connected=True: Notebook(page, lab, lab.add(source), connected)
+    lab.end_kernels()
+    lab.reset_settings()
