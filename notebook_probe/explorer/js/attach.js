@@ -1,0 +1,132 @@
+/** The attach box: what to measure at the marked modules, when, and what became of the click. */
+
+import { element, isGreyed, setAttribute, setHidden, setReason, setText } from "./dom.js";
+import { fittingRows, lackOf, misfit } from "./fit.js";
+import { grouped, microseconds } from "./format.js";
+import { createTicket } from "./ticket.js";
+
+const EXAMPLES = "every(1) · every(50) · every(10, 5) · linear(5, 2)";
+
+export function createAttach({ state, selection, link, signal }) {
+  const quantity = element("select", { "data-role": "quantity", "aria-label": "Quantity" });
+  const schedule = element("input", {
+    type: "text",
+    value: "every(10)",
+    "aria-label": "Schedule",
+    title: `When to measure: ${EXAMPLES}`,
+    "data-role": "schedule",
+    spellcheck: "false",
+  });
+  const hint = element("div", { class: "nbp-hint" });
+  const examples = element("div", { class: "nbp-hint nbp-examples", hidden: "" }, EXAMPLES);
+  const attach = element("button", { class: "nbp-main", "data-action": "attach", type: "button" }, "Attach");
+  const detach = element("button", { "data-action": "detach", type: "button" }, "Detach");
+  const ticket = createTicket({ state, selection, signal });
+  const el = element(
+    "div",
+    { class: "nbp-attach" },
+    element("div", { class: "nbp-two" }, quantity, schedule),
+    examples,
+    hint,
+    element("div", { class: "nbp-buttons" }, attach, detach),
+    ticket.el,
+  );
+  const listen = (node, type, run) => node.addEventListener(type, run, { signal });
+  listen(quantity, "change", refresh);
+  listen(schedule, "focus", () => setHidden(examples, false));
+  listen(schedule, "blur", () => setHidden(examples, true));
+  listen(schedule, "keydown", (event) => event.key === "Enter" && attachMarked());
+  listen(attach, "click", attachMarked);
+  listen(detach, "click", detachMarked);
+  for (const topic of ["model", "marked"]) {
+    state.on(topic, () => {
+      offer();
+      refresh();
+    });
+  }
+  state.on("status", refresh);
+
+  const markedRows = () => [...state.marked].map((path) => state.model.byPath.get(path)).filter(Boolean);
+  const chosen = () => state.model.quantities.find((one) => one.name === quantity.value);
+
+  /** The list again: what fits first, the rest greyed with its reason. */
+  function offer() {
+    const rows = markedRows();
+    const kept = quantity.value;
+    const options = state.model.quantities.map((one) => [one, misfit(one, rows)]);
+    options.sort(([, a], [, b]) => Boolean(a) - Boolean(b));
+    quantity.replaceChildren(...options.map(([one, reason]) => optionFor(one, reason)));
+    if (state.model.quantities.some((one) => one.name === kept)) quantity.value = kept;
+  }
+
+  function refresh() {
+    const [one, rows] = [chosen(), markedRows()];
+    const fitting = one ? fittingRows(one, rows) : [];
+    const attached = attachedHere(rows, one);
+    setText(attach, fitting.length ? `Attach to ${nModules(fitting.length)}` : "Attach");
+    setReason(attach, whyNot(one, rows));
+    setText(detach, attached.some(([, name]) => name !== one?.name) ? "Detach all" : "Detach");
+    setReason(detach, attached.length ? "" : "Nothing is attached at the marked modules");
+    hint.replaceChildren(...(one ? sentence(one, rows) : ["No quantity is known yet."]));
+    setAttribute(hint, "data-fits", one ? !misfit(one, rows) : null);
+  }
+
+  function whyNot(one, rows) {
+    if (!rows.length) return "Mark modules in the tree first";
+    return one ? misfit(one, rows) : "Choose a quantity first";
+  }
+
+  function attachedHere(rows, one) {
+    const paths = new Set(rows.map((row) => row.path));
+    const here = state.status.attached.filter(([module]) => paths.has(module));
+    const same = here.filter(([, name]) => name === one?.name);
+    return same.length ? same : here;
+  }
+
+  function attachMarked() {
+    if (isGreyed(attach)) return;
+    send(chosen(), fittingRows(chosen(), markedRows()));
+  }
+
+  function send(one, rows) {
+    const where = rows.map((row) => row.path);
+    const id = link.ask("attach", { where, quantity: one.name, schedule: schedule.value.trim() });
+    ticket.follow(id, "attached", where, one.name);
+  }
+
+  /** The chosen quantity where it is attached; else everything at the marked modules. */
+  function detachMarked() {
+    if (isGreyed(detach)) return;
+    const [one, rows] = [chosen(), markedRows()];
+    const here = attachedHere(rows, one);
+    const where = [...new Set(here.map(([module]) => module))];
+    const name = here.every(([, other]) => other === one?.name) ? one.name : "";
+    ticket.follow(link.ask("detach", { where, quantity: name }), "detached", where, name);
+  }
+
+  return { el, quantity, attach: attachMarked, send };
+}
+
+function nModules(n) {
+  return n === 1 ? "1 module" : `${grouped(n)} modules`;
+}
+
+function optionFor(one, reason) {
+  const option = element("option", { value: one.name, "data-quantity": one.name, title: reason || one.summary });
+  option.textContent = reason ? `${one.name}: ${reason}` : one.name;
+  option.disabled = Boolean(reason);
+  return option;
+}
+
+/** One sentence, what it needs, what it costs, and who is left out. */
+function sentence(one, rows) {
+  const reason = misfit(one, rows);
+  const summary = one.summary.replace(/\.?\s*$/, ". ");
+  const needs = one.needs.flatMap((feature, k) => [k ? ", " : "", element("i", {}, feature)]);
+  const cost = one.cost_us === null ? "Cost not measured yet." : `About ${microseconds(one.cost_us)} here.`;
+  const parts = [summary, ...(needs.length ? ["Needs ", ...needs, ". "] : []), cost];
+  const left = rows.length - fittingRows(one, rows).length;
+  if (reason) parts.push(element("span", { class: "nbp-reason" }, ` Does not fit: ${reason}.`));
+  else if (left) parts.push(` ${nModules(left)} left out: no ${lackOf(one, rows.find((row) => lackOf(one, row)))}.`);
+  return parts;
+}

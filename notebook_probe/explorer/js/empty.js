@@ -1,0 +1,58 @@
+/** What stands in place of the pictures before there is anything to draw. */
+
+import { element, setHidden } from "./dom.js";
+import { usualRows } from "./fit.js";
+
+const DEFAULTS = ["grad_norm", "weight_norm", "update_ratio"];
+
+export function createEmpty({ state, attach, signal }) {
+  const words = element("p", { role: "status" });
+  const buttons = element("div", { class: "nbp-buttons" });
+  const el = element("div", { class: "nbp-empty", hidden: "" }, words, buttons);
+  buttons.addEventListener(
+    "click",
+    (event) => {
+      const name = event.target.getAttribute("data-quantity");
+      const quantity = state.model.quantities.find((one) => one.name === name);
+      if (quantity) attach.send(quantity, usualRows(quantity, state.model.modules));
+    },
+    { signal },
+  );
+  for (const topic of ["model", "status"]) state.on(topic, refresh);
+
+  function refresh() {
+    const { status, model } = state;
+    const empty = !Object.keys(status.recorded).length;
+    setHidden(el, !empty);
+    if (!empty) return;
+    const offer = model.live && !status.attached.length ? defaultQuantities(model.quantities) : [];
+    const sentence = whyNothing(status, model);
+    const wanted = JSON.stringify([sentence, offer]);
+    if (el.dataset.shown === wanted) return;
+    el.dataset.shown = wanted;
+    words.textContent = sentence;
+    buttons.replaceChildren(...offer.map(defaultButton));
+  }
+
+  refresh();
+  return { el };
+}
+
+function defaultQuantities(quantities) {
+  const known = quantities.map((one) => one.name);
+  const usual = DEFAULTS.filter((name) => known.includes(name));
+  return usual.length ? usual : known.slice(0, 3);
+}
+
+function defaultButton(name) {
+  const title = `Measure ${name} at every layer that has a weight`;
+  return element("button", { type: "button", "data-quantity": name, title }, name);
+}
+
+function whyNothing(status, model) {
+  if (!model.live) return "This record holds no values.";
+  if (!status.attached.length) {
+    return "Nothing is measured yet. Select modules on the left, choose a quantity, attach; or start with one of these on every layer:";
+  }
+  return Object.values(status.notes)[0] ?? "Waiting for the first value: it comes with the first step.";
+}

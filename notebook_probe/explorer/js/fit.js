@@ -1,0 +1,32 @@
+/** Which quantities fit which modules, and why not. */
+
+/** Feature -> whether a module can provide it; a feature not listed here fits every module. */
+const PROVIDED = {
+  weight: (row) => row.nOwnParams > 0,
+  update: (row) => row.nOwnParams > 0,
+  grad: (row) => row.nParams > 0,
+};
+
+/** What of the features the module lacks: "" when the quantity fits. */
+export function lackOf(quantity, row) {
+  return quantity.needs.find((feature) => !(PROVIDED[feature]?.(row) ?? true)) ?? "";
+}
+
+export function fittingRows(quantity, rows) {
+  return rows.filter((row) => !lackOf(quantity, row));
+}
+
+/** "" when the quantity fits at least one of the rows, else the reason in words. */
+export function misfit(quantity, rows) {
+  if (!rows.length || fittingRows(quantity, rows).length) return "";
+  const lack = lackOf(quantity, rows[0]);
+  if (rows.length > 1) return `needs ${lack}; none of these ${rows.length} modules has one`;
+  return `needs ${lack}; ${rows[0].path} (${rows[0].kind}) has none`;
+}
+
+/** The leaves a default is attached to: modules of their own weight, else every leaf it fits. */
+export function usualRows(quantity, modules) {
+  const leaves = fittingRows(quantity, modules.filter((row) => !row.children.length));
+  const weighted = leaves.filter((row) => row.nOwnParams > 0);
+  return weighted.length ? weighted : leaves;
+}

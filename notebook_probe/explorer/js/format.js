@@ -1,0 +1,66 @@
+/** Numbers as people read them: three significant digits, thin spaces in thousands, units. */
+
+const THIN = "\u202f"; // narrow no-break space: a number never wraps
+
+/** 1240 -> "1 240" */
+export function grouped(whole) {
+  return String(Math.round(whole)).replace(/\B(?=(\d{3})+$)/g, THIN);
+}
+
+/** Any float with `digits` significant digits: 0.213, 18 500, 1.23e-7, NaN, ∞. */
+export function significant(value, digits = 3) {
+  if (value === null || Number.isNaN(value)) return "NaN";
+  if (!Number.isFinite(value)) return value > 0 ? "∞" : "−∞";
+  if (value === 0) return "0";
+  const size = Math.abs(value);
+  if (size >= 1e6 || size < 1e-4) {
+    const [mantissa, exponent] = value.toExponential(digits - 1).split("e");
+    return `${trimmed(mantissa)}e${Number(exponent)}`.replace(/-/g, "−");
+  }
+  const decimals = Math.max(0, digits - 1 - Math.floor(Math.log10(size)));
+  const [whole, fraction] = value.toFixed(decimals).split(".");
+  const tail = (fraction ?? "").replace(/0+$/, "");
+  const sign = whole.startsWith("-") ? "−" : "";
+  return sign + grouped(whole.replace("-", "")) + (tail ? `.${tail}` : "");
+}
+
+/** A value read off a picture: as exact as float32 is. */
+export function exact(value) {
+  return significant(value, 6);
+}
+
+/** 18 500 -> "18.5 k": the size of something countable, with three digits. */
+export function counted(n) {
+  const [scale, letter] = n >= 1e9 ? [1e9, "G"] : n >= 1e6 ? [1e6, "M"] : n >= 1e4 ? [1e3, "k"] : [1, ""];
+  return letter ? `${significant(n / scale)}${THIN}${letter}` : grouped(n);
+}
+
+export function bytes(n) {
+  const [scale, unit] =
+    n >= 1e9 ? [1e9, "GB"] : n >= 1e6 ? [1e6, "MB"] : n >= 1e3 ? [1e3, "kB"] : [1, "B"];
+  return `${significant(n / scale, 2 + (n >= 1e8))}${THIN}${unit}`;
+}
+
+export function duration(seconds) {
+  if (seconds < 10) return `${seconds.toFixed(1)}${THIN}s`;
+  if (seconds < 120) return `${Math.round(seconds)}${THIN}s`;
+  if (seconds < 7200) return `${Math.round(seconds / 60)}${THIN}min`;
+  return `${significant(seconds / 3600, 2)}${THIN}h`;
+}
+
+export function microseconds(us) {
+  return us < 1000 ? `${significant(us, 2)}${THIN}µs` : `${significant(us / 1000, 2)}${THIN}ms`;
+}
+
+export function unitsSuffix(units) {
+  return units && units !== "1" ? `${THIN}${units}` : "";
+}
+
+/** A long path keeps its end, where siblings differ. */
+export function shortened(text, most) {
+  return text.length <= most ? text : `…${text.slice(text.length - most + 1)}`;
+}
+
+function trimmed(mantissa) {
+  return mantissa.includes(".") ? mantissa.replace(/\.?0+$/, "") : mantissa;
+}

@@ -1,0 +1,134 @@
+/** The heat map on a canvas: one ImageData scaled into place, names, axes, colour bar. */
+
+import { AXIS_HEIGHT, paintStepAxis } from "./axes.js";
+import { NONFINITE, VIRIDIS_WORDS, opaqueWord, rgbOf } from "./colour.js";
+import { shortened } from "./format.js";
+
+export const UNMEASURED = 1;
+export const BROKEN = 2;
+
+/** A frame as a small canvas, one pixel per cell; what was not measured stays transparent. */
+export function heatImage(frame, values, cells) {
+  const canvas = document.createElement("canvas");
+  [canvas.width, canvas.height] = [Math.max(1, frame.columns), Math.max(1, frame.rows.length)];
+  const context = canvas.getContext("2d");
+  const image = context.createImageData(canvas.width, canvas.height);
+  const words = new Uint32Array(image.data.buffer);
+  const broken = opaqueWord(rgbOf(NONFINITE));
+  for (let k = 0; k < frame.states.length; k++) {
+    if (frame.states[k] === UNMEASURED) continue;
+    if (frame.states[k] === BROKEN) words[k] = broken;
+    else words[k] = VIRIDIS_WORDS[shade(values.place(cells[k]))];
+  }
+  context.putImageData(image, 0, 0);
+  return canvas;
+}
+
+// Zero and below have no place on a log scale: the lowest colour, not a hole.
+function shade(place) {
+  return place > 0 ? Math.min(255, Math.round(place)) : 0;
+}
+
+/** Largest finite cell, at least `high`: the maximum of a block may lie above every mean. */
+export function largestCell(frame, cells, high) {
+  let largest = high;
+  for (let k = 0; k < cells.length; k++) {
+    if (frame.states[k] === 0 && cells[k] > largest && cells[k] < Infinity) largest = cells[k];
+  }
+  return largest;
+}
+
+export function paintHeat(context, view) {
+  const { axis, box, colours, image, frame } = view;
+  const [left, right] = [axis.place(frame.first_step), axis.place(frame.last_step + 1)];
+  const rowHeight = (box.bottom - box.top) / frame.rows.length;
+  context.save();
+  context.beginPath();
+  context.rect(box.left, box.top, box.right - box.left, box.bottom - box.top);
+  context.clip();
+  context.fillStyle = hatching(context, colours);
+  context.fillRect(left, box.top, right - left, box.bottom - box.top);
+  context.imageSmoothingEnabled = rowHeight < 1; // then a row is less than a pixel: blend, don't drop
+  context.drawImage(image, left, box.top, right - left, box.bottom - box.top);
+  if (rowHeight >= 7) {
+    context.fillStyle = colours.ground;
+    for (let row = 1; row < frame.rows.length; row++) {
+      context.fillRect(left, box.top + row * rowHeight - 0.75, right - left, 1.5);
+    }
+  }
+  context.restore();
+  paintStepAxis(context, axis, colours, box.top, box.bottom, false);
+  paintRowNames(context, view, rowHeight);
+  paintColourBar(context, view);
+}
+
+/** Names as wide as they need, within reason; every k-th when rows are thinner than text. */
+export function gutterFor(context, colours, rows) {
+  context.font = colours.font;
+  const widest = rows.reduce((most, name) => (name.length > most.length ? name : most), "");
+  return Math.round(Math.min(150, Math.max(52, context.measureText(widest).width + 14)));
+}
+
+function paintRowNames(context, { box, colours, frame, marked }, rowHeight) {
+  const letters = Math.floor((box.left - 10) / (context.measureText("nnnnnnnnnn").width / 10));
+  const stride = Math.ceil(11 / rowHeight);
+  context.textAlign = "right";
+  context.textBaseline = "middle";
+  for (let row = 0; row < frame.rows.length; row += stride) {
+    context.fillStyle = marked.has(frame.rows[row]) ? colours.brand : colours.ink;
+    context.fillText(shortened(frame.rows[row], letters), box.left - 7, box.top + (row + 0.5) * rowHeight);
+  }
+}
+
+function paintColourBar(context, { box, colours, values, frame, full }) {
+  const [x, top, bottom] = [box.right + 14, box.top, full - AXIS_HEIGHT - 30];
+  for (let y = top; y < bottom; y++) {
+    context.fillStyle = `#${wordHex(VIRIDIS_WORDS[Math.round((255 * (bottom - 1 - y)) / (bottom - 1 - top))])}`;
+    context.fillRect(x, y, 10, 1.2);
+  }
+  context.fillStyle = colours.soft;
+  context.textAlign = "left";
+  context.textBaseline = "middle";
+  let clear = Infinity;
+  for (const { value, label } of values?.ticks ?? []) {
+    const y = bottom - ((bottom - top) * values.place(value)) / 255;
+    if (y > clear - 12) continue;
+    clear = y;
+    context.fillText(label, x + 16, Math.min(Math.max(y, top + 5), bottom - 5));
+  }
+  const legend = [
+    [UNMEASURED, hatching(context, colours), "not measured"],
+    [BROKEN, NONFINITE, "NaN or infinite"],
+  ];
+  legend
+    .filter(([state]) => frame.states.includes(state))
+    .forEach(([, fill, text], k) => {
+      const y = full - AXIS_HEIGHT - 18 + k * 17;
+      context.fillStyle = fill;
+      context.fillRect(x, y - 5, 10, 10);
+      context.fillStyle = colours.soft;
+      context.fillText(text, x + 16, y);
+    });
+}
+
+function hatching(context, colours) {
+  const tile = document.createElement("canvas");
+  tile.width = tile.height = 12;
+  const pen = tile.getContext("2d");
+  pen.strokeStyle = colours.soft;
+  pen.globalAlpha = 0.55;
+  pen.lineWidth = 1.2;
+  for (const shift of [-12, 0, 12]) {
+    pen.moveTo(shift, 12);
+    pen.lineTo(shift + 12, 0);
+  }
+  pen.stroke();
+  const pattern = context.createPattern(tile, "repeat");
+  pattern.setTransform(new DOMMatrix().scale(0.5)); // fine lines on any screen
+  return pattern;
+}
+
+function wordHex(word) {
+  const swapped = ((word & 0xff) << 16) | (word & 0xff00) | ((word >> 16) & 0xff);
+  return swapped.toString(16).padStart(6, "0");
+}

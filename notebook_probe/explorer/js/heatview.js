@@ -1,0 +1,165 @@
+/** The heat map in its place: frames in, hover, a click draws a series, a drag zooms. */
+
+import { AXIS_HEIGHT, rightMargin, stepAxis } from "./axes.js";
+import { element, setAttribute } from "./dom.js";
+import { exact, grouped } from "./format.js";
+import { BROKEN, UNMEASURED, gutterFor, heatImage, largestCell, paintHeat } from "./heat.js";
+import { createPlot, hideTip, placeCursor, showNote, showTip } from "./plot.js";
+import { trackPointer } from "./pointer.js";
+import { valueScale } from "./scale.js";
+
+const TALLEST_ROW = 64;
+
+export function createHeatView({ state, theme, selection, link, fail, signal }) {
+  const plot = createPlot({
+    className: "nbp-heat",
+    label: "Modules over steps",
+    paint,
+    resized: (width) => link.resized("heat_px", width - state.gutter - rightMargin(width)),
+    fail,
+    signal,
+  });
+  let painted = null; // { axis, box, frame } of the last paint
+  let before = []; // series before the first click of a double-click
+
+  const refresh = () => {
+    state.heatPicture = null;
+    plot.request();
+  };
+  for (const topic of ["heat", "selection", "cells"]) state.on(topic, refresh);
+  for (const topic of ["theme", "gutter", "lines", "status", "marked"]) state.on(topic, plot.request);
+  state.on("cursor", showCursor);
+  const calls = { hover, leave: () => point(null), click: draw, range, reset };
+  trackPointer(plot, () => painted?.box ?? { left: 0, right: 0 }, calls, signal);
+
+  function paint(context, width, height) {
+    const frame = state.heat;
+    painted = null;
+    describeHeat(plot.canvas, frame);
+    const empty = !frame?.rows.length || !frame.columns;
+    showNote(plot, empty ? whyNoHeat(state) : "");
+    if (!empty) paintFrame(context, frame, width, height);
+    if (frame) link.painted("heat", frame.seq);
+    showCursor();
+  }
+
+  function paintFrame(context, frame, width, height) {
+    const colours = theme.read();
+    setGutter(gutterFor(context, colours, frame.rows));
+    const bottom = Math.min(height - AXIS_HEIGHT, frame.rows.length * TALLEST_ROW);
+    const box = { left: state.gutter, right: width - rightMargin(width), top: 2, bottom };
+    const axis = stepAxis(state, box.left, box.right);
+    if (!state.heatPicture) {
+      state.heatPicture = heatPicture(frame, state);
+      state.tell("picture");
+    }
+    const { image, values } = state.heatPicture;
+    paintHeat(context, { axis, box, colours, image, values, frame, marked: state.marked, full: height });
+    painted = { axis, box, frame };
+  }
+
+  function setGutter(pixels) {
+    if (pixels === state.gutter) return;
+    state.gutter = pixels;
+    state.tell("gutter");
+  }
+
+  /** Row and step under a pixel, or null beside the map. */
+  function cellAt(x, y) {
+    if (!painted) return null;
+    const { axis, box, frame } = painted;
+    const row = Math.floor(((y - box.top) / (box.bottom - box.top)) * frame.rows.length);
+    const step = Math.floor(axis.value(x));
+    const inside = x >= box.left && x <= box.right && step >= frame.first_step && step <= frame.last_step;
+    return inside && row >= 0 && row < frame.rows.length ? { row, step, from: "heat", y } : null;
+  }
+
+  function point(cursor) {
+    state.cursor = cursor;
+    state.tell("cursor");
+  }
+
+  function hover(x, y) {
+    point(cellAt(x, y));
+  }
+
+  function draw(x, y) {
+    const cell = cellAt(x, y);
+    before = state.selection.series;
+    if (cell) selection.add(painted.frame.rows[cell.row], painted.frame.quantity);
+  }
+
+  function range(x0, x1) {
+    if (!painted) return;
+    const [low, high] = [painted.axis.value(x0), painted.axis.value(x1)];
+    selection.change({ window: [Math.floor(low), Math.max(Math.ceil(high), Math.floor(low) + 1)] });
+  }
+
+  function reset() {
+    selection.change({ window: null, series: before });
+  }
+
+  function showCursor() {
+    const { cursor } = state;
+    if (!painted || !cursor) {
+      placeCursor(plot, NaN);
+      return hideTip(plot);
+    }
+    const { axis, box, frame } = painted;
+    const x = axis.place(cursor.step);
+    placeCursor(plot, x, box.left, box.right, box.top, box.bottom);
+    if (cursor.from !== "heat" || cursor.row >= frame.rows.length) return hideTip(plot);
+    const y = cursor.y ?? box.top + ((cursor.row + 0.5) * (box.bottom - box.top)) / frame.rows.length;
+    showTip(plot, x, y, cellText(frame, cursor.row, cursor.step));
+  }
+
+  return { el: plot.el, canvas: plot.canvas };
+}
+
+/** Which of the two block reductions is coloured. */
+export function heatCells(state) {
+  return state.cells === "mean" ? state.heat.mean : state.heat.maximum;
+}
+
+/** Image and colour scale (0…255) of a frame; null values when nothing finite is there. */
+function heatPicture(frame, state) {
+  const cells = heatCells(state);
+  const log = state.selection.log_heat;
+  const known = frame.low !== null && (!log || frame.low > 0);
+  const high = known ? largestCell(frame, cells, frame.high) : 1;
+  const values = valueScale(known ? frame.low : high / 10, high, log, 0, 255, 6);
+  return { image: heatImage(frame, values, cells), values: known ? values : null };
+}
+
+function describeHeat(canvas, frame) {
+  setAttribute(canvas, "data-quantity", frame?.quantity ?? "");
+  setAttribute(canvas, "data-rows", frame?.rows.length ?? 0);
+  setAttribute(canvas, "data-columns", frame?.columns ?? 0);
+  setAttribute(canvas, "data-last-step", frame?.last_step ?? -1);
+}
+
+function whyNoHeat(state) {
+  if (state.selection.home) return "Waiting for the first value.";
+  return Object.keys(state.status.recorded).length ? "Choose a quantity above." : "";
+}
+
+/** Module, steps and what was measured there, exactly. */
+function cellText(frame, row, step) {
+  const width = (frame.last_step + 1 - frame.first_step) / frame.columns;
+  const column = Math.min(frame.columns - 1, Math.floor((step - frame.first_step) / width));
+  const first = Math.ceil(frame.first_step + column * width - 1e-9);
+  const last = Math.max(first, Math.ceil(frame.first_step + (column + 1) * width - 1e-9) - 1);
+  const cell = row * frame.columns + column;
+  const steps = first === last ? `step ${grouped(first)}` : `steps ${grouped(first)}–${grouped(last)}`;
+  const head = element("div", { class: "nbp-tip-head" }, element("b", {}, frame.rows[row]), ` ${steps}`);
+  const line = (text) => element("div", {}, text);
+  if (frame.states[cell] === UNMEASURED) return [head, line(`${frame.quantity}: not measured`)];
+  const values = [];
+  if (frame.states[cell] === BROKEN) values.push(line(`${frame.quantity}: contains NaN or infinity`));
+  else if (first === last) values.push(line(`${frame.quantity}  ${exact(frame.mean[cell])}`));
+  else {
+    values.push(line(`${frame.quantity}  ${exact(frame.mean[cell])}, mean of ${steps}`));
+    values.push(line(`${exact(frame.maximum[cell])}, largest of them`));
+  }
+  return [head, ...values];
+}

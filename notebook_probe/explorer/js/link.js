@@ -1,0 +1,126 @@
+/** The way to the kernel and back: messages, view id, acknowledgements, visibility, silence. */
+
+import { throttled } from "./dom.js";
+import { decodeHeat, decodeLines } from "./frames.js";
+import { indexModules } from "./modules.js";
+
+export const VERSION = 1;
+const SILENT_MS = 3000;
+
+export function createLink({ model, root, state, signal }) {
+  const view = randomId();
+  const pixels = { line_px: 0, heat_px: 0 };
+  const acknowledged = { lines: -1, heat: -1 };
+  let asked = 0;
+  let heard = performance.now();
+  let unanswered = false;
+  let onScreen = true;
+  let told = null;
+
+  const send = (type, fields = {}) => model.send({ v: VERSION, type, ...fields });
+  const tellPixels = throttled(100, () => send("viewport", { view, ...pixels }), signal);
+
+  const receivers = {
+    model(message) {
+      state.model = { ...message, ...indexModules(message.modules) };
+    },
+    status(message) {
+      state.status = message;
+    },
+    lines(message, buffers) {
+      state.lines = decodeLines(message, buffers);
+    },
+    heat(message, buffers) {
+      state.heat = decodeHeat(message, buffers);
+    },
+    exported(message, buffers) {
+      state.exported = { ...message, buffer: buffers[0] };
+    },
+  };
+
+  function receive(message, buffers) {
+    heard = performance.now();
+    unanswered = false;
+    if (message.v !== VERSION) return state.fail(versionHint(message.v));
+    if (message.type === "selection") return state.receiveSelection(message);
+    const receiver = receivers[message.type];
+    if (!receiver) return undefined; // a newer kernel may say more than this view shows
+    try {
+      receiver(message, buffers ?? []);
+      state.tell(message.type);
+    } catch (error) {
+      state.fail(error); // shown in the panel: a console that nobody opens would hide it
+    }
+    return hush();
+  }
+
+  /** Silence is worth a word only while answers are due. */
+  function hush() {
+    const due = unanswered || ["waiting", "training", "paused"].includes(state.status.state);
+    const silent = state.model.live && due && told !== false && performance.now() - heard > SILENT_MS;
+    if (silent === state.silent) return;
+    state.silent = silent;
+    state.tell("silence");
+  }
+
+  function tellVisible() {
+    const visible = onScreen && !document.hidden;
+    if (visible === told) return;
+    told = visible;
+    heard = performance.now();
+    send("visible", { view, visible });
+  }
+
+  return {
+    view,
+    send(type, fields) {
+      unanswered = true;
+      send(type, fields);
+    },
+    /** A request with a ticket; returns the ticket's id. */
+    ask(type, fields) {
+      const id = `${view}-${++asked}`;
+      this.send(type, { id, ...fields });
+      return id;
+    },
+    painted(kind, seq) {
+      state.tell("painted");
+      if (acknowledged[kind] === seq) return;
+      acknowledged[kind] = seq;
+      state.frames += 1;
+      send("ack", { view, kind, seq });
+    },
+    resized(name, width) {
+      const rounded = Math.max(0, Math.round(width));
+      if (!rounded || pixels[name] === rounded) return;
+      pixels[name] = rounded;
+      tellPixels();
+    },
+    start() {
+      model.on("msg:custom", receive);
+      signal.addEventListener("abort", () => model.off("msg:custom", receive));
+      const watcher = new IntersectionObserver((entries) => {
+        onScreen = entries.at(-1).isIntersecting;
+        tellVisible();
+      });
+      watcher.observe(root);
+      document.addEventListener("visibilitychange", tellVisible, { signal });
+      const clock = setInterval(hush, 500);
+      signal.addEventListener("abort", () => {
+        watcher.disconnect();
+        clearInterval(clock);
+        send("visible", { view, visible: false });
+      });
+      send("hello", { view });
+    },
+  };
+}
+
+function versionHint(version) {
+  return `This panel speaks version ${VERSION} of its messages, the kernel version ${version}: reload the page.`;
+}
+
+// randomUUID needs https; a notebook server on another machine often has none.
+function randomId() {
+  return [...crypto.getRandomValues(new Uint32Array(3))].map((word) => word.toString(36)).join("");
+}

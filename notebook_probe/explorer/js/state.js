@@ -1,0 +1,76 @@
+/** What one view knows. Parts subscribe to a topic and read the fields; nothing else is shared. */
+
+import { indexModules } from "./modules.js";
+
+export const EMPTY_SELECTION = {
+  home: "",
+  series: [],
+  window: null,
+  log_heat: true,
+  log_y: true,
+  log_x: false,
+  smooth: 0,
+  x_axis: "step",
+};
+
+export const EMPTY_STATUS = {
+  state: "waiting",
+  step: 0,
+  rate: null,
+  cost_percent: null,
+  route: "",
+  attached: [],
+  recorded: {},
+  notes: {},
+  problems: [],
+  tickets: [],
+  can: {},
+  record: "",
+  nbytes: 0,
+  flushed_age_s: null,
+  dropped_rows: 0,
+};
+
+export function createState() {
+  const subscribers = new Map();
+  return {
+    model: { name: "", location: "", live: true, quantities: [], ...indexModules([]) },
+    status: EMPTY_STATUS,
+    selection: EMPTY_SELECTION,
+    /** Last frames, decoded; null before the first. */
+    lines: null,
+    heat: null,
+    /** Of two block reductions, which the heat map colours: "max" keeps a spike, "mean" the level. */
+    cells: "max",
+    /** The heat map as last painted, { image, values }: the tree cuts its swatches from it. */
+    heatPicture: null,
+    /** Paths marked in the tree of this view. */
+    marked: new Set(),
+    /** The last answer to an export. */
+    exported: null,
+    /** No message for seconds although some are due. */
+    silent: false,
+    /** Frames painted so far. */
+    frames: 0,
+    /** Shared by both plots: { step, row, from } or null. */
+    cursor: null,
+    /** Pixels kept free left of both plots, so that their step axes stand above each other. */
+    gutter: 52,
+    on(topic, subscriber) {
+      if (!subscribers.has(topic)) subscribers.set(topic, []);
+      subscribers.get(topic).push(subscriber);
+    },
+    tell(topic) {
+      for (const subscriber of subscribers.get(topic) ?? []) subscriber();
+    },
+  };
+}
+
+/** "conv1 · grad_norm", the name of a series everywhere. */
+export function seriesName(module, quantity) {
+  return `${module} · ${quantity}`;
+}
+
+export function hasSeries(selection, module, quantity) {
+  return selection.series.some(([path, name]) => path === module && name === quantity);
+}
