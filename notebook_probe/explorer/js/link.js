@@ -25,7 +25,7 @@ export function createLink({ model, root, state, signal }) {
       state.model = { ...message, ...indexModules(message.modules) };
     },
     status(message) {
-      state.status = message;
+      state.status = { ...state.status, ...message }; // long parts are left out while they last
     },
     lines(message, buffers) {
       state.lines = decodeLines(message, buffers);
