@@ -1,1 +1,82 @@
-"""Look inside a neural network while it trains, in the notebook where you already work."""
+"""Look inside a neural network while it trains, in the notebook where you already work.
+
+>>> import notebook_probe as nbp
+>>> run = nbp.watch(model, optimizer)  # doctest: +SKIP
+>>> run.explore()                      # doctest: +SKIP
+
+What needs torch is loaded when it is first used: reading a record does not need it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from notebook_probe.errors import (
+    ClosedRunError,
+    DuplicateNameError,
+    NotApplicableError,
+    ProbeError,
+    QuantityError,
+    RecordFormatError,
+    RecordLockedError,
+    RecordMismatchError,
+    RecordWriteError,
+    ScheduleError,
+    TrainingStopped,
+    UnknownNameError,
+)
+from notebook_probe.opened import OpenedRun, open_run
+from notebook_probe.schedules import Every, Steps
+
+if TYPE_CHECKING:
+    from notebook_probe.quantities import Quantity, quantity
+    from notebook_probe.run.handle import Handle
+    from notebook_probe.run.run import Run
+    from notebook_probe.run.watch import watch
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ClosedRunError",
+    "DuplicateNameError",
+    "Every",
+    "Handle",
+    "NotApplicableError",
+    "OpenedRun",
+    "ProbeError",
+    "Quantity",
+    "QuantityError",
+    "RecordFormatError",
+    "RecordLockedError",
+    "RecordMismatchError",
+    "RecordWriteError",
+    "Run",
+    "ScheduleError",
+    "Steps",
+    "TrainingStopped",
+    "UnknownNameError",
+    "open_run",
+    "quantity",
+    "watch",
+]
+
+_NEED_TORCH = {
+    "Handle": "notebook_probe.run.handle",
+    "Quantity": "notebook_probe.quantities",
+    "Run": "notebook_probe.run.run",
+    "quantity": "notebook_probe.quantities",
+    "watch": "notebook_probe.run.watch",
+}
+
+
+def __getattr__(name: str) -> Any:
+    try:
+        home = _NEED_TORCH[name]
+    except KeyError:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+    return getattr(import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

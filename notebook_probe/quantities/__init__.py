@@ -1,1 +1,15 @@
 """Quantities: pure functions of a module's tensors; one file per family."""
+
+from notebook_probe.quantities import activity, moments, norms
+from notebook_probe.quantities.base import Feature, Quantity, as_quantity, quantities, quantity
+
+__all__ = [
+    "Feature",
+    "Quantity",
+    "activity",
+    "as_quantity",
+    "moments",
+    "norms",
+    "quantities",
+    "quantity",
+]

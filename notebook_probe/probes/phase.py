@@ -1,0 +1,85 @@
+"""Training, evaluation or recomputation: decided at the outermost call of the watched model.
+
+A frozen sub-module inside a training forward counts as training; a validation pass between two
+steps does not count, whatever its parts do. State is assigned at entry rather than pushed, so
+that an interrupted forward leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from types import CodeType, FrameType
+from typing import Literal, TypeAlias
+
+import torch
+from torch import nn
+from torch._C import _functorch
+
+__all__ = ["Phase", "PhaseOfThread", "frame_is_active", "quiet"]
+
+Phase: TypeAlias = Literal["training", "evaluation", "recomputation"]
+
+_PID = os.getpid()
+_CALL = nn.Module._call_impl.__code__
+
+
+def quiet() -> bool:
+    """Tell whether hooks must do nothing: tracing, transforms, compiled code, forked children."""
+    return bool(
+        torch.compiler.is_compiling()
+        or torch._C._get_tracing_state() is not None
+        or _functorch.maybe_current_level() is not None
+        or os.getpid() != _PID
+    )
+
+
+def phase_of(module: nn.Module) -> Phase:
+    """The phase of a call that begins at ``module``, from its mode and torch's."""
+    if torch._C._current_graph_task_id() != -1:  # a checkpoint recomputes inside a backward
+        return "recomputation"
+    trains = module.training and torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
+    return "training" if trains else "evaluation"
+
+
+class PhaseOfThread(threading.local):
+    """The phase of the outermost call on this thread; None outside of any."""
+
+    def __init__(self) -> None:
+        self.now: Phase | None = None
+        self._outer: list[Phase | None] = []
+
+    def enter(self, root: nn.Module) -> bool:
+        """Begin a call of the root; True when it is the outermost one."""
+        outermost = self.now is None or not frame_is_active(_CALL, root, skip=1)
+        if outermost:
+            self._outer.clear()
+        else:
+            self._outer.append(self.now)
+        self.now = phase_of(root)
+        return outermost
+
+    def leave(self) -> None:
+        """End a call of the root."""
+        self.now = self._outer.pop() if self._outer else None
+
+
+def frame_is_active(code: CodeType, owner: object, skip: int = 0) -> bool:
+    """Tell whether a frame of ``code`` whose ``self`` is ``owner`` is on this stack.
+
+    ``skip`` such frames, the innermost ones, are the caller's own and do not count. Asked only
+    where a call seems nested: a depth counter would be wrong for ever after one exception.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code is code and _self_of(frame) is owner:
+            if skip == 0:
+                return True
+            skip -= 1
+        frame = frame.f_back
+    return False
+
+
+def _self_of(frame: FrameType) -> object:
+    return frame.f_locals.get("self")

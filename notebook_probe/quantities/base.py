@@ -1,0 +1,240 @@
+"""What a quantity is: a pure function whose parameter names are the features it needs.
+
+>>> @quantity(units="1")
+... def top_share(output):
+...     \"\"\"Share of the largest activation in the layer's total.\"\"\"
+...     return output.abs().amax() / output.abs().sum()
+>>> top_share.needs
+('output',)
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias, get_args, overload
+
+from notebook_probe.errors import QuantityError, near
+from notebook_probe.registry import Registry
+
+__all__ = ["FEATURES", "Combine", "Feature", "Quantity", "as_quantity", "quantities", "quantity"]
+
+Combine: TypeAlias = Literal["mean", "sum", "max", "min", "last", "rss"]
+"""How values of several calls or tensors in one step become one; rss = root of summed squares."""
+
+TENSORS = {
+    "input": "forward",
+    "output": "forward",
+    "grad_output": "backward",
+    "weight": "before",
+    "grad": "before",
+    "update": "after",
+}
+"""The tensor features and the moment of the step at which each can be read."""
+
+PARTS = ("sumsq", "moments", "zeros", "nonfinite")
+"""What of a tensor a summary feature measures; the function receives a `Stat`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """A tensor of a module (``output``) or, with a part, its summary (``output_moments``)."""
+
+    tensor: str
+    part: str = ""
+
+    @property
+    def name(self) -> str:
+        return f"{self.tensor}_{self.part}" if self.part else self.tensor
+
+
+FEATURES: dict[str, Feature] = {
+    feature.name: feature
+    for tensor in TENSORS
+    for feature in (Feature(tensor), *(Feature(tensor, part) for part in PARTS))
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Quantity:
+    """A named, documented function of features, ready to be attached anywhere.
+
+    Call it like the function it was made from.
+    """
+
+    name: str
+    function: Callable[..., Any]
+    features: tuple[Feature, ...]
+    units: str = "1"
+    summary: str = ""
+    combine: Combine = "mean"
+    source: str = ""
+    aliases: tuple[str, ...] = field(default=())
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<quantity {self.name}({', '.join(f.name for f in self.features)})>"
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The tensors it is made of, in the user's words."""
+        return tuple(dict.fromkeys(feature.tensor for feature in self.features))
+
+    @property
+    def pools(self) -> bool:
+        """Made of summaries, which are pooled exactly over a step before it is computed."""
+        return bool(self.features[0].part)
+
+    @property
+    def moment(self) -> str:
+        """When its tensors can be read together: forward, backward, before or after the update."""
+        moments = {TENSORS[tensor] for tensor in self.needs if tensor != "weight"}
+        return moments.pop() if moments else "before"
+
+
+def _same_definition(old: Quantity, new: Quantity) -> bool:
+    """Tell a cell that was run twice from a second quantity of the same name."""
+    old_home, new_home = (
+        (q.function.__module__, getattr(q.function, "__qualname__", q.name)) for q in (old, new)
+    )
+    return old_home == new_home
+
+
+quantities: Registry[Quantity] = Registry("quantity", "notebook_probe.quantities", _same_definition)
+"""Every quantity by name and alias; filled by importing the families and by `quantity`."""
+
+
+@overload
+def quantity(function: Callable[..., Any], /) -> Quantity: ...
+@overload
+def quantity(
+    *,
+    units: str = ...,
+    name: str | None = ...,
+    combine: Combine = ...,
+    source: str = ...,
+    aliases: Sequence[str] = ...,
+) -> Callable[[Callable[..., Any]], Quantity]: ...
+def quantity(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    units: str = "1",
+    name: str | None = None,
+    combine: Combine = "mean",
+    source: str = "",
+    aliases: Sequence[str] = (),
+) -> Quantity | Callable[[Callable[..., Any]], Quantity]:
+    """Make a quantity of a function of tensors, and register it under its name.
+
+    Parameters
+    ----------
+    units : str
+        Units of the value, ``"1"`` for a pure number.
+    name : str, optional
+        Its name in the record; the function's own by default.
+    combine : {"mean", "sum", "max", "min", "last", "rss"}
+        How values of several calls or tensors in one step become one.
+    source : str
+        Paper or definition.
+    aliases : sequence of str
+        Other names under which it can be attached.
+
+    Returns
+    -------
+    Quantity
+        Still callable like the function. The function returns a number or a 0-d tensor.
+
+    Raises
+    ------
+    QuantityError
+        A parameter that is no feature, features of different moments, an unknown ``combine``.
+
+    Examples
+    --------
+    >>> @quantity(units="1", combine="max")
+    ... def largest(output):
+    ...     \"\"\"Largest absolute activation.\"\"\"
+    ...     return output.abs().amax()
+    >>> largest.summary
+    'Largest absolute activation.'
+    """
+
+    def define(function: Callable[..., Any]) -> Quantity:
+        made = _define(function, name, units, combine, source, tuple(aliases))
+        quantities.add(made.name, made, made.aliases)
+        return made
+
+    return define if function is None else define(function)
+
+
+def as_quantity(given: Quantity | Callable[..., Any] | str) -> Quantity:
+    """Read what was asked for: a quantity, its name or alias, or a plain function of features."""
+    if isinstance(given, Quantity):
+        return given
+    if isinstance(given, str):
+        return quantities[given]
+    if callable(given):
+        return _define(given, None, "1", "mean", "", ())
+    raise QuantityError(f"{given!r} is no quantity; give a name, a quantity or a function")
+
+
+def _define(
+    function: Callable[..., Any],
+    name: str | None,
+    units: str,
+    combine: Combine,
+    source: str,
+    aliases: tuple[str, ...],
+) -> Quantity:
+    name = name or function.__name__
+    if not name.isidentifier():
+        raise QuantityError(f"quantity name {name!r} must be an identifier, like 'top_share'")
+    if combine not in get_args(Combine):
+        raise QuantityError(f"{name}: combine={combine!r}; allowed: {', '.join(get_args(Combine))}")
+    features = tuple(_feature(name, parameter) for parameter in _parameters(name, function))
+    summary = (inspect.getdoc(function) or "").split("\n\n")[0].replace("\n", " ")
+    _check_moments(name, features)
+    return Quantity(name, function, features, units, summary, combine, source, aliases)
+
+
+def _parameters(name: str, function: Callable[..., Any]) -> list[str]:
+    parameters = [
+        parameter.name
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.default is parameter.empty
+    ]
+    if not parameters:
+        raise QuantityError(f"{name}() needs no feature; name its parameters after {_allowed()}")
+    return parameters
+
+
+def _feature(name: str, parameter: str) -> Feature:
+    try:
+        return FEATURES[parameter]
+    except KeyError:
+        raise QuantityError(
+            f"{name}({parameter}): no feature {parameter!r}; {near(parameter, FEATURES, 2)}; "
+            f"tensors: {_allowed()}"
+        ) from None
+
+
+def _allowed() -> str:
+    return ", ".join(TENSORS)
+
+
+def _check_moments(name: str, features: tuple[Feature, ...]) -> None:
+    if all(feature.part for feature in features):
+        return
+    if any(feature.part for feature in features):
+        raise QuantityError(f"{name} mixes tensors and summaries; use one kind")
+    moments = {TENSORS[feature.tensor] for feature in features if feature.tensor != "weight"}
+    if len(moments) > 1:
+        given = ", ".join(feature.name for feature in features)
+        raise QuantityError(
+            f"{name}({given}) needs tensors that exist at different moments of a step; "
+            f"use summaries such as {features[0].tensor}_sumsq"
+        )

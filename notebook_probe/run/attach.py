@@ -1,0 +1,151 @@
+"""Reading what a user asks to attach: places x quantities x schedules, checked before anything is.
+
+Accepted are a selection with a quantity and a schedule, and Taiyi's dict
+``{selection: ["Quantity", ["Quantity", "linear(5,0)"]]}``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from torch import nn
+
+from notebook_probe.errors import NotApplicableError, QuantityError
+from notebook_probe.probes.parameters import weight_slots
+from notebook_probe.probes.probe import Probe
+from notebook_probe.probes.selectors import Where, default_places, select, standard_place
+from notebook_probe.quantities import Quantity, as_quantity
+from notebook_probe.schedules import ScheduleLike, schedule
+
+__all__ = ["DEFAULT", "Asked", "misfit", "read_asked", "read_presets"]
+
+QuantityLike: TypeAlias = "Quantity | Callable[..., Any] | str"
+
+DEFAULT = (
+    "weight_norm",
+    "grad_norm",
+    "update_ratio",
+    "output_mean",
+    "output_std",
+    "output_norm",
+    "output_grad_norm",
+    "zero_fraction",
+    "nonfinite_fraction",
+)
+"""What the default probes measure at every weighted or activation module."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a request comes to: the probes to attach, and the places where it does not fit."""
+
+    probes: tuple[Probe, ...]
+    skipped: tuple[str, ...]
+    """Sentences: which place was left out, and why."""
+
+
+def read_presets(model: nn.Module, probes: Any) -> Asked:
+    """Read the ``probes`` argument of watch: ``"default"``, None, or Taiyi's dict."""
+    if probes is None:
+        return Asked((), ())
+    if isinstance(probes, Mapping):
+        return read_asked(model, probes, None, None)
+    if probes != "default":
+        raise QuantityError(f"probes={probes!r}; allowed: 'default', None or a dict of selections")
+    wanted = [
+        _fit(model, place, as_quantity(name), schedule(None))
+        for place in default_places(model)
+        for name in DEFAULT
+    ]
+    return Asked(tuple(probe for probe in wanted if isinstance(probe, Probe)), ())
+
+
+def read_asked(
+    model: nn.Module,
+    where: Where | Mapping[Any, Any],
+    quantity: QuantityLike | Sequence[QuantityLike] | None,
+    when: ScheduleLike,
+) -> Asked:
+    """Read the arguments of attach.
+
+    Raises
+    ------
+    UnknownNameError, ScheduleError, QuantityError
+        Before anything is attached.
+    NotApplicableError
+        A quantity that fits none of the places, or not the one that was named.
+    """
+    if isinstance(where, Mapping):
+        parts = [
+            read_asked(model, place, one, wanted or when)
+            for place, items in where.items()
+            for one, wanted in _items(items)
+        ]
+        return Asked(_unique(probe for part in parts for probe in part.probes), _all(parts))
+    if quantity is None:
+        raise QuantityError(f"attach({where!r}): which quantity?")
+    if isinstance(quantity, list | tuple):
+        parts = [read_asked(model, where, one, when) for one in quantity]
+        return Asked(_unique(probe for part in parts for probe in part.probes), _all(parts))
+    chosen, due = as_quantity(quantity), schedule(when)  # type: ignore[arg-type]
+    tried = [_fit(model, place, chosen, due) for place in select(model, where)]
+    probes = tuple(probe for probe in tried if isinstance(probe, Probe))
+    skipped = tuple(reason for reason in tried if isinstance(reason, str))
+    if not probes:
+        raise NotApplicableError(skipped[0])
+    return Asked(probes, skipped)
+
+
+def misfit(model: nn.Module, place: str, quantity: Quantity) -> str:
+    """Why ``quantity`` cannot be measured at ``place``, in words; empty when it can."""
+    modules = dict(model.named_modules(remove_duplicate=False))
+    is_module = place in modules
+    for need in quantity.needs:
+        if need in ("input", "output", "grad_output"):
+            if not is_module:
+                return f"{quantity.name} needs {need!r}; {place!r} is a parameter and has none"
+            if type(modules[place]).forward is nn.Module.forward:
+                return f"{quantity.name} needs {need!r}; {_told(place, modules)} is never called"
+        elif is_module and not _has_parameter(modules[place], need):
+            return f"{quantity.name} needs {need!r}; {_told(place, modules)} has none"
+    return ""
+
+
+def _has_parameter(module: nn.Module, need: str) -> bool:
+    if need == "grad":
+        return next(module.parameters(), None) is not None
+    return bool(weight_slots(module))
+
+
+def _told(place: str, modules: dict[str, nn.Module]) -> str:
+    return f"{standard_place(place)!r} ({type(modules[place]).__name__})"
+
+
+def _fit(model: nn.Module, place: str, quantity: Quantity, due: Any) -> Probe | str:
+    reason = misfit(model, place, quantity)
+    return reason or Probe(place, quantity, due)
+
+
+def _items(items: Any) -> list[tuple[QuantityLike, ScheduleLike]]:
+    """Taiyi's spelling: "Q" | ["Q"] | ["Q", schedule] | quantity, one or a list of these."""
+    if not isinstance(items, list | tuple):
+        return [(items, None)]
+    read: list[tuple[QuantityLike, ScheduleLike]] = []
+    for item in items:
+        if not isinstance(item, list | tuple):
+            read.append((item, None))
+        elif 1 <= len(item) <= 2:
+            read.append((item[0], item[1] if len(item) == 2 else None))
+        else:
+            raise QuantityError(f"{item!r}: allowed are 'Q', ['Q'] and ['Q', schedule]")
+    return read
+
+
+def _unique(probes: Iterable[Probe]) -> tuple[Probe, ...]:
+    return tuple({probe.key(): probe for probe in probes}.values())
+
+
+def _all(parts: list[Asked]) -> tuple[str, ...]:
+    return tuple(sentence for part in parts for sentence in part.skipped)

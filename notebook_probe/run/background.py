@@ -1,0 +1,109 @@
+"""Training in a thread, with torch's thread-local modes carried over from the caller's."""
+
+from __future__ import annotations
+
+import threading
+import traceback
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+import torch
+
+from notebook_probe.errors import TrainingStopped
+
+__all__ = ["Background"]
+
+
+class Background:
+    """A training function that runs in a thread; `wait` gives its result or raises its error.
+
+    Parameters
+    ----------
+    function : callable
+    on_end : callable
+        Called in the thread when the function has ended, however it ended.
+    """
+
+    def __init__(self, function: Callable[[], Any], on_end: Callable[[], None]) -> None:
+        self.error: BaseException | None = None
+        self.stopped = False
+        """Stop ended it."""
+        self._result: Any = None
+        self._function, self._on_end = function, on_end
+        self._carry_modes = _modes_of_this_thread()
+        self._thread = threading.Thread(target=self._train, name="notebook-probe-training")
+        self._thread.daemon = True  # a kernel that shuts down does not wait for an epoch
+        self._thread.start()
+
+    @property
+    def running(self) -> bool:
+        return self._thread.is_alive()
+
+    @property
+    def error_text(self) -> str:
+        """The error with the line it came from; empty while there is none."""
+        if self.error is None:
+            return ""
+        frames = traceback.extract_tb(self.error.__traceback__)
+        where = f" (line {frames[-1].lineno}, in {frames[-1].name})" if frames else ""
+        return f"{type(self.error).__name__}: {self.error}{where}"
+
+    def wait(self, timeout_s: float | None = None) -> Any:
+        """Wait for the end; the function's result.
+
+        Raises
+        ------
+        TimeoutError
+            It still runs after ``timeout_s``.
+        Exception
+            What the function raised.
+        """
+        self._thread.join(timeout_s)
+        if self._thread.is_alive():
+            raise TimeoutError(f"training still runs after {timeout_s} s")
+        if self.error is not None:
+            raise self.error
+        return self._result
+
+    def __repr__(self) -> str:
+        state = "running" if self.running else "stopped" if self.stopped else "finished"
+        return f"<Background training: {self.error_text or state}>"
+
+    def _train(self) -> None:
+        try:
+            with ExitStack() as stack:
+                self._carry_modes(stack)
+                self._result = self._function()
+        except TrainingStopped:
+            self.stopped = True
+        except BaseException as error:  # kept for the panel and for wait()
+            self.error = error
+        finally:
+            self._on_end()
+
+
+def _modes_of_this_thread() -> Callable[[ExitStack], None]:
+    """What gives another thread this one's torch modes; context variables do not carry them."""
+    inference, grad = torch.is_inference_mode_enabled(), torch.is_grad_enabled()
+    device = torch.get_default_device()
+    casts = [
+        (kind, torch.get_autocast_dtype(kind))
+        for kind in ("cpu", "cuda")
+        if torch.is_autocast_enabled(kind)
+    ]
+    cuda = torch.cuda.current_device() if torch.cuda.is_initialized() else None
+    stream = torch.cuda.current_stream() if cuda is not None else None
+
+    def carry(stack: ExitStack) -> None:
+        stack.enter_context(torch.inference_mode(inference))
+        stack.enter_context(torch.set_grad_enabled(grad))
+        for kind, dtype in casts:
+            stack.enter_context(torch.autocast(kind, dtype))
+        if device.type != "cpu":
+            stack.enter_context(device)
+        if cuda is not None:
+            stack.enter_context(torch.cuda.device(cuda))
+            stack.enter_context(torch.cuda.stream(stream))
+
+    return carry

@@ -1,0 +1,53 @@
+"""What attaching returns."""
+
+from __future__ import annotations
+
+import weakref
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from notebook_probe.run.attach import Asked
+    from notebook_probe.run.run import Run
+
+__all__ = ["Handle"]
+
+
+class Handle:
+    """Probes that were attached together; ``remove()`` takes them off, at the next step boundary.
+
+    Removing twice, or after the run was closed, does nothing. As a context manager it removes
+    itself at the end.
+
+    Attributes
+    ----------
+    skipped : tuple of str
+        Selected modules where the quantity does not fit, each with its reason.
+    """
+
+    def __init__(self, run: Run, asked: Asked) -> None:
+        self._run = weakref.ref(run)
+        self.probes = asked.probes
+        self.skipped = asked.skipped
+
+    def remove(self) -> None:
+        run = self._run()
+        if run is not None and not run.closed:
+            run.detach(self)
+
+    def __enter__(self) -> Handle:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.remove()
+
+    def __repr__(self) -> str:
+        places = dict.fromkeys(probe.place for probe in self.probes)
+        names = dict.fromkeys(probe.quantity.name for probe in self.probes)
+        left = f", {len(self.skipped)} skipped" if self.skipped else ""
+        return f"<Handle {', '.join(names)} at {len(places)} modules{left}>"

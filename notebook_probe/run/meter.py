@@ -1,0 +1,51 @@
+"""Steps per second, and what watching costs of them."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from statistics import median
+
+__all__ = ["Meter"]
+
+
+class Meter:
+    """Medians over the last steps; written by the training thread, read by anyone.
+
+    Parameters
+    ----------
+    window : int
+        Steps to look back on.
+    """
+
+    def __init__(self, window: int = 64) -> None:
+        self._seconds: deque[float] = deque(maxlen=window)
+        self._cost: deque[float] = deque(maxlen=window)
+        self._last = 0.0
+
+    def add(self, seconds: float, cost: float) -> None:
+        """One step took ``seconds``, ``cost`` of them in our own code."""
+        self._seconds.append(seconds)
+        self._cost.append(cost)
+        self._last = time.monotonic()
+
+    @property
+    def steps_per_second(self) -> float:
+        """NaN before the first step."""
+        seconds = list(self._seconds)
+        return 1.0 / max(median(seconds), 1e-9) if seconds else float("nan")
+
+    @property
+    def cost_percent(self) -> float:
+        """Median share of a step spent in probes and row keeping; NaN before the first step."""
+        pairs = list(zip(list(self._seconds), list(self._cost), strict=False))
+        shares = [100.0 * cost / seconds for seconds, cost in pairs if seconds > 0]
+        return median(shares) if shares else float("nan")
+
+    @property
+    def is_moving(self) -> bool:
+        """A step ended lately: within three seconds or ten usual steps."""
+        seconds = list(self._seconds)
+        if not seconds:
+            return False
+        return time.monotonic() - self._last < max(3.0, 10.0 * median(seconds))

@@ -1,0 +1,48 @@
+"""The table of a model's modules: paths, classes, parameter counts, parents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+from torch import nn
+from torch.nn.parameter import UninitializedParameter
+
+from notebook_probe.record.source import ROOT, ModuleRow
+
+__all__ = ["module_table", "unwrap"]
+
+
+def unwrap(model: nn.Module) -> nn.Module:
+    """The module a user means: the one inside a compiled, DDP or DataParallel wrapper."""
+    wrappers = (nn.parallel.DistributedDataParallel, nn.DataParallel)
+    while True:
+        if isinstance(model, wrappers):
+            model = model.module
+        elif isinstance(model, torch._dynamo.OptimizedModule):
+            model = model._orig_mod
+        else:
+            return model
+
+
+def module_table(model: nn.Module) -> tuple[ModuleRow, ...]:
+    """One row per module in definition order; a shared module once, under its first path."""
+    rows: list[ModuleRow] = []
+    places: dict[str, int] = {}
+    for path, module in model.named_modules():
+        places[path] = len(rows)
+        rows.append(
+            ModuleRow(
+                name=path or ROOT,
+                class_name=type(module).__name__,
+                n_params=_elements(module.parameters()),
+                n_own_params=_elements(module.parameters(recurse=False)),
+                parent=places.get(path.rpartition(".")[0], 0) if path else -1,
+            )
+        )
+    return tuple(rows)
+
+
+def _elements(parameters: Iterable[nn.Parameter]) -> int:
+    """Elements, those of lazy parameters not counted: they have no shape yet."""
+    return sum(p.numel() for p in parameters if not isinstance(p, UninitializedParameter))

@@ -1,0 +1,75 @@
+"""Reading the step that is still open: each stream with one more, provisional row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from notebook_probe.record.missing import NOT_MEASURED
+from notebook_probe.record.source import Floats, Steps, StreamView, Variable
+from notebook_probe.run.rows import Row
+
+__all__ = ["with_open_step"]
+
+
+def with_open_step(streams: Mapping[str, StreamView], rows: Iterable[Row]) -> list[StreamView]:
+    """The streams, those that the open step is due in with its row at the end."""
+    last = {row.stream.name: row for row in rows}
+    return [
+        _WithRow(stream, last[name]) if name in last else stream for name, stream in streams.items()
+    ]
+
+
+class _WithRow:
+    """A StreamView and one row more."""
+
+    def __init__(self, stream: StreamView, row: Row) -> None:
+        self._stream, self._row = stream, row
+        self._n = stream.n_rows
+
+    @property
+    def name(self) -> str:
+        return self._stream.name
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        return self._stream.modules
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        return self._stream.variables
+
+    @property
+    def n_rows(self) -> int:
+        return self._n + 1
+
+    def steps(self, start: int = 0, stop: int | None = None) -> Steps:
+        both = np.append(self._stream.steps(0, self._n), np.int64(self._row.step))
+        return both[start:stop]
+
+    def times(self, start: int = 0, stop: int | None = None) -> Steps:
+        both = np.append(self._stream.times(0, self._n), np.int64(self._row.time_ms))
+        return both[start:stop]
+
+    def values(
+        self,
+        quantity: str,
+        start: int = 0,
+        stop: int | None = None,
+        modules: Sequence[str] | None = None,
+    ) -> Floats:
+        start, stop, _ = slice(start, stop).indices(self.n_rows)
+        stored = self._stream.values(quantity, start, min(stop, self._n), modules)
+        if stop <= self._n or start > self._n:
+            return stored
+        last = self._last(quantity, self.modules if modules is None else modules)
+        return np.concatenate([stored, last])
+
+    def _last(self, quantity: str, modules: Sequence[str]) -> Floats:
+        q, table = self._row.stream.variable_index[quantity], self._row.values
+        places = [self._row.stream.module_index[module] for module in modules]
+        out = np.full((1, len(places)), NOT_MEASURED, np.float32)
+        if q < table.shape[0]:
+            out[0] = [table[q, m] if m < table.shape[1] else NOT_MEASURED for m in places]
+        return out

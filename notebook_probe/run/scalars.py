@@ -1,0 +1,44 @@
+"""Reading what is given to `Run.log`: one real number each."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from notebook_probe.errors import QuantityError
+from notebook_probe.quantities.stat import Number
+
+__all__ = ["read_scalar"]
+
+
+def read_scalar(name: str, value: Any) -> Number:
+    """A float, or a detached 0-d tensor that stays on its device.
+
+    Raises
+    ------
+    QuantityError
+        For several elements, complex numbers, text: what was given and what is allowed.
+
+    Examples
+    --------
+    >>> import torch
+    >>> read_scalar("loss", torch.tensor([0.5], requires_grad=True))
+    0.5
+    """
+    if isinstance(value, Tensor):
+        if value.numel() != 1 or value.is_complex():
+            raise _refused(name, f"a tensor of shape {tuple(value.shape)} and {value.dtype}")
+        value = value.detach().reshape(())
+        return value.clone() if value.device.type != "cpu" else float(value)
+    if isinstance(value, Real | np.generic):
+        return float(value)
+    if isinstance(value, np.ndarray) and value.size == 1:
+        return float(value.reshape(())[()])
+    raise _refused(name, f"{type(value).__name__} {value!r}"[:80])
+
+
+def _refused(name: str, given: str) -> QuantityError:
+    return QuantityError(f"log({name}=...): {given}; one real number is expected")

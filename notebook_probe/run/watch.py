@@ -1,0 +1,116 @@
+"""Beginning to watch a model: where it is recorded, and which earlier run gives way."""
+
+from __future__ import annotations
+
+import re
+import time
+import weakref
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+from torch.optim import Optimizer
+
+from notebook_probe.errors import NotApplicableError
+from notebook_probe.record.writer import RecordWriter
+from notebook_probe.run.attach import read_presets
+from notebook_probe.run.modules import module_table, unwrap
+from notebook_probe.run.run import Run
+
+__all__ = ["watch"]
+
+_runs: weakref.WeakSet[Run] = weakref.WeakSet()
+
+
+def watch(
+    model: nn.Module,
+    optimizer: Optimizer | None = None,
+    store: str | PathLike[str] | None = None,
+    probes: str | Mapping[Any, Any] | None = "default",
+    name: str | None = None,
+) -> Run:
+    """Watch a model from now on; the training loop stays as it is.
+
+    A step is one optimizer step, counted by torch's own hooks. Running the cell again closes the
+    earlier run of the model, so that nothing piles up.
+
+    Parameters
+    ----------
+    model : nn.Module
+        Held weakly. A compiled, DDP or DataParallel wrapper means the model inside.
+    optimizer : Optimizer, optional
+        Found by its parameters when left out; given, it is checked to own some of the model's.
+    store : path, optional
+        Folder of the record. None makes a fresh one under ``runs/``. A record of the same model
+        is continued after its last step.
+    probes : "default", None or dict
+        What to measure from the first step: nine quantities at every weighted or activation
+        module, nothing, or ``{selection: ["Quantity", ["Quantity", "linear(5,0)"]]}``.
+    name : str, optional
+        Shown in the Explorer; the model's class by default.
+
+    Returns
+    -------
+    Run
+
+    Raises
+    ------
+    RecordMismatchError, RecordLockedError, RecordWriteError, RecordFormatError
+        The store holds another model, is in use, or cannot be written; nothing is overwritten.
+    NotApplicableError
+        The optimizer owns none of the model's parameters.
+
+    Examples
+    --------
+    >>> run = watch(model, optimizer, store="runs/first.zarr")  # doctest: +SKIP
+    recording to runs/first.zarr
+    """
+    model = unwrap(model)
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"watch({type(model).__name__}): a torch.nn.Module is expected")
+    if optimizer is not None:
+        _check_owned(model, optimizer)
+    asked = read_presets(model, probes)
+    name = name or type(model).__name__
+    location = _fresh(name) if store is None else Path(store).expanduser()
+    _close_earlier(model, location, fresh=store is None)
+    writer = RecordWriter(location, title=name, modules=module_table(model), attrs=_attrs(model))
+    run = Run(model, writer, name, asked, fresh=store is None)
+    _runs.add(run)
+    if writer.continued:
+        print(f"continuing {writer.location} after step {writer.last_step}")
+    else:
+        print(f"recording to {writer.location}")
+    return run
+
+
+def _fresh(name: str) -> Path:
+    """A folder under runs/ that is not there yet."""
+    stem = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "run"
+    base = Path("runs") / f"{stem}-{time.strftime('%Y%m%d-%H%M%S')}"
+    tries = (base.with_name(f"{base.name}{'' if i == 0 else f'-{i}'}.zarr") for i in range(10_000))
+    return next(path for path in tries if not path.exists())
+
+
+def _close_earlier(model: nn.Module, location: Path, fresh: bool) -> None:
+    """Close a run that this one replaces: the same store, or the same model's last fresh one."""
+    for run in list(_runs):
+        same_store = Path(run.location).resolve() == location.resolve()
+        if not run.closed and (same_store or (fresh and run.replaces_on(model))):
+            run.close()
+
+
+def _check_owned(model: nn.Module, optimizer: Optimizer) -> None:
+    own = {id(value) for value in model.parameters()}
+    if not any(id(value) in own for group in optimizer.param_groups for value in group["params"]):
+        raise NotApplicableError(
+            f"{type(optimizer).__name__} owns none of the {len(own)} parameters of "
+            f"{type(model).__name__}; give the optimizer that trains it, or leave it out"
+        )
+
+
+def _attrs(model: nn.Module) -> dict[str, str]:
+    return {"model_class": type(model).__qualname__, "torch_version": torch.__version__}
