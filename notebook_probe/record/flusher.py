@@ -32,7 +32,6 @@ class Flusher:
         commits: Commits,
         lock: Lock,
         attrs: Mapping[str, Any],
-        *,
         flush_s: float,
         flush_rows: int,
         ring_bytes: int,

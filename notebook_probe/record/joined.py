@@ -43,7 +43,8 @@ def join(streams: Iterable[StreamView], modules: Sequence[str]) -> xr.Dataset:
     """
     parts = _parts(streams)
     labels = _labels(parts, modules)
-    steps = reduce(np.union1d, [part.steps for part in parts], np.empty(0, np.int64))
+    every = [part.steps for part in parts] or [np.empty(0, np.int64)]
+    steps = reduce(np.union1d, every)
     times = np.full(len(steps), -1, np.int64)
     for part in reversed(parts):
         times[np.searchsorted(steps, part.steps)] = part.times

@@ -41,7 +41,7 @@ SCALARS = "scalars"
 
 CHUNK_VALUES = 2**15
 """Values of a chunk: a flush rewrites every tail chunk, a series reads one chunk per `length`."""
-INDEX_CHUNK = 2**14
+INDEX_CHUNK = 2**15
 NAMES_CHUNK = 1024
 LONGEST_NAME = 200
 """A name becomes a folder; file systems stop at 255 bytes."""

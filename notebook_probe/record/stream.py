@@ -6,7 +6,10 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
+import numpy as np
+
 from notebook_probe.errors import QuantityError
+from notebook_probe.record.missing import NOT_MEASURED
 from notebook_probe.record.rows import Block, Rows, row_bytes, rows_per_block
 from notebook_probe.record.schema import check_quantity, module_label
 from notebook_probe.record.source import Floats, Variable
@@ -107,7 +110,7 @@ class StreamWriter:
         time_ms : int
             Wall time, milliseconds since 1970.
         values : float32 array, (n_variables, n_modules)
-            NaN where nothing was measured.
+            NaN where nothing was measured. A row made before the axes grew may be narrower.
 
         Returns
         -------
@@ -118,17 +121,17 @@ class StreamWriter:
         Raises
         ------
         ValueError
-            For a step that does not grow, or values of another shape than ``shape``.
+            For a step that does not grow, or values wider than ``shape``.
         """
         block = self._block
         row = block.n
         if row == block.capacity or step <= self.last_step or values.shape != block.shape:
             self._check_row(step, values.shape)
-            room = self._next_block()
+            room = self._block_of_shape()
             if room is None:
                 self.dropped += 1
                 return False
-            block, row = room, room.n
+            block, row, values = room, room.n, _widened(values, room.shape)
         block.values[row] = values
         block.steps[row] = step
         block.times[row] = time_ms
@@ -163,8 +166,11 @@ class StreamWriter:
         """Memory of the blocks with rows that are not on disk yet."""
         return sum(block.nbytes for block in self._blocks if block.end > self.published)
 
-    def _next_block(self) -> Block | None:
+    def _block_of_shape(self) -> Block | None:
+        """A block of today's width with room for a row, or None when no more may wait."""
         shape = self.shape
+        if self._block.shape == shape and self._block.n < self._block.capacity:
+            return self._block
         capacity = rows_per_block(shape)
         if not self._has_room(capacity * row_bytes(shape)):
             return None
@@ -179,11 +185,19 @@ class StreamWriter:
             raise ValueError(
                 f"step {step} in stream {self.name!r} after step {self.last_step}; steps must grow"
             )
-        if shape != self.shape:
+        if len(shape) != 2 or shape[0] > self.shape[0] or shape[1] > self.shape[1]:
             raise ValueError(
                 f"a row of shape {shape} in stream {self.name!r}; "
                 f"(n_variables, n_modules) is {self.shape}"
             )
+
+
+def _widened(values: Floats, shape: tuple[int, int]) -> Floats:
+    if values.shape == shape:
+        return values
+    wide = np.full(shape, NOT_MEASURED, np.float32)
+    wide[: values.shape[0], : values.shape[1]] = values
+    return wide
 
 
 def _check(quantity: str, known: Iterable[str]) -> None:

@@ -6,35 +6,24 @@ import shutil
 import time
 import uuid
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
-from itertools import zip_longest
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
 
-from notebook_probe.errors import (
-    RecordFormatError,
-    RecordLockedError,
-    RecordMismatchError,
-    RecordWriteError,
-)
+from notebook_probe.errors import ProbeError, RecordWriteError
 from notebook_probe.record.commit import Commits
+from notebook_probe.record.continuing import check_same_model, chunk_shapes, old_record, take_over
 from notebook_probe.record.files import Files
 from notebook_probe.record.flusher import Flusher
 from notebook_probe.record.live import LiveSource
-from notebook_probe.record.location import ROOT_KEY, is_unused, new_folder
+from notebook_probe.record.location import new_folder
 from notebook_probe.record.lock import Lock
-from notebook_probe.record.reader import OpenedRecord
-from notebook_probe.record.schema import (
-    CONVENTIONS,
-    FORMAT_VERSION,
-    SCALARS,
-    check_stream,
-    module_label,
-)
+from notebook_probe.record.schema import CONVENTIONS, FORMAT_VERSION, check_stream, module_label
 from notebook_probe.record.source import Event, ModuleRow, Source
 from notebook_probe.record.stream import StreamWriter
 
@@ -98,30 +87,22 @@ class RecordWriter:
     ) -> None:
         folder = new_folder(location)
         table = tuple(replace(row, name=module_label(row.name)) for row in modules)
-        old = _old_record(folder)
-        if old is not None:
-            _check_same_model(old, table)
-        lock = _lock(folder)
-        try:
+        with _write_errors(folder), ExitStack() as failure:
+            old = old_record(folder)
+            if old is not None:
+                check_same_model(old, table)
+            lock = Lock(folder)
+            failure.callback(lock.release)
             if old is not None:
                 old.refresh()  # what was committed before the lock was ours
             root_attrs = {**(_new_attrs() if old is None else old.attrs), **attrs, "title": title}
             self._files = Files(folder)
-            commits = Commits(self._files, lock, table, {} if old is None else _chunks(old))
-            self._flusher = Flusher(
-                commits,
-                lock,
-                root_attrs,
-                flush_s=flush_s,
-                flush_rows=flush_rows,
-                ring_bytes=ring_bytes,
-            )
+            commits = Commits(self._files, lock, table, {} if old is None else chunk_shapes(old))
+            self._flusher = Flusher(commits, lock, root_attrs, flush_s, flush_rows, ring_bytes)
             if old is not None:
-                _take_over(old, self._flusher)
+                take_over(old, self._flusher)
             self._flusher.start()
-        except OSError as error:
-            lock.release()
-            raise RecordWriteError(f"cannot write the record {folder}: {error}") from error
+            failure.pop_all()
         self.continued = old is not None
         self.location = str(folder)
         self.run_id = str(root_attrs["run_id"])
@@ -204,39 +185,15 @@ class RecordWriter:
         return tuple(self._flusher.streams.values())
 
 
-def _old_record(folder: Path) -> OpenedRecord | None:
-    """The record that is there already, or None for a place that is free."""
-    if folder.is_dir() and is_unused(folder):
-        return None
-    if not (folder / ROOT_KEY).is_file():
-        what = "a folder with other files" if folder.is_dir() else "a file"
-        raise RecordFormatError(f"{folder} is {what}, not a record; nothing was changed")
-    return OpenedRecord(folder)
-
-
-def _check_same_model(old: OpenedRecord, modules: Sequence[ModuleRow]) -> None:
-    there = [_identity(row) for row in old.modules]
-    given = [_identity(row) for row in modules]
-    if there == given:
-        return
-    pairs = zip_longest(there, given, fillvalue="nothing")
-    differences = [f"{a} there, {b} given" for a, b in pairs if a != b]
-    shown = "; ".join(differences[:3])
-    more = f"; and {len(differences) - 3} more" if len(differences) > 3 else ""
-    raise RecordMismatchError(f"{old.location} holds the record of another model: {shown}{more}")
-
-
-def _identity(row: ModuleRow) -> str:
-    return f"{row.name} ({row.class_name}, {row.n_params} parameters)"
-
-
-def _lock(folder: Path) -> Lock:
+@contextmanager
+def _write_errors(folder: Path) -> Iterator[None]:
+    """An error of the system becomes a RecordWriteError that names the folder."""
     try:
-        return Lock(folder)
-    except RecordLockedError:
+        yield
+    except ProbeError:
         raise
     except OSError as error:
-        raise RecordWriteError(f"cannot write to {folder}: {error.strerror}") from error
+        raise RecordWriteError(f"cannot write the record {folder}: {error}") from error
 
 
 def _new_attrs() -> dict[str, Any]:
@@ -251,28 +208,3 @@ def _new_attrs() -> dict[str, Any]:
         "run_id": uuid.uuid4().hex,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-
-
-def _chunks(old: OpenedRecord) -> dict[str, tuple[int, ...]]:
-    """Chunk shape of the arrays of ``old``, by path."""
-    return {
-        f"{SCALARS}/{stream.name}/{name}": chunks
-        for stream in old.streams.values()
-        for name, chunks in stream.chunks().items()
-    }
-
-
-def _take_over(old: OpenedRecord, flusher: Flusher) -> None:
-    """Go on where ``old`` ends."""
-    flusher.events.extend(old.events)
-    for name, stored in old.streams.items():
-        n = stored.n_rows
-        flusher.streams[name] = StreamWriter(
-            name,
-            stored.long_name,
-            flusher.has_room,
-            n_rows=n,
-            last_step=int(stored.steps(n - 1, n)[0]) if n else -1,
-            modules=stored.modules,
-            variables=stored.variables,
-        )

@@ -1,0 +1,68 @@
+"""Going on with a record that is already there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import zip_longest
+from pathlib import Path
+
+from notebook_probe.errors import RecordFormatError, RecordMismatchError
+from notebook_probe.record.flusher import Flusher
+from notebook_probe.record.location import ROOT_KEY, is_unused
+from notebook_probe.record.reader import OpenedRecord
+from notebook_probe.record.schema import SCALARS
+from notebook_probe.record.source import ModuleRow
+from notebook_probe.record.stream import StreamWriter
+
+__all__ = ["check_same_model", "chunk_shapes", "old_record", "take_over"]
+
+
+def old_record(folder: Path) -> OpenedRecord | None:
+    """The record that is there already, or None for a place that is free."""
+    if folder.is_dir() and is_unused(folder):
+        return None
+    if not (folder / ROOT_KEY).is_file():
+        what = "a folder with other files" if folder.is_dir() else "a file"
+        raise RecordFormatError(f"{folder} is {what}, not a record; nothing was changed")
+    return OpenedRecord(folder)
+
+
+def check_same_model(old: OpenedRecord, modules: Sequence[ModuleRow]) -> None:
+    there = [_identity(row) for row in old.modules]
+    given = [_identity(row) for row in modules]
+    if there == given:
+        return
+    pairs = zip_longest(there, given, fillvalue="nothing")
+    differences = [f"{a} there, {b} given" for a, b in pairs if a != b]
+    shown = "; ".join(differences[:3])
+    more = f"; and {len(differences) - 3} more" if len(differences) > 3 else ""
+    raise RecordMismatchError(f"{old.location} holds the record of another model: {shown}{more}")
+
+
+def _identity(row: ModuleRow) -> str:
+    return f"{row.name} ({row.class_name}, {row.n_params} parameters)"
+
+
+def chunk_shapes(old: OpenedRecord) -> dict[str, tuple[int, ...]]:
+    """Chunk shape of the arrays of ``old``, by path."""
+    return {
+        f"{SCALARS}/{stream.name}/{name}": chunks
+        for stream in old.streams.values()
+        for name, chunks in stream.chunks().items()
+    }
+
+
+def take_over(old: OpenedRecord, flusher: Flusher) -> None:
+    """Go on where ``old`` ends."""
+    flusher.events.extend(old.events)
+    for name, stored in old.streams.items():
+        n = stored.n_rows
+        flusher.streams[name] = StreamWriter(
+            name,
+            stored.long_name,
+            flusher.has_room,
+            n_rows=n,
+            last_step=int(stored.steps(n - 1, n)[0]) if n else -1,
+            modules=stored.modules,
+            variables=stored.variables,
+        )

@@ -1,0 +1,77 @@
+"""Fewer points for a picture, with every extremum kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Thinned", "minmax"]
+
+Points = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Thinned:
+    """What is left of a series: finite points in order, and where it was not finite."""
+
+    x: Points
+    y: Points
+    nonfinite: Points
+    """x of every NaN or infinite y, none left out."""
+
+
+def minmax(x: npt.ArrayLike, y: npt.ArrayLike, n_out: int) -> Thinned:
+    """At most ``n_out`` points of a series: minimum and maximum of equal spans of ``x``.
+
+    The first and the last finite point are always among them. A series that is short enough comes
+    back whole.
+
+    Parameters
+    ----------
+    x : array_like, (n,)
+        Strictly increasing and finite; as drawn, so take the logarithm before for a log axis.
+    y : array_like, (n,)
+        NaN and infinity hide no finite extremum; they are reported in ``nonfinite``.
+    n_out : int
+        At least 4; two points per pixel lose nothing that can be seen.
+
+    Raises
+    ------
+    ValueError
+        When ``n_out`` is less than 4, or x and y differ in shape.
+
+    Examples
+    --------
+    >>> thinned = minmax(range(9), [0, 1, 9, 1, float("nan"), 1, -9, 1, 0], 6)
+    >>> thinned.x.tolist(), thinned.y.tolist(), thinned.nonfinite.tolist()
+    ([0.0, 2.0, 5.0, 6.0, 8.0], [0.0, 9.0, 1.0, -9.0, 0.0], [4.0])
+    """
+    if n_out < 4:
+        raise ValueError(f"n_out={n_out}; at least 4: first, minimum, maximum, last")
+    places, values = np.asarray(x, np.float64), np.asarray(y, np.float64)
+    if places.ndim != 1 or places.shape != values.shape:
+        raise ValueError(f"x {places.shape} and y {values.shape}; equal lengths are needed")
+    finite = np.isfinite(values)
+    nonfinite = places[~finite]
+    if len(nonfinite):
+        places, values = places[finite], values[finite]
+    if len(places) > n_out:
+        kept = _extrema(places, values, (n_out - 2) // 2)
+        places, values = places[kept], values[kept]
+    return Thinned(places, values, nonfinite)
+
+
+def _extrema(x: Points, y: Points, n_buckets: int) -> npt.NDArray[np.intp]:
+    """Places of the first minimum and maximum of each bucket, and of both ends; sorted."""
+    edges = np.linspace(x[0], x[-1], n_buckets + 1)[1:-1]
+    starts = np.unique(np.concatenate([[0], np.searchsorted(x, edges)]))  # no empty bucket
+    starts = starts[starts < len(x)]
+    sizes = np.diff(starts, append=len(x))
+    kept = [np.array([0, len(x) - 1])]
+    for extremum in (np.minimum, np.maximum):
+        hits = np.flatnonzero(y == np.repeat(extremum.reduceat(y, starts), sizes))
+        buckets = np.searchsorted(starts, hits, side="right")
+        kept.append(hits[np.unique(buckets, return_index=True)[1]])
+    return np.unique(np.concatenate(kept))
