@@ -63,7 +63,7 @@ export function createAttach({ state, selection, link, signal }) {
     const [one, rows] = [chosen(), markedRows()];
     const fitting = one ? fittingRows(one, rows) : [];
     const attached = attachedHere(rows, one);
-    setText(attach, fitting.length ? `Attach to ${nModules(fitting.length)}` : "Attach");
+    setText(attach, attachText(rows, fitting));
     setReason(attach, whyNot(one, rows));
     setText(detach, attached.some(([, name]) => name !== one?.name) ? "Detach all" : "Detach");
     setReason(detach, attached.length ? "" : "Nothing is attached at the marked modules");
@@ -105,6 +105,11 @@ export function createAttach({ state, selection, link, signal }) {
   }
 
   return { el, quantity, attach: attachMarked, send };
+}
+
+function attachText(rows, fitting) {
+  if (!rows.length) return "Select modules above";
+  return fitting.length ? `Attach to ${nModules(fitting.length)}` : "Attach";
 }
 
 function nModules(n) {

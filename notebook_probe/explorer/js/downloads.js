@@ -15,7 +15,7 @@ export function createDownloads({ state, link, signal }) {
   code.setAttribute("data-export", "code");
   code.addEventListener("click", () => ask("code"), { signal });
   const el = element("span", { class: "nbp-downloads" }, note, menus[0], code, menus[1]);
-  const text = element("textarea", { readonly: "", spellcheck: "false", "aria-label": "Code", rows: "8" });
+  const text = element("textarea", { readonly: "", spellcheck: "false", "aria-label": "Code" });
   const copy = element("button", { type: "button", "data-action": "copy" }, "Copy");
   const close = element("button", { type: "button", "data-action": "close-code" }, "Close");
   const box = element("div", { class: "nbp-code", hidden: "" }, text, element("div", { class: "nbp-buttons" }, copy, close));
@@ -41,6 +41,7 @@ export function createDownloads({ state, link, signal }) {
     if (error) return;
     if (lines === undefined) return save(filename, mime, buffer);
     text.value = lines;
+    text.rows = Math.min(14, lines.split("\n").length + 1);
     setHidden(box, false);
     text.focus();
     text.select();

@@ -56,11 +56,6 @@ export function unitsSuffix(units) {
   return units && units !== "1" ? `${THIN}${units}` : "";
 }
 
-/** A long path keeps its end, where siblings differ. */
-export function shortened(text, most) {
-  return text.length <= most ? text : `…${text.slice(text.length - most + 1)}`;
-}
-
 function trimmed(mantissa) {
   return mantissa.includes(".") ? mantissa.replace(/\.?0+$/, "") : mantissa;
 }

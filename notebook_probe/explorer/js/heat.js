@@ -1,8 +1,8 @@
 /** The heat map on a canvas: one ImageData scaled into place, names, axes, colour bar. */
 
 import { AXIS_HEIGHT, paintStepAxis } from "./axes.js";
-import { NONFINITE, VIRIDIS_WORDS, opaqueWord, rgbOf } from "./colour.js";
-import { shortened } from "./format.js";
+import { NONFINITE, VIRIDIS_WORDS, opaqueWord, rgbOf, viridis } from "./colour.js";
+import { fittedText, hatching } from "./ink.js";
 
 export const UNMEASURED = 1;
 export const BROKEN = 2;
@@ -14,11 +14,12 @@ export function heatImage(frame, values, cells) {
   const context = canvas.getContext("2d");
   const image = context.createImageData(canvas.width, canvas.height);
   const words = new Uint32Array(image.data.buffer);
+  const { forward, factor, offset } = values;
   const broken = opaqueWord(rgbOf(NONFINITE));
   for (let k = 0; k < frame.states.length; k++) {
     if (frame.states[k] === UNMEASURED) continue;
     if (frame.states[k] === BROKEN) words[k] = broken;
-    else words[k] = VIRIDIS_WORDS[shade(values.place(cells[k]))];
+    else words[k] = VIRIDIS_WORDS[shade(forward(cells[k]) * factor + offset)];
   }
   context.putImageData(image, 0, 0);
   return canvas;
@@ -46,7 +47,7 @@ export function paintHeat(context, view) {
   context.beginPath();
   context.rect(box.left, box.top, box.right - box.left, box.bottom - box.top);
   context.clip();
-  context.fillStyle = hatching(context, colours);
+  context.fillStyle = hatching(context, colours.soft);
   context.fillRect(left, box.top, right - left, box.bottom - box.top);
   context.imageSmoothingEnabled = rowHeight < 1; // then a row is less than a pixel: blend, don't drop
   context.drawImage(image, left, box.top, right - left, box.bottom - box.top);
@@ -70,22 +71,21 @@ export function gutterFor(context, colours, rows) {
 }
 
 function paintRowNames(context, { box, colours, frame, marked }, rowHeight) {
-  const letters = Math.floor((box.left - 10) / (context.measureText("nnnnnnnnnn").width / 10));
   const stride = Math.ceil(11 / rowHeight);
   context.textAlign = "right";
   context.textBaseline = "middle";
   for (let row = 0; row < frame.rows.length; row += stride) {
     context.fillStyle = marked.has(frame.rows[row]) ? colours.brand : colours.ink;
-    context.fillText(shortened(frame.rows[row], letters), box.left - 7, box.top + (row + 0.5) * rowHeight);
+    context.fillText(fittedText(context, frame.rows[row], box.left - 10), box.left - 7, box.top + (row + 0.5) * rowHeight);
   }
 }
 
 function paintColourBar(context, { box, colours, values, frame, full }) {
   const [x, top, bottom] = [box.right + 14, box.top, full - AXIS_HEIGHT - 30];
-  for (let y = top; y < bottom; y++) {
-    context.fillStyle = `#${wordHex(VIRIDIS_WORDS[Math.round((255 * (bottom - 1 - y)) / (bottom - 1 - top))])}`;
-    context.fillRect(x, y, 10, 1.2);
-  }
+  const gradient = context.createLinearGradient(0, bottom, 0, top);
+  for (let k = 0; k <= 32; k++) gradient.addColorStop(k / 32, `rgb(${viridis(k / 32).join(" ")})`);
+  context.fillStyle = gradient;
+  context.fillRect(x, top, 10, bottom - top);
   context.fillStyle = colours.soft;
   context.textAlign = "left";
   context.textBaseline = "middle";
@@ -97,7 +97,7 @@ function paintColourBar(context, { box, colours, values, frame, full }) {
     context.fillText(label, x + 16, Math.min(Math.max(y, top + 5), bottom - 5));
   }
   const legend = [
-    [UNMEASURED, hatching(context, colours), "not measured"],
+    [UNMEASURED, hatching(context, colours.soft), "not measured"],
     [BROKEN, NONFINITE, "NaN or infinite"],
   ];
   legend
@@ -109,26 +109,4 @@ function paintColourBar(context, { box, colours, values, frame, full }) {
       context.fillStyle = colours.soft;
       context.fillText(text, x + 16, y);
     });
-}
-
-function hatching(context, colours) {
-  const tile = document.createElement("canvas");
-  tile.width = tile.height = 12;
-  const pen = tile.getContext("2d");
-  pen.strokeStyle = colours.soft;
-  pen.globalAlpha = 0.55;
-  pen.lineWidth = 1.2;
-  for (const shift of [-12, 0, 12]) {
-    pen.moveTo(shift, 12);
-    pen.lineTo(shift + 12, 0);
-  }
-  pen.stroke();
-  const pattern = context.createPattern(tile, "repeat");
-  pattern.setTransform(new DOMMatrix().scale(0.5)); // fine lines on any screen
-  return pattern;
-}
-
-function wordHex(word) {
-  const swapped = ((word & 0xff) << 16) | (word & 0xff00) | ((word >> 16) & 0xff);
-  return swapped.toString(16).padStart(6, "0");
 }

@@ -22,12 +22,8 @@ export function createHeatView({ state, theme, selection, link, fail, signal }) 
   let painted = null; // { axis, box, frame } of the last paint
   let before = []; // series before the first click of a double-click
 
-  const refresh = () => {
-    state.heatPicture = null;
-    plot.request();
-  };
-  for (const topic of ["heat", "selection", "cells"]) state.on(topic, refresh);
-  for (const topic of ["theme", "gutter", "lines", "status", "marked"]) state.on(topic, plot.request);
+  const topics = ["heat", "selection", "cells", "theme", "gutter", "lines", "status", "marked"];
+  for (const topic of topics) state.on(topic, plot.request);
   state.on("cursor", showCursor);
   const calls = { hover, leave: () => point(null), click: draw, range, reset };
   trackPointer(plot, () => painted?.box ?? { left: 0, right: 0 }, calls, signal);
@@ -49,7 +45,7 @@ export function createHeatView({ state, theme, selection, link, fail, signal }) 
     const bottom = Math.min(height - AXIS_HEIGHT, frame.rows.length * TALLEST_ROW);
     const box = { left: state.gutter, right: width - rightMargin(width), top: 2, bottom };
     const axis = stepAxis(state, box.left, box.right);
-    if (!state.heatPicture) {
+    if (!isOf(state.heatPicture, frame, state)) {
       state.heatPicture = heatPicture(frame, state);
       state.tell("picture");
     }
@@ -116,19 +112,19 @@ export function createHeatView({ state, theme, selection, link, fail, signal }) 
   return { el: plot.el, canvas: plot.canvas };
 }
 
-/** Which of the two block reductions is coloured. */
-export function heatCells(state) {
-  return state.cells === "mean" ? state.heat.mean : state.heat.maximum;
-}
-
 /** Image and colour scale (0…255) of a frame; null values when nothing finite is there. */
 function heatPicture(frame, state) {
-  const cells = heatCells(state);
   const log = state.selection.log_heat;
+  const cells = state.cells === "mean" ? frame.mean : frame.maximum;
   const known = frame.low !== null && (!log || frame.low > 0);
   const high = known ? largestCell(frame, cells, frame.high) : 1;
   const values = valueScale(known ? frame.low : high / 10, high, log, 0, 255, 6);
-  return { image: heatImage(frame, values, cells), values: known ? values : null };
+  return { image: heatImage(frame, values, cells), values: known ? values : null, frame, log, cells };
+}
+
+function isOf(picture, frame, { selection, cells }) {
+  if (picture?.frame !== frame || picture.log !== selection.log_heat) return false;
+  return picture.cells === (cells === "mean" ? frame.mean : frame.maximum);
 }
 
 function describeHeat(canvas, frame) {
@@ -151,15 +147,15 @@ function cellText(frame, row, step) {
   const last = Math.max(first, Math.ceil(frame.first_step + (column + 1) * width - 1e-9) - 1);
   const cell = row * frame.columns + column;
   const steps = first === last ? `step ${grouped(first)}` : `steps ${grouped(first)}–${grouped(last)}`;
-  const head = element("div", { class: "nbp-tip-head" }, element("b", {}, frame.rows[row]), ` ${steps}`);
+  const head = element("div", { class: "nbp-tip-head" }, element("b", {}, frame.rows[row]), first === last ? `  ${steps}` : "");
   const line = (text) => element("div", {}, text);
   if (frame.states[cell] === UNMEASURED) return [head, line(`${frame.quantity}: not measured`)];
   const values = [];
   if (frame.states[cell] === BROKEN) values.push(line(`${frame.quantity}: contains NaN or infinity`));
   else if (first === last) values.push(line(`${frame.quantity}  ${exact(frame.mean[cell])}`));
   else {
-    values.push(line(`${frame.quantity}  ${exact(frame.mean[cell])}, mean of ${steps}`));
-    values.push(line(`${exact(frame.maximum[cell])}, largest of them`));
+    values.push(line(`${frame.quantity}  ${exact(frame.mean[cell])}  mean of ${steps}`));
+    values.push(line(`largest ${exact(frame.maximum[cell])}`));
   }
   return [head, ...values];
 }

@@ -6,7 +6,7 @@ import { createPopover } from "./popover.js";
 const CHIPS = 5;
 
 export function createHome({ state, selection, signal }) {
-  const chips = element("span", { class: "nbp-chips", role: "group", "aria-label": "Quantity of the heat map" });
+  const chips = element("span", { class: "nbp-quantities", role: "group", "aria-label": "Quantity of the heat map" });
   const moreButton = element("button", { class: "nbp-chip", type: "button", "data-action": "more" }, "more ▾");
   const more = createPopover({ button: moreButton, search: "Find a quantity", items: allQuantities, signal });
   const log = toggle("log", "Logarithmic colour", "log-heat");
@@ -56,7 +56,7 @@ export function createHome({ state, selection, signal }) {
     for (const chip of chips.children) {
       setAttribute(chip, "aria-pressed", chip.getAttribute("data-quantity") === home);
     }
-    setHidden(more.el, names.length <= CHIPS);
+    setHidden(more.el, names.length < 4);
     setHidden(options, !names.length);
     setAttribute(log, "aria-pressed", logarithmic);
     setText(cells, state.cells === "max" ? "largest" : "mean");

@@ -2,21 +2,29 @@
 
 import { AXIS_HEIGHT, paintStepAxis } from "./axes.js";
 import { seriesColour, seriesDash, rgbOf } from "./colour.js";
-import { shortened } from "./format.js";
+import { fittedText } from "./ink.js";
 import { spread } from "./labels.js";
 import { smoothed } from "./smooth.js";
 
 const SHORT = 40; // points below which each one is drawn
 const LABEL_PX = 14;
 
-/** Series of a frame in the plotted scale: u along x, v along y, w smoothed v (or v itself). */
-export function prepareLines(frame, selection) {
-  const x = selection.log_x ? (value) => Math.log1p(value) : (value) => value;
+/**
+ * Series of a frame in the plotted scale: u along x, v along y, w smoothed v (or v itself), and
+ * how many values a log axis cannot show.
+ */
+export function prepareLines(frame, { log_x: logX, log_y: logY, smooth }) {
   return frame.series.map((series) => {
-    const u = Float64Array.from(series.x, (value) => x(value + frame.x0));
-    const v = Float64Array.from(series.y, selection.log_y ? Math.log10 : (value) => value);
-    const w = selection.smooth > 0 ? smoothed(v, selection.smooth) : v;
-    return { ...series, u, v, w };
+    const [u, v] = [new Float64Array(series.n), new Float64Array(series.n)];
+    let unplaced = 0;
+    for (let k = 0; k < series.n; k++) {
+      const x = series.x[k] + frame.x0;
+      const y = series.y[k];
+      u[k] = logX ? Math.log1p(x) : x;
+      v[k] = logY ? Math.log10(y) : y;
+      if (logY && y <= 0) unplaced += 1;
+    }
+    return { ...series, u, v, w: smooth > 0 ? smoothed(v, smooth) : v, unplaced };
   });
 }
 
@@ -145,7 +153,7 @@ function paintLabels(context, { axis, values, box, colours, prepared, label, wid
   const room = Math.max(1, Math.floor((box.bottom - box.top + LABEL_PX) / LABEL_PX));
   const shown = ends.length > room ? ends.slice(0, room - 1) : ends;
   const placed = spread(shown.map((end) => end.y), LABEL_PX, box.top, box.bottom);
-  const letters = Math.floor((width - box.right - 18) / (context.measureText("nnnnnnnnnn").width / 10));
+  const space = width - box.right - 18;
   shown.forEach(({ x, y, series }, k) => {
     context.fillStyle = context.strokeStyle = seriesColour(series.colour, ground, 4.5);
     context.lineWidth = 1;
@@ -156,7 +164,7 @@ function paintLabels(context, { axis, values, box, colours, prepared, label, wid
     context.lineTo(box.right + 11, placed[k]);
     context.stroke();
     context.globalAlpha = 1;
-    context.fillText(shortened(label(series), letters), box.right + 14, placed[k]);
+    context.fillText(fittedText(context, label(series), space), box.right + 14, placed[k]);
   });
   if (shown.length === ends.length) return;
   context.fillStyle = colours.soft;

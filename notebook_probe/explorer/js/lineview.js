@@ -51,7 +51,7 @@ export function createLineView({ state, theme, selection, link, fail, signal }) 
       context.fillStyle = colours.soft;
       context.textAlign = "left";
       context.textBaseline = "top";
-      context.fillText([title, hiddenByLog(prepared, log)].filter(Boolean).join("   "), box.left, 0);
+      context.fillText([title, hiddenByLog(prepared)].filter(Boolean).join("   "), box.left, 0);
       painted = { axis, values, box, prepared, clock: stepClock(state, prepared) };
     }
     if (state.lines) link.painted("lines", state.lines.seq);
@@ -113,6 +113,7 @@ export function createLineView({ state, theme, selection, link, fail, signal }) 
       return row;
     });
     if (points.length > LISTED) rows.push(element("div", {}, `+ ${points.length - LISTED} more`));
+    rows.push(...nearEvents(state.lines, axis, x));
     showTip(plot, x, y, [head, ...rows]);
   }
 
@@ -146,9 +147,8 @@ function naming(state, prepared) {
   return { title: units === "1" ? name : `${name} [${units}]`, label: (one) => one.module };
 }
 
-function hiddenByLog(prepared, log) {
-  if (!log) return "";
-  const n = prepared.reduce((sum, { y }) => sum + y.reduce((count, value) => count + (value <= 0), 0), 0);
+function hiddenByLog(prepared) {
+  const n = prepared.reduce((sum, { unplaced }) => sum + unplaced, 0);
   return n ? `${grouped(n)} values ≤ 0 have no place on a log axis` : "";
 }
 
@@ -163,6 +163,12 @@ function whyEmpty(state, prepared) {
 
 function pointStep({ series, k }, state, clock) {
   return Math.round(clock.step(series.x[k] + state.lines.x0));
+}
+
+function nearEvents({ events, x0 }, axis, x) {
+  return events
+    .filter(([at]) => Math.abs(axis.place(at + x0) - x) < 4)
+    .map(([, kind, text]) => element("div", { class: "nbp-soft" }, text || kind));
 }
 
 /** The recorded finite point of a series nearest to a pixel column. */

@@ -1,10 +1,12 @@
 /** Above the lines: a chip per series, the series picker behind "+", the options of the axes. */
 
-import { rgbOf, seriesColour } from "./colour.js";
+import { rgbOf, seriesColour, seriesDash } from "./colour.js";
 import { element, setAttribute, setText } from "./dom.js";
 import { toggle } from "./home.js";
 import { createPopover } from "./popover.js";
 import { hasSeries, seriesName } from "./state.js";
+
+const MOST_CHIPS = 24; // the picker behind "+" lists and removes the others
 
 export function createSeries({ state, selection, theme, signal }) {
   const chips = element("span", { class: "nbp-chips", role: "group", "aria-label": "Series drawn" });
@@ -17,7 +19,7 @@ export function createSeries({ state, selection, theme, signal }) {
   const axis = element("button", { class: "nbp-option", type: "button", "data-role": "x-axis", title: "Steps or time along x" });
   const smoothing = element("label", { class: "nbp-smooth", title: "Weight of the debiased running average" }, "smooth ", smooth, weight);
   const options = element("span", { class: "nbp-options" }, logY, logX, smoothing, axis);
-  const el = element("div", { class: "nbp-head" }, chips, picker.el, options);
+  const el = element("div", { class: "nbp-head nbp-wrapping" }, chips, picker.el, options);
   const listen = (node, type, run) => node.addEventListener(type, run, { signal });
   listen(chips, "click", (event) => {
     const chip = event.target.closest(".nbp-remove")?.parentElement;
@@ -61,7 +63,8 @@ export function createSeries({ state, selection, theme, signal }) {
     const wanted = JSON.stringify(series);
     if (chips.dataset.series !== wanted) {
       chips.dataset.series = wanted;
-      chips.replaceChildren(...series.map(([module, quantity]) => seriesChip(module, quantity)));
+      chips.replaceChildren(...series.slice(0, MOST_CHIPS).map(([module, quantity]) => seriesChip(module, quantity)));
+      if (series.length > MOST_CHIPS) chips.append(`+ ${series.length - MOST_CHIPS} more`);
       colourChips();
     }
     setAttribute(logY, "aria-pressed", log);
@@ -77,7 +80,8 @@ export function createSeries({ state, selection, theme, signal }) {
     for (const chip of chips.children) {
       const [module, quantity] = [chip.getAttribute("data-module"), chip.getAttribute("data-quantity")];
       const drawn = state.lines?.series.find((one) => one.module === module && one.quantity === quantity);
-      chip.style.setProperty("--nbp-series", drawn ? seriesColour(drawn.colour, ground, 4.5) : "");
+      chip.style.setProperty("--nbp-series", drawn ? seriesColour(drawn.colour, ground) : "");
+      chip.style.setProperty("--nbp-dash", drawn && seriesDash(drawn.colour).length ? "dashed" : "");
     }
   }
 

@@ -8,7 +8,7 @@ const DRAWN_AT_ONCE = 4;
 export function createTicket({ state, selection, signal }) {
   const sign = element("span", { class: "nbp-sign", "aria-hidden": "true" });
   const words = element("span");
-  const show = element("button", { class: "nbp-link", type: "button", "data-action": "draw", hidden: "" }, "draw it");
+  const show = element("button", { class: "nbp-link", type: "button", title: "Draw these series", "data-action": "draw", hidden: "" }, "draw");
   const el = element("div", { class: "nbp-ticket", role: "status", "data-role": "ticket", "data-state": "" }, sign, words, show);
   let followed = null; // { id, verb, where, quantity }
 
@@ -23,8 +23,8 @@ export function createTicket({ state, selection, signal }) {
   function refresh() {
     const row = followed && state.status.tickets.find((one) => one.id === followed.id);
     if (!row) return;
-    const queued = `queued at step ${grouped(row.queued_step)}`;
-    if (row.state === "queued") say("queued", "…", `${queued}, acts at the next step`);
+    const queued = `queued at ${grouped(row.queued_step)}`;
+    if (row.state === "queued") say("queued", "…", `queued at step ${grouped(row.queued_step)}`);
     else if (row.state === "refused") say("refused", "✕", row.text);
     else say("applied", "✓", `${queued}, ${followed.verb} at step ${grouped(row.applied_step)}`);
     setAttribute(el, "title", row.text || null);

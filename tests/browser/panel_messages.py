@@ -1,0 +1,250 @@
+"""What a kernel would say to the panel, with numbers that a test knows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from notebook_probe.explorer.wire import (
+    VERSION,
+    HeatFrame,
+    LinesFrame,
+    ModelMessage,
+    QuantityRow,
+    SelectionMessage,
+    StatusMessage,
+    TicketRow,
+)
+
+Module = tuple[str, str, int, int, int]
+Message = Mapping[str, Any]
+
+STEPS = 340
+"""Rows of the invented run."""
+
+DIGITS: list[Module] = [
+    ("(root)", "Sequential", 60886, 0, -1),
+    ("stem", "Sequential", 384, 0, 0),
+    ("stem.conv1", "Conv2d", 320, 320, 1),
+    ("stem.bn1", "BatchNorm2d", 64, 64, 1),
+    ("stem.relu1", "ReLU", 0, 0, 1),
+    ("block", "Sequential", 55680, 0, 0),
+    ("block.conv2", "Conv2d", 18496, 18496, 5),
+    ("block.bn2", "BatchNorm2d", 128, 128, 5),
+    ("block.relu2", "ReLU", 0, 0, 5),
+    ("block.conv3", "Conv2d", 36928, 36928, 5),
+    ("block.bn3", "BatchNorm2d", 128, 128, 5),
+    ("block.relu3", "ReLU", 0, 0, 5),
+    ("pool", "AdaptiveAvgPool2d", 0, 0, 0),
+    ("head", "Sequential", 4810, 0, 0),
+    ("head.fc1", "Linear", 4160, 4160, 13),
+    ("head.drop", "Dropout", 0, 0, 13),
+    ("head.fc2", "Linear", 650, 650, 13),
+]
+WEIGHTED = [path for path, _, _, own, _ in DIGITS if own]
+
+QUANTITIES: list[QuantityRow] = [
+    {
+        "name": "weight_norm",
+        "summary": "Euclidean norm of the weight.",
+        "needs": ["weight"],
+        "units": "1",
+        "cost_us": 6.1,
+    },
+    {
+        "name": "grad_norm",
+        "summary": "Euclidean norm of the gradient of all parameters.",
+        "needs": ["grad"],
+        "units": "1",
+        "cost_us": 8.4,
+    },
+    {
+        "name": "update_ratio",
+        "summary": "Norm of one update over the norm of the weight.",
+        "needs": ["update", "weight"],
+        "units": "1",
+        "cost_us": None,
+    },
+    {
+        "name": "output_std",
+        "summary": "Standard deviation of the output.",
+        "needs": ["output"],
+        "units": "1",
+        "cost_us": 11.0,
+    },
+    {
+        "name": "zero_fraction",
+        "summary": "Share of zeros in the output.",
+        "needs": ["output"],
+        "units": "1",
+        "cost_us": 9.2,
+    },
+]
+
+
+def model_message(
+    modules: Sequence[Module] = tuple(DIGITS), live: bool = True, name: str = "digits-cnn"
+) -> ModelMessage:
+    """The module table and the catalogue."""
+    return {
+        "v": VERSION,
+        "type": "model",
+        "name": name,
+        "location": "runs/digits-cnn.zarr",
+        "live": live,
+        "modules": list(modules),
+        "quantities": QUANTITIES,
+    }
+
+
+def status_message(**changes: Any) -> StatusMessage:
+    """A run at step 1240 with the default probes; ``changes`` replace single fields."""
+    status: StatusMessage = {
+        "v": VERSION,
+        "type": "status",
+        "state": "training",
+        "step": 1240,
+        "rate": 87.4,
+        "cost_percent": 2.1,
+        "route": "own subshell",
+        "scalar": ("loss", 0.2134, loss_curve()),
+        "attached": [(path, "grad_norm", "every(1)") for path in WEIGHTED],
+        "recorded": {
+            "grad_norm": WEIGHTED,
+            "weight_norm": WEIGHTED,
+            "update_ratio": WEIGHTED,
+            "output_std": WEIGHTED,
+        },
+        "notes": {},
+        "problems": [],
+        "tickets": [],
+        "can": {"pause": "", "resume": "", "step": "Pause first", "stop": ""},
+        "record": "runs/digits-cnn.zarr",
+        "nbytes": 3_200_000,
+        "flushed_age_s": 0.41,
+        "dropped_rows": 0,
+    }
+    return {**status, **changes}  # type: ignore[typeddict-item]
+
+
+def ticket(id: str, state: Any, applied: int = -1, text: str = "") -> TicketRow:
+    return {"id": id, "state": state, "queued_step": 1236, "applied_step": applied, "text": text}
+
+
+def selection_message(**changes: Any) -> SelectionMessage:
+    """Gradient norms as home, nothing drawn; ``changes`` replace single fields."""
+    selection: SelectionMessage = {
+        "v": VERSION,
+        "type": "selection",
+        "home": "grad_norm",
+        "series": [],
+        "window": None,
+        "log_heat": True,
+        "log_y": True,
+        "log_x": False,
+        "smooth": 0.0,
+        "x_axis": "step",
+    }
+    return {**selection, **changes}  # type: ignore[typeddict-item]
+
+
+def lines_message(
+    series: Mapping[tuple[str, str], tuple[Sequence[float], Sequence[float]]],
+    seq: int = 1,
+    x0: float = 0.0,
+    events: Sequence[tuple[float, str, str]] = (),
+) -> tuple[LinesFrame, list[bytes]]:
+    """(module, quantity) -> (steps, values), as one frame and its buffer."""
+    rows: list[Any] = []
+    parts: list[npt.NDArray[np.float32]] = []
+    offset = 0
+    for colour, ((module, quantity), (steps, values)) in enumerate(series.items()):
+        x = np.asarray(steps, dtype=np.float64)
+        y = np.asarray(values, dtype=np.float32)
+        broken = ~np.isfinite(y)
+        parts += [(x - x0).astype("<f4"), y.astype("<f4")]
+        rows.append(
+            {
+                "module": module,
+                "quantity": quantity,
+                "colour": colour,
+                "n": len(x),
+                "offset": offset,
+                "n_rows": len(x),
+                "first_step": int(x[0]) if len(x) else -1,
+                "last_step": int(x[-1]) if len(x) else -1,
+                "last_value": float(y[-1]) if len(y) and np.isfinite(y[-1]) else None,
+                "n_nonfinite": int(broken.sum()),
+                "marks": (x - x0)[broken].tolist(),
+            }
+        )
+        offset += 2 * len(x)
+    frame: LinesFrame = {
+        "v": VERSION,
+        "type": "lines",
+        "seq": seq,
+        "x0": x0,
+        "series": rows,
+        "events": list(events),
+    }
+    return frame, [b"".join(part.tobytes() for part in parts)]
+
+
+def heat_message(
+    cells: npt.ArrayLike,
+    rows: Sequence[str],
+    *,
+    seq: int = 1,
+    quantity: str = "grad_norm",
+    first_step: int = 0,
+    last_step: int | None = None,
+    maximum: npt.ArrayLike | None = None,
+    unmeasured: npt.ArrayLike | None = None,
+) -> tuple[HeatFrame, list[bytes]]:
+    """Rows x columns of means; NaN and infinity are marked unless they are ``unmeasured``."""
+    mean = np.asarray(cells, dtype="<f4")
+    states = np.where(np.isfinite(mean), 0, 2).astype(np.uint8)
+    if unmeasured is not None:
+        states[np.asarray(unmeasured, dtype=bool)] = 1
+    finite = mean[states == 0]
+    positive = finite[finite > 0]
+    columns = mean.shape[1]
+    frame: HeatFrame = {
+        "v": VERSION,
+        "type": "heat",
+        "seq": seq,
+        "quantity": quantity,
+        "rows": list(rows),
+        "columns": columns,
+        "first_step": first_step,
+        "last_step": first_step + columns - 1 if last_step is None else last_step,
+        "low": float(positive.min()) if positive.size else None,
+        "high": float(positive.max()) if positive.size else None,
+    }
+    largest = mean if maximum is None else np.asarray(maximum, dtype="<f4")
+    return frame, [mean.tobytes(), states.tobytes(), largest.astype("<f4").tobytes()]
+
+
+def loss_curve() -> list[float | None]:
+    steps = np.arange(90)
+    noise = np.random.default_rng(3).normal(0, 0.05, 90)
+    return [float(value) for value in 0.2 + 2.1 * np.exp(-steps / 25) + noise]
+
+
+def gradient_norms(seed: int = 7) -> dict[str, npt.NDArray[np.float64]]:
+    """One slowly wandering positive series per weighted module; block.conv3 fades away."""
+    random = np.random.default_rng(seed)
+    series = {}
+    t = np.arange(STEPS)
+    for k, path in enumerate(WEIGHTED):
+        level = -1.9 + 0.3 * k + 0.5 * np.exp(-t / 14) - 0.9 * t / STEPS
+        wander = np.zeros(STEPS)
+        for i in range(1, STEPS):
+            wander[i] = 0.92 * wander[i - 1] + 0.06 * random.normal()
+        fading = -1.3 * (1 - np.exp(-np.maximum(0, t - 112) / 40)) if path == "block.conv3" else 0
+        spike = 0.9 * (np.abs(t - 205) < 3)
+        series[path] = 10.0 ** (level + wander + fading + spike)
+    return series

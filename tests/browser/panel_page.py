@@ -1,0 +1,138 @@
+"""The panel on a bare page, with a fake kernel that the test speaks for."""
+
+from __future__ import annotations
+
+import base64
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from notebook_probe.explorer.assets import css, esm
+from tests.browser.panel_messages import Message
+
+SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
+THEMES = Path(sys.prefix) / "share/jupyter/lab/themes/@jupyterlab"
+
+# What anywidget hands to `render`, plus a record of everything sent and of what is listened to.
+FAKE_MODEL = """
+async ([source, styles]) => {
+  const sheet = document.createElement("style");
+  sheet.textContent = styles;
+  document.head.append(sheet);
+  window.sent = [];
+  window.subscribers = [];
+  window.fake = {
+    on: (name, run) => subscribers.push(run),
+    off: (name, run) => { subscribers.splice(subscribers.indexOf(run), 1); },
+    send: (content) => sent.push(structuredClone(content)),
+  };
+  window.deliver = (message, texts) => {
+    const views = texts.map((text) => {
+      const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+      return new DataView(bytes.buffer);
+    });
+    for (const run of [...subscribers]) run(message, views);
+  };
+  const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
+  window.widget = (await import(url)).default;
+}
+"""
+RENDER = """() => { window.cleanUp = widget.render({
+  model: fake, el: document.getElementById("cell") }); }"""
+
+
+class PanelPage:
+    """One view of the panel. ``say`` is the kernel's side, ``sent`` what the panel said."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.errors: list[str] = []
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+
+    def show(self, width: int = 1060, theme: str = "light", lab: bool = False) -> PanelPage:
+        """Render at ``width`` pixels; ``lab`` puts JupyterLab's own theme variables around it."""
+        self.page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
+        self.page.set_viewport_size({"width": width + 32, "height": 900})
+        lab_body = f'data-jp-theme-light="{str(theme == "light").lower()}"' if lab else ""
+        variables = theme_variables(theme) if lab else ""
+        ground = "#fff" if theme == "light" else "#111"
+        self.page.set_content(
+            f"<!doctype html><style>:root {{{variables}}} body {{background: {ground}}}</style>"
+            f"<body {lab_body} style='margin: 16px'><div id=cell style='width: {width}px'></div>"
+        )
+        self.page.evaluate(FAKE_MODEL, [esm(), css()])
+        self.page.evaluate(RENDER)
+        expect(self.root).to_have_count(1)
+        return self
+
+    @property
+    def root(self) -> Locator:
+        return self.page.locator(".nbp-panel")
+
+    @property
+    def lines(self) -> Locator:
+        return self.page.locator(".nbp-lines")
+
+    @property
+    def heat(self) -> Locator:
+        return self.page.locator(".nbp-heat")
+
+    @property
+    def ticket(self) -> Locator:
+        return self.page.locator("[data-role=ticket]")
+
+    def row(self, module: str) -> Locator:
+        return self.page.locator(f'.nbp-row[data-module="{module}"]')
+
+    def action(self, name: str) -> Locator:
+        return self.page.locator(f"[data-action={name}]")
+
+    def say(self, message: Message, buffers: Sequence[bytes] = ()) -> None:
+        """Deliver a message from the kernel."""
+        texts = [base64.b64encode(buffer).decode() for buffer in buffers]
+        self.page.evaluate("([message, texts]) => deliver(message, texts)", [message, texts])
+
+    def draw(self, message: Message, buffers: Sequence[bytes]) -> None:
+        """Deliver a frame and wait until it is painted."""
+        self.say(message, buffers)
+        self.page.wait_for_function(
+            "([kind, seq]) => sent.some((m) => m.type === 'ack' && m.kind === kind && m.seq === seq)",
+            arg=[message["type"], message["seq"]],
+        )
+
+    def sent(self, type: str) -> list[dict[str, Any]]:
+        """Everything of one type that the panel has sent so far."""
+        found: list[dict[str, Any]] = self.page.evaluate(
+            "(type) => sent.filter((message) => message.type === type)", type
+        )
+        return found
+
+    def wait_sent(self, type: str, count: int = 1) -> dict[str, Any]:
+        """The ``count``-th message of a type, once it has been sent."""
+        self.page.wait_for_function(
+            "([type, count]) => sent.filter((m) => m.type === type).length >= count",
+            arg=[type, count],
+        )
+        return self.sent(type)[count - 1]
+
+    def picture(self, name: str) -> None:
+        """Keep a screenshot of the panel for a person to look at."""
+        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+        self.root.screenshot(path=SCREENSHOTS / f"{name}.png")
+
+
+def theme_variables(theme: str) -> str:
+    """The custom properties of JupyterLab's own light or dark theme."""
+    sheet = (THEMES / f"theme-{theme}-extension" / "index.css").read_text()
+    return ";".join(re.findall(r"--(?:jp|md)-[\w-]+:[^;}]+", sheet))
+
+
+@pytest.fixture
+def panel(page: Page) -> PanelPage:
+    """A page for the panel; the test shows it at the width and in the theme it wants."""
+    return PanelPage(page)
