@@ -42,6 +42,17 @@ widget_lock = threading.RLock()
 
 PUMP_INTERVAL_S = 0.05
 CONTROL_TIMEOUT_S = 5.0
+# A private name that is missing, no connection file, a control channel that does not answer.
+UNSUITED = (
+    AttributeError,
+    ImportError,
+    LookupError,
+    OSError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+    zmq.ZMQError,
+)
 
 
 class KernelRoute:
@@ -125,7 +136,7 @@ class KernelRoute:
     def pin_output(self) -> None:
         """Send what this background thread prints to the cell that started it (ipykernel 7.4)."""
         pin = getattr(self._shell, "set_thread_parent", None)
-        if pin is not None:
+        if pin is not None and self._cell:
             pin(self._cell)
 
     def _remember_cell(self, _cell: object) -> None:
@@ -249,6 +260,7 @@ class _Pump:
         self._identities = kernel._parent_ident
         self._carried: set[str] = set()
         self._next_s = 0.0
+        _client()
 
     def carry(self, comm: BaseComm) -> None:
         self._carried.add(comm.comm_id)
@@ -302,8 +314,7 @@ def _choose(kernel: Any) -> _Way:
     if kernel is None:
         return _Silent("no kernel")
     for way in (_AskedByComm, _Readdressed, _Pump):
-        # A missing private name, no connection file, a control channel that does not answer.
-        with suppress(AttributeError, ImportError, RuntimeError, OSError, zmq.ZMQError):
+        with suppress(*UNSUITED):
             return way(kernel)
     return _Silent("after the cell")
 
@@ -340,6 +351,7 @@ def _comm_message(
     return (identities, message) if comm_id in carried else None
 
 
+@functools.cache
 def _client() -> KernelClient:
     """A front end of this very kernel, so that the public protocol can be spoken with it."""
     from ipykernel.connect import get_connection_file

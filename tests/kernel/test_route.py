@@ -33,6 +33,27 @@ def test_a_self_test_without_an_answer_says_after_the_cell_until_one_succeeds(
     assert works != "after the cell\n"
 
 
+def test_an_answer_that_comes_late_takes_the_doubt_back(
+    front_end: FrontEnd, new_panel: NewPanel
+) -> None:
+    if front_end.version < (7,):
+        pytest.skip("the pump answers in the thread that asks, so never late")
+    name, _ = new_panel()
+    said = front_end.run(f"""
+        gate = threading.Event()
+        def late(message):
+            gate.wait(10)
+            kernel_route().answered(message["content"]["data"]["content"]["token"])
+        {name}.comm.on_msg(late)
+        print(kernel_route().verify({name}.comm, timeout_s=0.05))
+        gate.set()
+        while kernel_route().name == "after the cell":
+            time.sleep(0.001)
+        print(kernel_route().name)
+        """)
+    assert said == "after the cell\nown subshell\n"
+
+
 def test_carrying_and_forgetting_twice_is_harmless(
     front_end: FrontEnd, new_panel: NewPanel
 ) -> None:
