@@ -41,7 +41,7 @@ def test_every_public_name_says_what_it_is() -> None:
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="wtach"):
-        _ = nbp.wtach  # type: ignore[attr-defined]
+        _ = nbp.wtach
 
 
 def test_the_version_is_that_of_the_project() -> None:
@@ -62,5 +62,5 @@ def test_the_wheel_holds_the_panel_and_the_types(tmp_path: Path) -> None:
     assert {path.suffix for path in present} == {".py", ".js", ".css", ".typed"}
     assert {path.parts[0] for path in packed} == {
         "notebook_probe",
-        Path(wheel).name[:22] + ".dist-info",
+        f"notebook_probe-{nbp.__version__}.dist-info",
     }
