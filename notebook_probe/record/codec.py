@@ -30,6 +30,9 @@ def decode(frame: bytes, dtype: str, shape: tuple[int, ...]) -> npt.NDArray[Any]
 
 def encode_text(texts: Sequence[str], length: int) -> bytes:
     """A chunk of ``length`` strings, the missing ones empty: a count, then each with its length."""
-    encoded = [text.encode() for text in texts] + [b""] * (length - len(texts))
+    # Lone surrogates (undecodable file names in error texts) are no UTF-8: they are spelled out.
+    encoded = [text.encode(errors="backslashreplace") for text in texts] + [b""] * (
+        length - len(texts)
+    )
     items = b"".join(struct.pack("<I", len(item)) + item for item in encoded)
     return bytes(_text.encode(struct.pack("<I", length) + items))

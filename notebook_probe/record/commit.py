@@ -16,6 +16,7 @@ from notebook_probe.record.chunks import write_index, write_text, write_values
 from notebook_probe.record.files import Files
 from notebook_probe.record.location import ROOT_KEY
 from notebook_probe.record.lock import Lock
+from notebook_probe.record.rows import Rows
 from notebook_probe.record.schema import (
     SCALARS,
     ArraySpec,
@@ -82,7 +83,9 @@ class Commits:
         if not self._lock.is_in_place():
             raise RecordWriteError(f"the record {self._files.folder} was removed or replaced")
         self._write_tables(events)
-        stops = {stream: self._write_stream(stream) for stream in streams}
+        snapshot = [(stream, stream.rows()) for stream in streams]  # of one moment, more or less
+        for stream, rows in snapshot:
+            self._write_stream(stream, rows)
         root = metadata.root(attrs, self._nodes)
         if root == self._root:
             return False
@@ -90,8 +93,8 @@ class Commits:
         self._files.write(ROOT_KEY, metadata.dump(root))
         self._root = root
         self._n_commits += 1
-        for stream, stop in stops.items():
-            stream.publish(stop)
+        for stream, rows in snapshot:
+            stream.publish(rows.stop)
         return True
 
     def _write_tables(self, events: Sequence[Event]) -> None:
@@ -102,10 +105,9 @@ class Commits:
             self._nodes |= write_table(self._files, "events", event_columns(events))
             self._events_on_disk = len(events)
 
-    def _write_stream(self, stream: StreamWriter) -> int:
-        """Write the rows that wait; returns the row after the last."""
+    def _write_stream(self, stream: StreamWriter, rows: Rows) -> None:
+        """Write the rows that wait."""
         path = f"{SCALARS}/{stream.name}"
-        rows = stream.rows()
         start, stop = stream.published, rows.stop
         chunk_width = self._chunk_width(path, len(rows.modules))
         names = [variable.name for variable in rows.variables]
@@ -126,7 +128,6 @@ class Commits:
         write_index(self._files, f"{path}/time", spec, start, rows.times(start, stop))
         spec = self._shaped(f"{path}/step", step_spec(), (stop,))
         write_index(self._files, f"{path}/step", spec, start, rows.steps(start, stop))
-        return stop
 
     def _chunk_width(self, stream: str, n_modules: int) -> int:
         """Modules per chunk of a stream, the same for all its arrays and for good."""

@@ -18,7 +18,10 @@ __all__ = ["check_same_model", "chunk_shapes", "old_record", "take_over"]
 
 
 def old_record(folder: Path) -> OpenedRecord | None:
-    """The record that is there already, or None for a place that is free."""
+    """The record that is there already, or None for a place that is free.
+
+    Raises RecordFormatError for anything else.
+    """
     if folder.is_dir() and is_unused(folder):
         return None
     if not (folder / ROOT_KEY).is_file():
@@ -28,6 +31,7 @@ def old_record(folder: Path) -> OpenedRecord | None:
 
 
 def check_same_model(old: OpenedRecord, modules: Sequence[ModuleRow]) -> None:
+    """Raise RecordMismatchError, naming the first differences, unless the modules are the same."""
     there = [_identity(row) for row in old.modules]
     given = [_identity(row) for row in modules]
     if there == given:

@@ -36,4 +36,4 @@ def _place(path: str) -> tuple[int, str, str]:
 
 def dump(document: Mapping[str, Any]) -> bytes:
     """A metadata document as the bytes of its file."""
-    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+    return json.dumps(document, separators=(",", ":")).encode()

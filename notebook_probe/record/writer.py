@@ -88,13 +88,12 @@ class RecordWriter:
         folder = new_folder(location)
         table = tuple(replace(row, name=module_label(row.name)) for row in modules)
         with _write_errors(folder), ExitStack() as failure:
+            old_record(folder)  # before the lock, which must not appear among foreign files
+            lock = Lock(folder)
+            failure.callback(lock.release)
             old = old_record(folder)
             if old is not None:
                 check_same_model(old, table)
-            lock = Lock(folder)
-            failure.callback(lock.release)
-            if old is not None:
-                old.refresh()  # what was committed before the lock was ours
             root_attrs = {**(_new_attrs() if old is None else old.attrs), **attrs, "title": title}
             self._files = Files(folder)
             commits = Commits(self._files, lock, table, {} if old is None else chunk_shapes(old))

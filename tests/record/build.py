@@ -1,0 +1,38 @@
+"""A small model's module table, and rows whose every value tells where it belongs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from notebook_probe.record import ModuleRow, RecordWriter, StreamWriter, Variable
+from notebook_probe.record.source import Floats
+
+MODULES = (
+    ModuleRow("", "Net", 30, 0, -1),
+    ModuleRow("conv1", "Conv2d", 10, 10, 0),
+    ModuleRow("conv2", "Conv2d", 15, 15, 0),
+    ModuleRow("fc", "Linear", 5, 5, 0),
+)
+GRAD, WEIGHT = Variable("grad_norm", "1", "norm of the gradient"), Variable("weight_norm")
+NEVER_S = 3600.0
+"""A flush interval that does not come by itself."""
+
+
+def new_writer(folder: Path, flush_s: float = NEVER_S, ring_bytes: int = 32 << 20) -> RecordWriter:
+    return RecordWriter(
+        folder, title="run", modules=MODULES, flush_s=flush_s, ring_bytes=ring_bytes
+    )
+
+
+def row(stream: StreamWriter, step: int) -> Floats:
+    """The row of ``step``: value (variable, module) = step + 1000 * variable + 100 * module."""
+    n_variables, n_modules = stream.shape
+    places = 1000 * np.arange(n_variables)[:, None] + 100 * np.arange(n_modules)
+    return (places + step).astype(np.float32)
+
+
+def fill(stream: StreamWriter, steps: range) -> None:
+    for step in steps:
+        assert stream.record(step, 1_700_000_000_000 + step, row(stream, step))

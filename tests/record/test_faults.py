@@ -1,0 +1,139 @@
+"""A store that cannot be written: training goes on, nothing is silent, and it heals."""
+
+from __future__ import annotations
+
+import resource
+import shutil
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from notebook_probe.record import RecordWriter, StreamWriter, open_record
+from tests.record.build import GRAD, fill, new_writer, row
+
+
+@contextmanager
+def full_disk() -> Iterator[None]:
+    """No file may grow beyond some bytes, which is how a full disk looks to a writer."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (16, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, ignored)
+
+
+@contextmanager
+def removed(folder: Path) -> Iterator[None]:
+    away = folder.with_suffix(".away")
+    folder.rename(away)
+    yield
+    away.rename(folder)
+
+
+@contextmanager
+def replaced(folder: Path) -> Iterator[None]:
+    with removed(folder):
+        new_writer(folder).close()
+        yield
+        shutil.rmtree(folder)
+
+
+@contextmanager
+def fault(kind: str, folder: Path) -> Iterator[None]:
+    with {"full": full_disk(), "removed": removed(folder), "replaced": replaced(folder)}[kind]:
+        yield
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> Iterator[RecordWriter]:
+    with new_writer(tmp_path / "a.zarr", ring_bytes=300_000) as writer:
+        stream = writer.stream("every_1")
+        stream.extend(["conv1"], [GRAD])
+        fill(stream, range(5))
+        assert writer.flush(10)
+        yield writer
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [("full", "File too large"), ("removed", "was removed"), ("replaced", "removed or replaced")],
+)
+def test_rows_wait_until_the_fault_is_gone(
+    writer: RecordWriter, tmp_path: Path, kind: str, words: str
+) -> None:
+    stream = writer.stream("every_1")
+    with fault(kind, tmp_path / "a.zarr"):
+        fill(stream, range(5, 2000))
+        assert not writer.flush(10)
+        assert words in writer.last_error
+        assert writer.published_rows("every_1") == 5
+        assert writer.source.series("conv1", "grad_norm").size == 2000
+    assert writer.flush(10)
+    assert writer.last_error == ""
+    fill(stream, range(2000, 2010))
+    writer.close()
+    assert writer.dropped_rows == 0
+    assert open_record(tmp_path / "a.zarr").series("conv1", "grad_norm").size == 2010
+
+
+def test_a_published_record_stays_readable_while_the_disk_is_full(
+    writer: RecordWriter, tmp_path: Path
+) -> None:
+    stream = writer.stream("every_1")
+    with full_disk():
+        fill(stream, range(5, 10))
+        assert not writer.flush(10)
+        record = open_record(tmp_path / "a.zarr")
+        assert record.series("conv1", "grad_norm").values.tolist() == [0, 1, 2, 3, 4]
+
+
+def record_many(stream: StreamWriter, steps: range) -> list[bool]:
+    return [stream.record(step, 0, row(stream, step)) for step in steps]
+
+
+def test_rows_beyond_the_memory_are_dropped_and_counted(
+    writer: RecordWriter, tmp_path: Path
+) -> None:
+    stream = writer.stream("every_1")
+    with full_disk():
+        kept = record_many(stream, range(5, 50_000))
+        assert not writer.flush(10)
+        n_lost = kept.count(False)
+        assert 0 < n_lost < 50_000
+        assert writer.dropped_rows == n_lost
+        assert stream.n_rows == 50_000 - n_lost
+    assert writer.flush(10)
+    assert all(record_many(stream, range(50_000, 50_010)))
+    writer.close()
+    record = open_record(tmp_path / "a.zarr")
+    assert record.attrs["dropped_rows"] == n_lost
+    series = record.series("conv1", "grad_norm")
+    assert series.size == 50_010 - n_lost
+    assert np.array_equal(series.values, series.step.values)
+
+
+def test_closing_on_a_full_disk_counts_what_is_lost(tmp_path: Path) -> None:
+    writer = new_writer(tmp_path / "a.zarr")
+    stream = writer.stream("every_1")
+    stream.extend(["conv1"], [GRAD])
+    fill(stream, range(7))
+    with full_disk():
+        writer.close()
+    assert writer.dropped_rows == 7
+    assert "File too large" in writer.last_error
+    assert not open_record(tmp_path / "a.zarr").finished
+
+
+def test_a_record_removed_for_good_does_not_come_back(writer: RecordWriter, tmp_path: Path) -> None:
+    shutil.rmtree(tmp_path / "a.zarr")
+    fill(writer.stream("every_1"), range(5, 10))
+    writer.close()
+    assert "was removed" in writer.last_error
+    assert list(tmp_path.iterdir()) == []

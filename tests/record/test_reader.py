@@ -1,0 +1,101 @@
+"""Opening: what is there, what is not a record, and what grows meanwhile."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import xarray as xr
+from zarr.storage import LocalStore, MemoryStore
+
+from notebook_probe.errors import RecordFormatError
+from notebook_probe.record import open_record
+from notebook_probe.record.location import Location
+from notebook_probe.record.metadata import root
+from tests.record.build import GRAD, fill, new_writer
+
+
+def make(folder: Path) -> Path:
+    with new_writer(folder) as writer:
+        stream = writer.stream("every_1")
+        stream.extend(["conv1"], [GRAD])
+        fill(stream, range(4))
+    return folder
+
+
+def test_a_path_a_url_and_a_store_open_the_same_record(tmp_path: Path) -> None:
+    folder = make(tmp_path / "a b.zarr")
+    locations: list[Location] = [
+        folder,
+        str(folder),
+        folder.as_uri(),
+        LocalStore(folder, read_only=True),
+    ]
+    for location in locations:
+        record = open_record(location)
+        assert record.series("conv1", "grad_norm").values.tolist() == [0, 1, 2, 3]
+        assert record.name == "run"
+        assert "finished; every_1: 4 rows" in repr(record)
+
+
+def test_a_growing_record_grows_under_its_reader(tmp_path: Path) -> None:
+    with new_writer(tmp_path / "a.zarr") as writer:
+        stream = writer.stream("every_1")
+        stream.extend(["conv1"], [GRAD])
+        fill(stream, range(4))
+        assert writer.flush(10)
+        record = open_record(tmp_path / "a.zarr")
+        first = record.revision
+        assert record.revision == first
+        fill(stream, range(4, 9))
+        assert record.revision == first
+        assert writer.flush(10)
+        old = record.streams["every_1"]
+        assert (old.n_rows, record.revision > first) == (4, True)
+        assert record.streams["every_1"].n_rows == 9
+        assert old.values("grad_norm").size == 4  # one commit, for whoever still holds it
+        assert not record.finished
+    assert record.revision > first
+    assert record.finished
+
+
+def test_a_record_removed_while_open_says_so_only_when_read_again(tmp_path: Path) -> None:
+    record = open_record(make(tmp_path / "a.zarr"))
+    (tmp_path / "a.zarr").rename(tmp_path / "b.zarr")
+    assert record.revision == 1
+    with pytest.raises(RecordFormatError, match="no record at"):
+        record.refresh()
+
+
+def test_what_is_no_record_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "zarr.json").write_text("{")
+    xr.Dataset({"x": ("t", [1])}).to_zarr(tmp_path / "plain", zarr_format=3, consolidated=False)
+    for name in ("missing", "empty", "file", "broken", "plain"):
+        with pytest.raises(RecordFormatError, match=name):
+            open_record(tmp_path / name)
+    with pytest.raises(RecordFormatError):
+        open_record(MemoryStore())
+
+
+def test_a_newer_format_is_refused_and_unknown_parts_are_ignored(tmp_path: Path) -> None:
+    document = json.loads((make(tmp_path / "a.zarr") / "zarr.json").read_text())
+    document["attributes"]["from_the_future"] = True
+    nodes = document["consolidated_metadata"]["metadata"]
+    nodes["spectra"] = nodes["scalars"]
+    (tmp_path / "a.zarr" / "zarr.json").write_text(json.dumps(root(document["attributes"], nodes)))
+    assert open_record(tmp_path / "a.zarr").series("conv1", "grad_norm").size == 4
+    document["attributes"]["format_version"] = 2
+    (tmp_path / "a.zarr" / "zarr.json").write_text(json.dumps(document))
+    with pytest.raises(RecordFormatError, match=r"record of format 2; .* up to 1: .*a\.zarr"):
+        open_record(tmp_path / "a.zarr")
+
+
+def test_the_root_lists_neighbours_together() -> None:
+    """Order by depth, then parent, then name, whatever the order of arrival."""
+    paths = ["b", "a", "b/x/q", "a/y", "b/x", "b/x/p", "a/y/r", "b/w", "b/w/z"]
+    listed = root({}, {path: {} for path in paths})["consolidated_metadata"]["metadata"]
+    assert list(listed) == ["a", "b", "a/y", "b/w", "b/x", "a/y/r", "b/w/z", "b/x/p", "b/x/q"]
