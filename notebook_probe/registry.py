@@ -48,6 +48,10 @@ class Registry(Generic[T]):
 
     def add(self, name: str, member: T, aliases: Sequence[str] = ()) -> None:
         """Register ``member`` as ``name`` and under each alias."""
+        if self._aliases.get(name, name) != name:
+            raise DuplicateNameError(
+                f"{self._kind} {name!r} would hide the alias of {self._aliases[name]!r}"
+            )
         old = self._members.get(name)
         if old is not None and not self._same(old, member):
             raise DuplicateNameError(f"{self._kind} {name!r} is already registered: {old!r}")

@@ -1,0 +1,92 @@
+"""Names to objects: what is taken raises, what is unknown says what is close."""
+
+from importlib.metadata import EntryPoint
+
+import pytest
+
+from notebook_probe import registry as module
+from notebook_probe.errors import DuplicateNameError, UnknownNameError
+from notebook_probe.registry import Registry
+
+
+def test_a_member_is_found_by_its_name_and_its_aliases() -> None:
+    norms = Registry[int]("norm")
+    norms.add("l2", 2, aliases=("euclid", "frobenius"))
+    assert norms["l2"] == norms["euclid"] == norms["frobenius"] == 2
+    assert "euclid" in norms
+    assert list(norms) == ["l2"], "an alias is no second member"
+    assert len(norms) == 1
+    assert norms.values() == [2]
+
+
+def test_an_unknown_name_lists_the_close_ones_and_can_be_caught_three_ways() -> None:
+    norms = Registry[int]("norm")
+    norms.add("euclid", 2)
+    with pytest.raises(UnknownNameError, match=r"^no norm 'euklid'; close: 'euclid'$") as caught:
+        norms["euklid"]
+    assert isinstance(caught.value, ValueError)
+    assert isinstance(caught.value, KeyError)
+
+
+def test_near_matches_include_aliases() -> None:
+    norms = Registry[int]("norm")
+    norms.add("l2", 2, aliases=("WeightNorm",))
+    with pytest.raises(UnknownNameError, match="close: 'WeightNorm'"):
+        norms["WeigthNorm"]
+
+
+def test_a_taken_name_raises_and_changes_nothing() -> None:
+    norms = Registry[int]("norm")
+    norms.add("l2", 2)
+    with pytest.raises(DuplicateNameError, match="'l2' is already registered: 2"):
+        norms.add("l2", 3, aliases=("other",))
+    assert norms["l2"] == 2
+    assert "other" not in norms
+
+
+def test_the_same_member_may_be_added_again() -> None:
+    norms = Registry[object]("norm")
+    norms.add("l2", norms)
+    norms.add("l2", norms)
+    assert len(norms) == 1
+
+
+def test_a_member_defined_again_replaces_the_old_one() -> None:
+    norms = Registry[float]("norm", same=lambda old, new: int(old) == int(new))
+    norms.add("l2", 2.0, aliases=("euclid",))
+    norms.add("l2", 2.5, aliases=("euclid",))
+    assert norms["euclid"] == 2.5
+
+
+@pytest.mark.parametrize("alias", ["l1", "manhattan"])
+def test_an_alias_that_is_taken_raises(alias: str) -> None:
+    norms = Registry[int]("norm")
+    norms.add("l1", 1, aliases=("manhattan",))
+    with pytest.raises(DuplicateNameError, match=f"alias '{alias}' of 'l2' is taken"):
+        norms.add("l2", 2, aliases=(alias,))
+    assert "l2" not in norms
+
+
+def test_a_name_that_is_an_alias_of_another_raises() -> None:
+    norms = Registry[int]("norm")
+    norms.add("l1", 1, aliases=("manhattan",))
+    with pytest.raises(DuplicateNameError, match="'manhattan' would hide the alias of 'l1'"):
+        norms.add("manhattan", 3)
+    assert norms["manhattan"] == 1
+
+
+def test_entry_points_are_loaded_at_the_first_miss_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def entry_points(group: str) -> list[EntryPoint]:
+        asked.append(group)
+        return [EntryPoint("pi", "math:pi", group)]
+
+    monkeypatch.setattr(module, "entry_points", entry_points)
+    numbers = Registry[float]("number", "some.group")
+    numbers.add("e", 2.718)
+    assert numbers["e"] == 2.718
+    assert asked == []
+    assert numbers["pi"] == pytest.approx(3.14159, abs=1e-5)
+    assert numbers["pi"] == pytest.approx(3.14159, abs=1e-5)
+    assert asked == ["some.group"]
