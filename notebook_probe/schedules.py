@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from operator import index
+from numbers import Integral
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from notebook_probe.errors import ScheduleError
@@ -56,8 +56,7 @@ class Every:
 
     def __post_init__(self) -> None:
         for name, value in (("n", self.n), ("offset", self.offset)):
-            if isinstance(value, bool) or not isinstance(value, int):
-                raise ScheduleError(f"Every({name}={value!r}): {name} must be an integer")
+            object.__setattr__(self, name, _integer(value, f"Every({name}={value!r})"))
         if self.n < 1:
             raise ScheduleError(f"Every(n={self.n}): the interval must be at least 1")
 
@@ -86,7 +85,8 @@ class Steps:
     steps: frozenset[int]
 
     def __init__(self, steps: Iterable[int]) -> None:
-        object.__setattr__(self, "steps", frozenset(index(step) for step in steps))
+        whole = frozenset(_integer(step, f"Steps({step!r})") for step in steps)
+        object.__setattr__(self, "steps", whole)
 
     def __call__(self, step: int) -> bool:
         return step in self.steps
@@ -142,9 +142,9 @@ def schedule(given: ScheduleLike) -> Schedule:
         return Every(1)
     if isinstance(given, str):
         return _parse(given)
-    if isinstance(given, int):
-        return Every(given)
-    if callable(given):
+    if isinstance(given, Integral):
+        return Every(_integer(given, f"schedule {given!r}"))
+    if callable(given) and not isinstance(given, type):
         found = given if isinstance(given, Schedule) else Custom(given)
         try:
             hash(found)
@@ -152,6 +152,13 @@ def schedule(given: ScheduleLike) -> Schedule:
             raise ScheduleError(f"{given!r} must be hashable: equal schedules share rows") from None
         return found
     raise ScheduleError(f"{given!r} is no schedule; allowed: {EXAMPLES}, an int or a callable")
+
+
+def _integer(value: object, where: str) -> int:
+    """Any integer, numpy's too; a bool is none, though Python counts with it."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise ScheduleError(f"{where}: an integer is expected")
+    return int(value)
 
 
 def _parse(text: str) -> Schedule:
