@@ -1,0 +1,85 @@
+"""Every error is a ProbeError and also the builtin that would catch it."""
+
+import builtins
+import inspect
+
+import pytest
+
+from notebook_probe import errors
+from notebook_probe.errors import (
+    ClosedRunError,
+    DuplicateNameError,
+    NotApplicableError,
+    ProbeError,
+    QuantityError,
+    RecordFormatError,
+    RecordLockedError,
+    RecordMismatchError,
+    RecordWriteError,
+    ScheduleError,
+    TrainingStopped,
+    UnknownNameError,
+    near,
+)
+
+CAUGHT_BY = {
+    UnknownNameError: (ValueError, KeyError, LookupError),
+    DuplicateNameError: (ValueError,),
+    ScheduleError: (ValueError,),
+    QuantityError: (ValueError,),
+    NotApplicableError: (ValueError,),
+    ClosedRunError: (RuntimeError,),
+    RecordFormatError: (ValueError,),
+    RecordMismatchError: (FileExistsError, OSError),
+    RecordLockedError: (BlockingIOError, OSError),
+    RecordWriteError: (OSError,),
+}
+
+
+@pytest.mark.parametrize("error", CAUGHT_BY, ids=lambda error: error.__name__)
+def test_an_error_is_caught_as_ours_and_as_the_builtin(error: type[ProbeError]) -> None:
+    for builtin in (ProbeError, *CAUGHT_BY[error]):
+        with pytest.raises(builtin, match=r"^what was given$"):
+            raise error("what was given")
+
+
+def test_the_tree_in_the_docstring_is_the_tree() -> None:
+    drawn = inspect.getdoc(errors) or ""
+    exceptions = [
+        value
+        for value in vars(errors).values()
+        if isinstance(value, type) and value.__module__ == errors.__name__
+    ]
+    for error in exceptions:
+        line = next(line for line in drawn.splitlines() if f" {error.__name__} " in f" {line} ")
+        for base in error.__bases__:
+            if base is not ProbeError and base is not Exception:
+                assert getattr(builtins, base.__name__) is base
+                assert base.__name__ in line
+
+
+def test_stop_is_no_exception_that_a_training_loop_would_swallow() -> None:
+    assert issubclass(TrainingStopped, KeyboardInterrupt)
+    assert not issubclass(TrainingStopped, Exception)
+    assert not issubclass(TrainingStopped, ProbeError)
+
+
+def test_stop_is_one_line_in_a_notebook() -> None:
+    assert TrainingStopped("stopped before step 3")._render_traceback_() == [
+        "TrainingStopped: stopped before step 3"
+    ]
+
+
+def test_an_unknown_name_without_a_message_is_empty() -> None:
+    assert str(UnknownNameError()) == ""
+
+
+def test_few_known_names_are_listed_and_many_are_counted() -> None:
+    assert near("zzz", ["fc", "relu"]) == "known: 'fc', 'relu'"
+    assert near("zzz", []) == "known: none"
+    assert near("zzz", [f"layer{i}" for i in range(20)]).endswith("'layer11' and 8 more")
+
+
+def test_close_names_come_best_first_and_limited() -> None:
+    assert near("layre1", ["layer1", "layer2", "head"]) == "close: 'layer1', 'layer2'"
+    assert near("layer", [f"layer{i}" for i in range(9)], limit=2).count("'") == 4
