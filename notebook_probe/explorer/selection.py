@@ -38,7 +38,7 @@ class Selection:
     series: tuple[Series, ...] = ()
     window: tuple[float, float] | None = None
     log_heat: bool = True
-    log_y: bool = False
+    log_y: bool = True
     log_x: bool = False
     smooth: float = 0.0
     x_axis: Literal["step", "time"] = "step"
@@ -58,7 +58,7 @@ class Selection:
         first, last = message["window"] or (0.0, 0.0)
         return replace(
             self._drawing(message["series"]),
-            home=message["home"],
+            home=message["home"] or self.home,
             window=(first, last) if last > first else None,
             log_heat=message["log_heat"],
             log_y=message["log_y"],

@@ -95,8 +95,9 @@ class StatusMessage(TypedDict):
     cost_percent: float | None
     route: str
     """How clicks are answered: front-end subshell, own subshell, sidecar, pump, after the cell."""
-    scalar: NotRequired[tuple[str, float, list[float | None]]]
-    """Name, last value and up to 90 recent values of the user's first logged scalar."""
+    scalar: NotRequired[tuple[str, float | None, list[float | None]]]
+    """Name, last value and up to 90 recent values of the user's first logged scalar; None where
+    it is NaN or infinite, which JSON cannot say."""
     attached: NotRequired[list[tuple[str, str, str]]]
     """(module, quantity, schedule) of every attached probe."""
     recorded: NotRequired[dict[str, list[str]]]

@@ -1,0 +1,86 @@
+"""The thread that redraws a panel: as often as is useful, never for more than a few per cent."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from typing import Protocol
+
+__all__ = ["Refresher", "fastest_interval_s", "n_cores"]
+
+SHARE = 0.03
+"""Of one core, at most."""
+
+
+class Refreshed(Protocol):
+    """What has something to redraw."""
+
+    def refresh(self) -> None: ...
+
+
+class Refresher:
+    """Calls ``refresh`` of its owner until it is closed or its owner is gone.
+
+    Parameters
+    ----------
+    owner : object with ``refresh()``
+        Held weakly, so that a panel nobody holds ends, and its run with it.
+    ended : callable
+        Called in the thread after the last refresh; must not hold the owner.
+    """
+
+    def __init__(self, owner: Refreshed, ended: Callable[[], None]) -> None:
+        self._woken = threading.Event()
+        woken = self._woken  # self in the callback would be a cycle
+        self._owner = weakref.ref(owner, lambda _: woken.set())
+        self._ended = ended
+        self._closing = False
+        self._thread = threading.Thread(target=self._run, name="notebook_probe panel", daemon=True)
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Refresh now rather than at the next turn."""
+        self._woken.set()
+
+    def close(self) -> None:
+        """End the thread; waits for a refresh under way, unless called from it."""
+        self._closing = True
+        self.wake()
+        if self._thread.is_alive() and self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def _run(self) -> None:
+        fastest_s = fastest_interval_s(n_cores())
+        while (cost_s := self._turn()) is not None:
+            self._woken.wait(max(fastest_s, cost_s / SHARE))
+            self._woken.clear()
+        self._ended()
+
+    def _turn(self) -> float | None:
+        """CPU seconds of one refresh; None when there is nothing to refresh any more."""
+        owner = self._owner()
+        if owner is None or self._closing:
+            return None
+        start_s = time.thread_time()
+        owner.refresh()
+        return time.thread_time() - start_s
+
+
+def fastest_interval_s(cores: int) -> float:
+    """Seconds between frames that cost nothing: longer where the training needs the cores.
+
+    Examples
+    --------
+    >>> [fastest_interval_s(cores) for cores in (1, 2, 4, 8, 64)]
+    [0.5, 0.33, 0.2, 0.125, 0.125]
+    """
+    return {1: 0.5, 2: 0.33, 3: 0.25}.get(cores, 0.2 if cores < 8 else 0.125)
+
+
+def n_cores() -> int:
+    """Cores this process may use."""
+    allowed = getattr(os, "sched_getaffinity", None)  # Linux
+    return len(allowed(0)) if allowed is not None else os.cpu_count() or 1

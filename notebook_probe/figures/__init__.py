@@ -1,0 +1,7 @@
+"""Static pictures of a run or a record by matplotlib: `Figure` and Agg, never pyplot."""
+
+from notebook_probe.figures.heat import heat
+from notebook_probe.figures.lines import Look, lines
+from notebook_probe.figures.overview import overview
+
+__all__ = ["Look", "heat", "lines", "overview"]

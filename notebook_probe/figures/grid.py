@@ -1,0 +1,209 @@
+"""One quantity over modules and steps, reduced to the cells of a heat map as the run grows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from notebook_probe.record.blocks import Blocks, BlockThinner
+from notebook_probe.record.source import Floats, Source, StreamView
+
+__all__ = ["LOST", "MEASURED", "UNMEASURED", "Grid", "HeatGrid"]
+
+MEASURED, UNMEASURED, LOST = 0, 1, 2
+"""States of a cell: a value, nothing recorded, or NaN or infinity among what was."""
+
+ROWS_PER_READ = 2**13
+PATIENCE = 4
+"""A gap between two rows of a schedule is its own pause up to so many times the gaps around it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Cells of (module, column); column ``c`` covers ``size`` steps from ``first + c * size``."""
+
+    modules: tuple[str, ...]
+    first: int
+    size: int
+    mean: Floats
+    maximum: Floats
+    state: npt.NDArray[np.uint8]
+
+    @property
+    def last(self) -> int:
+        """Last step of the last column."""
+        return self.first + self.size * self.mean.shape[1] - 1
+
+    def limits(self, log: bool) -> tuple[float, float] | None:
+        """Least and greatest finite mean, of the positive ones when ``log``; None without any."""
+        drawn = self.mean[np.isfinite(self.mean)]
+        drawn = drawn[drawn > 0] if log else drawn
+        return (float(drawn.min()), float(drawn.max())) if len(drawn) else None
+
+
+class HeatGrid:
+    """Reads each row of a source once; `grid` costs the same however long the run is.
+
+    Parameters
+    ----------
+    quantity : str
+    n_columns : int
+        Most columns of the grid; there are more than a quarter as many once there are rows.
+    window : (float, float), optional
+        Steps outside it are not read.
+    """
+
+    def __init__(
+        self, quantity: str, n_columns: int, window: tuple[float, float] | None = None
+    ) -> None:
+        self.quantity, self.n_columns, self.window = quantity, n_columns, window
+        self._streams: dict[str, _Reduced] = {}
+
+    def read_new(self, source: Source) -> None:
+        """Take in what the source has gained since the last call."""
+        for name, stream in source.streams.items():
+            if any(variable.name == self.quantity for variable in stream.variables):
+                if name not in self._streams:
+                    self._streams[name] = _Reduced(self.n_columns, self.window, stream)
+                self._streams[name].read_new(stream, self.quantity)
+
+    def grid(self, order: Sequence[str]) -> Grid | None:
+        """The cells, modules in the given order; None before the first value."""
+        parts = [part for part in self._streams.values() if part.any_row]
+        blocks = [part.thinner.blocks() for part in parts]
+        names = _with_values(parts, blocks, order)
+        if not names:
+            return None
+        size = max(block.size for block in blocks)
+        first = min(part.first_step for part in parts)
+        last = max(part.last_step for part in parts)
+        while last // size - first // size >= self.n_columns:
+            size *= 2
+        cells = _Cells(names, first // size, last // size)
+        for part, block in zip(parts, blocks, strict=True):
+            cells.add(part.modules, _coarser(block, size))
+        return cells.grid(size)
+
+
+class _Reduced:
+    """One stream's rows in the window, reduced to blocks of steps."""
+
+    def __init__(
+        self, n_columns: int, window: tuple[float, float] | None, stream: StreamView
+    ) -> None:
+        self.thinner = BlockThinner(max(1, n_columns // 2))
+        self.modules: tuple[str, ...] = ()
+        self.first_step = self.last_step = -1
+        self._stop_step = np.inf if window is None else window[1]
+        self._n_seen = 0 if window is None else int(np.searchsorted(stream.steps(), window[0]))
+
+    @property
+    def any_row(self) -> bool:
+        return self.last_step >= 0
+
+    def read_new(self, stream: StreamView, quantity: str) -> None:
+        n_rows = stream.n_rows  # before the modules: these may only be more than the rows have
+        while self._n_seen < n_rows and self.last_step < self._stop_step:
+            start, stop = self._n_seen, min(n_rows, self._n_seen + ROWS_PER_READ)
+            steps = stream.steps(start, stop)
+            inside = int(np.searchsorted(steps, self._stop_step, "right"))
+            if inside == 0:
+                return
+            modules = stream.modules
+            values = stream.values(quantity, start, start + inside, modules)
+            self.thinner.feed(steps[:inside], values)
+            if not self.any_row:
+                self.first_step = int(steps[0])
+            self.modules, self.last_step = modules, int(steps[inside - 1])
+            self._n_seen = start + inside
+
+
+class _Cells:
+    """Sums over (module, column); several streams may hold values of the same module."""
+
+    def __init__(self, names: Sequence[str], first: int, last: int) -> None:
+        self._places = {name: place for place, name in enumerate(names)}
+        self._first = first
+        shape = (len(names), last - first + 1)
+        self._sums = np.zeros(shape)
+        self._maximum = np.full(shape, -np.inf)
+        self._n_finite = np.zeros(shape, np.int64)
+        self._n_lost = np.zeros(shape, np.int64)
+
+    def add(self, modules: Sequence[str], blocks: Blocks) -> None:
+        """Add the blocks of one stream, of the grid's own size."""
+        columns = np.array([c for c, name in enumerate(modules) if name in self._places], np.int64)
+        places = np.array([self._places[modules[column]] for column in columns], np.int64)
+        source = _held(blocks.first_steps // blocks.size - self._first, self._sums.shape[1])
+        there = np.flatnonzero(source >= 0)
+        cells = np.ix_(places, there)
+        taken = np.ix_(source[there], columns)
+        mean, n_finite = blocks.mean[taken].T, blocks.n_finite[taken].T
+        self._sums[cells] += np.where(n_finite, mean, 0.0) * n_finite
+        self._maximum[cells] = np.fmax(self._maximum[cells], blocks.maximum[taken].T)
+        self._n_finite[cells] += n_finite
+        self._n_lost[cells] += blocks.n_nonfinite[taken].T
+
+    def grid(self, size: int) -> Grid:
+        any_finite = self._n_finite > 0
+        state = np.where(any_finite, MEASURED, UNMEASURED)
+        state[self._n_lost > 0] = LOST
+        mean = np.divide(
+            self._sums, self._n_finite, out=np.full_like(self._sums, np.nan), where=any_finite
+        )
+        return Grid(
+            modules=tuple(self._places),
+            first=self._first * size,
+            size=size,
+            mean=mean.astype(np.float32),
+            maximum=np.where(any_finite, self._maximum, np.nan).astype(np.float32),
+            state=state.astype(np.uint8),
+        )
+
+
+def _with_values(
+    parts: Sequence[_Reduced], blocks: Sequence[Blocks], order: Sequence[str]
+) -> list[str]:
+    """The modules with any value, those nobody ordered last."""
+    found: dict[str, None] = {}
+    for part, block in zip(parts, blocks, strict=True):
+        columns = np.flatnonzero((block.n_finite + block.n_nonfinite).sum(axis=0))
+        found |= dict.fromkeys(part.modules[column] for column in columns)
+    known = set(order)
+    return [name for name in order if name in found] + [name for name in found if name not in known]
+
+
+def _coarser(blocks: Blocks, size: int) -> Blocks:
+    """The same in blocks of ``size`` steps."""
+    numbers, starts = np.unique(blocks.first_steps // size, return_index=True)
+    sums = np.where(blocks.n_finite, blocks.mean.astype(np.float64), 0.0) * blocks.n_finite
+    n_finite = np.add.reduceat(blocks.n_finite, starts)
+    with np.errstate(invalid="ignore"):
+        mean = (np.add.reduceat(sums, starts) / n_finite).astype(np.float32)
+    return Blocks(
+        size=size,
+        first_steps=numbers * size,
+        mean=mean,
+        maximum=np.fmax.reduceat(blocks.maximum, starts),
+        n_finite=n_finite,
+        n_nonfinite=np.add.reduceat(blocks.n_nonfinite, starts),
+    )
+
+
+def _held(numbers: npt.NDArray[np.int64], n_columns: int) -> npt.NDArray[np.int64]:
+    """For each column the block it shows, -1 for none.
+
+    A value stands until its schedule is due again, so that a slow schedule is not mistaken for
+    one that was taken off: a gap is filled unless it is far longer than those around it.
+    """
+    columns = np.arange(n_columns)
+    source = np.searchsorted(numbers, columns, "right") - 1
+    gaps = np.diff(numbers)
+    around = np.maximum(np.append(gaps[:1], gaps[:-1]), np.append(gaps[1:], gaps[-1:]))
+    stands = np.where(gaps <= PATIENCE * around, gaps, 1)
+    stands = np.append(stands, gaps[-1:] if len(gaps) else 1)
+    age = columns - numbers[source]
+    return np.where((source >= 0) & (age < stands[source]), source, -1)

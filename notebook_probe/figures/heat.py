@@ -1,0 +1,169 @@
+"""The module x step heat map as a static picture."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colorbar import Colorbar
+from matplotlib.colors import ListedColormap, LogNorm, Normalize
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch, Rectangle
+
+from notebook_probe.errors import UnknownNameError, near
+from notebook_probe.figures.grid import LOST, MEASURED, UNMEASURED, Grid, HeatGrid
+from notebook_probe.figures.style import (
+    EDGE,
+    HEADING,
+    LOST_COLOUR,
+    SOFT,
+    drawing,
+    quiet,
+    shortened,
+    text_inches,
+    ticks,
+)
+from notebook_probe.record.source import Source
+
+__all__ = ["draw_heat", "heat", "heat_inches", "read_grid", "row_names"]
+
+N_COLUMNS = 700
+MOST_NAMES = 40
+LONGEST_NAME = 26
+HATCH = "////"
+IMAGE: dict[str, Any] = {"aspect": "auto", "interpolation": "none"}
+
+
+def heat(
+    source: Source,
+    quantity: str,
+    *,
+    window: tuple[float, float] | None = None,
+    log: bool = True,
+) -> Figure:
+    """Heat map of one quantity: a row per module, steps to the right.
+
+    Hatched cells were not measured; NaN and infinity have a colour of their own. Columns are means
+    over equal numbers of steps.
+
+    Parameters
+    ----------
+    source : Source
+        A run or an opened record.
+    quantity : str
+    window : (float, float), optional
+        First and last step shown.
+    log : bool
+        Logarithmic colours; linear ones are used where no value is positive.
+
+    Raises
+    ------
+    UnknownNameError
+        When no value of ``quantity`` is recorded in the window.
+
+    Examples
+    --------
+    >>> heat(run, "grad_norm").savefig("grad_norm.png")  # doctest: +SKIP
+    """
+    grid = read_grid(source, quantity, window)
+    if grid is None:
+        known = sorted({one.name for stream in source.streams.values() for one in stream.variables})
+        raise UnknownNameError(f"no value of {quantity!r} is recorded; {near(quantity, known)}")
+    names = row_names(grid)
+    left = 0.25 + max(map(text_inches, names))
+    width, height = 9.0, 0.75 + heat_inches(grid)
+    with drawing:
+        figure = Figure(figsize=(width, height))
+        bottom, tall = 0.3 / height, 1 - 0.75 / height
+        wide = 1 - (left + 1.0) / width
+        axes = figure.add_axes((left / width, bottom, wide, tall))
+        bar = figure.add_axes((left / width + wide + 0.15 / width, bottom, 0.13 / width, tall))
+        draw_heat(axes, bar, grid, names, log)
+        axes.set_title(quantity, loc="left", color=SOFT, pad=8, fontproperties=HEADING)
+    return figure
+
+
+def read_grid(
+    source: Source, quantity: str, window: tuple[float, float] | None = None
+) -> Grid | None:
+    """The cells of the picture; None when nothing is recorded."""
+    reduced = HeatGrid(quantity, N_COLUMNS, window)
+    reduced.read_new(source)
+    return reduced.grid([row.name for row in source.modules])
+
+
+def heat_inches(grid: Grid) -> float:
+    """Height of the map: rows one can tell apart while there are few."""
+    return min(4.2, max(1.2, 0.24 * len(grid.modules)))
+
+
+def row_names(grid: Grid) -> list[str]:
+    """A label per row; empty ones between where there are too many."""
+    every = -(-len(grid.modules) // MOST_NAMES)
+    return [
+        shortened(name, LONGEST_NAME) if row % every == 0 else ""
+        for row, name in enumerate(grid.modules)
+    ]
+
+
+def draw_heat(axes: Axes, bar: Axes, grid: Grid, names: list[str], log: bool) -> None:
+    """Draw the cells, their names, the colour bar and what the other cells mean."""
+    n_rows = len(grid.modules)
+    extent = (grid.first, grid.last + 1, n_rows, 0)
+    hatched: dict[str, Any] = {"hatch": HATCH, "fill": False, "edgecolor": EDGE, "linewidth": 0}
+    width = grid.last + 1 - grid.first
+    axes.add_patch(Rectangle((grid.first, 0), width, n_rows, zorder=-1, **hatched))
+    norm = _norm(grid, log)
+    shown = np.ma.masked_where(grid.state != MEASURED, np.maximum(grid.mean, norm.vmin or 0.0))
+    axes.imshow(shown, cmap="viridis", norm=norm, extent=extent, **IMAGE)
+    lost = np.ma.masked_where(grid.state != LOST, np.ones(grid.state.shape))
+    axes.imshow(lost, cmap=ListedColormap([LOST_COLOUR]), extent=extent, **IMAGE)
+    if n_rows <= MOST_NAMES:
+        axes.hlines(np.arange(1, n_rows), *extent[:2], color="white", linewidth=1.5)
+    quiet(axes, grid=False)
+    ticks(axes.xaxis, log=False)
+    axes.set_yticks(np.arange(n_rows) + 0.5, names)
+    _draw_bar(bar, norm)
+    _draw_legend(axes, grid)
+
+
+def _norm(grid: Grid, log: bool) -> Normalize:
+    limits = grid.limits(log)
+    log = log and limits is not None
+    low, high = limits or grid.limits(log=False) or (0.0, 1.0)
+    if log:
+        return LogNorm(low, high) if high > low else LogNorm(low / 2, high * 2)
+    return Normalize(low, high) if high > low else Normalize(low - 0.5, high + 0.5)
+
+
+def _draw_bar(bar: Axes, norm: Normalize) -> None:
+    Colorbar(bar, ScalarMappable(norm, "viridis"))
+    quiet(bar, grid=False)
+    ticks(bar.yaxis, isinstance(norm, LogNorm))
+
+
+def _draw_legend(axes: Axes, grid: Grid) -> None:
+    """Words for the cells that have no value, only where there are such cells."""
+    keys = [
+        Patch(facecolor="white", edgecolor=EDGE, hatch=HATCH, label="not measured"),
+        Patch(facecolor=LOST_COLOUR, label="NaN or infinite"),
+    ]
+    shown = [
+        key
+        for key, state in zip(keys, (UNMEASURED, LOST), strict=True)
+        if (grid.state == state).any()
+    ]
+    if shown:
+        axes.legend(
+            handles=shown,
+            loc="lower right",
+            bbox_to_anchor=(1.0, 1.0),
+            handlelength=1.4,
+            ncols=2,
+            frameon=False,
+            labelcolor=SOFT,
+            prop=HEADING,
+            borderaxespad=0.2,
+        )

@@ -1,0 +1,272 @@
+"""Series over steps as a static picture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
+
+from notebook_probe.figures.style import (
+    BRAND,
+    FONT,
+    LOST_COLOUR,
+    colour,
+    dash,
+    drawing,
+    number,
+    quiet,
+    shortened,
+    text_inches,
+    ticks,
+)
+from notebook_probe.record.missing import measured
+from notebook_probe.record.source import Source
+from notebook_probe.record.thin import minmax
+
+__all__ = ["PLAIN_LOOK", "Look", "Series", "draw_lines", "label_inches", "lines"]
+
+N_POINTS = 1400
+SHORT = 40
+"""Series of no more points are drawn as points."""
+LONGEST_LABEL = 30
+LABEL_INCHES = 0.17
+
+Series: TypeAlias = tuple[str, str]
+Doubles: TypeAlias = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How series are drawn; as in the panel."""
+
+    log_y: bool = True
+    log_x: bool = False
+    smooth: float = 0.0
+    """0 (none) to 0.99: weight of the debiased exponential average, in the plotted scale."""
+    x_axis: Literal["step", "time"] = "step"
+
+
+PLAIN_LOOK = Look()
+
+
+def lines(
+    source: Source,
+    series: Sequence[Series],
+    *,
+    window: tuple[float, float] | None = None,
+    look: Look = PLAIN_LOOK,  # frozen
+    colours: Mapping[Series, int] | None = None,
+) -> Figure:
+    """Series over steps with a direct label each.
+
+    Parameters
+    ----------
+    source : Source
+        A run or an opened record.
+    series : sequence of (module, quantity)
+    window : (float, float), optional
+        First and last step shown.
+    look : Look, optional
+        Scales and smoothing.
+    colours : mapping, optional
+        Index of the colour of each series; their order by default.
+
+    Raises
+    ------
+    UnknownNameError
+        A series of which nothing is recorded.
+
+    Examples
+    --------
+    >>> lines(run, [("fc1", "grad_norm")], look=Look(smooth=0.9))  # doctest: +SKIP
+    """
+    for module, quantity in series:
+        source.series(module, quantity)  # raises for a wrong name, with the close ones
+    given = colours or {one: place for place, one in enumerate(series)}
+    right = 0.3 + label_inches(series)
+    width, height = 9.0, 3.2
+    with drawing:
+        figure = Figure(figsize=(width, height))
+        place = (0.75 / width, 0.3 / height, 1 - (0.75 + right) / width, 1 - 0.5 / height)
+        draw_lines(figure.add_axes(place), source, series, window, look, given)
+    return figure
+
+
+def label_inches(series: Sequence[Series]) -> float:
+    """Room the direct labels need at the right."""
+    return 0.25 + max((text_inches(_label(one)) for one in series), default=0.0)
+
+
+def draw_lines(
+    axes: Axes,
+    source: Source,
+    series: Sequence[Series],
+    window: tuple[float, float] | None,
+    look: Look,
+    colours: Mapping[Series, int],
+) -> None:
+    """Draw every series, where it was not finite, what happened, and the labels."""
+    origin_ms = _origin_ms(source)
+    quiet(axes, grid=True)
+    axes.margins(x=0.0)
+    axes.set_yscale("log" if look.log_y else "linear")
+    axes.set_xscale(
+        "symlog" if look.log_x else "linear", **({"linthresh": 1} if look.log_x else {})
+    )
+    ends: list[tuple[float, Series]] = []
+    for one in series:
+        x, y = _thinned(*_read(source, one, window, look, origin_ms), look)
+        lost = ~np.isfinite(y)
+        _mark(axes, x[lost])
+        x, y = _drawable(x[~lost], y[~lost], look)
+        if len(x):
+            ends.append((_draw(axes, x, y, look, colours[one]), one))
+    for event in source.events:
+        if window is None or window[0] <= event.step <= window[1]:
+            at = (event.time_ms - origin_ms) / 1000 if look.x_axis == "time" else event.step
+            axes.plot([at], [0], "|", color=BRAND, markersize=7, clip_on=False, **_at_bottom(axes))
+    ticks(axes.yaxis, look.log_y)
+    unit = "\u2009s" if look.x_axis == "time" else ""
+    if look.log_x:
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value) + unit))
+    else:
+        ticks(axes.xaxis, False, unit)
+    _draw_labels(axes, ends, colours)
+
+
+def _draw(axes: Axes, x: Doubles, y: Doubles, look: Look, index: int) -> float:
+    """One series, the raw line faint under the smoothed one; the value at its end."""
+    shown = _smoothed(y, look)
+    if look.smooth > 0:
+        axes.plot(x, y, color=colour(index), linewidth=0.8, alpha=0.35)
+    dots = "o" if len(x) <= SHORT else None
+    axes.plot(
+        x,
+        shown,
+        color=colour(index),
+        linestyle=dash(index),
+        linewidth=1.6,
+        marker=dots,
+        markersize=3.5,
+    )
+    return float(shown[-1])
+
+
+def _read(
+    source: Source,
+    series: Series,
+    window: tuple[float, float] | None,
+    look: Look,
+    origin_ms: int,
+) -> tuple[Doubles, Doubles]:
+    """All measured points of a series in the window, from whatever streams hold it."""
+    module, quantity = series
+    xs, ys = [np.empty(0)], [np.empty(0)]
+    for stream in source.streams.values():
+        if module not in stream.modules or quantity not in [v.name for v in stream.variables]:
+            continue
+        n_rows, steps = stream.n_rows, stream.steps()
+        low, high = window or (-np.inf, np.inf)
+        start = int(np.searchsorted(steps, low))
+        stop = min(n_rows, int(np.searchsorted(steps, high, "right")))
+        values = stream.values(quantity, start, stop, [module])[:, 0]
+        kept = measured(values)
+        times = stream.times(start, stop) if look.x_axis == "time" else None
+        x = steps[start:stop] if times is None else (times - origin_ms) / 1000
+        xs.append(x[kept].astype(np.float64))
+        ys.append(values[kept].astype(np.float64))
+    x, y = np.concatenate(xs), np.concatenate(ys)
+    order = np.argsort(x, kind="stable")
+    return x[order], y[order]
+
+
+def _origin_ms(source: Source) -> int:
+    """Wall time of the run's first row."""
+    streams = [stream for stream in source.streams.values() if stream.n_rows]
+    return min((int(stream.times(0, 1)[0]) for stream in streams), default=0)
+
+
+def _thinned(x: Doubles, y: Doubles, look: Look) -> tuple[Doubles, Doubles]:
+    """At most `N_POINTS` finite points, and every point that is not finite."""
+    if len(x) <= N_POINTS:
+        return x, y
+    places = np.log1p(np.arange(len(x))) if look.log_x else np.arange(len(x), dtype=np.float64)
+    kept = minmax(places, y, N_POINTS)
+    rows = np.searchsorted(places, np.sort(np.concatenate([kept.x, kept.nonfinite])))
+    return x[rows], y[rows]
+
+
+def _drawable(x: Doubles, y: Doubles, look: Look) -> tuple[Doubles, Doubles]:
+    """Without what a logarithmic axis cannot show."""
+    shown = y > 0 if look.log_y else np.ones(len(y), bool)
+    return x[shown], y[shown]
+
+
+def _smoothed(y: Doubles, look: Look) -> Doubles:
+    """Debiased exponential average in the plotted scale."""
+    if look.smooth <= 0:
+        return y
+    plotted = np.log10(y) if look.log_y else y
+    smooth = np.empty_like(plotted)
+    total = mass = 0.0
+    for place, value in enumerate(plotted):
+        total = look.smooth * total + value
+        mass = look.smooth * mass + 1
+        smooth[place] = total / mass
+    return 10**smooth if look.log_y else smooth
+
+
+def _mark(axes: Axes, x: Doubles) -> None:
+    """Crosses at the bottom where a value was NaN or infinite."""
+    marks = np.zeros(len(x))
+    axes.plot(x, marks, "x", color=LOST_COLOUR, markersize=5, clip_on=False, **_at_bottom(axes))
+
+
+def _at_bottom(axes: Axes) -> dict[str, Any]:
+    """X in steps, y in heights of the axes."""
+    return {"transform": axes.get_xaxis_transform()}
+
+
+def _draw_labels(
+    axes: Axes, ends: Sequence[tuple[float, Series]], colours: Mapping[Series, int]
+) -> None:
+    """The name of each series beside its end, moved apart where they would touch."""
+    axes.get_ylim()  # now, not when it is drawn: the labels stand beside the last points
+    to_axes = axes.transData + axes.transAxes.inverted()
+    heights = [float(to_axes.transform((0.0, value))[1]) for value, _ in ends]
+    room = LABEL_INCHES * axes.figure.dpi / axes.bbox.height
+    for height, (_, one), y in zip(heights, ends, _apart(heights, room), strict=True):
+        shade = colour(colours[one])
+        axes.plot(
+            [1.005, 1.025], [height, y], color=shade, linewidth=0.8, alpha=0.6, **_beside(axes)
+        )
+        axes.text(1.03, y, _label(one), color=shade, va="center", transform=axes.transAxes, **FONT)
+
+
+def _beside(axes: Axes) -> dict[str, Any]:
+    return {"transform": axes.transAxes, "clip_on": False, "scalex": False, "scaley": False}
+
+
+def _apart(heights: Sequence[float], room: float) -> list[float]:
+    """Heights at least ``room`` apart, from the top down, then up again from the bottom."""
+    order = sorted(range(len(heights)), key=lambda place: -heights[place])
+    placed = [0.0] * len(heights)
+    ceiling = 1.0
+    for place in order:
+        placed[place] = ceiling = min(heights[place], ceiling)
+        ceiling -= room
+    floor = 0.0
+    for place in reversed(order):
+        placed[place] = floor = max(placed[place], floor)
+        floor += room
+    return placed
+
+
+def _label(series: Series) -> str:
+    return f"{shortened(series[0], LONGEST_LABEL - len(series[1]))} · {series[1]}"

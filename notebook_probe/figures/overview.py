@@ -1,0 +1,102 @@
+"""Heat map and lines above each other on one step axis: the panel as a static picture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from matplotlib.figure import Figure
+
+from notebook_probe.figures.grid import Grid
+from notebook_probe.figures.heat import draw_heat, heat_inches, read_grid, row_names
+from notebook_probe.figures.lines import PLAIN_LOOK, Look, Series, draw_lines, label_inches
+from notebook_probe.figures.style import FONT, INK, SOFT, drawing, number, text_inches
+from notebook_probe.record.source import Source
+
+__all__ = ["overview"]
+
+# Inches: the picture, its lines and the colour bar's column; above, between and below the plots.
+WIDTH, LINES, BAR = 9.6, 2.5, 0.8
+TOP, BETWEEN, BOTTOM = 0.42, 0.5, 0.32
+
+
+def overview(
+    source: Source,
+    quantity: str,
+    series: Sequence[Series] = (),
+    *,
+    window: tuple[float, float] | None = None,
+    log_heat: bool = True,
+    look: Look = PLAIN_LOOK,
+    colours: Mapping[Series, int] | None = None,
+    grid: Grid | None = None,
+) -> Figure:
+    """Picture of what a panel shows: the heat map of a quantity over the lines of some series.
+
+    Parameters
+    ----------
+    source : Source
+        A run or an opened record.
+    quantity : str
+        Of the heat map.
+    series : sequence of (module, quantity)
+        Drawn as lines; without any there is only the heat map.
+    window : (float, float), optional
+        First and last step shown.
+    log_heat : bool
+        Logarithmic colours.
+    look : Look, optional
+        Scales and smoothing of the lines.
+    colours : mapping, optional
+        Index of the colour of each series; their order by default.
+    grid : Grid, optional
+        The cells, where they have been worked out already.
+
+    Examples
+    --------
+    >>> overview(run, "grad_norm", [("fc1", "grad_norm")])  # doctest: +SKIP
+    """
+    cells = grid or read_grid(source, quantity, window)
+    names = [] if cells is None else row_names(cells)
+    left = 0.25 + max([0.45, *map(text_inches, names)])
+    right = max(BAR, label_inches(series))
+    tall = 0.0 if cells is None else heat_inches(cells)
+    below = LINES + BETWEEN if series else 0.0
+    height = TOP + tall + below + BOTTOM
+    given = colours or {one: place for place, one in enumerate(series)}
+
+    def place(bottom: float, high: float) -> tuple[float, float, float, float]:
+        return left / WIDTH, bottom / height, (WIDTH - left - right) / WIDTH, high / height
+
+    with drawing:
+        figure = Figure(figsize=(WIDTH, height))
+        _draw_heading(figure, source, quantity if cells is not None else "", left / WIDTH, height)
+        if cells is not None:
+            axes = figure.add_axes(place(BOTTOM + below, tall))
+            bar_left = 1 - (right - 0.12) / WIDTH
+            bar = figure.add_axes(
+                (bar_left, (BOTTOM + below) / height, 0.12 / WIDTH, tall / height)
+            )
+            draw_heat(axes, bar, cells, names, log_heat)
+        if series:
+            axes = figure.add_axes(place(BOTTOM, LINES))
+            draw_lines(axes, source, series, window, look, given)
+            if cells is not None and look.x_axis == "step":
+                axes.set_xlim(cells.first, cells.last + 1)
+    return figure
+
+
+def _draw_heading(
+    figure: Figure, source: Source, quantity: str, left: float, height: float
+) -> None:
+    """What is looked at: the run in ink, the rest soft."""
+    top = 1 - 0.24 / height
+    figure.text(left, top, source.name, color=INK, va="center", weight="bold", **FONT)
+    words = "   ".join(filter(None, [quantity, f"step {number(_last_step(source))}"]))
+    beside = left + (text_inches(source.name) + 0.25) / WIDTH
+    figure.text(beside, top, words, color=SOFT, va="center", **FONT)
+
+
+def _last_step(source: Source) -> int:
+    """Of all streams."""
+    streams = [stream for stream in source.streams.values() if stream.n_rows]
+    return max((int(one.steps(one.n_rows - 1, one.n_rows)[0]) for one in streams), default=0)

@@ -1,0 +1,128 @@
+"""Colours, numbers and places that all pictures share; the same colours as in the panel."""
+
+from __future__ import annotations
+
+import threading
+from io import BytesIO
+from typing import Any, Literal
+
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+
+__all__ = [
+    "BRAND",
+    "EDGE",
+    "FONT",
+    "HEADING",
+    "INK",
+    "LOST_COLOUR",
+    "SOFT",
+    "colour",
+    "dash",
+    "drawing",
+    "encoded",
+    "number",
+    "quiet",
+    "shortened",
+    "text_inches",
+    "ticks",
+]
+
+OKABE_ITO = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#f0e442")
+DASHES: tuple[Any, ...] = ("solid", (0, (5, 2)), (0, (1.5, 2)), (0, (6, 2, 1.5, 2)))
+INK, SOFT, EDGE, BRAND = "#1f2328", "#57606a", "#d0d7de", "#0b62c4"
+LOST_COLOUR = "#ff2a55"
+"""NaN or infinite: a red that viridis does not contain."""
+FONT: dict[str, Any] = {"family": "DejaVu Sans", "size": 9}
+HEADING = FontProperties(**FONT)
+
+drawing = threading.RLock()
+"""Held while matplotlib works: its caches of fonts and texts are not made for two threads."""
+
+
+def colour(index: int) -> tuple[float, float, float]:
+    """Okabe and Ito's colours, darkened until they stand out 3 to 1 from white."""
+    red, green, blue = to_rgb(OKABE_ITO[index % len(OKABE_ITO)])
+    share = 1.0
+    while 1.05 / (_luminance(red * share, green * share, blue * share) + 0.05) < 3.0:
+        share -= 0.04
+    return red * share, green * share, blue * share
+
+
+def dash(index: int) -> Any:
+    """The dash pattern that goes on where the colours are used up."""
+    return DASHES[index // len(OKABE_ITO) % len(DASHES)]
+
+
+def number(value: float) -> str:
+    r"""Three significant digits, thin spaces in thousands.
+
+    Examples
+    --------
+    >>> number(0.00934), number(1240), number(3.2e-7)
+    ('0.00934', '1\u2009240', '3.2e-07')
+    """
+    if 1000 <= abs(value) < 1e7:
+        return f"{value:,.0f}".replace(",", "\u2009")
+    return f"{value:.3g}"
+
+
+def shortened(text: str, most: int) -> str:
+    """The text, or its end after an ellipsis: the end of a path says which module it is.
+
+    Examples
+    --------
+    >>> shortened("encoder.layers.11.attention", 14)
+    '…s.11.attention'
+    """
+    return text if len(text) <= most + 1 else "…" + text[-most:]
+
+
+def text_inches(text: str) -> float:
+    """About the width of a text in the pictures' font."""
+    return 0.58 * FONT["size"] / 72 * len(text)
+
+
+def quiet(axes: Axes, grid: bool) -> None:
+    """No frame, soft ticks, and faint horizontal lines where ``grid``."""
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    axes.tick_params(
+        colors=SOFT, labelsize=FONT["size"], labelfontfamily=FONT["family"], length=0, pad=5
+    )
+    if grid:
+        axes.grid(True, axis="y", color=EDGE, linewidth=0.8)
+        axes.set_axisbelow(True)
+
+
+def ticks(axis: Any, log: bool, unit: str = "") -> None:
+    """Whole ticks with plain numbers; on a log axis also 2 and 5 where decades are few."""
+    low, high = axis.get_view_interval()
+    few = log and high < 100 * low
+    axis.set_major_locator(
+        LogLocator(subs=(1.0, 2.0, 5.0) if few else (1.0,), numticks=8)
+        if log
+        else MaxNLocator(8, steps=[1, 2, 5, 10])
+    )
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: number(value) + unit))
+
+
+def encoded(figure: Figure, kind: Literal["png", "svg"]) -> bytes:
+    """The picture as a file."""
+    with drawing:
+        buffer = BytesIO()
+        figure.savefig(buffer, format=kind, dpi=110, facecolor="white")
+        return buffer.getvalue()
+
+
+def _luminance(red: float, green: float, blue: float) -> float:
+    """WCAG 2 relative luminance of an sRGB colour."""
+    linear = [
+        share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4
+        for share in (red, green, blue)
+    ]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

@@ -1,0 +1,162 @@
+"""A source in memory and the controls of a run that is not there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from notebook_probe.record.joined import join, series, stack, tree
+from notebook_probe.record.source import Event, Floats, ModuleRow, Steps, StreamView, Variable
+from notebook_probe.run.requests import Request, Ticket
+from notebook_probe.run.status import ProbeStatus, QuantityInfo, State, Status
+
+START_MS = 1_790_000_000_000
+
+
+class FakeStream:
+    """Rows in lists; counts what is read of it."""
+
+    def __init__(
+        self, name: str, modules: Sequence[str], quantities: Sequence[str], ms_per_step: int = 100
+    ) -> None:
+        self.name = name
+        self.modules = tuple(modules)
+        self.variables = tuple(Variable(name, "1", f"about {name}") for name in quantities)
+        self._steps = np.empty(0, np.int64)
+        self._values = {name: np.empty((0, len(modules)), np.float32) for name in quantities}
+        self._ms_per_step = ms_per_step
+        self.n_values_read = 0
+
+    def append(self, steps: Sequence[int] | Steps, **values: Any) -> None:
+        """Rows at ``steps``; a quantity that is not given was not measured."""
+        self._steps = np.concatenate([self._steps, np.asarray(steps, np.int64)])
+        for name, old in self._values.items():
+            new = np.full((len(steps), len(self.modules)), np.nan, np.float32)
+            if name in values:
+                new[:] = values[name]
+            self._values[name] = np.concatenate([old, new])
+
+    @property
+    def n_rows(self) -> int:
+        return len(self._steps)
+
+    def steps(self, start: int = 0, stop: int | None = None) -> Steps:
+        return self._steps[start:stop].copy()
+
+    def times(self, start: int = 0, stop: int | None = None) -> Steps:
+        return START_MS + self._steps[start:stop] * self._ms_per_step
+
+    def values(
+        self,
+        quantity: str,
+        start: int = 0,
+        stop: int | None = None,
+        modules: Sequence[str] | None = None,
+    ) -> Floats:
+        columns = [
+            self.modules.index(name) for name in (self.modules if modules is None else modules)
+        ]
+        read = self._values[quantity][start:stop][:, columns]
+        self.n_values_read += read.size
+        return read
+
+
+class FakeSource:
+    """A model of ``modules`` and the streams it is given."""
+
+    def __init__(self, *streams: FakeStream, modules: Sequence[str] = ("a", "b", "c")) -> None:
+        self.name = "fake"
+        self.location = "nowhere"
+        self.finished = False
+        self.modules = (
+            ModuleRow("(root)", "Net", 30, 0, -1),
+            *(ModuleRow(name, "Linear", 10, 10, 0) for name in modules),
+        )
+        self._streams = {stream.name: stream for stream in streams}
+        self.events: tuple[Event, ...] = ()
+
+    @property
+    def revision(self) -> int:
+        return sum(stream.n_rows for stream in self._streams.values()) + len(self.events)
+
+    @property
+    def streams(self) -> Mapping[str, StreamView]:
+        return self._streams
+
+    @property
+    def data(self) -> xr.Dataset:
+        return join(self.streams.values(), self._order())
+
+    @property
+    def cube(self) -> xr.DataArray:
+        return stack(self.data)
+
+    @property
+    def tree(self) -> xr.DataTree:
+        return tree(self.streams.values())
+
+    def series(self, module: str, quantity: str) -> xr.DataArray:
+        return series(self.streams.values(), self._order(), module, quantity)
+
+    def _order(self) -> list[str]:
+        return [row.name for row in self.modules]
+
+
+class FakeControls:
+    """Notes what is asked; `apply` plays the training thread."""
+
+    def __init__(self) -> None:
+        self.state: State = "training"
+        self.step = 7
+        self.scalars: dict[str, float] = {"loss": 0.5}
+        self.requests: list[Request] = []
+        self.tickets: list[Ticket] = []
+        self.attached: list[ProbeStatus] = []
+        self.boundary_callbacks: list[Callable[[], None]] = []
+        self.n_settled = 0
+        self.background = False
+        self.problem = ""
+
+    def put(self, request: Request) -> Ticket:
+        ticket = Ticket(request, queued_step=self.step)
+        self.requests.append(request)
+        self.tickets.append(ticket)
+        return ticket
+
+    def apply(self, step: int) -> None:
+        for ticket in self.tickets:
+            ticket.state, ticket.applied_step, ticket.text = "applied", step, "done"
+
+    def status(self) -> Status:
+        return Status(
+            name="fake",
+            location="nowhere",
+            state=self.state,
+            step=self.step,
+            steps_per_second=80.0,
+            cost_percent=2.0,
+            n_probes=len(self.attached),
+            dropped_rows=0,
+            nbytes=1000,
+            flushed_age_s=0.5,
+            background=self.background,
+            scalars=self.scalars,
+            errors=tuple(probe for probe in self.attached if probe.n_errors),
+            problem=self.problem,
+        )
+
+    def probes(self) -> Sequence[ProbeStatus]:
+        return self.attached
+
+    def catalogue(self) -> Sequence[QuantityInfo]:
+        return [QuantityInfo("grad_norm", "Norm of the gradient.", ("grad",), "1", 12.0)]
+
+    def each_boundary(self, callback: Callable[[], None]) -> Callable[[], None]:
+        self.boundary_callbacks.append(callback)
+        return lambda: self.boundary_callbacks.remove(callback)
+
+    def settle(self) -> None:
+        self.n_settled += 1
