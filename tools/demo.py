@@ -11,6 +11,7 @@ import copy
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from textwrap import wrap
 from time import monotonic
 from typing import Any
 
@@ -106,12 +107,13 @@ def table(record: Path) -> Iterator[str]:
     """Lines that say what a record holds, read as anybody would, with xarray."""
     streams = xr.open_datatree(record, group="scalars", engine="zarr")
     nbytes = sum(file.stat().st_size for file in record.rglob("*") if file.is_file())
-    yield f"{'stream':<12}{'steps':>8}{'modules':>9}{'quantities':>12}"
+    yield f"{'stream':<12}{'steps':>8}{'modules':>9}  quantities"
     for name, stream in streams.children.items():
         data = stream.to_dataset()
-        n_steps, n_modules = data.sizes["step"], data.sizes["module"]
-        yield f"{name:<12}{n_steps:>8,}{n_modules:>9,}{len(data.data_vars):>12,}   " + ", ".join(
-            str(variable) for variable in data.data_vars
+        counts = f"{name:<12}{data.sizes['step']:>8,}{data.sizes['module']:>9,}  "
+        quantities = ", ".join(map(str, data.data_vars))
+        yield from wrap(
+            quantities, width=96, initial_indent=counts, subsequent_indent=" " * len(counts)
         )
     yield f"{nbytes / 1e6:.1f} MB in {record.relative_to(ROOT)}"
 

@@ -16,16 +16,25 @@ VERSIONS = ("6.31", "7.3")
 NEEDS = ("anywidget", "ipywidgets", "matplotlib", "numpy", "xarray", "zarr")
 
 
+def folder_of(version: str) -> Path:
+    """Where the environment with this ipykernel is, or will be."""
+    return ROOT / f".venv-ipykernel-{version}"
+
+
+def python_of(version: str) -> Path:
+    """The interpreter of that environment."""
+    return folder_of(version) / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+
+
 def make(version: str) -> None:
-    """Create ``.venv-ipykernel-<version>`` unless it is complete."""
-    folder = ROOT / f".venv-ipykernel-{version}"
+    """Create the environment unless it is complete."""
+    folder = folder_of(version)
     complete = folder / "complete"  # written last: an interrupted installation starts again
     if complete.exists():
         return
     print(f"making {folder.name}", flush=True)
     venv.create(folder, clear=True, with_pip=True)
-    python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
-    install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    install = [python_of(version), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     subprocess.run([*install, f"ipykernel=={version}.*", *NEEDS], check=True)
     complete.touch()
 
