@@ -66,7 +66,7 @@ class Flusher:
 
     def has_room(self, n_bytes: int) -> bool:
         """Whether ``n_bytes`` more may wait; asked by a stream whose block of rows is full."""
-        if self._closing:
+        if self._closing or not self._is_ours():
             return False
         streams = tuple(self.streams.values())
         waiting = sum(stream.waiting_bytes for stream in streams)

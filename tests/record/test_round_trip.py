@@ -219,6 +219,17 @@ def test_the_modules_table_and_the_events_come_back(tmp_path: Path) -> None:
     )
 
 
+def test_text_that_is_no_unicode_is_spelled_out(tmp_path: Path) -> None:
+    """As in an error that names a file whose name cannot be decoded."""
+    with new_writer(tmp_path / "a.zarr") as writer:
+        writer.stream("every_1").extend(["caf\udce9"], [GRAD])
+        writer.event(0, "error", "no file 'caf\udce9'")
+        assert writer.flush(10)
+    record = open_record(tmp_path / "a.zarr")
+    assert record.events[0].text == r"no file 'caf\udce9'"
+    assert record.streams["every_1"].modules == (r"caf\udce9",)
+
+
 def test_a_thousand_and_more_modules_fill_more_than_one_chunk_of_names(tmp_path: Path) -> None:
     labels = [f"m{i}" for i in range(1500)]
     with new_writer(tmp_path / "a.zarr") as writer:
