@@ -34,7 +34,14 @@ def make(version: str) -> None:
         return
     print(f"making {folder.name}", flush=True)
     venv.create(folder, clear=True, with_pip=True)
-    install = [python_of(version), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    install = [
+        str(python_of(version)),
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+    ]
     subprocess.run([*install, f"ipykernel=={version}.*", *NEEDS], check=True)
     complete.touch()
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Protocol
 from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Page, Playwright, sync_playwright
 
-from tests.browser.lab import LabServer, Notebook
+from tests.browser.lab import LabServer, Notebook, OpenNotebook
 from tools.find_browser import ADVICE, systems
 
 LOOPBACK = {"127.0.0.1", "localhost"}
@@ -80,15 +79,9 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabServer]:
     server.close()
 
 
-class OpenNotebook(Protocol):
-    """What `open_notebook` is: give it the path of a notebook to copy, or code cells."""
-
-    def __call__(self, source: Path | Sequence[str], connected: bool = True) -> Notebook: ...
-
-
 @pytest.fixture
 def open_notebook(lab: LabServer, page: Page) -> Iterator[OpenNotebook]:
     """Opens a notebook in JupyterLab on this test's page; its kernel ends with the test."""
-    yield lambda source, connected=True: Notebook(page, lab, lab.add(source), connected)
+    yield lambda source, kernel="python3": Notebook(page, lab, lab.add(source, kernel))
     lab.end_kernels()
     lab.reset_settings()

@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from urllib.error import URLError
 from urllib.request import Request, urlopen
 
@@ -64,7 +64,8 @@ class LabServer:
     def __init__(self, folder: Path) -> None:
         self.notebooks = folder / "notebooks"
         self.notebooks.mkdir()
-        self._runtime, self._settings = folder / "runtime", folder / "settings"
+        self._data, self._runtime = folder / "data", folder / "runtime"
+        self._settings = folder / "settings"
         self._numbers = count()
         self.token = secrets.token_hex(16)
         self._log = (folder / "server.log").open("w")
@@ -82,7 +83,7 @@ class LabServer:
     def _environment(self, folder: Path) -> dict[str, str]:
         private = {
             "JUPYTER_CONFIG_DIR": folder / "config",
-            "JUPYTER_DATA_DIR": folder / "data",
+            "JUPYTER_DATA_DIR": self._data,
             "JUPYTER_RUNTIME_DIR": self._runtime,
             "JUPYTERLAB_SETTINGS_DIR": self._settings,
             "JUPYTERLAB_WORKSPACES_DIR": folder / "workspaces",
@@ -125,7 +126,18 @@ class LabServer:
         shutil.rmtree(self._settings, ignore_errors=True)
         self.set("@jupyterlab/apputils-extension:notification", fetchNews="false")
 
-    def add(self, source: Path | Sequence[str]) -> Path:
+    def offer_kernel(self, name: str, python: Path) -> None:
+        """Let notebooks choose the ipykernel of another interpreter by this name."""
+        spec = {
+            "argv": [str(python), "-m", "ipykernel_launcher", "-f", "{connection_file}"],
+            "display_name": name,
+            "language": "python",
+        }
+        folder = self._data / "kernels" / name
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "kernel.json").write_text(json.dumps(spec))
+
+    def add(self, source: Path | Sequence[str], kernel: str = "python3") -> Path:
         """Put a copy of a notebook, or one made of code cells, where the server finds it."""
         if isinstance(source, Path):
             notebook = nbformat.read(source, as_version=4)
@@ -134,8 +146,8 @@ class LabServer:
                 cells=[nbformat.v4.new_code_cell(code) for code in source]
             )
         notebook.metadata.kernelspec = {
-            "name": "python3",
-            "display_name": "Python 3 (ipykernel)",
+            "name": kernel,
+            "display_name": kernel,
             "language": "python",
         }
         path = self.notebooks / f"notebook-{next(self._numbers)}.ipynb"
@@ -156,7 +168,7 @@ class LabServer:
 class Notebook:
     """A notebook open in JupyterLab; cells are counted from 0, all kinds of them."""
 
-    def __init__(self, page: Page, server: LabServer, path: Path, connected: bool = True) -> None:
+    def __init__(self, page: Page, server: LabServer, path: Path) -> None:
         self.page = page
         self.path = path
         page.on("dialog", lambda dialog: dialog.accept())  # "leave this page?"
@@ -164,8 +176,7 @@ class Notebook:
         # A workspace of its own: no other notebook comes back with this one.
         page.goto(f"{server.url}lab/workspaces/{path.stem}/tree/{path.name}?token={server.token}")
         self.wait_shown()
-        if connected:
-            self.wait_connected()
+        self.wait_connected()
 
     # ------------------------------------------------------------------------ the whole notebook
 
@@ -254,6 +265,12 @@ class Notebook:
     def locate(self, cell: int) -> Locator:
         """The cell on the page; scroll to what is below before clicking it."""
         return self.page.locator(f".jp-Notebook .jp-Cell[data-windowed-list-index='{cell}']")
+
+
+class OpenNotebook(Protocol):
+    """The fixture `open_notebook`: takes the path of a notebook to copy, or code cells."""
+
+    def __call__(self, source: Path | Sequence[str], kernel: str = "python3") -> Notebook: ...
 
 
 def _text_of(output: dict[str, Any]) -> str:
