@@ -23,12 +23,13 @@ keep their order and an address nobody knows loses nothing.
 from __future__ import annotations
 
 import functools
+import signal
 import threading
 import time
 import uuid
-from collections.abc import Callable
-from contextlib import suppress
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
 
 import zmq
 from comm.base_comm import BaseComm
@@ -109,7 +110,7 @@ class KernelRoute:
         return self.name
 
     def answered(self, token: str) -> None:
-        """Take note that the ping with this token has reached its callback."""
+        """Note that the ping with this token has reached the comm's callback."""
         event = self._asked.pop(token, None)
         if event is None:
             return
@@ -168,38 +169,32 @@ def _the_route() -> KernelRoute:
 # ------------------------------------------------------------------------------------- the ways
 
 
-class _Way(Protocol):
-    @property
-    def name(self) -> str: ...
-    @property
-    def answers(self) -> bool:
-        """Messages are answered while a cell blocks."""
-
-    def carry(self, comm: BaseComm) -> None: ...
-    def forget(self, comm: BaseComm) -> None: ...
-    def pump(self) -> None: ...
-
-
-class _Silent:
-    """Messages wait for the end of the cell, or there is nobody to send any."""
+class _Way:
+    """The way of last resort: messages wait for the end of the cell, or nobody sends any."""
 
     answers = False
+    """Messages are answered while a cell blocks."""
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.carried: set[str] = set()
 
-    def carry(self, comm: BaseComm) -> None: ...
-    def forget(self, comm: BaseComm) -> None: ...
+    def carry(self, comm: BaseComm) -> None:
+        self.carried.add(comm.comm_id)
+
+    def forget(self, comm: BaseComm) -> None:
+        self.carried.discard(comm.comm_id)
+
     def pump(self) -> None: ...
 
 
-class _AskedByComm:
+class _AskedByComm(_Way):
     """ipykernel 7.4: a comm names the subshell that handles its messages, so ours name our own."""
 
-    name = "own subshell"
     answers = True
 
     def __init__(self, kernel: Any) -> None:
+        super().__init__("own subshell")
         from ipykernel.comm.comm import BaseComm as KernelComm
 
         _ = KernelComm._reply_subshell_for
@@ -213,33 +208,22 @@ class _AskedByComm:
     def forget(self, comm: BaseComm) -> None:
         vars(comm).pop("_reply_subshell_for", None)
 
-    def pump(self) -> None: ...
 
-
-class _Readdressed:
+class _Readdressed(_Way):
     """ipykernel 7.1 to 7.3: our messages get our own subshell's address as they arrive."""
 
-    name = "own subshell"
     answers = True
 
     def __init__(self, kernel: Any) -> None:
+        super().__init__("own subshell")
         self._session = kernel.session
         self._deliver = kernel.shell_channel_thread_main
-        self._carried: set[str] = set()
         loop, stream = kernel.shell_channel_thread.io_loop, kernel.shell_stream
         self._subshell_id = _create_subshell()
         loop.add_callback(stream.on_recv, self._receive, copy=False)
 
-    def carry(self, comm: BaseComm) -> None:
-        self._carried.add(comm.comm_id)
-
-    def forget(self, comm: BaseComm) -> None:
-        self._carried.discard(comm.comm_id)
-
-    def pump(self) -> None: ...
-
     def _receive(self, frames: list[zmq.Frame]) -> Any:
-        found = _comm_message(self._session, frames, self._carried)
+        found = _comm_message(self._session, frames, self.carried)
         if found is not None:
             identities, message = found
             message["header"]["subshell_id"] = self._subshell_id
@@ -248,47 +232,41 @@ class _Readdressed:
         return self._deliver(frames)
 
 
-class _Pump:
+class _Pump(_Way):
     """ipykernel 6 has one thread for everything: our messages are handled between two steps."""
 
-    name = "pump"
     answers = True
 
     def __init__(self, kernel: Any) -> None:
+        super().__init__("pump")
         self._kernel = kernel
         self._queue = kernel.msg_queue
         self._identities = kernel._parent_ident
-        self._carried: set[str] = set()
         self._next_s = 0.0
         _client()
-
-    def carry(self, comm: BaseComm) -> None:
-        self._carried.add(comm.comm_id)
-
-    def forget(self, comm: BaseComm) -> None:
-        self._carried.discard(comm.comm_id)
 
     def pump(self) -> None:
         now = time.monotonic()
         if now < self._next_s or threading.current_thread() is not threading.main_thread():
             return  # off the main thread nothing blocks the kernel's own loop
         self._next_s = now + PUMP_INTERVAL_S
-        self._kernel.shell_stream.flush(zmq.POLLIN)  # moves what has arrived into the queue
-        for identities, message in self._take_ours():
-            self._handle(identities, message)
+        while (found := self._take_one()) is not None:
+            self._handle(*found)
 
-    def _take_ours(self) -> list[tuple[list[bytes], dict[str, Any]]]:
-        """Take the messages of carried comms; everything else stays in its order."""
-        ours = []
-        for _ in range(self._queue.qsize()):
-            entry = self._queue.get_nowait()
-            frames = entry[2][0] if entry[2] else []
-            found = _comm_message(self._kernel.session, frames, self._carried)
-            if found is None:
-                self._queue.put_nowait(entry)
-            else:
-                ours.append(found)
-        return ours
+    def _take_one(self) -> tuple[list[bytes], dict[str, Any]] | None:
+        """Take the first message of a carried comm; everything else stays, in its order."""
+        first = None
+        with _uninterrupted():
+            self._kernel.shell_stream.flush(zmq.POLLIN)  # moves what has arrived into the queue
+            for _ in range(self._queue.qsize()):
+                entry = self._queue.get_nowait()
+                frames = entry[2][0] if entry[2] else []
+                found = _comm_message(self._kernel.session, frames, self.carried)
+                if first is None and found is not None:
+                    first = found
+                else:
+                    self._queue.put_nowait(entry)
+        return first
 
     def _handle(self, identities: list[bytes], message: dict[str, Any]) -> None:
         """Do as the kernel does, but let an interrupt through to the cell."""
@@ -312,11 +290,24 @@ class _Pump:
 def _choose(kernel: Any) -> _Way:
     """The first way that this kernel has everything for."""
     if kernel is None:
-        return _Silent("no kernel")
+        return _Way("no kernel")
     for way in (_AskedByComm, _Readdressed, _Pump):
         with suppress(*UNSUITED):
             return way(kernel)
-    return _Silent("after the cell")
+    return _Way("after the cell")
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Hold an interrupt back to the end of the block, on the main thread."""
+    held = []
+    before = signal.signal(signal.SIGINT, lambda number, _frame: held.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if held:
+        signal.raise_signal(signal.SIGINT)
 
 
 def _keep_figures(comm: Any) -> None:

@@ -185,6 +185,35 @@ def test_an_interrupt_ends_the_cell_and_never_the_kernel(
     assert front_end.run("print('alive')") == "alive\n"
 
 
+def test_an_interrupt_in_the_middle_of_a_pump_loses_no_request(
+    front_end: FrontEnd, new_panel: NewPanel
+) -> None:
+    if front_end.version >= (7,):
+        pytest.skip("only ipykernel 6 is pumped")
+    code = """
+        import signal
+        kernel = get_ipython().kernel
+        take = kernel.msg_queue.get_nowait
+        def interrupted():
+            entry = take()
+            signal.raise_signal(signal.SIGINT)
+            return entry
+        print("training", flush=True)
+        while kernel.msg_queue.qsize() < 2:
+            kernel.shell_stream.flush()
+        try:
+            kernel.msg_queue.get_nowait = interrupted
+            kernel_route().pump()
+        finally:
+            del kernel.msg_queue.get_nowait
+        """
+    cell = Training(front_end, new_panel(), code)
+    content = {"code": "kernel.ms", "cursor_pos": 9}
+    asked = [front_end.send("complete_request", content) for _ in range(2)]
+    assert front_end.finish(cell.msg_id)["ename"] == "KeyboardInterrupt"
+    assert [front_end.finish(msg_id)["status"] for msg_id in asked] == ["ok", "ok"]
+
+
 def test_a_click_does_not_flush_the_figure_the_cell_is_drawing(
     front_end: FrontEnd, new_panel: NewPanel
 ) -> None:
