@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,7 +45,7 @@ def write_values(
                 files.write(key, encode(chunk))
 
 
-def write_text(files: Files, path: str, spec: ArraySpec, texts: list[str]) -> None:
+def write_text(files: Files, path: str, spec: ArraySpec, texts: Sequence[str]) -> None:
     """Write a whole column of text."""
     length = spec.chunks[0]
     for first in range(0, len(texts), length):

@@ -89,7 +89,7 @@ class Commits:
         root = metadata.root(attrs, self._nodes)
         if root == self._root:
             return False
-        self._write_nodes(everything=last or self._n_commits % METADATA_EVERY == 0)
+        self._write_nodes(last=last)
         self._files.write(ROOT_KEY, metadata.dump(root))
         self._root = root
         self._n_commits += 1
@@ -108,19 +108,19 @@ class Commits:
     def _write_stream(self, stream: StreamWriter, rows: Rows) -> None:
         """Write the rows that wait."""
         path = f"{SCALARS}/{stream.name}"
-        start, stop = stream.published, rows.stop
-        chunk_width = self._chunk_width(path, len(rows.modules))
-        names = [variable.name for variable in rows.variables]
+        start, stop, axes = stream.published, rows.stop, rows.axes
+        names = [variable.name for variable in axes.variables]
         self._nodes[path] = metadata.group({"long_name": stream.long_name, "quantities": names})
 
-        if self._labels_on_disk.get(path) != rows.modules:
-            spec = self._shaped(f"{path}/module", module_spec(), (len(rows.modules),))
-            write_text(self._files, f"{path}/module", spec, list(rows.modules))
-            self._labels_on_disk[path] = rows.modules
-        for place, variable in enumerate(rows.variables):
+        if self._labels_on_disk.get(path) != axes.modules:
+            spec = self._shaped(f"{path}/module", module_spec(), (len(axes.modules),))
+            write_text(self._files, f"{path}/module", spec, axes.modules)
+            self._labels_on_disk[path] = axes.modules
+        chunk_width = self._chunk_width(path, len(axes.modules))
+        for place, variable in enumerate(axes.variables):
             key = f"{path}/{variable.name}"
             wanted = quantity_spec(variable, chunk_width)
-            spec = self._shaped(key, wanted, (stop, len(rows.modules)))
+            spec = self._shaped(key, wanted, (stop, len(axes.modules)))
             for first in range(start, stop, spec.chunks[0]):  # bounds the memory of a long backlog
                 last = min(stop, first + spec.chunks[0])
                 write_values(self._files, key, spec, first, rows.values(place, first, last))
@@ -147,8 +147,12 @@ class Commits:
         self._nodes[path] = spec.metadata(shape)
         return spec
 
-    def _write_nodes(self, *, everything: bool) -> None:
+    def _write_nodes(self, *, last: bool) -> None:
+        """Renew the arrays' own metadata: now and then, and all together when an array is new."""
+        new = self._nodes.keys() != self._on_disk.keys()
+        if not (new or last or self._n_commits % METADATA_EVERY == 0):
+            return
         for path, node in self._nodes.items():
-            if path not in self._on_disk or (everything and self._on_disk[path] != node):
+            if self._on_disk.get(path) != node:
                 self._files.write(f"{path}/{ROOT_KEY}", metadata.dump(node))
                 self._on_disk[path] = node

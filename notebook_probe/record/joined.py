@@ -41,7 +41,10 @@ def join(streams: Iterable[StreamView], modules: Sequence[str]) -> xr.Dataset:
     modules : sequence of str
         Definition order; what is recorded and not in it (parameters, logged scalars) follows.
     """
-    parts = _parts(streams)
+    return _joined(_parts(streams), modules)
+
+
+def _joined(parts: Sequence[_Part], modules: Sequence[str]) -> xr.Dataset:
     labels = _labels(parts, modules)
     every = [part.steps for part in parts] or [np.empty(0, np.int64)]
     steps = reduce(np.union1d, every)
@@ -107,8 +110,7 @@ def series(
         raise UnknownNameError(
             f"no {quantity} of module {label!r} is recorded; {near(label, known)}"
         )
-    data = join([part.stream for part in having], modules)
-    column = data[quantity].sel(module=label).load()
+    column = _joined(having, modules)[quantity].sel(module=label).load()
     return column[measured(column.to_numpy())]
 
 

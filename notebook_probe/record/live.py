@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import xarray as xr
 
-from notebook_probe.errors import UnknownNameError, near
 from notebook_probe.record import joined
 from notebook_probe.record.flusher import Flusher
 from notebook_probe.record.missing import NOT_MEASURED
 from notebook_probe.record.reader import OpenedRecord
+from notebook_probe.record.rows import Rows
 from notebook_probe.record.source import Event, Floats, ModuleRow, Steps, StreamView, Variable
-from notebook_probe.record.stored import columns
+from notebook_probe.record.stored import columns, quantity_place
 from notebook_probe.record.stream import StreamWriter
 
 __all__ = ["LiveSource"]
@@ -113,22 +113,18 @@ class LiveStream:
         return self._stream.n_rows
 
     def steps(self, start: int = 0, stop: int | None = None) -> Steps:
-        rows = self._stream.rows()
-        start, stop, _ = slice(start, stop).indices(rows.stop)
-        recent = rows.steps(max(start, rows.start), stop)
-        if start >= rows.start:
+        rows, start, middle, stop = self._split(start, stop)
+        recent = rows.steps(middle, stop)
+        if start == middle:
             return recent
-        old = self._stored(rows.start).steps(start, min(stop, rows.start))
-        return np.concatenate([old, recent])
+        return np.concatenate([self._stored(middle).steps(start, middle), recent])
 
     def times(self, start: int = 0, stop: int | None = None) -> Steps:
-        rows = self._stream.rows()
-        start, stop, _ = slice(start, stop).indices(rows.stop)
-        recent = rows.times(max(start, rows.start), stop)
-        if start >= rows.start:
+        rows, start, middle, stop = self._split(start, stop)
+        recent = rows.times(middle, stop)
+        if start == middle:
             return recent
-        old = self._stored(rows.start).times(start, min(stop, rows.start))
-        return np.concatenate([old, recent])
+        return np.concatenate([self._stored(middle).times(start, middle), recent])
 
     def values(
         self,
@@ -137,27 +133,26 @@ class LiveStream:
         stop: int | None = None,
         modules: Sequence[str] | None = None,
     ) -> Floats:
-        rows = self._stream.rows()
-        start, stop, _ = slice(start, stop).indices(rows.stop)
-        known = [variable.name for variable in rows.variables]
-        if quantity not in known:
-            raise UnknownNameError(
-                f"no quantity {quantity!r} in stream {self.name!r}; {near(quantity, known)}"
-            )
-        places = None if modules is None else columns(self.name, rows.modules, modules)
-        recent = rows.values(known.index(quantity), max(start, rows.start), stop, places)
-        if start >= rows.start:
+        rows, start, middle, stop = self._split(start, stop)
+        variable = quantity_place(self.name, rows.axes.variable_index, quantity)
+        axis = rows.axes.modules
+        places = None if modules is None else columns(self.name, rows.axes.module_index, modules)
+        recent = rows.values(variable, middle, stop, places)
+        if start == middle:
             return recent
-        labels = rows.modules if places is None else [rows.modules[place] for place in places]
-        old = self._old_values(quantity, start, min(stop, rows.start), labels, rows.start)
-        return np.concatenate([old, recent])
+        labels = axis if places is None else [axis[place] for place in places]
+        return np.concatenate([self._old_values(quantity, start, middle, labels), recent])
 
-    def _old_values(
-        self, quantity: str, start: int, stop: int, labels: Sequence[str], n_rows: int
-    ) -> Floats:
+    def _split(self, start: int, stop: int | None) -> tuple[Rows, int, int, int]:
+        """Rows ``start:middle`` are in the store, ``middle:stop`` in memory."""
+        rows = self._stream.rows()
+        first, last, _ = slice(start, stop).indices(rows.stop)
+        return rows, first, max(first, min(rows.start, last)), last
+
+    def _old_values(self, quantity: str, start: int, stop: int, labels: Sequence[str]) -> Floats:
         """Values of rows that have left the memory; NaN for what was added since."""
-        stored = self._stored(n_rows)
-        out = np.full((max(0, stop - start), len(labels)), NOT_MEASURED, np.float32)
+        stored = self._stored(stop)
+        out = np.full((stop - start, len(labels)), NOT_MEASURED, np.float32)
         there = [place for place, label in enumerate(labels) if label in stored.modules]
         if there and any(variable.name == quantity for variable in stored.variables):
             out[:, there] = stored.values(quantity, start, stop, [labels[i] for i in there])

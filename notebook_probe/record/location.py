@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import TypeAlias
-from urllib.parse import unquote, urlparse
+from urllib.parse import urlparse
 from urllib.request import url2pathname
 
 from zarr.abc.store import Store
@@ -12,7 +12,7 @@ from zarr.abc.store import Store
 from notebook_probe.errors import RecordWriteError
 from notebook_probe.record.lock import LOCK_NAME
 
-__all__ = ["ROOT_KEY", "Location", "local_path", "new_folder"]
+__all__ = ["ROOT_KEY", "Location", "is_unused", "local_path", "new_folder"]
 
 Location: TypeAlias = str | Path | Store
 ROOT_KEY = "zarr.json"
@@ -33,7 +33,7 @@ def local_path(location: Location) -> Path | None:
     if isinstance(location, Store):
         return None
     if location.startswith("file://"):
-        return Path(url2pathname(unquote(urlparse(location).path)))
+        return Path(url2pathname(urlparse(location).path))
     if "://" in location or "::" in location:
         return None
     return Path(location).expanduser()

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from notebook_probe.record.axes import Axes
 from notebook_probe.record.missing import NOT_MEASURED
-from notebook_probe.record.source import Floats, Steps, Variable
+from notebook_probe.record.source import Floats, Steps
 
 __all__ = ["Block", "Rows", "row_bytes", "rows_per_block"]
 
@@ -60,8 +61,7 @@ class Rows:
     start: int
     """First row in memory; what lies before it has been published."""
     stop: int
-    variables: tuple[Variable, ...]
-    modules: tuple[str, ...]
+    axes: Axes
 
     def steps(self, start: int, stop: int) -> Steps:
         """Steps of rows ``start:stop``, (row,)."""
@@ -80,14 +80,18 @@ class Rows:
 
         A column is NaN before it was added.
         """
-        wanted = np.arange(len(self.modules)) if places is None else np.array(places, np.intp)
-        out = np.full((max(0, stop - start), len(wanted)), NOT_MEASURED, np.float32)
+        n_columns = self.axes.shape[1] if places is None else len(places)
+        out = np.full((max(0, stop - start), n_columns), NOT_MEASURED, np.float32)
         for block, piece in self._pieces(start, stop):
             if variable < block.shape[0]:
-                first = block.base + piece.start - start
-                there = wanted < block.shape[1]
                 rows = block.values[piece, variable]
-                out[first : first + len(rows), there] = rows[:, wanted[there]]
+                first = block.base + piece.start - start
+                target = out[first : first + len(rows)]
+                if places is None:
+                    target[:, : block.shape[1]] = rows
+                else:
+                    there = [i for i, place in enumerate(places) if place < block.shape[1]]
+                    target[:, there] = rows[:, [places[i] for i in there]]
         return out
 
     def _pieces(self, start: int, stop: int) -> list[tuple[Block, slice]]:

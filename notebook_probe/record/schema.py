@@ -21,6 +21,7 @@ from notebook_probe.errors import QuantityError, ScheduleError
 from notebook_probe.record.source import ROOT, Variable
 
 __all__ = [
+    "CONVENTIONS",
     "FORMAT_VERSION",
     "SCALARS",
     "ArraySpec",
@@ -46,8 +47,6 @@ NAMES_CHUNK = 1024
 LONGEST_NAME = 200
 """A name becomes a folder; file systems stop at 255 bytes."""
 RESERVED = ("step", "time", "module")
-
-Json = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from notebook_probe.errors import UnknownNameError, near
 from notebook_probe.record.schema import module_label
 from notebook_probe.record.source import Floats, Steps, Variable
 
-__all__ = ["StoredStream", "columns"]
+__all__ = ["StoredStream", "columns", "quantity_place"]
 
 
 class StoredStream:
@@ -37,6 +37,8 @@ class StoredStream:
             for name in names
             if name in self._arrays and _dims(self._arrays[name]) == ("step", "module")
         )
+        self._variable_index = {variable.name: i for i, variable in enumerate(self.variables)}
+        self._module_index = {label: i for i, label in enumerate(self.modules)}
 
     def chunks(self) -> dict[str, tuple[int, ...]]:
         """Chunk shape of each array, for a writer that goes on with it."""
@@ -55,15 +57,11 @@ class StoredStream:
         stop: int | None = None,
         modules: Sequence[str] | None = None,
     ) -> Floats:
-        known = [variable.name for variable in self.variables]
-        if quantity not in known:
-            raise UnknownNameError(
-                f"no quantity {quantity!r} in stream {self.name!r}; {near(quantity, known)}"
-            )
+        quantity_place(self.name, self._variable_index, quantity)
         array = self._arrays[quantity]
         if modules is None:
             return np.asarray(array[start:stop])
-        places = columns(self.name, self.modules, modules)
+        places = columns(self.name, self._module_index, modules)
         if not places:
             return np.empty((len(range(self.n_rows)[start:stop]), 0), np.float32)
         low, high = min(places), max(places) + 1
@@ -72,15 +70,21 @@ class StoredStream:
         return np.asarray(array.oindex[start:stop, np.array(places)])
 
 
-def columns(stream: str, axis: Sequence[str], modules: Sequence[str]) -> list[int]:
+def quantity_place(stream: str, index: Mapping[str, int], quantity: str) -> int:
+    """Place of ``quantity`` in the rows of the stream called ``stream``."""
+    if quantity not in index:
+        close = near(quantity, index)
+        raise UnknownNameError(f"no quantity {quantity!r} in stream {stream!r}; {close}")
+    return index[quantity]
+
+
+def columns(stream: str, index: Mapping[str, int], modules: Sequence[str]) -> list[int]:
     """Places of ``modules`` on the module axis of the stream called ``stream``."""
-    index = {label: place for place, label in enumerate(axis)}
     labels = [module_label(module) for module in modules]
     for label in labels:
         if label not in index:
-            raise UnknownNameError(
-                f"no module {label!r} in stream {stream!r}; {near(label, index)}"
-            )
+            close = near(label, index)
+            raise UnknownNameError(f"no module {label!r} in stream {stream!r}; {close}")
     return [index[label] for label in labels]
 
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from notebook_probe.errors import QuantityError
+from notebook_probe.record.axes import Axes
 from notebook_probe.record.missing import NOT_MEASURED
 from notebook_probe.record.rows import Block, Rows, row_bytes, rows_per_block
-from notebook_probe.record.schema import check_quantity, module_label
 from notebook_probe.record.source import Floats, Variable
 
 __all__ = ["StreamWriter"]
@@ -34,10 +32,6 @@ class StreamWriter:
         Rows refused, because the store could not be written and the memory was full.
     last_step : int
         Greatest step recorded, -1 when there is none.
-    modules, variables : tuple
-        The axes, in the order of first appearance.
-    module_index, variable_index : mapping of str to int
-        Place of each module and quantity in a row.
     """
 
     def __init__(
@@ -58,19 +52,33 @@ class StreamWriter:
         self.last_step = last_step
         self._has_room = has_room
         self._blocks_changed = threading.Lock()
-        self.modules: tuple[str, ...] = ()
-        self.variables: tuple[Variable, ...] = ()
-        self.module_index: Mapping[str, int] = MappingProxyType({})
-        self.variable_index: Mapping[str, int] = MappingProxyType({})
+        self._axes = Axes().extended(modules, variables)
         # A block without room: the first row makes a real one, of the width known by then.
         self._block = Block(n_rows, (0, 0), 0)
         self._blocks: tuple[Block, ...] = (self._block,)
-        self.extend(modules, variables)
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        return self._axes.modules
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        return self._axes.variables
+
+    @property
+    def module_index(self) -> Mapping[str, int]:
+        """Column of each module."""
+        return self._axes.module_index
+
+    @property
+    def variable_index(self) -> Mapping[str, int]:
+        """Place of each quantity in a row."""
+        return self._axes.variable_index
 
     @property
     def shape(self) -> tuple[int, int]:
         """(n_variables, n_modules): what `record` takes."""
-        return len(self.variables), len(self.modules)
+        return self._axes.shape
 
     @property
     def n_rows(self) -> int:
@@ -87,18 +95,10 @@ class StreamWriter:
         QuantityError
             When a quantity's name cannot be a variable's.
         """
-        known = {variable.name: variable for variable in self.variables}
-        for variable in variables:
-            _check(variable.name, known)
-            known.setdefault(variable.name, variable)
-        labels = dict.fromkeys([*self.modules, *map(module_label, modules)])
-        if (len(known), len(labels)) == self.shape:
-            return
-        # Axes are replaced, never changed: other threads may be walking them.
-        self.variables, self.modules = tuple(known.values()), tuple(labels)
-        self.variable_index = MappingProxyType({name: i for i, name in enumerate(known)})
-        self.module_index = MappingProxyType({label: i for i, label in enumerate(labels)})
-        self._block = Block(self.n_rows, self.shape, 0)
+        axes = self._axes.extended(modules, variables)
+        if axes is not self._axes:
+            self._axes = axes
+            self.seal()  # the next row begins a wider block
 
     def record(self, step: int, time_ms: int, values: Floats) -> bool:
         """Copy one row.
@@ -143,7 +143,7 @@ class StreamWriter:
         """What is in memory now."""
         blocks = self._blocks
         stop = blocks[-1].end  # before the axes: these may only be wider than the rows
-        return Rows(blocks, blocks[0].base, stop, self.variables, self.modules)
+        return Rows(blocks, blocks[0].base, stop, self._axes)
 
     def publish(self, stop: int) -> None:
         """Note that rows below ``stop`` are on disk, and forget the oldest of them."""
@@ -158,7 +158,7 @@ class StreamWriter:
             self._blocks = blocks[first:]
 
     def seal(self) -> None:
-        """Refuse further rows: the writer is closed."""
+        """Take no further row into the current block; a closed writer gives no other."""
         self._block = Block(self.n_rows, self.shape, 0)
 
     @property
@@ -198,14 +198,3 @@ def _widened(values: Floats, shape: tuple[int, int]) -> Floats:
     wide = np.full(shape, NOT_MEASURED, np.float32)
     wide[: values.shape[0], : values.shape[1]] = values
     return wide
-
-
-def _check(quantity: str, known: Iterable[str]) -> None:
-    check_quantity(quantity)
-    folded = quantity.casefold()
-    for name in known:
-        if name != quantity and name.casefold() == folded:
-            raise QuantityError(
-                f"quantity {quantity!r} differs from {name!r} by case only, "
-                f"and some file systems would mix their arrays"
-            )
