@@ -27,7 +27,17 @@ class StepFrame:
         The probes that measure in this step; asked once, so that all taps agree.
     """
 
-    __slots__ = ("_pools", "_stats", "closed", "due", "scalars", "seconds", "step", "time_ms", "begun")
+    __slots__ = (
+        "_pools",
+        "_stats",
+        "begun",
+        "closed",
+        "due",
+        "scalars",
+        "seconds",
+        "step",
+        "time_ms",
+    )
 
     def __init__(self, step: int, due: tuple[Probe, ...]) -> None:
         self.step = step
@@ -61,7 +71,7 @@ class StepFrame:
         try:
             value = _scalar(probe, probe.quantity.function(*present))
         except Exception as error:  # a user's quantity must never reach training
-            probe.failed(error)
+            probe.failed(error, self.step)
         else:
             self._pools.setdefault(probe, []).append(value)
         probe.seconds += time.perf_counter() - begun
@@ -70,7 +80,7 @@ class StepFrame:
         """A reading at ``place`` failed: the error of every probe that is due there."""
         for probe in self.due:
             if probe.place == place:
-                probe.failed(error)
+                probe.failed(error, self.step)
 
     def values(self) -> Iterator[tuple[Probe, Number]]:
         """One value per probe that has one."""
@@ -90,7 +100,7 @@ class StepFrame:
         try:
             return _scalar(probe, probe.quantity.function(*needed))
         except Exception as error:  # as above
-            probe.failed(error)
+            probe.failed(error, self.step)
             return None
 
     def _combined(self, probe: Probe) -> Number | None:

@@ -10,6 +10,7 @@ asked once.
 
 from __future__ import annotations
 
+import os
 import time
 import weakref
 from collections.abc import Callable, Iterable
@@ -96,6 +97,9 @@ class Observer:
         self.frame: StepFrame | None = None
         self.probes: tuple[Probe, ...] = ()
         self._model = weakref.ref(model)
+        self._pid = os.getpid()  # a forked child is silent
+        self._gated = -1
+        self._root_entered = False
         self._publish, self._gate = publish, gate
         self._taps: dict[str, Tap] = {}
         self._schedules: dict[Schedule, tuple[Probe, ...]] = {}
@@ -122,7 +126,8 @@ class Observer:
         taps, self._taps = self._taps, {}
         for tap in taps.values():
             tap.remove()
-        self.probes = ()
+        self.probes, self._schedules, self._readings = (), {}, {}
+        self._buffers.clear()
 
     def set_probes(self, probes: Iterable[Probe]) -> None:
         """Measure exactly these from the next step on; only between steps."""
@@ -163,13 +168,13 @@ class Observer:
         if self.frame is None:
             self._use(self._ask_schedules())
             self.frame = StepFrame(self.clock.step, self._now.due)
-            self._weights_read = False
+            self._weights_read = self._root_entered = False
         return self.frame
 
     def boundary(self) -> None:
         """Close the open step, let the gate act, open the next."""
         self.settle()
-        self._gate(self.clock.step)
+        self._pass_gate()
         self.open_frame()
 
     def settle(self) -> None:
@@ -184,7 +189,13 @@ class Observer:
         if not self.clock.has_stepped:  # no optimizer told us of this step
             self._timed(lambda: self._read_without_optimizer(frame))
         self._close_frame()
-        self._gate(self.clock.step)
+        self._pass_gate()
+
+    def _pass_gate(self) -> None:
+        """Once per step: by hand at its end, or at the forward that opens the next."""
+        if self._gated != self.clock.step:
+            self._gated = self.clock.step
+            self._gate(self.clock.step)
 
     def _close_frame(self) -> None:
         frame, self.frame = self.frame, None
@@ -201,7 +212,7 @@ class Observer:
                     due.append(schedule)
             except Exception as error:  # a user's callable
                 for probe in probes:
-                    probe.failed(error)
+                    probe.failed(error, self.clock.step)
         return frozenset(due)
 
     def _use(self, due: frozenset[Schedule]) -> None:
@@ -213,7 +224,9 @@ class Observer:
             model = self._model()
             reader = ParameterReader(model, plans, self._buffers) if model else self._now.reader
             readings = self._readings[due] = _Readings(probes, plans, reader)
-        if readings is not self._now:
+            for probe in probes:
+                probe.was_due = True
+        if readings is not self._now or not self._root_entered:
             self._now = readings
             for place, tap in self._taps.items():
                 tap.plan = readings.plans.get(place)
@@ -222,6 +235,8 @@ class Observer:
 
     def enter(self, root: nn.Module) -> None:
         """A call of the root begins."""
+        if os.getpid() != self._pid:
+            return
         begun = time.perf_counter()
         outermost = self.phase.enter(root)
         if not outermost or self.phase.now != "training":
@@ -233,11 +248,16 @@ class Observer:
                 self.phase.leave()
                 raise
             begun = time.perf_counter()  # a pause is no cost
+        self._root_entered = True
         self.open_frame().seconds += time.perf_counter() - begun
 
     def called(self, module: nn.Module) -> tuple[Phase | None, StepFrame | None]:
         """Phase and step of a call of ``module``, also where the root was not entered."""
-        phase = self.phase.now
+        phase, root = self.phase.now, self._model()
+        if root is None or os.getpid() != self._pid:
+            return None, None
+        if phase == "training" and not torch.is_grad_enabled() and self.phase.left(root):
+            phase = None
         if phase is None:
             phase = phase_of(module)
             if phase == "training" and (self.frame is None or self.clock.ready):
@@ -268,15 +288,16 @@ class Observer:
         if frame is not None and self._is_ours(optimizer):
             self.clock.leave(optimizer)
             self._timed(lambda: self._now.reader.read_updates(frame))
+            if not self._root_entered:  # then any module's call may open the next step
+                for tap in self._taps.values():
+                    tap.plan = tap.plan or PlacePlan()
 
     def _read_weights(self, frame: StepFrame, optimizer: Optimizer) -> None:
-        if not self._weights_read:
-            self._weights_read = True
-            self._now.reader.read_weights(frame)
-        self._now.reader.keep_weights(optimizer)
+        first, self._weights_read = not self._weights_read, True
+        self._now.reader.read_weights(optimizer, frame, first)
 
     def _read_without_optimizer(self, frame: StepFrame) -> None:
-        self._now.reader.read_weights(frame)
+        self._now.reader.read_weights(None, frame, first=True)
         self._now.reader.read_gradients(None, frame)
 
     def _timed(self, read: Callable[[], None]) -> None:
@@ -288,11 +309,13 @@ class Observer:
         except Exception as error:
             for probe in frame.due:
                 if MOMENTS & set(probe.quantity.needs):
-                    probe.failed(error)
+                    probe.failed(error, frame.step)
         frame.seconds += time.perf_counter() - begun
 
     def _is_ours(self, optimizer: Optimizer) -> bool:
         """Tell whether the optimizer owns a parameter of this model, by identity."""
+        if os.getpid() != self._pid:
+            return False
         values = [value for group in optimizer.param_groups for value in group["params"]]
         if any(self._knows(value) for value in values):
             return True

@@ -9,60 +9,84 @@ and never through attributes, which can have side effects.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TypeAlias
+import weakref
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 
-import numpy as np
+import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from notebook_probe.probes.frame import StepFrame
 from notebook_probe.probes.plan import PlacePlan
-from notebook_probe.quantities.arrays import dense
-from notebook_probe.quantities.stat import Stat, measure
+from notebook_probe.probes.probe import Probe
+from notebook_probe.quantities.measure import measure, measure_copy, measure_difference
+from notebook_probe.quantities.stat import Stat
 
 __all__ = ["MOMENTS", "ParameterReader", "Slot", "weight_of", "weight_slots"]
-
-Slot: TypeAlias = "tuple[nn.Module, str]"
-"""Where a parameter lives: its owner and its name there; the parameter itself may be replaced."""
 
 MOMENTS = frozenset({"weight", "grad", "update"})
 
 
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """Where a parameter lives: its owner, held weakly, and its name there.
+
+    The parameter itself may be replaced at any time.
+    """
+
+    owner: weakref.ref[nn.Module]
+    name: str
+
+    def get(self) -> Tensor | None:
+        owner = self.owner()
+        return None if owner is None else owner._parameters.get(self.name)
+
+
 def weight_slots(module: nn.Module) -> list[Slot]:
     """Where the module's weight lives; empty when it owns no parameter."""
-    own = [(module, name) for name, value in module._parameters.items() if value is not None]
     parametrized = module._modules.get("parametrizations")
     if parametrized is not None and "weight" in parametrized._modules:
         originals = parametrized._modules["weight"]
         return weight_slots(originals) if originals is not None else []
-    return [slot for slot in own if slot[1] == "weight"] or own
+    own = [name for name, value in module._parameters.items() if value is not None]
+    return _slots_of(module, ["weight"] if "weight" in own else own)
 
 
 def weight_of(module: nn.Module) -> Tensor | None:
     """The module's first weight, None when it has none."""
     slots = weight_slots(module)
-    return _get(slots[0]) if slots else None
+    return slots[0].get() if slots else None
 
 
-def _get(slot: Slot) -> Tensor | None:
-    owner, name = slot
-    return owner._parameters.get(name)
+def _slots_of(owner: nn.Module, names: Iterable[str]) -> list[Slot]:
+    reference = weakref.ref(owner)
+    return [Slot(reference, name) for name in names]
 
 
 def _below(module: nn.Module) -> list[Slot]:
-    return [(owner, name) for owner in module.modules() for name in owner._parameters]
+    return [slot for owner in module.modules() for slot in _slots_of(owner, owner._parameters)]
+
+
+@dataclass(slots=True)
+class _Wanted:
+    """What is read of one slot: the parts, for which places, and for which probes' functions."""
+
+    slot: Slot
+    parts: frozenset[str] = frozenset()
+    places: list[str] = field(default_factory=list)
+    probes: list[Probe] = field(default_factory=list)
 
 
 class ParameterReader:
-    """The parameter readings of one model.
+    """The parameter readings of one model in one set of due probes.
 
     Parameters
     ----------
     model : nn.Module
         The watched model; not kept.
     plans : dict
-        Place -> plan, for the places of this model that read a parameter.
+        Place -> plan.
     buffers : dict
         The before-copies, shared with the readers of other due sets.
     """
@@ -70,115 +94,142 @@ class ParameterReader:
     def __init__(
         self, model: nn.Module, plans: dict[str, PlacePlan], buffers: dict[Slot, Tensor]
     ) -> None:
-        self._places = [
-            (place, plan, *_slots(model, place))
-            for place, plan in plans.items()
-            if plan.reads(*MOMENTS)
-        ]
         self._buffers = buffers
-        self._before: list[tuple[str, PlacePlan, Slot, Tensor]] = []
+        self._weights: dict[Slot, _Wanted] = {}
+        self._updates: dict[Slot, _Wanted] = {}
+        self._gradients: list[tuple[str, list[Slot], frozenset[str]]] = []
+        self._gradient_probes: list[tuple[Probe, list[Slot]]] = []
+        self._before: list[tuple[_Wanted, Tensor]] = []
+        modules = dict(model.named_modules(remove_duplicate=False))
+        for place, plan in plans.items():
+            if plan.reads(*MOMENTS):
+                self._add(place, plan, *_slots(modules, place))
 
-    def read_weights(self, frame: StepFrame) -> None:
-        """Weights as this step's forward used them; once per step."""
-        for place, plan, weights, _ in self._places:
-            parts = plan.parts.get("weight")
-            for slot in weights:
-                weight = _get(slot)
-                if weight is None:
-                    continue
-                if parts is not None:
-                    frame.add_stat(place, "weight", measure(weight, parts))
-                for probe in plan.probes.get("before", ()):
-                    if "grad" not in probe.quantity.needs:
-                        frame.call(probe, weight=weight)
+    def _add(self, place: str, plan: PlacePlan, weights: list[Slot], below: list[Slot]) -> None:
+        before = plan.probes.get("before", ())
+        with_grad = [probe for probe in before if "grad" in probe.quantity.needs]
+        self._gradient_probes += [(probe, weights) for probe in with_grad]
+        if "grad" in plan.parts:
+            self._gradients.append((place, below, plan.parts["grad"]))
+        for slot in weights:
+            of_weight = [probe for probe in before if probe not in with_grad]
+            of_update = list(plan.probes.get("after", ()))
+            _want(self._weights, slot, place, plan.parts.get("weight"), of_weight)
+            _want(self._updates, slot, place, plan.parts.get("update"), of_update)
 
-    def keep_weights(self, optimizer: Optimizer) -> None:
-        """Copy the weights whose update is wanted and which this optimizer will change."""
-        owned = _owned(optimizer)
-        self._before = [
-            (place, plan, slot, self._copied(slot, weight))
-            for place, plan, weights, _ in self._places
-            if "update" in plan.parts or "after" in plan.probes
-            for slot in weights
-            if (weight := _get(slot)) is not None and id(weight) in owned
-        ]
+    def read_weights(self, optimizer: Optimizer | None, frame: StepFrame, first: bool) -> None:
+        """Weights as this step's forward used them, and copies of those that will change.
+
+        ``first`` is false for the second optimizer of a step: it has its weights copied, but what
+        they were has been read.
+        """
+        owned = set() if optimizer is None else _owned(optimizer)
+        self._before = []
+        for slot in self._weights.keys() | self._updates.keys():
+            weight = slot.get()
+            if weight is None:
+                continue
+            wanted = self._weights.get(slot) if first else None
+            if slot in self._updates and id(weight) in owned:
+                stat = self._copied(slot, weight, wanted)
+            elif wanted is not None and wanted.parts:
+                stat = measure(weight, wanted.parts)
+            else:
+                stat = None
+            if wanted is not None:
+                _share(frame, wanted, "weight", stat)
+                for probe in wanted.probes:
+                    frame.call(probe, weight=weight)
 
     def read_gradients(self, optimizer: Optimizer | None, frame: StepFrame) -> None:
         """Gradients as they will be applied; of all parameters when no optimizer is given."""
         owned = None if optimizer is None else _owned(optimizer)
-        for place, plan, weights, below in self._places:
-            parts = plan.parts.get("grad")
-            if parts is not None:
-                stat = _pooled(_gradients(below, owned), parts)
-                if stat is not None:
-                    frame.set_stat(place, "grad", stat, id(optimizer))
-            for probe in plan.probes.get("before", ()):
-                if "grad" in probe.quantity.needs:
-                    for slot in weights:
-                        for gradient in _gradients([slot], owned):
-                            frame.call(probe, weight=_get(slot), grad=gradient)
+        known: dict[tuple[int, frozenset[str]], Stat] = {}
+        for place, slots, parts in self._gradients:
+            stats = []
+            for parameter in _with_gradient(slots, owned):
+                key = id(parameter), parts
+                if key not in known and parameter.grad is not None:
+                    known[key] = measure(parameter.grad, parts)
+                stats.append(known[key])
+            if stats:
+                frame.set_stat(place, "grad", _merged(stats), id(optimizer))
+        for probe, slots in self._gradient_probes:
+            for parameter in _with_gradient(slots, owned):
+                frame.call(probe, weight=parameter, grad=parameter.grad)
 
     def read_updates(self, frame: StepFrame) -> None:
         """What the step changed: after minus before, from the stored values."""
         before, self._before = self._before, []
-        for place, plan, slot, old in before:
-            new = _get(slot)
+        for wanted, old in before:
+            new = wanted.slot.get()
             if new is None or new.shape != old.shape:
                 continue
-            for probe in plan.probes.get("after", ()):
+            for probe in wanted.probes:
                 frame.call(probe, update=new.detach() - old, weight=old)
-            parts = plan.parts.get("update")
-            if parts is not None:
-                frame.add_stat(place, "update", measure(_difference(new, old), parts))
+            if wanted.parts:
+                _share(frame, wanted, "update", measure_difference(new, old, wanted.parts))
 
-    def _copied(self, slot: Slot, weight: Tensor) -> Tensor:
+    def _copied(self, slot: Slot, weight: Tensor, wanted: _Wanted | None) -> Stat | None:
+        """Keep a copy for `read_updates`; measures the weight on the way where that is wanted."""
         buffer = self._buffers.get(slot)
-        value = weight.detach()
-        if buffer is None or buffer.shape != value.shape or buffer.dtype != value.dtype:
-            self._buffers[slot] = buffer = value.clone()
-        else:
-            buffer.copy_(value)
-        return buffer
+        if buffer is None or buffer.shape != weight.shape or buffer.dtype != weight.dtype:
+            buffer = self._buffers[slot] = torch.empty_like(weight.detach())
+        self._before.append((self._updates[slot], buffer))
+        if wanted is not None and wanted.parts:
+            return measure_copy(weight, buffer, wanted.parts)
+        buffer.copy_(weight.detach())
+        return None
 
 
-def _slots(model: nn.Module, place: str) -> tuple[list[Slot], list[Slot]]:
+def _want(
+    wanted: dict[Slot, _Wanted],
+    slot: Slot,
+    place: str,
+    parts: frozenset[str] | None,
+    probes: list[Probe],
+) -> None:
+    if parts is None and not probes:
+        return
+    one = wanted.setdefault(slot, _Wanted(slot))
+    one.probes += probes
+    if parts is not None:
+        one.parts |= parts
+        one.places.append(place)
+
+
+def _share(frame: StepFrame, wanted: _Wanted, name: str, stat: Stat | None) -> None:
+    """Tell every place that means this parameter."""
+    if stat is not None:
+        for place in wanted.places:
+            frame.add_stat(place, name, stat)
+
+
+def _slots(modules: dict[str, nn.Module], place: str) -> tuple[list[Slot], list[Slot]]:
     """Slots of a place's weight and of everything below it."""
-    owner_path, _, name = place.rpartition(".")
-    modules = dict(model.named_modules(remove_duplicate=False))
     if place in modules:
         return weight_slots(modules[place]), _below(modules[place])
-    slot = (modules[owner_path], name)
-    return [slot], [slot]
+    owner_path, _, name = place.rpartition(".")
+    slots = _slots_of(modules[owner_path], [name])
+    return slots, slots
 
 
 def _owned(optimizer: Optimizer) -> set[int]:
     return {id(value) for group in optimizer.param_groups for value in group["params"]}
 
 
-def _gradients(slots: Iterable[Slot], owned: set[int] | None) -> Iterator[Tensor]:
-    seen: set[int] = set()
-    for slot in slots:
-        value = _get(slot)
-        if value is None or value.grad is None or id(value) in seen:
-            continue
-        seen.add(id(value))
-        if owned is None or id(value) in owned:
-            yield value.grad
+def _with_gradient(slots: Iterable[Slot], owned: set[int] | None) -> list[Tensor]:
+    """The distinct parameters that have a gradient and belong to the optimizer."""
+    values = {id(value): value for slot in slots if (value := slot.get()) is not None}
+    return [
+        value
+        for key, value in values.items()
+        if value.grad is not None and (owned is None or key in owned)
+    ]
 
 
-def _pooled(tensors: Iterator[Tensor], parts: frozenset[str]) -> Stat | None:
-    pooled: Stat | None = None
-    for tensor in tensors:
-        stat = measure(tensor, parts)
-        pooled = stat if pooled is None else pooled.merge(stat)
-    return pooled
-
-
-def _difference(new: Tensor, old: Tensor) -> Tensor:
-    """``new - old`` in float32 or wider, written over ``old`` where both are plain arrays."""
-    new_array, old_array = dense(new), dense(old)
-    if new_array is not None and old_array is not None and new.stride() == old.stride():
-        np.subtract(new_array, old_array, out=old_array)
-        return old
-    wide = new.detach().float() if new.dtype.itemsize < 4 else new.detach()
-    return wide - old.to(wide.dtype)
+def _merged(stats: list[Stat]) -> Stat:
+    merged = stats[0]
+    for stat in stats[1:]:
+        merged = merged.merge(stat)
+    return merged

@@ -7,7 +7,6 @@ that an interrupted forward leaves nothing behind.
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 from types import CodeType, FrameType
@@ -21,17 +20,15 @@ __all__ = ["Phase", "PhaseOfThread", "frame_is_active", "quiet"]
 
 Phase: TypeAlias = Literal["training", "evaluation", "recomputation"]
 
-_PID = os.getpid()
 _CALL = nn.Module._call_impl.__code__
 
 
 def quiet() -> bool:
-    """Tell whether hooks must do nothing: tracing, transforms, compiled code, forked children."""
+    """Tell whether hooks must do nothing: tracing, transforms, compiled code."""
     return bool(
         torch.compiler.is_compiling()
         or torch._C._get_tracing_state() is not None
         or _functorch.maybe_current_level() is not None
-        or os.getpid() != _PID
     )
 
 
@@ -59,6 +56,14 @@ class PhaseOfThread(threading.local):
             self._outer.append(self.now)
         self.now = phase_of(root)
         return outermost
+
+    def left(self, root: nn.Module) -> bool:
+        """Tell whether the root's call is over after all; an interrupt runs no forward hook."""
+        over = not frame_is_active(_CALL, root)
+        if over:
+            self.now = None
+            self._outer.clear()
+        return over
 
     def leave(self) -> None:
         """End a call of the root."""

@@ -59,14 +59,20 @@ def select(model: nn.Module, where: Where) -> tuple[str, ...]:
     if callable(where):
         found = tuple(path for path, module in modules.items() if where(path, module))
         return _found(found, getattr(where, "__name__", "callable"), model, modules)
+    if not isinstance(where, Iterable):
+        raise UnknownNameError(
+            f"{where!r} selects nothing; allowed: a path, glob, class, class name, "
+            f"module, callable (path, module) -> bool, or several of them"
+        )
     return tuple(dict.fromkeys(path for part in where for path in select(model, part)))
 
 
 def _by_text(model: nn.Module, modules: dict[str, nn.Module], text: str) -> tuple[str, ...]:
     path = "" if text == ROOT else text
+    first = _first_name(model, path)
+    if first is not None:
+        return (first,)
     parameters = dict(model.named_parameters())
-    if path in modules or path in parameters:
-        return (path,)
     classes = {path: type(module).__mro__ for path, module in modules.items()}
     exact = [path for path, mro in classes.items() if mro[0].__name__ == text]
     based = [path for path, mro in classes.items() if any(base.__name__ == text for base in mro)]
@@ -74,6 +80,17 @@ def _by_text(model: nn.Module, modules: dict[str, nn.Module], text: str) -> tupl
     only_modules = [name for name in globbed if name in modules]
     found = exact or based or only_modules or globbed
     return _found(tuple(found), repr(text), model, modules)
+
+
+def _first_name(model: nn.Module, path: str) -> str | None:
+    """The first name of what lies at ``path``: a shared module or parameter has several."""
+    module = dict(model.named_modules(remove_duplicate=False)).get(path)
+    if module is not None:
+        return next(name for name, one in model.named_modules() if one is module)
+    parameter = dict(model.named_parameters(remove_duplicate=False)).get(path)
+    if parameter is not None:
+        return next(name for name, one in model.named_parameters() if one is parameter)
+    return None
 
 
 def _found(

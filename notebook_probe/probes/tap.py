@@ -20,7 +20,7 @@ from notebook_probe.probes.parameters import weight_of
 from notebook_probe.probes.phase import Phase, quiet
 from notebook_probe.probes.plan import PlacePlan
 from notebook_probe.probes.values import tensors_of
-from notebook_probe.quantities.stat import measure
+from notebook_probe.quantities.measure import measure
 
 __all__ = ["CallListener", "Inert", "Tap"]
 

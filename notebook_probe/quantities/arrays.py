@@ -25,7 +25,7 @@ def dense(tensor: Tensor) -> Floats | None:
     if (
         type(tensor) not in (Tensor, torch.nn.Parameter)
         or tensor.dtype is not torch.float32
-        or tensor.device.type != "cpu"
+        or not tensor.is_cpu
         or tensor.layout is not torch.strided
     ):
         return None
@@ -35,7 +35,4 @@ def dense(tensor: Tensor) -> Floats | None:
         tensor = tensor.permute(order)
         if not tensor.is_contiguous():
             return None
-    if tensor.is_neg():
-        return None
-    view: Floats = tensor.numpy().reshape(-1)
-    return view
+    return tensor.numpy().reshape(-1) if not tensor.is_neg() else None

@@ -190,9 +190,11 @@ def _define(
     source: str,
     aliases: tuple[str, ...],
 ) -> Quantity:
-    name = name or function.__name__
+    name = name or str(getattr(function, "__name__", ""))
     if not name.isidentifier():
-        raise QuantityError(f"quantity name {name!r} must be an identifier, like 'top_share'")
+        raise QuantityError(
+            f"quantity name {name!r} of {function!r} must be an identifier, like 'top_share'"
+        )
     if combine not in get_args(Combine):
         raise QuantityError(f"{name}: combine={combine!r}; allowed: {', '.join(get_args(Combine))}")
     features = tuple(_feature(name, parameter) for parameter in _parameters(name, function))
@@ -202,9 +204,13 @@ def _define(
 
 
 def _parameters(name: str, function: Callable[..., Any]) -> list[str]:
+    try:
+        signature = inspect.signature(function)
+    except ValueError:
+        raise QuantityError(f"{name} has no signature to read features from; wrap it") from None
     parameters = [
         parameter.name
-        for parameter in inspect.signature(function).parameters.values()
+        for parameter in signature.parameters.values()
         if parameter.default is parameter.empty
     ]
     if not parameters:

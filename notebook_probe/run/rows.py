@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -27,7 +28,7 @@ from notebook_probe.record.stream import StreamWriter
 from notebook_probe.record.writer import RecordWriter
 from notebook_probe.run.meter import Meter
 
-__all__ = ["Row", "RowKeeper"]
+__all__ = ["Row", "RowKeeper", "scalars_of"]
 
 COPY_S = 0.5
 """At most this long values wait on a device before they are copied."""
@@ -63,27 +64,50 @@ class RowKeeper:
         self._rows: list[Row] = []
         self._copied = time.monotonic()
         self._lock = threading.Lock()  # a reader may drain while the training thread keeps
+        self._making = threading.Lock()  # two threads may ask for the same new stream
+        self._logged: set[str] = set()
+        self._cells: weakref.WeakKeyDictionary[Probe, tuple[int, int]] = weakref.WeakKeyDictionary()
         self.scalars: dict[str, Number] = {}
         """Last value of everything the user logged."""
         self.problem = ""
 
     def declare(self, probes: Iterable[Probe]) -> None:
-        """Give every probe its column."""
+        """Give every probe its column; from any thread."""
         for probe in probes:
-            stream = self._writer.stream(probe.schedule.stream, long_name=str(probe.schedule))
-            stream.extend([standard_place(probe.place)], [_variable(probe.quantity)])
+            stream, place = self._stream(probe.stream, str(probe.schedule)), probe.place
+            stream.extend([standard_place(place)], [_variable(probe.quantity)])
+            self._cells[probe] = _cell_of(stream, probe.quantity.name, standard_place(place))
+
+    def declare_scalars(self, names: Iterable[str]) -> None:
+        """Give every logged scalar its place.
+
+        Raises
+        ------
+        QuantityError
+            For a name that cannot be a variable's.
+        """
+        new = [name for name in names if name not in self._logged]
+        if new:
+            variables = [Variable(name, "1", "logged by the training loop") for name in new]
+            self._stream(LOG_STREAM, "every(1)").extend([ROOT], variables)
+            self._logged.update(new)
 
     def publish(self, frame: StepFrame) -> None:
-        """Record a closed step; whatever goes wrong here stays here."""
+        """Record a closed step."""
         begun = time.perf_counter()
+        self.keep(frame)
+        now = time.perf_counter()
+        self._meter.add(now - frame.begun, frame.seconds + now - begun)
+
+    def keep(self, frame: StepFrame) -> None:
+        """Record a frame; whatever goes wrong here stays here."""
         try:
             for row in self._rows_of(frame, _succeeded):
                 self._keep(row)
+            self.scalars.update(frame.scalars)
             self._copy_when_due()
         except Exception as error:  # training must not end because a row could not be kept
             self.problem = f"step {frame.step}: {type(error).__name__}: {error}"
-        now = time.perf_counter()
-        self._meter.add(now - frame.begun, frame.seconds + now - begun)
 
     def preview(self, frame: StepFrame) -> list[Row]:
         """The rows that a step would have if it ended now."""
@@ -93,16 +117,18 @@ class RowKeeper:
 
     def _rows_of(self, frame: StepFrame, tally: Callable[[Probe, int], None]) -> list[Row]:
         """The rows of a step, one per due stream."""
-        rows: dict[str, Row] = {}
-        for probe in frame.due:
-            if probe.schedule.stream not in rows:
-                rows[probe.schedule.stream] = self._empty(probe.schedule.stream, frame)
-        for probe, value in frame.values():
-            tally(probe, frame.step)
-            row = rows[probe.schedule.stream]
-            _put(row, probe.quantity.name, standard_place(probe.place), value)
-        if frame.scalars:
-            self._add_scalars(rows, frame)
+        scalars = dict(frame.scalars)
+        streams = dict.fromkeys(probe.stream for probe in frame.due)
+        if scalars:
+            streams[LOG_STREAM] = None
+        rows = {name: self._empty(name, frame) for name in streams}
+        with np.errstate(over="ignore"):  # beyond float32 is infinite, and that is no news
+            for probe, value in frame.values():
+                tally(probe, frame.step)
+                _put(rows[probe.stream], self._cells[probe], value)
+            for name, value in scalars.items():
+                row = rows[LOG_STREAM]
+                _put(row, _cell_of(row.stream, name, ROOT), value)
         return list(rows.values())
 
     def drain(self) -> None:
@@ -130,20 +156,9 @@ class RowKeeper:
         values = np.full(stream.shape, NOT_MEASURED, np.float32)
         return Row(stream, frame.step, frame.time_ms, values, [], [])
 
-    def _add_scalars(self, rows: dict[str, Row], frame: StepFrame) -> None:
-        variables = [Variable(name, "1", "logged by the training loop") for name in frame.scalars]
-        stream = self._writer.stream(LOG_STREAM, long_name="every(1)")
-        before = stream.shape
-        stream.extend([ROOT], variables)
-        row = rows.get(LOG_STREAM)
-        if row is None or stream.shape != before:
-            wide = self._empty(LOG_STREAM, frame)
-            if row is not None:
-                wide = _widened(row, wide, before)
-            row = rows[LOG_STREAM] = wide
-        for name, value in frame.scalars.items():
-            _put(row, name, ROOT, value)
-        self.scalars.update(frame.scalars)
+    def _stream(self, name: str, long_name: str) -> StreamWriter:
+        with self._making:
+            return self._writer.stream(name, long_name)
 
 
 def _variable(quantity: Quantity) -> Variable:
@@ -151,8 +166,13 @@ def _variable(quantity: Quantity) -> Variable:
     return Variable(quantity.name, quantity.units, quantity.summary, attrs)
 
 
-def _put(row: Row, quantity: str, module: str, value: Number) -> None:
-    q, m = row.stream.variable_index[quantity], row.stream.module_index[module]
+def _cell_of(stream: StreamWriter, quantity: str, module: str) -> tuple[int, int]:
+    """Where a value lies in the stream's rows; axes only grow, so it stays there."""
+    return stream.variable_index[quantity], stream.module_index[module]
+
+
+def _put(row: Row, cell: tuple[int, int], value: Number) -> None:
+    q, m = cell
     if isinstance(value, Tensor):
         row.waiting.append(q * row.values.shape[1] + m)
         row.tensors.append(value)
@@ -165,15 +185,6 @@ def _cell(value: float) -> float | np.float32:
     return value if value == value else MEASURED_NAN
 
 
-def _widened(row: Row, wide: Row, shape: tuple[int, int]) -> Row:
-    wide.values[: shape[0], : shape[1]] = row.values
-    wide.waiting = [
-        place // shape[1] * wide.values.shape[1] + place % shape[1] for place in row.waiting
-    ]
-    wide.tensors = row.tensors
-    return wide
-
-
 def _succeeded(probe: Probe, step: int) -> None:
     probe.succeeded(step)
 
@@ -182,9 +193,16 @@ def _copy(rows: list[Row]) -> None:
     """Fill in what still waits on a device."""
     copied = iter(_to_host([tensor for row in rows for tensor in row.tensors]))
     for row in rows:
-        for place in row.waiting:
+        for place in row.waiting:  # float32 already: nothing overflows here
             row.values.flat[place] = _cell(next(copied))
         row.waiting, row.tensors = [], []
+
+
+def scalars_of(frame: StepFrame) -> StepFrame:
+    """The frame of a step that was never trained: what was logged in it, and no more."""
+    logged = StepFrame(frame.step, ())
+    logged.scalars.update(frame.scalars)
+    return logged
 
 
 def _to_host(tensors: list[Tensor]) -> list[float]:
