@@ -65,7 +65,7 @@ class StoredStream:
         if not places:
             return np.empty((len(range(self.n_rows)[start:stop]), 0), np.float32)
         low, high = min(places), max(places) + 1
-        if high - low <= array.chunks[1]:  # one or two chunks wide: a slice is the fastest read
+        if high - low <= array.chunks[1]:  # a slice of one or two chunks is the fastest read
             return np.asarray(array[start:stop, low:high])[:, [p - low for p in places]]
         return np.asarray(array.oindex[start:stop, np.array(places)])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+from hypothesis import HealthCheck, settings
 
 from notebook_probe.record import ModuleRow, RecordWriter, StreamWriter, Variable
 from notebook_probe.record.source import Floats
@@ -16,6 +17,10 @@ MODULES = (
     ModuleRow("fc", "Linear", 5, 5, 0),
 )
 GRAD, WEIGHT = Variable("grad_norm", "1", "norm of the gradient"), Variable("weight_norm")
+LAW = settings(
+    deadline=None, derandomize=True, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
+)
+"""The same examples every time, on a busy machine too."""
 NEVER_S = 3600.0
 """A flush interval that does not come by itself."""
 

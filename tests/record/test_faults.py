@@ -57,7 +57,7 @@ def writer(tmp_path: Path) -> Iterator[RecordWriter]:
         stream = writer.stream("every_1")
         stream.extend(["conv1"], [GRAD])
         fill(stream, range(5))
-        assert writer.flush(10)
+        assert writer.flush(60)
         yield writer
 
 
@@ -75,7 +75,7 @@ def test_rows_wait_until_the_fault_is_gone(
         assert words in writer.last_error
         assert writer.published_rows("every_1") == 5
         assert writer.source.series("conv1", "grad_norm").size == 2000
-    assert writer.flush(10)
+    assert writer.flush(60)
     assert writer.last_error == ""
     fill(stream, range(2000, 2010))
     writer.close()
@@ -109,7 +109,7 @@ def test_rows_beyond_the_memory_are_dropped_and_counted(
         assert 0 < n_lost < 50_000
         assert writer.dropped_rows == n_lost
         assert stream.n_rows == 50_000 - n_lost
-    assert writer.flush(10)
+    assert writer.flush(60)
     assert all(record_many(stream, range(50_000, 50_010)))
     writer.close()
     record = open_record(tmp_path / "a.zarr")

@@ -20,7 +20,7 @@ def test_columns_added_mid_run_are_nan_before(tmp_path: Path, flushing: bool) ->
         stream.extend(["conv1"], [GRAD])
         fill(stream, range(10))
         if flushing:
-            assert writer.flush(10)
+            assert writer.flush(60)
         stream.extend(["conv2"])
         fill(stream, range(10, 20))
         stream.extend(["conv1", "fc"], [GRAD, WEIGHT])
@@ -47,7 +47,7 @@ def test_a_quantity_added_after_another_stream_stays_visible(tmp_path: Path) -> 
             quantity = f"quantity_{stream.shape[0]}"
             stream.extend(["conv1"], [Variable(quantity)])
             fill(stream, range(stream.last_step + 1, stream.last_step + 4))
-            assert writer.flush(10)
+            assert writer.flush(60)
     tree = xr.open_datatree(tmp_path / "a.zarr", engine="zarr")
     assert set(tree["scalars/every_1"].data_vars) == {"quantity_0", "quantity_1"}
     assert set(tree["scalars/every_2"].data_vars) == {"quantity_0"}

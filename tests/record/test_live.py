@@ -38,7 +38,7 @@ def test_rows_that_left_the_memory_are_read_from_the_store(
         stream.extend(["conv1"], [GRAD])
         for start in range(0, 30_000, 10_000):
             fill(stream, range(start, start + 10_000))
-            assert writer.flush(30)
+            assert writer.flush(60)
         stream.extend(["fc"], [WEIGHT])
         fill(stream, range(30_000, 30_010))
         assert stream.rows().start > 20_000
@@ -99,7 +99,7 @@ def test_asking_for_what_is_new_touches_no_file(tmp_path: Path) -> None:
         stream = writer.stream("every_1")
         stream.extend(["conv1"], [GRAD])
         fill(stream, range(100))
-        assert writer.flush(10)
+        assert writer.flush(60)
         fill(stream, range(100, 103))
         (tmp_path / "a.zarr").rename(tmp_path / "away")
         view = writer.source.streams["every_1"]

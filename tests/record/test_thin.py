@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from notebook_probe.record.blocks import BlockThinner
 from notebook_probe.record.missing import MEASURED_NAN, NOT_MEASURED
 from notebook_probe.record.thin import minmax
+from tests.record.build import LAW
 
 anything = st.one_of(st.integers(-5, 5).map(float), st.floats(width=32))
 
@@ -19,6 +20,7 @@ anything = st.one_of(st.integers(-5, 5).map(float), st.floats(width=32))
     gaps=st.lists(st.integers(1, 1000), min_size=200, max_size=200),
     n_out=st.integers(4, 40),
 )
+@LAW
 def test_thinning_keeps_both_ends_and_each_spans_extrema(
     y: list[float], gaps: list[int], n_out: int
 ) -> None:
@@ -73,6 +75,7 @@ cells = st.one_of(
 
 
 @given(data=st.data(), max_blocks=st.integers(1, 6), widths=st.lists(st.integers(1, 3), max_size=6))
+@LAW
 def test_blocks_equal_a_reduction_of_everything_at_once(
     data: st.DataObject, max_blocks: int, widths: list[int]
 ) -> None:
