@@ -12,12 +12,12 @@ from typing import Any, TypeAlias
 
 from torch import nn
 
-from notebook_probe.errors import NotApplicableError, QuantityError
+from notebook_probe.errors import NotApplicableError, QuantityError, UnknownNameError
 from notebook_probe.probes.parameters import weight_slots
 from notebook_probe.probes.probe import Probe
 from notebook_probe.probes.selectors import Where, default_places, select, standard_place
 from notebook_probe.quantities import Quantity, as_quantity
-from notebook_probe.schedules import ScheduleLike, schedule
+from notebook_probe.schedules import Schedule, ScheduleLike, schedule
 
 __all__ = ["DEFAULT", "Asked", "misfit", "read_asked", "read_presets"]
 
@@ -54,8 +54,9 @@ def read_presets(model: nn.Module, probes: Any) -> Asked:
         return read_asked(model, probes, None, None)
     if probes != "default":
         raise QuantityError(f"probes={probes!r}; allowed: 'default', None or a dict of selections")
+    modules, every_step = _modules(model), schedule(None)
     wanted = [
-        _fit(model, place, as_quantity(name), schedule(None))
+        _fit(modules, place, as_quantity(name), every_step)
         for place in default_places(model)
         for name in DEFAULT
     ]
@@ -90,7 +91,10 @@ def read_asked(
         parts = [read_asked(model, where, one, when) for one in quantity]
         return Asked(_unique(probe for part in parts for probe in part.probes), _all(parts))
     chosen, due = as_quantity(quantity), schedule(when)  # type: ignore[arg-type]
-    tried = [_fit(model, place, chosen, due) for place in select(model, where)]
+    places, modules = select(model, where), _modules(model)
+    if not places:
+        raise UnknownNameError(f"attach({where!r}, ...): an empty selection names no module")
+    tried = [_fit(modules, place, chosen, due) for place in places]
     probes = tuple(probe for probe in tried if isinstance(probe, Probe))
     skipped = tuple(reason for reason in tried if isinstance(reason, str))
     if not probes:
@@ -98,9 +102,11 @@ def read_asked(
     return Asked(probes, skipped)
 
 
-def misfit(model: nn.Module, place: str, quantity: Quantity) -> str:
-    """Why ``quantity`` cannot be measured at ``place``, in words; empty when it can."""
-    modules = dict(model.named_modules(remove_duplicate=False))
+def misfit(modules: Mapping[str, nn.Module], place: str, quantity: Quantity) -> str:
+    """Why ``quantity`` cannot be measured at ``place``, in words; empty when it can.
+
+    ``modules`` are all of the model by path; a place that is none of them is a parameter.
+    """
     is_module = place in modules
     for need in quantity.needs:
         if need in ("input", "output", "grad_output"):
@@ -119,12 +125,19 @@ def _has_parameter(module: nn.Module, need: str) -> bool:
     return bool(weight_slots(module))
 
 
-def _told(place: str, modules: dict[str, nn.Module]) -> str:
+def _modules(model: nn.Module) -> dict[str, nn.Module]:
+    """Every module by every path that leads to it."""
+    return dict(model.named_modules(remove_duplicate=False))
+
+
+def _told(place: str, modules: Mapping[str, nn.Module]) -> str:
     return f"{standard_place(place)!r} ({type(modules[place]).__name__})"
 
 
-def _fit(model: nn.Module, place: str, quantity: Quantity, due: Any) -> Probe | str:
-    reason = misfit(model, place, quantity)
+def _fit(
+    modules: Mapping[str, nn.Module], place: str, quantity: Quantity, due: Schedule
+) -> Probe | str:
+    reason = misfit(modules, place, quantity)
     return reason or Probe(place, quantity, due)
 
 

@@ -30,10 +30,12 @@ class Background:
         self.stopped = False
         """Stop ended it."""
         self._result: Any = None
-        self._function, self._on_end = function, on_end
-        self._carry_modes = _modes_of_this_thread()
-        self._thread = threading.Thread(target=self._train, name="notebook-probe-training")
-        self._thread.daemon = True  # a kernel that shuts down does not wait for an epoch
+        self._thread = threading.Thread(
+            target=self._train,
+            args=(function, _modes_of_this_thread(), on_end),  # dropped with the thread's end
+            name="notebook-probe-training",
+            daemon=True,  # a kernel that shuts down does not wait for an epoch
+        )
         self._thread.start()
 
     @property
@@ -70,17 +72,22 @@ class Background:
         state = "running" if self.running else "stopped" if self.stopped else "finished"
         return f"<Background training: {self.error_text or state}>"
 
-    def _train(self) -> None:
+    def _train(
+        self,
+        function: Callable[[], Any],
+        carry_modes: Callable[[ExitStack], None],
+        on_end: Callable[[], None],
+    ) -> None:
         try:
             with ExitStack() as stack:
-                self._carry_modes(stack)
-                self._result = self._function()
+                carry_modes(stack)
+                self._result = function()
         except TrainingStopped:
             self.stopped = True
         except BaseException as error:  # kept for the panel and for wait()
             self.error = error
         finally:
-            self._on_end()
+            on_end()
 
 
 def _modes_of_this_thread() -> Callable[[ExitStack], None]:

@@ -7,8 +7,9 @@ run is paused the gate holds the training thread and goes on applying requests.
 from __future__ import annotations
 
 import queue
-from collections.abc import Callable
-from dataclasses import dataclass
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 from notebook_probe.errors import ProbeError, TrainingStopped
 from notebook_probe.run.requests import Control, Request, Ticket
@@ -19,13 +20,6 @@ TICK_S = 0.02
 """How often a paused gate looks up."""
 
 
-@dataclass(slots=True)
-class _Change:
-    """Something of our own to do at the boundary: what `Run.attach` has already checked."""
-
-    apply: Callable[[int], None]
-
-
 class Gate:
     """Applies requests between steps, in the order they were put.
 
@@ -34,6 +28,8 @@ class Gate:
     apply : callable
         ``apply(request, step)`` does what a request asks and returns what was done, in words; it
         raises a ProbeError to refuse.
+    change : callable
+        ``change(step)`` is called whenever something may act between two steps.
     step : int
         The step that the gate was passed for last.
     is_held : bool
@@ -43,11 +39,14 @@ class Gate:
     """
 
     apply: Callable[[Request, int], str]
+    change: Callable[[int], None]
 
     def __init__(self, step: int) -> None:
-        self._waiting: queue.SimpleQueue[Ticket | _Change] = queue.SimpleQueue()
+        self._waiting: queue.SimpleQueue[Ticket] = queue.SimpleQueue()
         self._callbacks: tuple[Callable[[], None], ...] = ()
         self._pausing = self._single = self._stopping = False
+        self._is_closed = False
+        self._thread: threading.Thread | None = None
         self.step = step
         self.is_held = False
         self.problem = ""
@@ -56,11 +55,20 @@ class Gate:
         """Queue a request from any thread."""
         ticket = Ticket(request, queued_step=self.step)
         self._waiting.put(ticket)
+        if self._is_closed:
+            self._refuse_waiting()
         return ticket
 
-    def put_change(self, apply: Callable[[int], None]) -> None:
-        """Queue a change that needs no ticket."""
-        self._waiting.put(_Change(apply))
+    def close(self) -> None:
+        """Refuse what still waits, and whatever is put from now on."""
+        self._is_closed = True
+        self._refuse_waiting()
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Another thread than this one trains: its steps are its own to open and close."""
+        thread = self._thread
+        return thread not in (None, threading.current_thread()) and thread.is_alive()
 
     def each_boundary(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call ``callback`` at every boundary and every 20 ms of a pause; returns its removal."""
@@ -74,12 +82,12 @@ class Gate:
     def __call__(self, step: int) -> None:
         """Pass the gate on the way to ``step``; raises TrainingStopped after Stop."""
         self.step = step
+        self._thread = threading.current_thread()
         self._look_up(step)
         try:
             while self._pausing and not self._single and not self._stopping:
                 self.is_held = True
                 self._wait(step)
-                self._look_up(step)
         except BaseException:  # the interrupt button ends the pause too
             self._pausing = False
             raise
@@ -89,41 +97,44 @@ class Gate:
             self._stopping = self._pausing = False
             raise TrainingStopped(f"stopped before step {step}; everything recorded is kept")
 
-    def _apply_waiting(self, step: int) -> None:
-        while True:
-            try:
-                item = self._waiting.get_nowait()
-            except queue.Empty:
-                return
-            self._do(item, step)
-
     def _look_up(self, step: int) -> None:
         for callback in self._callbacks:
-            try:
-                callback()
-            except Exception as error:  # a panel's trouble is not the training's
-                self.problem = f"{type(error).__name__}: {error}"
-        self._apply_waiting(step)
+            self._guarded(callback)
+        for ticket in self._take_waiting():
+            self._do(ticket, step)
+        self._guarded(lambda: self.change(step))
 
     def _wait(self, step: int) -> None:
-        try:
-            item = self._waiting.get(timeout=TICK_S)
-        except queue.Empty:
-            return
-        self._do(item, step)
+        """Hold for a tick, or until a request comes."""
+        with suppress(queue.Empty):
+            self._do(self._waiting.get(timeout=TICK_S), step)
+        self._look_up(step)
 
-    def _do(self, item: Ticket | _Change, step: int) -> None:
-        try:
-            if isinstance(item, _Change):
-                item.apply(step)
+    def _take_waiting(self) -> Iterator[Ticket]:
+        while True:
+            try:
+                yield self._waiting.get_nowait()
+            except queue.Empty:
                 return
-            item.text = self._obey(item.request, step)
-            item.applied_step, item.state = step, "applied"
+
+    def _refuse_waiting(self) -> None:
+        for ticket in self._take_waiting():
+            ticket.text, ticket.state = "the run is closed", "refused"
+
+    def _guarded(self, act: Callable[[], None]) -> None:
+        try:
+            act()
+        except Exception as error:  # a panel's trouble is not the training's
+            self.problem = f"{type(error).__name__}: {error}"
+
+    def _do(self, ticket: Ticket, step: int) -> None:
+        try:
+            ticket.text = self._obey(ticket.request, step)
+            ticket.applied_step, ticket.state = step, "applied"
         except ProbeError as error:
-            if isinstance(item, _Change):
-                self.problem = str(error)
-            else:
-                item.text, item.state = str(error), "refused"
+            ticket.text, ticket.state = str(error), "refused"
+        except Exception as error:  # nothing that is asked for may end the training
+            ticket.text, ticket.state = f"{type(error).__name__}: {error}", "refused"
 
     def _obey(self, request: Request, step: int) -> str:
         if not isinstance(request, Control):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -26,12 +27,12 @@ class Handle:
     """
 
     def __init__(self, run: Run, asked: Asked) -> None:
-        self._run = weakref.ref(run)
+        self._run: Callable[[], Run | None] = weakref.ref(run)
         self.probes = asked.probes
         self.skipped = asked.skipped
 
     def remove(self) -> None:
-        run = self._run()
+        run, self._run = self._run(), lambda: None
         if run is not None and not run.closed:
             run.detach(self)
 

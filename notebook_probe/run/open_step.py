@@ -17,8 +17,15 @@ def with_open_step(streams: Mapping[str, StreamView], rows: Iterable[Row]) -> li
     """The streams, those that the open step is due in with its row at the end."""
     last = {row.stream.name: row for row in rows}
     return [
-        _WithRow(stream, last[name]) if name in last else stream for name, stream in streams.items()
+        _with_row(stream, last[name]) if name in last else stream
+        for name, stream in streams.items()
     ]
+
+
+def _with_row(stream: StreamView, row: Row) -> StreamView:
+    """The stream and one row more; alone when the step has been closed in the meantime."""
+    longer = _WithRow(stream, row)  # counts the rows before it is asked what the last one is
+    return longer if row.stream.last_step < row.step else stream
 
 
 class _WithRow:

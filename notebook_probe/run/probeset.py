@@ -1,9 +1,11 @@
-"""The probes of a run: attached and detached between steps, each with its column in the record."""
+"""The probes of a run: what is wanted, and how it becomes what is measured between two steps."""
 
 from __future__ import annotations
 
+import threading
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 from torch import nn
 
@@ -15,12 +17,20 @@ from notebook_probe.quantities import as_quantity, quantities
 from notebook_probe.run.attach import Asked, read_asked
 from notebook_probe.run.requests import Attach, Detach, Request
 from notebook_probe.run.status import ProbeStatus, QuantityInfo
+from notebook_probe.schedules import Schedule
 
 __all__ = ["ProbeSet"]
 
+Key: TypeAlias = "tuple[str, str, Schedule]"
+
+WAITING = -1
+"""The attached step of a probe that is wanted and not measured yet."""
+
 
 class ProbeSet:
-    """Attaches and detaches; called between steps only.
+    """Attaching and detaching change what is wanted, at once and from any thread.
+
+    `change` makes it what is measured; between steps only.
 
     Parameters
     ----------
@@ -43,6 +53,8 @@ class ProbeSet:
         self._model = weakref.ref(model)
         self._observer = observer
         self._declare, self._tell = declare, tell
+        self._wanted: dict[Key, Probe] = {}  # replaced, never changed: other threads walk it
+        self._lock = threading.Lock()
 
     @property
     def model(self) -> nn.Module:
@@ -56,7 +68,7 @@ class ProbeSet:
         return self._model() is model
 
     def apply(self, request: Request, step: int) -> str:
-        """Do what a request asks; returns what was done, in words.
+        """Do what a request asks, between steps; returns what was done, in words.
 
         Raises
         ------
@@ -65,51 +77,68 @@ class ProbeSet:
         """
         if isinstance(request, Attach):
             asked = read_asked(self.model, request.where, request.quantity, request.schedule)
-            self.attach(asked.probes, step)
-            return _told(asked)
-        if isinstance(request, Detach):
+            self.attach(asked.probes)
+            done = _told(asked)
+        elif isinstance(request, Detach):
             found = self.find(request.where, request.quantity)
-            self.remove(found, step)
-            return f"detached {_counted(len(found), 'probe')}"
-        raise QuantityError(f"{request!r} is not about probes")
+            self.detach(found)
+            done = f"detached {_counted(len(found), 'probe')}"
+        else:
+            raise QuantityError(f"{request!r} is not about probes")
+        self.change(step)
+        return done
 
-    def attach(self, probes: Sequence[Probe], step: int) -> None:
-        """Add probes, and say so in the record."""
-        new = self.add(probes, step)
-        if new:
-            self._tell(step, "attach", _sentence(new))
+    def begin(self, probes: Sequence[Probe], step: int) -> None:
+        """Measure these from the first step on; the record needs no event to say so."""
+        self.attach(probes)
+        self._measure(step)
 
-    def add(self, probes: Sequence[Probe], step: int) -> list[Probe]:
-        """Measure these too; one that is there already stays, a new definition replaces it."""
-        known = {probe.key(): probe for probe in self._observer.probes}
-        new = [
-            probe
-            for probe in probes
-            if probe.key() not in known or known[probe.key()].quantity is not probe.quantity
-        ]
-        for probe in new:
-            probe.attached_step = step
-        self._declare(new)
-        known.update({probe.key(): probe for probe in new})
-        self._observer.set_probes(known.values())
-        return new
+    def attach(self, probes: Sequence[Probe]) -> None:
+        """Want these too; one that is there already stays, a new definition replaces it."""
+        self._declare(probes)
+        with self._lock:
+            known = self._wanted
+            new = {probe.key(): probe for probe in probes if not _is_in(known, probe)}
+            for probe in new.values():
+                probe.attached_step = WAITING
+            self._wanted = {**known, **new}
 
-    def remove(self, probes: Iterable[Probe], step: int) -> None:
-        """Detach these, by place, quantity and schedule."""
+    def detach(self, probes: Iterable[Probe]) -> None:
+        """Want these no more, by place, quantity and schedule."""
         gone = {probe.key() for probe in probes}
-        removed = [probe for probe in self._observer.probes if probe.key() in gone]
-        self._observer.set_probes(p for p in self._observer.probes if p.key() not in gone)
-        if removed:
-            self._tell(step, "detach", _sentence(removed))
+        with self._lock:
+            self._wanted = {key: p for key, p in self._wanted.items() if key not in gone}
+
+    def change(self, step: int) -> None:
+        """Measure what is wanted from ``step`` on, and say so in the record."""
+        added, removed = self._measure(step)
+        for kind, probes in (("attach", added), ("detach", removed)):
+            if probes:
+                self._tell(step, kind, _sentence(probes))
+
+    def _measure(self, step: int) -> tuple[list[Probe], list[Probe]]:
+        """Hand the observer what is wanted; returns what is new and what is gone."""
+        before, wanted = self._observer.probes, self._wanted
+        after = tuple(wanted.values())
+        if after == before:
+            return [], []
+        known = set(before)
+        added = [probe for probe in after if probe not in known]
+        for probe in added:
+            probe.attached_step = step
+        self._observer.set_probes(after)
+        return added, [probe for probe in before if probe.key() not in wanted]
 
     def find(self, where: Where, quantity: str = "") -> list[Probe]:
         """The probes of ``quantity`` (of every one when empty) at a selection; none raises."""
         places = select(self.model, where)
-        name = as_quantity(quantity).name if quantity else ""
-        there = [probe for probe in self._observer.probes if probe.place in places]
+        there = [probe for probe in self._wanted.values() if probe.place in places]
+        names = {probe.quantity.name for probe in there}
+        # A plain function that was attached is in no registry: look for its name here first.
+        name = quantity if quantity in names or not quantity else as_quantity(quantity).name
         found = [probe for probe in there if name in ("", probe.quantity.name)]
         if not found:
-            attached = sorted({probe.quantity.name for probe in there}) or ["nothing"]
+            attached = sorted(names) or ["nothing"]
             raise UnknownNameError(
                 f"{name or 'no probe'} is not attached at {', '.join(places[:4])}; "
                 f"attached there: {', '.join(attached)}"
@@ -118,14 +147,14 @@ class ProbeSet:
 
     def statuses(self, step: int) -> list[ProbeStatus]:
         """Every probe and what became of it."""
-        return [self._status(probe, step) for probe in self._observer.probes]
+        return [self._status(probe, step) for probe in self._wanted.values()]
 
     def _status(self, probe: Probe, step: int) -> ProbeStatus:
         return ProbeStatus(
             module=standard_place(probe.place),
             quantity=probe.quantity.name,
             schedule=str(probe.schedule),
-            attached_step=probe.attached_step,
+            attached_step=step if probe.attached_step == WAITING else probe.attached_step,
             n_values=probe.n_values,
             last_step=probe.last_step,
             n_errors=probe.n_errors,
@@ -140,7 +169,9 @@ class ProbeSet:
             return f"disabled after {probe.errors_in_a_row} errors in a row"
         if probe.n_values or probe.n_errors:
             return ""
-        if not any(probe.schedule(past) for past in range(probe.attached_step, step)):
+        if probe.attached_step == WAITING:
+            return "measured from the next step on"
+        if not probe.was_due:
             return "not due yet"
         if set(probe.quantity.needs) & {"input", "output", "grad_output"}:
             model = self._model()
@@ -155,6 +186,17 @@ class ProbeSet:
     def catalogue() -> list[QuantityInfo]:
         """Every registered quantity."""
         return [QuantityInfo(q.name, q.summary, q.needs, q.units) for q in quantities.values()]
+
+
+def _is_in(known: Mapping[Key, Probe], probe: Probe) -> bool:
+    """Tell whether ``probe`` is there, the same function and still measuring."""
+    old = known.get(probe.key())
+    if old is None or old.disabled:
+        return False
+    return (old.quantity.function, old.quantity.combine) == (
+        probe.quantity.function,
+        probe.quantity.combine,
+    )
 
 
 def _told(asked: Asked) -> str:

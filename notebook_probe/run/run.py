@@ -8,10 +8,10 @@ import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsFloat
 
 import xarray as xr
-from torch import Tensor, nn
+from torch import nn
 
 from notebook_probe.errors import ClosedRunError
 from notebook_probe.probes.observer import Observer
@@ -27,7 +27,7 @@ from notebook_probe.run.meter import Meter
 from notebook_probe.run.open_step import with_open_step
 from notebook_probe.run.probeset import ProbeSet
 from notebook_probe.run.requests import Request, Ticket
-from notebook_probe.run.rows import RowKeeper
+from notebook_probe.run.rows import RowKeeper, scalars_of
 from notebook_probe.run.scalars import read_scalar
 from notebook_probe.run.status import ProbeStatus, QuantityInfo, State, Status
 from notebook_probe.schedules import ScheduleLike
@@ -60,12 +60,14 @@ class Run:
         self._gate = Gate(first)
         self._observer = Observer(model, first, self._rows.publish, self._gate)
         self._probes = ProbeSet(model, self._observer, self._rows.declare, writer.event)
-        self._gate.apply = self._probes.apply
-        self._probes.add(asked.probes, first)
+        self._gate.apply, self._gate.change = self._probes.apply, self._probes.change
+        self._probes.begin(asked.probes, first)
         self._background: Background | None = None
         self._explorer: Explorer | None = None
         self._is_fresh = fresh
-        self._ended = weakref.finalize(self, _end, self._observer, self._rows, writer, fresh)
+        self._ended = weakref.finalize(
+            self, _end, self._gate, self._observer, self._rows, writer, fresh
+        )
         # A model that is dropped ends its run; from the garbage collector, so on another thread.
         self._model_gone = weakref.ref(model, _ending_on_a_thread(self._ended))
 
@@ -108,7 +110,8 @@ class Run:
         """
         self._check_open()
         asked = read_asked(self._probes.model, where, quantity, schedule)
-        self._between_steps(lambda step: self._probes.attach(asked.probes, step))
+        self._probes.attach(asked.probes)
+        self._change_between_steps()
         return Handle(self, asked)
 
     def detach(self, handle: Handle | Where, quantity: str = "") -> None:
@@ -117,9 +120,10 @@ class Run:
         probes = (
             handle.probes if isinstance(handle, Handle) else self._probes.find(handle, quantity)
         )
-        self._between_steps(lambda step: self._probes.remove(probes, step))
+        self._probes.detach(probes)
+        self._change_between_steps()
 
-    def log(self, **scalars: float | Tensor) -> None:
+    def log(self, **scalars: SupportsFloat) -> None:
         """Record scalars of your own at the open step, e.g. ``run.log(loss=loss)``.
 
         A tensor stays on its device until the next flush. The same name again in one step
@@ -127,11 +131,12 @@ class Run:
 
         Raises
         ------
-        ValueError, TypeError
-            For anything but one real number.
+        QuantityError
+            For anything but one real number, and for a name that cannot be a variable's.
         """
         self._check_open()
         checked = {name: read_scalar(name, value) for name, value in scalars.items()}
+        self._rows.declare_scalars(checked)
         self._observer.open_frame().scalars.update(checked)
 
     def step(self) -> None:
@@ -200,7 +205,9 @@ class Run:
     def _now(self) -> list[StreamView]:
         self._rows.drain()
         frame = self._observer.frame
-        if frame is None or not self._observer.clock.has_stepped:
+        if frame is not None and not self._observer.clock.has_stepped:
+            frame = scalars_of(frame)  # its readings are half done
+        if frame is None:
             return list(self.streams.values())
         return with_open_step(self.streams, self._rows.preview(frame))
 
@@ -211,10 +218,7 @@ class Run:
 
     def put(self, request: Request) -> Ticket:
         """Queue a request for the next step boundary, from any thread."""
-        ticket = self._gate.put(request)
-        if self.closed:
-            ticket.state, ticket.text = "refused", "the run is closed"
-        return ticket
+        return self._gate.put(request)
 
     def probes(self) -> list[ProbeStatus]:
         """Every probe and what became of it."""
@@ -229,8 +233,11 @@ class Run:
         return self._gate.each_boundary(callback)
 
     def settle(self) -> None:
-        """Close the open step if its update has happened; for the end of a notebook cell."""
-        if self._background is None or not self._background.running:  # not in another's step
+        """Close the open step if its update has happened; for the end of a notebook cell.
+
+        While another thread trains its step is left alone.
+        """
+        if not self._gate.is_elsewhere:
             self._observer.settle()
             self._rows.drain()
 
@@ -335,26 +342,34 @@ class Run:
 
     def _check_open(self) -> None:
         if self.closed:
+            why = "" if self._model_gone() else ", because its model no longer exists"
             raise ClosedRunError(
-                f"run {self.name!r} is closed; its record at {self.location} can still be read, "
+                f"run {self.name!r} is closed{why}; its record at {self.location} can still be read, "
                 f"and nbp.watch(model) begins another"
             )
 
-    def _between_steps(self, change: Callable[[int], None]) -> None:
-        """Do it now when no step is open, else at the next boundary."""
-        if self._observer.frame is None:
-            change(self._observer.clock.step)
-        else:
-            self._gate.put_change(change)
+    def _change_between_steps(self) -> None:
+        """Let what is wanted act now when no step is open; else the gate does, at the next one."""
+        if self._observer.frame is None and not self._gate.is_elsewhere:
+            self._probes.change(self._observer.clock.step)
 
 
-def _end(observer: Observer, rows: RowKeeper, writer: RecordWriter, fresh: bool) -> None:
+def _end(
+    gate: Gate, observer: Observer, rows: RowKeeper, writer: RecordWriter, fresh: bool
+) -> None:
+    gate.close()
     observer.close()
+    if observer.frame is not None:  # a step that was not trained; what was logged in it stays
+        rows.keep(scalars_of(observer.frame))
     rows.drain()
     writer.close()
     if fresh:  # a folder of our own choosing that nothing was recorded in
         writer.discard_if_empty()
 
 
-def _ending_on_a_thread(end: Callable[[], object]) -> Callable[[object], None]:
-    return lambda _: threading.Thread(target=end, name="notebook-probe-end").start()
+def _ending_on_a_thread(end: weakref.finalize[Any, Any]) -> Callable[[object], None]:
+    def begin(_: object) -> None:
+        if end.alive:  # not after close(), and not while the interpreter exits
+            threading.Thread(target=end, name="notebook-probe-end").start()
+
+    return begin

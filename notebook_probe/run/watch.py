@@ -104,6 +104,10 @@ def _close_earlier(model: nn.Module, location: Path, fresh: bool) -> None:
 
 
 def _check_owned(model: nn.Module, optimizer: Optimizer) -> None:
+    if not isinstance(optimizer, Optimizer):
+        raise TypeError(
+            f"watch(..., {type(optimizer).__name__}): a torch.optim.Optimizer is expected"
+        )
     own = {id(value) for value in model.parameters()}
     if not any(id(value) in own for group in optimizer.param_groups for value in group["params"]):
         raise NotApplicableError(
