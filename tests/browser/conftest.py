@@ -8,9 +8,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, Playwright, sync_playwright
+from playwright.sync_api import Browser, Page, Playwright, expect, sync_playwright
 
-from tests.browser.lab import LabServer, Notebook, OpenNotebook
+from tests.browser.lab import PATIENCE_S, LabServer, Notebook, OpenNotebook
 from tools.find_browser import ADVICE, systems
 
 LOOPBACK = {"127.0.0.1", "localhost"}
@@ -49,6 +49,7 @@ def find_chromium(playwright: Playwright) -> str:
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     """The one headless Chromium of all browser tests."""
+    expect.set_options(timeout=PATIENCE_S * 1000)
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(
             executable_path=find_chromium(playwright), args=CHROMIUM_FLAGS

@@ -21,7 +21,7 @@ from playwright.sync_api import Locator, Page
 
 ROOT = Path(__file__).parents[2]
 START_S = 60.0
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0  # a busy machine; nothing waits this long when it works
 
 QUIET = [
     "--no-browser",

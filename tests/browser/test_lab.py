@@ -54,7 +54,7 @@ counter
 BLOCK = """
 route = kernel_route()
 print(route.verify(counter.comm, timeout_s=10), "on", ipykernel.__version__)
-deadline = time.monotonic() + 20
+deadline = time.monotonic() + 60
 while not counter.stop.wait(0.001) and time.monotonic() < deadline:
     route.pump()
 print("stopped" if counter.stop.is_set() else "gave up")
