@@ -52,7 +52,7 @@ class Explorer:
         self._snapshot = Snapshot(source)
         self._panel: Panel | None = None
         self._refresher: Refresher | None = None
-        self._removals: list[Callable[[], None]] = []
+        self._leave_run: Callable[[], None] | None = None
         self._shown_in_cell = -1
         self._last_state = ""
 
@@ -77,8 +77,8 @@ class Explorer:
         if self._refresher is None:
             return
         self._guarded(self._take_picture, "the last picture")
-        for remove in self._removals:
-            remove()
+        if self._leave_run is not None:
+            self._leave_run()
         self._refresher.close()
         self._refresher = self._panel = None
         _shown.discard(self)
@@ -152,11 +152,10 @@ class Explorer:
         panel = self._panel = Panel(self.receive)
         route.carry(panel.comm)
         forget_cells = route.on_cell_end(_weakly(self._cell_ended))
-        self._removals = [forget_cells]
         if self._controls is None:
             _shown.add(self)
         else:
-            self._removals.append(self._controls.each_boundary(route.pump))
+            self._leave_run = self._controls.each_boundary(route.pump)
         self._refresher = Refresher(self, partial(_end, panel, forget_cells))
         return panel
 

@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable
 from typing import Protocol
 
-__all__ = ["Refresher", "fastest_interval_s", "n_cores"]
+__all__ = ["Refresher", "n_cores", "pause_s"]
 
 SHARE = 0.03
 """Of one core, at most."""
@@ -53,9 +53,9 @@ class Refresher:
             self._thread.join()
 
     def _run(self) -> None:
-        fastest_s = fastest_interval_s(n_cores())
+        cores = n_cores()
         while (cost_s := self._turn()) is not None:
-            self._woken.wait(max(fastest_s, cost_s / SHARE))
+            self._woken.wait(pause_s(cost_s, cores))
             self._woken.clear()
         self._ended()
 
@@ -69,15 +69,18 @@ class Refresher:
         return time.thread_time() - start_s
 
 
-def fastest_interval_s(cores: int) -> float:
-    """Seconds between frames that cost nothing: longer where the training needs the cores.
+def pause_s(cost_s: float, cores: int) -> float:
+    """Seconds until the next refresh: as seldom as the last one was dear.
 
     Examples
     --------
-    >>> [fastest_interval_s(cores) for cores in (1, 2, 4, 8, 64)]
+    >>> [pause_s(0.0001, cores) for cores in (1, 2, 4, 8, 64)]
     [0.5, 0.33, 0.2, 0.125, 0.125]
+    >>> round(pause_s(0.03, 64), 3)
+    1.0
     """
-    return {1: 0.5, 2: 0.33, 3: 0.25}.get(cores, 0.2 if cores < 8 else 0.125)
+    shortest = {1: 0.5, 2: 0.33, 3: 0.25}.get(cores, 0.2 if cores < 8 else 0.125)
+    return max(shortest, cost_s / SHARE)
 
 
 def n_cores() -> int:

@@ -109,21 +109,21 @@ class Report:
 
     def _news(self, message: StatusMessage) -> StatusMessage | None:
         """What a view does not know: long parts only where they changed."""
-        before, self._sent = self._sent, message.copy()
-        if before is None:
-            return message
-        aged: StatusMessage = {**message, "flushed_age_s": before["flushed_age_s"]}
-        if aged == before and not self._is_awaited(message):
-            self._sent = before
-            return None
-        self._sent_s = time.monotonic()
-        if message["attached"] == before["attached"]:
-            del message["attached"]
-        if message["recorded"] == before["recorded"]:
-            del message["recorded"]
-        if message["notes"] == before["notes"]:
-            del message["notes"]
-        return message
+        before = self._sent
+        if before is not None:
+            aged: StatusMessage = {**message, "flushed_age_s": before["flushed_age_s"]}
+            if aged == before and not self._is_awaited(message):
+                return None
+        self._sent, self._sent_s = message, time.monotonic()
+        news = message.copy()
+        if before is not None:
+            if message["attached"] == before["attached"]:
+                del news["attached"]
+            if message["recorded"] == before["recorded"]:
+                del news["recorded"]
+            if message["notes"] == before["notes"]:
+                del news["notes"]
+        return news
 
     def _is_awaited(self, message: StatusMessage) -> bool:
         """A view of a live run takes a kernel that is silent for long to be busy or gone."""

@@ -97,7 +97,8 @@ def _rows(column: Column, first: int, stop: int, axis: Axis, n_points: int) -> P
     """Thinned by steps, whatever the axis shows: wall times need not grow from row to row."""
     if stop - first <= n_points:
         return np.arange(first, stop, dtype=np.int64)
-    rows = _candidates(column, first, stop, axis, n_points)
+    ends = np.array([first, stop - 1])
+    rows = np.union1d(_candidates(column, first, stop, axis, n_points), ends)
     steps = column.steps[rows]
     places = np.log1p(steps) if axis.log else steps.astype(np.float64)
     kept = minmax(places, column.values[rows], n_points)

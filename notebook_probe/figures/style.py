@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import text_to_path
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 __all__ = [
@@ -82,8 +83,10 @@ def shortened(text: str, most: int) -> str:
 
 
 def text_inches(text: str) -> float:
-    """About the width of a text in the pictures' font."""
-    return 0.58 * FONT["size"] / 72 * len(text)
+    """Width of a text in the pictures' font."""
+    with drawing:
+        width, _, _ = text_to_path.get_text_width_height_descent(text, HEADING, ismath=False)
+    return float(width) / 72
 
 
 def quiet(axes: Axes, grid: bool) -> None:

@@ -1,0 +1,85 @@
+"""A column grows like the stream, and its extremes are those of all rows."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from notebook_probe.explorer.column import Column, Growing
+from notebook_probe.record.missing import MEASURED_NAN
+from tests.explorer.fakes import FakeStream
+
+VALUES = st.floats(-1e6, 1e6, width=32) | st.sampled_from([np.nan, np.inf, -np.inf, MEASURED_NAN])
+
+
+def column_of(values: list[float], cuts: list[int]) -> Column:
+    """Fed in pieces."""
+    stream, column = FakeStream("s", ["a"], ["q"]), Column("a", "q")
+    edges = sorted({0, len(values), *(cut % (len(values) + 1) for cut in cuts)})
+    for start, stop in pairwise(edges):
+        stream.append(range(start, stop), q=np.array(values[start:stop], np.float32)[:, None])
+        column.read_new(stream)
+    return column
+
+
+@given(st.lists(VALUES, max_size=300), st.lists(st.integers(0, 300), max_size=6))
+def test_a_column_holds_every_measured_row_whatever_the_pieces(
+    values: list[float], cuts: list[int]
+) -> None:
+    column = column_of(values, cuts)
+    array = np.array(values, np.float32)
+    kept = array.view(np.uint32) != np.float32(np.nan).view(np.uint32)
+    np.testing.assert_array_equal(column.values, array[kept])
+    np.testing.assert_array_equal(column.steps, np.flatnonzero(kept))
+    np.testing.assert_array_equal(column.nonfinite, np.flatnonzero(~np.isfinite(array[kept])))
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(st.floats(-1e6, 1e6, width=32), min_size=1, max_size=700),
+    st.lists(st.integers(0, 700), max_size=5),
+    st.integers(0, 700),
+    st.integers(0, 700),
+    st.integers(1, 40),
+)
+def test_the_extremes_of_any_range_are_among_the_few_rows_picked(
+    values: list[float], cuts: list[int], one: int, other: int, wanted: int
+) -> None:
+    column = column_of(values, cuts)
+    first, stop = sorted((one % (len(values) + 1), other % (len(values) + 1)))
+    rows = column.extremes(first, stop, wanted)
+    picked = column.values[rows]
+    assert np.all(np.diff(rows) >= 0)
+    assert len(rows) >= min(wanted, stop - first)
+    assert len(rows) <= 8 * wanted + 60
+    if stop > first:
+        assert first <= rows.min() <= rows.max() < stop
+        assert picked.max() == column.values[first:stop].max()
+        assert picked.min() == column.values[first:stop].min()
+
+
+def test_an_extreme_is_found_between_values_that_are_not_finite() -> None:
+    values = np.full(4096, np.inf, np.float32)
+    values[[1000, 3000]] = [5.0, -7.0]
+    column = column_of(values.tolist(), [])
+    picked = column.values[column.extremes(0, 4096, 4)]
+    assert {5.0, -7.0} <= set(picked.tolist())
+
+
+def test_only_new_rows_are_read() -> None:
+    stream, column = FakeStream("s", ["a", "b"], ["q"]), Column("a", "q")
+    for start in range(0, 1000, 10):
+        stream.append(range(start, start + 10), q=1.0)
+        column.read_new(stream)
+        column.read_new(stream)
+    assert stream.n_values_read == 1000
+
+
+def test_a_growing_array_keeps_what_was_appended() -> None:
+    growing = Growing(np.int64)
+    for start in range(0, 1000, 7):
+        growing.append(np.arange(start, start + 7))
+    np.testing.assert_array_equal(growing.values, np.arange(1001))

@@ -1,0 +1,235 @@
+"""What views say becomes selections and requests; what is new is told to those who look."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from notebook_probe.explorer.conversation import Conversation
+from notebook_probe.explorer.door import parse
+from notebook_probe.run.requests import Attach, Control, Controls, Detach
+from tests.explorer.fakes import FakeControls, FakeSource, FakeStream
+
+
+class Talk:
+    """One view of a panel on a small run: says things, and keeps what it is told."""
+
+    def __init__(self, controls: Controls | None, *quantities: str) -> None:
+        self.stream = FakeStream("every_1", ["a", "b", "c"], quantities or ["grad_norm"])
+        self.source = FakeSource(self.stream)
+        self.conversation = Conversation(self.source, controls)
+        self.heard: list[tuple[Mapping[str, Any], list[memoryview]]] = []
+
+    def says(self, message_type: str, /, **fields: Any) -> None:
+        message = parse({"v": 1, "type": message_type, **fields})
+        assert message["type"] != "ping"
+        self.conversation.hear(message)
+
+    def selects(self, **changes: Any) -> None:
+        self.says("selection", **{**self.conversation.look().message(), **changes})
+
+    def is_told(self) -> list[str]:
+        """The types of the messages of one refresh."""
+        before = len(self.heard)
+        status = self.conversation.status()
+        self.conversation.tell(lambda *message: self.heard.append(message), "own subshell", status)
+        return [message["type"] for message, _ in self.heard[before:]]
+
+    def last(self, kind: str) -> Mapping[str, Any]:
+        return [message for message, _ in self.heard if message["type"] == kind][-1]
+
+    def acknowledges(self) -> None:
+        for kind in ("lines", "heat"):
+            if any(message["type"] == kind for message, _ in self.heard):
+                self.says("ack", view="x", kind=kind, seq=self.last(kind)["seq"])
+
+
+@pytest.fixture
+def controls() -> FakeControls:
+    return FakeControls()
+
+
+@pytest.fixture
+def talk(controls: FakeControls) -> Talk:
+    talk = Talk(controls)
+    talk.stream.append(range(10), grad_norm=1.0)
+    return talk
+
+
+def test_a_new_view_is_told_everything(talk: Talk) -> None:
+    assert talk.is_told() == []
+    talk.says("hello", view="x")
+    assert talk.is_told() == ["model", "selection", "status", "heat", "lines"]
+    talk.acknowledges()
+    assert talk.is_told() == []
+    talk.says("hello", view="y")
+    assert talk.is_told() == ["model", "selection", "status", "heat", "lines"]
+
+
+def test_nothing_is_told_while_nobody_looks(talk: Talk) -> None:
+    talk.says("hello", view="x")
+    talk.is_told()
+    talk.says("visible", view="x", visible=False)
+    talk.stream.append([10], grad_norm=2.0)
+    assert talk.is_told() == []
+    talk.says("visible", view="x", visible=True)
+    talk.acknowledges()
+    assert {"heat", "lines"} <= set(talk.is_told())
+
+
+def test_a_frame_waits_until_the_last_one_was_painted(talk: Talk) -> None:
+    talk.says("hello", view="x")
+    talk.is_told()
+    talk.stream.append([10], grad_norm=2.0)
+    assert talk.is_told() == []
+    talk.acknowledges()
+    assert talk.is_told() == ["heat", "lines"]
+    assert talk.last("heat")["last_step"] == 10
+
+
+def test_the_first_data_choose_the_home_quantity_and_no_series(controls: FakeControls) -> None:
+    talk = Talk(controls, "mean", "grad_norm")
+    talk.says("hello", view="x")
+    assert "heat" not in talk.is_told()
+    talk.stream.append([0], mean=1.0)
+    talk.is_told()
+    assert (talk.last("selection")["home"], talk.last("selection")["series"]) == ("mean", [])
+    talk.stream.append([1], mean=1.0, grad_norm=1.0)
+    talk.is_told()
+    assert talk.last("selection")["home"] == "grad_norm"
+
+
+def test_a_choice_of_the_user_is_never_changed(controls: FakeControls) -> None:
+    talk = Talk(controls, "mean", "grad_norm")
+    talk.says("hello", view="x")
+    talk.stream.append([0], mean=1.0, grad_norm=1.0)
+    talk.is_told()
+    talk.selects(home="mean", series=[["a", "mean"]])
+    talk.says("attach", id="1", where=["b"], quantity="grad_norm", schedule="every(1)")
+    controls.apply(8)
+    talk.is_told()
+    assert talk.last("selection")["home"] == "mean"
+    assert talk.last("selection")["series"] == [("a", "mean")]
+
+
+def test_what_was_attached_fills_an_empty_line_view(talk: Talk, controls: FakeControls) -> None:
+    talk.says("hello", view="x")
+    talk.says("attach", id="1", where=["b", "c"], quantity="grad_norm", schedule="every(1)")
+    talk.is_told()
+    assert talk.last("selection")["series"] == []
+    controls.apply(8)
+    talk.is_told()
+    assert talk.last("selection")["series"] == [("b", "grad_norm")]
+    talk.selects(series=[])
+    talk.is_told()
+    assert talk.last("selection")["series"] == [], "once is enough"
+
+
+def test_clicks_become_requests_with_a_ticket_each(talk: Talk, controls: FakeControls) -> None:
+    talk.says("hello", view="x")
+    talk.says("attach", id="1", where=["a", "b"], quantity="norm", schedule="every(5)")
+    talk.says("detach", id="2", where=["a"], quantity="")
+    talk.says("control", id="3", action="pause")
+    assert controls.requests == [
+        Attach(("a", "b"), "norm", "every(5)"),
+        Detach(("a",), ""),
+        Control("pause"),
+    ]
+    talk.is_told()
+    tickets = talk.last("status")["tickets"]
+    assert [(row["id"], row["state"], row["queued_step"]) for row in tickets] == [
+        ("1", "queued", 7),
+        ("2", "queued", 7),
+        ("3", "queued", 7),
+    ]
+    controls.apply(8)
+    talk.is_told()
+    assert {row["applied_step"] for row in talk.last("status")["tickets"]} == {8}
+
+
+def test_only_the_newest_tickets_are_told(talk: Talk) -> None:
+    talk.says("hello", view="x")
+    for click in range(12):
+        talk.says("detach", id=str(click), where=["a"], quantity="")
+    talk.is_told()
+    ids = [row["id"] for row in talk.last("status")["tickets"]]
+    assert ids == [str(click) for click in range(4, 12)]
+
+
+def test_a_click_that_cannot_act_is_refused_with_the_reason(
+    talk: Talk, controls: FakeControls
+) -> None:
+    talk.says("hello", view="x")
+    talk.says("control", id="1", action="resume")
+    controls.state = "finished"
+    talk.says("attach", id="2", where=["a"], quantity="norm", schedule="every(1)")
+    assert controls.requests == []
+    talk.is_told()
+    texts = [(row["state"], row["text"]) for row in talk.last("status")["tickets"]]
+    assert texts == [("refused", "not paused"), ("refused", "the run is closed")]
+
+
+def test_an_opened_record_refuses_requests() -> None:
+    talk = Talk(None)
+    talk.source.finished = True
+    talk.says("hello", view="x")
+    talk.says("control", id="1", action="stop")
+    talk.is_told()
+    assert talk.last("status")["tickets"][0]["text"] == "this run has ended"
+    assert not talk.last("model")["live"]
+
+
+def test_a_view_gets_frames_of_its_width(talk: Talk) -> None:
+    talk.stream.append(range(10, 5000), grad_norm=np.random.default_rng(0).random((4990, 3)))
+    talk.says("hello", view="x")
+    talk.says("viewport", view="x", line_px=100, heat_px=200)
+    talk.selects(series=[["a", "grad_norm"]])
+    talk.is_told()
+    assert talk.last("lines")["series"][0]["n"] <= 202
+    assert 50 <= talk.last("heat")["columns"] <= 200
+
+
+def test_the_selection_is_told_to_all_views_in_the_colours_of_the_kernel(talk: Talk) -> None:
+    talk.says("hello", view="x")
+    talk.is_told()
+    talk.acknowledges()
+    talk.selects(series=[["b", "grad_norm"], ["a", "grad_norm"]], log_y=False)
+    assert talk.is_told() == ["selection", "heat", "lines"]
+    assert not talk.last("selection")["log_y"]
+    assert [one["colour"] for one in talk.last("lines")["series"]] == [0, 1]
+
+
+def test_an_exception_of_a_view_becomes_a_problem_and_the_other_view_goes_on(
+    talk: Talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*arguments: object) -> None:
+        raise RuntimeError("no pixels left")
+
+    monkeypatch.setattr(talk.conversation._views["heat"], "frame", broken)
+    talk.says("hello", view="x")
+    assert talk.is_told() == ["model", "selection", "status", "lines"]
+    talk.is_told()
+    [problem] = talk.last("status")["problems"]
+    assert problem["text"] == "view 'heat': RuntimeError: no pixels left"
+
+
+def test_an_exception_that_repeats_is_counted(talk: Talk) -> None:
+    talk.says("hello", view="x")
+    for _ in range(3):
+        talk.conversation.problem(ValueError("no"), "a click")
+    talk.is_told()
+    [problem] = talk.last("status")["problems"]
+    assert (problem["text"], problem["count"]) == ("a click: ValueError: no", 3)
+
+
+def test_an_export_arrives_as_a_file(talk: Talk) -> None:
+    talk.says("hello", view="x")
+    talk.is_told()
+    talk.says("export", kind="csv")
+    assert talk.is_told() == ["exported"]
+    message, [content] = talk.heard[-1]
+    assert (message["filename"], message["mime"]) == ("fake.csv", "text/csv")
+    assert bytes(content).startswith(b"module,quantity,step,time,value\na,grad_norm,0,")

@@ -1,0 +1,266 @@
+"""The panel as a widget: shown, spoken to, closed, forgotten; without a browser."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from ipywidgets.widgets import widget as registry
+
+from notebook_probe.explorer import Explorer, explore
+from notebook_probe.explorer import explorer as explorer_module
+from notebook_probe.explorer import snapshot as snapshot_module
+from notebook_probe.explorer.panel import Panel
+from tests.explorer.fakes import FakeControls, FakeSource, FakeStream
+
+
+class Notebook:
+    """Stands for IPython and for the way messages take; keeps what is displayed."""
+
+    name = "own subshell"
+
+    def __init__(self) -> None:
+        self.execution_count = 1
+        self.displayed: list[Any] = []
+        self.updated: list[dict[str, Any]] = []
+        self.carried: set[str] = set()
+        self.cell_callbacks: list[Callable[[], None]] = []
+        self.answers: list[str] = []
+        self.n_pumped = 0
+
+    def display(self, shown: Any, **_: Any) -> None:
+        self.displayed.append(shown)
+
+    def update_display(self, bundle: dict[str, Any], **_: Any) -> None:
+        self.updated.append(bundle)
+
+    def panels(self) -> list[Panel]:
+        return [shown for shown in self.displayed if isinstance(shown, Panel)]
+
+    def carry(self, comm: Any) -> None:
+        self.carried.add(comm.comm_id)
+
+    def forget(self, comm: Any) -> None:
+        self.carried.discard(comm.comm_id)
+
+    def verify(self, comm: Any) -> str:
+        assert comm.comm_id in self.carried
+        return self.name
+
+    def answered(self, token: str) -> None:
+        self.answers.append(token)
+
+    def pump(self) -> None:
+        self.n_pumped += 1
+
+    def on_cell_end(self, callback: Callable[[], None]) -> Callable[[], None]:
+        self.cell_callbacks.append(callback)
+        return lambda: self.cell_callbacks.remove(callback)
+
+    def ends_cell(self) -> None:
+        for callback in self.cell_callbacks:
+            callback()
+        self.execution_count += 1
+
+
+@pytest.fixture
+def notebook(monkeypatch: pytest.MonkeyPatch) -> Notebook:
+    notebook = Notebook()
+    for module in (explorer_module, snapshot_module):
+        monkeypatch.setattr(module, "get_ipython", lambda: notebook)
+        monkeypatch.setattr(module, "display", notebook.display)
+    monkeypatch.setattr(explorer_module, "kernel_route", lambda: notebook)
+    monkeypatch.setattr(snapshot_module, "update_display", notebook.update_display)
+    return notebook
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left_over() -> Iterator[None]:
+    widgets, threads = set(registry._instances), threading.active_count()
+    yield
+    assert set(registry._instances) == widgets
+    assert threading.active_count() == threads
+
+
+def source_with_rows() -> FakeSource:
+    stream = FakeStream("every_1", ["a", "b"], ["grad_norm"])
+    stream.append(range(20), grad_norm=1.0)
+    return FakeSource(stream)
+
+
+class Ear:
+    """What a panel sends, kept; lets a test wait for a message."""
+
+    def __init__(self, panel: Panel, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.heard: list[Any] = []
+        self._news = threading.Condition()
+        monkeypatch.setattr(panel, "send", self._send)
+
+    def _send(self, content: Any, buffers: Any = None) -> None:
+        with self._news:
+            self.heard.append(content)
+            self._news.notify_all()
+
+    def waits_for(self, wanted: Callable[[Any], bool]) -> Any:
+        with self._news:
+            assert self._news.wait_for(lambda: any(map(wanted, self.heard)), timeout=20)
+            return next(message for message in self.heard if wanted(message))
+
+    def hears(self, kind: str) -> Any:
+        return self.waits_for(lambda message: message["type"] == kind)
+
+
+def test_a_shown_panel_stands_above_the_place_of_its_picture(notebook: Notebook) -> None:
+    with Explorer(source_with_rows()) as explorer:
+        explorer.show()
+        panel, place = notebook.displayed
+        assert isinstance(panel, Panel)
+        assert place == {"text/plain": ""}
+        bundle = panel._repr_mimebundle_()[0]  # type: ignore[index]  # none without a view
+        assert bundle["text/plain"] == "notebook_probe panel"
+        assert "image/png" not in bundle
+
+
+def test_the_result_of_the_cell_is_not_shown_twice_in_that_cell(notebook: Notebook) -> None:
+    with Explorer(source_with_rows()) as explorer:
+        explorer.show()
+        explorer._ipython_display_()
+        assert len(notebook.panels()) == 1
+        notebook.ends_cell()
+        explorer._ipython_display_()
+        assert len(notebook.panels()) == 2
+        assert len(set(notebook.panels())) == 1, "a second view of the same widget"
+
+
+def test_a_hello_is_answered_with_the_whole_panel(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Explorer(source_with_rows(), FakeControls()) as explorer:
+        explorer.show()
+        [panel] = notebook.panels()
+        ear = Ear(panel, monkeypatch)
+        panel._handle_custom_msg({"v": 1, "type": "hello", "view": "x"}, [])
+        for kind in ("model", "status", "selection", "heat"):
+            ear.hears(kind)
+        assert ear.hears("status")["route"] == notebook.name
+
+
+def test_a_message_nobody_understands_becomes_a_problem_in_the_panel(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Explorer(source_with_rows(), FakeControls()) as explorer:
+        explorer.show()
+        [panel] = notebook.panels()
+        ear = Ear(panel, monkeypatch)
+        panel._handle_custom_msg({"v": 1, "type": "helo"}, [])
+        panel._handle_custom_msg({"v": 1, "type": "hello", "view": "x"}, [])
+        status = ear.hears("status")
+        assert "close: 'hello'" in status["problems"][0]["text"]
+
+
+def test_an_exception_in_the_run_becomes_a_problem_in_the_panel(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Broken(FakeControls):
+        def put(self, request: Any) -> Any:
+            raise RuntimeError("no queue")
+
+    with Explorer(source_with_rows(), Broken()) as explorer:
+        explorer.show()
+        [panel] = notebook.panels()
+        ear = Ear(panel, monkeypatch)
+        panel._handle_custom_msg({"v": 1, "type": "hello", "view": "x"}, [])
+        panel._handle_custom_msg({"v": 1, "type": "control", "id": "1", "action": "pause"}, [])
+        status = ear.waits_for(lambda m: m["type"] == "status" and bool(m["problems"]))
+        assert status["problems"][0]["text"] == "a click: RuntimeError: no queue"
+
+
+def test_a_ping_comes_back_to_the_route(notebook: Notebook) -> None:
+    with Explorer(source_with_rows()) as explorer:
+        explorer.show()
+        [panel] = notebook.panels()
+        panel._handle_custom_msg({"v": 1, "type": "ping", "token": "t"}, [])
+        assert notebook.answers == ["t"]
+
+
+def test_a_live_run_is_pumped_at_its_boundaries_and_settled_after_its_cells(
+    notebook: Notebook,
+) -> None:
+    controls = FakeControls()
+    with Explorer(source_with_rows(), controls) as explorer:
+        explorer.show()
+        [at_boundary] = controls.boundary_callbacks
+        at_boundary()
+        notebook.ends_cell()
+        assert (notebook.n_pumped, controls.n_settled) == (1, 1)
+    assert controls.boundary_callbacks == []
+    assert notebook.cell_callbacks == []
+    assert notebook.carried == set()
+
+
+def test_showing_and_closing_two_hundred_panels_leaves_nothing(notebook: Notebook) -> None:
+    source = FakeSource(FakeStream("every_1", ["a"], ["norm"]))
+    widgets = len(registry._instances)
+    for _ in range(200):
+        explorer = Explorer(source, FakeControls())
+        explorer.show()
+        assert len(registry._instances) == widgets + 2  # the panel and its layout
+        explorer.close()
+        explorer.close()
+    assert len(registry._instances) == widgets
+    panels = [weakref.ref(panel) for panel in notebook.panels()]
+    assert len(panels) == 200
+    del explorer, notebook.displayed[:]
+    gc.collect()
+    assert not any(panel() for panel in panels)
+
+
+def test_a_panel_that_was_closed_can_be_shown_again(notebook: Notebook) -> None:
+    explorer = Explorer(source_with_rows())
+    explorer.show()
+    explorer.close()
+    assert explorer.closed
+    explorer.show()
+    assert not explorer.closed
+    assert len(set(notebook.panels())) == 2
+    explorer.close()
+
+
+def test_the_panel_of_a_run_goes_with_the_run(notebook: Notebook) -> None:
+    class Run(FakeSource):
+        explorer: Explorer
+
+    run = Run(FakeStream("every_1", ["a"], ["norm"]))
+    run.explorer = Explorer(run, FakeControls())
+    run.explorer.show()
+    [panel] = notebook.panels()
+    refresher = run.explorer._refresher
+    gone = weakref.ref(run)
+    del run
+    gc.collect()
+    assert gone() is None
+    assert refresher is not None
+    refresher._thread.join(20)
+    assert panel.comm is None
+    notebook.ends_cell()
+    assert notebook.cell_callbacks == []
+
+
+def test_the_panel_of_a_record_stays_although_nobody_holds_it(notebook: Notebook) -> None:
+    explore(source_with_rows())
+    gc.collect()
+    [panel] = notebook.panels()
+    assert panel.comm is not None
+    [explorer] = explorer_module._shown
+    explorer.close()
+
+
+def test_without_a_notebook_one_line_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    explorer = explore(source_with_rows())
+    assert capsys.readouterr().out == "fake: there is no notebook here to show a panel in\n"
+    assert explorer.closed
+    explorer.close()

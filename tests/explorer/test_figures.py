@@ -1,0 +1,185 @@
+"""Static pictures: the right numbers on the right axes, in the panel's colours."""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm, to_hex, to_rgb
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from notebook_probe.errors import UnknownNameError
+from notebook_probe.figures import Look, heat, lines, overview
+from notebook_probe.figures.style import LOST_COLOUR, OKABE_ITO, colour, encoded
+from notebook_probe.record.missing import MEASURED_NAN
+from notebook_probe.record.source import Event
+from tests.explorer.fakes import START_MS, FakeSource, FakeStream
+
+A, B = ("a", "norm"), ("b", "norm")
+
+
+@pytest.fixture
+def source() -> FakeSource:
+    values = np.exp(np.random.default_rng(0).normal(size=(30, 2))).astype(np.float32)
+    values[:5, 1] = np.nan
+    values[20, 0] = MEASURED_NAN
+    stream = FakeStream("every_1", ["a", "b"], ["norm"])
+    stream.append(range(30), norm=values)
+    source = FakeSource(stream)
+    source.events = (Event(12, START_MS + 1200, "attach", "b"),)
+    return source
+
+
+def curve(axes: Axes, series: int) -> tuple[np.ndarray, np.ndarray]:
+    """x and y of the line in the colour of a series that was drawn last."""
+    found = [line for line in axes.lines if to_hex(line.get_color()) == to_hex(colour(series))]
+    longest = max(reversed(found), key=lambda line: len(np.atleast_1d(line.get_xdata())))
+    return np.asarray(longest.get_xdata()), np.asarray(longest.get_ydata())
+
+
+def texts(figure: Figure) -> list[str]:
+    return [text.get_text() for text in figure.findobj(Text) if text.get_text()]
+
+
+def values_of(source: FakeSource, module: int) -> np.ndarray:
+    return np.asarray(source.streams["every_1"].values("norm")[:, module])
+
+
+def test_lines_show_every_finite_value_and_mark_the_others(source: FakeSource) -> None:
+    axes = lines(source, [A, B]).axes[0]
+    values = values_of(source, 0)
+    finite = np.isfinite(values)
+    x, y = curve(axes, 0)
+    np.testing.assert_array_equal(x, np.flatnonzero(finite))
+    np.testing.assert_allclose(y, values[finite])
+    np.testing.assert_array_equal(curve(axes, 1)[0], np.arange(5, 30))
+    marks = [line for line in axes.lines if line.get_color() == LOST_COLOUR]
+    assert np.concatenate([line.get_xdata() for line in marks]).tolist() == [20]
+    assert axes.get_yscale() == "log"
+
+
+def test_lines_are_labelled_directly_in_their_colour(source: FakeSource) -> None:
+    figure = lines(source, [A, B], colours={A: 4, B: 2})
+    labels = {text.get_text(): text for text in figure.findobj(Text)}
+    assert to_hex(labels["a · norm"].get_color()) == to_hex(colour(4))
+    assert to_hex(labels["b · norm"].get_color()) == to_hex(colour(2))
+    assert figure.axes[0].get_legend() is None
+
+
+def test_many_labels_do_not_touch(source: FakeSource) -> None:
+    names = [f"m{place}" for place in range(8)]
+    stream = FakeStream("s", names, ["norm"])
+    stream.append(range(3), norm=1.0)
+    figure = lines(FakeSource(stream, modules=names), [(name, "norm") for name in names])
+    encoded(figure, "png")
+    boxes = [t.get_window_extent() for t in figure.findobj(Text) if "·" in t.get_text()]
+    boxes.sort(key=lambda box: box.y0)
+    assert len(boxes) == 8
+    assert all(low.y1 <= high.y0 + 1 for low, high in pairwise(boxes))
+
+
+def test_smoothing_is_the_debiased_average_of_the_plotted_scale(source: FakeSource) -> None:
+    axes = lines(source, [B], look=Look(smooth=0.5)).axes[0]
+    logs = np.log10(values_of(source, 1)[5:].astype(np.float64))
+    weights = [0.5 ** np.arange(k + 1)[::-1] for k in range(len(logs))]
+    expected = [10 ** np.average(logs[: k + 1], weights=w) for k, w in enumerate(weights)]
+    np.testing.assert_allclose(curve(axes, 0)[1], expected)
+
+
+def test_a_long_series_keeps_its_extremes(source: FakeSource) -> None:
+    values = np.random.default_rng(1).random((50_000, 1)) + 1
+    values[[17, 33_333], 0] = [0.5, 9.0]
+    stream = FakeStream("s", ["a"], ["norm"])
+    stream.append(range(50_000), norm=values)
+    x, y = curve(lines(FakeSource(stream), [A]).axes[0], 0)
+    assert len(x) <= 1400
+    assert (y.min(), y.max()) == (0.5, 9.0)
+
+
+def test_time_and_window_choose_the_same_rows(source: FakeSource) -> None:
+    look = Look(x_axis="time", log_y=False)
+    x, _ = curve(lines(source, [B], window=(10, 14), look=look).axes[0], 0)
+    np.testing.assert_allclose(x, np.arange(10, 15) / 10)
+
+
+def test_heat_has_a_row_per_module_and_tells_the_three_kinds_of_cells(source: FakeSource) -> None:
+    figure = heat(source, "norm")
+    axes, bar = figure.axes
+    cells, lost = (image.get_array() for image in axes.images)
+    assert cells is not None
+    assert lost is not None
+    assert cells.shape == (2, 30)
+    np.testing.assert_allclose(cells[0, :20], values_of(source, 0)[:20])
+    assert np.ma.getmaskarray(cells)[1, :5].all()
+    assert (~np.ma.getmaskarray(lost)).nonzero()[0].tolist() == [0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["a", "b"]
+    assert isinstance(axes.images[0].norm, LogNorm)
+    assert {"not measured", "NaN or infinite"} <= set(texts(figure))
+    assert any(patch.get_hatch() for patch in axes.patches)
+    assert bar.get_yscale() == "log"
+
+
+@pytest.mark.parametrize("values", [-1.0, 0.0, 2.0])
+@pytest.mark.parametrize("log", [True, False])
+def test_a_heat_map_of_one_value_can_be_drawn(values: float, log: bool) -> None:
+    stream = FakeStream("s", ["a"], ["norm"])
+    stream.append([0], norm=values)
+    assert encoded(heat(FakeSource(stream), "norm", log=log), "png")
+
+
+def test_a_wrong_name_lists_the_close_ones(source: FakeSource) -> None:
+    with pytest.raises(UnknownNameError, match="close: 'norm'"):
+        heat(source, "nrom")
+    with pytest.raises(UnknownNameError, match="close: 'norm'"):
+        lines(source, [("a", "nrom")])
+
+
+def test_the_overview_has_both_on_one_axis(source: FakeSource) -> None:
+    figure = overview(source, "norm", [A])
+    top, _, bottom = figure.axes
+    assert top.get_xlim() == bottom.get_xlim() == (0, 30)
+    assert top.get_position().x0 == bottom.get_position().x0
+    assert top.get_position().width == bottom.get_position().width
+    assert {"fake", "a · norm"} <= set(texts(figure))
+
+
+@pytest.mark.parametrize("n_modules", [1, 60, 300])
+@pytest.mark.parametrize("series", [[], [A, B]])
+def test_everything_stays_inside_the_picture(n_modules: int, series: Any) -> None:
+    names = ["a", "b", *(f"encoder.layers.{k}.attention.out_proj" for k in range(n_modules))]
+    stream = FakeStream("s", names, ["norm"])
+    stream.append(range(40), norm=np.random.default_rng(0).random((40, len(names))))
+    figure = overview(FakeSource(stream, modules=names), "norm", series)
+    width, height = figure.get_size_inches()
+    drawn = figure.get_tightbbox()
+    assert height <= 8
+    assert -0.01 <= drawn.x0 <= drawn.x1 <= width + 0.01
+    assert -0.01 <= drawn.y0 <= drawn.y1 <= height + 0.01
+
+
+def test_nothing_recorded_makes_an_empty_picture_not_an_error() -> None:
+    assert encoded(overview(FakeSource(), "norm"), "png")
+
+
+def test_the_colours_are_those_of_the_panel() -> None:
+    script = (files("notebook_probe.explorer") / "js" / "colour.js").read_text()
+    found = re.search(r"OKABE_ITO = \[(.*?)\]", script)
+    assert found is not None
+    assert tuple(re.findall(r"#\w{6}", found[1])) == OKABE_ITO
+    assert LOST_COLOUR in script
+
+
+def test_every_colour_stands_out_from_white() -> None:
+    for index in range(len(OKABE_ITO)):
+        linear = [
+            c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4
+            for c in to_rgb(colour(index))
+        ]
+        luminance = np.dot(linear, [0.2126, 0.7152, 0.0722])
+        assert 1.05 / (luminance + 0.05) >= 3.0

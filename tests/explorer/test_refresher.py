@@ -1,0 +1,79 @@
+"""The refreshing thread: awake when asked, gone with its owner, gone when closed."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+
+import pytest
+
+from notebook_probe.explorer import refresher as refresher_module
+from notebook_probe.explorer.refresher import Refresher, pause_s
+
+
+class Owner:
+    """Counts; lets the test wait for a refresh."""
+
+    def __init__(self) -> None:
+        self.n = 0
+        self.refreshed = threading.Condition()
+
+    def refresh(self) -> None:
+        with self.refreshed:
+            self.n += 1
+            self.refreshed.notify_all()
+
+    def wait_for(self, n: int) -> bool:
+        with self.refreshed:
+            return self.refreshed.wait_for(lambda: self.n >= n, timeout=10)
+
+
+def test_it_refreshes_until_it_is_closed() -> None:
+    owner, ended = Owner(), threading.Event()
+    refresher = Refresher(owner, ended.set)
+    assert owner.wait_for(3)
+    refresher.close()
+    assert ended.is_set()
+    n = owner.n
+    refresher.wake()
+    refresher.close()
+    assert owner.n == n
+
+
+def test_it_ends_with_an_owner_that_nobody_holds() -> None:
+    owner, ended = Owner(), threading.Event()
+    reference = weakref.ref(owner)
+    refresher = Refresher(owner, ended.set)
+    assert owner.wait_for(1)
+    del owner
+    gc.collect()
+    assert ended.wait(10)
+    assert reference() is None
+    refresher.close()
+
+
+def test_it_does_not_keep_a_program_from_ending() -> None:
+    owner = Owner()
+    before = set(threading.enumerate())
+    refresher = Refresher(owner, lambda: None)
+    [thread] = set(threading.enumerate()) - before
+    assert thread.daemon
+    refresher.close()
+    assert not thread.is_alive()
+
+
+def test_waking_it_refreshes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(refresher_module, "pause_s", lambda cost_s, cores: 3600.0)
+    owner = Owner()
+    refresher = Refresher(owner, lambda: None)
+    assert owner.wait_for(1)
+    refresher.wake()
+    assert owner.wait_for(2)
+    refresher.close()
+
+
+def test_expensive_refreshes_come_seldom() -> None:
+    assert pause_s(cost_s=0.3, cores=16) == pytest.approx(10.0)
+    assert pause_s(cost_s=0.0003, cores=16) == 0.125
+    assert pause_s(cost_s=0.0003, cores=2) == 0.33

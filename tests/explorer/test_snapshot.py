@@ -1,0 +1,103 @@
+"""When the static picture is taken, and that it shows what the panel shows."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+
+from notebook_probe.explorer import Explorer
+from notebook_probe.explorer import snapshot as snapshot_module
+from tests.explorer.fakes import FakeControls, FakeSource, FakeStream
+from tests.explorer.test_explorer import Notebook, notebook, source_with_rows
+
+__all__ = ["notebook"]  # the fixture
+
+
+def is_png(bundle: dict[str, str]) -> bool:
+    return base64.b64decode(bundle["image/png"]).startswith(b"\x89PNG\r\n")
+
+
+def test_the_end_of_a_cell_leaves_a_picture_once(notebook: Notebook) -> None:
+    source = source_with_rows()
+    with Explorer(source, FakeControls()) as explorer:
+        explorer.show()
+        notebook.ends_cell()
+        [picture] = notebook.updated
+        assert is_png(picture)
+        notebook.ends_cell()
+        assert len(notebook.updated) == 1, "nothing new, no new picture"
+        [stream] = source.streams.values()
+        assert isinstance(stream, FakeStream)
+        stream.append([20], grad_norm=2.0)
+        notebook.ends_cell()
+        assert len(notebook.updated) == 2
+
+
+def test_nothing_recorded_leaves_no_picture(notebook: Notebook) -> None:
+    with Explorer(FakeSource(FakeStream("s", ["a"], ["norm"])), FakeControls()) as explorer:
+        explorer.show()
+        notebook.ends_cell()
+    assert notebook.updated == []
+
+
+def test_closing_leaves_the_last_picture(notebook: Notebook) -> None:
+    explorer = Explorer(source_with_rows(), FakeControls())
+    explorer.show()
+    explorer.close()
+    assert len(notebook.updated) == 1
+    explorer.close()
+    assert len(notebook.updated) == 1
+
+
+def test_a_pause_leaves_a_picture(notebook: Notebook) -> None:
+    controls = FakeControls()
+    explorer = Explorer(source_with_rows(), controls)
+    explorer.show()
+    assert explorer._refresher is not None
+    explorer._refresher.close()
+    explorer.refresh()
+    assert notebook.updated == []
+    controls.state = "paused"
+    explorer.refresh()
+    explorer.refresh()
+    assert len(notebook.updated) == 1
+    explorer.close()
+
+
+def test_training_leaves_a_picture_every_minute(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    explorer = Explorer(source_with_rows(), FakeControls())
+    explorer.show()
+    assert explorer._refresher is not None
+    explorer._refresher.close()
+    explorer.refresh()
+    assert notebook.updated == []
+    monkeypatch.setattr(snapshot_module, "EVERY_S", -1.0)
+    explorer.refresh()
+    assert len(notebook.updated) == 1
+    explorer.close()
+
+
+def test_cells_that_end_while_training_runs_in_the_background_do_not_wait_for_pictures(
+    notebook: Notebook,
+) -> None:
+    source, controls = source_with_rows(), FakeControls()
+    controls.background = True
+    with Explorer(source, controls) as explorer:
+        explorer.show()
+        notebook.ends_cell()
+        assert len(notebook.updated) == 1, "the first one"
+        [stream] = source.streams.values()
+        assert isinstance(stream, FakeStream)
+        stream.append([20], grad_norm=2.0)
+        notebook.ends_cell()
+        assert len(notebook.updated) == 1
+
+
+def test_a_panel_that_is_not_shown_leaves_no_picture(notebook: Notebook) -> None:
+    explorer = Explorer(source_with_rows())
+    explorer.refresh()
+    explorer.close()
+    assert notebook.updated == []
