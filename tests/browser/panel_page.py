@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import base64
+import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from notebook_probe.explorer.assets import css, esm
 from tests.browser.panel_messages import Message
 
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 THEMES = Path(sys.prefix) / "share/jupyter/lab/themes/@jupyterlab"
+
+FUNCTIONS = re.findall(r"^function (\w+)", esm(), re.MULTILINE)
+"""Everything the panel is made of, so that a test can call one part with known numbers."""
 
 # What anywidget hands to `render`, plus a record of everything sent and of what is listened to.
 FAKE_MODEL = """
@@ -39,10 +42,10 @@ async ([source, styles]) => {
     for (const run of [...subscribers]) run(message, views);
   };
   const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
-  window.widget = (await import(url)).default;
+  window.parts = await import(url);
 }
 """
-RENDER = """() => { window.cleanUp = widget.render({
+RENDER = """() => { window.cleanUp = parts.default.render({
   model: fake, el: document.getElementById("cell") }); }"""
 
 
@@ -56,6 +59,8 @@ class PanelPage:
 
     def show(self, width: int = 1060, theme: str = "light", lab: bool = False) -> PanelPage:
         """Render at ``width`` pixels; ``lab`` puts JupyterLab's own theme variables around it."""
+        self.page.goto("about:blank")  # nothing of the test before is left, its view included
+        self.errors.clear()
         self.page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
         self.page.set_viewport_size({"width": width + 32, "height": 900})
         lab_body = f'data-jp-theme-light="{str(theme == "light").lower()}"' if lab else ""
@@ -65,7 +70,8 @@ class PanelPage:
             f"<!doctype html><style>:root {{{variables}}} body {{background: {ground}}}</style>"
             f"<body {lab_body} style='margin: 16px'><div id=cell style='width: {width}px'></div>"
         )
-        self.page.evaluate(FAKE_MODEL, [esm(), css()])
+        self.page.evaluate(FAKE_MODEL, [f"{esm()}\nexport {{ {', '.join(FUNCTIONS)} }};", css()])
+        self.page.mouse.move(0, 0)
         self.page.evaluate(RENDER)
         expect(self.root).to_have_count(1)
         return self
@@ -101,7 +107,7 @@ class PanelPage:
         """Deliver a frame and wait until it is painted."""
         self.say(message, buffers)
         self.page.wait_for_function(
-            "([kind, seq]) => sent.some((m) => m.type === 'ack' && m.kind === kind && m.seq === seq)",
+            "([kind, seq]) => sent.some((m) => m.kind === kind && m.seq === seq)",
             arg=[message["type"], message["seq"]],
         )
 
@@ -120,6 +126,40 @@ class PanelPage:
         )
         return self.sent(type)[count - 1]
 
+    def call(self, function: str, *arguments: Any) -> Any:
+        """What one function of the panel returns."""
+        return self.page.evaluate("([name, given]) => parts[name](...given)", [function, arguments])
+
+    def x_of_step(self, canvas: Locator, step: float) -> float:
+        """Where a step lies on a linear axis, in CSS pixels of the canvas."""
+        left, _, right, _ = json.loads(canvas.get_attribute("data-box") or "")
+        low, high = json.loads(canvas.get_attribute("data-axis") or "")
+        return float(left + (right - left) * (step - low) / (high - low))
+
+    def pixel(self, canvas: Locator, x: float, y: float) -> tuple[int, int, int, int]:
+        """RGBA of a canvas at CSS pixels."""
+        found = canvas.evaluate(
+            """(canvas, [x, y]) => { const ratio = canvas.width / canvas.clientWidth;
+            return [...canvas.getContext("2d").getImageData(x * ratio, y * ratio, 1, 1).data]; }""",
+            [x, y],
+        )
+        red, green, blue, alpha = found
+        return red, green, blue, alpha
+
+    def count_colour(self, canvas: Locator, rgb: tuple[int, int, int]) -> int:
+        """Pixels of exactly this colour."""
+        found: int = canvas.evaluate(
+            """(canvas, rgb) => {
+              const { width, height } = canvas;
+              const { data } = canvas.getContext("2d").getImageData(0, 0, width, height);
+              let count = 0;
+              for (let k = 0; k < data.length; k += 4)
+                count += rgb.every((value, i) => data[k + i] === value) && data[k + 3] === 255;
+              return count; }""",
+            list(rgb),
+        )
+        return found
+
     def picture(self, name: str) -> None:
         """Keep a screenshot of the panel for a person to look at."""
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)
@@ -132,7 +172,8 @@ def theme_variables(theme: str) -> str:
     return ";".join(re.findall(r"--(?:jp|md)-[\w-]+:[^;}]+", sheet))
 
 
-@pytest.fixture
-def panel(page: Page) -> PanelPage:
-    """A page for the panel; the test shows it at the width and in the theme it wants."""
-    return PanelPage(page)
+def one_page(browser: Browser) -> Iterator[PanelPage]:
+    """One page for all tests of a file: opening one takes longer than most of them."""
+    page = browser.new_page()
+    yield PanelPage(page)
+    page.close()

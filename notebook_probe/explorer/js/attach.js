@@ -19,7 +19,11 @@ export function createAttach({ state, selection, link, signal }) {
   });
   const hint = element("div", { class: "nbp-hint" });
   const examples = element("div", { class: "nbp-hint nbp-examples", hidden: "" }, EXAMPLES);
-  const attach = element("button", { class: "nbp-main", "data-action": "attach", type: "button" }, "Attach");
+  const attach = element(
+    "button",
+    { class: "nbp-main", "data-action": "attach", type: "button" },
+    "Attach",
+  );
   const detach = element("button", { "data-action": "detach", type: "button" }, "Detach");
   const ticket = createTicket({ state, selection, signal });
   const el = element(
@@ -46,7 +50,8 @@ export function createAttach({ state, selection, link, signal }) {
   }
   state.on("status", refresh);
 
-  const markedRows = () => [...state.marked].map((path) => state.model.byPath.get(path)).filter(Boolean);
+  const markedRows = () =>
+    [...state.marked].map((path) => state.model.byPath.get(path)).filter(Boolean);
   const chosen = () => state.model.quantities.find((one) => one.name === quantity.value);
 
   /** The list again: what fits first, the rest greyed with its reason. */
@@ -66,12 +71,14 @@ export function createAttach({ state, selection, link, signal }) {
     setText(attach, attachText(rows, fitting));
     setReason(attach, whyNot(one, rows));
     setText(detach, attached.some(([, name]) => name !== one?.name) ? "Detach all" : "Detach");
-    setReason(detach, attached.length ? "" : "Nothing is attached at the marked modules");
+    const none = attached.length ? "" : "Nothing is attached at the marked modules";
+    setReason(detach, state.status.can.detach || none);
     hint.replaceChildren(...(one ? sentence(one, rows) : ["No quantity is known yet."]));
     setAttribute(hint, "data-fits", one ? !misfit(one, rows) : null);
   }
 
   function whyNot(one, rows) {
+    if (state.status.can.attach) return state.status.can.attach;
     if (!rows.length) return "Mark modules in the tree first";
     return one ? misfit(one, rows) : "Choose a quantity first";
   }
@@ -117,7 +124,11 @@ function nModules(n) {
 }
 
 function optionFor(one, reason) {
-  const option = element("option", { value: one.name, "data-quantity": one.name, title: reason || one.summary });
+  const option = element("option", {
+    value: one.name,
+    "data-quantity": one.name,
+    title: reason || one.summary,
+  });
   option.textContent = reason ? `${one.name}: ${reason}` : one.name;
   option.disabled = Boolean(reason);
   return option;
@@ -128,10 +139,17 @@ function sentence(one, rows) {
   const reason = misfit(one, rows);
   const summary = one.summary.replace(/\.?\s*$/, ". ");
   const needs = one.needs.flatMap((feature, k) => [k ? ", " : "", element("i", {}, feature)]);
-  const cost = one.cost_us === null ? "Cost not measured yet." : `About ${microseconds(one.cost_us)} here.`;
+  const cost =
+    one.cost_us === null ? "Cost not measured yet." : `About ${microseconds(one.cost_us)} here.`;
   const parts = [summary, ...(needs.length ? ["Needs ", ...needs, ". "] : []), cost];
   const left = rows.length - fittingRows(one, rows).length;
   if (reason) parts.push(element("span", { class: "nbp-reason" }, ` Does not fit: ${reason}.`));
-  else if (left) parts.push(` ${nModules(left)} left out: no ${lackOf(one, rows.find((row) => lackOf(one, row)))}.`);
+  else if (left)
+    parts.push(
+      ` ${nModules(left)} left out: no ${lackOf(
+        one,
+        rows.find((row) => lackOf(one, row)),
+      )}.`,
+    );
   return parts;
 }

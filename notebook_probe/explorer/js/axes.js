@@ -12,7 +12,8 @@ export function rightMargin(width) {
 
 /** Steps both plots show: the window, else all that was recorded; null before the first value. */
 export function stepRange(state) {
-  if (state.selection.window) return { low: state.selection.window[0], high: state.selection.window[1] };
+  if (state.selection.window)
+    return { low: state.selection.window[0], high: state.selection.window[1] };
   const ends = [];
   if (state.heat?.columns) ends.push(state.heat.first_step, state.heat.last_step + 1);
   for (const series of state.lines?.series ?? []) {
@@ -25,7 +26,9 @@ export function stepRange(state) {
 
 export function stepAxis(state, left, right) {
   const range = stepRange(state);
-  return range && stepScale(range.low, range.high, state.selection.window !== null, false, left, right);
+  return (
+    range && stepScale(range.low, range.high, state.selection.window !== null, false, left, right)
+  );
 }
 
 /** The x axis of the lines: steps like the heat map, their logarithm, or time. */
@@ -48,7 +51,8 @@ export function stepClock(state, drawn) {
   const longest = drawn.reduce((best, one) => (one.n > (best?.n ?? 1) ? one : best), null);
   if (!longest) return { x: () => NaN, step: () => NaN };
   const start = state.lines.x0 + longest.x[0];
-  const pace = (longest.x[longest.n - 1] - longest.x[0]) / (longest.last_step - longest.first_step || 1);
+  const pace =
+    (longest.x[longest.n - 1] - longest.x[0]) / (longest.last_step - longest.first_step || 1);
   return {
     x: (step) => start + (step - longest.first_step) * pace,
     step: (x) => longest.first_step + (x - start) / (pace || 1),

@@ -7,15 +7,26 @@ import { paintSpark } from "./spark.js";
 const ENDED = ["finished", "failed"];
 
 export function createBar({ state, theme, link, signal }) {
-  const modules = element("button", { class: "nbp-fold-tree", type: "button", "data-action": "modules", "aria-expanded": "false" }, "☰ Modules");
+  const modules = element(
+    "button",
+    { class: "nbp-fold-tree", type: "button", "data-action": "modules", "aria-expanded": "false" },
+    "☰ Modules",
+  );
   const name = element("b", { class: "nbp-run" });
   const dot = element("i", { class: "nbp-dot", "aria-hidden": "true" });
   const word = element("span");
   const step = element("b");
   const rate = element("span", { class: "nbp-rate" });
   const scalar = element("span", { class: "nbp-scalar" });
-  const spark = element("canvas", { class: "nbp-spark", role: "img", "aria-label": "Recent values" });
-  const cost = element("span", { class: "nbp-soft nbp-cost", title: "Time spent in probes and row keeping, per cent of step time" });
+  const spark = element("canvas", {
+    class: "nbp-spark",
+    role: "img",
+    "aria-label": "Recent values",
+  });
+  const cost = element("span", {
+    class: "nbp-soft nbp-cost",
+    title: "Time spent in probes and row keeping, per cent of step time",
+  });
   const route = element("span", { class: "nbp-soft nbp-route", role: "status" });
   const pause = controlButton("pause", "Pause");
   const one = controlButton("step", "Step");
@@ -23,7 +34,20 @@ export function createBar({ state, theme, link, signal }) {
   const controls = element("span", { class: "nbp-controls" }, pause, one, stop);
   const running = element("span", { class: "nbp-state" }, dot, word);
   const counter = element("span", { class: "nbp-step" }, "step ", step);
-  const el = element("div", { class: "nbp-bar" }, modules, name, running, counter, rate, scalar, spark, cost, route, controls);
+  const el = element(
+    "div",
+    { class: "nbp-bar" },
+    modules,
+    name,
+    running,
+    counter,
+    rate,
+    scalar,
+    spark,
+    cost,
+    route,
+    controls,
+  );
   let asked = null;
 
   const listen = (button, run) => button.addEventListener("click", run, { signal });
@@ -49,7 +73,10 @@ export function createBar({ state, theme, link, signal }) {
     setText(word, status.state);
     setText(step, grouped(status.step));
     setText(rate, !ended && status.rate !== null ? `${significant(status.rate)} steps/s` : "");
-    setText(cost, status.cost_percent === null ? "" : `probes cost ${significant(status.cost_percent, 2)} %`);
+    setText(
+      cost,
+      status.cost_percent === null ? "" : `probes cost ${significant(status.cost_percent, 2)} %`,
+    );
     refreshScalar(status.scalar);
     refreshRoute(status, model, ended);
     setHidden(controls, !model.live || ended);
@@ -73,19 +100,22 @@ export function createBar({ state, theme, link, signal }) {
   }
 
   function refreshRoute(status, model, ended) {
-    const refused = status.tickets.find((ticket) => ticket.id === asked?.id && ticket.state === "refused");
-    const words = !model.live
-      ? "opened record"
-      : state.silent
-        ? "kernel busy or restarted"
-        : refused
-          ? refused.text
-          : ended
-            ? `ended at step ${grouped(status.step)}`
-            : status.route && `live: ${status.route}`;
-    setText(route, words);
-    route.classList.toggle("nbp-bad", state.silent || Boolean(refused));
-    setAttribute(route, "title", state.silent ? "No answer for 3 s; the last picture stays" : `How clicks are answered while a cell runs: ${status.route}`);
+    const mine = status.tickets.find((ticket) => ticket.id === asked?.id);
+    const refusal = mine?.state === "refused" ? mine.text : "";
+    setText(route, routeWords(status, model, ended, refusal));
+    route.classList.toggle("nbp-bad", state.silent || Boolean(refusal));
+    const title = state.silent
+      ? "No message for some seconds; the last picture stays"
+      : "How clicks are answered while a cell runs";
+    setAttribute(route, "title", title);
+  }
+
+  function routeWords(status, model, ended, refusal) {
+    if (!model.live) return "opened record";
+    if (state.silent) return "kernel busy or restarted";
+    if (refusal) return refusal;
+    if (ended) return `ended at step ${grouped(status.step)}`;
+    return status.route && `live: ${status.route}`;
   }
 
   return { el, pause: () => pause.click() };

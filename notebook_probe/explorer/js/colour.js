@@ -13,7 +13,9 @@ const VIRIDIS =
 export const NONFINITE = "#ff2a55";
 
 /** Viridis as 256 little-endian RGBA words, ready for ImageData. */
-export const VIRIDIS_WORDS = Uint32Array.from({ length: 256 }, (_, i) => opaqueWord(viridis(i / 255)));
+export const VIRIDIS_WORDS = Uint32Array.from({ length: 256 }, (_, i) =>
+  opaqueWord(viridis(i / 255)),
+);
 
 /** 0…1 -> [r, g, b] */
 export function viridis(share) {
@@ -37,7 +39,7 @@ export function seriesDash(index) {
 }
 
 /** Move a colour towards black or white until it stands out from the ground. */
-export function contrasting(rgb, ground, ratio) {
+function contrasting(rgb, ground, ratio) {
   const target = luminance(ground) > 0.4 ? 0 : 255;
   for (let share = 0; share < 1; share += 0.04) {
     const mixed = rgb.map((channel) => Math.round(channel + (target - channel) * share));
@@ -47,7 +49,7 @@ export function contrasting(rgb, ground, ratio) {
 }
 
 /** WCAG 2 contrast ratio of two [r, g, b]. */
-export function contrast(one, other) {
+function contrast(one, other) {
   const [dark, light] = [luminance(one), luminance(other)].sort((a, b) => a - b);
   return (light + 0.05) / (dark + 0.05);
 }

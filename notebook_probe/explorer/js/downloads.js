@@ -4,8 +4,14 @@ import { element, setHidden, setText } from "./dom.js";
 import { createPopover } from "./popover.js";
 
 const KINDS = {
-  Picture: [["png", "PNG", "pixels"], ["svg", "SVG", "vectors"]],
-  Data: [["csv", "CSV", "one row per value"], ["netcdf", "netCDF", "xarray opens it"]],
+  Picture: [
+    ["png", "PNG", "pixels"],
+    ["svg", "SVG", "vectors"],
+  ],
+  Data: [
+    ["csv", "CSV", "one row per value"],
+    ["netcdf", "netCDF", "xarray opens it"],
+  ],
 };
 
 export function createDownloads({ state, link, signal }) {
@@ -18,14 +24,24 @@ export function createDownloads({ state, link, signal }) {
   const text = element("textarea", { readonly: "", spellcheck: "false", "aria-label": "Code" });
   const copy = element("button", { type: "button", "data-action": "copy" }, "Copy");
   const close = element("button", { type: "button", "data-action": "close-code" }, "Close");
-  const box = element("div", { class: "nbp-code", hidden: "" }, text, element("div", { class: "nbp-buttons" }, copy, close));
+  const box = element(
+    "div",
+    { class: "nbp-code", hidden: "" },
+    text,
+    element("div", { class: "nbp-buttons" }, copy, close),
+  );
   copy.addEventListener("click", () => copyText(text, copy), { signal });
   close.addEventListener("click", () => setHidden(box, true), { signal });
   state.on("exported", arrived);
 
   function menu(name, kinds) {
     const items = () =>
-      kinds.map(([kind, label, what]) => ({ text: label, note: what, data: { export: kind }, act: () => ask(kind) }));
+      kinds.map(([kind, label, what]) => ({
+        text: label,
+        note: what,
+        data: { export: kind },
+        act: () => ask(kind),
+      }));
     return createPopover({ button: linkButton(`${name} ↓`, ""), search: "", items, signal }).el;
   }
 

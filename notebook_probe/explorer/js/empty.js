@@ -52,7 +52,10 @@ function defaultButton(name) {
 function whyNothing(status, model) {
   if (!model.live) return "This record holds no values.";
   if (!status.attached.length) {
-    return "Nothing is measured yet. Select modules on the left, choose a quantity, attach; or start with one of these on every layer:";
+    const how = "Select modules on the left, choose a quantity, attach";
+    return `Nothing is measured yet. ${how}; or start with one of these on every layer:`;
   }
-  return Object.values(status.notes)[0] ?? "Waiting for the first value: it comes with the first step.";
+  return (
+    Object.values(status.notes)[0] ?? "Waiting for the first value: it comes with the first step."
+  );
 }

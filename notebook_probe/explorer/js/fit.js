@@ -26,7 +26,10 @@ export function misfit(quantity, rows) {
 
 /** The leaves a default is attached to: modules of their own weight, else every leaf it fits. */
 export function usualRows(quantity, modules) {
-  const leaves = fittingRows(quantity, modules.filter((row) => !row.children.length));
+  const leaves = fittingRows(
+    quantity,
+    modules.filter((row) => !row.children.length),
+  );
   const weighted = leaves.filter((row) => row.nOwnParams > 0);
   return weighted.length ? weighted : leaves;
 }

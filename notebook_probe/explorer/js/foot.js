@@ -6,12 +6,26 @@ import { bytes, duration, grouped } from "./format.js";
 
 export function createFoot({ state, selection, link, signal }) {
   const problems = element("div", { class: "nbp-problems", role: "status" });
-  const others = element("button", { class: "nbp-link", type: "button", "data-action": "problems", "aria-expanded": "false", hidden: "" });
+  const others = element("button", {
+    class: "nbp-link",
+    type: "button",
+    "data-action": "problems",
+    "aria-expanded": "false",
+    hidden: "",
+  });
   const record = element("span", { class: "nbp-record nbp-soft" });
   const dropped = element("span", { class: "nbp-soft" });
   const downloads = createDownloads({ state, link, signal });
   const place = element("span", { class: "nbp-place" }, record, dropped);
-  const el = element("div", { class: "nbp-foot" }, problems, others, place, downloads.el, downloads.code);
+  const el = element(
+    "div",
+    { class: "nbp-foot" },
+    problems,
+    others,
+    place,
+    downloads.el,
+    downloads.code,
+  );
   let all = false;
 
   const listen = (node, run) => node.addEventListener("click", run, { signal });
@@ -49,9 +63,15 @@ export function createFoot({ state, selection, link, signal }) {
     setHidden(others, rest < 1);
     setText(others, all ? "fewer" : `and ${grouped(rest)} more`);
     setAttribute(others, "aria-expanded", all);
-    const age = status.flushed_age_s === null ? "not flushed yet" : `flushed ${duration(status.flushed_age_s)} ago`;
+    const age =
+      status.flushed_age_s === null
+        ? "not flushed yet"
+        : `flushed ${duration(status.flushed_age_s)} ago`;
     const path = status.record || state.model.location;
-    setText(record, [path, bytes(status.nbytes), state.model.live ? age : ""].filter(Boolean).join(" · "));
+    setText(
+      record,
+      [path, bytes(status.nbytes), state.model.live ? age : ""].filter(Boolean).join(" · "),
+    );
     setAttribute(record, "title", path);
     setText(dropped, ` · ${grouped(status.dropped_rows)} dropped`);
     setAttribute(dropped, "title", "Rows that were never written");
@@ -67,9 +87,15 @@ function problemRow(problem, place) {
   const times = problem.count > 1 ? ` (${grouped(problem.count)} times)` : "";
   const off = problem.disabled ? "; this probe is off now" : "";
   const text = `▲ ${where ? `${where}: ` : ""}${problem.text}${times}${off}`;
-  const row = element("div", { class: "nbp-problem" }, element("span", { class: "nbp-bad", title: text }, text));
+  const row = element(
+    "div",
+    { class: "nbp-problem" },
+    element("span", { class: "nbp-bad", title: text }, text),
+  );
   if (problem.module) {
-    row.append(element("button", { class: "nbp-link", type: "button", "data-show": place }, "show"));
+    row.append(
+      element("button", { class: "nbp-link", type: "button", "data-show": place }, "show"),
+    );
   }
   return row;
 }

@@ -24,14 +24,10 @@ export function significant(value, digits = 3) {
   return sign + grouped(whole.replace("-", "")) + (tail ? `.${tail}` : "");
 }
 
-/** A value read off a picture: as exact as float32 is. */
-export function exact(value) {
-  return significant(value, 6);
-}
-
 /** 18 500 -> "18.5 k": the size of something countable, with three digits. */
 export function counted(n) {
-  const [scale, letter] = n >= 1e9 ? [1e9, "G"] : n >= 1e6 ? [1e6, "M"] : n >= 1e4 ? [1e3, "k"] : [1, ""];
+  const [scale, letter] =
+    n >= 1e9 ? [1e9, "G"] : n >= 1e6 ? [1e6, "M"] : n >= 1e4 ? [1e3, "k"] : [1, ""];
   return letter ? `${significant(n / scale)}${THIN}${letter}` : grouped(n);
 }
 
@@ -52,8 +48,9 @@ export function microseconds(us) {
   return us < 1000 ? `${significant(us, 2)}${THIN}µs` : `${significant(us / 1000, 2)}${THIN}ms`;
 }
 
-export function unitsSuffix(units) {
-  return units && units !== "1" ? `${THIN}${units}` : "";
+/** A value read off a picture, as exact as float32 is, with its units. */
+export function exact(value, units = "1") {
+  return significant(value, 6) + (units && units !== "1" ? `${THIN}${units}` : "");
 }
 
 function trimmed(mantissa) {

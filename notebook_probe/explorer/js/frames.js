@@ -29,6 +29,7 @@ function bytesOf(view) {
 
 // A buffer may start anywhere in its message, float32 only at a multiple of four.
 function floatsOf(view) {
-  if (view.byteOffset % 4 === 0) return new Float32Array(view.buffer, view.byteOffset, view.byteLength >> 2);
+  if (view.byteOffset % 4 === 0)
+    return new Float32Array(view.buffer, view.byteOffset, view.byteLength >> 2);
   return new Float32Array(bytesOf(view).slice().buffer);
 }

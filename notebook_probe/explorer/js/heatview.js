@@ -1,14 +1,16 @@
 /** The heat map in its place: frames in, hover, a click draws a series, a drag zooms. */
 
 import { AXIS_HEIGHT, rightMargin, stepAxis } from "./axes.js";
-import { element, setAttribute } from "./dom.js";
-import { exact, grouped } from "./format.js";
-import { BROKEN, UNMEASURED, gutterFor, heatImage, largestCell, paintHeat } from "./heat.js";
-import { createPlot, hideTip, placeCursor, showNote, showTip } from "./plot.js";
+import { setAttribute } from "./dom.js";
+import { gutterFor, heatImage, largestCell, paintHeat } from "./heat.js";
+import { cellText } from "./heattip.js";
+import { createPlot, describeAxes, hideTip, placeCursor, showNote, showTip } from "./plot.js";
 import { trackPointer } from "./pointer.js";
 import { valueScale } from "./scale.js";
+import { unitsOf } from "./state.js";
 
 const TALLEST_ROW = 64;
+const DOUBLE_CLICK_MS = 500;
 
 export function createHeatView({ state, theme, selection, link, fail, signal }) {
   const plot = createPlot({
@@ -20,7 +22,7 @@ export function createHeatView({ state, theme, selection, link, fail, signal }) 
     signal,
   });
   let painted = null; // { axis, box, frame } of the last paint
-  let before = []; // series before the first click of a double-click
+  let first = { at: -Infinity, series: [] }; // what a double-click gives back: its first click drew
 
   const topics = ["heat", "selection", "cells", "theme", "gutter", "lines", "status", "marked"];
   for (const topic of topics) state.on(topic, plot.request);
@@ -50,7 +52,17 @@ export function createHeatView({ state, theme, selection, link, fail, signal }) 
       state.tell("picture");
     }
     const { image, values } = state.heatPicture;
-    paintHeat(context, { axis, box, colours, image, values, frame, marked: state.marked, full: height });
+    paintHeat(context, {
+      axis,
+      box,
+      colours,
+      image,
+      values,
+      frame,
+      marked: state.marked,
+      full: height,
+    });
+    describeAxes(plot.canvas, box, axis);
     painted = { axis, box, frame };
   }
 
@@ -66,7 +78,8 @@ export function createHeatView({ state, theme, selection, link, fail, signal }) 
     const { axis, box, frame } = painted;
     const row = Math.floor(((y - box.top) / (box.bottom - box.top)) * frame.rows.length);
     const step = Math.floor(axis.value(x));
-    const inside = x >= box.left && x <= box.right && step >= frame.first_step && step <= frame.last_step;
+    const inside =
+      x >= box.left && x <= box.right && step >= frame.first_step && step <= frame.last_step;
     return inside && row >= 0 && row < frame.rows.length ? { row, step, from: "heat", y } : null;
   }
 
@@ -81,7 +94,8 @@ export function createHeatView({ state, theme, selection, link, fail, signal }) 
 
   function draw(x, y) {
     const cell = cellAt(x, y);
-    before = state.selection.series;
+    const now = performance.now();
+    if (now - first.at > DOUBLE_CLICK_MS) first = { at: now, series: state.selection.series };
     if (cell) selection.add(painted.frame.rows[cell.row], painted.frame.quantity);
   }
 
@@ -92,7 +106,7 @@ export function createHeatView({ state, theme, selection, link, fail, signal }) 
   }
 
   function reset() {
-    selection.change({ window: null, series: before });
+    selection.change({ window: null, series: first.series });
   }
 
   function showCursor() {
@@ -105,8 +119,14 @@ export function createHeatView({ state, theme, selection, link, fail, signal }) 
     const x = axis.place(cursor.step);
     placeCursor(plot, x, box.left, box.right, box.top, box.bottom);
     if (cursor.from !== "heat" || cursor.row >= frame.rows.length) return hideTip(plot);
-    const y = cursor.y ?? box.top + ((cursor.row + 0.5) * (box.bottom - box.top)) / frame.rows.length;
-    showTip(plot, x, y, cellText(frame, cursor.row, cursor.step));
+    const y =
+      cursor.y ?? box.top + ((cursor.row + 0.5) * (box.bottom - box.top)) / frame.rows.length;
+    showTip(
+      plot,
+      x,
+      y,
+      cellText(frame, cursor.row, cursor.step, unitsOf(state.model, frame.quantity)),
+    );
   }
 
   return { el: plot.el, canvas: plot.canvas };
@@ -119,7 +139,13 @@ function heatPicture(frame, state) {
   const known = frame.low !== null && (!log || frame.low > 0);
   const high = known ? largestCell(frame, cells, frame.high) : 1;
   const values = valueScale(known ? frame.low : high / 10, high, log, 0, 255, 6);
-  return { image: heatImage(frame, values, cells), values: known ? values : null, frame, log, cells };
+  return {
+    image: heatImage(frame, values, cells),
+    values: known ? values : null,
+    frame,
+    log,
+    cells,
+  };
 }
 
 function isOf(picture, frame, { selection, cells }) {
@@ -137,25 +163,4 @@ function describeHeat(canvas, frame) {
 function whyNoHeat(state) {
   if (state.selection.home) return "Waiting for the first value.";
   return Object.keys(state.status.recorded).length ? "Choose a quantity above." : "";
-}
-
-/** Module, steps and what was measured there, exactly. */
-function cellText(frame, row, step) {
-  const width = (frame.last_step + 1 - frame.first_step) / frame.columns;
-  const column = Math.min(frame.columns - 1, Math.floor((step - frame.first_step) / width));
-  const first = Math.ceil(frame.first_step + column * width - 1e-9);
-  const last = Math.max(first, Math.ceil(frame.first_step + (column + 1) * width - 1e-9) - 1);
-  const cell = row * frame.columns + column;
-  const steps = first === last ? `step ${grouped(first)}` : `steps ${grouped(first)}–${grouped(last)}`;
-  const head = element("div", { class: "nbp-tip-head" }, element("b", {}, frame.rows[row]), first === last ? `  ${steps}` : "");
-  const line = (text) => element("div", {}, text);
-  if (frame.states[cell] === UNMEASURED) return [head, line(`${frame.quantity}: not measured`)];
-  const values = [];
-  if (frame.states[cell] === BROKEN) values.push(line(`${frame.quantity}: contains NaN or infinity`));
-  else if (first === last) values.push(line(`${frame.quantity}  ${exact(frame.mean[cell])}`));
-  else {
-    values.push(line(`${frame.quantity}  ${exact(frame.mean[cell])}  mean of ${steps}`));
-    values.push(line(`largest ${exact(frame.maximum[cell])}`));
-  }
-  return [head, ...values];
 }

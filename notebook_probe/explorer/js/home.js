@@ -6,12 +6,29 @@ import { createPopover } from "./popover.js";
 const CHIPS = 5;
 
 export function createHome({ state, selection, signal }) {
-  const chips = element("span", { class: "nbp-quantities", role: "group", "aria-label": "Quantity of the heat map" });
-  const moreButton = element("button", { class: "nbp-chip", type: "button", "data-action": "more" }, "more ▾");
-  const more = createPopover({ button: moreButton, search: "Find a quantity", items: allQuantities, signal });
+  const chips = element("span", {
+    class: "nbp-quantities",
+    role: "group",
+    "aria-label": "Quantity of the heat map",
+  });
+  const moreButton = element(
+    "button",
+    { class: "nbp-chip", type: "button", "data-action": "more" },
+    "more ▾",
+  );
+  const more = createPopover({
+    button: moreButton,
+    search: "Find a quantity",
+    items: allQuantities,
+    signal,
+  });
   const log = toggle("log", "Logarithmic colour", "log-heat");
   const cells = element("button", { class: "nbp-option", type: "button", "data-role": "cells" });
-  const reset = element("button", { class: "nbp-option", type: "button", "data-role": "reset", hidden: "" }, "✕ zoom");
+  const reset = element(
+    "button",
+    { class: "nbp-option", type: "button", "data-role": "reset", hidden: "" },
+    "✕ zoom",
+  );
   reset.title = "Show all steps again";
   const options = element("span", { class: "nbp-options" }, reset, log, cells);
   const el = element("div", { class: "nbp-head" }, chips, more.el, options);
@@ -60,7 +77,11 @@ export function createHome({ state, selection, signal }) {
     setHidden(options, !names.length);
     setAttribute(log, "aria-pressed", logarithmic);
     setText(cells, state.cells === "max" ? "largest" : "mean");
-    setAttribute(cells, "title", "What a cell of several steps shows: their largest value, or their mean");
+    setAttribute(
+      cells,
+      "title",
+      "What a cell of several steps shows: their largest value, or their mean",
+    );
     setHidden(reset, window === null);
   }
 
@@ -70,11 +91,21 @@ export function createHome({ state, selection, signal }) {
 
 /** A button that is on or off; `aria-pressed` says which. */
 export function toggle(text, title, role) {
-  const attributes = { class: "nbp-option", type: "button", title, "data-role": role, "aria-pressed": "false" };
+  const attributes = {
+    class: "nbp-option",
+    type: "button",
+    title,
+    "data-role": role,
+    "aria-pressed": "false",
+  };
   return element("button", attributes, text);
 }
 
 function quantityChip(name, state) {
   const summary = state.model.quantities.find((one) => one.name === name)?.summary ?? "";
-  return element("button", { class: "nbp-chip", type: "button", "data-quantity": name, title: summary }, name);
+  return element(
+    "button",
+    { class: "nbp-chip", type: "button", "data-quantity": name, title: summary },
+    name,
+  );
 }

@@ -41,7 +41,9 @@ export function createKeyboard({ root, state, selection, tree, attach, bar, sign
     const range = stepRange(state);
     if (!range) return;
     const { heat } = state;
-    const width = heat?.columns ? (heat.last_step + 1 - heat.first_step) / heat.columns : (range.high - range.low) / 100;
+    const width = heat?.columns
+      ? (heat.last_step + 1 - heat.first_step) / heat.columns
+      : (range.high - range.low) / 100;
     const start = state.cursor?.step ?? Math.round((range.low + range.high) / 2);
     const step = start + (state.cursor ? columns * Math.max(1, Math.round(width)) : 0);
     const from = document.activeElement?.classList.contains("nbp-lines") ? "lines" : "heat";
@@ -68,7 +70,10 @@ export function createKeyboard({ root, state, selection, tree, attach, bar, sign
 }
 
 function takesText(node) {
-  return node.matches("textarea, select, input:not([type=range]), [contenteditable=true]") || node.type === "range";
+  return (
+    node.matches("textarea, select, input:not([type=range]), [contenteditable=true]") ||
+    node.type === "range"
+  );
 }
 
 function isButton(node) {

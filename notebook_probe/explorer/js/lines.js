@@ -152,7 +152,12 @@ function paintLabels(context, { axis, values, box, colours, prepared, label, wid
   const ends = prepared.map((series) => lastPoint(series, axis, values, box)).filter(Boolean);
   const room = Math.max(1, Math.floor((box.bottom - box.top + LABEL_PX) / LABEL_PX));
   const shown = ends.length > room ? ends.slice(0, room - 1) : ends;
-  const placed = spread(shown.map((end) => end.y), LABEL_PX, box.top, box.bottom);
+  const placed = spread(
+    shown.map((end) => end.y),
+    LABEL_PX,
+    box.top,
+    box.bottom,
+  );
   const space = width - box.right - 18;
   shown.forEach(({ x, y, series }, k) => {
     context.fillStyle = context.strokeStyle = seriesColour(series.colour, ground, 4.5);
@@ -168,7 +173,11 @@ function paintLabels(context, { axis, values, box, colours, prepared, label, wid
   });
   if (shown.length === ends.length) return;
   context.fillStyle = colours.soft;
-  context.fillText(`+ ${ends.length - shown.length} more`, box.right + 14, box.bottom + AXIS_HEIGHT / 2);
+  context.fillText(
+    `+ ${ends.length - shown.length} more`,
+    box.right + 14,
+    box.bottom + AXIS_HEIGHT / 2,
+  );
 }
 
 function lastPoint(series, axis, values, box) {

@@ -4,7 +4,7 @@ import { throttled } from "./dom.js";
 import { decodeHeat, decodeLines } from "./frames.js";
 import { indexModules } from "./modules.js";
 
-export const VERSION = 1;
+const VERSION = 1;
 const SILENT_MS = 3000;
 
 export function createLink({ model, root, state, signal }) {
@@ -54,10 +54,13 @@ export function createLink({ model, root, state, signal }) {
     return hush();
   }
 
-  /** Silence is worth a word only while answers are due. */
+  /** Silence is worth a word while an answer is due, or steps that should have been reported. */
   function hush() {
-    const due = unanswered || ["waiting", "training", "paused"].includes(state.status.state);
-    const silent = state.model.live && due && told !== false && performance.now() - heard > SILENT_MS;
+    const { state: running, rate } = state.status;
+    const due = unanswered || running === "training";
+    const patience = Math.max(SILENT_MS, rate ? 3000 / rate : 0); // a step may take long
+    const silent =
+      state.model.live && due && told !== false && performance.now() - heard > patience;
     if (silent === state.silent) return;
     state.silent = silent;
     state.tell("silence");
@@ -84,10 +87,10 @@ export function createLink({ model, root, state, signal }) {
       return id;
     },
     painted(kind, seq) {
-      state.tell("painted");
       if (acknowledged[kind] === seq) return;
       acknowledged[kind] = seq;
       state.frames += 1;
+      state.tell("painted");
       send("ack", { view, kind, seq });
     },
     resized(name, width) {

@@ -19,7 +19,12 @@ import { createTree } from "./treeview.js";
 function render({ model, el }) {
   const life = new AbortController(); // ends every listener, observer and timer of this view
   const { signal } = life;
-  const root = element("div", { class: "nbp-panel", tabindex: "-1", role: "group", "aria-label": "notebook_probe" });
+  const root = element("div", {
+    class: "nbp-panel",
+    tabindex: "-1",
+    role: "group",
+    "aria-label": "notebook_probe",
+  });
   const trouble = element("div", { class: "nbp-trouble", role: "alert", hidden: "" });
   const state = createState();
   const fail = (problem) => {
@@ -42,9 +47,22 @@ function render({ model, el }) {
   const empty = createEmpty({ ...parts, attach });
   createKeyboard({ ...parts, tree, attach, bar });
 
-  const views = element("div", { class: "nbp-views" }, createHome(parts).el, heat.el, createSeries(parts).el, lines.el, empty.el);
+  const views = element(
+    "div",
+    { class: "nbp-views" },
+    createHome(parts).el,
+    heat.el,
+    createSeries(parts).el,
+    lines.el,
+    empty.el,
+  );
   const left = element("div", { class: "nbp-left" }, tree.el, attach.el);
-  root.append(trouble, bar.el, element("div", { class: "nbp-body" }, left, views), createFoot(parts).el);
+  root.append(
+    trouble,
+    bar.el,
+    element("div", { class: "nbp-body" }, left, views),
+    createFoot(parts).el,
+  );
   el.append(root);
 
   const describe = () => {

@@ -1,12 +1,17 @@
 /** A canvas that fits its place: device pixels, one paint per animation frame, the newest wins. */
 
-import { element, setHidden, setText } from "./dom.js";
+import { element, setAttribute, setHidden, setText } from "./dom.js";
 
 const KEPT_TIMES = 31;
 
 /** `paint(context, width, height)` in CSS pixels; `request()` asks for the next frame. */
 export function createPlot({ className, label, paint, resized, fail, signal }) {
-  const canvas = element("canvas", { class: className, tabindex: "0", role: "img", "aria-label": label });
+  const canvas = element("canvas", {
+    class: className,
+    tabindex: "0",
+    role: "img",
+    "aria-label": label,
+  });
   const cursor = element("div", { class: "nbp-cursor", hidden: "" });
   const pin = element("div", { class: "nbp-pin", hidden: "" });
   const band = element("div", { class: "nbp-band", hidden: "" });
@@ -54,7 +59,7 @@ export function createPlot({ className, label, paint, resized, fail, signal }) {
   return { el, canvas, cursor, pin, band, note, tip, size, request };
 }
 
-export function median(values) {
+function median(values) {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[sorted.length >> 1] ?? 0;
 }
@@ -66,6 +71,12 @@ export function placeCursor(plot, x, left, right, top, bottom) {
   if (outside) return;
   plot.cursor.style.transform = `translate(${x.toFixed(1)}px, ${top}px)`;
   plot.cursor.style.height = `${bottom - top}px`;
+}
+
+/** Where the axes of a canvas lie and which steps they span, for tests and tools. */
+export function describeAxes(canvas, { left, top, right, bottom }, axis) {
+  setAttribute(canvas, "data-box", JSON.stringify([left, top, right, bottom]));
+  setAttribute(canvas, "data-axis", JSON.stringify([axis.low, axis.high]));
 }
 
 /** A sentence where a picture would be; none hides it. */

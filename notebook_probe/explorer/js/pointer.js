@@ -29,7 +29,8 @@ export function trackPointer(plot, bounds, calls, signal) {
     const [x, y] = at(event);
     const from = start[0];
     end();
-    if (Math.abs(x - from) > DRAG_PX) calls.range(...[within(from), within(x)].sort((a, b) => a - b));
+    if (Math.abs(x - from) > DRAG_PX)
+      calls.range(...[within(from), within(x)].sort((a, b) => a - b));
     else calls.click(x, y);
   });
   listen("pointercancel", end);

@@ -10,10 +10,21 @@ const MOST_ITEMS = 200;
  * search field, "" for none. An item stays open for the next choice when `stay`.
  */
 export function createPopover({ button, search, items, stay = false, signal }) {
-  const field = element("input", { type: "search", placeholder: search, "aria-label": search || "Choose", spellcheck: "false" });
+  const field = element("input", {
+    type: "search",
+    placeholder: search,
+    "aria-label": search || "Choose",
+    spellcheck: "false",
+  });
   const list = element("div", { class: "nbp-list", role: "listbox", tabindex: "-1" });
   const more = element("div", { class: "nbp-hint" });
-  const box = element("div", { class: "nbp-popover", hidden: "" }, ...(search ? [field] : []), list, more);
+  const box = element(
+    "div",
+    { class: "nbp-popover", hidden: "" },
+    ...(search ? [field] : []),
+    list,
+    more,
+  );
   const el = element("span", { class: "nbp-anchor" }, button, box);
   button.setAttribute("aria-haspopup", "listbox");
   button.setAttribute("aria-expanded", "false");
@@ -49,20 +60,37 @@ export function createPopover({ button, search, items, stay = false, signal }) {
     const all = items(field.value.trim().toLowerCase());
     list.replaceChildren(...all.slice(0, MOST_ITEMS).map(itemNode));
     const rest = all.length - MOST_ITEMS;
-    setText(more, rest > 0 ? `${grouped(rest)} more: search to narrow` : all.length ? "" : "Nothing found.");
+    setText(
+      more,
+      rest > 0 ? `${grouped(rest)} more: search to narrow` : all.length ? "" : "Nothing found.",
+    );
     setHidden(more, !more.textContent);
   }
 
   function itemNode(item) {
-    const node = element("button", { type: "button", class: "nbp-item", role: "option", "aria-selected": Boolean(item.on) });
-    for (const [name, value] of Object.entries(item.data)) node.setAttribute(`data-${name}`, value);
-    node.append(element("span", {}, item.text), element("span", { class: "nbp-note-soft" }, item.note ?? ""));
-    node.addEventListener("click", () => {
-      item.act();
-      if (!stay) return leave();
-      return node.setAttribute("aria-selected", node.getAttribute("aria-selected") !== "true");
+    const node = element("button", {
+      type: "button",
+      class: "nbp-item",
+      role: "option",
+      "aria-selected": Boolean(item.on),
     });
+    for (const [name, value] of Object.entries(item.data)) node.setAttribute(`data-${name}`, value);
+    node.append(
+      element("span", {}, item.text),
+      element("span", { class: "nbp-note-soft" }, item.note ?? ""),
+    );
+    node.addEventListener("click", () => choose(item, [...list.children].indexOf(node)));
     return node;
+  }
+
+  /** Closes, or stays for the next choice: the list shows what changed, the focus stays too. */
+  function choose(item, at) {
+    item.act();
+    if (!stay) return leave();
+    const top = list.scrollTop;
+    fill();
+    list.scrollTop = top;
+    return list.children[at]?.focus();
   }
 
   function leave() {
@@ -83,5 +111,5 @@ export function createPopover({ button, search, items, stay = false, signal }) {
     event.stopPropagation();
   }
 
-  return { el, refresh: () => box.hidden || fill(), close };
+  return { el };
 }

@@ -25,7 +25,11 @@ function scaleOf(transform, low, high, ticks, from, to) {
 
 /** A value axis: its ends are whole ticks, so it jumps seldom instead of creeping with each frame. */
 export function valueScale(low, high, log, from, to, count) {
-  const { low: start, high: stop, ticks } = log ? logTicks(low, high, count) : linearTicks(low, high, count);
+  const {
+    low: start,
+    high: stop,
+    ticks,
+  } = log ? logTicks(low, high, count) : linearTicks(low, high, count);
   return scaleOf(log ? LOG10 : IDENTITY, start, stop, ticks, from, to);
 }
 
@@ -39,24 +43,25 @@ export function stepScale(low, high, zoomed, log, from, to, label = stepLabel) {
 }
 
 /** 1, 2 or 5 times a power of ten, not below `raw`. */
-export function niceStep(raw) {
+function niceStep(raw) {
   const power = 10 ** Math.floor(Math.log10(raw || 1));
   const lead = raw / power;
   return power * (lead <= 1 ? 1 : lead <= 2 ? 2 : lead <= 5 ? 5 : 10);
 }
 
-export function linearTicks(low, high, count) {
+function linearTicks(low, high, count) {
   const [start, stop] = low === high ? widened(low) : [low, high];
   const step = niceStep((stop - start) / count);
   const first = Math.floor(start / step + 1e-9);
   const last = Math.ceil(stop / step - 1e-9);
   const ticks = [];
-  for (let k = first; k <= last; k++) ticks.push({ value: k * step, label: tickLabel(k * step, step) });
+  for (let k = first; k <= last; k++)
+    ticks.push({ value: k * step, label: tickLabel(k * step, step) });
   return { low: first * step, high: last * step, ticks };
 }
 
 /** Ends at 1, 2 or 5 times a power of ten; beyond two decades only powers carry a label. */
-export function logTicks(low, high, count) {
+function logTicks(low, high, count) {
   const steps = [];
   for (let e = Math.floor(Math.log10(low)) - 1; e <= Math.log10(high) + 1; e++) {
     for (const lead of [1, 2, 5]) steps.push({ lead, exponent: e, value: Number(`${lead}e${e}`) });
@@ -67,7 +72,9 @@ export function logTicks(low, high, count) {
   const within = steps.slice(first, last + 1);
   const decades = Math.log10(high / low);
   const stride = Math.ceil(decades / count);
-  const labelled = within.filter((s) => decades < 1.7 || (s.lead === 1 && s.exponent % stride === 0));
+  const labelled = within.filter(
+    (s) => decades < 1.7 || (s.lead === 1 && s.exponent % stride === 0),
+  );
   const ticks = labelled.map(({ value }) => ({ value, label: significant(value) }));
   return { low: steps[first].value, high: steps[last].value, ticks };
 }
@@ -80,7 +87,8 @@ function decadesFromZero(low, high) {
 
 function multiples(low, high, step) {
   const values = [];
-  for (let k = Math.ceil(low / step - 1e-9); k * step <= high + step * 1e-9; k++) values.push(k * step);
+  for (let k = Math.ceil(low / step - 1e-9); k * step <= high + step * 1e-9; k++)
+    values.push(k * step);
   return values;
 }
 
@@ -90,7 +98,8 @@ function widened(value) {
 }
 
 function tickLabel(value, step) {
-  if (Math.abs(value) >= 1e6 || step < 1e-4) return significant(Math.abs(value) < step / 2 ? 0 : value);
+  if (Math.abs(value) >= 1e6 || step < 1e-4)
+    return significant(Math.abs(value) < step / 2 ? 0 : value);
   return value.toFixed(Math.max(0, -Math.floor(Math.log10(step) + 1e-9))).replace("-", "−");
 }
 

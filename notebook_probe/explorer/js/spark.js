@@ -11,7 +11,8 @@ export function paintSpark(canvas, values, colour) {
   const known = values.filter((value) => value !== null);
   if (!known.length) return;
   const [low, high] = [Math.min(...known), Math.max(...known)];
-  const y = (value) => (high > low ? 2 + ((HEIGHT - 4) * (high - value)) / (high - low) : HEIGHT / 2);
+  const y = (value) =>
+    high > low ? 2 + ((HEIGHT - 4) * (high - value)) / (high - low) : HEIGHT / 2;
   const pace = (WIDTH - 3) / Math.max(1, values.length - 1);
   context.strokeStyle = colour;
   context.lineWidth = 1.3;

@@ -13,7 +13,7 @@ export const EMPTY_SELECTION = {
   x_axis: "step",
 };
 
-export const EMPTY_STATUS = {
+const EMPTY_STATUS = {
   state: "waiting",
   step: 0,
   rate: null,
@@ -69,6 +69,11 @@ export function createState() {
 /** "conv1 · grad_norm", the name of a series everywhere. */
 export function seriesName(module, quantity) {
   return `${module} · ${quantity}`;
+}
+
+/** Units of a quantity, "1" where it has none. */
+export function unitsOf(model, quantity) {
+  return model.quantities.find((one) => one.name === quantity)?.units || "1";
 }
 
 export function hasSeries(selection, module, quantity) {

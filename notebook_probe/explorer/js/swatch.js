@@ -1,19 +1,16 @@
 /** A strip of the heat map beside each module's name: the tree shows where to look. */
 
-/** `paint(canvas, path)` draws the module's row, again only when the picture is a new one. */
-export function createSwatches(state) {
-  const painted = new WeakMap();
-  return {
-    paint(canvas, path) {
-      const picture = state.heatPicture?.image ?? null;
-      const last = painted.get(canvas);
-      if (last && last.picture === picture && last.path === path) return;
-      painted.set(canvas, { picture, path });
-      const context = canvas.getContext("2d");
-      context.clearRect(0, 0, canvas.width, canvas.height);
-      const row = picture && state.heat.index.get(path);
-      if (row === null || row === undefined) return;
-      context.drawImage(picture, 0, row, picture.width, 1, 0, 0, canvas.width, canvas.height);
-    },
-  };
+const paintedSwatches = new WeakMap();
+
+/** Draw the module's row of the heat map, again only when there is a new picture. */
+export function paintSwatch(canvas, path, state) {
+  const picture = state.heatPicture?.image ?? null;
+  const last = paintedSwatches.get(canvas);
+  if (last && last.picture === picture && last.path === path) return;
+  paintedSwatches.set(canvas, { picture, path });
+  const context = canvas.getContext("2d");
+  context.clearRect(0, 0, canvas.width, canvas.height);
+  const row = picture ? state.heatPicture.frame.index.get(path) : undefined;
+  if (row === undefined) return;
+  context.drawImage(picture, 0, row, picture.width, 1, 0, 0, canvas.width, canvas.height);
 }

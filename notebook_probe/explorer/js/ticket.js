@@ -8,8 +8,24 @@ const DRAWN_AT_ONCE = 4;
 export function createTicket({ state, selection, signal }) {
   const sign = element("span", { class: "nbp-sign", "aria-hidden": "true" });
   const words = element("span");
-  const show = element("button", { class: "nbp-link", type: "button", title: "Draw these series", "data-action": "draw", hidden: "" }, "draw");
-  const el = element("div", { class: "nbp-ticket", role: "status", "data-role": "ticket", "data-state": "" }, sign, words, show);
+  const show = element(
+    "button",
+    {
+      class: "nbp-link",
+      type: "button",
+      title: "Draw these series",
+      "data-action": "draw",
+      hidden: "",
+    },
+    "draw",
+  );
+  const el = element(
+    "div",
+    { class: "nbp-ticket", role: "status", "data-role": "ticket", "data-state": "" },
+    sign,
+    words,
+    show,
+  );
   let followed = null; // { id, verb, where, quantity }
 
   show.addEventListener("click", draw, { signal });
@@ -39,7 +55,9 @@ export function createTicket({ state, selection, signal }) {
   }
 
   function draw() {
-    const added = followed.where.slice(0, DRAWN_AT_ONCE).map((module) => [module, followed.quantity]);
+    const added = followed.where
+      .slice(0, DRAWN_AT_ONCE)
+      .map((module) => [module, followed.quantity]);
     const known = new Set(state.selection.series.map(String));
     const series = [...state.selection.series, ...added.filter((one) => !known.has(String(one)))];
     selection.change({ series, home: state.selection.home || followed.quantity });

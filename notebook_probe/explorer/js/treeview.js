@@ -1,9 +1,9 @@
 /** The module tree: only the rows in sight exist, so ten thousand modules scroll like ten. */
 
-import { createSwatches } from "./swatch.js";
 import { element, setAttribute, setHidden, setText } from "./dom.js";
-import { counted, grouped } from "./format.js";
+import { grouped } from "./format.js";
 import { searchModules, unfoldedRows } from "./modules.js";
+import { emptyRow, fillRow, statusMarks } from "./treerow.js";
 
 const ROW_PX = 22;
 const SPARE_ROWS = 6;
@@ -19,12 +19,21 @@ export function createTree({ state, signal }) {
   });
   const found = element("span", { class: "nbp-found", role: "status" });
   const rows = element("div", { class: "nbp-rows" });
-  const scroller = element("div", { class: "nbp-tree", tabindex: "0", role: "tree", "aria-label": "Modules" }, rows);
+  const scroller = element(
+    "div",
+    { class: "nbp-tree", tabindex: "0", role: "tree", "aria-label": "Modules" },
+    rows,
+  );
   scroller.setAttribute("aria-multiselectable", "true");
-  const el = element("div", { class: "nbp-modules" }, element("div", { class: "nbp-find" }, search, found), scroller);
+  const el = element(
+    "div",
+    { class: "nbp-modules" },
+    element("div", { class: "nbp-find" }, search, found),
+    scroller,
+  );
 
   const folded = new Set();
-  const swatches = createSwatches(state);
+  const ids = `nbp-row-${Math.random().toString(36).slice(2)}`; // two views, no id twice
   const pool = [];
   let shown = []; // rows in order, folded or searched
   let current = null; // path the keyboard stands on; ranges start at `anchor`
@@ -57,7 +66,9 @@ export function createTree({ state, signal }) {
 
   function list() {
     const query = search.value.trim();
-    shown = query ? searchModules(state.model.modules, query) : unfoldedRows(state.model.modules, folded);
+    shown = query
+      ? searchModules(state.model.modules, query)
+      : unfoldedRows(state.model.modules, folded);
     setText(found, query ? `${grouped(shown.length)} found` : "");
     rows.style.height = `${shown.length * ROW_PX}px`;
     request();
@@ -66,39 +77,22 @@ export function createTree({ state, signal }) {
   function draw() {
     pending = 0;
     const first = Math.max(0, Math.floor(scroller.scrollTop / ROW_PX) - SPARE_ROWS);
-    const last = Math.min(shown.length, first + Math.ceil(scroller.clientHeight / ROW_PX) + 2 * SPARE_ROWS);
-    while (pool.length < last - first) pool.push(rows.appendChild(emptyRow(pool.length)));
+    const last = Math.min(
+      shown.length,
+      first + Math.ceil(scroller.clientHeight / ROW_PX) + 2 * SPARE_ROWS,
+    );
+    while (pool.length < last - first)
+      pool.push(rows.appendChild(emptyRow(`${ids}-${pool.length}`)));
+    const look = { state, folded, flat: search.value.trim() !== "", current, marks };
     pool.forEach((node, k) => {
       setHidden(node, first + k >= last);
-      if (first + k < last) fill(node, shown[first + k], first + k);
+      if (first + k >= last) return;
+      node.style.transform = `translateY(${(first + k) * ROW_PX}px)`;
+      fillRow(node, shown[first + k], look);
     });
     const at = shown.findIndex((row) => row.path === current);
     const active = at >= first && at < last ? pool[at - first].id : null;
     setAttribute(scroller, "aria-activedescendant", active);
-  }
-
-  function fill(node, row, place) {
-    const { name, mark, fold, warn, kind, swatch } = node.parts;
-    const flat = search.value.trim() !== "";
-    node.style.transform = `translateY(${place * ROW_PX}px)`;
-    const depth = flat ? 0 : Math.max(0, row.depth - 1);
-    node.style.setProperty("--nbp-depth", Math.min(depth, 8));
-    setAttribute(node, "data-module", row.path);
-    setAttribute(node, "aria-selected", state.marked.has(row.path));
-    setAttribute(node, "aria-level", depth + 1);
-    const open = row.children.length && !flat ? !folded.has(row.path) : null;
-    setAttribute(node, "aria-expanded", open);
-    node.classList.toggle("nbp-current", row.path === current);
-    setText(fold, open === null ? "" : open ? "▾" : "▸");
-    const attached = marks.attached.get(row.path) ?? [];
-    const problem = marks.problems.get(row.path) ?? "";
-    setText(mark, attached.length ? "●" : "");
-    setText(name, flat ? row.path : row.name);
-    setText(warn, problem ? "▲" : "");
-    setText(kind, row.nParams ? `${row.kind} ${counted(row.nParams)}` : row.kind);
-    const note = state.status.notes[row.path] ?? "";
-    setAttribute(node, "title", [`${row.path}: ${row.kind}`, ...attached, note, problem].filter(Boolean).join("\n"));
-    swatches.paint(swatch, row.path);
   }
 
   function mark(paths) {
@@ -110,7 +104,8 @@ export function createTree({ state, signal }) {
     const node = event.target.closest(".nbp-row");
     if (!node) return;
     const path = node.getAttribute("data-module");
-    if (event.target.classList.contains("nbp-fold") && event.target.textContent) return toggle(path);
+    if (event.target.classList.contains("nbp-fold") && event.target.textContent)
+      return toggle(path);
     choose(path, event.shiftKey, event.ctrlKey || event.metaKey);
   }
 
@@ -138,12 +133,20 @@ export function createTree({ state, signal }) {
     const at = shown.findIndex((row) => row.path === current);
     const row = shown[at];
     const page = Math.floor(scroller.clientHeight / ROW_PX);
-    const moves = { ArrowDown: at + 1, ArrowUp: at - 1, PageDown: at + page, PageUp: at - page, Home: 0, End: Infinity };
+    const moves = {
+      ArrowDown: at + 1,
+      ArrowUp: at - 1,
+      PageDown: at + page,
+      PageUp: at - page,
+      Home: 0,
+      End: Infinity,
+    };
     if (event.key in moves && shown.length) {
       const next = shown[Math.min(Math.max(moves[event.key], 0), shown.length - 1)];
       choose(next.path, event.shiftKey, false);
       keepInSight(next.path);
-    } else if (row && event.key === "ArrowLeft" && row.children.length && !folded.has(row.path)) toggle(row.path);
+    } else if (row && event.key === "ArrowLeft" && row.children.length && !folded.has(row.path))
+      toggle(row.path);
     else if (row && event.key === "ArrowRight" && folded.has(row.path)) toggle(row.path);
     else return;
     event.preventDefault();
@@ -154,7 +157,8 @@ export function createTree({ state, signal }) {
     const top = shown.findIndex((row) => row.path === path) * ROW_PX;
     const { scrollTop, clientHeight } = scroller;
     if (top < scrollTop) scroller.scrollTop = top;
-    else if (top + ROW_PX > scrollTop + clientHeight) scroller.scrollTop = top + ROW_PX - clientHeight;
+    else if (top + ROW_PX > scrollTop + clientHeight)
+      scroller.scrollTop = top + ROW_PX - clientHeight;
     request();
   }
 
@@ -162,36 +166,12 @@ export function createTree({ state, signal }) {
   function reveal() {
     const [path] = state.marked;
     search.value = "";
-    for (let row = state.model.byPath.get(path); row; row = state.model.modules[row.parent]) folded.delete(row.path);
+    for (let row = state.model.byPath.get(path); row; row = state.model.modules[row.parent])
+      folded.delete(row.path);
     current = anchor = path;
     list();
     keepInSight(path);
   }
 
   return { el, search, scroller };
-}
-
-function emptyRow(number) {
-  const parts = {
-    fold: element("span", { class: "nbp-fold", "aria-hidden": "true" }),
-    mark: element("span", { class: "nbp-mark" }),
-    name: element("span", { class: "nbp-name" }),
-    warn: element("span", { class: "nbp-warn" }),
-    kind: element("span", { class: "nbp-kind" }),
-    swatch: element("canvas", { class: "nbp-swatch", width: 128, height: 10, "aria-hidden": "true" }),
-  };
-  const title = element("span", { class: "nbp-title" }, parts.fold, parts.mark, parts.name, parts.warn);
-  const id = `nbp-row-${Math.random().toString(36).slice(2)}-${number}`;
-  const node = element("div", { class: "nbp-row", role: "treeitem", id }, title, parts.kind, parts.swatch);
-  return Object.assign(node, { parts });
-}
-
-/** Module -> lines for its title: what is attached, what went wrong. */
-function statusMarks({ attached, problems }) {
-  const byModule = new Map();
-  for (const [module, quantity, schedule] of attached) {
-    if (!byModule.has(module)) byModule.set(module, []);
-    byModule.get(module).push(`${quantity}, ${schedule}`);
-  }
-  return { attached: byModule, problems: new Map(problems.map((one) => [one.module, one.text])) };
 }

@@ -1,0 +1,193 @@
+"""Attach and Detach, from the click to what became of it; the empty panel; the series picker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Locator, expect
+
+from tests.browser.panel_messages import (
+    WEIGHTED,
+    model_message,
+    selection_message,
+    status_message,
+    ticket,
+)
+from tests.browser.panel_page import PanelPage, one_page
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def bare(browser: Browser) -> Iterator[PanelPage]:
+    yield from one_page(browser)
+
+
+@pytest.fixture
+def shown(bare: PanelPage) -> PanelPage:
+    panel = bare.show()
+    panel.say(model_message())
+    panel.say(status_message())
+    panel.say(selection_message())
+    return panel
+
+
+def quantity(panel: PanelPage) -> Locator:
+    return panel.page.locator("[data-role=quantity]")
+
+
+def options(panel: PanelPage) -> list[str]:
+    return quantity(panel).locator("option").all_inner_texts()
+
+
+def test_quantities_that_fit_come_first_and_the_others_say_why_they_do_not(
+    shown: PanelPage,
+) -> None:
+    shown.row("stem.relu1").click()
+    assert options(shown) == [
+        "output_std",
+        "zero_fraction",
+        "weight_norm: needs weight; stem.relu1 (ReLU) has none",
+        "grad_norm: needs grad; stem.relu1 (ReLU) has none",
+        "update_ratio: needs update; stem.relu1 (ReLU) has none",
+    ]
+    expect(quantity(shown).locator("[data-quantity=weight_norm]")).to_be_disabled()
+    shown.row("stem").click()  # a container has gradients below it, but no weight of its own
+    assert options(shown)[:3] == ["grad_norm", "output_std", "zero_fraction"]
+
+
+def test_the_box_says_what_is_measured_what_it_needs_and_what_it_costs(shown: PanelPage) -> None:
+    shown.row("stem.conv1").click()
+    quantity(shown).select_option("weight_norm")
+    hint = shown.page.locator(".nbp-attach .nbp-hint[data-fits]")
+    expect(hint).to_have_text("Euclidean norm of the weight. Needs weight. About 6.1\u202fµs here.")
+    quantity(shown).select_option("update_ratio")
+    expect(hint).to_contain_text("Cost not measured yet.")
+
+
+def test_only_modules_that_fit_are_attached_and_the_others_are_counted(shown: PanelPage) -> None:
+    shown.page.locator("[data-role=search]").fill("block.*")
+    quantity(shown).select_option("weight_norm")
+    expect(shown.action("attach")).to_have_text("Attach to 4 modules")
+    expect(shown.page.locator(".nbp-attach")).to_contain_text("2 modules left out: no weight.")
+    shown.action("attach").click()
+    asked = shown.wait_sent("attach")
+    assert asked["where"] == ["block.conv2", "block.bn2", "block.conv3", "block.bn3"]
+    assert asked["quantity"] == "weight_norm"
+
+
+def test_the_schedule_is_text_with_examples_while_it_is_edited(shown: PanelPage) -> None:
+    examples = shown.page.locator(".nbp-examples")
+    expect(examples).to_be_hidden()
+    shown.row("stem.conv1").click()
+    schedule = shown.page.locator("[data-role=schedule]")
+    schedule.fill("linear(5, 2)")
+    expect(examples).to_contain_text("every(10, 5)")
+    shown.action("attach").click()
+    assert shown.wait_sent("attach")["schedule"] == "linear(5, 2)"
+
+
+def test_a_click_is_acknowledged_at_once_and_followed_to_its_step(shown: PanelPage) -> None:
+    shown.row("stem.conv1").click()
+    quantity(shown).select_option("zero_fraction")
+    shown.action("attach").click()
+    expect(shown.ticket).to_have_attribute("data-state", "sent")
+    click = shown.wait_sent("attach")["id"]
+    shown.say(status_message(tickets=[ticket("another", "refused"), ticket(click, "queued")]))
+    expect(shown.ticket).to_have_text("…queued at step 1\u202f236", use_inner_text=True)
+    shown.say(status_message(tickets=[ticket(click, "applied", 1237)]))
+    expect(shown.ticket).to_have_attribute("data-state", "applied")
+    expect(shown.ticket).to_contain_text("queued at 1\u202f236, attached at step 1\u202f237")
+    shown.action("draw").click()
+    assert shown.wait_sent("selection")["series"] == [["stem.conv1", "zero_fraction"]]
+
+
+def test_a_refusal_stands_where_the_click_was(shown: PanelPage) -> None:
+    shown.row("stem.conv1").click()
+    shown.action("attach").click()
+    click = shown.wait_sent("attach")["id"]
+    shown.say(status_message(tickets=[ticket(click, "refused", text="no schedule 'evry(1)'")]))
+    expect(shown.ticket).to_have_attribute("data-state", "refused")
+    expect(shown.ticket).to_have_text("✕no schedule 'evry(1)'", use_inner_text=True)
+
+
+def test_detach_names_the_quantity_or_everything(shown: PanelPage) -> None:
+    shown.row("stem.conv1").click()
+    quantity(shown).select_option("grad_norm")
+    shown.action("detach").click()
+    first = shown.wait_sent("detach")
+    assert (first["where"], first["quantity"]) == (["stem.conv1"], "grad_norm")
+    quantity(shown).select_option("output_std")  # not attached here, but grad_norm is
+    expect(shown.action("detach")).to_have_text("Detach all")
+    shown.action("detach").click()
+    assert shown.wait_sent("detach", 2)["quantity"] == ""
+    shown.row("stem.relu1").click()
+    expect(shown.action("detach")).to_be_disabled()
+    expect(shown.action("detach")).to_have_attribute(
+        "title", "Nothing is attached at the marked modules"
+    )
+
+
+def test_buttons_that_cannot_act_say_why(shown: PanelPage) -> None:
+    expect(shown.action("attach")).to_have_attribute("title", "Mark modules in the tree first")
+    shown.row("stem.conv1").click()
+    shown.say(status_message(can={"attach": "The run has ended"}, state="finished"))
+    expect(shown.action("attach")).to_be_disabled()
+    expect(shown.action("attach")).to_have_attribute("title", "The run has ended")
+
+
+def test_an_empty_panel_offers_three_defaults(shown: PanelPage) -> None:
+    shown.say(status_message(attached=[], recorded={}))
+    empty = shown.page.locator(".nbp-empty")
+    expect(empty).to_contain_text("Select modules on the left, choose a quantity, attach")
+    assert empty.locator("button").all_inner_texts() == ["grad_norm", "weight_norm", "update_ratio"]
+    empty.locator("button").first.click()
+    asked = shown.wait_sent("attach")
+    assert asked["where"] == WEIGHTED
+    assert asked["quantity"] == "grad_norm"
+
+
+def test_a_panel_that_waits_says_for_what(shown: PanelPage) -> None:
+    notes = {"stem.conv1": "first value at step 50"}
+    shown.say(status_message(recorded={}, notes=notes))
+    expect(shown.page.locator(".nbp-empty")).to_have_text("first value at step 50")
+
+
+def test_long_parts_of_a_status_last_until_they_are_sent_again(shown: PanelPage) -> None:
+    short = {
+        k: v
+        for k, v in status_message(step=1300).items()
+        if k not in ("attached", "recorded", "notes")
+    }
+    shown.say(short)
+    expect(shown.root).to_have_attribute("data-step", "1300")
+    expect(shown.row("stem.conv1").locator(".nbp-mark")).to_have_text("●")
+    expect(shown.page.locator(".nbp-quantities [data-quantity]")).to_have_count(4)
+
+
+def test_the_picker_finds_any_recorded_series_and_adds_and_removes_it(shown: PanelPage) -> None:
+    shown.action("add").click()
+    shown.page.keyboard.type("fc weight")
+    items = shown.page.locator(".nbp-item:visible")
+    assert items.locator("span:first-child").all_inner_texts() == [
+        "head.fc1 · weight_norm",
+        "head.fc2 · weight_norm",
+    ]
+    items.first.click()
+    assert shown.wait_sent("selection")["series"] == [["head.fc1", "weight_norm"]]
+    expect(items.first).to_have_attribute("aria-selected", "true")
+    items.first.click()
+    shown.page.wait_for_function("sent.at(-1).series?.length === 0")
+    shown.page.keyboard.press("Escape")
+    expect(items).to_have_count(0)
+    expect(shown.action("add")).to_be_focused()
+
+
+def test_the_home_quantity_is_a_chip_or_in_the_list_of_more(shown: PanelPage) -> None:
+    shown.page.locator(".nbp-quantities [data-quantity=weight_norm]").click()
+    assert shown.wait_sent("selection")["home"] == "weight_norm"
+    shown.action("more").click()
+    shown.page.locator(".nbp-item[data-quantity=output_std]").click()
+    shown.page.wait_for_function("sent.at(-1).home === 'output_std'")
+    expect(shown.page.locator(".nbp-quantities [aria-pressed=true]")).to_have_text("output_std")

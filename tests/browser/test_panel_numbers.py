@@ -1,0 +1,148 @@
+"""The panel's arithmetic against oracles: formats, axes, smoothing, labels, search, colours."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterator
+
+import matplotlib
+import numpy as np
+import pytest
+from playwright.sync_api import Browser
+
+from tests.browser.panel_messages import DIGITS
+from tests.browser.panel_page import PanelPage, one_page
+
+pytestmark = pytest.mark.browser
+
+THIN = "\u202f"
+
+
+@pytest.fixture(scope="module")
+def parts(browser: Browser) -> Iterator[PanelPage]:
+    """Shown once: these tests only call functions."""
+    for panel in one_page(browser):
+        yield panel.show()
+
+
+def test_numbers_have_three_significant_digits_and_thin_spaces(parts: PanelPage) -> None:
+    expected = {
+        0.2134: "0.213",
+        0.00934: "0.00934",
+        18496: f"18{THIN}496",
+        87.4: "87.4",
+        100: "100",
+        -0.5: "−0.5",
+        1.234e-7: "1.23e−7",
+        2.5e9: "2.5e9",
+        0: "0",
+    }
+    assert {value: parts.call("significant", value) for value in expected} == expected
+    assert parts.page.evaluate("parts.significant(NaN)") == "NaN"
+    assert parts.page.evaluate("parts.significant(-Infinity)") == "−∞"
+    assert parts.call("grouped", 1240) == f"1{THIN}240"
+    assert parts.call("counted", 18496) == f"18.5{THIN}k"
+    assert parts.call("counted", 4160) == f"4{THIN}160"
+    assert parts.call("bytes", 3_200_000) == f"3.2{THIN}MB"
+    assert parts.call("microseconds", 9.21) == f"9.2{THIN}µs"
+    assert parts.call("exact", 0.5, "nat") == f"0.5{THIN}nat"
+
+
+def test_smoothing_is_the_debiased_exponential_average(parts: PanelPage) -> None:
+    values = np.random.default_rng(0).normal(size=40)
+    found = parts.page.evaluate("(v) => [...parts.smoothed(v, 0.9)]", values.tolist())
+    for k in range(40):
+        weights = 0.9 ** np.arange(k, -1, -1)
+        assert found[k] == pytest.approx(np.average(values[: k + 1], weights=weights))
+
+
+def test_smoothing_keeps_a_gap_and_goes_on_after_it(parts: PanelPage) -> None:
+    found = parts.page.evaluate("[...parts.smoothed([1, NaN, 3], 0.5)].map(String)")
+    assert found == ["1", "NaN", str(float((0.5 * 1 + 3) / 1.5))]
+
+
+def test_linear_axes_end_at_whole_ticks(parts: PanelPage) -> None:
+    axis = parts.call("linearTicks", 0.13, 0.87, 5)
+    assert (axis["low"], axis["high"]) == pytest.approx((0.0, 1.0))
+    assert [tick["label"] for tick in axis["ticks"]] == ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]
+    constant = parts.call("linearTicks", 3.0, 3.0, 5)
+    assert constant["low"] < 3 < constant["high"]
+
+
+def test_log_axes_end_at_one_two_or_five_and_label_the_decades(parts: PanelPage) -> None:
+    axis = parts.call("logTicks", 0.00034, 0.71, 5)
+    assert (axis["low"], axis["high"]) == pytest.approx((2e-4, 1.0))
+    assert [tick["label"] for tick in axis["ticks"]] == ["0.001", "0.01", "0.1", "1"]
+    narrow = parts.call("logTicks", 0.3, 0.4, 5)
+    assert [tick["label"] for tick in narrow["ticks"]] == ["0.2", "0.5"]
+
+
+def test_a_scale_and_its_inverse_agree(parts: PanelPage) -> None:
+    for log in ("true", "false"):
+        back = parts.page.evaluate(
+            f"""() => {{ const s = parts.valueScale(0.01, 70, {log}, 200, 10, 4);
+            return [0.02, 1, 66].map((v) => s.value(s.place(v))); }}"""
+        )
+        assert back == pytest.approx([0.02, 1, 66])
+
+
+def test_the_step_axis_grows_in_quarter_ticks_and_is_exact_when_zoomed(parts: PanelPage) -> None:
+    ends = [
+        parts.page.evaluate(f"parts.stepScale(0, {high}, {zoomed}, false, 0, 100).high")
+        for high, zoomed in [(1201, "false"), (1240, "false"), (1250, "false"), (1240, "true")]
+    ]
+    assert ends == [1250, 1250, 1250, 1240]
+
+
+def test_labels_keep_their_order_and_their_distance(parts: PanelPage) -> None:
+    wanted = [50.0, 52.0, 51.0, 199.0, 198.0]
+    placed = np.array(parts.call("spread", wanted, 14, 0, 200))
+    assert np.diff(np.sort(placed)).min() >= 14 - 1e-9
+    assert placed.max() <= 200
+    assert list(np.argsort(placed)) == list(np.argsort(wanted))
+    assert parts.call("spread", [20.0, 80.0], 14, 0, 200) == [20, 80]
+
+
+def test_a_search_is_a_glob_else_a_class_else_a_part_of_a_name(parts: PanelPage) -> None:
+    paths = [path for path, *_ in DIGITS]
+
+    def search(query: str) -> list[str]:
+        script = (
+            "([t, q]) => parts.searchModules(parts.indexModules(t).modules, q).map((r) => r.path)"
+        )
+        found: list[str] = parts.page.evaluate(script, [DIGITS, query])
+        return found
+
+    for glob in ("*.conv*", "block.*", "head.fc?", "*[23]", "(root)*"):
+        assert search(glob) == fnmatch.filter(paths, glob)
+    assert search("Linear") == ["head.fc1", "head.fc2"]
+    assert search("CONV2") == ["block.conv2"]
+    assert search("norm2d") == [path for path, kind, *_ in DIGITS if kind == "BatchNorm2d"]
+    assert search("nothing") == []
+
+
+def test_the_heat_colours_are_viridis(parts: PanelPage) -> None:
+    viridis = matplotlib.colormaps["viridis"]
+    for share in np.linspace(0, 1, 23):
+        expected = np.array(viridis(share)[:3]) * 255
+        assert np.abs(np.array(parts.call("viridis", float(share))) - expected).max() <= 4
+
+
+def test_series_colours_stand_out_from_any_ground(parts: PanelPage) -> None:
+    for ground in ([255, 255, 255], [17, 20, 23], [33, 33, 33], [128, 128, 128]):
+        for index in range(9):
+            css = parts.call("seriesColour", index, ground, 4.5)
+            rgb = parts.call("rgbOf", css)
+            assert contrast(rgb, ground) >= (4.5 if ground[0] != 128 else 3.9)
+
+
+def contrast(one: list[int], other: list[int]) -> float:
+    """WCAG 2.2, 1.4.3."""
+
+    def luminance(rgb: list[int]) -> float:
+        share = np.array(rgb) / 255
+        linear = np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
+        return float(linear @ np.array([0.2126, 0.7152, 0.0722]))
+
+    low, high = sorted([luminance(one), luminance(other)])
+    return (high + 0.05) / (low + 0.05)

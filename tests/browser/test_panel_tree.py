@@ -1,0 +1,171 @@
+"""The module tree: ten thousand modules, search, marks, keys, hostile names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Locator, expect
+
+from tests.browser.panel_messages import (
+    DIGITS,
+    Module,
+    heat_message,
+    lines_message,
+    model_message,
+    selection_message,
+    status_message,
+)
+from tests.browser.panel_page import PanelPage, one_page
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def bare(browser: Browser) -> Iterator[PanelPage]:
+    yield from one_page(browser)
+
+
+@pytest.fixture
+def shown(bare: PanelPage) -> PanelPage:
+    panel = bare.show()
+    panel.say(model_message())
+    panel.say(status_message())
+    return panel
+
+
+def expect_marked(panel: PanelPage, *paths: str) -> None:
+    """These rows are marked, in this order; rows are filled in the next animation frame."""
+    rows = "document.querySelectorAll('.nbp-row[aria-selected=true]:not([hidden])')"
+    script = f"(wanted) => JSON.stringify([...{rows}].map((row) => row.dataset.module)) === wanted"
+    panel.page.wait_for_function(
+        script, arg=json.dumps(list(paths), separators=(",", ":")), timeout=5000
+    )
+
+
+def search(panel: PanelPage) -> Locator:
+    return panel.page.locator("[data-role=search]")
+
+
+def test_rows_stand_in_forward_order_with_class_and_parameter_count(shown: PanelPage) -> None:
+    expect(shown.row("block.conv2")).to_contain_text("Conv2d 18.5\u202fk")
+    tops = [shown.row(path).bounding_box()["y"] for path, *_ in DIGITS[:12]]  # type: ignore[index]
+    assert tops == sorted(tops)
+
+
+def test_a_dot_marks_where_something_is_attached_and_a_sign_where_something_is_wrong(
+    shown: PanelPage,
+) -> None:
+    expect(shown.row("stem.conv1").locator(".nbp-mark")).to_have_text("●")
+    expect(shown.row("stem.relu1").locator(".nbp-mark")).to_have_text("")
+    problem = {
+        "module": "stem.relu1",
+        "quantity": "zero_fraction",
+        "text": "ZeroDivisionError",
+        "count": 3,
+        "disabled": True,
+    }
+    shown.say(status_message(problems=[problem]))
+    expect(shown.row("stem.relu1").locator(".nbp-warn")).to_have_text("▲")
+
+
+def test_ten_thousand_modules_need_only_the_rows_in_sight(bare: PanelPage) -> None:
+    modules: list[Module] = [("(root)", "Net", 0, 0, -1)]
+    modules += [(f"layer{k}", "Linear", 10, 10, 0) for k in range(10_000)]
+    panel = bare.show()
+    panel.say(model_message(modules))
+    panel.say(status_message(attached=[], recorded={}))
+    assert bare.page.locator(".nbp-row").count() < 60
+    tree = bare.page.locator(".nbp-tree")
+    assert tree.evaluate("(tree) => tree.scrollHeight") == 22 * 10_001
+    tree.evaluate("(tree) => { tree.scrollTop = 22 * 7000; }")
+    expect(panel.row("layer7003")).to_be_visible()
+    search(panel).fill("layer9999")
+    expect(panel.row("layer9999")).to_have_attribute("aria-selected", "true")
+    assert bare.page.locator(".nbp-row").count() < 60
+
+
+def test_a_search_shows_and_marks_what_matches(shown: PanelPage) -> None:
+    search(shown).fill("*.conv*")
+    expect(shown.page.locator(".nbp-row:visible")).to_have_count(3)
+    expect_marked(shown, "stem.conv1", "block.conv2", "block.conv3")
+    expect(shown.action("attach")).to_have_text("Attach to 3 modules")
+    search(shown).fill("ReLU")
+    expect(shown.page.locator(".nbp-found")).to_have_text("3 found")
+    search(shown).fill("")
+    expect(shown.row("head.fc2")).to_be_visible()
+    expect_marked(shown, "stem.relu1", "block.relu2", "block.relu3")
+
+
+def test_clicks_mark_one_a_range_or_several(shown: PanelPage) -> None:
+    shown.row("stem.conv1").click()
+    expect_marked(shown, "stem.conv1")
+    shown.row("block").click(modifiers=["Shift"])
+    expect_marked(shown, "stem.conv1", "stem.bn1", "stem.relu1", "block")
+    shown.row("stem.bn1").click(modifiers=["Control"])
+    expect_marked(shown, "stem.conv1", "stem.relu1", "block")
+
+
+def test_a_module_folds_away_with_everything_below_it(shown: PanelPage) -> None:
+    shown.row("block").locator(".nbp-fold").click()
+    expect(shown.row("block.conv2")).to_be_hidden()
+    expect(shown.row("block")).to_have_attribute("aria-expanded", "false")
+    expect_marked(shown)
+    shown.row("block").locator(".nbp-fold").click()
+    expect(shown.row("block.conv2")).to_be_visible()
+
+
+def test_the_tree_can_be_walked_with_the_keyboard(shown: PanelPage) -> None:
+    shown.row("stem").click()
+    shown.page.keyboard.press("ArrowDown")
+    expect_marked(shown, "stem.conv1")
+    shown.page.keyboard.press("Shift+ArrowDown")
+    expect_marked(shown, "stem.conv1", "stem.bn1")
+    shown.page.keyboard.press("Home")
+    expect_marked(shown, "(root)")
+    shown.page.keyboard.press("ArrowLeft")
+    expect(shown.row("stem")).to_be_hidden()
+
+
+HOSTILE = '<img src=x onerror="window.hacked = 1">'
+
+
+def test_hostile_names_are_shown_and_never_run(bare: PanelPage) -> None:
+    panel = bare.show()
+    modules: list[Module] = [
+        ("(root)", "Net", 1, 0, -1),
+        (HOSTILE, "<script>hacked=1</script>", 1, 1, 0),
+    ]
+    panel.say(model_message(modules, name=HOSTILE))
+    problem = {
+        "module": HOSTILE,
+        "quantity": HOSTILE,
+        "text": HOSTILE,
+        "count": 1,
+        "disabled": False,
+    }
+    panel.say(
+        status_message(
+            attached=[(HOSTILE, HOSTILE, HOSTILE)],
+            recorded={HOSTILE: [HOSTILE]},
+            route=HOSTILE,
+            record=HOSTILE,
+            problems=[problem],
+            notes={HOSTILE: HOSTILE},
+            scalar=(HOSTILE, 1.0, [1.0]),
+        )
+    )
+    panel.say(selection_message(home=HOSTILE, series=[(HOSTILE, HOSTILE)]))
+    panel.draw(*heat_message([[1.0, 2.0]], [HOSTILE], quantity=HOSTILE))
+    panel.draw(*lines_message({(HOSTILE, HOSTILE): ([0, 1], [1.0, 2.0])}))
+    panel.action("add").click()
+    bare.page.mouse.move(500, 150)
+    bare.page.mouse.move(500, 450)
+    expect(bare.page.locator(".nbp-row:visible .nbp-name").nth(1)).to_have_text(HOSTILE)
+    assert (
+        bare.page.evaluate("document.querySelectorAll('.nbp-panel img, .nbp-panel script').length")
+        == 0
+    )
+    assert bare.page.evaluate("window.hacked") is None
+    assert panel.errors == []
