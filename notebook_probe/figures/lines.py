@@ -123,7 +123,8 @@ def draw_lines(
     for one in series:
         x, y = _thinned(*_read(source, one, window, look, origin_ms), look)
         lost = ~np.isfinite(y)
-        _mark(axes, x[lost])
+        if lost.any():
+            _mark(axes, x[lost])
         x, y = _drawable(x[~lost], y[~lost], look)
         if len(x):
             ends.append((_draw(axes, x, y, look, colours[one]), one))
