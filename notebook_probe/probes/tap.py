@@ -75,7 +75,7 @@ class Tap:
 
     def __init__(self, place: str, listener: CallListener) -> None:
         self.place = place
-        self.plan: PlacePlan | None = None
+        self.plan: PlacePlan | None = PlacePlan()  # the first call may have to open a step
         self.n_calls = 0
         """Training calls seen while something was due here."""
         self._listener = weakref.proxy(listener)
