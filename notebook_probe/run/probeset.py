@@ -138,10 +138,11 @@ class ProbeSet:
         name = quantity if quantity in names or not quantity else as_quantity(quantity).name
         found = [probe for probe in there if name in ("", probe.quantity.name)]
         if not found:
-            attached = sorted(names) or ["nothing"]
+            at = ", ".join(standard_place(place) for place in places[:4])
+            if not there:
+                raise UnknownNameError(f"nothing is attached at {at}")
             raise UnknownNameError(
-                f"{name or 'no probe'} is not attached at {', '.join(places[:4])}; "
-                f"attached there: {', '.join(attached)}"
+                f"{name} is not attached at {at}; attached there: {', '.join(sorted(names))}"
             )
         return found
 
@@ -154,7 +155,7 @@ class ProbeSet:
             module=standard_place(probe.place),
             quantity=probe.quantity.name,
             schedule=str(probe.schedule),
-            attached_step=step if probe.attached_step == WAITING else probe.attached_step,
+            attached_step=step + 1 if probe.attached_step == WAITING else probe.attached_step,
             n_values=probe.n_values,
             last_step=probe.last_step,
             n_errors=probe.n_errors,

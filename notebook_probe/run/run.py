@@ -344,8 +344,8 @@ class Run:
         if self.closed:
             why = "" if self._model_gone() else ", because its model no longer exists"
             raise ClosedRunError(
-                f"run {self.name!r} is closed{why}; its record at {self.location} can still be read, "
-                f"and nbp.watch(model) begins another"
+                f"run {self.name!r} is closed{why}; its record at {self.location} can still be "
+                f"read, and nbp.watch(model) begins another"
             )
 
     def _change_between_steps(self) -> None:
