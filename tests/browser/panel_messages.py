@@ -152,7 +152,7 @@ def selection_message(**changes: Any) -> SelectionMessage:
 
 
 def lines_message(
-    series: Mapping[tuple[str, str], tuple[Sequence[float], Sequence[float]]],
+    series: Mapping[tuple[str, str], tuple[npt.ArrayLike, npt.ArrayLike]],
     seq: int = 1,
     x0: float = 0.0,
     events: Sequence[tuple[float, str, str]] = (),

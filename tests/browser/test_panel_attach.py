@@ -98,7 +98,7 @@ def test_a_click_is_acknowledged_at_once_and_followed_to_its_step(shown: PanelPa
     expect(shown.ticket).to_have_text("…queued at step 1\u202f236", use_inner_text=True)
     shown.say(status_message(tickets=[ticket(click, "applied", 1237)]))
     expect(shown.ticket).to_have_attribute("data-state", "applied")
-    expect(shown.ticket).to_contain_text("queued at 1\u202f236, attached at step 1\u202f237")
+    expect(shown.ticket).to_contain_text("queued 1\u202f236, attached at step 1\u202f237")
     shown.action("draw").click()
     assert shown.wait_sent("selection")["series"] == [["stem.conv1", "zero_fraction"]]
 

@@ -97,7 +97,7 @@ export function createLink({ model, root, state, signal }) {
       const rounded = Math.max(0, Math.round(width));
       if (!rounded || pixels[name] === rounded) return;
       pixels[name] = rounded;
-      tellPixels();
+      if (pixels.line_px && pixels.heat_px) tellPixels();
     },
     start() {
       model.on("msg:custom", receive);

@@ -39,7 +39,7 @@ export function createTicket({ state, selection, signal }) {
   function refresh() {
     const row = followed && state.status.tickets.find((one) => one.id === followed.id);
     if (!row) return;
-    const queued = `queued at ${grouped(row.queued_step)}`;
+    const queued = `queued ${grouped(row.queued_step)}`;
     if (row.state === "queued") say("queued", "…", `queued at step ${grouped(row.queued_step)}`);
     else if (row.state === "refused") say("refused", "✕", row.text);
     else say("applied", "✓", `${queued}, ${followed.verb} at step ${grouped(row.applied_step)}`);

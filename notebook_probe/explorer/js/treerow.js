@@ -43,14 +43,20 @@ export function emptyRow(id) {
   return Object.assign(node, { parts });
 }
 
-/** Module -> lines for its title: what is attached, what went wrong. */
-export function statusMarks({ attached, problems }) {
-  const byModule = new Map();
+/** Module -> lines for its title: what is attached, what went wrong; `last` is kept while it holds. */
+export function statusMarks({ attached, problems }, last) {
+  const byModule = last?.source === attached ? last.attached : attachedLines(attached);
+  const wrong = new Map(problems.map((one) => [one.module, one.text]));
+  return { source: attached, attached: byModule, problems: wrong };
+}
+
+function attachedLines(attached) {
+  const lines = new Map();
   for (const [module, quantity, schedule] of attached) {
-    if (!byModule.has(module)) byModule.set(module, []);
-    byModule.get(module).push(`${quantity}, ${schedule}`);
+    if (!lines.has(module)) lines.set(module, []);
+    lines.get(module).push(`${quantity}, ${schedule}`);
   }
-  return { attached: byModule, problems: new Map(problems.map((one) => [one.module, one.text])) };
+  return lines;
 }
 
 function foldSign(open) {

@@ -39,7 +39,7 @@ export function createTree({ state, signal }) {
   let current = null; // path the keyboard stands on; ranges start at `anchor`
   let anchor = null;
   let pending = 0;
-  let marks = { attached: new Map(), problems: new Map() };
+  let marks = statusMarks(state.status, null);
 
   const listen = (node, type, run) => node.addEventListener(type, run, { signal });
   const request = () => {
@@ -58,7 +58,7 @@ export function createTree({ state, signal }) {
   listen(scroller, "keydown", pressed);
   state.on("model", list);
   state.on("status", () => {
-    marks = statusMarks(state.status);
+    marks = statusMarks(state.status, marks);
     request();
   });
   for (const topic of ["marked", "picture", "theme"]) state.on(topic, request);
