@@ -12,7 +12,9 @@ from typing import Protocol
 __all__ = ["Refresher", "n_cores", "pause_s"]
 
 SHARE = 0.03
-"""Of one core, at most."""
+"""Of one core, as long as refreshes do not get too seldom for it."""
+LONGEST_S = 2.0
+"""A view takes a kernel that is silent for 3 s to be gone."""
 
 
 class Refreshed(Protocol):
@@ -70,7 +72,7 @@ class Refresher:
 
 
 def pause_s(cost_s: float, cores: int) -> float:
-    """Seconds until the next refresh: as seldom as the last one was dear.
+    """Seconds until the next refresh: the dearer the last one was, the longer.
 
     Examples
     --------
@@ -80,7 +82,7 @@ def pause_s(cost_s: float, cores: int) -> float:
     1.0
     """
     shortest = {1: 0.5, 2: 0.33, 3: 0.25}.get(cores, 0.2 if cores < 8 else 0.125)
-    return max(shortest, cost_s / SHARE)
+    return min(max(shortest, cost_s / SHARE), LONGEST_S)
 
 
 def n_cores() -> int:

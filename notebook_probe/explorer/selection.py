@@ -40,7 +40,7 @@ class Selection:
     log_heat: bool = True
     log_y: bool = True
     log_x: bool = False
-    smooth: float = 0.0
+    smooth: float = 0.9
     x_axis: Literal["step", "time"] = "step"
     colours: Mapping[Series, int] = field(default_factory=lambda: MappingProxyType({}))
     """Every colour ever given out here, those of series no longer drawn included."""

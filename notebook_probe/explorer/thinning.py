@@ -58,7 +58,8 @@ def thinned(
     nonfinite = _between(column.nonfinite, first, stop)
     marks = _spread(nonfinite, MOST_MARKS)
     rows = _rows(column, first, stop, axis, n_points)
-    rows = np.union1d(rows, marks)  # a point that is not finite breaks the line
+    if len(marks):
+        rows = np.union1d(rows, marks)  # a point that is not finite breaks the line
     values = column.values[rows]
     last_value = float(column.values[stop - 1])
     return Points(
@@ -97,8 +98,7 @@ def _rows(column: Column, first: int, stop: int, axis: Axis, n_points: int) -> P
     """Thinned by steps, whatever the axis shows: wall times need not grow from row to row."""
     if stop - first <= n_points:
         return np.arange(first, stop, dtype=np.int64)
-    ends = np.array([first, stop - 1])
-    rows = np.union1d(_candidates(column, first, stop, axis, n_points), ends)
+    rows = _candidates(column, first, stop, axis, n_points)
     steps = column.steps[rows]
     places = np.log1p(steps) if axis.log else steps.astype(np.float64)
     kept = minmax(places, column.values[rows], n_points)
@@ -106,14 +106,21 @@ def _rows(column: Column, first: int, stop: int, axis: Axis, n_points: int) -> P
 
 
 def _candidates(column: Column, first: int, stop: int, axis: Axis, n_points: int) -> Places:
-    """Far fewer rows than there are, enough to fill every pixel."""
+    """Far fewer rows than there are, enough to fill every pixel, and both ends; increasing."""
     if not axis.log:
-        return column.extremes(first, stop, n_points)
+        return _with_ends(column.extremes(first, stop, n_points), first, stop - 1)
     low, high = np.log1p(column.steps[[first, stop - 1]])
     borders = np.expm1(np.linspace(low, high, LOG_PARTS + 1)[1:-1])
     cuts = [first, *np.searchsorted(column.steps[first:stop], borders) + first, stop]
     wanted = -(-n_points // LOG_PARTS)
-    return np.concatenate([column.extremes(a, b, wanted) for a, b in pairwise(cuts)])
+    parts = [column.extremes(a, b, wanted) for a, b in pairwise(cuts)]
+    return _with_ends(np.concatenate(parts), first, stop - 1)
+
+
+def _with_ends(rows: Places, first: int, last: int) -> Places:
+    """Distinct rows; a block whose values are all equal gives the same row twice."""
+    rows = np.concatenate([[first], rows, [last]])
+    return rows[np.diff(rows, prepend=-1) > 0]
 
 
 def _between(sorted_rows: Places, first: int, stop: int) -> Places:
