@@ -90,10 +90,7 @@ export function createSeries({ state, selection, theme, signal }) {
 
   function seriesItem(module, quantity, text) {
     const on = hasSeries(state.selection, module, quantity);
-    const act = () => {
-      const drawn = hasSeries(state.selection, module, quantity);
-      return drawn ? selection.remove(module, quantity) : selection.add(module, quantity);
-    };
+    const act = () => selection.add(module, quantity); // the ✕ of its chip takes it away again
     return { text, note: on ? "drawn" : "", on, data: { module, quantity }, act };
   }
 
