@@ -97,7 +97,7 @@ class Conversation:
         if not self._audience.present:
             return
         revision = self._source.revision
-        selection = self.look()
+        selection = self._looked()
         with self._lock:
             messages = [
                 self._report.model(),
@@ -116,6 +116,14 @@ class Conversation:
                 send(message, [])
         for kind in self._views:
             self._tell_frame(send, kind, revision, selection)
+
+    def _looked(self) -> Selection:
+        """`look`, or what was shown before: the status is told even when nothing can be read."""
+        try:
+            return self.look()
+        except Exception as error:  # a record may be on a disk that has gone
+            self.problem(error, "reading the record")
+            return self._selection
 
     def _tell_frame(self, send: Send, kind: str, revision: int, selection: Selection) -> None:
         now_s = time.monotonic()

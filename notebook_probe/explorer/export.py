@@ -66,6 +66,8 @@ def export(kind: Kind, source: Source, selection: Selection) -> tuple[Exported, 
         content = make(source, selection)
     except ProbeError as error:
         return {**message, "error": str(error)}, []
+    except Exception as error:  # the click is answered, whatever a library does
+        return {**message, "error": f"{type(error).__name__}: {error}"}, []
     if kind == "code":
         return {**message, "text": content.decode()}, []
     return message, [memoryview(content)]

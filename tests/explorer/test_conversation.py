@@ -216,6 +216,19 @@ def test_an_exception_of_a_view_becomes_a_problem_and_the_other_view_goes_on(
     assert problem["text"] == "view 'heat': RuntimeError: no pixels left"
 
 
+def test_a_record_that_cannot_be_read_is_a_problem_in_the_panel(
+    talk: Talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(*arguments: object) -> None:
+        raise OSError("no such disk")
+
+    monkeypatch.setattr(talk.stream, "values", gone)
+    talk.says("hello", view="x")
+    talk.is_told()
+    [problem] = talk.last("status")["problems"]
+    assert problem["text"] == "reading the record: OSError: no such disk"
+
+
 def test_an_exception_that_repeats_is_counted(talk: Talk) -> None:
     talk.says("hello", view="x")
     for _ in range(3):

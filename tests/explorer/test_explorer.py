@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -264,3 +266,18 @@ def test_without_a_notebook_one_line_says_so(capsys: pytest.CaptureFixture[str])
     assert capsys.readouterr().out == "fake: there is no notebook here to show a panel in\n"
     assert explorer.closed
     explorer.close()
+
+
+def test_without_the_lab_packages_the_error_says_what_to_install() -> None:
+    script = """
+import sys
+sys.modules["anywidget"] = None
+try:
+    import notebook_probe.explorer
+except ModuleNotFoundError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout == (
+        'the panel needs anywidget, which is not installed: pip install "notebook-probe[lab]"\n'
+    ), done.stderr
