@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import threading
 import traceback
 from collections.abc import Callable
@@ -14,6 +15,9 @@ from notebook_probe.errors import TrainingStopped
 
 __all__ = ["Background"]
 
+EXIT_S = 5.0
+"""An exiting interpreter waits at most so long for the training to reach the end of its step."""
+
 
 class Background:
     """A training function that runs in a thread; `wait` gives its result or raises its error.
@@ -23,13 +27,18 @@ class Background:
     function : callable
     on_end : callable
         Called in the thread when the function has ended, however it ended.
+    stop : callable
+        Asks the function to end at its next step; called when the interpreter exits.
     """
 
-    def __init__(self, function: Callable[[], Any], on_end: Callable[[], None]) -> None:
+    def __init__(
+        self, function: Callable[[], Any], on_end: Callable[[], None], stop: Callable[[], object]
+    ) -> None:
         self.error: BaseException | None = None
         self.stopped = False
         """Stop ended it."""
         self._result: Any = None
+        self._stop = stop
         self._thread = threading.Thread(
             target=self._train,
             args=(function, _modes_of_this_thread(), on_end),  # dropped with the thread's end
@@ -37,6 +46,8 @@ class Background:
             daemon=True,  # a kernel that shuts down does not wait for an epoch
         )
         self._thread.start()
+        # A thread that is in torch when the interpreter goes away takes the process down with it.
+        atexit.register(self._stop_at_exit)
 
     @property
     def running(self) -> bool:
@@ -88,6 +99,11 @@ class Background:
             self.error = error
         finally:
             on_end()
+            atexit.unregister(self._stop_at_exit)
+
+    def _stop_at_exit(self) -> None:
+        self._stop()
+        self._thread.join(EXIT_S)
 
 
 def _modes_of_this_thread() -> Callable[[ExitStack], None]:

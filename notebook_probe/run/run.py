@@ -7,6 +7,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, SupportsFloat
 
@@ -26,7 +27,7 @@ from notebook_probe.run.handle import Handle
 from notebook_probe.run.meter import Meter
 from notebook_probe.run.open_step import with_open_step
 from notebook_probe.run.probeset import ProbeSet
-from notebook_probe.run.requests import Request, Ticket
+from notebook_probe.run.requests import Control, Request, Ticket
 from notebook_probe.run.rows import RowKeeper, scalars_of
 from notebook_probe.run.scalars import read_scalar
 from notebook_probe.run.status import ProbeStatus, QuantityInfo, State, Status
@@ -159,7 +160,7 @@ class Run:
 
     @property
     def finished(self) -> bool:
-        return self.closed
+        return self._writer.source.finished
 
     @property
     def modules(self) -> tuple[ModuleRow, ...]:
@@ -295,7 +296,11 @@ class Run:
         self._check_open()
         if self._background is not None and self._background.running:
             raise RuntimeError("training already runs in the background; press Stop or wait()")
-        self._background = Background(function, on_end=self._observer.settle)
+        self._background = Background(
+            function,
+            on_end=self._observer.settle,
+            stop=partial(self._gate.put, Control("stop")),  # not of self: a run may be dropped
+        )
         return self._background
 
     def explore(self) -> Explorer:

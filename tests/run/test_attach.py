@@ -75,8 +75,8 @@ def test_a_module_of_the_model_stands_for_itself(watch: Watch) -> None:
 
 
 def test_a_shared_module_is_found_under_its_second_name_too(watch: Watch) -> None:
-    model = made(mlp)
-    model.add_module("again", model.get_submodule("0"))
+    model = made(Shared)
+    model.again = model.twice
     run = watch(model, probes=None)
     run.attach("again", "weight_norm")
     train_step(model, sgd(model), batch(0))
