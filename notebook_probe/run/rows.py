@@ -28,7 +28,7 @@ from notebook_probe.record.stream import StreamWriter
 from notebook_probe.record.writer import RecordWriter
 from notebook_probe.run.meter import Meter
 
-__all__ = ["Row", "RowKeeper", "scalars_of"]
+__all__ = ["Row", "RowKeeper"]
 
 COPY_S = 0.5
 """At most this long values wait on a device before they are copied."""
@@ -66,6 +66,7 @@ class RowKeeper:
         self._lock = threading.Lock()  # a reader may drain while the training thread keeps
         self._making = threading.Lock()  # two threads may ask for the same new stream
         self._logged: set[str] = set()
+        self._early: StepFrame | None = None
         self._cells: weakref.WeakKeyDictionary[Probe, tuple[int, int]] = weakref.WeakKeyDictionary()
         self.scalars: dict[str, Number] = {}
         """Last value of everything the user logged."""
@@ -92,6 +93,24 @@ class RowKeeper:
             self._stream(LOG_STREAM, "every(1)").extend([ROOT], variables)
             self._logged.update(new)
 
+    def between_steps(self, step: int) -> StepFrame:
+        """Where scalars are kept that come before ``step`` is open; they join it when it closes.
+
+        Opening the step for them would ask its schedules, and pass its gate, too early.
+        """
+        if self._early is None:
+            self._early = StepFrame(step, ())
+        return self._early
+
+    def unfinished(self, frame: StepFrame | None) -> StepFrame | None:
+        """What a step that was not trained has to show: what was logged in it."""
+        if frame is None:
+            return self._early
+        logged = StepFrame(frame.step, ())
+        logged.time_ms = frame.time_ms
+        logged.scalars.update(frame.scalars)
+        return logged
+
     def publish(self, frame: StepFrame) -> None:
         """Record a closed step."""
         begun = time.perf_counter()
@@ -104,7 +123,8 @@ class RowKeeper:
         try:
             for row in self._rows_of(frame, _succeeded):
                 self._keep(row)
-            self.scalars.update(frame.scalars)
+            self.scalars.update(self._scalars(frame))
+            self._early = None
             self._copy_when_due()
         except Exception as error:  # training must not end because a row could not be kept
             self.problem = f"step {frame.step}: {type(error).__name__}: {error}"
@@ -117,7 +137,7 @@ class RowKeeper:
 
     def _rows_of(self, frame: StepFrame, tally: Callable[[Probe, int], None]) -> list[Row]:
         """The rows of a step, one per due stream."""
-        scalars = dict(frame.scalars)
+        scalars = self._scalars(frame)
         streams = dict.fromkeys(probe.stream for probe in frame.due)
         if scalars:
             streams[LOG_STREAM] = None
@@ -155,6 +175,10 @@ class RowKeeper:
         stream = self._writer.stream(name)
         values = np.full(stream.shape, NOT_MEASURED, np.float32)
         return Row(stream, frame.step, frame.time_ms, values, [], [])
+
+    def _scalars(self, frame: StepFrame) -> dict[str, Number]:
+        early = self._early
+        return {**(early.scalars if early is not None else {}), **frame.scalars}
 
     def _stream(self, name: str, long_name: str) -> StreamWriter:
         with self._making:
@@ -196,13 +220,6 @@ def _copy(rows: list[Row]) -> None:
         for place in row.waiting:  # float32 already: nothing overflows here
             row.values.flat[place] = _cell(next(copied))
         row.waiting, row.tensors = [], []
-
-
-def scalars_of(frame: StepFrame) -> StepFrame:
-    """The frame of a step that was never trained: what was logged in it, and no more."""
-    logged = StepFrame(frame.step, ())
-    logged.scalars.update(frame.scalars)
-    return logged
 
 
 def _to_host(tensors: list[Tensor]) -> list[float]:

@@ -28,7 +28,7 @@ from notebook_probe.run.meter import Meter
 from notebook_probe.run.open_step import with_open_step
 from notebook_probe.run.probeset import ProbeSet
 from notebook_probe.run.requests import Control, Request, Ticket
-from notebook_probe.run.rows import RowKeeper, scalars_of
+from notebook_probe.run.rows import RowKeeper
 from notebook_probe.run.scalars import read_scalar
 from notebook_probe.run.status import ProbeStatus, QuantityInfo, State, Status
 from notebook_probe.schedules import ScheduleLike
@@ -138,7 +138,8 @@ class Run:
         self._check_open()
         checked = {name: read_scalar(name, value) for name, value in scalars.items()}
         self._rows.declare_scalars(checked)
-        self._observer.open_frame().scalars.update(checked)
+        frame = self._observer.frame or self._rows.between_steps(self._observer.clock.step)
+        frame.scalars.update(checked)
 
     def step(self) -> None:
         """Close the open step by hand, after backward, in loops without an optimizer.
@@ -206,8 +207,8 @@ class Run:
     def _now(self) -> list[StreamView]:
         self._rows.drain()
         frame = self._observer.frame
-        if frame is not None and not self._observer.clock.has_stepped:
-            frame = scalars_of(frame)  # its readings are half done
+        if frame is None or not self._observer.clock.has_stepped:
+            frame = self._rows.unfinished(frame)
         if frame is None:
             return list(self.streams.values())
         return with_open_step(self.streams, self._rows.preview(frame))
@@ -364,8 +365,9 @@ def _end(
 ) -> None:
     gate.close()
     observer.close()
-    if observer.frame is not None:  # a step that was not trained; what was logged in it stays
-        rows.keep(scalars_of(observer.frame))
+    unfinished = rows.unfinished(observer.frame)
+    if unfinished is not None:
+        rows.keep(unfinished)
     rows.drain()
     writer.close()
     if fresh:  # a folder of our own choosing that nothing was recorded in
