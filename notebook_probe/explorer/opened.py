@@ -13,6 +13,8 @@ __all__ = ["Opened"]
 
 QUIET_S = 60.0
 """A record that has gained no row for so long is not being trained any more, or not now."""
+MEASURE_S = 10.0
+"""A growing folder, which may hold a thousand files, is not measured at every commit."""
 
 
 class Opened:
@@ -24,6 +26,7 @@ class Opened:
         self._last_step = 0
         self._last_s = 0.0
         self._nbytes = 0
+        self._measured_s = 0.0
 
     def status(self) -> Status:
         """What can be known of a run from its record."""
@@ -55,7 +58,8 @@ class Opened:
             if n_rows:
                 self._last_step = max(self._last_step, int(stream.steps(n_rows - 1, n_rows)[0]))
                 self._last_s = max(self._last_s, stream.times(n_rows - 1, n_rows)[0] / 1000.0)
-        if self._source.finished:  # a growing one is not measured again and again
+        if self._source.finished or time.monotonic() - self._measured_s > MEASURE_S:
+            self._measured_s = time.monotonic()
             self._nbytes = _folder_bytes(Path(self._source.location))
 
 

@@ -154,23 +154,18 @@ class Report:
 
 def reasons(status: Status, live: bool) -> dict[str, str]:
     """Control to the reason why it cannot act now, empty where it can."""
-    if not live:
-        ended = status.state == "finished"
-        why = "this run has ended" if ended else "this run is trained by another process"
-        return dict.fromkeys(CONTROLS, why)
-    if status.state in ("finished", "failed"):
-        why = "the run is closed" if status.state == "finished" else "training ended with an error"
-        return dict.fromkeys(CONTROLS, why)
+    ended = status.state == "finished"
+    if not live or ended:
+        elsewhere = "this run is trained by another process"
+        return dict.fromkeys(CONTROLS, "this run has ended" if ended else elsewhere)
     paused = status.state == "paused"
     training = paused or status.state == "training" or status.background
-    return {
-        "pause": "already paused" if paused else "",
-        "resume": "" if paused else "not paused",
-        "step": "",
-        "stop": "" if training else "no training is running",
-        "attach": "",
-        "detach": "",
-    }
+    why = {"pause": "already paused"} if paused else {"resume": "not paused"}
+    if not training:
+        why["stop"] = "no training is running"
+    if status.state == "failed":
+        why |= dict.fromkeys(CONTROLS[:4], "training ended with an error")
+    return {control: why.get(control, "") for control in CONTROLS}
 
 
 def _problems(status: Status) -> list[ProblemRow]:

@@ -169,7 +169,7 @@ def test_a_click_that_cannot_act_is_refused_with_the_reason(
     assert controls.requests == []
     talk.is_told()
     texts = [(row["state"], row["text"]) for row in talk.last("status")["tickets"]]
-    assert texts == [("refused", "not paused"), ("refused", "the run is closed")]
+    assert texts == [("refused", "not paused"), ("refused", "this run has ended")]
 
 
 def test_an_opened_record_refuses_requests() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -127,8 +128,11 @@ def test_what_cannot_act_says_why() -> None:
     assert reasons(controls.status(), live=True)["resume"] == ""
     controls.state = "waiting"
     assert reasons(controls.status(), live=True)["stop"] == "no training is running"
+    controls.state = "failed"
+    can = reasons(controls.status(), live=True)
+    assert (can["pause"], can["attach"]) == ("training ended with an error", "")
     controls.state = "finished"
-    assert set(reasons(controls.status(), live=True).values()) == {"the run is closed"}
+    assert set(reasons(controls.status(), live=True).values()) == {"this run has ended"}
     assert set(reasons(controls.status(), live=False).values()) == {"this run has ended"}
 
 
@@ -145,3 +149,11 @@ def test_an_opened_record_that_grows_is_training_elsewhere(
     assert Report(source, None).status().state == "idle"
     source.finished = True
     assert Report(source, None).status().state == "finished"
+
+
+def test_the_size_of_an_opened_record_is_that_of_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "chunk").mkdir()
+    (tmp_path / "chunk" / "0").write_bytes(b"12345")
+    source = FakeSource(FakeStream("s", ["a"], ["norm"]))
+    source.location = str(tmp_path)
+    assert Report(source, None).status().nbytes == 5
