@@ -154,6 +154,27 @@ def test_hover_over_lines_gives_every_value_exactly(shown: PanelPage) -> None:
     assert shown.sent("selection") == [], "hover never asks the kernel"
 
 
+def test_along_time_the_axis_is_a_duration_and_hover_still_names_the_step(shown: PanelPage) -> None:
+    shown.say(selection_message(series=[CONV1], x_axis="time"))
+    message, buffers = lines_message({CONV1: ([5.0, 35.0, 65.0], [1.0, 2.0, 3.0])}, x0=5.0)
+    message["series"][0]["first_step"] = 100
+    message["series"][0]["last_step"] = 300
+    shown.draw(message, buffers)
+    low, high = json.loads(shown.lines.get_attribute("data-axis") or "")
+    assert low == 5
+    assert high >= 65
+    hover(shown, "lines", shown.x_of_step(shown.lines, 35), 60)
+    expect(shown.page.locator(".nbp-tip:visible")).to_contain_text("step 200 · 35\u202fs")
+
+
+def test_a_log_step_axis_keeps_step_zero(shown: PanelPage) -> None:
+    shown.say(selection_message(series=[CONV1], log_x=True))
+    shown.draw(*lines_message({CONV1: (range(1001), np.linspace(1, 2, 1001))}))
+    left = json.loads(shown.lines.get_attribute("data-box") or "")[0]
+    hover(shown, "lines", left, 60)
+    expect(shown.page.locator(".nbp-tip:visible")).to_contain_text("step 0")
+
+
 def test_a_heat_frame_is_painted_and_described(shown: PanelPage) -> None:
     norms = gradient_norms()
     cells = np.array([norms[path] for path in WEIGHTED])

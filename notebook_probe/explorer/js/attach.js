@@ -137,7 +137,7 @@ function optionFor(one, reason) {
 /** One sentence, what it needs, what it costs, and who is left out. */
 function sentence(one, rows) {
   const reason = misfit(one, rows);
-  const summary = one.summary.replace(/\.?\s*$/, ". ");
+  const summary = one.summary.replaceAll("`", "").replace(/\.?\s*$/, ". ");
   const needs = one.needs.flatMap((feature, k) => [k ? ", " : "", element("i", {}, feature)]);
   const cost =
     one.cost_us === null ? "Cost not measured yet." : `About ${microseconds(one.cost_us)} here.`;

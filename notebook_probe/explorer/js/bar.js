@@ -23,10 +23,10 @@ export function createBar({ state, theme, link, signal }) {
     role: "img",
     "aria-label": "Recent values",
   });
-  const cost = element("span", {
-    class: "nbp-soft nbp-cost",
-    title: "Time spent in probes and row keeping, per cent of step time",
-  });
+  const percent = element("span");
+  const what = element("span", { class: "nbp-roomy" }, "probes ");
+  const cost = element("span", { class: "nbp-soft nbp-cost" }, what, "cost ", percent);
+  cost.title = "Time spent in probes and row keeping, per cent of step time";
   const route = element("span", { class: "nbp-soft nbp-route", role: "status" });
   const pause = controlButton("pause", "Pause");
   const one = controlButton("step", "Step");
@@ -73,10 +73,8 @@ export function createBar({ state, theme, link, signal }) {
     setText(word, status.state);
     setText(step, grouped(status.step));
     setText(rate, !ended && status.rate !== null ? `${significant(status.rate)} steps/s` : "");
-    setText(
-      cost,
-      status.cost_percent === null ? "" : `probes cost ${significant(status.cost_percent, 2)} %`,
-    );
+    setHidden(cost, status.cost_percent === null);
+    setText(percent, `${significant(status.cost_percent ?? 0, 2)} %`);
     refreshScalar(status.scalar);
     refreshRoute(status, model, ended);
     setHidden(controls, !model.live || ended);

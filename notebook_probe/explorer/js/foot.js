@@ -14,9 +14,10 @@ export function createFoot({ state, selection, link, signal }) {
     hidden: "",
   });
   const record = element("span", { class: "nbp-record nbp-soft" });
+  const facts = element("span", { class: "nbp-soft" });
   const dropped = element("span", { class: "nbp-soft" });
   const downloads = createDownloads({ state, link, signal });
-  const place = element("span", { class: "nbp-place" }, record, dropped);
+  const place = element("span", { class: "nbp-place" }, record, facts, dropped);
   const el = element(
     "div",
     { class: "nbp-foot" },
@@ -68,10 +69,8 @@ export function createFoot({ state, selection, link, signal }) {
         ? "not flushed yet"
         : `flushed ${duration(status.flushed_age_s)} ago`;
     const path = status.record || state.model.location;
-    setText(
-      record,
-      [path, bytes(status.nbytes), state.model.live ? age : ""].filter(Boolean).join(" · "),
-    );
+    setText(record, shortPath(path));
+    setText(facts, ["", bytes(status.nbytes), ...(state.model.live ? [age] : [])].join(" · "));
     setAttribute(record, "title", path);
     setText(dropped, ` · ${grouped(status.dropped_rows)} dropped`);
     setAttribute(dropped, "title", "Rows that were never written");
@@ -80,6 +79,11 @@ export function createFoot({ state, selection, link, signal }) {
 
   refresh();
   return { el };
+}
+
+/** The record and its folder; the whole path is the title. */
+function shortPath(path) {
+  return path.includes("://") ? path : path.split(/[\\/]/).slice(-2).join("/");
 }
 
 function problemRow(problem, place) {

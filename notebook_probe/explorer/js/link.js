@@ -7,7 +7,7 @@ import { indexModules } from "./modules.js";
 const VERSION = 1;
 const SILENT_MS = 3000;
 
-export function createLink({ model, root, state, signal }) {
+export function createLink({ model, root, state, fail, signal }) {
   const view = randomId();
   const pixels = { line_px: 0, heat_px: 0 };
   const acknowledged = { lines: -1, heat: -1 };
@@ -41,15 +41,13 @@ export function createLink({ model, root, state, signal }) {
   function receive(message, buffers) {
     heard = performance.now();
     unanswered = false;
-    if (message.v !== VERSION) return state.fail(versionHint(message.v));
-    if (message.type === "selection") return state.receiveSelection(message);
-    const receiver = receivers[message.type];
-    if (!receiver) return undefined; // a newer kernel may say more than this view shows
+    if (message.v !== VERSION) return fail(versionHint(message.v));
+    if (!(message.type in receivers)) return undefined; // a newer kernel may say more than we show
     try {
-      receiver(message, buffers ?? []);
-      state.tell(message.type);
+      receivers[message.type](message, buffers ?? []);
+      if (message.type !== "selection") state.tell(message.type); // it tells when it is adopted
     } catch (error) {
-      state.fail(error); // shown in the panel: a console that nobody opens would hide it
+      fail(error); // shown in the panel: a console that nobody opens would hide it
     }
     return hush();
   }
@@ -99,7 +97,9 @@ export function createLink({ model, root, state, signal }) {
       pixels[name] = rounded;
       if (pixels.line_px && pixels.heat_px) tellPixels();
     },
-    start() {
+    /** From now on messages are taken in; those about the selection go to `receiveSelection`. */
+    start(receiveSelection) {
+      receivers.selection = receiveSelection;
       model.on("msg:custom", receive);
       signal.addEventListener("abort", () => model.off("msg:custom", receive));
       const watcher = new IntersectionObserver((entries) => {
@@ -120,7 +120,8 @@ export function createLink({ model, root, state, signal }) {
 }
 
 function versionHint(version) {
-  return `This panel speaks version ${VERSION} of its messages, the kernel version ${version}: reload the page.`;
+  const both = `version ${VERSION} of its messages, the kernel version ${version}`;
+  return `This panel speaks ${both}: reload the page.`;
 }
 
 // randomUUID needs https; a notebook server on another machine often has none.

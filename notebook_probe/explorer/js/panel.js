@@ -31,12 +31,10 @@ function render({ model, el }) {
     setText(trouble, problem instanceof Error ? `The panel stumbled: ${problem.message}` : problem);
     setHidden(trouble, false);
   };
-  state.fail = fail;
 
   const theme = createTheme(root, state, signal);
-  const link = createLink({ model, root, state, signal });
+  const link = createLink({ model, root, state, fail, signal });
   const selection = createSelection(state, link.send, signal);
-  state.receiveSelection = selection.receive;
   const parts = { root, state, theme, link, selection, fail, signal };
 
   const bar = createBar(parts);
@@ -76,7 +74,7 @@ function render({ model, el }) {
   };
   for (const topic of ["status", "model", "painted"]) state.on(topic, describe);
   describe();
-  link.start();
+  link.start(selection.receive);
 
   return () => {
     life.abort();

@@ -7,9 +7,9 @@ const MOST_ITEMS = 200;
 
 /**
  * `items(query)` gives `{ text, note, on, data, act }` in order; `search` is the placeholder of a
- * search field, "" for none. An item stays open for the next choice when `stay`.
+ * search field, "" for none. A choice closes the list, and Enter on the button opens it again.
  */
-export function createPopover({ button, search, items, stay = false, signal }) {
+export function createPopover({ button, search, items, signal }) {
   const field = element("input", {
     type: "search",
     placeholder: search,
@@ -79,18 +79,11 @@ export function createPopover({ button, search, items, stay = false, signal }) {
       element("span", {}, item.text),
       element("span", { class: "nbp-note-soft" }, item.note ?? ""),
     );
-    node.addEventListener("click", () => choose(item, [...list.children].indexOf(node)));
+    node.addEventListener("click", () => {
+      item.act();
+      leave();
+    });
     return node;
-  }
-
-  /** Closes, or stays for the next choice: the list shows what changed, the focus stays too. */
-  function choose(item, at) {
-    item.act();
-    if (!stay) return leave();
-    const top = list.scrollTop;
-    fill();
-    list.scrollTop = top;
-    return list.children[at]?.focus();
   }
 
   function leave() {

@@ -42,11 +42,11 @@ export function stepScale(low, high, zoomed, log, from, to, label = stepLabel) {
   return scaleOf(log ? LOG1P : IDENTITY, low, stop, ticks, from, to);
 }
 
-/** 1, 2 or 5 times a power of ten, not below `raw`. */
+/** 1, 2 or 5 times a power of ten, not below `raw` (but for rounding). */
 function niceStep(raw) {
-  const power = 10 ** Math.floor(Math.log10(raw || 1));
-  const lead = raw / power;
-  return power * (lead <= 1 ? 1 : lead <= 2 ? 2 : lead <= 5 ? 5 : 10);
+  const power = 10 ** Math.floor(Math.log10(raw || 1) + 1e-9);
+  const lead = [1, 2, 5].find((one) => raw / power <= one + 1e-9) ?? 10;
+  return power * lead;
 }
 
 function linearTicks(low, high, count) {
@@ -71,6 +71,10 @@ function logTicks(low, high, count) {
   if (last <= first) last = first + 1;
   const within = steps.slice(first, last + 1);
   const decades = Math.log10(high / low);
+  if (decades < 0.5) {
+    const even = linearTicks(low, high, count); // on so short a stretch both scales look alike
+    if (even.low > 0) return even;
+  }
   const stride = Math.ceil(decades / count);
   const labelled = within.filter(
     (s) => decades < 1.7 || (s.lead === 1 && s.exponent % stride === 0),

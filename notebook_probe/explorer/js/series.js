@@ -29,7 +29,6 @@ export function createSeries({ state, selection, theme, signal }) {
     button: plus,
     search: "Find a module or quantity",
     items: recordedSeries,
-    stay: true,
     signal,
   });
   const logY = toggle("log y", "Logarithmic values", "log-y");

@@ -2,6 +2,7 @@
 
 import { element, setAttribute, setText } from "./dom.js";
 import { grouped } from "./format.js";
+import { hasSeries } from "./state.js";
 
 const DRAWN_AT_ONCE = 4;
 
@@ -29,7 +30,7 @@ export function createTicket({ state, selection, signal }) {
   let followed = null; // { id, verb, where, quantity }
 
   show.addEventListener("click", draw, { signal });
-  state.on("status", refresh);
+  for (const topic of ["status", "selection"]) state.on(topic, refresh);
 
   function follow(id, verb, where, quantity) {
     followed = { id, verb, where, quantity };
@@ -44,7 +45,15 @@ export function createTicket({ state, selection, signal }) {
     else if (row.state === "refused") say("refused", "✕", row.text);
     else say("applied", "✓", `${queued}, ${followed.verb} at step ${grouped(row.applied_step)}`);
     setAttribute(el, "title", row.text || null);
-    show.hidden = !(row.state === "applied" && followed.verb === "attached" && followed.quantity);
+    const attached = row.state === "applied" && followed.verb === "attached";
+    show.hidden = !attached || !undrawn().length;
+  }
+
+  /** The first of the attached series that are not among the lines yet. */
+  function undrawn() {
+    const { where, quantity } = followed;
+    const few = where.slice(0, DRAWN_AT_ONCE).map((module) => [module, quantity]);
+    return few.filter(([module, name]) => !hasSeries(state.selection, module, name));
   }
 
   function say(outcome, mark, text) {
@@ -55,11 +64,7 @@ export function createTicket({ state, selection, signal }) {
   }
 
   function draw() {
-    const added = followed.where
-      .slice(0, DRAWN_AT_ONCE)
-      .map((module) => [module, followed.quantity]);
-    const known = new Set(state.selection.series.map(String));
-    const series = [...state.selection.series, ...added.filter((one) => !known.has(String(one)))];
+    const series = [...state.selection.series, ...undrawn()];
     selection.change({ series, home: state.selection.home || followed.quantity });
   }
 
