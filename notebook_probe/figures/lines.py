@@ -116,9 +116,8 @@ def draw_lines(
     quiet(axes, grid=True)
     axes.margins(x=0.0)
     axes.set_yscale("log" if look.log_y else "linear")
-    axes.set_xscale(
-        "symlog" if look.log_x else "linear", **({"linthresh": 1} if look.log_x else {})
-    )
+    if look.log_x:
+        axes.set_xscale("symlog", linthresh=1)  # a run begins at step 0
     ends: list[tuple[float, Series]] = []
     for one in series:
         x, y = _thinned(*_read(source, one, window, look, origin_ms), look)
@@ -128,10 +127,7 @@ def draw_lines(
         x, y = _drawable(x[~lost], y[~lost], look)
         if len(x):
             ends.append((_draw(axes, x, y, look, colours[one]), one))
-    for event in source.events:
-        if window is None or window[0] <= event.step <= window[1]:
-            at = (event.time_ms - origin_ms) / 1000 if look.x_axis == "time" else event.step
-            axes.plot([at], [0], "|", color=BRAND, markersize=7, clip_on=False, **_at_bottom(axes))
+    _mark_events(axes, source, window, look, origin_ms)
     ticks(axes.yaxis, look.log_y)
     unit = "\u2009s" if look.x_axis == "time" else ""
     if look.log_x:
@@ -146,16 +142,9 @@ def _draw(axes: Axes, x: Doubles, y: Doubles, look: Look, index: int) -> float:
     shown = _smoothed(y, look)
     if look.smooth > 0:
         axes.plot(x, y, color=colour(index), linewidth=0.8, alpha=0.35)
-    dots = "o" if len(x) <= SHORT else None
-    axes.plot(
-        x,
-        shown,
-        color=colour(index),
-        linestyle=dash(index),
-        linewidth=1.6,
-        marker=dots,
-        markersize=3.5,
-    )
+    (line,) = axes.plot(x, shown, color=colour(index), linestyle=dash(index), linewidth=1.6)
+    if len(x) <= SHORT:
+        line.set(marker="o", markersize=3.5)
     return float(shown[-1])
 
 
@@ -227,6 +216,19 @@ def _mark(axes: Axes, x: Doubles) -> None:
     """Crosses at the bottom where a value was NaN or infinite."""
     marks = np.zeros(len(x))
     axes.plot(x, marks, "x", color=LOST_COLOUR, markersize=5, clip_on=False, **_at_bottom(axes))
+
+
+def _mark_events(
+    axes: Axes, source: Source, window: tuple[float, float] | None, look: Look, origin_ms: int
+) -> None:
+    """Ticks at the bottom where something was done to the run."""
+    low, high = window or (-np.inf, np.inf)
+    events = [event for event in source.events if low <= event.step <= high]
+    in_time = look.x_axis == "time"
+    x = [(one.time_ms - origin_ms) / 1000 if in_time else one.step for one in events]
+    if x:
+        y = np.zeros(len(x))
+        axes.plot(x, y, "|", color=BRAND, markersize=7, clip_on=False, **_at_bottom(axes))
 
 
 def _at_bottom(axes: Axes) -> dict[str, Any]:
