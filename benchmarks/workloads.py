@@ -1,0 +1,138 @@
+"""Three training steps of different length: an MLP, a CIFAR ResNet-18 and a small GPT.
+
+Random data of the right shape: the cost of reading a tensor does not depend on what is in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+__all__ = ["WORKLOADS", "Workload", "resnet18", "small_gpt"]
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A model, its optimizer and one training step on a fixed batch."""
+
+    model: nn.Module
+    optimizer: torch.optim.Optimizer
+    loss: Callable[[nn.Module], Tensor]
+
+    def step(self) -> None:
+        loss = self.loss(self.model)
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+
+
+def mlp() -> Workload:
+    """4 linear layers of width 512, batch 128, SGD."""
+    torch.manual_seed(0)
+    layers: list[nn.Module] = []
+    for _ in range(3):
+        layers += [nn.Linear(512, 512), nn.ReLU()]
+    model = nn.Sequential(*layers, nn.Linear(512, 10))
+    inputs, labels = torch.randn(128, 512), torch.randint(0, 10, (128,))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    return Workload(model, optimizer, lambda model: F.cross_entropy(model(inputs), labels))
+
+
+class _Block(nn.Module):
+    def __init__(self, n_in: int, n_out: int, stride: int) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(n_in, n_out, 3, stride, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(n_out)
+        self.conv2 = nn.Conv2d(n_out, n_out, 3, 1, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(n_out)
+        self.relu = nn.ReLU(inplace=True)
+        self.shortcut = nn.Sequential()
+        if stride != 1 or n_in != n_out:
+            self.shortcut = nn.Sequential(
+                nn.Conv2d(n_in, n_out, 1, stride, bias=False), nn.BatchNorm2d(n_out)
+            )
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.bn2(self.conv2(self.relu(self.bn1(self.conv1(x)))))
+        y += self.shortcut(x)
+        return self.relu(y)
+
+
+def resnet18() -> nn.Module:
+    """ResNet-18 for 32 x 32 images."""
+    widths = (64, 128, 256, 512)
+    blocks: list[nn.Module] = []
+    n_in = 64
+    for i, width in enumerate(widths):
+        blocks += [_Block(n_in, width, 1 if i == 0 else 2), _Block(width, width, 1)]
+        n_in = width
+    stem = [nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.BatchNorm2d(64), nn.ReLU(inplace=True)]
+    head = [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10)]
+    return nn.Sequential(*stem, *blocks, *head)
+
+
+def resnet() -> Workload:
+    """ResNet-18, batch 16 of 3 x 32 x 32, SGD with momentum."""
+    torch.manual_seed(0)
+    model = resnet18()
+    inputs, labels = torch.randn(16, 3, 32, 32), torch.randint(0, 10, (16,))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+    return Workload(model, optimizer, lambda model: F.cross_entropy(model(inputs), labels))
+
+
+class _GptBlock(nn.Module):
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+        self.act = nn.GELU()
+
+    def forward(self, x: Tensor) -> Tensor:
+        batch, tokens, width = x.shape
+        q, k, v = self.qkv(self.norm1(x)).chunk(3, dim=-1)
+        shape = (batch, tokens, self.heads, width // self.heads)
+        q, k, v = (part.view(shape).transpose(1, 2) for part in (q, k, v))
+        mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(mixed.transpose(1, 2).reshape(batch, tokens, width))
+        return x + self.down(self.act(self.up(self.norm2(x))))
+
+
+class _Gpt(nn.Module):
+    def __init__(self, n_tokens: int, width: int, n_blocks: int, context: int) -> None:
+        super().__init__()
+        self.tokens, self.places = nn.Embedding(n_tokens, width), nn.Embedding(context, width)
+        self.blocks = nn.ModuleList(_GptBlock(width, 4) for _ in range(n_blocks))
+        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, n_tokens, bias=False)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        x = self.tokens(ids) + self.places(torch.arange(ids.shape[1]))
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x))
+
+
+def small_gpt() -> nn.Module:
+    """4 blocks of width 256, 4 heads, 512 tokens."""
+    return _Gpt(512, 256, 4, 128)
+
+
+def gpt() -> Workload:
+    """Small GPT, 8 x 128 tokens, AdamW."""
+    torch.manual_seed(0)
+    model = small_gpt()
+    ids = torch.randint(0, 512, (8, 129))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+
+    def loss(model: nn.Module) -> Tensor:
+        return F.cross_entropy(model(ids[:, :-1]).flatten(0, 1), ids[:, 1:].flatten())
+
+    return Workload(model, optimizer, loss)
+
+
+WORKLOADS = {"MLP": mlp, "ResNet-18": resnet, "small GPT": gpt}
