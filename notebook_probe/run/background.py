@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextvars
 import threading
 import traceback
 from collections.abc import Callable
@@ -39,9 +40,11 @@ class Background:
         """Stop ended it."""
         self._result: Any = None
         self._stop = stop
+        # In the caller's context: what it prints belongs to the cell that began it.
+        context = contextvars.copy_context()
         self._thread = threading.Thread(
-            target=self._train,
-            args=(function, _modes_of_this_thread(), on_end),  # dropped with the thread's end
+            target=context.run,
+            args=(self._train, function, _modes_of_this_thread(), on_end),  # dropped at its end
             name="notebook-probe-training",
             daemon=True,  # a kernel that shuts down does not wait for an epoch
         )

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from typing import Any
 
 import pytest
@@ -383,6 +384,16 @@ def test_torchs_modes_are_carried_over(
         there = run.train_in_background(modes).wait(PATIENCE_S)
     assert there == here
     assert modes() == run.train_in_background(modes).wait(PATIENCE_S)
+
+
+def test_context_variables_are_carried_over(watch: Watch, model: nn.Module) -> None:
+    """In a notebook they say which cell an output belongs to."""
+    cell: ContextVar[str] = ContextVar("cell")
+    run = watch(model, probes=None)
+    token = cell.set("the third")
+    begun = run.train_in_background(cell.get)
+    cell.reset(token)
+    assert begun.wait(PATIENCE_S) == "the third"
 
 
 @pytest.mark.parametrize("own_thread", [False, True])
