@@ -10,6 +10,7 @@ import numpy.typing as npt
 __all__ = ["Thinned", "minmax"]
 
 Points = npt.NDArray[np.float64]
+Places = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +64,20 @@ def minmax(x: npt.ArrayLike, y: npt.ArrayLike, n_out: int) -> Thinned:
     return Thinned(places, values, nonfinite)
 
 
-def _extrema(x: Points, y: Points, n_buckets: int) -> npt.NDArray[np.intp]:
+def _extrema(x: Points, y: Points, n_buckets: int) -> Places:
     """Places of the first minimum and maximum of each bucket, and of both ends; sorted."""
     edges = np.linspace(x[0], x[-1], n_buckets + 1)[1:-1]
-    starts = np.unique(np.concatenate([[0], np.searchsorted(x, edges)]))  # no empty bucket
+    starts = _distinct(np.concatenate([[0], np.searchsorted(x, edges)]))  # no empty bucket
     starts = starts[starts < len(x)]
     sizes = np.diff(starts, append=len(x))
+    bucket = np.repeat(np.arange(len(starts)), sizes)
     kept = [np.array([0, len(x) - 1])]
     for extremum in (np.minimum, np.maximum):
         hits = np.flatnonzero(y == np.repeat(extremum.reduceat(y, starts), sizes))
-        buckets = np.searchsorted(starts, hits, side="right")
-        kept.append(hits[np.unique(buckets, return_index=True)[1]])
-    return np.unique(np.concatenate(kept))
+        kept.append(hits[np.diff(bucket[hits], prepend=-1) > 0])
+    return _distinct(np.sort(np.concatenate(kept)))
+
+
+def _distinct(ordered: Places) -> Places:
+    """Each value once; numpy's ``unique`` would sort or hash again what is sorted already."""
+    return ordered[np.diff(ordered, prepend=-1) > 0]
