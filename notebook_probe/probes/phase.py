@@ -24,11 +24,9 @@ _CALL = nn.Module._call_impl.__code__
 
 
 def quiet() -> bool:
-    """Tell whether hooks must do nothing: tracing, transforms, compiled code."""
+    """Tell whether hooks must do nothing: torch traces or transforms the model now."""
     return bool(
-        torch.compiler.is_compiling()
-        or torch._C._get_tracing_state() is not None
-        or _functorch.maybe_current_level() is not None
+        torch._C._get_tracing_state() is not None or _functorch.maybe_current_level() is not None
     )
 
 

@@ -174,6 +174,8 @@ class _GradientHook:
 
     def __call__(self, gradient: Tensor | None) -> None:
         frame, module = self._frame, self._module()
+        if torch.compiler.is_compiling():  # as above
+            return
         if gradient is None or module is None or frame.closed or quiet():
             return
         begun = time.perf_counter()

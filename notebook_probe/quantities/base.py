@@ -198,7 +198,8 @@ def _define(
     if combine not in get_args(Combine):
         raise QuantityError(f"{name}: combine={combine!r}; allowed: {', '.join(get_args(Combine))}")
     features = tuple(_feature(name, parameter) for parameter in _parameters(name, function))
-    summary = (inspect.getdoc(function) or "").split("\n\n")[0].replace("\n", " ")
+    first = (inspect.getdoc(function) or "").split("\n\n")[0]
+    summary = first.replace("\n", " ").replace("``", "")  # shown as plain text
     _check_moments(name, features)
     return Quantity(name, function, features, units, summary, combine, source, aliases)
 
