@@ -110,6 +110,21 @@ def test_labels_keep_their_order_and_their_distance(parts: PanelPage) -> None:
     assert parts.call("spread", [20.0, 80.0], 14, 0, 200) == [20, 80]
 
 
+def test_a_long_name_keeps_its_numbers_and_its_end(parts: PanelPage) -> None:
+    name = "encoder.layers.10.self_attn.out_proj · grad_norm"
+
+    def short(letters: int) -> str:
+        script = "([name, n]) => parts.shortName(name, (text) => text.length <= n)"
+        found: str = parts.page.evaluate(script, [name, letters])
+        return found
+
+    assert short(60) == name
+    assert short(42) == "e.layers.10.self_attn.out_proj · grad_norm"
+    assert short(34) == "e.l.10.s.out_proj · grad_norm"
+    assert short(24) == "e.l.10.s.out_proj · gra…"
+    assert parts.page.evaluate("parts.shortName('a.out_proj', (t) => t.length < 6)") == "…proj"
+
+
 def test_a_search_is_a_glob_else_a_class_else_a_part_of_a_name(parts: PanelPage) -> None:
     paths = [path for path, *_ in DIGITS]
 

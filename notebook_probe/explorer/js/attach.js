@@ -115,7 +115,7 @@ export function createAttach({ state, selection, link, signal }) {
 }
 
 function attachText(rows, fitting) {
-  if (!rows.length) return "Select modules above";
+  if (!rows.length) return "Select modules";
   return fitting.length ? `Attach to ${nModules(fitting.length)}` : "Attach";
 }
 

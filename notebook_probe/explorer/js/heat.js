@@ -74,13 +74,10 @@ function paintRowNames(context, { box, colours, frame, marked }, rowHeight) {
   const stride = Math.ceil(11 / rowHeight);
   context.textAlign = "right";
   context.textBaseline = "middle";
-  for (let row = 0; row < frame.rows.length; row += stride) {
+  for (let row = stride >> 1; row < frame.rows.length; row += stride) {
     context.fillStyle = marked.has(frame.rows[row]) ? colours.brand : colours.ink;
-    context.fillText(
-      fittedText(context, frame.rows[row], box.left - 10),
-      box.left - 7,
-      box.top + (row + 0.5) * rowHeight,
-    );
+    const y = box.top + (row + 0.5) * rowHeight;
+    context.fillText(fittedText(context, frame.rows[row], box.left - 10), box.left - 7, y);
   }
 }
 

@@ -1,11 +1,10 @@
 /** Small things both plots draw: text cut to its room, the hatching of what was not measured. */
 
-/** Text no wider than `room`; a long path keeps its end, where siblings differ. */
+import { shortName } from "./names.js";
+
+/** A name no wider than `room` pixels. */
 export function fittedText(context, text, room) {
-  if (context.measureText(text).width <= room) return text;
-  let cut = 1;
-  while (cut < text.length && context.measureText(`…${text.slice(cut)}`).width > room) cut += 1;
-  return `…${text.slice(cut).replace(/^[.\s·]+/, "")}`;
+  return shortName(text, (short) => context.measureText(short).width <= room);
 }
 
 const tiles = new Map();

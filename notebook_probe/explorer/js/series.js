@@ -3,9 +3,11 @@
 import { rgbOf, seriesColour, seriesDash } from "./colour.js";
 import { element, setAttribute, setText } from "./dom.js";
 import { toggle } from "./home.js";
+import { shortName } from "./names.js";
 import { createPopover } from "./popover.js";
 import { hasSeries, seriesName } from "./state.js";
 
+const CHIP_LETTERS = 34;
 const MOST_CHIPS = 24; // the picker behind "+" lists and removes the others
 
 export function createSeries({ state, selection, theme, signal }) {
@@ -140,6 +142,8 @@ export function createSeries({ state, selection, theme, signal }) {
   return { el };
 }
 
+const fitsChip = (text) => text.length <= CHIP_LETTERS;
+
 function seriesChip(module, quantity) {
   const name = seriesName(module, quantity);
   const remove = element(
@@ -147,7 +151,7 @@ function seriesChip(module, quantity) {
     { class: "nbp-remove", type: "button", "aria-label": `Remove ${name}` },
     "✕",
   );
-  const text = element("span", { class: "nbp-chip-text" }, name);
+  const text = element("span", { class: "nbp-chip-text" }, shortName(name, fitsChip));
   return element(
     "span",
     { class: "nbp-chip nbp-on", "data-module": module, "data-quantity": quantity, title: name },

@@ -2,7 +2,11 @@
 
 import { element, setAttribute, setText } from "./dom.js";
 import { counted } from "./format.js";
+import { shortName } from "./names.js";
 import { paintSwatch } from "./swatch.js";
+
+const ROW_LETTERS = 20;
+const fitsRow = (text) => text.length <= ROW_LETTERS;
 
 /** `look` is what the tree knows: { state, folded, flat, current, marks }. */
 export function fillRow(node, row, { state, folded, flat, current, marks }) {
@@ -22,7 +26,7 @@ export function fillRow(node, row, { state, folded, flat, current, marks }) {
   setAttribute(node, "title", title.join("\n"));
   setText(fold, foldSign(open));
   setText(mark, attached.length ? "●" : "");
-  setText(name, flat ? row.path : row.name);
+  setText(name, flat ? shortName(row.path, fitsRow) : row.name);
   setText(warn, problem ? "▲" : "");
   setText(kind, row.nParams ? `${row.kind} ${counted(row.nParams)}` : row.kind);
   paintSwatch(swatch, row.path, state);

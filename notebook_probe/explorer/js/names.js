@@ -1,0 +1,27 @@
+/** Module paths where there is little room: leading parts give way first, numbers and the end stay. */
+
+const LEADING_PART = /(?<=^|\.)([a-z_])\w+(?=\.)/i;
+
+/** "encoder.layers.0.attn.proj" -> "e.layers.0.attn.proj" -> "e.l.0.attn.proj" until it fits. */
+export function shortName(text, fits) {
+  let short = text;
+  while (!fits(short)) {
+    const next = short.replace(LEADING_PART, "$1");
+    if (next === short) return short.includes(" · ") ? headOf(short, fits) : tailOf(short, fits);
+    short = next;
+  }
+  return short;
+}
+
+// Of a series the module tells more than the quantity, of a path its end more than its beginning.
+function headOf(text, fits) {
+  let keep = text.length - 1;
+  while (keep > 1 && !fits(`${text.slice(0, keep)}…`)) keep -= 1;
+  return `${text.slice(0, keep).replace(/[.\s·]+$/, "")}…`;
+}
+
+function tailOf(text, fits) {
+  let cut = 1;
+  while (cut < text.length && !fits(`…${text.slice(cut)}`)) cut += 1;
+  return `…${text.slice(cut).replace(/^[.\s·]+/, "")}`;
+}
