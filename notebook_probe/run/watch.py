@@ -81,10 +81,16 @@ def watch(
     run = Run(model, writer, name, asked, fresh=store is None)
     _runs.add(run)
     if writer.continued:
-        print(f"continuing {writer.location} after step {writer.last_step}")
+        print(f"continuing {_from_here(writer.location)} after step {writer.last_step}")
     else:
-        print(f"recording to {writer.location}")
+        print(f"recording to {_from_here(writer.location)}")
     return run
+
+
+def _from_here(location: str) -> Path:
+    """The path as one would type it."""
+    path, here = Path(location), Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def _fresh(name: str) -> Path:
