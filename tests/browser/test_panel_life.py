@@ -177,6 +177,7 @@ def test_the_echo_of_an_older_click_does_not_undo_a_newer_one(shown: PanelPage) 
     shown.say(selection_message(log_y=False))  # the answer to the first click
     expect(log_x).to_have_attribute("aria-pressed", "true")
     shown.say(selection_message(log_y=False, log_x=True))
+    expect(log_x).to_have_attribute("aria-pressed", "true")
     shown.say(selection_message(log_y=True))  # somebody else changed it
     expect(log_x).to_have_attribute("aria-pressed", "false")
 

@@ -17,7 +17,7 @@ export function createSelection(state, send, signal) {
     state.tell("selection");
   }
 
-  // An echo of an older click must not undo a newer one; what still differs later wins.
+  // An echo of an older click must not undo a newer one; what the kernel says last wins.
   function settle() {
     clearTimeout(waiting);
     waiting = 0;
@@ -38,9 +38,12 @@ export function createSelection(state, send, signal) {
     receive(message) {
       const fields = Object.keys(EMPTY_SELECTION).map((name) => [name, message[name]]);
       const selection = Object.fromEntries(fields);
-      if (!waiting) adopt(selection);
-      else if (sameSelection(selection, state.selection)) settle();
-      else late = selection;
+      if (!waiting) {
+        adopt(selection);
+      } else {
+        late = sameSelection(selection, state.selection) ? null : selection;
+        if (!late) settle();
+      }
     },
     add(module, quantity) {
       if (hasSeries(state.selection, module, quantity)) return;
