@@ -60,7 +60,7 @@ class Gate:
         return ticket
 
     def close(self) -> None:
-        """Refuse what still waits, and whatever is put from now on."""
+        """Let go, refuse what still waits, and whatever is put from now on."""
         self._is_closed = True
         self._refuse_waiting()
 
@@ -85,7 +85,7 @@ class Gate:
         self._thread = threading.current_thread()
         self._look_up(step)
         try:
-            while self._pausing and not self._single and not self._stopping:
+            while self._is_holding():
                 self.is_held = True
                 self._wait(step)
         except BaseException:  # the interrupt button ends the pause too
@@ -96,6 +96,9 @@ class Gate:
         if self._stopping:
             self._stopping = self._pausing = False
             raise TrainingStopped(f"stopped before step {step}; everything recorded is kept")
+
+    def _is_holding(self) -> bool:
+        return self._pausing and not (self._single or self._stopping or self._is_closed)
 
     def _look_up(self, step: int) -> None:
         for callback in self._callbacks:

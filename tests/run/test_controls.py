@@ -267,6 +267,42 @@ def test_what_waits_when_a_run_closes_is_refused_and_so_is_what_comes_later(
         assert (ticket.state, ticket.text) == ("refused", "the run is closed")
 
 
+def test_closing_a_paused_run_lets_the_training_go(watch: Watch, model: nn.Module) -> None:
+    run = watch(model, probes={"0": ["output_norm"]})
+    optimizer = sgd(model)
+    run.put(Control("pause"))
+
+    def loop() -> int:
+        for step in range(5):
+            train_step(model, optimizer, batch(step))
+        return 5
+
+    begun = run.train_in_background(loop)
+    held_at(run)
+    run.close()
+    assert begun.wait(PATIENCE_S) == 5
+    assert run.status().state == "finished"
+
+
+def test_closing_while_another_thread_trains_disturbs_neither(
+    watch: Watch, model: nn.Module
+) -> None:
+    for _ in range(10):
+        run = watch(model)
+        loop = Training(run, model)
+        wait_until(lambda loop=loop: loop.n_steps > 2)  # type: ignore[misc]
+        seen = loop.n_steps
+        run.close()
+        wait_until(lambda loop=loop, seen=seen: loop.n_steps > seen + 2)  # type: ignore[misc]
+        assert loop.background.error is None
+        again = watch(model, probes=None)
+        again.put(Control("stop"))
+        loop.background.wait(PATIENCE_S)
+        again.close()
+        steps = nbp.open_run(run.location).series("0", "output_norm").step.values
+        assert steps.tolist() == list(range(len(steps)))
+
+
 def test_a_callback_that_raises_is_shown_and_stops_nothing(watch: Watch, model: nn.Module) -> None:
     run = watch(model, probes=None)
 
