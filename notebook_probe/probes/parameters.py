@@ -20,7 +20,7 @@ from torch.optim import Optimizer
 from notebook_probe.probes.frame import StepFrame
 from notebook_probe.probes.plan import PlacePlan
 from notebook_probe.probes.probe import Probe
-from notebook_probe.quantities.measure import measure, measure_copy, measure_difference
+from notebook_probe.quantities.measure import measure, measure_difference
 from notebook_probe.quantities.stat import Stat
 
 __all__ = ["MOMENTS", "ParameterReader", "Slot", "weight_of", "weight_slots"]
@@ -131,13 +131,10 @@ class ParameterReader:
                 continue
             wanted = self._weights.get(slot) if first else None
             if slot in self._updates and id(weight) in owned:
-                stat = self._copied(slot, weight, wanted)
-            elif wanted is not None and wanted.parts:
-                stat = measure(weight, wanted.parts)
-            else:
-                stat = None
+                self._keep(slot, weight)
             if wanted is not None:
-                _share(frame, wanted, "weight", stat)
+                if wanted.parts:
+                    _share(frame, wanted, "weight", measure(weight, wanted.parts))
                 for probe in wanted.probes:
                     frame.call(probe, weight=weight)
 
@@ -170,16 +167,12 @@ class ParameterReader:
             if wanted.parts:
                 _share(frame, wanted, "update", measure_difference(new, old, wanted.parts))
 
-    def _copied(self, slot: Slot, weight: Tensor, wanted: _Wanted | None) -> Stat | None:
-        """Keep a copy for `read_updates`; measures the weight on the way where that is wanted."""
-        buffer = self._buffers.get(slot)
-        if buffer is None or buffer.shape != weight.shape or buffer.dtype != weight.dtype:
-            buffer = self._buffers[slot] = torch.empty_like(weight.detach())
-        self._before.append((self._updates[slot], buffer))
-        if wanted is not None and wanted.parts:
-            return measure_copy(weight, buffer, wanted.parts)
-        buffer.copy_(weight.detach())
-        return None
+    def _keep(self, slot: Slot, weight: Tensor) -> None:
+        """Copy a weight for `read_updates`."""
+        buffer, value = self._buffers.get(slot), weight.detach()
+        if buffer is None or buffer.shape != value.shape or buffer.dtype != value.dtype:
+            buffer = self._buffers[slot] = torch.empty_like(value)
+        self._before.append((self._updates[slot], buffer.copy_(value)))
 
 
 def _want(
@@ -198,11 +191,10 @@ def _want(
         one.places.append(place)
 
 
-def _share(frame: StepFrame, wanted: _Wanted, name: str, stat: Stat | None) -> None:
+def _share(frame: StepFrame, wanted: _Wanted, name: str, stat: Stat) -> None:
     """Tell every place that means this parameter."""
-    if stat is not None:
-        for place in wanted.places:
-            frame.add_stat(place, name, stat)
+    for place in wanted.places:
+        frame.add_stat(place, name, stat)
 
 
 def _slots(modules: dict[str, nn.Module], place: str) -> tuple[list[Slot], list[Slot]]:

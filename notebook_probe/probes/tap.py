@@ -78,7 +78,7 @@ class Tap:
         self.plan: PlacePlan | None = PlacePlan()  # the first call may have to open a step
         self.n_calls = 0
         """Training calls seen while something was due here."""
-        self._listener = weakref.proxy(listener)
+        self._listener = weakref.ref(listener)
         self._handles: dict[str, RemovableHandle] = {}
         self._inputs: list[Tensor] = []
 
@@ -102,10 +102,11 @@ class Tap:
 
     def read(self, verb: str, module: nn.Module, call: tuple[Any, ...]) -> None:
         """One call of the module, before or after its forward."""
-        if quiet():
+        listener = self._listener()
+        if listener is None or quiet():
             return
         begun = time.perf_counter()
-        phase, frame = self._listener.called(module)
+        phase, frame = listener.called(module)
         plan = self.plan
         if frame is None or plan is None or phase is None or phase == "evaluation":
             return

@@ -1,28 +1,29 @@
 """Measuring a tensor, once, for every quantity that needs something of it.
 
-On a CPU the elements pass in chunks that stay in cache: BLAS dots in float32, totals in float64.
-A weight can be measured while it is copied, and an update while it is subtracted, so that memory
-is read no more often than the copy needs.
+On a CPU the elements pass in chunks that stay in cache between two reads: BLAS dots in float32,
+totals in float64.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from functools import lru_cache
-from typing import TypeAlias
+from functools import cache
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from notebook_probe.quantities.arrays import CHUNK, Floats, dense
+from notebook_probe.quantities.arrays import Floats, flat
 from notebook_probe.quantities.stat import Stat
 
-__all__ = ["measure", "measure_copy", "measure_difference"]
+__all__ = ["measure", "measure_difference"]
 
-Chunks: TypeAlias = Callable[[], Iterator[Floats]]
-"""Yields all elements, piece by piece; may be asked twice."""
+CHUNK = 1 << 16
+"""Elements of one float32 dot: few enough for its rounding not to show in float32."""
+
+
+SMALLEST = 1e-24
+"""A smaller sum of squares may have lost some of them to float32's range."""
 
 
 def measure(tensor: Tensor, parts: frozenset[str]) -> Stat:
@@ -36,8 +37,8 @@ def measure(tensor: Tensor, parts: frozenset[str]) -> Stat:
     Returns
     -------
     Stat
-        NaN and infinities propagate into ``sumsq``, ``mean`` and ``spread``; finite values whose
-        squares overflow float32 are measured again in float64.
+        NaN and infinities propagate into ``sumsq``, ``mean`` and ``spread``; where squares leave
+        the range of float32 the values are measured again in float64.
 
     Examples
     --------
@@ -45,91 +46,68 @@ def measure(tensor: Tensor, parts: frozenset[str]) -> Stat:
     >>> stat.sumsq, stat.n_zero
     (25.0, 1)
     """
-    array = dense(tensor)
-    if array is None:
+    elements = flat(tensor)
+    if elements is None:
         return _measure_tensor(_plain(tensor), parts)
-    return _measure_chunks(lambda: _pieces(array), array.size, parts)
-
-
-def measure_copy(tensor: Tensor, copy: Tensor, parts: frozenset[str]) -> Stat:
-    """Copy ``tensor`` into ``copy`` (same shape and dtype) and measure it on the way."""
-    source, target = dense(tensor), dense(copy)
-    if source is None or target is None or tensor.stride() != copy.stride():
-        copy.copy_(tensor.detach())
-        return measure(copy, parts)
-
-    def pieces() -> Iterator[Floats]:
-        for piece, place in zip(_pieces(source), _pieces(target), strict=True):
-            place[:] = piece
-            yield place
-
-    return _measure_chunks(pieces, source.size, parts)
+    return _measure_array(elements.numpy(), parts)
 
 
 def measure_difference(new: Tensor, old: Tensor, parts: frozenset[str]) -> Stat:
-    """Measure ``new - old`` of two tensors of one shape, in float32 or wider."""
-    after, before = dense(new), dense(old)
+    """Measure ``new - old`` of two tensors of one shape; a plain float32 ``old`` is written over.
+
+    In float32 or wider. Subtracting in place and reading the result again is cheaper than
+    subtracting piece by piece, whatever the caches hold.
+    """
+    after, before = flat(new), flat(old)
     if after is None or before is None or new.stride() != old.stride():
         wide = new.detach().float() if new.dtype.itemsize < 4 else new.detach()
         return measure(wide - old.to(wide.dtype), parts)
-    scratch = np.empty(min(after.size, CHUNK), np.float32)
-
-    def pieces() -> Iterator[Floats]:
-        for one, other in zip(_pieces(after), _pieces(before), strict=True):
-            yield np.subtract(one, other, out=scratch[: one.size])
-
-    return _measure_chunks(pieces, after.size, parts)
+    return _measure_array(torch.sub(after, before, out=before).numpy(), parts)
 
 
-def _pieces(array: Floats) -> Iterator[Floats]:
-    if array.size <= CHUNK:
-        yield array
-        return
-    for start in range(0, array.size, CHUNK):
-        yield array[start : start + CHUNK]
-
-
-@lru_cache(maxsize=1)
+@cache
 def _ones() -> Floats:
     return np.ones(CHUNK, np.float32)
 
 
-def _measure_chunks(chunks: Chunks, size: int, parts: frozenset[str]) -> Stat:
+def _measure_array(array: Floats, parts: frozenset[str]) -> Stat:
     with_moments, with_zeros = "moments" in parts, "zeros" in parts
+    size = array.size
     sumsq = total = 0.0
     n_zero = 0
     with np.errstate(over="ignore", invalid="ignore"):
-        for chunk in chunks():
+        for start in range(0, size, CHUNK):
+            chunk = array[start : start + CHUNK]
             sumsq += float(chunk.dot(chunk))
             if with_moments:
                 total += float(chunk.dot(_ones()[: chunk.size]))
             if with_zeros:
                 n_zero += int(np.count_nonzero(chunk == 0.0))
-        if not math.isfinite(sumsq):
-            return _measure_again(np.concatenate([piece.copy() for piece in chunks()]), parts)
+        if not SMALLEST < sumsq < math.inf and array.any():
+            return _measure_again(array, parts)
     stat = Stat(size, sumsq, n_nonfinite=0)
     if with_moments:
         stat.mean = total / size if size else math.nan
-        stat.spread = _spread(chunks, size, sumsq, stat.mean)
+        stat.spread = _spread(array, sumsq, stat.mean)
     if with_zeros:
         stat.n_zero = n_zero
     return stat
 
 
-def _spread(chunks: Chunks, size: int, sumsq: float, mean: float) -> float:
+def _spread(array: Floats, sumsq: float, mean: float) -> float:
     """Sum of squared deviations; a second pass only where the difference would cancel."""
-    rough = sumsq - size * mean * mean
-    if rough > 0.05 * sumsq or size == 0:
+    rough = sumsq - array.size * mean * mean
+    if rough > 0.05 * sumsq or array.size == 0:
         return rough
     total = 0.0
-    for chunk in chunks():
-        deviation = chunk.astype(np.float64) - mean
+    for start in range(0, array.size, CHUNK):
+        deviation = array[start : start + CHUNK].astype(np.float64) - mean
         total += float(deviation.dot(deviation))
     return total
 
 
 def _measure_again(array: Floats, parts: frozenset[str]) -> Stat:
-    """The slow path: something is NaN or infinite, or squares overflowed float32."""
+    """The slow path: something is NaN or infinite, or squares left the range of float32."""
     n_nonfinite = array.size - int(np.count_nonzero(np.isfinite(array)))
     wide = array.astype(np.float64)
     stat = Stat(array.size, float(wide.dot(wide)), n_nonfinite=n_nonfinite)
