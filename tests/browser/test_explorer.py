@@ -8,7 +8,7 @@ import pytest
 
 import notebook_probe as nbp
 from tests.browser.explorer_page import PICTURES, Panel, plain
-from tests.browser.lab import ROOT, LabServer, Notebook, OpenNotebook
+from tests.browser.lab import ROOT, LabServer, OpenNotebook
 
 pytestmark = pytest.mark.browser
 

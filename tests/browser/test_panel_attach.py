@@ -63,7 +63,8 @@ def test_the_box_says_what_is_measured_what_it_needs_and_what_it_costs(shown: Pa
     hint = shown.page.locator(".nbp-attach .nbp-hint[data-fits]")
     expect(hint).to_have_text("Euclidean norm of the weight. Needs weight. About 6.1\u202fµs here.")
     quantity(shown).select_option("update_ratio")
-    expect(hint).to_contain_text("Cost not measured yet.")
+    expect(hint).to_contain_text("Needs update, weight.")
+    expect(hint).not_to_contain_text("here.")
 
 
 def test_only_modules_that_fit_are_attached_and_the_others_are_counted(shown: PanelPage) -> None:

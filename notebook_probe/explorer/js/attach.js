@@ -139,8 +139,7 @@ function sentence(one, rows) {
   const reason = misfit(one, rows);
   const summary = one.summary.replaceAll("`", "").replace(/\.?\s*$/, ". ");
   const needs = one.needs.flatMap((feature, k) => [k ? ", " : "", element("i", {}, feature)]);
-  const cost =
-    one.cost_us === null ? "Cost not measured yet." : `About ${microseconds(one.cost_us)} here.`;
+  const cost = one.cost_us === null ? "" : `About ${microseconds(one.cost_us)} here.`;
   const parts = [summary, ...(needs.length ? ["Needs ", ...needs, ". "] : []), cost];
   const left = rows.length - fittingRows(one, rows).length;
   if (reason) parts.push(element("span", { class: "nbp-reason" }, ` Does not fit: ${reason}.`));

@@ -72,7 +72,9 @@ export function createBar({ state, theme, link, signal }) {
     setAttribute(el, "data-state", status.state);
     setText(word, status.state);
     setText(step, grouped(status.step));
-    setText(rate, !ended && status.rate !== null ? `${significant(status.rate)} steps/s` : "");
+    const moving = status.state === "training" && status.rate !== null;
+    setText(rate, moving ? `${significant(status.rate)} steps/s` : "");
+    setHidden(rate, !model.live || ended); // while it may move again its place is kept
     setHidden(cost, status.cost_percent === null);
     setText(percent, `${significant(status.cost_percent ?? 0, 2)} %`);
     refreshScalar(status.scalar);

@@ -36,7 +36,10 @@ export function createHeatView({ state, theme, selection, link, fail, signal }) 
     describeHeat(plot.canvas, frame);
     const empty = !frame?.rows.length || !frame.columns;
     showNote(plot, empty ? whyNoHeat(state) : "");
-    if (!empty) paintFrame(context, frame, width, height);
+    if (!empty) {
+      plot.el.style.height = `${2 + frame.rows.length * TALLEST_ROW + AXIS_HEIGHT}px`;
+      paintFrame(context, frame, width, height);
+    }
     if (frame) link.painted("heat", frame.seq);
     showCursor();
   }
