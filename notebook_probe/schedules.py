@@ -14,7 +14,7 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 from notebook_probe.errors import ScheduleError
 
-__all__ = ["Custom", "Every", "Schedule", "ScheduleLike", "Steps", "schedule"]
+__all__ = ["Custom", "Every", "Foreseen", "Schedule", "ScheduleLike", "Steps", "schedule"]
 
 EXAMPLES = "every(1), every(50), every(50, 10), linear(5, 0)"
 
@@ -28,6 +28,15 @@ class Schedule(Protocol):
     @property
     def stream(self) -> str:
         """Name of the record's stream: a valid group name, equal for schedules that share rows."""
+        ...
+
+
+@runtime_checkable
+class Foreseen(Protocol):
+    """A schedule that can say when it will be due without being asked step by step."""
+
+    def next_due(self, step: int) -> int | None:
+        """First due step from ``step`` on; None when there is none."""
         ...
 
 
@@ -68,6 +77,10 @@ class Every:
         phase = self.offset % self.n  # a later start on the same grid needs no axis of its own
         return f"every_{self.n}" if phase == 0 else f"every_{self.n}_{phase}"
 
+    def next_due(self, step: int) -> int | None:
+        past = max(step - self.offset, 0)
+        return self.offset + -(-past // self.n) * self.n
+
     def __str__(self) -> str:
         return f"every({self.n}, {self.offset})" if self.offset else f"every({self.n})"
 
@@ -94,6 +107,9 @@ class Steps:
     @property
     def stream(self) -> str:
         return f"steps_{hash(self.steps) & 0xFFFFFFFF:08x}"
+
+    def next_due(self, step: int) -> int | None:
+        return min((due for due in self.steps if due >= step), default=None)
 
     def __str__(self) -> str:
         return f"steps({', '.join(map(str, sorted(self.steps)))})"

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.parametrize import is_parametrized
 from torch.optim import Optimizer
 
 from notebook_probe.probes.frame import StepFrame
@@ -45,7 +46,9 @@ class Slot:
 
 def weight_slots(module: nn.Module) -> list[Slot]:
     """Where the module's weight lives; empty when it owns no parameter."""
-    parametrized = module._modules.get("parametrizations")
+    if isinstance(module, torch.jit.ScriptModule):  # its containers are no dicts
+        return []
+    parametrized = module._modules["parametrizations"] if is_parametrized(module) else None
     if parametrized is not None and "weight" in parametrized._modules:
         originals = parametrized._modules["weight"]
         return weight_slots(originals) if originals is not None else []
@@ -65,7 +68,8 @@ def _slots_of(owner: nn.Module, names: Iterable[str]) -> list[Slot]:
 
 
 def _below(module: nn.Module) -> list[Slot]:
-    return [slot for owner in module.modules() for slot in _slots_of(owner, owner._parameters)]
+    plain = (one for one in module.modules() if not isinstance(one, torch.jit.ScriptModule))
+    return [slot for owner in plain for slot in _slots_of(owner, owner._parameters)]
 
 
 @dataclass(slots=True)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import torch
 from torch import nn
 
 from notebook_probe.errors import NotApplicableError, QuantityError, UnknownNameError
@@ -112,11 +113,19 @@ def misfit(modules: Mapping[str, nn.Module], place: str, quantity: Quantity) -> 
         if need in ("input", "output", "grad_output"):
             if not is_module:
                 return f"{quantity.name} needs {need!r}; {place!r} is a parameter and has none"
-            if type(modules[place]).forward is nn.Module.forward:
-                return f"{quantity.name} needs {need!r}; {_told(place, modules)} is never called"
+            closed = _closed(modules[place])
+            if closed:
+                return f"{quantity.name} needs {need!r}; {_told(place, modules)} {closed}"
         elif is_module and not _has_parameter(modules[place], need):
             return f"{quantity.name} needs {need!r}; {_told(place, modules)} has none"
     return ""
+
+
+def _closed(module: nn.Module) -> str:
+    """Why a module's calls cannot be seen; empty when they can."""
+    if isinstance(module, torch.jit.ScriptModule):
+        return "is scripted and takes no hooks"
+    return "is never called" if type(module).forward is nn.Module.forward else ""
 
 
 def _has_parameter(module: nn.Module, need: str) -> bool:

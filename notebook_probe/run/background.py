@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import atexit
 import contextvars
+import math
 import threading
+import time
 import traceback
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -38,6 +40,8 @@ class Background:
         self.error: BaseException | None = None
         self.stopped = False
         """Stop ended it."""
+        self.ended_at = math.inf
+        """``time.monotonic()`` of its end."""
         self._result: Any = None
         self._stop = stop
         # In the caller's context: what it prints belongs to the cell that began it.
@@ -102,6 +106,7 @@ class Background:
             self.error = error
         finally:
             on_end()
+            self.ended_at = time.monotonic()
             atexit.unregister(self._stop_at_exit)
 
     def _stop_at_exit(self) -> None:

@@ -10,7 +10,7 @@ __all__ = ["Meter"]
 
 
 class Meter:
-    """Medians over the last steps; written by the training thread, read by anyone.
+    """Looks back over the last steps; written by the training thread, read by anyone.
 
     Parameters
     ----------
@@ -37,10 +37,13 @@ class Meter:
 
     @property
     def cost_percent(self) -> float:
-        """Median share of a step spent in probes and row keeping; NaN before the first step."""
-        pairs = list(zip(list(self._seconds), list(self._cost), strict=False))
-        shares = [100.0 * cost / seconds for seconds, cost in pairs if seconds > 0]
-        return median(shares) if shares else float("nan")
+        """Share of the last steps' time spent in probes and row keeping; NaN before the first."""
+        seconds = sum(list(self._seconds))
+        return 100.0 * sum(list(self._cost)) / seconds if seconds else float("nan")
+
+    def moved_since(self, moment: float) -> bool:
+        """Tell whether a step ended after ``moment``, a ``time.monotonic()``."""
+        return self._last > moment
 
     @property
     def is_moving(self) -> bool:

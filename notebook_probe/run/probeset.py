@@ -17,7 +17,7 @@ from notebook_probe.quantities import as_quantity, quantities
 from notebook_probe.run.attach import Asked, read_asked
 from notebook_probe.run.requests import Attach, Detach, Request
 from notebook_probe.run.status import ProbeStatus, QuantityInfo
-from notebook_probe.schedules import Schedule
+from notebook_probe.schedules import Foreseen, Schedule
 
 __all__ = ["ProbeSet"]
 
@@ -173,7 +173,7 @@ class ProbeSet:
         if probe.attached_step == WAITING:
             return "measured from the next step on"
         if not probe.was_due:
-            return "not due yet"
+            return _first_due(probe.schedule, max(step, probe.attached_step))
         if set(probe.quantity.needs) & {"input", "output", "grad_output"}:
             model = self._model()
             if model is not None and model._compiled_call_impl is not None:
@@ -183,10 +183,17 @@ class ProbeSet:
             return "called, but no gradient reached its output"
         return "no optimizer step with a gradient here yet"
 
-    @staticmethod
-    def catalogue() -> list[QuantityInfo]:
-        """Every registered quantity."""
-        return [QuantityInfo(q.name, q.summary, q.needs, q.units) for q in quantities.values()]
+    def catalogue(self) -> list[QuantityInfo]:
+        """Every registered quantity, with what a call of its function has cost here."""
+        spent: dict[str, tuple[float, int]] = {}
+        for probe in self._wanted.values():
+            seconds, n = spent.get(probe.quantity.name, (0.0, 0))
+            spent[probe.quantity.name] = seconds + probe.seconds, n + probe.n_values
+        costs = {name: 1e6 * seconds / n for name, (seconds, n) in spent.items() if seconds and n}
+        return [
+            QuantityInfo(q.name, q.summary, q.needs, q.units, costs.get(q.name))
+            for q in quantities.values()
+        ]
 
 
 def _is_in(known: Mapping[Key, Probe], probe: Probe) -> bool:
@@ -198,6 +205,12 @@ def _is_in(known: Mapping[Key, Probe], probe: Probe) -> bool:
         probe.quantity.function,
         probe.quantity.combine,
     )
+
+
+def _first_due(schedule: Schedule, step: int) -> str:
+    """When the first value can be expected; a user's own function is not asked ahead of time."""
+    due = schedule.next_due(step) if isinstance(schedule, Foreseen) else None
+    return "not due yet" if due is None else f"first value at step {due}"
 
 
 def _told(asked: Asked) -> str:

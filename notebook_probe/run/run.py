@@ -268,7 +268,7 @@ class Run:
         background = self._background
         if self.closed:
             return "finished"
-        if background is not None and background.error is not None:
+        if self._failed() is not None:
             return "failed"
         if self._gate.is_held:
             return "paused"
@@ -276,10 +276,17 @@ class Run:
             return "training"
         return "idle" if self._observer.clock.step > 0 else "waiting"
 
-    def _problem(self) -> str:
+    def _failed(self) -> Background | None:
+        """The background training that ended in an error, until a later step is trained."""
         background = self._background
-        failed = background.error_text if background is not None else ""
-        return failed or self._writer.last_error or self._rows.problem or self._gate.problem
+        if background is None or background.error is None:
+            return None
+        return None if self._meter.moved_since(background.ended_at) else background
+
+    def _problem(self) -> str:
+        failed = self._failed()
+        told = failed.error_text if failed is not None else ""
+        return told or self._writer.last_error or self._rows.problem or self._gate.problem
 
     # ---------------------------------------------------------------- training, showing, ending
 

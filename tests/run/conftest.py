@@ -9,6 +9,7 @@ from torch import nn
 from torch.optim import Optimizer
 
 import notebook_probe as nbp
+from tests.models import made, mlp
 
 Watch: TypeAlias = Callable[..., nbp.Run]
 
@@ -28,3 +29,8 @@ def watch(tmp_path: Path) -> Iterator[Watch]:
     yield begin
     for run in runs:
         run.close()
+
+
+@pytest.fixture
+def model() -> nn.Module:
+    return made(mlp)

@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 import gc
-import io
-import os
-import pickle
-import subprocess
-import sys
-import threading
 import time
 import weakref
 from collections.abc import Callable
@@ -17,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -24,13 +18,10 @@ from torch import nn
 import notebook_probe as nbp
 from notebook_probe.errors import (
     ClosedRunError,
-    NotApplicableError,
-    RecordFormatError,
-    RecordMismatchError,
-    RecordWriteError,
 )
-from tests.models import CASES, ConvNet, floats, made, mlp, sgd, train, train_step
+from tests.models import CASES, floats, made, mlp, sgd, train, train_step
 from tests.run.conftest import Watch
+from tests.run.traces import n_hooks, our_threads
 
 batch = floats(5, 4)
 PATIENCE_S = 30.0
@@ -53,16 +44,6 @@ def hooks_of(model: nn.Module) -> list[dict[str, Any]]:
         kept.append({name: dict(value) if isinstance(value, dict) else value
                      for name, value in state.items()})  # fmt: skip
     return kept
-
-
-def n_hooks(model: nn.Module) -> int:
-    return sum(
-        len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules()
-    )
-
-
-def our_threads() -> list[str]:
-    return [t.name for t in threading.enumerate() if t.name.startswith("notebook")]
 
 
 # ---------------------------------------------------------------- close
@@ -205,7 +186,7 @@ def test_two_runs_with_stores_of_their_own_live_side_by_side(watch: Watch) -> No
     assert both[1].data.sizes["step"] == 4
     first = both[1].data.isel(step=slice(2))
     for quantity in first.data_vars:
-        assert first[quantity].equals(both[0].data[quantity]), quantity
+        np.testing.assert_array_equal(first[quantity], both[0].data[quantity])
 
 
 # ---------------------------------------------------------------- dropped
@@ -297,229 +278,3 @@ def test_a_finished_training_function_keeps_nothing_alive(watch: Watch) -> None:
     run.train_in_background(partial(str, loader)).wait(PATIENCE_S)
     del loader
     wait_until(lambda: gone() is None)
-
-
-# ---------------------------------------------------------------- copies
-
-
-def deep(model: nn.Module) -> nn.Module:
-    return copy.deepcopy(model)
-
-
-def pickled(model: nn.Module) -> nn.Module:
-    return pickle.loads(pickle.dumps(model))
-
-
-def saved(model: nn.Module) -> nn.Module:
-    file = io.BytesIO()
-    torch.save(model, file)
-    file.seek(0)
-    return torch.load(file, weights_only=False)
-
-
-@pytest.mark.parametrize("copied", [deep, pickled, saved])
-def test_a_copy_of_a_watched_model_works_and_is_silent(
-    copied: Callable[[nn.Module], nn.Module], watch: Watch
-) -> None:
-    model = made(ConvNet)
-    images = floats(4, 1, 6, 6)
-    run = watch(model)
-    run.attach("*", "input_norm")
-    train_step(model, sgd(model), images(0))
-    twin = copied(model)
-    train(twin, sgd(twin), images, range(3))
-    train_step(model, sgd(model), images(1))
-    assert run.data.sizes["step"] == 2
-    own = watch(twin)
-    train_step(twin, sgd(twin), images(4))
-    assert own.data.sizes["step"] == 1
-
-
-def test_the_state_dict_has_no_other_keys(watch: Watch) -> None:
-    model = made(ConvNet)
-    before = list(model.state_dict())
-    run = watch(model)
-    train_step(model, sgd(model), floats(4, 1, 6, 6)(0))
-    assert list(model.state_dict()) == before
-    model.load_state_dict(made(ConvNet).state_dict())
-    train_step(model, sgd(model), floats(4, 1, 6, 6)(1))
-    assert run.data.sizes["step"] == 2
-
-
-def test_optimizers_can_be_saved_copied_and_loaded(watch: Watch) -> None:
-    model = made(mlp)
-    optimizer = torch.optim.Adam(model.parameters())
-    run = watch(model, optimizer)
-    train_step(model, optimizer, batch(0))
-    optimizer.load_state_dict(copy.deepcopy(optimizer.state_dict()))
-    pickle.dumps(optimizer)
-    train_step(model, optimizer, batch(1))
-    assert run.data.sizes["step"] == 2
-
-
-# ---------------------------------------------------------------- other processes
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
-@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded, use of fork")
-def test_a_forked_child_is_silent_and_the_parent_goes_on(watch: Watch) -> None:
-    model = made(mlp)
-    optimizer = sgd(model)
-    run = watch(model, optimizer)
-    train(model, optimizer, batch, range(2))
-    run.flush()
-    child = os.fork()
-    if child == 0:  # no pytest in here: leave at once, whatever happens
-        code = 1
-        try:
-            train(model, optimizer, batch, range(3))
-            with torch.no_grad():
-                model(batch(0))
-            code = 0
-        finally:
-            os._exit(code)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    train_step(model, optimizer, batch(2))
-    run.close()
-    assert nbp.open_run(run.location).data.step.values.tolist() == [0, 1, 2]
-
-
-SCRIPT = """
-import torch
-from torch import nn
-import notebook_probe as nbp
-
-def build():
-    return nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
-
-def train(model, n):
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for _ in range(n):
-        model(torch.randn(5, 4)).square().mean().backward()
-        optimizer.step()
-        optimizer.zero_grad()
-"""
-
-FOREGROUND = """
-first_run = None  # goes after its model
-model = build()
-first_run = nbp.watch(model, store=STORES[0])
-train(model, 5)
-
-def main():
-    model = build()
-    run = nbp.watch(model, store=STORES[1])
-    train(model, 5)
-
-main()
-cyclic = build()
-cyclic.me = [cyclic]
-cyclic.run = [nbp.watch(cyclic, store=STORES[2])]
-train(cyclic, 5)
-"""
-
-BACKGROUND = """
-import threading
-from notebook_probe.run.requests import Control
-
-model, held = build(), build()
-run, held_run = nbp.watch(model, store=STORES[0]), nbp.watch(held, store=STORES[1])
-train(held, 5)
-held_run.put(Control("pause"))
-held_run.train_in_background(lambda: train(held, 5))
-enough = threading.Event()
-
-def loop():
-    train(model, 5)
-    enough.set()
-    train(model, 10**9)
-
-run.train_in_background(loop)
-assert enough.wait(60)
-"""
-
-
-@pytest.mark.parametrize(("script", "n_runs"), [(FOREGROUND, 3), (BACKGROUND, 2)])
-def test_the_interpreter_exits_in_silence_and_the_records_are_whole(
-    script: str, n_runs: int, tmp_path: Path
-) -> None:
-    stores = [str(tmp_path / f"{i}.zarr") for i in range(n_runs)]
-    done = subprocess.run(
-        [sys.executable, "-c", f"STORES = {stores!r}\n{SCRIPT}{script}"],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    for store in stores:
-        record = nbp.open_run(store)
-        assert record.finished
-        assert record.data.sizes["step"] >= 5
-
-
-# ---------------------------------------------------------------- bad input
-
-
-def test_what_is_no_model_is_refused(watch: Watch) -> None:
-    with pytest.raises(TypeError, match=r"watch\(str\): a torch.nn.Module is expected"):
-        nbp.watch("model")  # type: ignore[arg-type]
-
-
-def test_what_is_no_optimizer_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"watch\(..., str\): a torch.optim.Optimizer is"):
-        nbp.watch(made(mlp), "adam")  # type: ignore[arg-type]
-
-
-def test_another_models_optimizer_is_refused() -> None:
-    with pytest.raises(NotApplicableError, match="SGD owns none of the 4 parameters of Sequential"):
-        nbp.watch(made(mlp), sgd(made(ConvNet)))
-
-
-def test_the_record_of_another_model_is_left_as_it_is(watch: Watch, tmp_path: Path) -> None:
-    model = made(mlp)
-    with watch(model, store=tmp_path / "r.zarr") as run:
-        train(model, sgd(model), batch, range(2))
-    other = made(ConvNet)
-    with pytest.raises(RecordMismatchError, match="holds the record of another model"):
-        watch(other, store=tmp_path / "r.zarr")
-    assert n_hooks(other) == 0
-    assert nbp.open_run(run.location).data.sizes["step"] == 2
-
-
-def test_a_foreign_folder_is_left_as_it_is(watch: Watch, tmp_path: Path) -> None:
-    (tmp_path / "thesis").mkdir()
-    (tmp_path / "thesis" / "chapter1.tex").write_text("...")
-    model = made(mlp)
-    with pytest.raises(RecordFormatError, match="thesis is a folder with other files"):
-        watch(model, store=tmp_path / "thesis")
-    assert [path.name for path in (tmp_path / "thesis").iterdir()] == ["chapter1.tex"]
-    assert n_hooks(model) == 0
-
-
-def test_a_path_that_cannot_be_written_is_refused(watch: Watch, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    model = made(mlp)
-    with pytest.raises(RecordWriteError, match="cannot make the folder"):
-        watch(model, store=tmp_path / "file" / "r.zarr")
-    with pytest.raises(RecordFormatError, match="file is a file, not a record"):
-        watch(model, store=tmp_path / "file")
-    assert n_hooks(model) == 0
-    assert our_threads() == []
-
-
-def test_a_failed_watch_leaves_the_model_usable(watch: Watch, tmp_path: Path) -> None:
-    model = made(mlp)
-    with pytest.raises(nbp.UnknownNameError):
-        watch(model, probes={"nowhere": ["weight_norm"]}, store=tmp_path / "r.zarr")
-    assert not (tmp_path / "r.zarr").exists()
-    run = watch(model, store=tmp_path / "r.zarr")
-    train_step(model, sgd(model), batch(0))
-    assert run.data.sizes["step"] == 1
-
-
-def test_a_wrapper_means_the_model_inside(watch: Watch) -> None:
-    model = made(mlp)
-    run = watch(nn.DataParallel(model))
-    train_step(model, sgd(model), batch(0))
-    assert run.data.module.values.tolist() == ["0", "1", "2"]

@@ -325,7 +325,7 @@ def test_probes_say_what_became_of_them(watch: Watch) -> None:
     notes = {(probe.module, probe.quantity): probe.note for probe in run.probes()}
     assert notes == {
         ("body", "output_norm"): "",
-        ("body", "weight_norm"): "not due yet",
+        ("body", "weight_norm"): "first value at step 2",
         ("lonely", "output_norm"): "not called by any training forward yet",
         ("lonely", "weight_norm"): "",
         ("lonely", "grad_norm"): "no optimizer step with a gradient here yet",
