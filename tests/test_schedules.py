@@ -149,7 +149,8 @@ def test_a_users_own_frozen_schedule_is_taken_as_it_is() -> None:
         def __call__(self, step: int) -> bool:
             return int(step**0.5) ** 2 == step
 
-    assert schedule(Squares()) == Squares()
+    mine: object = Squares()
+    assert schedule(Squares()) == mine
     assert isinstance(Squares(), Schedule)
 
 

@@ -1,0 +1,178 @@
+"""Training in a thread of its own."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from notebook_probe.run.requests import Attach, Control, Detach
+from tests.models import sgd, train_step
+from tests.run.conftest import Watch
+from tests.run.loops import (
+    PATIENCE_S,
+    Training,
+    batch,
+    training,
+    wait_until,
+)
+
+
+def test_the_result_of_the_function_comes_back(watch: Watch, model: nn.Module) -> None:
+    run = watch(model, probes={"0": ["output_norm"]})
+    optimizer = sgd(model)
+
+    def loop() -> float:
+        return [train_step(model, optimizer, batch(step)) for step in range(5)][-1]
+
+    training = run.train_in_background(loop)
+    assert 0 < training.wait(PATIENCE_S) < 10
+    assert not training.running
+    assert repr(training) == "<Background training: finished>"
+    assert len(run.streams["every_1"].steps()) == 5, "the last step is closed"
+
+
+def test_an_error_is_shown_and_raised_where_it_is_waited_for(
+    watch: Watch, model: nn.Module
+) -> None:
+    run = watch(model, probes=None)
+
+    def loop() -> None:
+        train_step(model, sgd(model), batch(0))
+        raise FloatingPointError("loss is nan")
+
+    training = run.train_in_background(loop)
+    for _ in range(2):
+        with pytest.raises(FloatingPointError, match="loss is nan"):
+            training.wait(PATIENCE_S)
+    status = run.status()
+    assert status.state == "failed"
+    assert status.problem.startswith("FloatingPointError: loss is nan (line ")
+    assert status.problem.endswith(", in loop)")
+    assert repr(training) == f"<Background training: {status.problem}>"
+
+
+def test_stop_is_no_error_of_a_background_training(watch: Watch, model: nn.Module) -> None:
+    run = watch(model, probes=None)
+    loop = Training(run, model)
+    wait_until(lambda: loop.n_steps > 2)
+    assert run.status().background
+    run.put(Control("stop"))
+    assert loop.background.wait(PATIENCE_S) is None
+    assert loop.background.stopped
+    assert loop.background.error is None
+    assert repr(loop.background) == "<Background training: stopped>"
+    assert run.status().problem == ""
+    assert not run.status().background
+
+
+def test_a_second_start_is_refused_while_the_first_runs(watch: Watch, model: nn.Module) -> None:
+    run = watch(model, probes=None)
+    with training(run, model):
+        with pytest.raises(RuntimeError, match="already runs in the background; press Stop"):
+            run.train_in_background(lambda: None)
+        with pytest.raises(TimeoutError, match=r"still runs after 0\.01 s"):
+            run._background.wait(0.01)  # type: ignore[union-attr]
+    run.train_in_background(lambda: None).wait(PATIENCE_S)
+
+
+def modes() -> dict[str, object]:
+    return {
+        "grad": torch.is_grad_enabled(),
+        "inference": torch.is_inference_mode_enabled(),
+        "autocast": torch.is_autocast_enabled("cpu"),
+        "dtype": torch.get_autocast_dtype("cpu"),
+        "device": torch.empty(0).device.type,
+    }
+
+
+@pytest.mark.parametrize(
+    "mode",
+    [
+        torch.no_grad,
+        torch.enable_grad,
+        torch.inference_mode,
+        lambda: torch.autocast("cpu", torch.bfloat16),
+        lambda: torch.device("meta"),
+    ],
+    ids=["no_grad", "enable_grad", "inference_mode", "autocast", "default device"],
+)
+def test_torchs_modes_are_carried_over(
+    mode: Callable[[], Any], watch: Watch, model: nn.Module
+) -> None:
+    run = watch(model, probes=None)
+    with mode():
+        here = modes()
+        there = run.train_in_background(modes).wait(PATIENCE_S)
+    assert there == here
+    assert modes() == run.train_in_background(modes).wait(PATIENCE_S)
+
+
+def test_context_variables_are_carried_over(watch: Watch, model: nn.Module) -> None:
+    """In a notebook they say which cell an output belongs to."""
+    cell: ContextVar[str] = ContextVar("cell")
+    run = watch(model, probes=None)
+    token = cell.set("the third")
+    begun = run.train_in_background(cell.get)
+    cell.reset(token)
+    assert begun.wait(PATIENCE_S) == "the third"
+
+
+@pytest.mark.parametrize("own_thread", [False, True])
+def test_settle_leaves_the_step_of_another_thread_alone(
+    own_thread: bool, watch: Watch, model: nn.Module
+) -> None:
+    run = watch(model, probes=None)
+    first, last = (sgd(model.get_submodule(path)) for path in ("0", "2"))
+    between, go_on = threading.Event(), threading.Event()
+
+    def loop() -> None:
+        for step in range(2):
+            model(batch(step)).square().mean().backward()
+            first.step()
+            if step == 0:
+                between.set()
+                go_on.wait(PATIENCE_S)
+            last.step()
+
+    def begun() -> Callable[[float], object]:
+        if not own_thread:
+            return run.train_in_background(loop).wait
+        thread = threading.Thread(target=loop)
+        thread.start()
+        return thread.join
+
+    wait = begun()
+    assert between.wait(PATIENCE_S)
+    run.settle()
+    run.attach("0", "weight_norm")
+    run.log(seen=1.0)
+    go_on.set()
+    wait(PATIENCE_S)
+    run.settle()
+    assert run.series("", "seen").step.values.tolist() == [0]
+    assert run.status().step == 2
+    assert run.series("0", "weight_norm").step.values.tolist() == [1]
+
+
+def test_a_storm_of_changes_from_another_thread_loses_no_step(
+    watch: Watch, model: nn.Module
+) -> None:
+    run = watch(model, probes={"2": ["output_norm"]})
+    with training(run, model) as loop:
+        for cycle in range(40):
+            handle = run.attach("*", ["input_norm", "output_std"])
+            run.put(Attach(("0",), "grad_norm", f"every({1 + cycle % 3})"))
+            run.data.sizes  # noqa: B018
+            handle.remove()
+            run.put(Detach(("0",)))
+        wait_until(lambda: loop.n_steps > 5)
+    steps = run.series("2", "output_norm").step.values.tolist()
+    assert steps == list(range(len(steps)))
+    assert run.status().problem == ""
+    assert not run.status().errors
