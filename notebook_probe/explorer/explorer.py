@@ -29,6 +29,9 @@ _shown: set[Explorer] = set()
 A live run holds its own panel, so that both end together when the run is dropped.
 """
 
+_everyone: weakref.WeakSet[Explorer] = weakref.WeakSet()
+"""All that have a panel; a notebook keeps the results of its cells, so they outlive their names."""
+
 
 class Explorer:
     """A panel on one source; ``with`` closes it at the end.
@@ -53,7 +56,7 @@ class Explorer:
         self._panel: Panel | None = None
         self._refresher: Refresher | None = None
         self._leave_run: Callable[[], None] | None = None
-        self._shown_in_cell = -1
+        self._places: dict[str, int] = {}  # cell -> which execution of it shows a view
         self._last_state = ""
 
     def show(self) -> None:
@@ -66,9 +69,9 @@ class Explorer:
             print(f"{self._source.name}: there is no notebook here to show a panel in")
             return
         panel = self._panel or self._open()
+        self._take_place(route.cell, shell.execution_count)
         display(panel)
         self._snapshot.place()
-        self._shown_in_cell = shell.execution_count
         route.verify(panel.comm)
         self._conversation.expect_views(blind=route.name == "after the cell")
 
@@ -81,6 +84,8 @@ class Explorer:
             self._leave_run()
         self._refresher.close()
         self._refresher = self._panel = None
+        self._places.clear()
+        _everyone.discard(self)
         _shown.discard(self)
 
     @property
@@ -104,7 +109,7 @@ class Explorer:
 
     def _ipython_display_(self) -> None:
         shell = get_ipython()
-        if shell is None or shell.execution_count != self._shown_in_cell:
+        if shell is None or shell.execution_count not in self._places.values():
             self.show()
 
     # ------------------------------------------------------- called by the panel, in any thread
@@ -146,10 +151,20 @@ class Explorer:
         if refresher is not None:
             refresher.wake()
 
+    def _take_place(self, cell: str, execution: int) -> None:
+        """Stand in this cell; what it showed before is gone, and a panel left nowhere is closed."""
+        for other in list(_everyone):
+            if cell and other._places.get(cell, execution) < execution:
+                del other._places[cell]
+                if not other._places and other is not self:
+                    other.close()
+        self._places[cell] = execution
+
     def _open(self) -> Panel:
         """Make the panel and everything that keeps it alive while cells run."""
         route = kernel_route()
         panel = self._panel = Panel(self.receive)
+        _everyone.add(self)
         route.carry(panel.comm)
         forget_cells = route.on_cell_end(_weakly(self._cell_ended))
         if self._controls is None:

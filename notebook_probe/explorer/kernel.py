@@ -68,14 +68,18 @@ class KernelRoute:
         self._way = _choose(getattr(self._shell, "kernel", None))
         self._works = True  # until a self-test says otherwise
         self._asked: dict[str, threading.Event] = {}
-        self._cell = self._parent()
-        if self._shell is not None:
-            self._shell.events.register("pre_run_cell", self._remember_cell)
 
     @property
     def name(self) -> str:
         """The way in words: own subshell, pump, after the cell, or no kernel."""
         return self._way.name if self._works else "after the cell"
+
+    @property
+    def cell(self) -> str:
+        """The running cell by the front end's own name for it; empty where it tells none."""
+        get_parent = getattr(self._shell, "get_parent", None)
+        parent = {} if get_parent is None else get_parent()
+        return str(parent.get("metadata", {}).get("cellId", ""))
 
     def carry(self, comm: BaseComm) -> None:
         """Answer this comm's messages while a cell blocks; call it right after creation."""
@@ -133,20 +137,6 @@ class KernelRoute:
 
         shell.events.register("post_run_cell", cell_ended)
         return remove
-
-    def pin_output(self) -> None:
-        """Send what this background thread prints to the cell that started it (ipykernel 7.4)."""
-        pin = getattr(self._shell, "set_thread_parent", None)
-        if pin is not None and self._cell:
-            pin(self._cell)
-
-    def _remember_cell(self, _cell: object) -> None:
-        self._cell = self._parent()
-
-    def _parent(self) -> Any:
-        # What a new thread would find by itself may be the last click instead of the cell.
-        get_parent = getattr(self._shell, "get_parent", None)
-        return {} if get_parent is None else get_parent()
 
 
 def kernel_route() -> KernelRoute:

@@ -24,6 +24,7 @@ class Notebook:
     """Stands for IPython and for the way messages take; keeps what is displayed."""
 
     name = "own subshell"
+    cell = ""
 
     def __init__(self) -> None:
         self.execution_count = 1
@@ -136,6 +137,34 @@ def test_the_result_of_the_cell_is_not_shown_twice_in_that_cell(notebook: Notebo
         explorer._ipython_display_()
         assert len(notebook.panels()) == 2
         assert len(set(notebook.panels())) == 1, "a second view of the same widget"
+
+
+def test_a_cell_that_runs_again_closes_the_panel_that_stood_there_alone(
+    notebook: Notebook,
+) -> None:
+    with (
+        Explorer(source_with_rows()) as lone,
+        Explorer(source_with_rows()) as double,
+        Explorer(source_with_rows()) as nowhere,
+        Explorer(source_with_rows()) as new,
+    ):
+        notebook.cell = "a"
+        lone.show()
+        double.show()
+        notebook.ends_cell()
+        notebook.cell = "b"
+        double.show()
+        notebook.ends_cell()
+        notebook.cell = ""  # a front end that does not name its cells
+        nowhere.show()
+        notebook.ends_cell()
+        notebook.cell = "a"
+        new.show()
+        assert [one.closed for one in (lone, double, nowhere, new)] == [True, False, False, False]
+        new.show()
+        notebook.ends_cell()
+        new.show()
+        assert not new.closed, "shown again, it stays"
 
 
 def test_a_hello_is_answered_with_the_whole_panel(

@@ -72,29 +72,12 @@ def test_the_end_of_every_cell_is_told_until_it_is_removed(front_end: FrontEnd) 
     assert front_end.run("print(len(ended))") == "3\n"
 
 
-def test_a_background_thread_prints_into_the_cell_that_started_it(
-    front_end: FrontEnd, new_panel: NewPanel
-) -> None:
-    if (7,) <= front_end.version < (7, 4):
-        pytest.skip("ipykernel 7.1 to 7.3 cannot pin a thread's output")
-    name, comm_id = new_panel()
-    started = front_end.execute(f"""
-        pinned, go = threading.Event(), threading.Event()
-        def background():
-            kernel_route().pin_output()
-            pinned.set()
-            go.wait(10)
-            print("from the thread")
-        {name}.stop.wait(0.1)
-        runner = threading.Thread(target=background)
-        runner.start()
-        pinned.wait(10)
-        """)
-    front_end.custom(comm_id, {"type": "click", "n": 0})
-    assert front_end.finish(started)["status"] == "ok"
-    assert front_end.run("print('other'); go.set(); runner.join()") == "other\n"
-    front_end.until(lambda: front_end.text(started), "the thread's output")
-    assert front_end.text(started) == "from the thread\n"
+def test_the_running_cell_has_the_front_ends_name(front_end: FrontEnd) -> None:
+    assert front_end.run("print([kernel_route().cell])") == "['']\n", "this one told none"
+    content = {"code": "print(kernel_route().cell)", "silent": False}
+    asked = front_end.send("execute_request", content, metadata={"cellId": "a-cell"})
+    front_end.until(lambda: front_end.text(asked), "the cell's output")
+    assert front_end.text(asked) == "a-cell\n"
 
 
 def test_without_a_kernel_everything_is_harmless() -> None:
@@ -102,7 +85,7 @@ def test_without_a_kernel_everything_is_harmless() -> None:
     comm = create_comm(target_name="nowhere")
     route.carry(comm)
     route.pump()
-    route.pin_output()
+    assert route.cell == ""
     route.answered("nobody asked")
     remove = route.on_cell_end(lambda: pytest.fail("no cell can end"))
     remove()
