@@ -65,6 +65,7 @@ def page(browser: Browser) -> Iterator[Page]:
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     context.on("request", lambda request: asked.append(request.url))
     page = context.new_page()
+    page.on("dialog", lambda dialog: dialog.accept())  # "leave this page?"
     page.on("websocket", lambda socket: asked.append(socket.url))
     yield page
     context.close()

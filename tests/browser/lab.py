@@ -171,7 +171,6 @@ class Notebook:
     def __init__(self, page: Page, server: LabServer, path: Path) -> None:
         self.page = page
         self.path = path
-        page.on("dialog", lambda dialog: dialog.accept())  # "leave this page?"
         page.add_init_script(FIND_PANEL)
         # A workspace of its own: no other notebook comes back with this one.
         page.goto(f"{server.url}lab/workspaces/{path.stem}/tree/{path.name}?token={server.token}")

@@ -1,0 +1,74 @@
+"""What is left of a panel: after another run of its cells, after close, in a saved notebook."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.explorer_page import MODEL, PICTURES, Panel, watch
+from tests.browser.lab import Notebook, OpenNotebook
+
+pytestmark = pytest.mark.browser
+
+COUNT = """
+import gc, json, threading
+from ipywidgets.widgets.widget import _instances
+gc.collect()
+names = [thread.name for thread in threading.enumerate()]
+ours = sorted(name for name in names if name.startswith("notebook"))
+hooks = sum(len(module._forward_hooks) for module in model.modules())
+print(json.dumps({"widgets": len(_instances), "threads": ours, "hooks": hooks}))
+"""
+CELLS = [MODEL, watch("saved"), "train(40)", COUNT, "panel = run.explore()", "panel.close()"]
+WATCH, TRAINING, COUNTED, AGAIN, CLOSE = range(1, 6)
+
+
+def counted(notebook: Notebook) -> Any:
+    """Widgets, hooks and threads of ours that live in the kernel now."""
+    notebook.run(COUNTED)
+    return json.loads(notebook.text(COUNTED))
+
+
+def test_cells_run_again_leave_one_panel_and_a_saved_notebook_its_picture(
+    open_notebook: OpenNotebook,
+) -> None:
+    notebook = open_notebook(CELLS)
+    notebook.run(0)
+    before = counted(notebook)
+    notebook.run(WATCH, TRAINING)
+    Panel(notebook, WATCH).wait_step(40)
+    once = counted(notebook)
+    assert once["widgets"] > before["widgets"]
+
+    notebook.run(WATCH, WATCH, TRAINING, AGAIN, AGAIN)
+    assert counted(notebook) == once, "nothing piles up"
+    first, second = Panel(notebook, WATCH), Panel(notebook, AGAIN)
+    for panel in (first, second):
+        panel.show()
+        panel.wait_step(80)
+    expect(notebook.page.locator(".nbp-panel")).to_have_count(2)
+
+    notebook.save()
+    notebook.restart()
+    notebook.reload()
+    expect(notebook.locate(WATCH)).to_contain_text("model not found")
+    picture = notebook.locate(WATCH).locator("img")
+    picture.scroll_into_view_if_needed()
+    expect(picture).to_be_visible()
+    notebook.screenshot(PICTURES / "reopened.png")
+
+    notebook.run(0, WATCH, TRAINING, AGAIN)
+    panel = Panel(notebook, WATCH)
+    expect(picture).not_to_be_visible()
+    panel.wait_state("idle")
+    notebook.run(CLOSE)
+    expect(notebook.page.locator(".nbp-panel")).to_have_count(0)
+    picture.scroll_into_view_if_needed()
+    expect(picture).to_be_visible()
+    notebook.screenshot(PICTURES / "closed.png")
+    after = counted(notebook)
+    assert after["widgets"] == before["widgets"]
+    assert after["threads"] == ["notebook_probe record"]
