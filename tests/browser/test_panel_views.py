@@ -214,7 +214,9 @@ def test_hover_over_a_cell_says_whether_it_is_one_step_or_a_mean(shown: PanelPag
     many = heat_message([[0.5, 0.25]], ["stem.conv1"], last_step=1239, maximum=[[0.75, 3.5]], seq=2)
     shown.draw(*many)
     hover(shown, "heat", heat_point(shown, 0.75), 6)
-    expect(tip).to_have_text("stem.conv1grad_norm  0.25  mean of steps 620–1\u202f239largest 3.5")
+    expect(tip).to_have_text(
+        "stem.conv1  steps 620–1\u202f239grad_norm  0.25 in the meanat most 3.5"
+    )
 
 
 def test_hover_names_what_was_not_measured_and_what_was_not_finite(shown: PanelPage) -> None:

@@ -13,12 +13,8 @@ export function cellText(frame, row, step, units) {
   const cell = row * frame.columns + column;
   const steps =
     first === last ? `step ${grouped(first)}` : `steps ${grouped(first)}–${grouped(last)}`;
-  const head = element(
-    "div",
-    { class: "nbp-tip-head" },
-    element("b", {}, frame.rows[row]),
-    first === last ? `  ${steps}` : "",
-  );
+  const name = element("b", {}, frame.rows[row]);
+  const head = element("div", { class: "nbp-tip-head" }, name, `  ${steps}`);
   const line = (text) => element("div", {}, text);
   if (frame.states[cell] === UNMEASURED) return [head, line(`${frame.quantity}: not measured`)];
   const values = [];
@@ -27,8 +23,8 @@ export function cellText(frame, row, step, units) {
   else if (first === last)
     values.push(line(`${frame.quantity}  ${exact(frame.mean[cell], units)}`));
   else {
-    values.push(line(`${frame.quantity}  ${exact(frame.mean[cell], units)}  mean of ${steps}`));
-    values.push(line(`largest ${exact(frame.maximum[cell], units)}`));
+    values.push(line(`${frame.quantity}  ${exact(frame.mean[cell], units)} in the mean`));
+    values.push(line(`at most ${exact(frame.maximum[cell], units)}`));
   }
   return [head, ...values];
 }
