@@ -37,7 +37,7 @@ check: .venv/stamp-check
 	$(BIN)/lint-imports
 	$(BIN)/nbstripout --keep-id --verify notebooks/*.ipynb
 
-bench: .venv/stamp-bench
+bench: .venv/stamp-demo
 	$(BIN)/python -m benchmarks
 
 test-kernels: .venv/stamp-test
@@ -67,10 +67,6 @@ clean:
 
 .venv/stamp-check: $(PINS)
 	$(INSTALL) --group test --group check
-	@touch $@
-
-.venv/stamp-bench: $(PINS)
-	$(INSTALL) --group bench
 	@touch $@
 
 .PHONY: help demo lab test check bench test-kernels clean

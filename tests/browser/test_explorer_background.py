@@ -56,6 +56,7 @@ def test_a_background_training_is_live_across_a_reload_and_shows_how_it_ends(
     panel.attach("2", "input_std", "evry(2)")
     expect(panel.ticket).to_have_attribute("data-state", "refused")
     expect(panel.ticket).to_contain_text("every")
+    panel.show()
     notebook.screenshot(PICTURES / "mistakes.png")
     panel.wait_step(110)
     assert notebook.text(TRAINING) == "begun\na hundred steps\n", "in the cell that started it"
@@ -76,6 +77,7 @@ def test_a_background_training_is_live_across_a_reload_and_shows_how_it_ends(
     notebook.run(FAIL)
     panel.wait_state("failed")
     expect(panel.problems).to_contain_text("ValueError: the data ran out")
+    panel.show()
     notebook.screenshot(PICTURES / "failed.png")
     notebook.run(FAILED)
     assert "ValueError: the data ran out" in notebook.text(FAILED)
