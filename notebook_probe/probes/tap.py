@@ -123,16 +123,16 @@ class Tap:
     def _before(
         self, module: nn.Module, tensors: list[Tensor], plan: PlacePlan, frame: StepFrame
     ) -> None:
+        self._inputs = []  # of a call that raised
         self._summarise("input", tensors, plan, frame)
-        first = _first_float(tensors)
-        waiting = False
-        for probe in plan.probes.get("forward", ()) if first is not None else ():
-            if "output" in probe.quantity.needs:
-                waiting |= "input" in probe.quantity.needs
-            else:
+        for probe in plan.probes.get("forward", ()):
+            first = _first_float(tensors)
+            if first is None or "input" not in probe.quantity.needs:
+                continue
+            if "output" not in probe.quantity.needs:
                 frame.call(probe, input=first, weight=weight_of(module))
-        if waiting and first is not None:
-            self._inputs = [first.detach().clone()]  # the module may overwrite it
+            elif not self._inputs:
+                self._inputs = [first.detach().clone()]  # the module may overwrite it
 
     def _after(
         self,
@@ -145,9 +145,9 @@ class Tap:
         inputs, self._inputs = self._inputs, []
         if phase == "training":
             self._summarise("output", tensors, plan, frame)
-            first = _first_float(tensors)
-            for probe in plan.probes.get("forward", ()) if first is not None else ():
-                if "output" in probe.quantity.needs:
+            for probe in plan.probes.get("forward", ()):
+                first = _first_float(tensors)
+                if first is not None and "output" in probe.quantity.needs:
                     kept = inputs[0] if inputs else None
                     frame.call(probe, output=first, input=kept, weight=weight_of(module))
         if "grad_output" in plan.parts or "backward" in plan.probes:

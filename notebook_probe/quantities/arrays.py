@@ -1,4 +1,4 @@
-"""Flat views of tensors: BLAS dots on numpy views are the cheapest exact sums on a CPU."""
+"""Zero-copy numpy views of tensors: BLAS dots on them are the cheapest exact sums on a CPU."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-__all__ = ["Floats", "flat"]
+__all__ = ["Floats", "dense"]
 
 Floats: TypeAlias = npt.NDArray[np.float32]
 
 _PLAIN = (Tensor, torch.nn.Parameter)
 
 
-def flat(tensor: Tensor) -> Tensor | None:
-    """All elements as one flat float32 CPU view, in memory order; None where there is none.
+def dense(tensor: Tensor) -> Floats | None:
+    """All elements as one flat float32 view, in memory order; None where no such view exists.
 
     Permuted and channels-last tensors have one too: sums do not care for the order.
     """
@@ -35,4 +35,5 @@ def flat(tensor: Tensor) -> Tensor | None:
         tensor = tensor.permute(order)
         if not tensor.is_contiguous():
             return None
-    return tensor.view(-1)
+    view: Floats = tensor.numpy().reshape(-1)
+    return view

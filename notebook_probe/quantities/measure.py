@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from notebook_probe.quantities.arrays import Floats, flat
+from notebook_probe.quantities.arrays import Floats, dense
 from notebook_probe.quantities.stat import Stat
 
 __all__ = ["measure", "measure_difference"]
@@ -46,10 +46,10 @@ def measure(tensor: Tensor, parts: frozenset[str]) -> Stat:
     >>> stat.sumsq, stat.n_zero
     (25.0, 1)
     """
-    elements = flat(tensor)
-    if elements is None:
+    array = dense(tensor)
+    if array is None:
         return _measure_tensor(_plain(tensor), parts)
-    return _measure_array(elements.numpy(), parts)
+    return _measure_array(array, parts)
 
 
 def measure_difference(new: Tensor, old: Tensor, parts: frozenset[str]) -> Stat:
@@ -58,11 +58,12 @@ def measure_difference(new: Tensor, old: Tensor, parts: frozenset[str]) -> Stat:
     In float32 or wider. Subtracting in place and reading the result again is cheaper than
     subtracting piece by piece, whatever the caches hold.
     """
-    after, before = flat(new), flat(old)
-    if after is None or before is None or new.stride() != old.stride():
+    array = dense(old)
+    if array is None or new.dtype != old.dtype or new.stride() != old.stride():
         wide = new.detach().float() if new.dtype.itemsize < 4 else new.detach()
         return measure(wide - old.to(wide.dtype), parts)
-    return _measure_array(torch.sub(after, before, out=before).numpy(), parts)
+    torch.sub(new.detach(), old, out=old)
+    return _measure_array(array, parts)
 
 
 @cache
