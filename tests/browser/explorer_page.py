@@ -145,8 +145,9 @@ class Panel:
     @property
     def series(self) -> dict[str, int]:
         """Series drawn now, and how many points of each."""
-        names = json.loads(self.lines.canvas.get_attribute("data-series") or "[]")
-        points = json.loads(self.lines.canvas.get_attribute("data-points") or "[]")
+        names, points = self.lines.canvas.evaluate(
+            "({ dataset }) => [dataset.series, dataset.points].map((text) => JSON.parse(text))"
+        )
         return dict(zip(names, points, strict=True))
 
     def wait_until(self, condition: str, argument: object = None) -> None:

@@ -51,24 +51,20 @@ def test_cells_run_again_leave_one_panel_and_a_saved_notebook_its_picture(
         panel.wait_step(80)
     expect(notebook.page.locator(".nbp-panel")).to_have_count(2)
 
+    picture = notebook.locate(WATCH).locator("img")
+    expect(picture).not_to_be_visible()
+    notebook.run(CLOSE)
+    expect(notebook.page.locator(".nbp-panel")).to_have_count(0)
+    expect(picture).to_be_visible()
+    after = counted(notebook)
+    assert after["widgets"] == before["widgets"]
+    assert after["threads"] == ["notebook_probe record"]
+
+    notebook.run(WATCH, TRAINING)
+    Panel(notebook, WATCH).wait_step(120)
     notebook.save()
     notebook.restart()
     notebook.reload()
     expect(notebook.locate(WATCH)).to_contain_text("model not found")
-    picture = notebook.locate(WATCH).locator("img")
-    picture.scroll_into_view_if_needed()
     expect(picture).to_be_visible()
     notebook.screenshot(PICTURES / "reopened.png")
-
-    notebook.run(0, WATCH, TRAINING, AGAIN)
-    panel = Panel(notebook, WATCH)
-    expect(picture).not_to_be_visible()
-    panel.wait_state("idle")
-    notebook.run(CLOSE)
-    expect(notebook.page.locator(".nbp-panel")).to_have_count(0)
-    picture.scroll_into_view_if_needed()
-    expect(picture).to_be_visible()
-    notebook.screenshot(PICTURES / "closed.png")
-    after = counted(notebook)
-    assert after["widgets"] == before["widgets"]
-    assert after["threads"] == ["notebook_probe record"]

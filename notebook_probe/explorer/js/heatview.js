@@ -10,7 +10,6 @@ import { valueScale } from "./scale.js";
 import { unitsOf } from "./state.js";
 
 const TALLEST_ROW = 64;
-const DOUBLE_CLICK_MS = 500;
 
 export function createHeatView({ state, theme, selection, link, fail, signal }) {
   const plot = createPlot({
@@ -22,7 +21,7 @@ export function createHeatView({ state, theme, selection, link, fail, signal }) 
     signal,
   });
   let painted = null; // { axis, box, frame } of the last paint
-  let first = { at: -Infinity, series: [] }; // what a double-click gives back: its first click drew
+  let before = []; // series before a click: a double-click gives them back
 
   const topics = ["heat", "selection", "cells", "theme", "gutter", "lines", "status", "marked"];
   for (const topic of topics) state.on(topic, plot.request);
@@ -95,10 +94,9 @@ export function createHeatView({ state, theme, selection, link, fail, signal }) 
     point(cellAt(x, y));
   }
 
-  function draw(x, y) {
+  function draw(x, y, again) {
     const cell = cellAt(x, y);
-    const now = performance.now();
-    if (now - first.at > DOUBLE_CLICK_MS) first = { at: now, series: state.selection.series };
+    if (!again) before = state.selection.series;
     if (cell) selection.add(painted.frame.rows[cell.row], painted.frame.quantity);
   }
 
@@ -109,7 +107,7 @@ export function createHeatView({ state, theme, selection, link, fail, signal }) 
   }
 
   function reset() {
-    selection.change({ window: null, series: first.series });
+    selection.change({ window: null, series: before });
   }
 
   function showCursor() {

@@ -4,9 +4,13 @@ import { setHidden } from "./dom.js";
 
 const DRAG_PX = 4;
 
-/** Calls `hover(x, y)`, `leave()`, `click(x, y)`, `range(x0, x1)`, `reset()`, in CSS pixels. */
+/**
+ * Calls `hover(x, y)`, `leave()`, `click(x, y, again)`, `range(x0, x1)`, `reset()`, in CSS pixels;
+ * `again` tells the second click of a double-click.
+ */
 export function trackPointer(plot, bounds, calls, signal) {
   let start = null;
+  let dragged = false;
   const at = (event) => {
     const box = plot.el.getBoundingClientRect();
     return [event.clientX - box.left, event.clientY - box.top];
@@ -26,12 +30,14 @@ export function trackPointer(plot, bounds, calls, signal) {
   });
   listen("pointerup", (event) => {
     if (!start) return;
-    const [x, y] = at(event);
+    const [x] = at(event);
     const from = start[0];
     end();
-    if (Math.abs(x - from) > DRAG_PX)
-      calls.range(...[within(from), within(x)].sort((a, b) => a - b));
-    else calls.click(x, y);
+    dragged = Math.abs(x - from) > DRAG_PX;
+    if (dragged) calls.range(...[within(from), within(x)].sort((a, b) => a - b));
+  });
+  listen("click", (event) => {
+    if (!dragged) calls.click(...at(event), event.detail > 1);
   });
   listen("pointercancel", end);
   listen("pointerleave", () => calls.leave());
