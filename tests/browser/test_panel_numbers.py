@@ -123,6 +123,8 @@ def test_a_long_name_keeps_its_numbers_and_its_end(parts: PanelPage) -> None:
     assert short(34) == "e.l.10.s.out_proj · grad_norm"
     assert short(24) == "e.l.10.s.out_proj · gra…"
     assert parts.page.evaluate("parts.shortName('a.out_proj', (t) => t.length < 6)") == "…proj"
+    numbered = parts.page.evaluate("parts.shortName('layer3.1.conv2', (t) => t.length < 12)")
+    assert numbered == "l3.1.conv2"
 
 
 def test_a_search_is_a_glob_else_a_class_else_a_part_of_a_name(parts: PanelPage) -> None:

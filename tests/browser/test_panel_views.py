@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Locator, expect
 
 from tests.browser.panel_messages import (
     STEPS,
@@ -306,3 +306,24 @@ def test_the_tree_shows_a_swatch_of_the_home_quantity(shown: PanelPage) -> None:
         f"({painted})(document.querySelector('.nbp-row[data-module=\"stem.conv1\"] canvas'))"
     )
     assert not shown.row("stem.relu1").locator("canvas").evaluate(painted)
+
+
+def test_the_quantity_of_the_heat_map_is_always_among_the_chips_in_sight(bare: PanelPage) -> None:
+    panel = bare.show(846)
+    names = ["weight_norm", "grad_norm", "update_ratio", "output_mean", "output_std"]
+    panel.say(model_message())
+    panel.say(status_message(recorded=dict.fromkeys(names, WEIGHTED)))
+    for quantity in reversed(names):  # there is not room for all of them
+        panel.say(selection_message(home=quantity))
+        chip = panel.page.locator(f".nbp-quantities [data-quantity={quantity}]")
+        expect(chip).to_have_attribute("aria-pressed", "true")
+        under = panel.page.evaluate(
+            "([x, y]) => document.elementFromPoint(x, y).dataset.quantity", middle_of(chip)
+        )
+        assert under == quantity
+
+
+def middle_of(node: Locator) -> list[float]:
+    box = node.bounding_box()
+    assert box is not None
+    return [box["x"] + box["width"] / 2, box["y"] + box["height"] / 2]

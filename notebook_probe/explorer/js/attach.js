@@ -2,7 +2,7 @@
 
 import { element, isGreyed, setAttribute, setHidden, setReason, setText } from "./dom.js";
 import { fittingRows, lackOf, misfit } from "./fit.js";
-import { grouped, microseconds } from "./format.js";
+import { microseconds, nModules } from "./format.js";
 import { createTicket } from "./ticket.js";
 
 const EXAMPLES = "every(1) · every(50) · every(10, 5) · linear(5, 2)";
@@ -117,10 +117,6 @@ export function createAttach({ state, selection, link, signal }) {
 function attachText(rows, fitting) {
   if (!rows.length) return "Select modules";
   return fitting.length ? `Attach to ${nModules(fitting.length)}` : "Attach";
-}
-
-function nModules(n) {
-  return n === 1 ? "1 module" : `${grouped(n)} modules`;
 }
 
 function optionFor(one, reason) {

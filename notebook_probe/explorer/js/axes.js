@@ -7,7 +7,7 @@ export const AXIS_HEIGHT = 22;
 
 /** Room right of a plot: direct labels beside the lines, the colour bar beside the heat map. */
 export function rightMargin(width) {
-  return Math.round(Math.min(190, Math.max(116, width * 0.21)));
+  return Math.round(Math.min(190, Math.max(116, width * 0.26)));
 }
 
 /** Steps both plots show: the window, else all that was recorded; null before the first value. */

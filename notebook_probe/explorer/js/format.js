@@ -7,6 +7,10 @@ export function grouped(whole) {
   return String(Math.round(whole)).replace(/\B(?=(\d{3})+$)/g, THIN);
 }
 
+export function nModules(n) {
+  return n === 1 ? "1 module" : `${grouped(n)} modules`;
+}
+
 /** Any float with `digits` significant digits: 0.213, 18 500, 1.23e-7, NaN, ∞. */
 export function significant(value, digits = 3) {
   if (value === null || Number.isNaN(value)) return "NaN";

@@ -1,6 +1,7 @@
 /** Above the heat map: which quantity it shows, how it is coloured. */
 
 import { element, setAttribute, setHidden, setText } from "./dom.js";
+import { nModules } from "./format.js";
 import { createPopover } from "./popover.js";
 
 const CHIPS = 5;
@@ -53,7 +54,7 @@ export function createHome({ state, selection, signal }) {
       .filter((name) => name.toLowerCase().includes(query))
       .map((name) => ({
         text: name,
-        note: `${state.status.recorded[name].length} modules`,
+        note: nModules(state.status.recorded[name].length),
         on: name === state.selection.home,
         data: { quantity: name },
         act: () => selection.change({ home: name }),
@@ -68,11 +69,13 @@ export function createHome({ state, selection, signal }) {
     const wanted = JSON.stringify(first);
     if (chips.dataset.names !== wanted) {
       chips.dataset.names = wanted;
+      delete chips.dataset.home;
       chips.replaceChildren(...first.map((name) => quantityChip(name, state)));
     }
     for (const chip of chips.children) {
       setAttribute(chip, "aria-pressed", chip.getAttribute("data-quantity") === home);
     }
+    keepInSight(home);
     setHidden(more.el, names.length < 4);
     setHidden(options, !names.length);
     setAttribute(log, "aria-pressed", logarithmic);
@@ -83,6 +86,16 @@ export function createHome({ state, selection, signal }) {
       "What a cell of several steps shows: their largest value, or their mean",
     );
     setHidden(reset, window === null);
+  }
+
+  /** What does not fit wraps out of sight: the quantity that is shown comes first then. */
+  function keepInSight(home) {
+    if (chips.dataset.home === home) return;
+    chips.dataset.home = home;
+    const all = [...chips.children];
+    for (const chip of all) chip.style.order = "";
+    const shown = all.find((chip) => chip.getAttribute("data-quantity") === home);
+    if (shown && shown.offsetTop > all[0].offsetTop) shown.style.order = -1;
   }
 
   refresh();

@@ -1,12 +1,12 @@
 /** Module paths where there is little room: leading parts give way first, numbers and the end stay. */
 
-const LEADING_PART = /(?<=^|\.)([a-z_])\w+(?=\.)/i;
+const LEADING_PART = /(?<=^|\.)([a-z_])\w*?[a-z_](\d*)(?=\.)/i;
 
-/** "encoder.layers.0.attn.proj" -> "e.layers.0.attn.proj" -> "e.l.0.attn.proj" until it fits. */
+/** "encoder.layer4.0.attn.proj" -> "e.layer4.0.attn.proj" -> "e.l4.0.attn.proj" until it fits. */
 export function shortName(text, fits) {
   let short = text;
   while (!fits(short)) {
-    const next = short.replace(LEADING_PART, "$1");
+    const next = short.replace(LEADING_PART, "$1$2");
     if (next === short) return short.includes(" · ") ? headOf(short, fits) : tailOf(short, fits);
     short = next;
   }
