@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from typing import Any
 
 from torch import Tensor
 
 from notebook_probe.errors import QuantityError
 from notebook_probe.probes.probe import Probe
+from notebook_probe.quantities.base import TENSORS
 from notebook_probe.quantities.stat import Number, Stat, root
 
 __all__ = ["StepFrame"]
@@ -33,6 +34,7 @@ class StepFrame:
         "begun",
         "closed",
         "due",
+        "has_failures",
         "scalars",
         "seconds",
         "step",
@@ -47,6 +49,7 @@ class StepFrame:
         self.seconds = 0.0
         """Time spent in our own code during this step."""
         self.closed = False
+        self.has_failures = False
         self.scalars: dict[str, Number] = {}
         """What the user logged."""
         self._stats: dict[tuple[str, str], dict[int, Stat]] = {}
@@ -71,16 +74,20 @@ class StepFrame:
         try:
             value = _scalar(probe, probe.quantity.function(*present))
         except Exception as error:  # a user's quantity must never reach training
-            probe.failed(error, self.step)
+            self._blame(probe, error)
         else:
             self._pools.setdefault(probe, []).append(value)
         probe.seconds += time.perf_counter() - begun
 
-    def fail(self, place: str, error: Exception) -> None:
-        """A reading at ``place`` failed: the error of every probe that is due there."""
+    def fail(self, place: str, error: Exception, tensors: Container[str] = TENSORS) -> None:
+        """A reading of ``tensors`` at ``place`` failed: the error of the probes due there."""
         for probe in self.due:
-            if probe.place == place:
-                probe.failed(error, self.step)
+            if probe.place == place and any(need in tensors for need in probe.quantity.needs):
+                self._blame(probe, error)
+
+    def _blame(self, probe: Probe, error: Exception) -> None:
+        probe.failed(error, self.step)
+        self.has_failures = True
 
     def values(self) -> Iterator[tuple[Probe, Number]]:
         """One value per probe that has one."""
@@ -100,7 +107,7 @@ class StepFrame:
         try:
             return _scalar(probe, probe.quantity.function(*needed))
         except Exception as error:  # as above
-            probe.failed(error, self.step)
+            self._blame(probe, error)
             return None
 
     def _combined(self, probe: Probe) -> Number | None:

@@ -132,11 +132,7 @@ class Observer:
     def set_probes(self, probes: Iterable[Probe]) -> None:
         """Measure exactly these from the next step on; only between steps."""
         self.probes = tuple(probes)
-        self._schedules = {
-            schedule: tuple(probe for probe in self.probes if probe.schedule == schedule)
-            for schedule in dict.fromkeys(probe.schedule for probe in self.probes)
-        }
-        self._readings = {}
+        self._leave_out_disabled()
         self._buffers = {}
         model = self._model()
         if model is None:
@@ -203,6 +199,8 @@ class Observer:
         if frame is not None:
             frame.closed = True
             self._publish(frame)
+            if frame.has_failures:
+                self._leave_out_disabled()
 
     def _ask_schedules(self) -> frozenset[Schedule]:
         due = []
@@ -213,13 +211,24 @@ class Observer:
             except Exception as error:  # a user's callable
                 for probe in probes:
                     probe.failed(error, self.clock.step)
+                self._leave_out_disabled()
         return frozenset(due)
+
+    def _leave_out_disabled(self) -> None:
+        """Ask and read no more for a probe that has failed too often."""
+        live = [probe for probe in self.probes if not probe.disabled]
+        self._schedules = {
+            schedule: tuple(probe for probe in live if probe.schedule == schedule)
+            for schedule in dict.fromkeys(probe.schedule for probe in live)
+        }
+        self._readings = {}
 
     def _use(self, due: frozenset[Schedule]) -> None:
         """Tell every tap what is due now; worked out once for each set of due schedules."""
         readings = self._readings.get(due)
         if readings is None:
-            probes = tuple(probe for probe in self.probes if probe.schedule in due)
+            live = (probe for probe in self.probes if not probe.disabled)
+            probes = tuple(probe for probe in live if probe.schedule in due)
             plans = plan(probes)
             model = self._model()
             reader = ParameterReader(model, plans, self._buffers) if model else self._now.reader
@@ -307,9 +316,8 @@ class Observer:
         try:
             read()
         except Exception as error:
-            for probe in frame.due:
-                if MOMENTS & set(probe.quantity.needs):
-                    probe.failed(error, frame.step)
+            for place in self._now.plans:
+                frame.fail(place, error, MOMENTS)
         frame.seconds += time.perf_counter() - begun
 
     def _is_ours(self, optimizer: Optimizer) -> bool:

@@ -81,6 +81,10 @@ class _Wanted:
     places: list[str] = field(default_factory=list)
     probes: list[Probe] = field(default_factory=list)
 
+    @property
+    def all_places(self) -> set[str]:
+        return {*self.places, *(probe.place for probe in self.probes)}
+
 
 class ParameterReader:
     """The parameter readings of one model in one set of due probes.
@@ -135,7 +139,7 @@ class ParameterReader:
                 continue
             wanted = self._weights.get(slot) if first else None
             if slot in self._updates and id(weight) in owned:
-                self._keep(slot, weight)
+                self._try_to_keep(slot, weight, frame)
             if wanted is not None:
                 if wanted.parts:
                     _share(frame, wanted, "weight", measure(weight, wanted.parts))
@@ -170,6 +174,15 @@ class ParameterReader:
                 frame.call(probe, update=new.detach() - old, weight=old)
             if wanted.parts:
                 _share(frame, wanted, "update", measure_difference(new, old, wanted.parts))
+
+    def _try_to_keep(self, slot: Slot, weight: Tensor, frame: StepFrame) -> None:
+        try:
+            self._keep(slot, weight)
+        except Exception as error:  # no memory, perhaps; the training needs it more
+            self._before = []
+            self._buffers.clear()
+            for place in self._updates[slot].all_places:
+                frame.fail(place, error, ("update",))
 
     def _keep(self, slot: Slot, weight: Tensor) -> None:
         """Copy a weight for `read_updates`."""

@@ -188,3 +188,40 @@ def test_inputs_and_outputs_of_one_call_meet_in_one_quantity(watch: Watch) -> No
         wanted = float(before.relu().norm() / before.norm())
     train_step(model, sgd(model), batch(0))
     assert float(run.series("1", "gain")[0]) == pytest.approx(wanted, rel=1e-6)
+
+
+def test_no_memory_for_a_copy_of_the_weights_ends_only_what_needs_it(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_memory(*args: Any, **kwargs: Any) -> Tensor:
+        raise torch.OutOfMemoryError("no room for another copy")
+
+    model, twin = made(mlp), made(mlp)
+    run = watch(model)
+    monkeypatch.setattr(torch, "empty_like", no_memory)
+    train(model, sgd(model), batch, range(6))
+    monkeypatch.undo()
+    train(twin, sgd(twin), batch, range(6))
+    assert all(map(torch.equal, model.parameters(), twin.parameters()))
+    assert len(run.series("0", "weight_norm")) == 6
+    assert len(run.series("0", "grad_norm")) == 6
+    told = [probe for probe in run.probes() if probe.quantity == "update_ratio"]
+    assert told
+    assert all(probe.disabled and "no room" in probe.error for probe in told)
+
+
+def test_a_schedule_that_raises_is_asked_no_more_once_its_probes_are_disabled(
+    watch: Watch,
+) -> None:
+    asked: list[int] = []
+
+    def broken(step: int) -> bool:
+        asked.append(step)
+        raise ValueError("no such day")
+
+    model = made(mlp)
+    run = watch(model, probes=None)
+    run.attach("0", "weight_norm", broken)
+    train(model, sgd(model), batch, range(8))
+    assert asked == [0, 1, 2]
+    assert run.probes()[0].disabled
