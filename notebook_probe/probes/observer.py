@@ -262,16 +262,25 @@ class Observer:
 
     def called(self, module: nn.Module) -> tuple[Phase | None, StepFrame | None]:
         """Phase and step of a call of ``module``, also where the root was not entered."""
-        phase, root = self.phase.now, self._model()
-        if root is None or os.getpid() != self._pid:
+        if os.getpid() != self._pid:
             return None, None
-        if phase == "training" and not torch.is_grad_enabled() and self.phase.left(root):
+        phase = self.phase.now
+        if phase is None or not torch.is_grad_enabled():
+            phase = self._phase_without_root(module)
+        return phase, self.frame
+
+    def _phase_without_root(self, module: nn.Module) -> Phase | None:
+        """The phase of a call that the root may have no part in."""
+        phase, root = self.phase.now, self._model()
+        if root is None:
+            return None
+        if phase == "training" and self.phase.left(root):
             phase = None
         if phase is None:
             phase = phase_of(module)
             if phase == "training" and (self.frame is None or self.clock.ready):
                 self.boundary()
-        return phase, self.frame
+        return phase
 
     # ---------------------------------------------------------------- optimizer steps
 

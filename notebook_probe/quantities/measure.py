@@ -76,15 +76,15 @@ def _measure_array(array: Floats, parts: frozenset[str]) -> Stat:
     size = array.size
     sumsq = total = 0.0
     n_zero = 0
-    with np.errstate(over="ignore", invalid="ignore"):
-        for start in range(0, size, CHUNK):
-            chunk = array[start : start + CHUNK]
-            sumsq += float(chunk.dot(chunk))
-            if with_moments:
-                total += float(chunk.dot(_ones()[: chunk.size]))
-            if with_zeros:
-                n_zero += int(np.count_nonzero(chunk == 0.0))
-        if not SMALLEST < sumsq < math.inf and array.any():
+    for start in range(0, size, CHUNK):
+        chunk = array[start : start + CHUNK]
+        sumsq += float(np.vdot(chunk, chunk))  # unlike dot it is silent about NaN and overflow
+        if with_moments:
+            total += float(np.vdot(chunk, _ones()[: chunk.size]))
+        if with_zeros:
+            n_zero += int(np.count_nonzero(chunk == 0.0))
+    if not SMALLEST < sumsq < math.inf and array.any():
+        with np.errstate(over="ignore", invalid="ignore"):
             return _measure_again(array, parts)
     stat = Stat(size, sumsq, n_nonfinite=0)
     if with_moments:
