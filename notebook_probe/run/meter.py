@@ -22,12 +22,18 @@ class Meter:
         self._seconds: deque[float] = deque(maxlen=window)
         self._cost: deque[float] = deque(maxlen=window)
         self._last = 0.0
+        self._rests = True
 
     def add(self, seconds: float, cost: float) -> None:
         """One step took ``seconds``, ``cost`` of them in our own code."""
         self._seconds.append(seconds)
         self._cost.append(cost)
         self._last = time.monotonic()
+        self._rests = False
+
+    def rest(self) -> None:
+        """The loop has come to its end: nothing moves until the next step."""
+        self._rests = True
 
     @property
     def steps_per_second(self) -> float:
@@ -49,6 +55,6 @@ class Meter:
     def is_moving(self) -> bool:
         """A step ended lately: within three seconds or ten usual steps."""
         seconds = list(self._seconds)
-        if not seconds:
+        if self._rests or not seconds:
             return False
         return time.monotonic() - self._last < max(3.0, 10.0 * median(seconds))

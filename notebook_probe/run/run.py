@@ -242,6 +242,7 @@ class Run:
         if not self._gate.is_elsewhere:
             self._observer.settle()
             self._rows.drain()
+            self._meter.rest()
 
     def status(self) -> Status:
         """The run now: step, speed, cost, probes with errors, what the writer says."""
