@@ -9,6 +9,8 @@ PINS = pyproject.toml constraints.txt .venv/stamp-pip
 # One thread per process: the suite runs two processes, and small tensors gain nothing from more.
 ONE_THREAD = OMP_NUM_THREADS=1
 LAB = --LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate --LabApp.news_url=
+# In a container one often is root, where Jupyter asks to be told that this is meant.
+LAB += $(shell [ "$$(id -u)" != 0 ] || echo --allow-root)
 
 help:
 	@echo "make demo          train the quickstart's network; leaves build/quickstart.html and its record"
