@@ -5,7 +5,6 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable
 from functools import partial
-from types import TracebackType
 
 from IPython.core.getipython import get_ipython
 from IPython.display import display
@@ -96,12 +95,7 @@ class Explorer:
     def __enter__(self) -> Explorer:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:

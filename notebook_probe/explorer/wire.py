@@ -94,7 +94,7 @@ class StatusMessage(TypedDict):
     rate: float | None
     cost_percent: float | None
     route: str
-    """How clicks are answered: front-end subshell, own subshell, sidecar, pump, after the cell."""
+    """How clicks are answered: own subshell, pump, after the cell, no kernel."""
     scalar: NotRequired[tuple[str, float | None, list[float | None]]]
     """Name, last value and up to 90 recent values of the user's first logged scalar; None where
     it is NaN or infinite, which JSON cannot say."""

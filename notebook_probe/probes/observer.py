@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import time
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -333,9 +333,9 @@ class Observer:
         """Tell whether the optimizer owns a parameter of this model, by identity."""
         if os.getpid() != self._pid:
             return False
-        values = [value for group in optimizer.param_groups for value in group["params"]]
-        if any(self._knows(value) for value in values):
+        if any(self._knows(value) for value in _parameters(optimizer)):  # usually the first
             return True
+        values = list(_parameters(optimizer))
         if self._strangers.get(optimizer) == len(values):
             return False
         model = self._model()
@@ -350,3 +350,7 @@ class Observer:
     def _knows(self, value: nn.Parameter) -> bool:
         known = self._own.get(id(value))
         return known is not None and known() is value
+
+
+def _parameters(optimizer: Optimizer) -> Iterator[nn.Parameter]:
+    return (value for group in optimizer.param_groups for value in group["params"])

@@ -108,10 +108,13 @@ class ParameterReader:
         self._gradients: list[tuple[str, list[Slot], frozenset[str]]] = []
         self._gradient_probes: list[tuple[Probe, list[Slot]]] = []
         self._before: list[tuple[_Wanted, Tensor]] = []
+        self._both: list[tuple[Slot, _Wanted | None, _Wanted | None]] = []
         modules = dict(model.named_modules(remove_duplicate=False))
         for place, plan in plans.items():
             if plan.reads(*MOMENTS):
                 self._add(place, plan, *_slots(modules, place))
+        for slot in dict.fromkeys((*self._weights, *self._updates)):  # looked up once, not per step
+            self._both.append((slot, self._weights.get(slot), self._updates.get(slot)))
 
     def _add(self, place: str, plan: PlacePlan, weights: list[Slot], below: list[Slot]) -> None:
         before = plan.probes.get("before", ())
@@ -133,17 +136,16 @@ class ParameterReader:
         """
         owned = set() if optimizer is None else _owned(optimizer)
         self._before = []
-        for slot in self._weights.keys() | self._updates.keys():
+        for slot, of_weight, of_update in self._both:
             weight = slot.get()
             if weight is None:
                 continue
-            wanted = self._weights.get(slot) if first else None
-            if slot in self._updates and id(weight) in owned:
-                self._try_to_keep(slot, weight, frame)
-            if wanted is not None:
-                if wanted.parts:
-                    _share(frame, wanted, "weight", measure(weight, wanted.parts))
-                for probe in wanted.probes:
+            if of_update is not None and id(weight) in owned:
+                self._try_to_keep(of_update, weight, frame)
+            if of_weight is not None and first:
+                if of_weight.parts:
+                    _share(frame, of_weight, "weight", measure(weight, of_weight.parts))
+                for probe in of_weight.probes:
                     frame.call(probe, weight=weight)
 
     def read_gradients(self, optimizer: Optimizer | None, frame: StepFrame) -> None:
@@ -175,21 +177,21 @@ class ParameterReader:
             if wanted.parts:
                 _share(frame, wanted, "update", measure_difference(new, old, wanted.parts))
 
-    def _try_to_keep(self, slot: Slot, weight: Tensor, frame: StepFrame) -> None:
+    def _try_to_keep(self, wanted: _Wanted, weight: Tensor, frame: StepFrame) -> None:
         try:
-            self._keep(slot, weight)
+            self._keep(wanted, weight)
         except Exception as error:  # no memory, perhaps; the training needs it more
             self._before = []
             self._buffers.clear()
-            for place in self._updates[slot].all_places:
+            for place in wanted.all_places:
                 frame.fail(place, error, ("update",))
 
-    def _keep(self, slot: Slot, weight: Tensor) -> None:
+    def _keep(self, wanted: _Wanted, weight: Tensor) -> None:
         """Copy a weight for `read_updates`."""
-        buffer, value = self._buffers.get(slot), weight.detach()
+        buffer, value = self._buffers.get(wanted.slot), weight.detach()
         if buffer is None or buffer.shape != value.shape or buffer.dtype != value.dtype:
-            buffer = self._buffers[slot] = torch.empty_like(value)
-        self._before.append((self._updates[slot], buffer.copy_(value)))
+            buffer = self._buffers[wanted.slot] = torch.empty_like(value)
+        self._before.append((wanted, buffer.copy_(value)))
 
 
 def _want(
