@@ -5,6 +5,7 @@ from __future__ import annotations
 import _thread
 import signal
 import threading
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -110,7 +111,15 @@ def test_stop_ends_a_pause_too(watch: Watch, model: nn.Module) -> None:
     assert run.status().state != "paused"
 
 
-@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="no signals to threads")
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """As in a kernel: a shell that starts the tests in its background has them ignore SIGINT."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_the_interrupt_button_ends_a_pause(watch: Watch, model: nn.Module) -> None:
     run = watch(model, probes={"0": ["output_norm"]})
     optimizer = sgd(model)
