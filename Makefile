@@ -13,13 +13,14 @@ LAB = --LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate --LabApp.n
 LAB += $(shell [ "$$(id -u)" != 0 ] || echo --allow-root)
 
 help:
-	@echo "make demo          train the quickstart's network; leaves build/quickstart.html and its record"
-	@echo "make lab           open the quickstart in JupyterLab"
-	@echo "make test          every test: units, notebooks, JupyterLab in a headless browser"
-	@echo "make check         format, lint, types, import contracts, notebooks without outputs"
-	@echo "make bench         what watching costs: step time with probes, time per refresh"
-	@echo "make test-kernels  the kernel protocol on other versions of ipykernel"
-	@echo "make clean         remove .venv, build and caches"
+	@echo "make demo            train the quickstart's network; leaves build/quickstart.html and its record"
+	@echo "make lab             open the quickstart in JupyterLab"
+	@echo "make test            every test: units, notebooks, JupyterLab in a headless browser"
+	@echo "make check           format, lint, types, import contracts, notebooks without outputs"
+	@echo "make bench           what watching costs: step time with probes, time per refresh"
+	@echo "make test-kernels    the kernel protocol on other versions of ipykernel"
+	@echo "make test-libraries  training by Lightning, Hugging Face and others; models of theirs"
+	@echo "make clean           remove .venv, build and caches"
 
 demo: .venv/stamp-demo
 	$(ONE_THREAD) $(BIN)/python tools/demo.py
@@ -30,7 +31,7 @@ lab: .venv/stamp-demo
 test: .venv/stamp-test
 	@browser=$$($(BIN)/python tools/find_browser.py) && \
 	$(ONE_THREAD) NOTEBOOK_PROBE_BROWSER="$$browser" \
-	$(BIN)/python -m pytest -m "not kernels and not gpu" --numprocesses 2 --dist loadgroup
+	$(BIN)/python -m pytest -m "not kernels and not gpu and not libraries" --numprocesses 2 --dist loadgroup
 
 check: .venv/stamp-check
 	$(BIN)/ruff format --check .
@@ -45,6 +46,10 @@ bench: .venv/stamp-demo
 test-kernels: .venv/stamp-test
 	$(BIN)/python tools/kernel_envs.py
 	$(BIN)/python -m pytest -m kernels
+
+test-libraries: .venv/stamp-pip
+	$(BIN)/python tools/library_env.py
+	$(ONE_THREAD) .venv-libraries/bin/python -m pytest -m libraries tests/libraries --numprocesses 2
 
 clean:
 	rm -rf .venv .venv-* build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
@@ -71,4 +76,4 @@ clean:
 	$(INSTALL) --group test --group check
 	@touch $@
 
-.PHONY: help demo lab test check bench test-kernels clean
+.PHONY: help demo lab test check bench test-kernels test-libraries clean
