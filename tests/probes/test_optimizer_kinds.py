@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -17,7 +17,6 @@ from tests.run.conftest import Watch
 
 batch = floats(5, 4)
 
-Make = Callable[[nn.Module], Optimizer]
 
 WAYS = {"for-loop": {"foreach": False}, "foreach": {"foreach": True}, "fused": {"fused": True}}
 

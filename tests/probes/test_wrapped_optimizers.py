@@ -1,0 +1,149 @@
+"""Optimizers round optimizers, subclasses, schedulers that patch: one update is one step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.optim import SGD, Adam, Optimizer
+from torch.optim.lr_scheduler import LRScheduler, OneCycleLR, ReduceLROnPlateau, StepLR
+
+from tests.models import floats, loss_of, mlp
+from tests.probes.optimizer_oracles import Diary, check, play
+from tests.run.conftest import Watch
+
+batch = floats(5, 4)
+
+
+def backward(model: nn.Module, step: int) -> None:
+    model.zero_grad()
+    loss_of(model(batch(step))).backward()
+
+
+def plain_loop(make: Callable[[nn.Module], Optimizer]) -> Callable[..., Sequence[Optimizer]]:
+    """Three steps of the optimizer that ``make`` gives."""
+
+    def loop(model: nn.Module, diary: Diary) -> Sequence[Optimizer]:
+        optimizer = make(model)
+        for step in range(3):
+            backward(model, step)
+            with diary.update(optimizer):
+                optimizer.step()
+        return [optimizer]
+
+    return loop
+
+
+class Decayed(Adam):
+    """Shrinks the weights after the step it inherits."""
+
+    def step(self, closure: Any = None) -> Any:
+        loss = super().step(closure)
+        with torch.no_grad():
+            for group in self.param_groups:
+                for value in group["params"]:
+                    value.mul_(0.9)
+        return loss
+
+
+class Clamped(Decayed):
+    """And keeps them small: the hooks fire three times."""
+
+    def step(self, closure: Any = None) -> Any:
+        loss = super().step(closure)
+        with torch.no_grad():
+            for group in self.param_groups:
+                for value in group["params"]:
+                    value.clamp_(-0.2, 0.2)
+        return loss
+
+
+class Twice(SGD):
+    """Takes the inherited step two times in one."""
+
+    def step(self, closure: Any = None) -> Any:
+        super().step(closure)
+        return super().step(None)
+
+
+@pytest.mark.parametrize("kind", [Decayed, Clamped, Twice])
+def test_what_a_subclass_does_round_the_inherited_step_is_part_of_it(
+    kind: type[Adam], watch: Watch
+) -> None:
+    check(*play(mlp, plain_loop(lambda model: kind(model.parameters(), lr=0.01)), watch))
+
+
+# ---------------------------------------------------------------- round other optimizers
+
+
+class Wrapper(Optimizer):
+    """As accelerate's: an Optimizer by class alone, that passes everything on, or skips."""
+
+    def __init__(self, inner: Optimizer) -> None:
+        self.inner, self.skips = inner, False
+
+    @property
+    def state(self) -> Any:  # type: ignore[override]
+        return self.inner.state
+
+    @property
+    def param_groups(self) -> Any:  # type: ignore[override]
+        return self.inner.param_groups
+
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        if not self.skips:
+            self.inner.step()
+
+
+def test_a_wrapper_that_skips_steps_while_it_accumulates_makes_none_of_them(watch: Watch) -> None:
+    def loop(model: nn.Module, diary: Diary) -> Sequence[Optimizer]:
+        inner = Adam(model.parameters(), lr=0.01)
+        optimizer = Wrapper(inner)
+        for step in range(6):
+            if step % 2 == 0:
+                model.zero_grad()
+            loss_of(model(batch(step))).backward()
+            optimizer.skips = step % 2 == 0
+            if optimizer.skips:
+                optimizer.step()
+                continue
+            with diary.update(inner):
+                optimizer.step()
+        return [inner]
+
+    run, diary = play(mlp, loop, watch)
+    check(run, diary)
+    assert [len(entry.calls["0"]["output_norm"]) for entry in diary.entries] == [2, 2, 2]
+
+
+SCHEDULERS: dict[str, Callable[[Optimizer], Any]] = {
+    "step": lambda optimizer: StepLR(optimizer, 2),
+    "one cycle": lambda optimizer: OneCycleLR(optimizer, max_lr=0.1, total_steps=5),
+    "plateau": lambda optimizer: ReduceLROnPlateau(optimizer, patience=0),
+    "two": lambda optimizer: (StepLR(optimizer, 1), StepLR(optimizer, 2)),
+}
+
+
+@pytest.mark.parametrize("kind", SCHEDULERS)
+def test_a_scheduler_that_patches_the_step_changes_nothing(kind: str, watch: Watch) -> None:
+    def loop(model: nn.Module, diary: Diary) -> Sequence[Optimizer]:
+        optimizer = SGD(model.parameters(), lr=0.1, momentum=0.9)
+        made_by = SCHEDULERS[kind](optimizer)
+        schedulers: tuple[LRScheduler, ...] = made_by if isinstance(made_by, tuple) else (made_by,)
+        for step in range(4):
+            backward(model, step)
+            with diary.update(optimizer):
+                optimizer.step()
+            for scheduler in schedulers:
+                if isinstance(scheduler, ReduceLROnPlateau):
+                    scheduler.step(1.0)
+                else:
+                    scheduler.step()
+        return [optimizer]
+
+    run, diary = play(mlp, loop, watch)
+    check(run, diary)
+    assert len(diary.entries) == 4
