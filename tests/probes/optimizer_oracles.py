@@ -58,12 +58,17 @@ class Diary:
         self._model = model
         self._calls: dict[str, dict[str, list[Numbers]]] = defaultdict(lambda: defaultdict(list))
         self._gradients: dict[str, Numbers] = {}
-        if hooks:
-            for path, module in model.named_modules():
-                self.hook(path, module)
+        self._hooks = hooks
+        for path, module in model.named_modules():
+            self.hook(path, module)
 
     def hook(self, path: str, module: nn.Module) -> None:
-        """Keep a module's tensors: what it is given, what it returns, the gradient of that."""
+        """Keep a module's tensors: what it is given, what it returns, the gradient of that.
+
+        To be called for modules that come later; where modules are not kept it does nothing.
+        """
+        if not self._hooks:
+            return
 
         def keep(name: str, value: Any) -> None:
             self._calls[path][name].append(numbers(tensors_in(value)))
@@ -129,7 +134,12 @@ Loop: TypeAlias = Callable[[nn.Module, Diary], Sequence[Optimizer]]
 
 def probes_everywhere(model: nn.Module) -> dict[str, list[str]]:
     """Everything a `Diary` knows, at every parameter and every module without modules in it."""
-    leaves = [path for path, module in model.named_modules() if path and not module._modules]
+    never_called = nn.ParameterList | nn.ParameterDict
+    leaves = [
+        path
+        for path, module in model.named_modules()
+        if path and not module._modules and not isinstance(module, never_called)
+    ]
     parameters = [name for name, _ in model.named_parameters()]
     return {**dict.fromkeys(leaves, MODULE), **dict.fromkeys(parameters, PARAMETER)}
 
