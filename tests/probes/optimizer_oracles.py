@@ -49,16 +49,16 @@ class Diary:
     Parameters
     ----------
     model : nn.Module
-    hooks : bool
-        Keep what modules take and give as well; only for a model that is not watched.
+    alone : bool
+        Nobody watches this one: keep, by hooks, what modules take and give as well.
     """
 
-    def __init__(self, model: nn.Module, hooks: bool) -> None:
+    def __init__(self, model: nn.Module, alone: bool) -> None:
         self.entries: list[Entry] = []
         self._model = model
         self._calls: dict[str, dict[str, list[Numbers]]] = defaultdict(lambda: defaultdict(list))
         self._gradients: dict[str, Numbers] = {}
-        self._hooks = hooks
+        self.alone = alone
         for path, module in model.named_modules():
             self.hook(path, module)
 
@@ -67,7 +67,7 @@ class Diary:
 
         To be called for modules that come later; where modules are not kept it does nothing.
         """
-        if not self._hooks:
+        if not self.alone:
             return
 
         def keep(name: str, value: Any) -> None:
@@ -149,10 +149,10 @@ def play(
 ) -> tuple[nbp.Run, Diary]:
     """Train alone and watched, see that both leave the same bits; the run and the diary alone."""
     alone, watched = made(build), made(build)
-    diary = Diary(alone, hooks=True)
+    diary = Diary(alone, alone=True)
     left = _left_by(loop, alone, diary)
     run = begin(watched, probes=probes_everywhere(watched))
-    again = _left_by(loop, watched, Diary(watched, hooks=False))
+    again = _left_by(loop, watched, Diary(watched, alone=False))
     assert differing(left, again) == []
     return run, diary
 

@@ -110,7 +110,7 @@ def test_a_layer_with_a_computed_weight_pools_what_it_is_computed_from(
     wanted = np.sqrt(sum(float(layer.get_parameter(n).detach().double().square().sum())
                          for n in own))  # fmt: skip
     run = watch(model, probes={"0": ["weight_norm"]})
-    plain_loop(model, Diary(model, hooks=False))
+    plain_loop(model, Diary(model, alone=False))
     assert float(run.series("0", "weight_norm")[0]) == pytest.approx(wanted, rel=1e-5)
 
 
