@@ -1,0 +1,59 @@
+"""The extra axis of a quantity whose value is a vector of fixed length."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+__all__ = ["Axis"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Axis:
+    """A dimension and what is known along it.
+
+    Raises
+    ------
+    ValueError
+        When its coordinates differ in length, or none is called like the dimension.
+
+    Examples
+    --------
+    >>> axis = Axis("quantile", {"quantile": (0.05, 0.5, 0.95)}, group="quantiles")
+    >>> axis.size
+    3
+    """
+
+    name: str
+    """The dimension, as it is called in the record."""
+    coords: Mapping[str, tuple[float, ...]]
+    """Coordinates along it; one is called like the dimension."""
+    group: str
+    """What such quantities are together; one group, one axis."""
+
+    def __post_init__(self) -> None:
+        lengths = {name: len(values) for name, values in self.coords.items()}
+        if self.name not in lengths or len(set(lengths.values())) > 1:
+            raise ValueError(
+                f"axis {self.name!r} with coordinates of lengths {lengths}; one called "
+                f"{self.name!r} and equal lengths are needed"
+            )
+
+    @property
+    def size(self) -> int:
+        return len(self.coords[self.name])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Axis) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> object:
+        """What makes it equal to another; NaN counts as equal to NaN."""
+        coords = {
+            name: tuple(None if math.isnan(value) else value for value in values)
+            for name, values in self.coords.items()
+        }
+        return self.name, self.group, tuple(sorted(coords.items()))

@@ -1,0 +1,226 @@
+"""Exact histograms of any tensor in fixed, signed bins: powers of four, read from exponent bits.
+
+=======  =================================================
+bin      holds
+=======  =================================================
+0 … 30   negative numbers: class ``k`` is bin ``30 - k``
+31       zero
+32 … 62  positive numbers: class ``k`` is bin ``32 + k``
+63       NaN and infinities
+=======  =================================================
+
+Class ``k`` is ``2**(2k-45) <= |x| < 2**(2k-43)``. Class 0 also takes what is smaller and not zero,
+class 30 what is larger and finite. Below ``2**-25``, an edge, numbers vanish in float16.
+
+The bins are the same everywhere and always, so histograms can be compared and added, and nobody
+has to look for the range first: of a float32 or a bfloat16 the first byte, which is the sign and
+all but one bit of the exponent, says where it belongs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from notebook_probe.axis import Axis
+from notebook_probe.quantities.parts import reduction
+
+__all__ = ["BINS", "Histogram", "histogram"]
+
+N_CLASSES = 31
+LOWEST = -45
+"""Class k begins at ``2**(LOWEST + 2 * k)``."""
+NEGATIVE, ZERO, POSITIVE = N_CLASSES - 1, N_CLASSES, N_CLASSES + 1
+"""The bins of class 0, and zero between them."""
+NONFINITE = 2 * N_CLASSES + 1
+
+CHUNK = 1 << 18
+"""Elements counted at a time, so that their keys stay in the cache between two passes."""
+
+
+def _axis() -> Axis:
+    edges = [0.0, *(2.0 ** (LOWEST + 2 * k) for k in range(1, N_CLASSES)), math.inf]
+    middles = [2.0 ** (LOWEST + 2 * k + 1) for k in range(N_CLASSES)]
+    lower, upper = edges[:-1], edges[1:]
+
+    def mirrored(values: Sequence[float]) -> list[float]:
+        return [-value for value in reversed(values)]
+
+    coords = {
+        "bin": (*mirrored(middles), 0.0, *middles, math.inf),
+        "bin_lo": (*mirrored(upper), 0.0, *lower, math.nan),
+        "bin_hi": (*mirrored(lower), 0.0, *upper, math.nan),
+    }
+    return Axis("bin", coords, group="hist")
+
+
+BINS = _axis()
+"""Middle (a power of two; infinite for what is not finite) and edges of each bin."""
+
+
+@dataclass(slots=True)
+class Histogram:
+    """How many elements of one or many tensors fall into each bin."""
+
+    counts: Tensor
+    """int64 (64,), on the device of what was counted."""
+
+    def merge(self, other: Histogram) -> Histogram:
+        """The histogram of both together."""
+        return Histogram(self.counts + other.counts.to(self.counts.device))
+
+
+@reduction("histogram")
+def histogram(
+    tensor: Tensor, module: nn.Module | None = None, wanted: frozenset[str] = frozenset()
+) -> Histogram:
+    """Count the elements of a tensor, of any shape and dtype, in each of the bins.
+
+    Exact whatever the values. Complex numbers count by their modulus, the elements that a sparse
+    tensor leaves out as zeros.
+
+    Examples
+    --------
+    >>> counts = histogram(torch.tensor([0.0, 0.75, 1.5, -1e30, float("nan")])).counts
+    >>> [(BINS.coords["bin_lo"][i], int(counts[i])) for i in counts.nonzero().flatten()]
+    [(-inf, 1), (0.0, 1), (0.5, 2), (nan, 1)]
+    """
+    stored = _stored(tensor.detach())
+    values = _floats(stored)
+    form = _FORMATS[values.dtype]
+    bits = _flat(values).view(form.bits)
+    counts = (_counts_on_cpu if bits.is_cpu else _counts_on_device)(bits, form)
+    if stored.numel() != tensor.numel():
+        counts[ZERO] += tensor.numel() - stored.numel()
+    return Histogram(counts)
+
+
+class _Format:
+    """How the first bits of a number, its key, tell where it belongs.
+
+    Parameters
+    ----------
+    bits, unsigned : dtype
+        Integers of the same size.
+    mantissa : int
+        Bits of the mantissa.
+    octaves : int
+        Powers of two that share a key.
+    key : dtype
+        Integer that holds a key.
+    """
+
+    def __init__(
+        self, bits: torch.dtype, unsigned: Any, mantissa: int, octaves: int, key: Any
+    ) -> None:
+        n_bits = torch.iinfo(bits).bits
+        self.bits, self.unsigned, self.key = bits, unsigned, key
+        self.shift = mantissa + octaves.bit_length() - 1
+        self.n_keys = 1 << (n_bits - self.shift)
+        half, bias = self.n_keys // 2, (1 << (n_bits - mantissa - 2)) - 1
+        classes = [
+            min(max((octaves * place - bias - LOWEST) // 2, 0), N_CLASSES - 1)
+            for place in range(half)
+        ]
+        self.bins = np.array([POSITIVE + k for k in classes] + [NEGATIVE - k for k in classes])
+        """Where the numbers of each key belong, but for zero, infinity and NaN."""
+        self.first_keys = np.flatnonzero(np.diff(self.bins, prepend=-1))
+        """Of each bin, in the order of keys, in which bins are contiguous."""
+        self.bins_by_key = self.bins[self.first_keys]
+        sign, infinity = -(1 << (n_bits - 1)), (1 << (n_bits - 1)) - (1 << mantissa)
+        self.exceptions: tuple[tuple[int, int, Callable[[Any], Any]], ...] = (
+            (0, ZERO, lambda values: values == 0),
+            (half, ZERO, lambda values: values == sign),
+            (half - 1, NONFINITE, lambda values: values >= infinity),
+            (2 * half - 1, NONFINITE, lambda values: (values < 0) & (values >= sign + infinity)),
+        )
+        """Those: the key that they share with others, their bin, and how their bits tell."""
+        self.shared = [key for key, _, _ in self.exceptions]
+
+
+_FORMATS = {
+    torch.float64: _Format(torch.int64, np.uint64, 52, 1, np.int16),
+    torch.float32: _Format(torch.int32, np.uint32, 23, 2, np.uint8),
+    torch.bfloat16: _Format(torch.int16, np.uint16, 7, 2, np.uint8),
+}
+"""The types that are counted as they are. The small numbers of float16 share one exponent."""
+
+
+def _counts_on_cpu(bits: Tensor, form: _Format) -> Tensor:
+    array = bits.numpy()
+    chunks = [array[start : start + CHUNK] for start in range(0, array.size, CHUNK)]
+    buffer = np.empty(min(CHUNK, array.size), form.key)
+    by_key = np.zeros(form.n_keys, np.int64)
+    for chunk in chunks:
+        keys = buffer[: chunk.size]
+        unsigned = chunk.view(form.unsigned)
+        np.right_shift(unsigned, form.shift, out=keys, casting="unsafe", dtype=form.unsigned)
+        by_key += torch.bincount(torch.from_numpy(keys), minlength=form.n_keys).numpy()
+    counts = np.zeros(BINS.size, np.int64)
+    counts[form.bins_by_key] = np.add.reduceat(by_key, form.first_keys)
+    if any(map(by_key.item, form.shared)):
+        for key, place, is_there in form.exceptions:
+            n = sum(int(np.count_nonzero(is_there(chunk))) for chunk in chunks if by_key[key])
+            counts[form.bins[key]] -= n
+            counts[place] += n
+    return torch.from_numpy(counts)
+
+
+def _counts_on_device(bits: Tensor, form: _Format) -> Tensor:
+    """The same without ever waiting for the device."""
+    device = bits.device
+    keys = (bits >> form.shift) & (form.n_keys - 1)
+    one = torch.ones((), dtype=torch.int64, device=device)
+    by_key = torch.zeros(form.n_keys, dtype=torch.int64, device=device)
+    by_key.index_add_(0, keys.int(), one.expand(keys.numel()))
+    counts = torch.zeros(BINS.size, dtype=torch.int64, device=device)
+    counts.index_add_(0, torch.from_numpy(form.bins).to(device, non_blocking=True), by_key)
+    for key, place, is_there in form.exceptions:
+        n = is_there(bits).sum()
+        counts[int(form.bins[key])] -= n
+        counts[place] += n
+    return counts
+
+
+def _stored(tensor: Tensor) -> Tensor:
+    """The elements that are in memory; those that a sparse tensor leaves out are zero."""
+    if tensor.layout is torch.strided:
+        return tensor
+    if tensor.layout is torch.sparse_coo:
+        return tensor.coalesce().values()
+    if tensor.layout in _WITH_VALUES:
+        return tensor.values()
+    return tensor.to_dense()
+
+
+_WITH_VALUES = (
+    torch.sparse_csr,
+    torch.sparse_csc,
+    torch.sparse_bsr,
+    torch.sparse_bsc,
+    torch.jagged,
+)
+
+
+def _floats(tensor: Tensor) -> Tensor:
+    """The same numbers in a type of `_FORMATS`: what is rounded stays within its bin."""
+    if tensor.is_complex():
+        wide = tensor.to(torch.complex128)
+        return torch.hypot(wide.real, wide.imag)
+    if tensor.dtype not in _FORMATS:
+        return tensor.float()
+    return tensor.resolve_neg()
+
+
+def _flat(tensor: Tensor) -> Tensor:
+    """All elements in the order of memory, copied only where they do not lie dense in it."""
+    if not tensor.is_contiguous():
+        order = sorted(range(tensor.dim()), key=tensor.stride, reverse=True)
+        tensor = tensor.permute(order)
+    return tensor.reshape(-1)

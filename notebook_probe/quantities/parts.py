@@ -1,0 +1,84 @@
+"""What of a tensor a summary feature holds: an open set of parts, and the reductions behind them.
+
+A reduction reads a tensor once and returns a state that merges exactly over the calls, tensors and
+micro-batches of a step. It serves one part or several: ``output_sumsq`` and ``output_moments`` are
+parts of one `Stat`, measured in one pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, Self, TypeAlias, TypeVar
+
+from torch import Tensor, nn
+
+from notebook_probe.registry import Registry
+
+__all__ = ["Measure", "Reduction", "State", "parts", "reduction"]
+
+
+class State(Protocol):
+    """What was measured of one tensor or, merged, of many."""
+
+    def merge(self, other: Self) -> Self:
+        """The state of both together, as if their elements (or rows) had come in one tensor."""
+
+
+Measure: TypeAlias = Callable[[Tensor, nn.Module | None, frozenset[str]], Any]
+"""``measure(tensor, module, wanted) -> State``."""
+
+M = TypeVar("M", bound=Measure)
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """One way to read a tensor; made by `reduction`."""
+
+    parts: tuple[str, ...]
+    """What it measures: feature ``<tensor>_<part>`` hands its state to a quantity."""
+    measure: Measure
+    first_only: bool = False
+    """Of a call's tensors it takes the first floating-point one, not all."""
+
+
+def _same(old: Reduction, new: Reduction) -> bool:
+    """Tell a cell that was run twice from a second part of the same name."""
+    return _home(old) == _home(new)
+
+
+def _home(reduction: Reduction) -> tuple[str, str]:
+    measure = reduction.measure
+    return measure.__module__, getattr(measure, "__qualname__", repr(measure))
+
+
+parts: Registry[Reduction] = Registry("part", "notebook_probe.parts", _same)
+"""Every part by name, with the reduction that measures it."""
+
+
+def reduction(*names: str, first_only: bool = False) -> Callable[[M], M]:
+    """Register the decorated function as what measures the parts ``names``.
+
+    The function is given a tensor, the module where it was read (None for a parameter's own
+    tensors) and those of its parts that some quantity wants. It keeps no tensor it was given, and
+    draws no random number of torch's.
+
+    Examples
+    --------
+    >>> class Largest(float):
+    ...     def merge(self, other):
+    ...         return Largest(max(self, other))
+    >>> @reduction("largest")
+    ... def largest(tensor, module, wanted):
+    ...     return Largest(tensor.abs().max())
+    >>> parts["largest"].parts
+    ('largest',)
+    """
+
+    def register(measure: M) -> M:
+        made = Reduction(names, measure, first_only)
+        for name in names:
+            parts.add(name, made)
+        return measure
+
+    return register
