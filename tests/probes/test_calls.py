@@ -1,0 +1,267 @@
+"""How often a module is called in a step, and by whom: everything is pooled, nothing is lost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from tests.models import Tied, floats, made, sgd, words
+from tests.probes.oracles import Noted, norm_of, notes_of, same_column, train_alike
+from tests.run.conftest import Watch
+from tests.run.oracle import norm
+
+batch = floats(5, 4)
+FORWARD = ["input_norm", "input_mean", "output_norm", "output_mean", "output_std"]
+BOTH = [*FORWARD, "zero_fraction", "output_grad_norm"]
+STEPS = range(3)
+
+
+def plain_loop(model: nn.Module, optimizer: Optimizer) -> None:
+    for step in STEPS:
+        optimizer.zero_grad()
+        model(batch(step)).square().mean().backward()
+        optimizer.step()
+
+
+# ---------------------------------------------------------------- several calls in one forward
+
+
+class Shared(Noted):
+    """One layer, used twice with an activation between."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.part = nn.Linear(4, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        for _ in range(2):
+            self.note("input", x)
+            x = self.note("output", self.part(x)).tanh()
+        return x
+
+
+class Again(Noted):
+    """Calls itself."""
+
+    def __init__(self, notes_at: Noted) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+        self._notes_at = [notes_at]
+
+    def forward(self, x: Tensor, depth: int = 2) -> Tensor:
+        noted = self._notes_at[0]
+        noted.note("input", x)
+        inner = self(self.linear(x).tanh(), depth - 1) if depth else x
+        return noted.note("output", self.linear(inner) * 2)
+
+
+class Recursive(Noted):
+    def __init__(self) -> None:
+        super().__init__()
+        self.part = Again(self)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.part(x)
+
+
+class Unrolled(Noted):
+    """A cell, four times over."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.part = nn.GRUCell(1, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        state = x.new_zeros(len(x), 4)
+        for t in range(4):
+            self.note("input", torch.cat([x[:, t : t + 1].flatten(), state.flatten()]))
+            state = self.note("output", self.part(x[:, t : t + 1], state))
+        return state
+
+
+@pytest.mark.parametrize(("build", "n_calls"), [(Shared, 2), (Recursive, 3), (Unrolled, 4)])
+def test_all_calls_of_a_step_are_pooled_into_one_record(
+    build: Callable[[], Noted], n_calls: int, watch: Watch
+) -> None:
+    twin, model = made(build), made(build)
+    notes, run = notes_of(twin), watch(model, probes={"part": BOTH})
+    train_alike(plain_loop, twin, model)
+    calls = [slice(n_calls * step, n_calls * (step + 1)) for step in STEPS]
+    inputs = [np.concatenate(notes.values("input")[each]) for each in calls]
+    outputs = [np.concatenate(notes.values("output")[each]) for each in calls]
+    gradients = [np.concatenate(notes.gradients_of("output")[each]) for each in calls]
+    same_column(run, "part", "input_norm", [norm(x) for x in inputs])
+    same_column(run, "part", "input_mean", [float(x.mean()) for x in inputs])
+    same_column(run, "part", "output_norm", [norm(y) for y in outputs])
+    same_column(run, "part", "output_mean", [float(y.mean()) for y in outputs])
+    same_column(run, "part", "output_std", [float(y.std(ddof=1)) for y in outputs])
+    same_column(run, "part", "output_grad_norm", [norm(g) for g in gradients])
+
+
+# ---------------------------------------------------------------- several forwards in one step
+
+
+class Embedder(Noted):
+    def __init__(self) -> None:
+        super().__init__()
+        self.part = nn.Linear(4, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.note("input", x)
+        return self.note("output", self.part(x)).sigmoid()
+
+
+def pooled(parts: list[Any], size: int) -> list[Any]:
+    """Consecutive calls, so many to a step."""
+    return [np.concatenate(parts[i : i + size]) for i in range(0, len(parts), size)]
+
+
+def test_two_forwards_and_one_backward_pool_both_branches(watch: Watch) -> None:
+    def siamese(model: nn.Module, optimizer: Optimizer) -> None:
+        for step in STEPS:
+            optimizer.zero_grad()
+            left, right = model(batch(step)), model(5 * batch(step + 100))
+            (left - right).square().sum().backward()
+            optimizer.step()
+
+    twin, model = made(Embedder), made(Embedder)
+    notes, run = notes_of(twin), watch(model, probes={"part": BOTH})
+    train_alike(siamese, twin, model)
+    outputs, gradients = pooled(notes.values("output"), 2), pooled(notes.gradients_of("output"), 2)
+    same_column(run, "part", "output_norm", [norm(y) for y in outputs])
+    same_column(run, "part", "output_std", [float(y.std(ddof=1)) for y in outputs])
+    same_column(run, "part", "output_grad_norm", [norm(g) for g in gradients])
+
+
+def test_micro_batches_are_one_step_with_the_accumulated_gradient(watch: Watch) -> None:
+    def accumulate(model: nn.Module, optimizer: Optimizer) -> None:
+        for step in STEPS:
+            optimizer.zero_grad()
+            for micro in range(4):
+                (model(batch(4 * step + micro)).square().mean() / 4).backward()
+            optimizer.step()
+
+    twin, model = made(Embedder), made(Embedder)
+    notes, run = notes_of(twin), watch(model, probes={"part": [*BOTH, "weight_norm"]})
+    run.attach("part.weight", ["grad_norm", "update_ratio"])
+    train_alike(accumulate, twin, model)
+    assert run.data.step.values.tolist() == [0, 1, 2]
+    inputs, outputs = pooled(notes.values("input"), 4), pooled(notes.values("output"), 4)
+    gradients = pooled(notes.gradients_of("output"), 4)
+    weights = [each["part.weight"] for each in notes.weights]
+    updates = [each["part.weight"] for each in notes.updates]
+    same_column(run, "part", "input_norm", [norm(x) for x in inputs])
+    same_column(run, "part", "output_mean", [float(y.mean()) for y in outputs])
+    same_column(run, "part", "output_grad_norm", [norm(g) for g in gradients])
+    same_column(run, "part", "weight_norm", [norm(w) for w in weights])
+    same_column(run, "part.weight", "grad_norm", [norm(g["part.weight"]) for g in notes.gradients])
+    ratios = [norm(u) / norm(w) for u, w in zip(updates, weights, strict=True)]
+    same_column(run, "part.weight", "update_ratio", ratios, rtol=1e-4)
+
+
+def test_two_backwards_of_one_graph_pool_both_gradients(watch: Watch) -> None:
+    def twice(model: nn.Module, optimizer: Optimizer) -> None:
+        for step in STEPS:
+            optimizer.zero_grad()
+            output = model(batch(step))
+            output.square().mean().backward(retain_graph=True)
+            (3 * output.square().mean()).backward()
+            optimizer.step()
+
+    twin, model = made(Embedder), made(Embedder)
+    notes, run = notes_of(twin), watch(model, probes={"part": ["output_grad_norm", "output_norm"]})
+    run.attach("part.weight", "grad_norm")
+    train_alike(twice, twin, model)
+    # retain_grad adds both up: g + 3 g; the two that arrived are g and 3 g
+    arrived = [norm(total) / 4 * math.sqrt(1 + 9) for total in notes.gradients_of("output")]
+    same_column(run, "part", "output_grad_norm", arrived)
+    same_column(run, "part", "output_norm", [norm(y) for y in notes.values("output")])
+    same_column(run, "part.weight", "grad_norm", [norm(g["part.weight"]) for g in notes.gradients])
+
+
+def test_a_forward_that_is_never_backpropagated_is_a_call_like_any_other(watch: Watch) -> None:
+    def loop(model: nn.Module, optimizer: Optimizer) -> None:
+        for step in STEPS:
+            optimizer.zero_grad()
+            model(100 * batch(step + 50))
+            model(batch(step)).square().mean().backward()
+            optimizer.step()
+
+    twin, model = made(Embedder), made(Embedder)
+    notes, run = notes_of(twin), watch(model, probes={"part": ["input_norm", "output_grad_norm"]})
+    train_alike(loop, twin, model)
+    same_column(run, "part", "input_norm", [norm(x) for x in pooled(notes.values("input"), 2)])
+    gradients = notes.gradients_of("output")
+    assert len(gradients) == len(STEPS), "only one of the two is backpropagated"
+    same_column(run, "part", "output_grad_norm", [norm(g) for g in gradients])
+    assert not run.status().errors
+
+
+# ---------------------------------------------------------------- one thing under two names
+
+
+class Aliased(Noted):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(4, 4)
+        self.second = self.first
+
+    def forward(self, x: Tensor) -> Tensor:
+        for part in (self.first, self.second):
+            self.note("input", x)
+            x = self.note("output", part(x)).tanh()
+        return x
+
+
+@pytest.mark.parametrize("asked", ["first", "second", nn.Linear, ["first", "second"], "*"])
+def test_a_module_with_two_names_is_measured_once(asked: Any, watch: Watch) -> None:
+    twin, model = made(Aliased), made(Aliased)
+    notes, run = notes_of(twin), watch(model, probes=None)
+    run.attach(asked, ["input_norm", "output_grad_norm", "grad_norm", "update_ratio"])
+    train_alike(plain_loop, twin, model)
+    assert {probe.module for probe in run.probes()} == {"first"}
+    same_column(run, "first", "input_norm", [norm(x) for x in pooled(notes.values("input"), 2)])
+    same_column(
+        run,
+        "first",
+        "output_grad_norm",
+        [norm(g) for g in pooled(notes.gradients_of("output"), 2)],
+    )
+    gradients = [norm(np.concatenate(list(each.values()))) for each in notes.gradients]
+    same_column(run, "first", "grad_norm", gradients)
+    ratios = [
+        norm(new["first.weight"]) / norm(old["first.weight"])
+        for new, old in zip(notes.updates, notes.weights, strict=True)
+    ]
+    same_column(run, "first", "update_ratio", ratios, rtol=1e-4)
+
+
+def test_tied_weights_are_read_once_and_seen_at_both_modules(watch: Watch) -> None:
+    twin, model = made(Tied), made(Tied)
+    run = watch(model, probes={"*": ["weight_norm", "grad_norm", "output_norm"]})
+    run.attach("decoder.weight", ["grad_norm", "update_ratio"])
+    optimizers = sgd(twin), sgd(model)
+    weights, gradients = [], []
+    for step in STEPS:
+        for each, optimizer in zip((twin, model), optimizers, strict=True):
+            optimizer.zero_grad()
+            each(words(step)).square().mean().backward()
+            if each is twin:
+                gradient = twin.embed.weight.grad
+                assert gradient is not None
+                weights.append(norm_of(twin.embed.weight))
+                gradients.append(norm_of(gradient))
+            optimizer.step()
+    assert torch.equal(twin.embed.weight, model.embed.weight)
+    for place in ("embed", "decoder"):
+        same_column(run, place, "weight_norm", weights)
+        same_column(run, place, "grad_norm", gradients)
+    same_column(run, "embed.weight", "grad_norm", gradients)
+    assert "decoder.weight" not in run.data.module.values, "a parameter has one series"

@@ -1,0 +1,143 @@
+"""Steps of models that train each other, and of optimizers that take turns."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.optim import SGD, Adam, Optimizer
+
+from tests.models import floats, made, sgd
+from tests.probes.oracles import (
+    Noted,
+    norm_of,
+    notes_of,
+    same_column,
+)
+from tests.probes.parity import differing, everything
+from tests.run.conftest import Watch
+from tests.run.oracle import norm
+
+batch = floats(6, 4)
+STEPS = range(3)
+QUANTITIES = ["input_norm", "output_norm", "output_mean", "output_grad_norm"]
+
+
+class Generator(Noted):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(4, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.note("input", x)
+        return self.note("output", self.first(x))
+
+
+def test_the_two_models_of_a_gan_have_a_clock_and_gradients_of_their_own(watch: Watch) -> None:
+    """The critic is trained three times as often, and judges inside the generator's step too."""
+
+    def adversarial(generator: Noted, critic: Noted, optimizers: list[Optimizer]) -> None:
+        make, judge = optimizers
+        for step in STEPS:
+            for part in range(3):
+                judge.zero_grad()
+                fake = generator(batch(10 * step + part)).detach()
+                (critic(fake).mean() - critic(batch(500 + step)).square().mean()).backward()
+                judge.step()
+            make.zero_grad()
+            critic(generator(batch(10 * step))).square().mean().backward()
+            make.step()
+
+    left, told, runs = [], [], []
+    for watched in (False, True):
+        generator, critic = made(Generator), made(Generator, seed=2)
+        optimizers = [sgd(generator), Adam(critic.parameters(), lr=0.01)]
+        if watched:
+            every = [*QUANTITIES, "grad_norm", "update_ratio", "weight_norm"]
+            runs = [watch(each, probes={"first": every}) for each in (generator, critic)]
+        else:
+            told = [notes_of(generator), notes_of(critic)]
+            for notes, each, one in zip(told, (generator, critic), optimizers, strict=True):
+                notes.follow(each, one)
+        torch.manual_seed(3)
+        adversarial(generator, critic, optimizers)
+        left.append({**everything(generator, optimizers), **{
+            f"critic {name}": value for name, value in everything(critic).items()}})  # fmt: skip
+    assert differing(*left) == []
+    for run, notes, n_steps in zip(runs, told, (3, 9), strict=True):
+        assert run.data.step.values.tolist() == list(range(n_steps))
+        gradients = [norm(np.concatenate(list(each.values()))) for each in notes.gradients]
+        same_column(run, "first", "grad_norm", gradients)
+        weights = [each["first.weight"] for each in notes.weights]
+        same_column(run, "first", "weight_norm", [norm(w) for w in weights])
+        ratios = [
+            norm(u["first.weight"]) / norm(w) for u, w in zip(notes.updates, weights, strict=True)
+        ]
+        same_column(run, "first", "update_ratio", ratios, rtol=1e-4)
+    # the critic judges twice in its own steps; the once in the generator's joins its next one
+    outputs = [norm(np.concatenate(part)) for part in _parted(told[1].values("output"), CRITIC)]
+    same_column(runs[1], "first", "output_norm", outputs)
+    # the generator makes three for the critic and one for itself, all in its own step
+    outputs = [norm(np.concatenate(part)) for part in _parted(told[0].values("output"), [4] * 3)]
+    same_column(runs[0], "first", "output_norm", outputs)
+
+
+CRITIC = [2, 2, 2, 3, 2, 2, 3, 2, 2]
+
+
+def _parted(calls: list[Any], sizes: list[int]) -> list[list[Any]]:
+    ends = np.cumsum(sizes)
+    return [calls[end - size : end] for end, size in zip(ends, sizes, strict=True)]
+
+
+class Small(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Linear(4, 5), nn.Linear(5, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.last(self.first(x).relu())
+
+
+def test_a_training_forward_between_two_optimizers_makes_two_steps_of_them(watch: Watch) -> None:
+    def optimizers_of(model: nn.Module) -> tuple[Optimizer, Optimizer]:
+        first, last = model.get_submodule("first"), model.get_submodule("last")
+        return SGD(first.parameters(), lr=0.1), Adam(last.parameters(), lr=0.01)
+
+    left, run, seen = [], None, []
+    for watched in (False, True):
+        model = made(Small)
+        both = optimizers_of(model)
+        if watched:
+            run = watch(model, probes={("first", "last"): ["update_ratio", "weight_norm"]})
+            run.attach(("first.weight", "last.weight"), "grad_norm")
+            run.attach("first", "input_norm")
+        torch.manual_seed(3)
+        for step in range(6):
+            model.zero_grad()
+            model(batch(step)).square().mean().backward()
+            if not watched:
+                parts = [model.get_parameter(f"{name}.weight") for name in ("first", "last")]
+                before = [part.detach().double().clone() for part in parts]
+                gradients = [norm_of(part.grad) for part in parts if part.grad is not None]
+            both[step % 2].step()
+            if not watched:
+                changes = [
+                    norm_of(a.detach().double() - b) for a, b in zip(parts, before, strict=True)
+                ]
+                seen.append((gradients, changes, [norm_of(part) for part in before]))
+        left.append(everything(model, both))
+    assert differing(*left) == []
+    assert run is not None
+    assert run.data.step.values.tolist() == list(range(6))
+    same_column(run, "first", "input_norm", [norm_of(batch(step)) for step in range(6)])
+    for i, name in enumerate(("first", "last")):
+        mine = [step % 2 == i for step in range(6)]
+        ratios = [c[i] / w[i] if m else math.nan for m, (_, c, w) in zip(mine, seen, strict=True)]
+        gradients = [g[i] if m else math.nan for m, (g, _, _) in zip(mine, seen, strict=True)]
+        same_column(run, name, "update_ratio", ratios, rtol=1e-4)
+        same_column(run, f"{name}.weight", "grad_norm", gradients)
+        same_column(run, name, "weight_norm", [w[i] for _, _, w in seen])

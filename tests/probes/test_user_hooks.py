@@ -1,0 +1,326 @@
+"""Gradients where others have a hand in it: hooks, functions, threads, leaves that stay."""
+
+from __future__ import annotations
+
+import math
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+from torch.optim import Optimizer
+
+from tests.models import floats, made, mlp, sgd
+from tests.probes.oracles import Noted, column, norm_of, notes_of, same_column, train_alike
+from tests.run.conftest import Watch
+from tests.run.oracle import norm
+
+batch = floats(5, 4)
+STEPS = range(3)
+GRADIENT = ["output_grad_norm"]
+
+
+def loop(model: nn.Module, optimizer: Optimizer) -> None:
+    for step in STEPS:
+        optimizer.zero_grad()
+        model(batch(step)).square().mean().backward()
+        optimizer.step()
+
+
+# ---------------------------------------------------------------- other people's hooks
+
+
+def doubled(module: nn.Module, args: Any, output: Tensor) -> Tensor:
+    return 2 * output
+
+
+@pytest.mark.parametrize("when", ["before", "after", "both"])
+def test_a_users_hook_may_replace_the_output_and_what_stood_then_is_measured(
+    when: str, watch: Watch
+) -> None:
+    """Those set before the tap are part of the value; those set later act behind it."""
+
+    class Plain(Noted):
+        def __init__(self) -> None:
+            super().__init__()
+            self.part, self.last = nn.Linear(4, 4), nn.Linear(4, 2)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.last(self.part(x).tanh())
+
+    class Written(Plain):
+        """The same with the factors written out."""
+
+        def forward(self, x: Tensor) -> Tensor:
+            seen = self.part(x) * (1 if when == "after" else 2)
+            self.note("output", seen)
+            return self.last((seen * (1 if when == "before" else 2)).tanh())
+
+    oracle, plain, model = made(Written), made(Plain), made(Plain)
+    notes = notes_of(oracle)
+    for each in (plain, model):
+        if when != "after":
+            each.part.register_forward_hook(doubled)
+        if each is model:
+            run = watch(model, probes={"part": ["output_norm", "output_grad_norm"]})
+        if when != "before":
+            each.part.register_forward_hook(doubled)
+    train_alike(loop, plain, model)
+    loop(oracle, sgd(oracle))
+    same_column(run, "part", "output_norm", [norm(y) for y in notes.values("output")], 1e-4)
+    gradients = notes.gradients_of("output")
+    same_column(run, "part", "output_grad_norm", [norm(g) for g in gradients], 1e-4)
+
+
+class Straight(torch.autograd.Function):
+    """A step function with a straight-through gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return (x > 0).float()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        return gradients[0] * 0.5
+
+
+class InPlace(torch.autograd.Function):
+    """Doubles its input where it stands."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.mark_dirty(x)
+        return x.mul_(2)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        return gradients[0] * 2
+
+
+class Modern(torch.autograd.Function):
+    """With setup_context, two outputs of which one has no gradient."""
+
+    @staticmethod
+    def forward(x: Tensor) -> tuple[Tensor, Tensor]:
+        return x.square(), x.argmax(1)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.save_for_backward(*inputs)
+        ctx.mark_non_differentiable(output[1])
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        (x,) = ctx.saved_tensors
+        return 2 * x * gradients[0]
+
+
+class Functions(Noted):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 3)
+        self.straight, self.in_place, self.modern = (
+            Applied(function) for function in (Straight, InPlace, Modern)
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = self.linear(x)
+        straight = self.note("straight", self.straight(hidden))
+        squares, _ = self.modern(hidden)
+        doubled = self.in_place(hidden * 1)
+        return self.note("in_place", doubled).sin() + self.note("modern", squares) + straight.exp()
+
+
+class Applied(nn.Module):
+    def __init__(self, function: type[torch.autograd.Function]) -> None:
+        super().__init__()
+        self._function = function
+
+    def forward(self, x: Tensor) -> Any:
+        return self._function.apply(x)
+
+
+def test_custom_functions_are_measured_and_do_what_they_did(watch: Watch) -> None:
+    twin, model = made(Functions), made(Functions)
+    notes, run = notes_of(twin), watch(model, probes={"*": GRADIENT})
+    train_alike(loop, twin, model)
+    for place in ("straight", "in_place", "modern"):
+        gradients = [norm(g) for g in notes.gradients_of(place)]
+        same_column(run, place, "output_grad_norm", gradients)
+    assert not run.status().errors
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_a_users_tensor_hook_goes_on_changing_gradients(inside: bool, watch: Watch) -> None:
+    """One set inside the module acts before the tap reads, one set outside acts after it."""
+
+    class Halves(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(4, 3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            y = self.linear(x)
+            if inside:
+                y.register_hook(lambda gradient: gradient * 0.25)
+            return y
+
+    class Outer(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.part = Halves()
+
+        def forward(self, x: Tensor) -> Tensor:
+            y = self.part(x)
+            if not inside:
+                y.register_hook(lambda gradient: gradient * 0.25)
+            return y
+
+    outputs = []
+
+    def train(model: nn.Module, optimizer: Optimizer) -> None:
+        for step in STEPS:
+            optimizer.zero_grad()
+            y = model(batch(step))
+            outputs.append(y.detach().clone())
+            y.square().sum().backward()
+            optimizer.step()
+
+    twin, model = made(Outer), made(Outer)
+    run = watch(model, probes={"part": GRADIENT, "part.linear": ["grad_norm"]})
+    train_alike(train, twin, model)
+    factor = 2 * (0.25 if inside else 1.0)
+    same_column(run, "part", "output_grad_norm", [factor * norm_of(y) for y in outputs[:3]])
+
+
+@pytest.mark.filterwarnings("ignore:Full backward hook is firing when gradients are computed")
+def test_full_backward_hooks_of_the_user_see_what_they_saw(watch: Watch) -> None:
+    seen: list[Tensor] = []
+
+    def clipped(module: nn.Module, grad_input: Any, grad_output: Any) -> Any:
+        seen.append(grad_output[0].clone())
+        return tuple(None if g is None else g.clamp(-1e-3, 1e-3) for g in grad_input)
+
+    def build() -> nn.Module:
+        model = mlp()
+        model[2].register_full_backward_hook(clipped)
+        model[0].register_full_backward_hook(clipped)
+        return model
+
+    twin, model = made(build), made(build)
+    run = watch(model, probes={"*": ["output_grad_norm", "input_norm"]})
+    train_alike(loop, twin, model)
+    assert all(map(torch.equal, seen[:6], seen[6:]))
+    same_column(run, "2", "output_grad_norm", [norm_of(g) for g in seen[0:6:2]])
+    same_column(run, "0", "output_grad_norm", [norm_of(g) for g in seen[1:6:2]])
+
+
+# ---------------------------------------------------------------- other threads, clipping
+
+
+def test_a_backward_in_another_thread_belongs_to_the_step_of_its_forward(watch: Watch) -> None:
+    class Simple(Noted):
+        def __init__(self) -> None:
+            super().__init__()
+            self.part = nn.Linear(4, 3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.note("output", self.part(x)).tanh()
+
+    def threaded(model: nn.Module, optimizer: Optimizer) -> None:
+        for step in STEPS:
+            optimizer.zero_grad()
+            loss = model(batch(step)).square().mean()
+            thread = threading.Thread(target=loss.backward)
+            thread.start()
+            thread.join()
+            optimizer.step()
+
+    twin, model = made(Simple), made(Simple)
+    notes = notes_of(twin)
+    run = watch(model, probes={"part": ["output_grad_norm", "grad_norm", "output_norm"]})
+    train_alike(threaded, twin, model)
+    assert run.data.step.values.tolist() == [0, 1, 2]
+    same_column(run, "part", "output_norm", [norm(y) for y in notes.values("output")])
+    gradients = notes.gradients_of("output")
+    same_column(run, "part", "output_grad_norm", [norm(g) for g in gradients])
+    assert not run.status().errors
+
+
+def test_a_late_backward_of_an_earlier_steps_graph_is_in_no_step(watch: Watch) -> None:
+    """Its own step is closed, and the open one did not make it."""
+
+    def late(model: nn.Module, optimizer: Optimizer) -> None:
+        optimizer.zero_grad()
+        left_over = model(batch(10))
+        model(batch(0)).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        loss = model(batch(1)).square().mean()
+        left_over.mul(100.0).sum().backward(inputs=[tuple(model.parameters())[-1]])
+        loss.backward()
+        optimizer.step()
+
+    class Simple(Noted):
+        def __init__(self) -> None:
+            super().__init__()
+            self.part = nn.Linear(4, 3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.note("output", self.part(x))
+
+    twin, model = made(Simple), made(Simple)
+    notes, run = notes_of(twin), watch(model, probes={"part": GRADIENT})
+    train_alike(late, twin, model)
+    _, first, second = notes.gradients_of("output")
+    same_column(run, "part", "output_grad_norm", [norm(first), norm(second)])
+
+
+@pytest.mark.parametrize("clip", ["norm", "value"])
+def test_a_gradient_is_read_as_it_is_applied_so_after_clipping(clip: str, watch: Watch) -> None:
+    def clipping(model: nn.Module, optimizer: Optimizer) -> None:
+        for step in STEPS:
+            optimizer.zero_grad()
+            (100 * model(batch(step)).square().mean()).backward()
+            if clip == "norm":
+                nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+            else:
+                nn.utils.clip_grad_value_(model.parameters(), 0.01)
+            optimizer.step()
+
+    twin, model = made(mlp), made(mlp)
+    run = watch(model, probes={"": ["grad_norm"], "*.weight": ["grad_norm"]})
+    train_alike(clipping, twin, model)
+    whole = column(run, "(root)", "grad_norm")
+    if clip == "norm":
+        np.testing.assert_allclose(whole, 0.1, rtol=1e-4)
+    else:
+        n = sum(parameter.numel() for parameter in model.parameters())
+        assert all(0 < value <= 0.01 * math.sqrt(n) * (1 + 1e-6) for value in whole)
+
+
+# ---------------------------------------------------------------- nothing is left on leaves
+
+
+class Learned(nn.Module):
+    """Returns its parameter, as position embeddings and learned queries do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.queries = nn.Parameter(torch.randn(5, 3))
+
+    def forward(self) -> Tensor:
+        return self.queries
+
+
+class Queried(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.learned, self.linear = Learned(), nn.Linear(4, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.linear(x) * self.learned()
