@@ -1,21 +1,32 @@
-"""``python -m benchmarks [NAME ...]``: prints what was measured on this machine, now."""
+"""``python -m benchmarks [NAME [options]]``: prints what was measured on this machine, now."""
 
 from __future__ import annotations
 
+import argparse
 import sys
 
-from benchmarks import explorer_refresh, step_time
+from benchmarks import explorer_refresh, idle, memory, step_time
 
-BENCHMARKS = {"step_time": step_time.run, "explorer_refresh": explorer_refresh.run}
+BENCHMARKS = {
+    "step_time": step_time,
+    "idle": idle,
+    "memory": memory,
+    "explorer_refresh": explorer_refresh,
+}
 
 
-def main(names: list[str]) -> None:
-    """Run the named benchmarks, all when none is named."""
-    unknown = set(names) - set(BENCHMARKS)
-    if unknown:
-        sys.exit(f"no benchmark {', '.join(unknown)}; known: {', '.join(BENCHMARKS)}")
-    for name in names or BENCHMARKS:
-        BENCHMARKS[name]()
+def main(arguments: list[str]) -> None:
+    """Run the named benchmark, or all, each as it is by default, when none is named."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    names = parser.add_subparsers(metavar="NAME")
+    for name, benchmark in BENCHMARKS.items():
+        summary = (benchmark.__doc__ or "").splitlines()[0]
+        options = names.add_parser(name, help=summary, description=benchmark.__doc__)
+        benchmark.add_arguments(options)
+        options.set_defaults(run=benchmark.run)
+    for line in [arguments] if arguments else [[name] for name in BENCHMARKS]:
+        chosen = parser.parse_args(line)
+        chosen.run(chosen)
 
 
 if __name__ == "__main__":

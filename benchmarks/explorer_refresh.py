@@ -7,6 +7,7 @@ a training loop with and without a thread that refreshes four times a second.
 
 from __future__ import annotations
 
+import argparse
 import io
 import math
 import tempfile
@@ -33,7 +34,11 @@ NAMES = [f"block{i}.linear" for i in range(N_MODULES)]
 SELECTION = Selection(home="grad_norm").with_series(*((m, "grad_norm") for m in NAMES[:N_SERIES]))
 
 
-def run() -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Nothing can be chosen here."""
+
+
+def run(chosen: argparse.Namespace) -> None:
     """Print the CPU time per refresh and the training time it takes."""
     torch.set_num_threads(1)
     print(f"refresh of {N_SERIES} x {N_ROWS:,} points and {N_MODULES} x {N_ROWS:,} cells")

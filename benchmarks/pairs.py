@@ -1,51 +1,85 @@
 """Two variants of one step, alternating in one process; the ratio of each pair, then the median.
 
-CPU time of the whole process, so that other load on the machine does not count; the order within
-a pair is swapped each time, so that warm caches favour neither.
+CPU time, so that other load on the machine does not count; and of this thread only, because what
+another one does, such as a writer, falls into plain steps too. That is measured `alone`.
+The order within a pair is swapped each time, so that warm caches favour neither.
 """
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
-__all__ = ["Ratio", "paired"]
+__all__ = ["Pairs", "Step", "alone", "paired"]
+
+Step: TypeAlias = Callable[[], None]
+Array: TypeAlias = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Ratio:
-    """Median of the per-pair ratios, with its quartiles."""
+class Pairs:
+    """CPU seconds of every pair of steps."""
 
-    median: float
-    low: float
-    high: float
-    n_pairs: int
-    base_ms: float
-    """Median CPU time of the baseline's step; only to know what the ratio is of."""
+    probed: Array
+    plain: Array
 
-    def __str__(self) -> str:
-        quartiles = f"{self.low:.3f}-{self.high:.3f}"
-        return f"{self.median:6.3f}  ({quartiles}, n = {self.n_pairs}, {self.base_ms:.1f} ms)"
+    @property
+    def n(self) -> int:
+        return len(self.plain)
+
+    @property
+    def plain_s(self) -> float:
+        """Median of the plain step."""
+        return float(np.median(self.plain))
+
+    def ratio(self, quantile: float = 0.5) -> float:
+        """Median, or another quantile, of the pairs' ratios."""
+        return float(np.quantile(self.probed / self.plain, quantile))
+
+    def total_ratio(self) -> float:
+        """Ratio of the sums: has what a median leaves out, such as work every 100th step."""
+        return float(self.probed.sum() / self.plain.sum())
+
+    def difference_s(self) -> float:
+        """Median of the pairs' differences."""
+        return float(np.median(self.probed - self.plain))
 
 
 def paired(
-    probed: Callable[[], None], plain: Callable[[], None], n_pairs: int, warm_up: int = 5
-) -> Ratio:
-    """Ratio of the CPU times of ``probed`` and ``plain``."""
-    for _ in range(warm_up):
-        plain()
-        probed()
-    ratios, base = [], []
-    for i in range(n_pairs):
-        times = {}
-        for variant in (plain, probed) if i % 2 else (probed, plain):
-            begun = time.process_time()
-            variant()
-            times[variant] = time.process_time() - begun
-        ratios.append(times[probed] / times[plain])
-        base.append(times[plain])
-    low, middle, high = np.quantile(ratios, [0.25, 0.5, 0.75])
-    return Ratio(float(middle), float(low), float(high), n_pairs, 1e3 * float(np.median(base)))
+    probed: Step, plain: Step, *, seconds: float, at_least: int = 6, at_most: int = 400
+) -> Pairs:
+    """Measure pairs for so many seconds of wall time; both variants are warm already."""
+    gc.collect()
+    times: list[tuple[float, float]] = []
+    begun = time.monotonic()
+    while len(times) < at_least or (len(times) < at_most and time.monotonic() - begun < seconds):
+        if len(times) % 2:
+            plain_s, probed_s = _cpu_s(plain), _cpu_s(probed)
+        else:
+            probed_s, plain_s = _cpu_s(probed), _cpu_s(plain)
+        times.append((probed_s, plain_s))
+    measured = np.array(times)
+    return Pairs(measured[:, 0], measured[:, 1])
+
+
+def alone(step: Step, *, seconds: float, at_least: int = 6) -> tuple[int, float]:
+    """Steps that follow each other, as in training: how many, and other threads' CPU s per step."""
+    begun, process_s, thread_s = time.monotonic(), time.process_time(), time.thread_time()
+    n = 0
+    while n < at_least or time.monotonic() - begun < seconds:
+        step()
+        n += 1
+    others_s = time.process_time() - process_s - (time.thread_time() - thread_s)
+    return n, max(0.0, others_s) / n
+
+
+def _cpu_s(step: Step) -> float:
+    begun = time.thread_time()
+    step()
+    return time.thread_time() - begun

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-__all__ = ["WORKLOADS", "Workload", "resnet18", "small_gpt"]
+__all__ = ["WORKLOADS", "Workload", "mlp"]
 
 
 @dataclass(frozen=True)
@@ -23,10 +23,13 @@ class Workload:
     optimizer: torch.optim.Optimizer
     loss: Callable[[nn.Module], Tensor]
 
-    def step(self) -> None:
+    def step(self, after_backward: Callable[[], None] | None = None) -> None:
+        """Train one step; tools that are told of it by hand are told after the backward."""
         loss = self.loss(self.model)
         self.optimizer.zero_grad()
         loss.backward()
+        if after_backward is not None:
+            after_backward()
         self.optimizer.step()
 
 
@@ -43,42 +46,46 @@ def mlp() -> Workload:
 
 
 class _Block(nn.Module):
+    """Out of place, because full backward hooks, which a peer uses, raise on in-place models."""
+
     def __init__(self, n_in: int, n_out: int, stride: int) -> None:
         super().__init__()
         self.conv1 = nn.Conv2d(n_in, n_out, 3, stride, 1, bias=False)
-        self.bn1 = nn.BatchNorm2d(n_out)
+        self.bn1, self.relu1 = nn.BatchNorm2d(n_out), nn.ReLU()
         self.conv2 = nn.Conv2d(n_out, n_out, 3, 1, 1, bias=False)
-        self.bn2 = nn.BatchNorm2d(n_out)
-        self.relu = nn.ReLU(inplace=True)
-        self.shortcut = nn.Sequential()
+        self.bn2, self.relu2 = nn.BatchNorm2d(n_out), nn.ReLU()
+        self.shortcut: nn.Module | None = None
         if stride != 1 or n_in != n_out:
-            self.shortcut = nn.Sequential(
-                nn.Conv2d(n_in, n_out, 1, stride, bias=False), nn.BatchNorm2d(n_out)
-            )
+            conv = nn.Conv2d(n_in, n_out, 1, stride, bias=False)
+            self.shortcut = nn.Sequential(conv, nn.BatchNorm2d(n_out))
 
     def forward(self, x: Tensor) -> Tensor:
-        y = self.bn2(self.conv2(self.relu(self.bn1(self.conv1(x)))))
-        y += self.shortcut(x)
-        return self.relu(y)
+        y = self.bn2(self.conv2(self.relu1(self.bn1(self.conv1(x)))))
+        return self.relu2(y + (x if self.shortcut is None else self.shortcut(x)))
 
 
-def resnet18() -> nn.Module:
+class _ResNet(nn.Module):
     """ResNet-18 for 32 x 32 images."""
-    widths = (64, 128, 256, 512)
-    blocks: list[nn.Module] = []
-    n_in = 64
-    for i, width in enumerate(widths):
-        blocks += [_Block(n_in, width, 1 if i == 0 else 2), _Block(width, width, 1)]
-        n_in = width
-    stem = [nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.BatchNorm2d(64), nn.ReLU(inplace=True)]
-    head = [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10)]
-    return nn.Sequential(*stem, *blocks, *head)
+
+    def __init__(self) -> None:
+        super().__init__()
+        stem = [nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.BatchNorm2d(64), nn.ReLU()]
+        self.stem = nn.Sequential(*stem)
+        blocks: list[nn.Module] = []
+        for n_in, n_out in ((64, 64), (64, 128), (128, 256), (256, 512)):
+            stride = 1 if n_in == n_out else 2
+            blocks += [_Block(n_in, n_out, stride), _Block(n_out, n_out, 1)]
+        self.blocks = nn.Sequential(*blocks)
+        self.pool, self.head = nn.AdaptiveAvgPool2d(1), nn.Linear(512, 10)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.pool(self.blocks(self.stem(x))).flatten(1))
 
 
 def resnet() -> Workload:
     """ResNet-18, batch 16 of 3 x 32 x 32, SGD with momentum."""
     torch.manual_seed(0)
-    model = resnet18()
+    model = _ResNet()
     inputs, labels = torch.randn(16, 3, 32, 32), torch.randint(0, 10, (16,))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     return Workload(model, optimizer, lambda model: F.cross_entropy(model(inputs), labels))
@@ -117,15 +124,10 @@ class _Gpt(nn.Module):
         return self.head(self.norm(x))
 
 
-def small_gpt() -> nn.Module:
-    """4 blocks of width 256, 4 heads, 512 tokens."""
-    return _Gpt(512, 256, 4, 128)
-
-
 def gpt() -> Workload:
-    """Small GPT, 8 x 128 tokens, AdamW."""
+    """Small GPT: 4 blocks of width 256, 4 heads, 512 tokens; batch 8 x 128, AdamW."""
     torch.manual_seed(0)
-    model = small_gpt()
+    model = _Gpt(n_tokens=512, width=256, n_blocks=4, context=128)
     ids = torch.randint(0, 512, (8, 129))
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 
