@@ -8,6 +8,7 @@ from notebook_probe.record.source import (
     Source,
     StreamView,
     Variable,
+    VectorView,
 )
 from notebook_probe.record.stream import StreamWriter
 from notebook_probe.record.writer import RecordWriter
@@ -22,5 +23,6 @@ __all__ = [
     "StreamView",
     "StreamWriter",
     "Variable",
+    "VectorView",
     "open_record",
 ]

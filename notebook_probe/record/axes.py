@@ -14,16 +14,18 @@ __all__ = ["Axes"]
 
 @dataclass(frozen=True, slots=True)
 class Axes:
-    """Both axes of a row at one moment; replaced as a whole when they grow."""
+    """The axes of a row at one moment; replaced as a whole when they grow."""
 
     variables: tuple[Variable, ...] = ()
     modules: tuple[str, ...] = ()
     variable_index: Mapping[str, int] = field(default_factory=dict)
     module_index: Mapping[str, int] = field(default_factory=dict)
+    cell: tuple[int, ...] = ()
+    """Shape of one value: empty for numbers, (size of the axis,) for vectors."""
 
     @property
-    def shape(self) -> tuple[int, int]:
-        return len(self.variables), len(self.modules)
+    def shape(self) -> tuple[int, ...]:
+        return len(self.variables), len(self.modules), *self.cell
 
     def extended(self, modules: Sequence[str], variables: Sequence[Variable]) -> Axes:
         """The axes with what is new at their ends; themselves when nothing is."""
@@ -42,6 +44,7 @@ class Axes:
             module_axis,
             {name: place for place, name in enumerate(known)},
             {label: place for place, label in enumerate(module_axis)},
+            self.cell,
         )
 
 

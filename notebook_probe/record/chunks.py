@@ -13,7 +13,7 @@ from notebook_probe.record.files import Files
 from notebook_probe.record.missing import NOT_MEASURED, measured
 from notebook_probe.record.schema import ArraySpec
 
-__all__ = ["write_index", "write_text", "write_values"]
+__all__ = ["write_coordinate", "write_index", "write_text", "write_values"]
 
 
 def write_index(
@@ -30,19 +30,24 @@ def write_index(
 def write_values(
     files: Files, path: str, spec: ArraySpec, start: int, values: npt.NDArray[np.float32]
 ) -> None:
-    """Write ``values`` (row, module) as rows ``start:`` of a quantity; rows before stay.
+    """Write ``values`` (row, module, ...) as rows ``start:`` of a quantity; rows before stay.
 
     A block in which nothing was measured gets no file: it reads as NaN anyway.
     """
-    width = spec.chunks[1]
+    width, rest = spec.chunks[1], "/0" * (len(spec.chunks) - 2)
     for number, place, piece in _spans(start, len(values), spec.chunks[0]):
         for column in range(0, values.shape[1], width):
-            key = f"{path}/c/{number}/{column // width}"
+            key = f"{path}/c/{number}/{column // width}{rest}"
             tile = values[piece, column : column + width]
             chunk = _before(files, key, spec, place.start, NOT_MEASURED)
             chunk[place, : tile.shape[1]] = tile
             if measured(chunk).any() or files.has(key):
                 files.write(key, encode(chunk))
+
+
+def write_coordinate(files: Files, path: str, values: Sequence[float]) -> None:
+    """Write a whole coordinate, in its one chunk."""
+    files.write(f"{path}/c/0", encode(np.array(values, np.float64)))
 
 
 def write_text(files: Files, path: str, spec: ArraySpec, texts: Sequence[str]) -> None:

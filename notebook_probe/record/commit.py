@@ -10,16 +10,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from notebook_probe.axis import Axis
 from notebook_probe.errors import RecordWriteError
 from notebook_probe.record import metadata
-from notebook_probe.record.chunks import write_index, write_text, write_values
+from notebook_probe.record.chunks import (
+    write_coordinate,
+    write_index,
+    write_text,
+    write_values,
+)
 from notebook_probe.record.files import Files
 from notebook_probe.record.location import ROOT_KEY
 from notebook_probe.record.lock import Lock
 from notebook_probe.record.rows import Rows
 from notebook_probe.record.schema import (
     SCALARS,
+    VECTOR_WIDTH,
     ArraySpec,
+    coordinate_spec,
     module_spec,
     quantity_spec,
     step_spec,
@@ -107,20 +115,21 @@ class Commits:
 
     def _write_stream(self, stream: StreamWriter, rows: Rows) -> None:
         """Write the rows that wait."""
-        path = f"{SCALARS}/{stream.name}"
+        path, axis = stream.path, stream.axis
         start, stop, axes = stream.published, rows.stop, rows.axes
         names = [variable.name for variable in axes.variables]
         self._nodes[path] = metadata.group({"long_name": stream.long_name, "quantities": names})
-
+        if axis is not None:
+            self._write_axis(path, axis)
         if self._labels_on_disk.get(path) != axes.modules:
             spec = self._shaped(f"{path}/module", module_spec(), (len(axes.modules),))
             write_text(self._files, f"{path}/module", spec, axes.modules)
             self._labels_on_disk[path] = axes.modules
-        chunk_width = self._chunk_width(path, len(axes.modules))
+        chunk_width = VECTOR_WIDTH if axis else self._chunk_width(path, len(axes.modules))
         for place, variable in enumerate(axes.variables):
             key = f"{path}/{variable.name}"
-            wanted = quantity_spec(variable, chunk_width)
-            spec = self._shaped(key, wanted, (stop, len(axes.modules)))
+            wanted = quantity_spec(variable, chunk_width, axis)
+            spec = self._shaped(key, wanted, (stop, len(axes.modules), *axes.cell))
             for first in range(start, stop, spec.chunks[0]):  # bounds the memory of a long backlog
                 last = min(stop, first + spec.chunks[0])
                 write_values(self._files, key, spec, first, rows.values(place, first, last))
@@ -128,6 +137,14 @@ class Commits:
         write_index(self._files, f"{path}/time", spec, start, rows.times(start, stop))
         spec = self._shaped(f"{path}/step", step_spec(), (stop,))
         write_index(self._files, f"{path}/step", spec, start, rows.steps(start, stop))
+
+    def _write_axis(self, path: str, axis: Axis) -> None:
+        self._nodes[axis.group] = metadata.group({"axis": axis.name})
+        for name, values in axis.coords.items():
+            place = f"{path}/{name}"
+            if place not in self._nodes:
+                write_coordinate(self._files, place, values)
+                self._nodes[place] = coordinate_spec(axis, name).metadata((axis.size,))
 
     def _chunk_width(self, stream: str, n_modules: int) -> int:
         """Modules per chunk of a stream, the same for all its arrays and for good."""

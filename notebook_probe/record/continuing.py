@@ -10,7 +10,6 @@ from notebook_probe.errors import RecordFormatError, RecordMismatchError
 from notebook_probe.record.flusher import Flusher
 from notebook_probe.record.location import ROOT_KEY, is_unused
 from notebook_probe.record.reader import OpenedRecord
-from notebook_probe.record.schema import SCALARS
 from notebook_probe.record.source import ModuleRow
 from notebook_probe.record.stream import StreamWriter
 
@@ -50,8 +49,8 @@ def _identity(row: ModuleRow) -> str:
 def chunk_shapes(old: OpenedRecord) -> dict[str, tuple[int, ...]]:
     """Chunk shape of the arrays of ``old``, by path."""
     return {
-        f"{SCALARS}/{stream.name}/{name}": chunks
-        for stream in old.streams.values()
+        f"{path}/{name}": chunks
+        for path, stream in old.paths.items()
         for name, chunks in stream.chunks().items()
     }
 
@@ -59,12 +58,14 @@ def chunk_shapes(old: OpenedRecord) -> dict[str, tuple[int, ...]]:
 def take_over(old: OpenedRecord, flusher: Flusher) -> None:
     """Go on where ``old`` ends."""
     flusher.events.extend(old.events)
-    for name, stored in old.streams.items():
+    for path, stored in old.paths.items():
         n = stored.n_rows
-        flusher.streams[name] = StreamWriter(
-            name,
+        flusher.streams[path] = StreamWriter(
+            stored.name,
             stored.long_name,
             flusher.has_room,
+            flusher.names,
+            axis=stored.axis,
             n_rows=n,
             last_step=int(stored.steps(n - 1, n)[0]) if n else -1,
             modules=stored.modules,

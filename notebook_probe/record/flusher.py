@@ -10,6 +10,7 @@ from typing import Any
 
 from notebook_probe.record.commit import Commits
 from notebook_probe.record.lock import Lock
+from notebook_probe.record.names import Names
 from notebook_probe.record.source import Event
 from notebook_probe.record.stream import StreamWriter
 
@@ -37,6 +38,8 @@ class Flusher:
         ring_bytes: int,
     ) -> None:
         self.streams: dict[str, StreamWriter] = {}
+        """By path: ``scalars/every_1``."""
+        self.names = Names()
         self.events: list[Event] = []
         self.last_error = ""
         self.flushed_at: float | None = None

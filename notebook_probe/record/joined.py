@@ -13,11 +13,12 @@ from functools import partial, reduce
 import numpy as np
 import xarray as xr
 
+from notebook_probe.axis import Axis
 from notebook_probe.errors import UnknownNameError, near
 from notebook_probe.record.lazy import Index, lazy_variable
 from notebook_probe.record.missing import NOT_MEASURED, measured
 from notebook_probe.record.schema import module_label
-from notebook_probe.record.source import Floats, Steps, StreamView, Variable
+from notebook_probe.record.source import Floats, Steps, StreamView, Variable, VectorView
 
 __all__ = ["join", "series", "stack", "tree"]
 
@@ -27,21 +28,34 @@ class _Part:
     """A stream as long as it was when the join was made."""
 
     stream: StreamView
+    axis: Axis | None
     variables: Mapping[str, Variable]
     modules: tuple[str, ...]
     steps: Steps
     times: Steps
 
+    @property
+    def cell_dims(self) -> tuple[str, ...]:
+        return () if self.axis is None else (self.axis.name,)
 
-def join(streams: Iterable[StreamView], modules: Sequence[str]) -> xr.Dataset:
+    @property
+    def cell(self) -> tuple[int, ...]:
+        return () if self.axis is None else (self.axis.size,)
+
+
+def join(
+    streams: Iterable[StreamView], modules: Sequence[str], vectors: Iterable[VectorView] = ()
+) -> xr.Dataset:
     """Dataset with dims (module, step): every quantity, on the union of the streams' steps.
 
     Parameters
     ----------
     modules : sequence of str
         Definition order; what is recorded and not in it (parameters, logged scalars) follows.
+    vectors : iterable of VectorView
+        Their quantities have their axis as a third dimension.
     """
-    return _joined(_parts(streams), modules)
+    return _joined(_parts(streams, vectors), modules)
 
 
 def _joined(parts: Sequence[_Part], modules: Sequence[str]) -> xr.Dataset:
@@ -51,20 +65,22 @@ def _joined(parts: Sequence[_Part], modules: Sequence[str]) -> xr.Dataset:
     times = np.full(len(steps), -1, np.int64)
     for part in reversed(parts):
         times[np.searchsorted(steps, part.steps)] = part.times
-    variables = {
-        name: lazy_variable(
-            ("module", "step"),
-            (len(labels), len(steps)),
-            partial(_read_joined, [p for p in parts if name in p.variables], name, labels, steps),
+    variables = {}
+    for name, variable in _variables(parts).items():
+        having = [part for part in parts if name in part.variables]
+        variables[name] = lazy_variable(
+            ("module", "step", *having[0].cell_dims),
+            (len(labels), len(steps), *having[0].cell),
+            partial(_read_joined, having, name, labels, steps),
             _attrs(variable),
         )
-        for name, variable in _variables(parts).items()
-    }
-    return xr.Dataset(variables, coords=_coords(labels, steps, times))
+    coords = {**_coords(labels, steps, times), **_along(parts)}
+    return xr.Dataset(variables, coords=coords)
 
 
 def stack(data: xr.Dataset) -> xr.DataArray:
-    """``data`` with its variables stacked: dims (module, quantity, step), still unread."""
+    """The numbers of ``data`` stacked: dims (module, quantity, step), still unread."""
+    data = data.drop_dims(set(data.dims) - {"module", "step"})  # and with them all vectors
     names = list(data.data_vars)
 
     def read(modules: Index, quantities: Index, steps: Index) -> Floats:
@@ -83,16 +99,28 @@ def stack(data: xr.Dataset) -> xr.DataArray:
     return xr.DataArray(variable, coords=coords, name="value")
 
 
-def tree(streams: Iterable[StreamView]) -> xr.DataTree:
-    """One node per stream with its own step axis; dims (step, module) as on disk."""
-    nodes = {part.stream.name: _exact(part) for part in _parts(streams)}
-    return xr.DataTree.from_dict(nodes)
+def tree(streams: Iterable[StreamView], vectors: Iterable[VectorView] = ()) -> xr.DataTree:
+    """One node per stream with its own step axis; dims (step, module, ...) as on disk.
+
+    Streams of vectors are below their group: ``tree["hist/every_1"]``.
+    """
+    nodes = {
+        part.stream.name if part.axis is None else f"{part.axis.group}/{part.stream.name}": part
+        for part in _parts(streams, vectors)
+    }
+    return xr.DataTree.from_dict({path: _exact(part) for path, part in nodes.items()})
 
 
 def series(
-    streams: Iterable[StreamView], modules: Sequence[str], module: str, quantity: str
+    streams: Iterable[StreamView],
+    modules: Sequence[str],
+    module: str,
+    quantity: str,
+    vectors: Iterable[VectorView] = (),
 ) -> xr.DataArray:
-    """One quantity at one module over the steps at which it was measured, dims (step,).
+    """One quantity at one module over the steps at which it was measured.
+
+    Dims (step,), of a vector (step, its axis).
 
     Raises
     ------
@@ -100,7 +128,7 @@ def series(
         For a quantity or a module of which nothing is recorded.
     """
     label = module_label(module)
-    parts = _parts(streams)
+    parts = _parts(streams, vectors)
     variables = _variables(parts)
     if quantity not in variables:
         raise UnknownNameError(f"no quantity {quantity!r} is recorded; {near(quantity, variables)}")
@@ -111,17 +139,20 @@ def series(
             f"no {quantity} of module {label!r} is recorded; {near(label, known)}"
         )
     column = _joined(having, modules)[quantity].sel(module=label).load()
-    return column[measured(column.to_numpy())]
+    along = tuple(range(1, column.ndim))  # of a vector
+    return column[measured(column.to_numpy()).any(axis=along)]
 
 
-def _parts(streams: Iterable[StreamView]) -> list[_Part]:
-    parts = []
-    for stream in streams:
-        n = stream.n_rows
-        variables = {variable.name: variable for variable in stream.variables}
-        steps, times = stream.steps(0, n), stream.times(0, n)
-        parts.append(_Part(stream, variables, stream.modules, steps, times))
+def _parts(streams: Iterable[StreamView], vectors: Iterable[VectorView]) -> list[_Part]:
+    numbers = [_part(stream, None) for stream in streams]
+    parts = [*numbers, *(_part(stream, stream.axis) for stream in vectors)]
     return sorted(parts, key=lambda part: -len(part.steps))
+
+
+def _part(stream: StreamView, axis: Axis | None) -> _Part:
+    n = stream.n_rows
+    variables = {variable.name: variable for variable in stream.variables}
+    return _Part(stream, axis, variables, stream.modules, stream.steps(0, n), stream.times(0, n))
 
 
 def _labels(parts: Iterable[_Part], modules: Sequence[str]) -> list[str]:
@@ -150,17 +181,29 @@ def _coords(labels: Sequence[str], steps: Steps, times: Steps) -> dict[str, xr.V
     }
 
 
-def _exact(part: _Part) -> xr.Dataset:
-    shape = (len(part.steps), len(part.modules))
+def _along(parts: Iterable[_Part]) -> dict[str, xr.Variable]:
+    """Coordinates along the axes of vectors."""
+    axes = [part.axis for part in parts if part.axis is not None]
+    return {
+        name: xr.Variable(axis.name, np.array(values))
+        for axis in axes
+        for name, values in axis.coords.items()
+    }
 
-    def read(name: str, rows: Index, columns: Index) -> Floats:
-        return _cells(part, name, rows, [part.modules[i] for i in columns])
+
+def _exact(part: _Part) -> xr.Dataset:
+    shape = (len(part.steps), len(part.modules), *part.cell)
+    dims = ("step", "module", *part.cell_dims)
+
+    def read(name: str, rows: Index, columns: Index, *bins: Index) -> Floats:
+        return _picked(_cells(part, name, rows, [part.modules[i] for i in columns]), bins)
 
     variables = {
-        name: lazy_variable(("step", "module"), shape, partial(read, name), _attrs(variable))
+        name: lazy_variable(dims, shape, partial(read, name), _attrs(variable))
         for name, variable in part.variables.items()
     }
-    return xr.Dataset(variables, coords=_coords(part.modules, part.steps, part.times))
+    coords = {**_coords(part.modules, part.steps, part.times), **_along([part])}
+    return xr.Dataset(variables, coords=coords)
 
 
 def _read_joined(
@@ -170,9 +213,10 @@ def _read_joined(
     steps: Steps,
     modules: Index,
     places: Index,
+    *bins: Index,
 ) -> Floats:
-    """Cells (module, step) of a joined variable, from the stream with most rows first."""
-    out = np.full((len(modules), len(places)), NOT_MEASURED, np.float32)
+    """Cells (module, step, ...) of a joined variable, from the stream with most rows first."""
+    out = np.full((len(modules), len(places), *parts[0].cell), NOT_MEASURED, np.float32)
     wanted = steps[places]
     for part in parts:
         rows = np.searchsorted(part.steps, wanted).clip(max=max(0, len(part.steps) - 1))
@@ -181,15 +225,20 @@ def _read_joined(
         if len(found) and len(here):
             names = [labels[module] for module in modules[here]]
             cells = np.ix_(here, found)
-            kept, new = out[cells], _cells(part, name, rows[found], names).T
+            kept, new = out[cells], _cells(part, name, rows[found], names).swapaxes(0, 1)
             out[cells] = np.where(measured(kept), kept, new)
-    return out
+    return _picked(out, bins)
+
+
+def _picked(cells: Floats, bins: tuple[Index, ...]) -> Floats:
+    """Of each vector the wanted elements."""
+    return cells[..., bins[0]] if bins else cells
 
 
 def _cells(part: _Part, name: str, rows: Index, modules: Sequence[str]) -> Floats:
-    """Values (row, module) at scattered rows: one read of the range that spans them."""
+    """Values (row, module, ...) at scattered rows: one read of the range that spans them."""
     if not len(rows):
-        return np.empty((0, len(modules)), np.float32)
+        return np.empty((0, len(modules), *part.cell), np.float32)
     first = int(rows.min())
     span = part.stream.values(name, first, int(rows.max()) + 1, modules)
     return span[rows - first]

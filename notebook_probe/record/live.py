@@ -7,12 +7,21 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import xarray as xr
 
+from notebook_probe.axis import Axis
 from notebook_probe.record import joined
 from notebook_probe.record.flusher import Flusher
 from notebook_probe.record.missing import NOT_MEASURED
 from notebook_probe.record.reader import OpenedRecord
 from notebook_probe.record.rows import Rows
-from notebook_probe.record.source import Event, Floats, ModuleRow, Steps, StreamView, Variable
+from notebook_probe.record.source import (
+    Event,
+    Floats,
+    ModuleRow,
+    Steps,
+    StreamView,
+    Variable,
+    VectorView,
+)
 from notebook_probe.record.stored import columns, quantity_place
 from notebook_probe.record.stream import StreamWriter
 
@@ -49,7 +58,13 @@ class LiveSource:
     @property
     def streams(self) -> Mapping[str, StreamView]:
         streams = tuple(self._flusher.streams.values())
-        return {stream.name: LiveStream(stream, self._opened) for stream in streams}
+        return {s.name: LiveStream(s, self._opened) for s in streams if s.axis is None}
+
+    @property
+    def vectors(self) -> Mapping[str, VectorView]:
+        """Streams of vectors, by path: ``"hist/every_1"``."""
+        streams = tuple(self._flusher.streams.values())
+        return {s.path: LiveVectors(s, self._opened) for s in streams if s.axis is not None}
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -57,21 +72,23 @@ class LiveSource:
 
     @property
     def data(self) -> xr.Dataset:
-        """Dims (module, step), a variable per quantity; read where it is looked at."""
-        data = joined.join(self.streams.values(), self._module_names())
+        """Dims (module, step), and one more of vectors; read where it is looked at."""
+        data = joined.join(self.streams.values(), self._module_names(), self.vectors.values())
         return data.assign_attrs(title=self.name)
 
     @property
     def cube(self) -> xr.DataArray:
-        """``data`` stacked: dims (module, quantity, step); select before loading."""
+        """Numbers of ``data`` stacked: dims (module, quantity, step); select before loading."""
         return joined.stack(self.data)
 
     @property
     def tree(self) -> xr.DataTree:
-        return joined.tree(self.streams.values())
+        return joined.tree(self.streams.values(), self.vectors.values())
 
     def series(self, module: str, quantity: str) -> xr.DataArray:
-        return joined.series(self.streams.values(), self._module_names(), module, quantity)
+        return joined.series(
+            self.streams.values(), self._module_names(), module, quantity, self.vectors.values()
+        )
 
     def _module_names(self) -> list[str]:
         return [row.name for row in self.modules]
@@ -152,7 +169,8 @@ class LiveStream:
     def _old_values(self, quantity: str, start: int, stop: int, labels: Sequence[str]) -> Floats:
         """Values of rows that have left the memory; NaN for what was added since."""
         stored = self._stored(stop)
-        out = np.full((stop - start, len(labels)), NOT_MEASURED, np.float32)
+        shape = stop - start, len(labels), *self._stream.shape[2:]
+        out = np.full(shape, NOT_MEASURED, np.float32)
         there = [place for place, label in enumerate(labels) if label in stored.modules]
         if there and any(variable.name == quantity for variable in stored.variables):
             out[:, there] = stored.values(quantity, start, stop, [labels[i] for i in there])
@@ -160,7 +178,17 @@ class LiveStream:
 
     def _stored(self, n_rows: int) -> StreamView:
         """The stream as last opened, opened again when it was shorter than ``n_rows``."""
-        record = self._opened()
-        if self.name not in record.streams or record.streams[self.name].n_rows < n_rows:
+        record, path = self._opened(), self._stream.path
+        if path not in record.paths or record.paths[path].n_rows < n_rows:
             record.refresh()
-        return record.streams[self.name]
+        return record.paths[path]
+
+
+class LiveVectors(LiveStream):
+    """A stream of vectors that is being written; a VectorView."""
+
+    @property
+    def axis(self) -> Axis:
+        axis = self._stream.axis
+        assert axis is not None
+        return axis

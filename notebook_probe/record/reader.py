@@ -16,7 +16,7 @@ from notebook_probe.record import joined
 from notebook_probe.record.location import ROOT_KEY, Location, local_path
 from notebook_probe.record.schema import FORMAT_VERSION, SCALARS
 from notebook_probe.record.source import Event, ModuleRow
-from notebook_probe.record.stored import StoredStream
+from notebook_probe.record.stored import StoredStream, StoredVectors
 from notebook_probe.record.tables import read_events, read_modules
 
 __all__ = ["OpenedRecord", "open_record"]
@@ -66,23 +66,29 @@ class OpenedRecord:
 
     @property
     def data(self) -> xr.Dataset:
-        """Dims (module, step), a variable per quantity; read where it is looked at."""
-        data = joined.join(self.streams.values(), [row.name for row in self.modules])
+        """Dims (module, step), and one more of vectors; read where it is looked at."""
+        data = joined.join(self.streams.values(), self._module_names(), self.vectors.values())
         return data.assign_attrs(self.attrs)
 
     @property
     def cube(self) -> xr.DataArray:
-        """``data`` stacked: dims (module, quantity, step); select before loading."""
+        """Numbers of ``data`` stacked: dims (module, quantity, step); select before loading."""
         return joined.stack(self.data)
 
     @property
     def tree(self) -> xr.DataTree:
-        return joined.tree(self.streams.values())
+        return joined.tree(self.streams.values(), self.vectors.values())
 
     def series(self, module: str, quantity: str) -> xr.DataArray:
         return joined.series(
-            self.streams.values(), [row.name for row in self.modules], module, quantity
+            self.streams.values(), self._module_names(), module, quantity, self.vectors.values()
         )
+
+    @property
+    def paths(self) -> Mapping[str, StoredStream]:
+        """Streams of both kinds, by their place in the record."""
+        numbers = {f"{SCALARS}/{name}": stream for name, stream in self.streams.items()}
+        return {**numbers, **self.vectors}
 
     def refresh(self) -> None:
         """Read the newest commit."""
@@ -90,20 +96,28 @@ class OpenedRecord:
             self._signature = self._commit_signature()  # before reading: a commit in between counts
             root = _open_root(self._store, self.location)
             groups = dict(root.groups())
-            streams = {
-                name: StoredStream(name, group)
-                for name, group in dict(groups[SCALARS].groups()).items()
+            streams = {name: StoredStream(name, group) for name, group in groups[SCALARS].groups()}
+            vectors = {
+                f"{kind}/{name}": StoredVectors(name, group, str(above.attrs["axis"]))
+                for kind, above in groups.items()
+                if "axis" in above.attrs
+                for name, group in above.groups()
             }
             self.attrs: dict[str, Any] = root.attrs.asdict()
             self.modules: tuple[ModuleRow, ...] = read_modules(groups["modules"])
             self.events: tuple[Event, ...] = read_events(groups["events"])
             self.streams: Mapping[str, StoredStream] = MappingProxyType(streams)
+            self.vectors: Mapping[str, StoredVectors] = MappingProxyType(vectors)
             self._revision += 1
 
     def __repr__(self) -> str:
-        rows = ", ".join(f"{name}: {stream.n_rows} rows" for name, stream in self.streams.items())
+        streams = {**self.streams, **self.vectors}
+        rows = ", ".join(f"{name}: {stream.n_rows} rows" for name, stream in streams.items())
         state = "finished" if self.finished else "open"
         return f"<OpenedRecord {self.location!r}, {state}; {rows or 'no rows'}>"
+
+    def _module_names(self) -> list[str]:
+        return [row.name for row in self.modules]
 
     def _commit_signature(self) -> object:
         if self._path is None:

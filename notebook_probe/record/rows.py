@@ -6,6 +6,7 @@ count first sees whole rows only. (This ordering is the interpreter lock's.)
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -27,10 +28,10 @@ class Block:
 
     __slots__ = ("base", "capacity", "n", "nbytes", "shape", "steps", "times", "values")
 
-    def __init__(self, base: int, shape: tuple[int, int], capacity: int) -> None:
+    def __init__(self, base: int, shape: tuple[int, ...], capacity: int) -> None:
         self.base = base
         self.shape = shape
-        """(n_variables, n_modules)"""
+        """(n_variables, n_modules), and the length of a vector"""
         self.capacity = capacity
         self.n = 0
         self.steps = np.empty(capacity, np.int64)
@@ -43,14 +44,14 @@ class Block:
         return self.base + self.n
 
 
-def rows_per_block(shape: tuple[int, int]) -> int:
+def rows_per_block(shape: tuple[int, ...]) -> int:
     """Rows of a block of about `BLOCK_BYTES`."""
     return min(MOST_ROWS, max(LEAST_ROWS, BLOCK_BYTES // row_bytes(shape)))
 
 
-def row_bytes(shape: tuple[int, int]) -> int:
+def row_bytes(shape: tuple[int, ...]) -> int:
     """Memory of one row with its step and time."""
-    return 4 * shape[0] * shape[1] + 16
+    return 4 * math.prod(shape) + 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +77,13 @@ class Rows:
     def values(
         self, variable: int, start: int, stop: int, places: Sequence[int] | None = None
     ) -> Floats:
-        """One variable of rows ``start:stop``, (row, module) at the columns ``places`` or all.
+        """One variable of rows ``start:stop``, (row, module, ...) at the columns ``places`` or all.
 
         A column is NaN before it was added.
         """
         n_columns = self.axes.shape[1] if places is None else len(places)
-        out = np.full((max(0, stop - start), n_columns), NOT_MEASURED, np.float32)
+        shape = max(0, stop - start), n_columns, *self.axes.cell
+        out = np.full(shape, NOT_MEASURED, np.float32)
         for block, piece in self._pieces(start, stop):
             if variable < block.shape[0]:
                 rows = block.values[piece, variable]

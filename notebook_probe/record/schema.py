@@ -7,6 +7,8 @@
       .lock                held by the writer
       scalars/<stream>/    step, time (step) int64; module (module) string;
                            <quantity> (step, module) float32, NaN where not measured
+      hist/<stream>/       the same with <quantity> (step, module, bin) float32; bin and its edges
+                           (bin) float64. Vectors along another axis have a group of their own
       modules/             one row per module, in definition order
       events/              what happened at which step
 """
@@ -17,6 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from notebook_probe.axis import Axis
 from notebook_probe.errors import QuantityError, ScheduleError
 from notebook_probe.record.source import ROOT, Variable
 
@@ -24,9 +27,12 @@ __all__ = [
     "CONVENTIONS",
     "FORMAT_VERSION",
     "SCALARS",
+    "VECTOR_WIDTH",
     "ArraySpec",
+    "check_axis",
     "check_quantity",
     "check_stream",
+    "coordinate_spec",
     "module_label",
     "module_spec",
     "quantity_spec",
@@ -44,9 +50,14 @@ CHUNK_VALUES = 2**15
 """Values of a chunk: a flush rewrites every tail chunk, a series reads one chunk per `length`."""
 INDEX_CHUNK = 2**15
 NAMES_CHUNK = 1024
+VECTOR_CHUNK_VALUES = 2**16
+VECTOR_WIDTH = 16
+"""Modules of a chunk of vectors."""
 LONGEST_NAME = 200
 """A name becomes a folder; file systems stop at 255 bytes."""
 RESERVED = ("step", "time", "module")
+GROUPS = (SCALARS, "modules", "events", "pyramid", "blobs")
+"""Groups whose layout is another than that of vectors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +71,12 @@ class ArraySpec:
 
     def metadata(self, shape: tuple[int, ...]) -> dict[str, Any]:
         """The array's ``zarr.json``."""
-        fill: dict[str, float | str] = {"float32": "NaN", "int64": -1, "string": ""}
+        fill: dict[str, float | str] = {
+            "float32": "NaN",
+            "float64": "NaN",
+            "int64": -1,
+            "string": "",
+        }
         return {
             "zarr_format": 3,
             "node_type": "array",
@@ -77,7 +93,7 @@ class ArraySpec:
 
 
 def _codecs(dtype: str) -> list[dict[str, Any]]:
-    itemsize = {"float32": 4, "int64": 8, "string": 1}[dtype]
+    itemsize = {"float32": 4, "float64": 8, "int64": 8, "string": 1}[dtype]
     text = dtype == "string"
     blosc = {
         "typesize": itemsize,
@@ -120,16 +136,28 @@ def text_spec(dim: str, long_name: str) -> ArraySpec:
     return ArraySpec("string", (dim,), (NAMES_CHUNK,), {"long_name": long_name})
 
 
-def quantity_spec(variable: Variable, chunk_width: int) -> ArraySpec:
+def coordinate_spec(axis: Axis, name: str) -> ArraySpec:
+    """A coordinate along the axis of vectors."""
+    return ArraySpec("float64", (axis.name,), (axis.size,), {"long_name": name.replace("_", " ")})
+
+
+def quantity_spec(variable: Variable, chunk_width: int, axis: Axis | None = None) -> ArraySpec:
     """A quantity's array in chunks of ``chunk_width`` modules."""
+    coordinates = (
+        ["time"] if axis is None else ["time", *(c for c in axis.coords if c != axis.name)]
+    )
     attrs = {
         **variable.attrs,
         "units": variable.units,
         "long_name": variable.long_name or variable.name,
-        "coordinates": "time",
+        "coordinates": " ".join(coordinates),
     }
-    chunks = (CHUNK_VALUES // chunk_width, chunk_width)
-    return ArraySpec("float32", ("step", "module"), chunks, attrs)
+    if axis is None:
+        chunks = (CHUNK_VALUES // chunk_width, chunk_width)
+        return ArraySpec("float32", ("step", "module"), chunks, attrs)
+    length = max(1, VECTOR_CHUNK_VALUES // (chunk_width * axis.size))
+    dims = ("step", "module", axis.name)
+    return ArraySpec("float32", dims, (length, chunk_width, axis.size), attrs)
 
 
 def width(n_modules: int) -> int:
@@ -157,6 +185,17 @@ def check_quantity(name: str) -> None:
         raise QuantityError(
             f"quantity name {name[:80]!r}: letters, digits and _ only (ASCII), "
             f"not starting with a digit, at most {LONGEST_NAME} characters"
+        )
+
+
+def check_axis(axis: Axis) -> None:
+    """Raise QuantityError unless ``axis`` can be a dimension, and its group a folder."""
+    for name in axis.coords:
+        check_quantity(name)
+    if axis.group in GROUPS or not _is_plain(axis.group):
+        raise QuantityError(
+            f"axis {axis.name!r}: group {axis.group[:80]!r} must be a plain name, "
+            f"and none of {', '.join(GROUPS)}"
         )
 
 

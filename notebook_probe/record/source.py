@@ -17,7 +17,19 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-__all__ = ["ROOT", "Event", "Floats", "ModuleRow", "Source", "Steps", "StreamView", "Variable"]
+from notebook_probe.axis import Axis
+
+__all__ = [
+    "ROOT",
+    "Event",
+    "Floats",
+    "ModuleRow",
+    "Source",
+    "Steps",
+    "StreamView",
+    "Variable",
+    "VectorView",
+]
 
 ROOT = "(root)"
 """How the root module (path ``""``) is written on module axes, where ``""`` is the fill value."""
@@ -87,6 +99,13 @@ class StreamView(Protocol):
         modules: Sequence[str] | None = None,
     ) -> Floats:
         """Values of rows ``start:stop``, float32 (row, module); NaN where nothing was recorded."""
+
+
+class VectorView(StreamView, Protocol):
+    """One schedule's rows of vectors: ``values(q)[row, module]`` is one, along ``axis``."""
+
+    @property
+    def axis(self) -> Axis: ...
 
 
 class Source(Protocol):

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import zarr
 
+from notebook_probe.axis import Axis
 from notebook_probe.errors import UnknownNameError, near
 from notebook_probe.record.schema import module_label
 from notebook_probe.record.source import Floats, Steps, Variable
 
-__all__ = ["StoredStream", "columns", "quantity_place"]
+__all__ = ["StoredStream", "StoredVectors", "columns", "quantity_place"]
 
 
 class StoredStream:
@@ -23,6 +24,8 @@ class StoredStream:
     group : zarr.Group
         ``scalars/<name>`` of a root opened with its consolidated metadata.
     """
+
+    axis: Axis | None = None
 
     def __init__(self, name: str, group: zarr.Group) -> None:
         self.name = name
@@ -35,10 +38,14 @@ class StoredStream:
         self.variables = tuple(
             _variable(name, self._arrays[name])
             for name in names
-            if name in self._arrays and _dims(self._arrays[name]) == ("step", "module")
+            if name in self._arrays and _dims(self._arrays[name]) == self._dims
         )
         self._variable_index = {variable.name: i for i, variable in enumerate(self.variables)}
         self._module_index = {label: i for i, label in enumerate(self.modules)}
+
+    @property
+    def _dims(self) -> tuple[str, ...]:
+        return ("step", "module") if self.axis is None else ("step", "module", self.axis.name)
 
     def chunks(self) -> dict[str, tuple[int, ...]]:
         """Chunk shape of each array, for a writer that goes on with it."""
@@ -63,11 +70,35 @@ class StoredStream:
             return np.asarray(array[start:stop])
         places = columns(self.name, self._module_index, modules)
         if not places:
-            return np.empty((len(range(self.n_rows)[start:stop]), 0), np.float32)
+            n_rows = len(range(self.n_rows)[start:stop])
+            return np.empty((n_rows, 0, *array.shape[2:]), np.float32)
         low, high = min(places), max(places) + 1
         if high - low <= array.chunks[1]:  # a slice of one or two chunks is the fastest read
             return np.asarray(array[start:stop, low:high])[:, [p - low for p in places]]
         return np.asarray(array.oindex[start:stop, np.array(places)])
+
+
+class StoredVectors(StoredStream):
+    """The published rows of one stream of vectors; a VectorView of fixed length.
+
+    Parameters
+    ----------
+    group : zarr.Group
+        ``<axis.group>/<name>``.
+    dim : str
+        Name of the vectors' axis.
+    """
+
+    axis: Axis
+
+    def __init__(self, name: str, group: zarr.Group, dim: str) -> None:
+        coords = {
+            key: tuple(np.asarray(array[:]).tolist())
+            for key, array in group.arrays()
+            if _dims(array) == (dim,)
+        }
+        self.axis = Axis(dim, coords, group.path.split("/")[-2])
+        super().__init__(name, group)
 
 
 def quantity_place(stream: str, index: Mapping[str, int], quantity: str) -> int:

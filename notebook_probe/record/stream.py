@@ -7,9 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from notebook_probe.axis import Axis
 from notebook_probe.record.axes import Axes
 from notebook_probe.record.missing import NOT_MEASURED
+from notebook_probe.record.names import Names
 from notebook_probe.record.rows import Block, Rows, row_bytes, rows_per_block
+from notebook_probe.record.schema import SCALARS
 from notebook_probe.record.source import Floats, Variable
 
 __all__ = ["StreamWriter"]
@@ -26,6 +29,8 @@ class StreamWriter:
     name : str
     long_name : str
         The schedule as the user wrote it.
+    axis : Axis or None
+        Of the vectors that it holds; None for numbers.
     published : int
         Rows that a reader of the store can see.
     dropped : int
@@ -39,7 +44,9 @@ class StreamWriter:
         name: str,
         long_name: str,
         has_room: Callable[[int], bool],
+        names: Names,
         *,
+        axis: Axis | None = None,
         n_rows: int = 0,
         last_step: int = -1,
         modules: Sequence[str] = (),
@@ -47,15 +54,29 @@ class StreamWriter:
     ) -> None:
         self.name = name
         self.long_name = long_name
+        self.axis = axis
         self.published = n_rows
         self.dropped = 0
         self.last_step = last_step
         self._has_room = has_room
         self._blocks_changed = threading.Lock()
-        self._axes = Axes().extended(modules, variables)
+        self._names = names
+        if axis is not None:
+            names.claim_axis(axis)
+        self._axes = Axes(cell=() if axis is None else (axis.size,))
         # A block without room: the first row makes a real one, of the width known by then.
-        self._block = Block(n_rows, (0, 0), 0)
+        self._block = Block(n_rows, self._axes.shape, 0)
         self._blocks: tuple[Block, ...] = (self._block,)
+        self.extend(modules, variables)
+
+    @property
+    def group(self) -> str:
+        """The group of the record that holds it."""
+        return SCALARS if self.axis is None else self.axis.group
+
+    @property
+    def path(self) -> str:
+        return f"{self.group}/{self.name}"
 
     @property
     def modules(self) -> tuple[str, ...]:
@@ -76,8 +97,8 @@ class StreamWriter:
         return self._axes.variable_index
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """(n_variables, n_modules): what `record` takes."""
+    def shape(self) -> tuple[int, ...]:
+        """(n_variables, n_modules), and the size of the axis of vectors: what `record` takes."""
         return self._axes.shape
 
     @property
@@ -97,6 +118,8 @@ class StreamWriter:
         """
         axes = self._axes.extended(modules, variables)
         if axes is not self._axes:
+            for variable in variables:
+                self._names.claim(variable.name, self.axis)
             self._axes = axes
             self.seal()  # the next row begins a wider block
 
@@ -109,7 +132,7 @@ class StreamWriter:
             Greater than the step of the row before.
         time_ms : int
             Wall time, milliseconds since 1970.
-        values : float32 array, (n_variables, n_modules)
+        values : float32 array, (n_variables, n_modules), vectors (n_variables, n_modules, size)
             NaN where nothing was measured. A row made before the axes grew may be narrower.
 
         Returns
@@ -185,14 +208,20 @@ class StreamWriter:
             raise ValueError(
                 f"step {step} in stream {self.name!r} after step {self.last_step}; steps must grow"
             )
-        if len(shape) != 2 or shape[0] > self.shape[0] or shape[1] > self.shape[1]:
+        n_variables, n_modules, *cell = self.shape
+        if (
+            len(shape) < 2
+            or shape[0] > n_variables
+            or shape[1] > n_modules
+            or list(shape[2:]) != cell
+        ):
+            dims = "(n_variables, n_modules)" if not cell else "(n_variables, n_modules, size)"
             raise ValueError(
-                f"a row of shape {shape} in stream {self.name!r}; "
-                f"(n_variables, n_modules) is {self.shape}"
+                f"a row of shape {shape} in stream {self.name!r}; {dims} is {self.shape}"
             )
 
 
-def _widened(values: Floats, shape: tuple[int, int]) -> Floats:
+def _widened(values: Floats, shape: tuple[int, ...]) -> Floats:
     if values.shape == shape:
         return values
     wide = np.full(shape, NOT_MEASURED, np.float32)

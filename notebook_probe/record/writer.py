@@ -15,6 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
 
+from notebook_probe.axis import Axis
 from notebook_probe.errors import ProbeError, RecordWriteError
 from notebook_probe.record.commit import Commits
 from notebook_probe.record.continuing import check_same_model, chunk_shapes, old_record, take_over
@@ -23,8 +24,14 @@ from notebook_probe.record.flusher import Flusher
 from notebook_probe.record.live import LiveSource
 from notebook_probe.record.location import new_folder
 from notebook_probe.record.lock import Lock
-from notebook_probe.record.schema import CONVENTIONS, FORMAT_VERSION, check_stream, module_label
-from notebook_probe.record.source import Event, ModuleRow, Source
+from notebook_probe.record.schema import (
+    CONVENTIONS,
+    FORMAT_VERSION,
+    SCALARS,
+    check_stream,
+    module_label,
+)
+from notebook_probe.record.source import Event, ModuleRow
 from notebook_probe.record.stream import StreamWriter
 
 __all__ = ["RecordWriter"]
@@ -105,7 +112,7 @@ class RecordWriter:
         self.continued = old is not None
         self.location = str(folder)
         self.run_id = str(root_attrs["run_id"])
-        self.source: Source = LiveSource(title, self.location, table, self._flusher)
+        self.source = LiveSource(title, self.location, table, self._flusher)
         # Also when the writer is forgotten, and at the interpreter's exit.
         self._close = weakref.finalize(self, self._flusher.close)
 
@@ -135,16 +142,30 @@ class RecordWriter:
         return self._files.nbytes
 
     def published_rows(self, stream: str) -> int:
-        """Rows of a stream that readers of the store can see."""
-        return self._flusher.streams[stream].published
+        """Rows of a stream that readers of the store can see; of vectors, ``"hist/<name>"``."""
+        path = stream if "/" in stream else f"{SCALARS}/{stream}"
+        return self._flusher.streams[path].published
 
-    def stream(self, name: str, long_name: str = "") -> StreamWriter:
-        """The stream called ``name``, made when it is new."""
-        if name not in self._flusher.streams:
+    def stream(self, name: str, long_name: str = "", axis: Axis | None = None) -> StreamWriter:
+        """The stream called ``name``, made when new; of numbers, or of vectors along ``axis``.
+
+        Raises
+        ------
+        ScheduleError, QuantityError
+            For a name or an axis that the record cannot hold.
+        """
+        flusher = self._flusher
+        path = f"{SCALARS if axis is None else axis.group}/{name}"
+        if path not in flusher.streams:
             check_stream(name)
-            stream = StreamWriter(name, long_name or name, self._flusher.has_room)
-            self._flusher.streams[name] = stream
-        return self._flusher.streams[name]
+            flusher.streams[path] = StreamWriter(
+                name, long_name or name, flusher.has_room, flusher.names, axis=axis
+            )
+        found = flusher.streams[path]
+        if axis is not None and axis is not found.axis:
+            flusher.names.claim_axis(axis)
+            found.axis = axis  # an equal one, which need not be compared again
+        return found
 
     def event(self, step: int, kind: str, text: str) -> None:
         """Note that something happened at ``step``."""
@@ -177,7 +198,10 @@ class RecordWriter:
         self.close()
 
     def __repr__(self) -> str:
-        rows = ", ".join(f"{stream.name}: {stream.n_rows} rows" for stream in self._streams())
+        rows = ", ".join(
+            f"{stream.path.removeprefix(SCALARS + '/')}: {stream.n_rows} rows"
+            for stream in self._streams()
+        )
         return f"<RecordWriter {self.location!r}; {rows or 'no rows'}>"
 
     def _streams(self) -> tuple[StreamWriter, ...]:

@@ -17,16 +17,21 @@ WRITER = """
 import sys, time
 from pathlib import Path
 from notebook_probe.record import RecordWriter
-from tests.record.build import GRAD, MODULES, WEIGHT, row
+from tests.record.build import BINS, COUNTS, GRAD, MODULES, WEIGHT, row, vectors
 writer = RecordWriter(Path(sys.argv[1]), title="run", modules=MODULES, flush_s=0.01)
 dense, sparse = writer.stream("every_1"), writer.stream("every_7")
 dense.extend(["m0"], [GRAD])
+bins = writer.stream("every_1", axis=BINS)
+bins.extend(["m0"], [COUNTS])
 sparse.extend(["m0"], [WEIGHT])
 first = writer.stream("every_1").last_step + 1
 step = first
 while True:
     if step % 500 == 0:
         dense.extend([f"m{step // 500}"], [WEIGHT] if step > 1000 else [])
+        bins.extend([f"m{step // 500}"])
+    if step > bins.last_step:
+        bins.record(step, step, vectors(bins, step))
     dense.record(step, step, row(dense, step))
     if step % 7 == 0 and step > sparse.last_step:
         sparse.record(step, step, row(sparse, step))
@@ -37,22 +42,22 @@ while True:
 
 
 def rows_seen(folder: Path) -> int:
-    """Rows of the dense stream, every value of both streams checked."""
-    for name, every in (("every_1", 1), ("every_7", 7)):
-        data = xr.open_dataset(folder, engine="zarr", group=f"scalars/{name}", cache=False).load()
+    """Rows of the dense stream, every value of all streams checked."""
+    for path, every in (("scalars/every_7", 7), ("hist/every_1", 1), ("scalars/every_1", 1)):
+        data = xr.open_dataset(folder, engine="zarr", group=path, cache=False).load()
         steps = data.step.values
         if every == 1:
             assert np.array_equal(steps, np.arange(len(steps)))
-            n_rows = len(steps)
         assert (np.diff(steps) % every == 0).all()
         assert np.array_equal(data.time.values.astype("datetime64[ms]").astype(int), steps)
         assert len(set(data.module.values.tolist())) == data.sizes["module"]
         for place, quantity in enumerate(data.attrs["quantities"]):
-            values = data[quantity].values
+            values = data[quantity].values.reshape(len(steps), data.sizes["module"], -1)
             expected = 1000 * place + 100 * np.arange(values.shape[1]) + steps[:, None]
-            assert (np.isnan(values) | (values == expected)).all()
+            expected = expected[..., None] + np.arange(values.shape[2]) / 1024
+            assert (np.isnan(values) | (values == expected.astype(np.float32))).all()
             assert place or not np.isnan(values[:, 0]).any()
-    return n_rows
+    return len(steps)
 
 
 def test_a_killed_writer_leaves_a_readable_record_that_can_be_continued(tmp_path: Path) -> None:
