@@ -17,7 +17,7 @@ help:
 	@echo "make lab             open the quickstart in JupyterLab"
 	@echo "make test            every test: units, notebooks, JupyterLab in a headless browser"
 	@echo "make check           format, lint, types, import contracts, notebooks without outputs"
-	@echo "make bench           what watching costs: step time with probes, time per refresh"
+	@echo "make bench           what watching costs, beside TensorBoard and others; half an hour"
 	@echo "make test-kernels    the kernel protocol on other versions of ipykernel"
 	@echo "make test-libraries  training by Lightning, Hugging Face and others; models of theirs"
 	@echo "make clean           remove .venv, build and caches"
@@ -40,8 +40,8 @@ check: .venv/stamp-check
 	$(BIN)/lint-imports
 	$(BIN)/nbstripout --keep-id --verify notebooks/*.ipynb
 
-bench: .venv/stamp-demo
-	$(BIN)/python -m benchmarks
+bench: .venv-bench/stamp
+	.venv-bench/bin/python -m benchmarks
 
 test-kernels: .venv/stamp-test
 	$(BIN)/python tools/kernel_envs.py
@@ -74,6 +74,17 @@ clean:
 
 .venv/stamp-check: $(PINS)
 	$(INSTALL) --group test --group check
+	@touch $@
+
+# Apart from .venv: the peers are large, and some packages behave differently where they find one.
+# torch comes alone and first, so that nothing replaces the build that is there.
+BENCH_INSTALL = .venv-bench/bin/python -m pip --disable-pip-version-check install --quiet \
+	--constraint constraints.txt
+.venv-bench/stamp: $(PINS)
+	$(BIN)/python -m venv .venv-bench
+	$(BENCH_INSTALL) "pip>=25.1"
+	$(BENCH_INSTALL) torch
+	$(BENCH_INSTALL) --editable ".[lab]" --group bench
 	@touch $@
 
 .PHONY: help demo lab test check bench test-kernels test-libraries clean
