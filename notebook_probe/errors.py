@@ -8,6 +8,7 @@
     ├── ScheduleError        (ValueError)             a schedule that cannot be read
     ├── QuantityError        (ValueError)             a quantity that is badly defined
     ├── NotApplicableError   (ValueError)             a quantity that needs what the module has not
+    ├── UnreadableError      (TypeError)              a tensor that holds no values to read
     ├── ClosedRunError       (RuntimeError)           a run that has ended
     ├── RecordFormatError    (ValueError)             not a record, or one of a newer format
     ├── RecordMismatchError  (FileExistsError)        the store holds another model's record
@@ -37,6 +38,7 @@ __all__ = [
     "ScheduleError",
     "TrainingStopped",
     "UnknownNameError",
+    "UnreadableError",
     "near",
 ]
 
@@ -66,6 +68,10 @@ class QuantityError(ProbeError, ValueError):
 
 class NotApplicableError(ProbeError, ValueError):
     """A quantity asked of a module that lacks what it needs."""
+
+
+class UnreadableError(ProbeError, TypeError):
+    """A tensor that holds no values, or of a kind nobody can convert: a gap, not a failure."""
 
 
 class ClosedRunError(ProbeError, RuntimeError):

@@ -130,6 +130,16 @@ class StepClock:
         return bool(self._stepped)
 
     @property
+    def upcoming(self) -> int:
+        """Number of updates completed: of the step whose update has not happened yet."""
+        return self.step + self.has_stepped
+
+    @property
+    def was_interrupted(self) -> bool:
+        """An optimizer's step began and did not end: it raised."""
+        return self._inside is not None and not self._is_inside()
+
+    @property
     def ready(self) -> bool:
         """A training forward that begins now belongs to the next step."""
         return bool(self._stepped) and not self.explicit and not self._is_inside()

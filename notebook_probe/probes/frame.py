@@ -1,20 +1,37 @@
-"""One open step: what its taps have measured so far, and how that becomes one value per probe."""
+"""One open step: what has been measured so far. Cells fill it; results are made of it."""
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Callable, Container, Iterator
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
-from notebook_probe.errors import QuantityError
+from notebook_probe.errors import UnreadableError
 from notebook_probe.probes.probe import Probe
-from notebook_probe.quantities.base import TENSORS
-from notebook_probe.quantities.stat import Number, Stat, root
+from notebook_probe.quantities.base import Combine
+from notebook_probe.quantities.combine import COMBINE
+from notebook_probe.quantities.stat import Number
 
-__all__ = ["StepFrame"]
+if TYPE_CHECKING:
+    from notebook_probe.probes.readings import Readings
+
+__all__ = ["Collected", "StepFrame"]
+
+
+@dataclass(slots=True)
+class Collected:
+    """The values of one name at one place in one step."""
+
+    combine: Combine
+    values: list[Number] = field(default_factory=list)
+
+    @property
+    def value(self) -> float:
+        """One number; once the values are on the host."""
+        return COMBINE[self.combine]([float(value) for value in self.values])
 
 
 class StepFrame:
@@ -24,139 +41,66 @@ class StepFrame:
     ----------
     step : int
         0-based: updates completed before this step's batch.
-    due : tuple of Probe
-        The probes that measure in this step; asked once, so that all taps agree.
+    readings : Readings, optional
+        What is read in it; None for a step that only has scalars.
+    n_states, n_counts : int
+        How many cells there are, and places whose calls are counted.
     """
 
     __slots__ = (
-        "_pools",
-        "_stats",
+        "arrivals",
         "begun",
+        "calls",
         "closed",
-        "due",
+        "collected",
         "has_failures",
+        "on_device",
+        "readings",
         "scalars",
         "seconds",
+        "states",
         "step",
         "time_ms",
     )
 
-    def __init__(self, step: int, due: tuple[Probe, ...]) -> None:
+    def __init__(
+        self, step: int, readings: Readings | None = None, n_states: int = 0, n_counts: int = 0
+    ) -> None:
         self.step = step
-        self.due = due
+        self.readings = readings
         self.time_ms = time.time_ns() // 1_000_000
         self.begun = time.perf_counter()
         self.seconds = 0.0
         """Time spent in our own code during this step."""
         self.closed = False
         self.has_failures = False
+        self.on_device = False
+        """Something measured waits on an accelerator."""
         self.scalars: dict[str, Number] = {}
         """What the user logged."""
-        self._stats: dict[tuple[str, str], dict[int, Stat]] = {}
-        self._pools: dict[Probe, list[Number]] = {}
+        self.collected: dict[tuple[str, str], Collected] = {}
+        """What the model gave of itself, by place and name."""
+        self.states: list[Any] = [None] * n_states
+        self.calls: list[int] = [0] * n_counts
+        self.arrivals: list[int] = [0] * n_counts
+        """Gradients that came back to each place, or were accumulated in each parameter."""
 
-    def add_stat(self, place: str, tensor: str, stat: Stat) -> None:
-        """Pool a reading with the earlier ones of the same tensor."""
-        parts = self._stats.setdefault((place, tensor), {})
-        parts[0] = parts[0].merge(stat) if parts else stat
+    def collect(self, place: str, name: str, value: Number, combine: Combine) -> None:
+        """Keep a value that the model gave of itself."""
+        pooled = self.collected.setdefault((place, name), Collected(combine))
+        pooled.values.append(value)
+        if isinstance(value, Tensor):
+            self.on_device = True
 
-    def set_stat(self, place: str, tensor: str, stat: Stat, part: int) -> None:
-        """Replace one part's reading: a closure's later run, one optimizer of several."""
-        self._stats.setdefault((place, tensor), {})[part] = stat
-
-    def call(self, probe: Probe, **tensors: Tensor | None) -> None:
-        """Call a probe's function on tensors and pool its value; an error is the probe's alone."""
-        given = [tensors[feature.name] for feature in probe.quantity.features]
-        present = [tensor.detach() for tensor in given if tensor is not None]
-        if probe.disabled or len(present) < len(given):
-            return
-        begun = time.perf_counter()
-        try:
-            value = _scalar(probe, probe.quantity.function(*present))
-        except Exception as error:  # a user's quantity must never reach training
-            self._blame(probe, error)
+    def blame(self, probe: Probe, error: Exception) -> None:
+        """A reading failed: count it against the probe; a tensor without values is only a gap."""
+        if isinstance(error, UnreadableError):
+            probe.gap = str(error)
         else:
-            self._pools.setdefault(probe, []).append(value)
-        probe.seconds += time.perf_counter() - begun
+            probe.failed(error, self.step)
+            self.has_failures = True
 
-    def fail(self, place: str, error: Exception, tensors: Container[str] = TENSORS) -> None:
-        """A reading of ``tensors`` at ``place`` failed: the error of the probes due there."""
-        for probe in self.due:
-            if probe.place == place and any(need in tensors for need in probe.quantity.needs):
-                self._blame(probe, error)
-
-    def _blame(self, probe: Probe, error: Exception) -> None:
-        probe.failed(error, self.step)
-        self.has_failures = True
-
-    def values(self) -> Iterator[tuple[Probe, Number]]:
-        """One value per probe that has one."""
-        stats = {key: _merged(parts) for key, parts in list(self._stats.items())}
-        for probe in self.due:
-            if probe.disabled:
-                continue
-            value = self._pooled(probe, stats) if probe.quantity.pools else self._combined(probe)
-            if value is not None:
-                yield probe, value
-
-    def _pooled(self, probe: Probe, stats: dict[tuple[str, str], Stat]) -> Number | None:
-        try:
-            needed = [stats[probe.place, f.tensor] for f in probe.quantity.features]
-        except KeyError:  # not called, no gradient, no update: a gap
-            return None
-        try:
-            return _scalar(probe, probe.quantity.function(*needed))
-        except Exception as error:  # as above
-            self._blame(probe, error)
-            return None
-
-    def _combined(self, probe: Probe) -> Number | None:
-        values = self._pools.get(probe)
-        return _COMBINE[probe.quantity.combine](values) if values else None
-
-
-def _merged(parts: dict[int, Stat]) -> Stat:
-    first, *others = list(parts.values())
-    for other in others:
-        first = first.merge(other)
-    return first
-
-
-def _scalar(probe: Probe, value: Any) -> Number:
-    """A number or a 0-d tensor, left on its device; anything else is the quantity's error."""
-    if isinstance(value, Tensor):
-        if value.numel() != 1 or value.is_complex():
-            raise QuantityError(
-                f"{probe.quantity.name} returned a tensor of shape {tuple(value.shape)} and "
-                f"{value.dtype}; one real number is expected"
-            )
-        value = value.detach().reshape(())
-        return value if value.device.type != "cpu" else float(value)
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise QuantityError(
-            f"{probe.quantity.name} returned {type(value).__name__}; one real number is expected"
-        ) from None
-
-
-def _mean(values: list[Number]) -> Number:
-    return sum(values) / len(values)
-
-
-def _largest(values: list[Number]) -> Number:
-    return max(values) if all(v == v for v in values) else math.nan  # NaN != NaN
-
-
-def _smallest(values: list[Number]) -> Number:
-    return min(values) if all(v == v for v in values) else math.nan
-
-
-_COMBINE: dict[str, Callable[[list[Number]], Number]] = {
-    "mean": _mean,
-    "sum": sum,
-    "max": _largest,
-    "min": _smallest,
-    "last": lambda values: values[-1],
-    "rss": lambda values: root(sum(value * value for value in values)),
-}
+    def blame_all(self, probes: Iterable[Probe], error: Exception) -> None:
+        """A reading that several probes share failed."""
+        for probe in probes:
+            self.blame(probe, error)

@@ -25,9 +25,18 @@ _CALL = nn.Module._call_impl.__code__
 
 def quiet() -> bool:
     """Tell whether hooks must do nothing: torch traces or transforms the model now."""
-    return bool(
-        torch._C._get_tracing_state() is not None or _functorch.maybe_current_level() is not None
+    return (
+        torch._C._get_tracing_state() is not None
+        or _functorch.maybe_current_level() is not None
+        or (torch._C._len_torch_dispatch_stack() > 0 and _makes_no_values())
     )
+
+
+def _makes_no_values() -> bool:
+    """A mode is active under which tensors are fake, or operations are only written down."""
+    keys = torch._C._TorchDispatchModeKey
+    modes = (torch._C._get_dispatch_mode(key) for key in (keys.FAKE, keys.PROXY))
+    return any(mode is not None for mode in modes)
 
 
 def phase_of(module: nn.Module) -> Phase:

@@ -1,44 +1,73 @@
-"""What must be read where in a step, worked out from the probes that are due in it."""
+"""What must be read where in a step, worked out once for each set of due probes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from notebook_probe.probes.cells import Cell, DifferenceCell, FunctionCell
 from notebook_probe.probes.probe import Probe
+from notebook_probe.quantities.features import CALL, Moment, moment_of
 
-__all__ = ["PlacePlan", "plan"]
+__all__ = ["Plan", "is_of_calls"]
+
+
+def is_of_calls(probe: Probe) -> bool:
+    """Tell whether a probe needs a tensor of the module's calls."""
+    return any(need in CALL for need in probe.quantity.needs)
 
 
 @dataclass(slots=True)
-class PlacePlan:
-    """One place's readings in a step."""
+class Plan:
+    """The readings of one module's calls, or of one parameter.
 
-    parts: dict[str, frozenset[str]] = field(default_factory=dict)
-    """Tensor -> what of it to summarise, the union over the quantities that share it."""
-    probes: dict[str, tuple[Probe, ...]] = field(default_factory=dict)
-    """Moment -> probes whose function is called on the tensors themselves."""
+    Attributes
+    ----------
+    probes : list of Probe
+        All that take part: they share the cost, and an error of a reading.
+    cells : dict
+        Tensor -> its cells.
+    differences : list of DifferenceCell
+        Cells of a parameter's update.
+    functions : dict
+        Moment -> functions called on the tensors themselves.
+    seconds : dict
+        Moment -> time spent there, for the cost of each probe.
+    counter : int
+        Index of the place's calls in a frame; -1 for a parameter.
+    """
 
-    def add(self, probe: Probe) -> None:
-        quantity = probe.quantity
-        if quantity.pools:
-            for feature in quantity.features:
-                known = self.parts.get(feature.tensor, frozenset())
-                self.parts[feature.tensor] = known | {feature.part}
-        else:
-            self.probes[quantity.moment] = (*self.probes.get(quantity.moment, ()), probe)
+    probes: list[Probe] = field(default_factory=list)
+    cells: dict[str, list[Cell]] = field(default_factory=dict)
+    differences: list[DifferenceCell] = field(default_factory=list)
+    functions: dict[Moment, list[FunctionCell]] = field(default_factory=dict)
+    seconds: dict[Moment, float] = field(default_factory=dict)
+    counter: int = -1
 
-    def reads(self, *tensors: str) -> bool:
-        """Tell whether any of these tensors is wanted here."""
-        wanted = {
-            need for probes in self.probes.values() for p in probes for need in p.quantity.needs
-        }
-        return any(tensor in self.parts or tensor in wanted for tensor in tensors)
+    def join(self, probe: Probe) -> None:
+        """Take part in the readings of this plan."""
+        if probe not in self.probes:
+            self.probes.append(probe)
 
+    def at(self, moment: Moment) -> Sequence[FunctionCell]:
+        """The functions called at a moment."""
+        return self.functions.get(moment, ())
 
-def plan(probes: Iterable[Probe]) -> dict[str, PlacePlan]:
-    """Place -> what its due probes need."""
-    places: dict[str, PlacePlan] = {}
-    for probe in probes:
-        places.setdefault(probe.place, PlacePlan()).add(probe)
-    return places
+    def wants(self, tensor: str, moment: Moment) -> bool:
+        """Tell whether a cell or a function of the moment needs the tensor."""
+        return bool(self.cells.get(tensor)) or any(
+            tensor in function.probe.quantity.needs for function in self.at(moment)
+        )
+
+    @property
+    def has_after_cells(self) -> bool:
+        """Something is summarised that exists once the optimizer has stepped."""
+        return any(moment_of(tensor) == "after" for tensor, cells in self.cells.items() if cells)
+
+    def spent(self, moment: Moment, seconds: float) -> None:
+        """Add to the cost of a moment."""
+        self.seconds[moment] = self.seconds.get(moment, 0.0) + seconds
+
+    def of(self, moment: Moment) -> list[Probe]:
+        """The probes that share what is read at a moment."""
+        return [probe for probe in self.probes if moment in probe.moments]

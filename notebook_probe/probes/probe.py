@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
 
 from notebook_probe.quantities.base import Quantity
+from notebook_probe.quantities.features import Moment
 from notebook_probe.schedules import Schedule
 
-__all__ = ["MAX_ERRORS", "Probe"]
+__all__ = ["MAX_ERRORS", "WAITING", "PhaseName", "Probe"]
+
+WAITING = -1
+"""The attached step of a probe that is wanted and not measured yet."""
+
+PhaseName: TypeAlias = Literal["training", "eval"]
 
 MAX_ERRORS = 3
 """Failing steps in a row after which a probe is disabled."""
@@ -21,7 +28,10 @@ class Probe:
     """Path of a module, or of a parameter."""
     quantity: Quantity
     schedule: Schedule
-    attached_step: int = 0
+    phase: PhaseName = "training"
+    per_call: bool = False
+    """Each call of a step has a value of its own."""
+    attached_step: int = WAITING
     was_due: bool = False
     n_values: int = 0
     last_step: int = -1
@@ -30,16 +40,30 @@ class Probe:
     error_step: int = -1
     error: str = ""
     disabled: bool = False
-    seconds: float = 0.0
-    """Time spent in its function, where it is called on its own."""
+    gap: str = ""
+    """Why a tensor that was there could not be read."""
     stream: str = field(init=False)
     """Name of the record's stream its values lie on."""
+    variable: str = field(init=False)
+    """Name of the record's variable."""
+
+    accumulations: bool = field(init=False)
+    """What is counted beside it are accumulations, not calls."""
+    count: str = field(init=False)
+    """Name of the variable with the count."""
+    moments: frozenset[Moment] = field(init=False)
+    """When its features are read."""
 
     def __post_init__(self) -> None:
-        self.stream = self.schedule.stream
+        self.moments = frozenset(self.quantity.moments)
+        prefix = "" if self.phase == "training" else f"{self.phase}_"
+        self.stream = prefix + self.schedule.stream
+        self.variable = prefix + self.quantity.name
+        self.accumulations = "grad_raw" in self.quantity.needs
+        self.count = "accumulations" if self.accumulations else f"{prefix}calls"
 
-    def key(self) -> tuple[str, str, Schedule]:
-        return self.place, self.quantity.name, self.schedule
+    def key(self) -> tuple[str, str, Schedule, bool]:
+        return self.place, self.variable, self.schedule, self.per_call
 
     def succeeded(self, step: int) -> None:
         self.n_values += 1

@@ -1,195 +1,239 @@
-"""A tap: where one module's inputs, outputs and output gradients are read.
+"""A tap: where one module's calls are read, in training and in evaluation.
 
 Values are reduced at once and no tensor is kept: a later in-place operation would change it, and
-holding it would pin memory. Output gradients come from a tensor hook set in the forward hook; full
-backward hooks raise behind in-place modules and change bits.
+holding it would pin memory. Only a quantity of input and output together has its input copied
+until the call returns.
 """
 
 from __future__ import annotations
 
+import sys
 import time
 import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Protocol
 
-import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
+from notebook_probe.probes.entry_gradients import Entry, hook_entry, mark_entry
 from notebook_probe.probes.frame import StepFrame
-from notebook_probe.probes.parameters import weight_of
+from notebook_probe.probes.gradients import hook_outputs
+from notebook_probe.probes.hooks import Switch, WeakHook
 from notebook_probe.probes.phase import Phase, quiet
-from notebook_probe.probes.plan import PlacePlan
+from notebook_probe.probes.plan import Plan
+from notebook_probe.probes.slots import weight_of
 from notebook_probe.probes.values import tensors_of
-from notebook_probe.quantities.measure import measure
 
-__all__ = ["CallListener", "Inert", "Tap"]
+__all__ = ["CallListener", "Tap"]
 
 
 class CallListener(Protocol):
     """Who decides in which step and phase a module's call falls."""
 
     def called(self, module: nn.Module) -> tuple[Phase | None, StepFrame | None]:
-        """The phase and the open step of a call of ``module`` on this thread."""
+        """The phase and the open frame of a call of ``module`` on this thread."""
 
 
-class Inert:
-    """A hook that outlives its owner: copies, pickles and forks of a model must stay silent."""
+class _Before(WeakHook):
+    __slots__ = ()
 
-    def __call__(self, *args: Any, **kwargs: Any) -> None:
-        return None
+    def tell(self, owner: Tap, module: nn.Module, call: tuple[Any, ...]) -> None:
+        owner.before(module, call)
 
 
-class _Hook:
-    """Calls a tap while it lives; holds it weakly, and copies or pickles as an inert one."""
+class _After(WeakHook):
+    __slots__ = ()
 
-    __slots__ = ("_tap", "_verb")
+    def tell(self, owner: Tap, module: nn.Module, call: tuple[Any, ...]) -> None:
+        owner.after(module, call[-1])
 
-    def __init__(self, tap: Tap, verb: str) -> None:
-        self._tap = weakref.ref(tap)
-        self._verb = verb
 
-    def __call__(self, module: nn.Module, *call: Any) -> None:
-        if torch.compiler.is_compiling():  # folds away in a compiled region
-            return
-        tap = self._tap()
-        if tap is not None and tap.plan is not None:
-            tap.read(self._verb, module, call)
+@dataclass(slots=True)
+class _Begun:
+    """What is remembered of a call until it returns."""
 
-    def __deepcopy__(self, memo: object) -> Inert:
-        return Inert()
-
-    def __reduce__(self) -> tuple[type[Inert], tuple[()]]:
-        return Inert, ()
+    input: Tensor | None = None
+    entry: Entry | None = None
 
 
 class Tap:
-    """The readings of one module; ``plan`` says what is due in the open step, None when nothing.
+    """The readings of one module's calls.
 
     Parameters
     ----------
     place : str
         Path of the module.
+    module : nn.Module
+        Held weakly.
     listener : CallListener
-        Asked at each call for its phase and step.
+        Asked at each call for its phase and frame.
+
+    Attributes
+    ----------
+    plans : dict
+        Phase -> what is due in it now.
+    n_calls : int
+        Training calls seen while something was due here.
     """
 
-    def __init__(self, place: str, listener: CallListener) -> None:
+    def __init__(self, place: str, module: nn.Module, listener: CallListener) -> None:
         self.place = place
-        self.plan: PlacePlan | None = PlacePlan()  # the first call may have to open a step
+        self.plans: dict[str, Plan] = {}
         self.n_calls = 0
-        """Training calls seen while something was due here."""
+        self.module = weakref.ref(module)
         self._listener = weakref.ref(listener)
-        self._handles: dict[str, RemovableHandle] = {}
-        self._inputs: list[Tensor] = []
+        self._begun: dict[int, _Begun] = {}
+        self._before = Switch(_Before(self), module, _register_before)
+        self._after = Switch(_After(self), module, nn.Module.register_forward_hook)
 
-    def hook(self, module: nn.Module, reads_input: bool) -> None:
-        """Set the hooks this place needs and take off the other."""
-        if "after" not in self._handles:
-            self._handles["after"] = module.register_forward_hook(_Hook(self, "after"))
-        if reads_input and "before" not in self._handles:
-            self._handles["before"] = module.register_forward_pre_hook(
-                _Hook(self, "before"), with_kwargs=True
-            )
-        if not reads_input and "before" in self._handles:
-            self._handles.pop("before").remove()
+    def arm(self, plans: dict[str, Plan], watching: bool) -> None:
+        """Read what these plans say; with ``watching`` also see calls that may begin a step."""
+        self.plans = plans
+        self._begun = {}  # of calls that raised
+        self._before.set(watching or any(_reads_entry(plan) for plan in plans.values()))
+        self._after.set(bool(plans))
 
     def remove(self) -> None:
         """Take every hook off the module."""
-        self.plan = None
-        for handle in self._handles.values():
-            handle.remove()
-        self._handles.clear()
+        self.plans = {}
+        self._before.remove()
+        self._after.remove()
 
-    def read(self, verb: str, module: nn.Module, call: tuple[Any, ...]) -> None:
-        """One call of the module, before or after its forward."""
+    @property
+    def was_cleared(self) -> bool:
+        """Somebody else took a hook off the module."""
+        return self._before.was_cleared or self._after.was_cleared
+
+    def before(self, module: nn.Module, call: tuple[Any, ...]) -> None:
+        """A call begins."""
         listener = self._listener()
         if listener is None or quiet():
             return
-        begun = time.perf_counter()
         phase, frame = listener.called(module)
-        plan = self.plan
-        if frame is None or plan is None or phase is None or phase == "evaluation":
+        recomputed = phase == "recomputation"
+        plan = self.plans.get("training" if recomputed else phase or "")
+        if frame is None or plan is None:
             return
-        self.n_calls += verb == "after" and phase == "training"
+        begun = time.perf_counter()
         try:
-            if verb == "after":
-                self._after(module, tensors_of(call[-1]), plan, frame, phase)
-            elif phase == "training":
-                self._before(module, tensors_of(call), plan, frame)
+            inputs = tensors_of(call if call[1] else call[0])
+            self._read_inputs(module, inputs, plan, frame, recomputed)
         except Exception as error:  # whatever a tensor is, training goes on
-            frame.fail(self.place, error)
-        frame.seconds += time.perf_counter() - begun
+            frame.blame_all(plan.of("forward"), error)
+        seconds = time.perf_counter() - begun
+        plan.spent("forward", seconds)
+        frame.seconds += seconds
 
-    def _before(
-        self, module: nn.Module, tensors: list[Tensor], plan: PlacePlan, frame: StepFrame
-    ) -> None:
-        self._inputs = []  # of a call that raised
-        self._summarise("input", tensors, plan, frame)
-        for probe in plan.probes.get("forward", ()):
-            first = _first_float(tensors)
-            if first is None or "input" not in probe.quantity.needs:
-                continue
-            if "output" not in probe.quantity.needs:
-                frame.call(probe, input=first, weight=weight_of(module))
-            elif not self._inputs:
-                self._inputs = [first.detach().clone()]  # the module may overwrite it
+    def after(self, module: nn.Module, output: Any) -> None:
+        """A call returns."""
+        listener = self._listener()
+        if listener is None or quiet():
+            return
+        phase, frame = listener.called(module)
+        recomputed = phase == "recomputation"
+        plan = self.plans.get("training" if recomputed else phase or "")
+        if frame is None or plan is None:
+            return
+        begun = time.perf_counter()
+        try:
+            self._read_outputs(module, tensors_of(output), plan, frame, recomputed)
+        except Exception as error:  # as above
+            frame.blame_all(plan.of("forward"), error)
+        seconds = time.perf_counter() - begun
+        plan.spent("forward", seconds)
+        frame.seconds += seconds
 
-    def _after(
+    def _read_inputs(
         self,
         module: nn.Module,
         tensors: list[Tensor],
-        plan: PlacePlan,
+        plan: Plan,
         frame: StepFrame,
-        phase: Phase,
+        recomputed: bool,
     ) -> None:
-        inputs, self._inputs = self._inputs, []
-        if phase == "training":
-            self._summarise("output", tensors, plan, frame)
-            for probe in plan.probes.get("forward", ()):
-                first = _first_float(tensors)
-                if first is not None and "output" in probe.quantity.needs:
-                    kept = inputs[0] if inputs else None
-                    frame.call(probe, output=first, input=kept, weight=weight_of(module))
-        if "grad_output" in plan.parts or "backward" in plan.probes:
-            for tensor in tensors:
-                if tensor.requires_grad:
-                    tensor.register_hook(_GradientHook(self.place, plan, frame, module))
+        begun = _Begun(entry=mark_entry(tensors) if _reads_share(plan) else None)
+        if not recomputed:
+            call, first = frame.calls[plan.counter], _first(tensors)
+            for cell in plan.cells.get("input", ()):
+                for tensor in first if cell.first_only else tensors:
+                    cell.add(frame, tensor, module, call)
+            for function in plan.at("forward"):
+                needs = function.probe.quantity.needs
+                if not first or "input" not in needs:
+                    continue
+                if "output" in needs:
+                    begun.input = first[0].detach().clone()  # the module may overwrite it
+                else:
+                    given = {"input": first[0], "weight": weight_of(module), "module": module}
+                    function.call(frame, given, call)
+        if begun.input is not None or begun.entry is not None:
+            self._begun[_frame_of_call()] = begun
 
-    def _summarise(
-        self, name: str, tensors: list[Tensor], plan: PlacePlan, frame: StepFrame
+    def _read_outputs(
+        self,
+        module: nn.Module,
+        tensors: list[Tensor],
+        plan: Plan,
+        frame: StepFrame,
+        recomputed: bool,
     ) -> None:
-        parts = plan.parts.get(name)
-        if parts is not None:
-            for tensor in tensors:
-                frame.add_stat(self.place, name, measure(tensor, parts))
+        call = frame.calls[plan.counter]
+        begun = self._begun.pop(_frame_of_call(), None) if self._begun else None
+        if not recomputed:
+            frame.calls[plan.counter] = call + 1
+            self.n_calls += 1
+            self._read_values(module, tensors, plan, frame, call, begun)
+        if plan.cells.get("grad_output") or plan.functions.get("backward"):
+            hook_outputs(tensors, plan, frame, module, call)
+        if begun is not None and begun.entry is not None:
+            hook_entry(begun.entry, tensors, plan, frame, module, call)
+
+    def _read_values(
+        self,
+        module: nn.Module,
+        tensors: list[Tensor],
+        plan: Plan,
+        frame: StepFrame,
+        call: int,
+        begun: _Begun | None,
+    ) -> None:
+        for cell in plan.cells.get("output", ()):
+            for tensor in _first(tensors) if cell.first_only else tensors:
+                cell.add(frame, tensor, module, call)
+        for function in plan.at("forward"):
+            if "output" in function.probe.quantity.needs:
+                first = _first(tensors)
+                given = {
+                    "output": first[0] if first else None,
+                    "input": begun.input if begun is not None else None,
+                    "weight": weight_of(module),
+                    "module": module,
+                }
+                function.call(frame, given, call)
 
 
-class _GradientHook:
-    """Reads the gradient of one output; ends with the graph it hangs on."""
-
-    __slots__ = ("_frame", "_module", "_place", "_plan")
-
-    def __init__(self, place: str, plan: PlacePlan, frame: StepFrame, module: nn.Module) -> None:
-        self._place, self._plan, self._frame = place, plan, frame
-        self._module = weakref.ref(module)
-
-    def __call__(self, gradient: Tensor | None) -> None:
-        frame, module = self._frame, self._module()
-        if torch.compiler.is_compiling():  # as above
-            return
-        if gradient is None or module is None or frame.closed or quiet():
-            return
-        begun = time.perf_counter()
-        try:
-            parts = self._plan.parts.get("grad_output")
-            if parts is not None:
-                frame.add_stat(self._place, "grad_output", measure(gradient, parts))
-            for probe in self._plan.probes.get("backward", ()):
-                frame.call(probe, grad_output=gradient, weight=weight_of(module))
-        except Exception as error:  # as above
-            frame.fail(self._place, error)
-        frame.seconds += time.perf_counter() - begun
+def _register_before(module: nn.Module, hook: Callable[..., Any]) -> RemovableHandle:
+    return module.register_forward_pre_hook(hook, with_kwargs=True)
 
 
-def _first_float(tensors: list[Tensor]) -> Tensor | None:
-    return next((t for t in tensors if t.is_floating_point()), tensors[0] if tensors else None)
+def _reads_entry(plan: Plan) -> bool:
+    """Tell whether a plan needs to see a call begin."""
+    functions = plan.at("forward")
+    wants_input = any("input" in function.probe.quantity.needs for function in functions)
+    return bool(plan.cells.get("input")) or wants_input or _reads_share(plan)
+
+
+def _reads_share(plan: Plan) -> bool:
+    return bool(plan.cells.get("grad_input") or plan.functions.get("entry"))
+
+
+def _first(tensors: list[Tensor]) -> list[Tensor]:
+    """The first floating-point tensor, else the first one."""
+    return [t for t in tensors if t.is_floating_point()][:1] or tensors[:1]
+
+
+def _frame_of_call() -> int:
+    """Identity of the frame in which torch runs this call's hooks: a module may call itself."""
+    return id(sys._getframe(5))

@@ -7,6 +7,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from torch import Tensor
+from torch.nn.utils.rnn import PackedSequence
 
 __all__ = ["tensors_of"]
 
@@ -25,6 +26,8 @@ def tensors_of(value: Any) -> list[Tensor]:
     """
     if isinstance(value, Tensor):
         return [value]
+    if type(value) is tuple and len(value) == 1 and isinstance(value[0], Tensor):  # most calls
+        return [value[0]]
     found: dict[int, Tensor] = {id(tensor): tensor for tensor in _walk(value, 0)}
     return list(found.values())
 
@@ -40,8 +43,10 @@ def _walk(value: Any, depth: int) -> Iterator[Tensor]:
 def _parts(value: Any) -> Iterator[Any]:
     if isinstance(value, Mapping):
         return iter(value.values())
-    if isinstance(value, tuple | list):  # namedtuples and PackedSequence are tuples
+    if isinstance(value, PackedSequence):  # its other tensors are lengths and orders
+        return iter((value.data,))
+    if isinstance(value, tuple | list):
         return iter(value)
     if is_dataclass(value) and not isinstance(value, type):
-        return (getattr(value, field.name) for field in fields(value))
+        return (getattr(value, field.name, None) for field in fields(value))
     return iter(())

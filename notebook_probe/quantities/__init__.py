@@ -1,7 +1,8 @@
 """Quantities: pure functions of a module's tensors; one file per family."""
 
 from notebook_probe.quantities import activity, moments, norms
-from notebook_probe.quantities.base import Feature, Quantity, as_quantity, quantities, quantity
+from notebook_probe.quantities.base import Quantity, as_quantity, quantities, quantity
+from notebook_probe.quantities.features import Feature
 
 __all__ = [
     "Feature",

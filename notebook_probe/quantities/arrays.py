@@ -1,4 +1,4 @@
-"""Zero-copy numpy views of tensors: BLAS dots on them are the cheapest exact sums on a CPU."""
+"""Zero-copy numpy views of tensors, and what to read of the tensors that have none."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-__all__ = ["Floats", "dense"]
+from notebook_probe.errors import UnreadableError
+
+__all__ = ["Floats", "dense", "readable"]
 
 Floats: TypeAlias = npt.NDArray[np.float32]
 
@@ -37,3 +39,47 @@ def dense(tensor: Tensor) -> Floats | None:
             return None
     view: Floats = tensor.numpy().reshape(-1)
     return view
+
+
+def readable(tensor: Tensor) -> Tensor:
+    """A plain, strided, real, floating tensor with the same elements, at least float32.
+
+    Integers and bools are cast, complex numbers become their moduli, sparse tensors dense, of a
+    sharded tensor this process's shard is taken.
+
+    Raises
+    ------
+    UnreadableError
+        A tensor that holds no values, or of a kind that torch cannot convert.
+    """
+    kind = type(tensor)
+    if tensor.is_meta or kind.__module__.startswith("torch._subclasses"):
+        raise UnreadableError(f"{_told(tensor)} holds no values")
+    try:
+        return _real(_strided(tensor.detach()))
+    except (NotImplementedError, RuntimeError, TypeError) as error:
+        raise UnreadableError(f"{_told(tensor)} cannot be read: {error}") from error
+
+
+def _strided(tensor: Tensor) -> Tensor:
+    if hasattr(tensor, "to_local"):  # a DTensor: no communication
+        tensor = tensor.to_local()
+    if tensor.is_nested:
+        return torch.cat([part.reshape(-1) for part in tensor.unbind()])
+    if tensor.is_quantized:
+        return tensor.dequantize()
+    if tensor.is_sparse:
+        tensor = tensor.coalesce()
+    return tensor if tensor.layout is torch.strided else tensor.to_dense()
+
+
+def _real(tensor: Tensor) -> Tensor:
+    if tensor.is_complex():
+        tensor = tensor.abs()
+    if not tensor.is_floating_point() or tensor.dtype.itemsize < 4:
+        tensor = tensor.float()
+    return tensor
+
+
+def _told(tensor: Tensor) -> str:
+    return f"{type(tensor).__name__} of {tensor.dtype}, {tensor.layout}, on {tensor.device}"

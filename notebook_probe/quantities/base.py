@@ -15,45 +15,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args, overload
 
-from notebook_probe.errors import QuantityError, near
+from notebook_probe.errors import QuantityError
+from notebook_probe.quantities import features
+from notebook_probe.quantities.features import ANYTIME, TENSORS, Feature, Moment, moment_of
+from notebook_probe.quantities.measure import STAT
+from notebook_probe.quantities.parts import parts
+from notebook_probe.quantities.scalar import read_scalar
+from notebook_probe.quantities.stat import Number
 from notebook_probe.registry import Registry
 
-__all__ = ["FEATURES", "Combine", "Feature", "Quantity", "as_quantity", "quantities", "quantity"]
+__all__ = ["Combine", "Quantity", "as_quantity", "quantities", "quantity"]
 
 Combine: TypeAlias = Literal["mean", "sum", "max", "min", "last", "rss"]
 """How values of several calls or tensors in one step become one; rss = root of summed squares."""
-
-TENSORS = {
-    "input": "forward",
-    "output": "forward",
-    "grad_output": "backward",
-    "weight": "before",
-    "grad": "before",
-    "update": "after",
-}
-"""The tensor features and the moment of the step at which each can be read."""
-
-PARTS = ("sumsq", "moments", "zeros", "nonfinite")
-"""What of a tensor a summary feature measures; the function receives a `Stat`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Feature:
-    """A tensor of a module (``output``) or, with a part, its summary (``output_moments``)."""
-
-    tensor: str
-    part: str = ""
-
-    @property
-    def name(self) -> str:
-        return f"{self.tensor}_{self.part}" if self.part else self.tensor
-
-
-FEATURES: dict[str, Feature] = {
-    feature.name: feature
-    for tensor in TENSORS
-    for feature in (Feature(tensor), *(Feature(tensor, part) for part in PARTS))
-}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -89,10 +63,24 @@ class Quantity:
         return bool(self.features[0].part)
 
     @property
-    def moment(self) -> str:
-        """When its tensors can be read together: forward, backward, before or after the update."""
-        moments = {TENSORS[tensor] for tensor in self.needs if tensor != "weight"}
-        return moments.pop() if moments else "before"
+    def moment(self) -> Moment:
+        """When its tensors can be read together; of summaries, that of the first."""
+        return next((moment_of(need) for need in self.needs if need not in ANYTIME), "before")
+
+    @property
+    def moments(self) -> tuple[Moment, ...]:
+        """All moments at which something is read for it."""
+        return tuple(map(moment_of, self.needs)) if self.pools else (self.moment,)
+
+    def value_of(self, returned: Any) -> Number:
+        """What the function returned as a number, or a 0-d tensor that stays on its device.
+
+        Raises
+        ------
+        QuantityError
+            For anything but one real number.
+        """
+        return read_scalar(f"{self.name} returned", returned)
 
 
 def _same_definition(old: Quantity, new: Quantity) -> bool:
@@ -197,11 +185,11 @@ def _define(
         )
     if combine not in get_args(Combine):
         raise QuantityError(f"{name}: combine={combine!r}; allowed: {', '.join(get_args(Combine))}")
-    features = tuple(_feature(name, parameter) for parameter in _parameters(name, function))
+    needed = tuple(_feature(name, parameter) for parameter in _parameters(name, function))
     first = (inspect.getdoc(function) or "").split("\n\n")[0]
     summary = first.replace("\n", " ").replace("``", "")  # shown as plain text
-    _check_moments(name, features)
-    return Quantity(name, function, features, units, summary, combine, source, aliases)
+    _check_moments(name, needed)
+    return Quantity(name, function, needed, units, summary, combine, source, aliases)
 
 
 def _parameters(name: str, function: Callable[..., Any]) -> list[str]:
@@ -215,33 +203,29 @@ def _parameters(name: str, function: Callable[..., Any]) -> list[str]:
         if parameter.default is parameter.empty
     ]
     if not parameters:
-        raise QuantityError(f"{name}() needs no feature; name its parameters after {_allowed()}")
+        raise QuantityError(
+            f"{name}() needs no feature; name its parameters after {', '.join(TENSORS)}"
+        )
     return parameters
 
 
 def _feature(name: str, parameter: str) -> Feature:
     try:
-        return FEATURES[parameter]
-    except KeyError:
-        raise QuantityError(
-            f"{name}({parameter}): no feature {parameter!r}; {near(parameter, FEATURES, 2)}; "
-            f"tensors: {_allowed()}"
-        ) from None
+        return features.read(parameter, tuple(parts))
+    except QuantityError as error:
+        raise QuantityError(f"{name}({parameter}): {error}") from None
 
 
-def _allowed() -> str:
-    return ", ".join(TENSORS)
-
-
-def _check_moments(name: str, features: tuple[Feature, ...]) -> None:
-    if all(feature.part for feature in features):
+def _check_moments(name: str, needed: tuple[Feature, ...]) -> None:
+    if all(feature.part for feature in needed):
         return
-    if any(feature.part for feature in features):
+    if any(feature.part for feature in needed):
         raise QuantityError(f"{name} mixes tensors and summaries; use one kind")
-    moments = {TENSORS[feature.tensor] for feature in features if feature.tensor != "weight"}
+    tensors = {feature.tensor for feature in needed} - ANYTIME
+    moments = {moment_of(tensor) for tensor in tensors}
     if len(moments) > 1:
-        given = ", ".join(feature.name for feature in features)
+        given = ", ".join(feature.name for feature in needed)
         raise QuantityError(
             f"{name}({given}) needs tensors that exist at different moments of a step; "
-            f"use summaries such as {features[0].tensor}_sumsq"
+            f"use summaries such as {needed[0].tensor}_{STAT.parts[0]}"
         )

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
 import torch
 from torch import nn
 
 from notebook_probe.errors import NotApplicableError, QuantityError, UnknownNameError
-from notebook_probe.probes.parameters import weight_slots
-from notebook_probe.probes.probe import Probe
+from notebook_probe.probes.probe import PhaseName, Probe
 from notebook_probe.probes.selectors import Where, default_places, select, standard_place
+from notebook_probe.probes.slots import weight_slots
 from notebook_probe.quantities import Quantity, as_quantity
+from notebook_probe.quantities.features import CALL
 from notebook_probe.schedules import Schedule, ScheduleLike, schedule
 
 __all__ = ["DEFAULT", "Asked", "misfit", "read_asked", "read_presets"]
@@ -69,6 +70,8 @@ def read_asked(
     where: Where | Mapping[Any, Any],
     quantity: QuantityLike | Sequence[QuantityLike] | None,
     when: ScheduleLike,
+    phase: PhaseName = "training",
+    per_call: bool = False,
 ) -> Asked:
     """Read the arguments of attach.
 
@@ -81,7 +84,7 @@ def read_asked(
     """
     if isinstance(where, Mapping):
         parts = [
-            read_asked(model, place, one, wanted or when)
+            read_asked(model, place, one, wanted or when, phase, per_call)
             for place, items in where.items()
             for one, wanted in _items(items)
         ]
@@ -89,18 +92,36 @@ def read_asked(
     if quantity is None:
         raise QuantityError(f"attach({where!r}): which quantity?")
     if isinstance(quantity, list | tuple):
-        parts = [read_asked(model, where, one, when) for one in quantity]
+        parts = [read_asked(model, where, one, when, phase, per_call) for one in quantity]
         return Asked(_unique(probe for part in parts for probe in part.probes), _all(parts))
     chosen, due = as_quantity(quantity), schedule(when)  # type: ignore[arg-type]
+    _check_kind(chosen, phase, per_call)
     places, modules = select(model, where), _modules(model)
     if not places:
         raise UnknownNameError(f"attach({where!r}, ...): an empty selection names no module")
-    tried = [_fit(modules, place, chosen, due) for place in places]
+    tried = [_fit(modules, place, chosen, due, phase, per_call) for place in places]
     probes = tuple(probe for probe in tried if isinstance(probe, Probe))
     skipped = tuple(reason for reason in tried if isinstance(reason, str))
     if not probes:
         raise NotApplicableError(skipped[0])
     return Asked(probes, skipped)
+
+
+def _check_kind(quantity: Quantity, phase: str, per_call: bool) -> None:
+    """Refuse a phase or a way of pooling that the quantity's tensors do not have."""
+    if phase not in get_args(PhaseName):
+        raise NotApplicableError(f"phase={phase!r}; allowed: 'training', 'eval'")
+    needs = ", ".join(quantity.needs)
+    if phase == "eval" and not set(quantity.needs) <= {"input", "output", "weight", "module"}:
+        raise NotApplicableError(
+            f"{quantity.name} needs {needs}; an evaluation has only input, output, weight, module"
+        )
+    if phase == "eval" and not set(quantity.needs) & CALL.keys():
+        raise NotApplicableError(f"{quantity.name} needs {needs}; that is no matter of evaluation")
+    if per_call and not set(quantity.needs) & CALL.keys():
+        raise NotApplicableError(f"{quantity.name} needs {needs}; per_call is for a call's tensors")
+    if per_call and quantity.pools and not set(quantity.needs) <= CALL.keys():
+        raise NotApplicableError(f"{quantity.name} needs {needs}, not of calls alone")
 
 
 def misfit(modules: Mapping[str, nn.Module], place: str, quantity: Quantity) -> str:
@@ -110,10 +131,10 @@ def misfit(modules: Mapping[str, nn.Module], place: str, quantity: Quantity) -> 
     """
     is_module = place in modules
     for need in quantity.needs:
-        if need in ("input", "output", "grad_output"):
+        if need in CALL or need == "module":
             if not is_module:
                 return f"{quantity.name} needs {need!r}; {place!r} is a parameter and has none"
-            closed = _closed(modules[place])
+            closed = _closed(modules[place]) if need in CALL else ""
             if closed:
                 return f"{quantity.name} needs {need!r}; {_told(place, modules)} {closed}"
         elif is_module and not _has_parameter(modules[place], need):
@@ -129,7 +150,7 @@ def _closed(module: nn.Module) -> str:
 
 
 def _has_parameter(module: nn.Module, need: str) -> bool:
-    if need == "grad":
+    if need in ("grad", "grad_raw"):
         return next(module.parameters(), None) is not None
     return bool(weight_slots(module))
 
@@ -144,10 +165,15 @@ def _told(place: str, modules: Mapping[str, nn.Module]) -> str:
 
 
 def _fit(
-    modules: Mapping[str, nn.Module], place: str, quantity: Quantity, due: Schedule
+    modules: Mapping[str, nn.Module],
+    place: str,
+    quantity: Quantity,
+    due: Schedule,
+    phase: PhaseName = "training",
+    per_call: bool = False,
 ) -> Probe | str:
     reason = misfit(modules, place, quantity)
-    return reason or Probe(place, quantity, due)
+    return reason or Probe(place, quantity, due, phase, per_call)
 
 
 def _items(items: Any) -> list[tuple[QuantityLike, ScheduleLike]]:

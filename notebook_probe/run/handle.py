@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from notebook_probe.run.attach import Asked
+    from notebook_probe.probes.probe import Probe
     from notebook_probe.run.run import Run
+    from notebook_probe.run.standing import Standing
 
 __all__ = ["Handle"]
 
@@ -25,10 +26,15 @@ class Handle:
         Selected modules where the quantity does not fit, each with its reason.
     """
 
-    def __init__(self, run: Run, asked: Asked) -> None:
+    def __init__(self, run: Run, standing: Standing) -> None:
         self._run: Callable[[], Run | None] = weakref.ref(run)
-        self.probes = asked.probes
-        self.skipped = asked.skipped
+        self._standing = standing
+        self.skipped = standing.skipped
+
+    @property
+    def probes(self) -> tuple[Probe, ...]:
+        """Those attached, and those that modules added later have brought."""
+        return tuple(self._standing.probes)
 
     def remove(self) -> None:
         run, self._run = self._run(), lambda: None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Literal, TypeAlias, get_args
 
 import torch
 from torch import nn
@@ -10,7 +11,16 @@ from torch.nn.parameter import UninitializedParameter
 
 from notebook_probe.record.source import ROOT, ModuleRow
 
-__all__ = ["module_table", "unwrap"]
+__all__ = ["OnCompiled", "check_on_compiled", "module_table", "unwrap"]
+
+OnCompiled: TypeAlias = Literal["skip", "eager"]
+"""What becomes of probes of a compiled model's calls."""
+
+
+def check_on_compiled(given: str) -> None:
+    """Raise ValueError unless it is one of the ways."""
+    if given not in get_args(OnCompiled):
+        raise ValueError(f"on_compiled={given!r}; allowed: 'skip', 'eager'")
 
 
 def unwrap(model: nn.Module) -> nn.Module:

@@ -8,7 +8,7 @@ import numpy as np
 
 from notebook_probe.record.missing import NOT_MEASURED
 from notebook_probe.record.source import Floats, Steps, StreamView, Variable
-from notebook_probe.run.rows import Row
+from notebook_probe.run.layout import Row
 
 __all__ = ["with_open_step"]
 

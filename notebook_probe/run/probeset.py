@@ -5,26 +5,24 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TypeAlias
 
 from torch import nn
 
-from notebook_probe.errors import ClosedRunError, QuantityError, UnknownNameError
+from notebook_probe.errors import ClosedRunError, ProbeError, QuantityError, UnknownNameError
 from notebook_probe.probes.observer import Observer
-from notebook_probe.probes.probe import Probe
+from notebook_probe.probes.probe import WAITING, Probe
 from notebook_probe.probes.selectors import Where, select, standard_place
-from notebook_probe.quantities import as_quantity, quantities
+from notebook_probe.quantities import as_quantity
 from notebook_probe.run.attach import Asked, read_asked
-from notebook_probe.run.requests import Attach, Detach, Request
-from notebook_probe.run.status import ProbeStatus, QuantityInfo
-from notebook_probe.schedules import Foreseen, Schedule
+from notebook_probe.run.requests import Attach, Compiled, Detach, Request
+from notebook_probe.run.standing import Standing, tree_of
+from notebook_probe.schedules import Schedule
 
 __all__ = ["ProbeSet"]
 
-Key: TypeAlias = "tuple[str, str, Schedule]"
-
-WAITING = -1
-"""The attached step of a probe that is wanted and not measured yet."""
+Key: TypeAlias = "tuple[str, str, Schedule, bool]"
 
 
 class ProbeSet:
@@ -53,7 +51,11 @@ class ProbeSet:
         self._model = weakref.ref(model)
         self._observer = observer
         self._declare, self._tell = declare, tell
+        self._standing: tuple[Standing, ...] = ()
         self._wanted: dict[Key, Probe] = {}  # replaced, never changed: other threads walk it
+        self._measured = self._wanted
+        self._tree = tree_of(model)
+        self._paths = {path for path, _ in model.named_modules()}
         self._lock = threading.Lock()
 
     @property
@@ -67,6 +69,10 @@ class ProbeSet:
     def watches(self, model: nn.Module) -> bool:
         return self._model() is model
 
+    @property
+    def wanted(self) -> list[Probe]:
+        return [*self._wanted.values()]
+
     def apply(self, request: Request, step: int) -> str:
         """Do what a request asks, between steps; returns what was done, in words.
 
@@ -76,57 +82,103 @@ class ProbeSet:
             Why it cannot be done.
         """
         if isinstance(request, Attach):
-            asked = read_asked(self.model, request.where, request.quantity, request.schedule)
-            self.attach(asked.probes)
+            asked = self.attach(
+                partial(
+                    read_asked,
+                    where=request.where,
+                    quantity=request.quantity,
+                    when=request.schedule,
+                )
+            )
             done = _told(asked)
         elif isinstance(request, Detach):
             found = self.find(request.where, request.quantity)
             self.detach(found)
             done = f"detached {_counted(len(found), 'probe')}"
+        elif isinstance(request, Compiled):
+            self.run_eagerly(request.steps == "eager")
+            done = "probed steps run eagerly" if request.steps == "eager" else "all steps compiled"
         else:
             raise QuantityError(f"{request!r} is not about probes")
         self.change(step)
         return done
 
-    def begin(self, probes: Sequence[Probe], step: int) -> None:
+    def run_eagerly(self, wanted: bool) -> None:
+        """Whether a compiled model runs its probed steps eagerly, from the next step on."""
+        self._observer.eager.wanted = wanted
+        self._measured = {}  # between steps the observer looks what is due next
+
+    def begin(self, asked: Callable[[nn.Module], Asked], step: int) -> None:
         """Measure these from the first step on; the record needs no event to say so."""
-        self.attach(probes)
+        self.attach(asked)
         self._measure(step)
 
-    def attach(self, probes: Sequence[Probe]) -> None:
+    def attach(self, asked: Callable[[nn.Module], Asked]) -> Standing:
         """Want these too; one that is there already stays, a new definition replaces it."""
-        self._declare(probes)
+        found = asked(self.model)
+        standing = Standing(asked, [*found.probes], found.skipped)
+        self._want(found.probes)
         with self._lock:
-            known = self._wanted
-            new = {probe.key(): probe for probe in probes if not _is_in(known, probe)}
-            for probe in new.values():
-                probe.attached_step = WAITING
-            self._wanted = {**known, **new}
+            self._standing = (*self._standing, standing)
+        return standing
 
     def detach(self, probes: Iterable[Probe]) -> None:
         """Want these no more, by place, quantity and schedule."""
         gone = {probe.key() for probe in probes}
         with self._lock:
             self._wanted = {key: p for key, p in self._wanted.items() if key not in gone}
+            self._standing = tuple(
+                standing
+                for standing in self._standing
+                if any(probe.key() in self._wanted for probe in standing.probes)
+            )
 
     def change(self, step: int) -> None:
         """Measure what is wanted from ``step`` on, and say so in the record."""
+        self._follow_model(step)
         added, removed = self._measure(step)
         for kind, probes in (("attach", added), ("detach", removed)):
             if probes:
                 self._tell(step, kind, _sentence(probes))
 
+    def _want(self, probes: Sequence[Probe]) -> None:
+        self._declare(probes)
+        with self._lock:
+            known = self._wanted
+            new = {probe.key(): probe for probe in probes if not _is_in(known, probe)}
+            for probe in new.values():
+                probe.attached_step = WAITING
+            if new:
+                self._wanted = {**known, **new}
+
+    def _follow_model(self, step: int) -> None:
+        """Modules were added, replaced or removed: what was asked for holds for the new ones."""
+        model = self._model()
+        if model is None:
+            return
+        tree = tree_of(model)
+        if tree == self._tree and self._observer.taps.are_current:
+            return
+        self._tree, self._measured = tree, {}
+        paths = {path for path, _ in model.named_modules()}
+        new, self._paths = paths - self._paths, paths
+        for standing in self._standing:
+            probes = [p for p in _read_again(standing, model) if _is_below(p.place, new)]
+            standing.probes += probes
+            self._want(probes)
+
     def _measure(self, step: int) -> tuple[list[Probe], list[Probe]]:
         """Hand the observer what is wanted; returns what is new and what is gone."""
-        before, wanted = self._observer.probes, self._wanted
-        after = tuple(wanted.values())
-        if after == before:
+        wanted = self._wanted
+        if wanted is self._measured:
             return [], []
+        before, after = self._observer.probes, tuple(wanted.values())
         known = set(before)
         added = [probe for probe in after if probe not in known]
         for probe in added:
             probe.attached_step = step
         self._observer.set_probes(after)
+        self._measured = wanted
         return added, [probe for probe in before if probe.key() not in wanted]
 
     def find(self, where: Where, quantity: str = "") -> list[Probe]:
@@ -146,55 +198,6 @@ class ProbeSet:
             )
         return found
 
-    def statuses(self, step: int) -> list[ProbeStatus]:
-        """Every probe and what became of it."""
-        return [self._status(probe, step) for probe in self._wanted.values()]
-
-    def _status(self, probe: Probe, step: int) -> ProbeStatus:
-        return ProbeStatus(
-            module=standard_place(probe.place),
-            quantity=probe.quantity.name,
-            schedule=str(probe.schedule),
-            attached_step=step + 1 if probe.attached_step == WAITING else probe.attached_step,
-            n_values=probe.n_values,
-            last_step=probe.last_step,
-            n_errors=probe.n_errors,
-            error=probe.error,
-            disabled=probe.disabled,
-            note=self._note(probe, step),
-        )
-
-    def _note(self, probe: Probe, step: int) -> str:
-        """Why a probe has no value, in words; empty when it has one."""
-        if probe.disabled:
-            return f"disabled after {probe.errors_in_a_row} errors in a row"
-        if probe.n_values or probe.n_errors:
-            return ""
-        if probe.attached_step == WAITING:
-            return "measured from the next step on"
-        if not probe.was_due:
-            return _first_due(probe.schedule, max(step, probe.attached_step))
-        if set(probe.quantity.needs) & {"input", "output", "grad_output"}:
-            model = self._model()
-            if model is not None and model._compiled_call_impl is not None:
-                return "the model is compiled: hooks do not run in it; weights and gradients do"
-            if not self._observer.n_calls(probe.place):
-                return "not called by any training forward yet"
-            return "called, but no gradient reached its output"
-        return "no optimizer step with a gradient here yet"
-
-    def catalogue(self) -> list[QuantityInfo]:
-        """Every registered quantity, with what a call of its function has cost here."""
-        spent: dict[str, tuple[float, int]] = {}
-        for probe in self._wanted.values():
-            seconds, n = spent.get(probe.quantity.name, (0.0, 0))
-            spent[probe.quantity.name] = seconds + probe.seconds, n + probe.n_values
-        costs = {name: 1e6 * seconds / n for name, (seconds, n) in spent.items() if seconds and n}
-        return [
-            QuantityInfo(q.name, q.summary, q.needs, q.units, costs.get(q.name))
-            for q in quantities.values()
-        ]
-
 
 def _is_in(known: Mapping[Key, Probe], probe: Probe) -> bool:
     """Tell whether ``probe`` is there, the same function and still measuring."""
@@ -207,13 +210,19 @@ def _is_in(known: Mapping[Key, Probe], probe: Probe) -> bool:
     )
 
 
-def _first_due(schedule: Schedule, step: int) -> str:
-    """When the first value can be expected; a user's own function is not asked ahead of time."""
-    due = schedule.next_due(step) if isinstance(schedule, Foreseen) else None
-    return "not due yet" if due is None else f"first value at step {due}"
+def _read_again(standing: Standing, model: nn.Module) -> tuple[Probe, ...]:
+    try:
+        return standing.again(model).probes
+    except ProbeError:  # what it named is gone, or a quantity no longer fits
+        return ()
 
 
-def _told(asked: Asked) -> str:
+def _is_below(place: str, paths: set[str]) -> bool:
+    """Tell whether a place is one of these modules, or a parameter of one."""
+    return place in paths or place.rpartition(".")[0] in paths
+
+
+def _told(asked: Standing) -> str:
     names = dict.fromkeys(probe.quantity.name for probe in asked.probes)
     places = dict.fromkeys(probe.place for probe in asked.probes)
     told = f"{', '.join(names)} at {_counted(len(places), 'module')}"

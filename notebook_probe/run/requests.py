@@ -12,7 +12,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from notebook_probe.run.status import ProbeStatus, QuantityInfo, Status
 
-__all__ = ["Attach", "Control", "Controls", "Detach", "Request", "Ticket"]
+__all__ = ["Attach", "Compiled", "Control", "Controls", "Detach", "Request", "Ticket"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,14 @@ class Control:
     action: Literal["pause", "resume", "step", "stop"]
 
 
-Request: TypeAlias = Attach | Detach | Control
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """What a compiled model does in steps where its calls are probed."""
+
+    steps: Literal["eager", "skip"]
+
+
+Request: TypeAlias = Attach | Detach | Control | Compiled
 
 
 @dataclass(slots=True)

@@ -6,46 +6,40 @@ no step waits for the device.
 
 from __future__ import annotations
 
-import math
+import copy
 import threading
 import time
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
-import numpy as np
-import torch
-from torch import Tensor
-
+from notebook_probe.errors import QuantityError
 from notebook_probe.probes.frame import StepFrame
+from notebook_probe.probes.plan import is_of_calls
 from notebook_probe.probes.probe import Probe
+from notebook_probe.probes.readings import Readings
+from notebook_probe.probes.results import Result
 from notebook_probe.probes.selectors import standard_place
-from notebook_probe.quantities import Quantity
+from notebook_probe.quantities import quantities
 from notebook_probe.quantities.stat import Number
-from notebook_probe.record.missing import MEASURED_NAN, NOT_MEASURED
-from notebook_probe.record.source import ROOT, Floats, Variable
+from notebook_probe.record.source import ROOT, Variable
 from notebook_probe.record.stream import StreamWriter
 from notebook_probe.record.writer import RecordWriter
-from notebook_probe.run.meter import Meter
+from notebook_probe.run.host_copy import HostCopy
+from notebook_probe.run.layout import Layout, Row
 
-__all__ = ["Row", "RowKeeper"]
+__all__ = ["RowKeeper"]
 
 COPY_S = 0.5
 """At most this long values wait on a device before they are copied."""
 
 LOG_STREAM = "every_1"
 
-
-@dataclass(slots=True)
-class Row:
-    """A row whose last values are still on a device."""
-
-    stream: StreamWriter
-    step: int
-    time_ms: int
-    values: Floats
-    waiting: list[int]
-    tensors: list[Tensor]
+_COUNTS = {
+    "calls": "training calls of the module in the step",
+    "eval_calls": "evaluation calls of the module since the last update",
+    "accumulations": "times the gradient was added to in the step",
+}
 
 
 class RowKeeper:
@@ -54,30 +48,31 @@ class RowKeeper:
     Parameters
     ----------
     writer : RecordWriter
-    meter : Meter
-        Told how long each step took, and our share of it.
+    spent : callable
+        ``spent(step, seconds, cost)`` is told how long each step took, and our share of it.
     """
 
-    def __init__(self, writer: RecordWriter, meter: Meter) -> None:
-        self._writer = writer
-        self._meter = meter
-        self._rows: list[Row] = []
+    def __init__(self, writer: RecordWriter, spent: Callable[[int, float, float], None]) -> None:
+        self._writer, self._spent = writer, spent
+        self._waiting: deque[StepFrame] = deque()
+        self._coming: HostCopy | None = None
         self._copied = time.monotonic()
         self._lock = threading.Lock()  # a reader may drain while the training thread keeps
         self._making = threading.Lock()  # two threads may ask for the same new stream
-        self._logged: set[str] = set()
+        self._named: set[tuple[str, str]] = set()
         self._early: StepFrame | None = None
-        self._cells: weakref.WeakKeyDictionary[Probe, tuple[int, int]] = weakref.WeakKeyDictionary()
+        self._layouts: weakref.WeakKeyDictionary[Readings, Layout] = weakref.WeakKeyDictionary()
         self.scalars: dict[str, Number] = {}
         """Last value of everything the user logged."""
         self.problem = ""
 
+    # ---------------------------------------------------------------- columns
+
     def declare(self, probes: Iterable[Probe]) -> None:
         """Give every probe its column; from any thread."""
         for probe in probes:
-            stream, place = self._stream(probe.stream, str(probe.schedule)), probe.place
-            stream.extend([standard_place(place)], [_variable(probe.quantity)])
-            self._cells[probe] = _cell_of(stream, probe.quantity.name, standard_place(place))
+            stream = self._stream(probe.stream, str(probe.schedule))
+            stream.extend([standard_place(probe.place)], _variables(probe))
 
     def declare_scalars(self, names: Iterable[str]) -> None:
         """Give every logged scalar its place.
@@ -87,11 +82,31 @@ class RowKeeper:
         QuantityError
             For a name that cannot be a variable's.
         """
-        new = [name for name in names if name not in self._logged]
-        if new:
-            variables = [Variable(name, "1", "logged by the training loop") for name in new]
-            self._stream(LOG_STREAM, "every(1)").extend([ROOT], variables)
-            self._logged.update(new)
+        for name in names:
+            self._name(ROOT, Variable(name, "1", "logged by the training loop"))
+
+    def declare_collected(self, place: str, name: str) -> None:
+        """Give what the model collects its place.
+
+        Raises
+        ------
+        QuantityError
+            For a name that cannot be a variable's, or is a quantity's.
+        """
+        if (place, name) not in self._named and name in quantities:
+            raise QuantityError(f"collect({name!r}, ...): that is the name of a quantity")
+        self._name(standard_place(place), Variable(name, "1", "collected by the model"))
+
+    def _name(self, place: str, variable: Variable) -> None:
+        if (place, variable.name) not in self._named:
+            self._stream(LOG_STREAM, "every(1)").extend([place], [variable])
+            self._named.add((place, variable.name))
+
+    def _stream(self, name: str, long_name: str) -> StreamWriter:
+        with self._making:
+            return self._writer.stream(name, long_name)
+
+    # ---------------------------------------------------------------- steps
 
     def between_steps(self, step: int) -> StepFrame:
         """Where scalars are kept that come before ``step`` is open; they join it when it closes.
@@ -99,14 +114,14 @@ class RowKeeper:
         Opening the step for them would ask its schedules, and pass its gate, too early.
         """
         if self._early is None:
-            self._early = StepFrame(step, ())
+            self._early = StepFrame(step)
         return self._early
 
     def unfinished(self, frame: StepFrame | None) -> StepFrame | None:
         """What a step that was not trained has to show: what was logged in it."""
         if frame is None:
             return self._early
-        logged = StepFrame(frame.step, ())
+        logged = StepFrame(frame.step)
         logged.time_ms = frame.time_ms
         logged.scalars.update(frame.scalars)
         return logged
@@ -114,122 +129,102 @@ class RowKeeper:
     def publish(self, frame: StepFrame) -> None:
         """Record a closed step."""
         begun = time.perf_counter()
+        frame, self._early = self._with_early(frame), None
+        self.scalars.update(frame.scalars)
         self.keep(frame)
         now = time.perf_counter()
-        self._meter.add(now - frame.begun, frame.seconds + now - begun)
+        self._spent(frame.step, now - frame.begun, frame.seconds + now - begun)
 
     def keep(self, frame: StepFrame) -> None:
         """Record a frame; whatever goes wrong here stays here."""
         try:
-            for row in self._rows_of(frame, _succeeded):
-                self._keep(row)
-            self.scalars.update(self._scalars(frame))
-            self._early = None
+            with self._lock:
+                if frame.on_device or self._waiting or self._coming:  # steps stay in order
+                    self._waiting.append(frame)
+                else:
+                    self._record(frame)
             self._copy_when_due()
         except Exception as error:  # training must not end because a row could not be kept
             self.problem = f"step {frame.step}: {type(error).__name__}: {error}"
 
+    def provisional(self, frame: StepFrame | None, has_stepped: bool) -> StepFrame | None:
+        """The open step as far as it counts: all of it once its update has happened."""
+        if frame is None or not has_stepped:
+            return self.unfinished(frame)
+        return self._with_early(frame)
+
+    def _with_early(self, frame: StepFrame) -> StepFrame:
+        if self._early is None:
+            return frame
+        joined = copy.copy(frame)
+        joined.scalars = {**self._early.scalars, **frame.scalars}
+        joined.on_device |= self._early.on_device
+        return joined
+
     def preview(self, frame: StepFrame) -> list[Row]:
         """The rows that a step would have if it ended now."""
-        rows = self._rows_of(frame, lambda probe, step: None)
-        _copy(rows)
-        return rows
-
-    def _rows_of(self, frame: StepFrame, tally: Callable[[Probe, int], None]) -> list[Row]:
-        """The rows of a step, one per due stream."""
-        scalars = self._scalars(frame)
-        streams = dict.fromkeys(probe.stream for probe in frame.due)
-        if scalars:
-            streams[LOG_STREAM] = None
-        rows = {name: self._empty(name, frame) for name in streams}
-        with np.errstate(over="ignore"):  # beyond float32 is infinite, and that is no news
-            for probe, value in frame.values():
-                tally(probe, frame.step)
-                _put(rows[probe.stream], self._cells[probe], value)
-            for name, value in scalars.items():
-                row = rows[LOG_STREAM]
-                _put(row, _cell_of(row.stream, name, ROOT), value)
-        return list(rows.values())
+        here = HostCopy([frame]).frames()[0] if frame.on_device else frame
+        return self._rows(here, lambda result: None)
 
     def drain(self) -> None:
         """Copy what still waits on a device, and record it."""
         with self._lock:
-            rows, self._rows = self._rows, []
-            self._copied = time.monotonic()
-            _copy(rows)
-            for row in rows:
-                row.stream.record(row.step, row.time_ms, row.values)
-
-    def _keep(self, row: Row) -> None:
-        with self._lock:
-            if row.tensors or self._rows:  # rows stay in order
-                self._rows.append(row)
-            else:
-                row.stream.record(row.step, row.time_ms, row.values)
+            self._finish()
+            self._begin()
+            self._finish()
 
     def _copy_when_due(self) -> None:
-        if self._rows and time.monotonic() - self._copied > COPY_S:
-            self.drain()
+        """Begin a copy, or record what has come of the last one; never wait."""
+        if not self._waiting and self._coming is None:
+            return
+        with self._lock:
+            if self._coming is not None and self._coming.has_come:
+                self._finish()
+            if self._coming is None and time.monotonic() - self._copied > COPY_S:
+                self._begin()
 
-    def _empty(self, name: str, frame: StepFrame) -> Row:
-        stream = self._writer.stream(name)
-        values = np.full(stream.shape, NOT_MEASURED, np.float32)
-        return Row(stream, frame.step, frame.time_ms, values, [], [])
+    def _begin(self) -> None:
+        if self._waiting:
+            self._coming = HostCopy(self._waiting)
+            self._waiting.clear()
+            self._copied = time.monotonic()
 
-    def _scalars(self, frame: StepFrame) -> dict[str, Number]:
-        early = self._early
-        return {**(early.scalars if early is not None else {}), **frame.scalars}
+    def _finish(self) -> None:
+        coming, self._coming = self._coming, None
+        for frame in coming.frames() if coming is not None else ():
+            self._record(frame)
 
-    def _stream(self, name: str, long_name: str) -> StreamWriter:
-        with self._making:
-            return self._writer.stream(name, long_name)
+    def _record(self, frame: StepFrame) -> None:
+        for row in self._rows(frame, lambda result: result.probe.succeeded(frame.step)):
+            row.record()
+
+    def _rows(self, frame: StepFrame, tally: Callable[[Result], None]) -> list[Row]:
+        """The rows of a step, one per due stream."""
+        rows = self._layout(frame.readings).rows(frame, tally) if frame.readings else {}
+        if frame.scalars or frame.collected:
+            stream = self._writer.stream(LOG_STREAM)
+            row = rows.setdefault(LOG_STREAM, Row(stream, frame.step, frame.time_ms))
+            for name, value in frame.scalars.items():
+                row.put(stream.variable_index[name], stream.module_index[ROOT], float(value))
+            for (place, name), pooled in frame.collected.items():
+                module = stream.module_index[standard_place(place)]
+                row.put(stream.variable_index[name], module, pooled.value)
+        return list(rows.values())
+
+    def _layout(self, readings: Readings) -> Layout:
+        layout = self._layouts.get(readings)
+        if layout is None:
+            layout = self._layouts[readings] = Layout(readings, self._writer.stream)
+        return layout
 
 
-def _variable(quantity: Quantity) -> Variable:
+def _variables(probe: Probe) -> list[Variable]:
+    """What is recorded of a probe: its quantity, and a count beside it."""
+    quantity = probe.quantity
     attrs = {"needs": ", ".join(quantity.needs), "source": quantity.source}
-    return Variable(quantity.name, quantity.units, quantity.summary, attrs)
-
-
-def _cell_of(stream: StreamWriter, quantity: str, module: str) -> tuple[int, int]:
-    """Where a value lies in the stream's rows; axes only grow, so it stays there."""
-    return stream.variable_index[quantity], stream.module_index[module]
-
-
-def _put(row: Row, cell: tuple[int, int], value: Number) -> None:
-    q, m = cell
-    if isinstance(value, Tensor):
-        row.waiting.append(q * row.values.shape[1] + m)
-        row.tensors.append(value)
-    else:
-        row.values[q, m] = _cell(value)
-
-
-def _cell(value: float) -> float | np.float32:
-    """The value as stored: a NaN that was measured differs from a cell nobody wrote."""
-    return value if value == value else MEASURED_NAN
-
-
-def _succeeded(probe: Probe, step: int) -> None:
-    probe.succeeded(step)
-
-
-def _copy(rows: list[Row]) -> None:
-    """Fill in what still waits on a device."""
-    copied = iter(_to_host([tensor for row in rows for tensor in row.tensors]))
-    for row in rows:
-        for place in row.waiting:  # float32 already: nothing overflows here
-            row.values.flat[place] = _cell(next(copied))
-        row.waiting, row.tensors = [], []
-
-
-def _to_host(tensors: list[Tensor]) -> list[float]:
-    """One stacked copy per device, in the given order."""
-    by_device: dict[torch.device, list[int]] = {}
-    for i, tensor in enumerate(tensors):
-        by_device.setdefault(tensor.device, []).append(i)
-    values = [math.nan] * len(tensors)
-    for places in by_device.values():
-        stacked = torch.stack([tensors[i].float() for i in places]).cpu().tolist()
-        for i, value in zip(places, stacked, strict=True):
-            values[i] = value
-    return values
+    if probe.phase != "training":
+        attrs["phase"] = "evaluation"
+    variables = [Variable(probe.variable, quantity.units, quantity.summary, attrs)]
+    if is_of_calls(probe) or probe.accumulations:
+        variables.append(Variable(probe.count, "1", _COUNTS[probe.count]))
+    return variables

@@ -10,25 +10,26 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, SupportsFloat
 
-import xarray as xr
-from torch import nn
+from torch import Tensor, nn
 
 from notebook_probe.errors import ClosedRunError
 from notebook_probe.probes.observer import Observer
+from notebook_probe.probes.probe import PhaseName
 from notebook_probe.probes.selectors import Where
-from notebook_probe.record.joined import join, series, stack, tree
-from notebook_probe.record.source import Event, ModuleRow, StreamView
+from notebook_probe.probes.stretch import Stretch
+from notebook_probe.quantities.scalar import read_scalar
 from notebook_probe.record.writer import RecordWriter
 from notebook_probe.run.attach import Asked, QuantityLike, read_asked
 from notebook_probe.run.background import Background
+from notebook_probe.run.doctor import Doctor
 from notebook_probe.run.gate import Gate
 from notebook_probe.run.handle import Handle
+from notebook_probe.run.live_source import LiveSource
 from notebook_probe.run.meter import Meter
-from notebook_probe.run.open_step import with_open_step
+from notebook_probe.run.modules import OnCompiled, check_on_compiled
 from notebook_probe.run.probeset import ProbeSet
 from notebook_probe.run.requests import Control, Request, Ticket
 from notebook_probe.run.rows import RowKeeper
-from notebook_probe.run.scalars import read_scalar
 from notebook_probe.run.status import ProbeStatus, QuantityInfo, State, Status
 from notebook_probe.schedules import ScheduleLike
 
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["Run"]
 
 
-class Run:
+class Run(LiveSource):
     """A watched model; made by `notebook_probe.watch`.
 
     It is a Source: everything recorded so far can be read at any time. It holds the model weakly,
@@ -50,18 +51,29 @@ class Run:
     """
 
     def __init__(
-        self, model: nn.Module, writer: RecordWriter, name: str, asked: Asked, fresh: bool
+        self,
+        model: nn.Module,
+        writer: RecordWriter,
+        name: str,
+        asked: Callable[[nn.Module], Asked],
+        fresh: bool,
+        on_compiled: OnCompiled = "skip",
     ) -> None:
         self.name = name
-        self._writer = writer
         self._meter = Meter()
-        self._rows = RowKeeper(writer, self._meter)
+        self._stretch = Stretch(tell=partial(_tell_budget, writer))
+        rows = RowKeeper(writer, partial(_spent, self._meter, self._stretch))
         first = writer.last_step + 1
         self._gate = Gate(first)
-        self._observer = Observer(model, first, self._rows.publish, self._gate)
-        self._probes = ProbeSet(model, self._observer, self._rows.declare, writer.event)
+        observer = Observer(
+            model, first, rows.publish, rows.keep, self._gate, rows.declare_collected, self._stretch
+        )
+        super().__init__(writer, rows, observer)
+        self._probes = ProbeSet(model, observer, rows.declare, writer.event)
+        self._doctor = Doctor(model, observer)
         self._gate.apply, self._gate.change = self._probes.apply, self._probes.change
-        self._probes.begin(asked.probes, first)
+        self._probes.run_eagerly(on_compiled == "eager")
+        self._probes.begin(asked, first)
         self._background: Background | None = None
         self._explorer: Explorer | None = None
         self._is_fresh = fresh
@@ -78,6 +90,9 @@ class Run:
         where: Where | Mapping[Any, Any],
         quantity: QuantityLike | Sequence[QuantityLike] | None = None,
         schedule: ScheduleLike = None,
+        *,
+        phase: PhaseName = "training",
+        per_call: bool = False,
     ) -> Handle:
         """Measure ``quantity`` at every module of ``where`` whenever ``schedule`` is due.
 
@@ -93,6 +108,12 @@ class Run:
             A function's parameter names are the tensors it needs.
         schedule : str, int, Schedule or callable
             ``"every(50)"``, ``"linear(5, 0)"``, ``50``, ``step -> bool``; every step by default.
+        phase : "training" or "eval"
+            ``"eval"`` measures forward passes outside of training, as variables ``eval_...``;
+            their step is the number of updates completed.
+        per_call : bool
+            Keep the calls of a module in one step apart: entries ``cell[0]``, ``cell[1]``, ... on
+            the module axis. Otherwise they are pooled, and ``calls`` counts them.
 
         Returns
         -------
@@ -109,10 +130,17 @@ class Run:
         >>> handle = run.attach("layer3.*", "zero_fraction", "every(50)")  # doctest: +SKIP
         """
         self._check_open()
-        asked = read_asked(self._probes.model, where, quantity, schedule)
-        self._probes.attach(asked.probes)
+        ask = partial(
+            read_asked,
+            where=where,
+            quantity=quantity,
+            when=schedule,
+            phase=phase,
+            per_call=per_call,
+        )
+        standing = self._probes.attach(ask)
         self._change_between_steps()
-        return Handle(self, asked)
+        return Handle(self, standing)
 
     def detach(self, handle: Handle | Where, quantity: str = "") -> None:
         """Take probes off: those of a handle, or ``quantity`` (all when empty) at a selection."""
@@ -135,10 +163,11 @@ class Run:
             For anything but one real number, and for a name that cannot be a variable's.
         """
         self._check_open()
-        checked = {name: read_scalar(name, value) for name, value in scalars.items()}
+        checked = {name: read_scalar(f"log({name}=...):", value) for name, value in scalars.items()}
         self._rows.declare_scalars(checked)
         frame = self._observer.frame or self._rows.between_steps(self._observer.clock.step)
         frame.scalars.update(checked)
+        frame.on_device |= any(isinstance(value, Tensor) for value in checked.values())
 
     def step(self) -> None:
         """Close the open step by hand, after backward, in loops without an optimizer.
@@ -148,73 +177,6 @@ class Run:
         self._check_open()
         self._observer.step()
 
-    # ---------------------------------------------------------------- reading (a Source)
-
-    @property
-    def location(self) -> str:
-        return self._writer.location
-
-    @property
-    def revision(self) -> int:
-        return self._writer.source.revision
-
-    @property
-    def finished(self) -> bool:
-        return self._writer.source.finished
-
-    @property
-    def modules(self) -> tuple[ModuleRow, ...]:
-        return self._writer.source.modules
-
-    @property
-    def streams(self) -> Mapping[str, StreamView]:
-        return self._writer.source.streams
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        return self._writer.source.events
-
-    @property
-    def data(self) -> xr.Dataset:
-        """Everything recorded, dims (module, step), a variable per quantity; NaN = not measured.
-
-        The streams of all schedules are joined on the union of their steps. The open step is
-        part of it once its optimizer has stepped.
-        """
-        return join(self._now(), self._definition_order())
-
-    @property
-    def cube(self) -> xr.DataArray:
-        """``data`` stacked: dims (module, quantity, step)."""
-        return stack(self.data)
-
-    @property
-    def tree(self) -> xr.DataTree:
-        """Every schedule's own step axis, nothing joined."""
-        return tree(self._now())
-
-    def series(self, module: str, quantity: str) -> xr.DataArray:
-        """One quantity of one module over the steps at which it was measured, dims (step,).
-
-        Raises
-        ------
-        UnknownNameError
-            Nothing of that name is recorded; the message lists close ones.
-        """
-        return series(self._now(), self._definition_order(), module, quantity)
-
-    def _now(self) -> list[StreamView]:
-        self._rows.drain()
-        frame = self._observer.frame
-        if frame is None or not self._observer.clock.has_stepped:
-            frame = self._rows.unfinished(frame)
-        if frame is None:
-            return list(self.streams.values())
-        return with_open_step(self.streams, self._rows.preview(frame))
-
-    def _definition_order(self) -> list[str]:
-        return [row.name for row in self.modules]
-
     # ---------------------------------------------------------------- controls
 
     def put(self, request: Request) -> Ticket:
@@ -223,11 +185,12 @@ class Run:
 
     def probes(self) -> list[ProbeStatus]:
         """Every probe and what became of it."""
-        return self._probes.statuses(self._gate.step)
+        seconds = self._meter.step_seconds
+        return self._doctor.statuses(self._probes.wanted, self._gate.step, seconds)
 
     def catalogue(self) -> list[QuantityInfo]:
         """Every quantity that can be attached."""
-        return self._probes.catalogue()
+        return self._doctor.catalogue(self._probes.wanted)
 
     def each_boundary(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call ``callback`` on the training thread at every boundary; returns its removal."""
@@ -244,14 +207,18 @@ class Run:
             self._meter.rest()
 
     def status(self) -> Status:
-        """The run now: step, speed, cost, probes with errors, what the writer says."""
-        writer, probes = self._writer, self._probes.statuses(self._gate.step)
+        """The run now: step, speed, cost, every probe, what the writer says.
+
+        For each probe it tells when it last fired, why it did not, and what it costs.
+        ``print(run.status())`` sums it up.
+        """
+        writer, probes = self._writer, self.probes()
         flushed = writer.flushed_at
         return Status(
             name=self.name,
             location=self.location,
             state=self._state(),
-            step=self._observer.clock.step + self._observer.clock.has_stepped,
+            step=self._observer.clock.upcoming,
             steps_per_second=self._meter.steps_per_second,
             cost_percent=self._meter.cost_percent,
             n_probes=len(probes),
@@ -260,8 +227,9 @@ class Run:
             flushed_age_s=math.nan if flushed is None else time.monotonic() - flushed,
             background=self._background is not None and self._background.running,
             scalars={name: float(value) for name, value in self._rows.scalars.items()},
-            errors=tuple(probe for probe in probes if probe.n_errors),
+            probes=tuple(probes),
             problem=self._problem(),
+            budget=self._stretch.told,
         )
 
     def _state(self) -> State:
@@ -289,6 +257,42 @@ class Run:
         return told or self._writer.last_error or self._rows.problem or self._gate.problem
 
     # ---------------------------------------------------------------- training, showing, ending
+
+    def budget(self, percent: float | None) -> None:
+        """Stay below ``percent`` of step time: when watching costs more, schedules are stretched.
+
+        Then one of 2, 4, 8, ... due steps is measured; every change is an event of the record and
+        stands in ``status().budget``. None measures every due step again.
+
+        Raises
+        ------
+        ValueError
+            For anything but a positive number or None.
+
+        Examples
+        --------
+        >>> run.budget(2.0)  # doctest: +SKIP
+        """
+        if percent is not None and not 0 < percent < math.inf:
+            raise ValueError(f"budget({percent!r}): a positive number of per cent, or None")
+        self._stretch.set_budget(math.inf if percent is None else float(percent))
+
+    @property
+    def on_compiled(self) -> OnCompiled:
+        """What happens to probes of a compiled model's calls, ``"skip"`` or ``"eager"``.
+
+        A compiled model runs no hooks, so that they are skipped, and the status says so. With
+        ``"eager"`` only the steps in which something is due run uncompiled, from the next step
+        on; nothing is compiled again. Eager and compiled kernels may differ in the last bits.
+        """
+        return "eager" if self._observer.eager.wanted else "skip"
+
+    @on_compiled.setter
+    def on_compiled(self, steps: OnCompiled) -> None:
+        self._check_open()
+        check_on_compiled(steps)
+        self._probes.run_eagerly(steps == "eager")
+        self._change_between_steps()
 
     def train_in_background(self, function: Callable[[], Any]) -> Background:
         """Run the training function in a thread, so that the notebook stays free.
@@ -374,6 +378,15 @@ def _end(
     writer.close()
     if fresh:  # a folder of our own choosing that nothing was recorded in
         writer.discard_if_empty()
+
+
+def _spent(meter: Meter, stretch: Stretch, step: int, seconds: float, cost: float) -> None:
+    meter.add(seconds, cost)
+    stretch.add(step, seconds, cost)
+
+
+def _tell_budget(writer: RecordWriter, step: int, text: str) -> None:
+    writer.event(step, "budget", text)
 
 
 def _ending_on_a_thread(end: weakref.finalize[Any, Any]) -> Callable[[object], None]:

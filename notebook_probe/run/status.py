@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from notebook_probe.run.told import told
+
 __all__ = ["ProbeStatus", "QuantityInfo", "State", "Status"]
 
 State: TypeAlias = Literal["waiting", "training", "paused", "idle", "finished", "failed"]
@@ -39,7 +41,11 @@ class ProbeStatus:
     error: str = ""
     disabled: bool = False
     note: str = ""
-    """Why it has no value yet, in words; empty when it fires."""
+    """Why it has no value, in words; empty when it fires."""
+    cost_us: float = 0.0
+    """Microseconds per step, averaged over the steps since probes last changed."""
+    cost_percent: float = 0.0
+    """The same, per cent of step time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +70,22 @@ class Status:
     """Training runs in a background thread started by `train_in_background`."""
     scalars: dict[str, float] = field(default_factory=dict)
     """Last value of everything given to `run.log`."""
-    errors: tuple[ProbeStatus, ...] = ()
+    probes: tuple[ProbeStatus, ...] = ()
+    """Every probe: when it last fired, why it did not, what it costs."""
     problem: str = ""
     """The writer's or the loop's error, in words."""
+    budget: str = ""
+    """What is done to keep the cost inside `Run.budget`, in words; empty without one."""
+
+    @property
+    def errors(self) -> tuple[ProbeStatus, ...]:
+        """The probes that have failed."""
+        return tuple(probe for probe in self.probes if probe.n_errors)
+
+    @property
+    def silent(self) -> tuple[ProbeStatus, ...]:
+        """The probes that do not fire, each with its reason in ``note``."""
+        return tuple(probe for probe in self.probes if probe.note)
+
+    def __str__(self) -> str:
+        return told(self)

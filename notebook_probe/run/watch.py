@@ -6,6 +6,7 @@ import re
 import time
 import weakref
 from collections.abc import Mapping
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from torch.optim import Optimizer
 from notebook_probe.errors import NotApplicableError
 from notebook_probe.record.writer import RecordWriter
 from notebook_probe.run.attach import read_presets
-from notebook_probe.run.modules import module_table, unwrap
+from notebook_probe.run.modules import OnCompiled, check_on_compiled, module_table, unwrap
 from notebook_probe.run.run import Run
 
 __all__ = ["watch"]
@@ -31,6 +32,7 @@ def watch(
     store: str | PathLike[str] | None = None,
     probes: str | Mapping[Any, Any] | None = "default",
     name: str | None = None,
+    on_compiled: OnCompiled = "skip",
 ) -> Run:
     """Watch a model from now on; the training loop stays as it is.
 
@@ -51,6 +53,9 @@ def watch(
         module, nothing, or ``{selection: ["Quantity", ["Quantity", "linear(5,0)"]]}``.
     name : str, optional
         Shown in the Explorer; the model's class by default.
+    on_compiled : "skip" or "eager"
+        Calls of a compiled model run no hooks. ``"eager"`` runs just the steps in which something
+        is due in them uncompiled; see `Run.on_compiled`.
 
     Returns
     -------
@@ -73,12 +78,14 @@ def watch(
         raise TypeError(f"watch({type(model).__name__}): a torch.nn.Module is expected")
     if optimizer is not None:
         _check_owned(model, optimizer)
-    asked = read_presets(model, probes)
+    check_on_compiled(on_compiled)
+    asked = partial(read_presets, probes=probes)
+    asked(model)  # what cannot be is refused before a file is made
     name = name or type(model).__name__
     location = _fresh(name) if store is None else Path(store).expanduser()
     _close_earlier(model, location, fresh=store is None)
     writer = RecordWriter(location, title=name, modules=module_table(model), attrs=_attrs(model))
-    run = Run(model, writer, name, asked, fresh=store is None)
+    run = Run(model, writer, name, asked, store is None, on_compiled)
     _runs.add(run)
     if writer.continued:
         print(f"continuing {_from_here(writer.location)} after step {writer.last_step}")

@@ -144,7 +144,7 @@ class FakeControls:
             flushed_age_s=0.5,
             background=self.background,
             scalars=self.scalars,
-            errors=tuple(probe for probe in self.attached if probe.n_errors),
+            probes=tuple(probe for probe in self.attached if probe.n_errors),
             problem=self.problem,
         )
 

@@ -93,7 +93,10 @@ def mixed_kinds(output: Tensor, output_sumsq: Any) -> float:
     ("function", "message"),
     [
         (wrong_feature, r"wrong_feature\(outptu\): no feature 'outptu'; close: 'output'"),
-        (wrong_feature, "tensors: input, output, grad_output, weight, grad, update"),
+        (
+            wrong_feature,
+            "tensors: input, output, grad_output, grad_input, weight, grad, grad_raw, update, ",
+        ),
         (no_feature, r"no_feature\(\) needs no feature; name its parameters after input, output"),
         (mixed_moments, r"\(output, grad\) needs tensors that exist at different moments"),
         (mixed_moments, "use summaries such as output_sumsq"),

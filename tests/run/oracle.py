@@ -44,6 +44,7 @@ class Twin:
         self.inputs: dict[str, list[Tensor]] = defaultdict(list)
         self.outputs: dict[str, list[Tensor]] = defaultdict(list)
         self.output_grads: dict[str, list[Tensor]] = defaultdict(list)
+        self.n_calls: dict[str, int] = defaultdict(int)
         self._calls: list[tuple[str, Tensor]] = []
         for path, module in model.named_modules():
             module.register_forward_pre_hook(self._keep_inputs(path), with_kwargs=True)
@@ -53,6 +54,7 @@ class Twin:
         """One update from one or many micro-batches."""
         for kept in (self.inputs, self.outputs, self.output_grads):
             kept.clear()
+        self.n_calls.clear()
         self.optimizer.zero_grad()
         for batch in batches:
             self._calls = []
@@ -104,6 +106,7 @@ class Twin:
         found["output_grad_norm"] = _each(norm, of["output_grad"])
         found["weight_norm"] = _each(norm, of["weight"])
         found["grad_norm"] = _each(norm, of["grad"])
+        found["calls"] = {path: float(n) for path, n in self.n_calls.items()}
         sizes = found["weight_norm"]
         found["update_ratio"] = {
             path: norm(update) / (sizes[path] + 1e-12)
@@ -125,6 +128,7 @@ class Twin:
 
     def _keep_outputs(self, path: str) -> Callable[..., None]:
         def hook(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
+            self.n_calls[path] += 1
             for tensor in tensors_in(output):
                 self.outputs[path].append(tensor.detach().clone())
                 self._calls.append((path, tensor))

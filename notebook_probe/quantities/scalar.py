@@ -1,4 +1,4 @@
-"""Reading what is given to `Run.log`: one real number each."""
+"""Reading one real number: what is logged, collected, or returned by a quantity's function."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from notebook_probe.quantities.stat import Number
 __all__ = ["read_scalar"]
 
 
-def read_scalar(name: str, value: Any) -> Number:
+def read_scalar(where: str, value: Any) -> Number:
     """A float, or a detached 0-d tensor that stays on its device.
 
     Raises
@@ -30,15 +30,15 @@ def read_scalar(name: str, value: Any) -> Number:
     """
     if isinstance(value, Tensor):
         if value.numel() != 1 or value.is_complex():
-            raise _refused(name, f"a tensor of shape {tuple(value.shape)} and {value.dtype}")
+            raise _refused(where, f"a tensor of shape {tuple(value.shape)} and {value.dtype}")
         value = value.detach().reshape(())
-        return value.clone() if value.device.type != "cpu" else float(value)
+        return float(value) if value.is_cpu else value.clone()
     if isinstance(value, Real | np.generic):
         return float(value)
     if isinstance(value, np.ndarray) and value.size == 1:
         return float(value.reshape(())[()])
-    raise _refused(name, f"{type(value).__name__} {value!r}"[:80])
+    raise _refused(where, f"{type(value).__name__} {value!r}"[:80])
 
 
-def _refused(name: str, given: str) -> QuantityError:
-    return QuantityError(f"log({name}=...): {given}; one real number is expected")
+def _refused(where: str, given: str) -> QuantityError:
+    return QuantityError(f"{where} {given}; one real number is expected")

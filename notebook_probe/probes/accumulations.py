@@ -1,0 +1,85 @@
+"""``grad_raw``: a parameter's gradient after each accumulation, before clipping and unscaling."""
+
+from __future__ import annotations
+
+import time
+import weakref
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.utils.hooks import RemovableHandle
+
+from notebook_probe.probes.frame import StepFrame
+from notebook_probe.probes.phase import quiet
+from notebook_probe.probes.plan import Plan
+from notebook_probe.probes.slots import Slot
+from notebook_probe.probes.track import Track
+
+__all__ = ["AccumulationHooks"]
+
+
+class AccumulationHooks:
+    """Hooks on the parameters whose raw gradients are due in the open step.
+
+    Parameters
+    ----------
+    track : Track
+        Has the open frame; held weakly.
+    """
+
+    def __init__(self, track: Track) -> None:
+        self._track = weakref.ref(track)
+        self._handles: dict[Slot, tuple[weakref.ref[Tensor], RemovableHandle, Plan]] = {}
+
+    def set(self, plans: dict[Slot, Plan]) -> None:
+        """Read these from now on, and no others."""
+        wanted = {slot: plan for slot, plan in plans.items() if _reads_raw(plan)}
+        if not wanted and not self._handles:
+            return
+        for slot in [*self._handles]:
+            hooked, handle, plan = self._handles[slot]
+            if wanted.get(slot) is not plan or hooked() is not slot.get():
+                handle.remove()
+                del self._handles[slot]
+        for slot, plan in wanted.items():
+            parameter = slot.get()
+            if slot not in self._handles and parameter is not None and parameter.requires_grad:
+                handle = parameter.register_post_accumulate_grad_hook(self._hook(slot, plan))
+                self._handles[slot] = weakref.ref(parameter), handle, plan
+
+    def remove(self) -> None:
+        self.set({})
+
+    def _hook(self, slot: Slot, plan: Plan) -> Callable[[Tensor], None]:
+        track_of = self._track
+
+        def read(parameter: Tensor) -> None:
+            if torch.compiler.is_compiling() or quiet():
+                return
+            track = track_of()
+            frame = track.frame if track is not None else None
+            if frame is not None and parameter.grad is not None:
+                _read(frame, plan, slot, parameter, parameter.grad)
+
+        return read
+
+
+def _read(frame: StepFrame, plan: Plan, slot: Slot, parameter: Tensor, gradient: Tensor) -> None:
+    begun = time.perf_counter()
+    frame.arrivals[plan.counter] += 1
+    try:
+        for cell in plan.cells.get("grad_raw", ()):
+            cell.put(frame, gradient)
+        given = {"grad_raw": gradient, "weight": parameter, "module": slot.owner()}
+        for function in plan.at("accumulated"):
+            function.call(frame, given)
+    except Exception as error:  # whatever a tensor is, the backward goes on
+        frame.blame_all(plan.of("accumulated"), error)
+    seconds = time.perf_counter() - begun
+    plan.spent("accumulated", seconds)
+    frame.seconds += seconds
+
+
+def _reads_raw(plan: Plan) -> bool:
+    return bool(plan.cells.get("grad_raw", ()) or plan.at("accumulated"))

@@ -1,0 +1,123 @@
+"""Cells: where the readings of one step add up, one per summary of a tensor at a place.
+
+A cell knows how to measure a tensor and how to merge what several calls, micro-batches or tensors
+gave; what it has measured lies in the step's frame, so that a cell serves every step.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor, nn
+
+from notebook_probe.probes.frame import StepFrame
+from notebook_probe.probes.probe import Probe
+from notebook_probe.quantities.measure import measure_difference
+from notebook_probe.quantities.parts import Reduction
+
+__all__ = ["CallCell", "Cell", "DifferenceCell", "FunctionCell"]
+
+MAX_CALLS_APART = 64
+"""More calls than this in one step are pooled in the last of them."""
+
+
+class Cell:
+    """One reduction of one tensor, pooled over a step.
+
+    Parameters
+    ----------
+    index : int
+        Its place in the frame's states.
+    reduction : Reduction
+        Gives a state of a tensor; states merge.
+    wanted : frozenset of str
+        The parts that are needed of it.
+    """
+
+    __slots__ = ("first_only", "index", "measure", "wanted")
+
+    def __init__(self, index: int, reduction: Reduction, wanted: frozenset[str]) -> None:
+        self.index, self.wanted = index, wanted
+        self.measure, self.first_only = reduction.measure, reduction.first_only
+
+    def add(self, frame: StepFrame, tensor: Tensor, module: nn.Module | None, call: int) -> None:
+        """Measure a tensor, and pool it with what this step has measured before."""
+        state, states = self.measure(tensor, module, self.wanted), frame.states
+        if not tensor.is_cpu:
+            frame.on_device = True
+        old = states[self.index]
+        states[self.index] = state if old is None else old.merge(state)
+
+    def put(self, frame: StepFrame, tensor: Tensor) -> None:
+        """Measure a parameter's tensor, in place of what was measured before."""
+        frame.states[self.index] = self.measure(tensor, None, self.wanted)
+        if not tensor.is_cpu:
+            frame.on_device = True
+
+    def clear(self, frame: StepFrame) -> None:
+        """Forget what was measured before."""
+        frame.states[self.index] = None
+
+
+class CallCell(Cell):
+    """A cell that keeps the calls of a step apart."""
+
+    __slots__ = ()
+
+    def add(self, frame: StepFrame, tensor: Tensor, module: nn.Module | None, call: int) -> None:
+        states = frame.states[self.index]
+        if states is None:
+            states = frame.states[self.index] = {}
+        call, state = min(call, MAX_CALLS_APART - 1), self.measure(tensor, module, self.wanted)
+        if not tensor.is_cpu:
+            frame.on_device = True
+        states[call] = states[call].merge(state) if call in states else state
+
+
+class DifferenceCell:
+    """The Stat of the difference between two tensors, which need not exist as a tensor."""
+
+    __slots__ = ("index", "wanted")
+
+    def __init__(self, index: int, wanted: frozenset[str]) -> None:
+        self.index, self.wanted = index, wanted
+
+    def put(self, frame: StepFrame, new: Tensor, old: Tensor) -> None:
+        """Measure ``new - old``; ``old`` may be written over."""
+        frame.states[self.index] = measure_difference(new, old, self.wanted)
+        if not new.is_cpu:
+            frame.on_device = True
+
+
+class FunctionCell:
+    """A quantity's function called on the tensors themselves, and the values it has given."""
+
+    __slots__ = ("index", "names", "probe")
+
+    def __init__(self, index: int, probe: Probe) -> None:
+        self.index, self.probe = index, probe
+        self.names = tuple((f.name, f.tensor) for f in probe.quantity.features)
+
+    def call(self, frame: StepFrame, tensors: dict[str, Any], call: int = 0) -> None:
+        """Call it if all it needs is there; an error is the probe's alone."""
+        probe = self.probe
+        given = [tensors.get(tensor) for _, tensor in self.names]
+        if probe.disabled or any(one is None for one in given):
+            return
+        given = [one.detach() if isinstance(one, Tensor) else one for one in given]
+        try:
+            value = probe.quantity.value_of(probe.quantity.function(*given))
+        except Exception as error:  # a user's quantity must never reach training
+            frame.blame(probe, error)
+            return
+        if isinstance(value, Tensor):
+            frame.on_device = True
+        values = frame.states[self.index]
+        if values is None:
+            values = frame.states[self.index] = {}
+        key = min(call, MAX_CALLS_APART - 1) if probe.per_call else 0
+        values.setdefault(key, []).append(value)
+
+    def clear(self, frame: StepFrame) -> None:
+        """Forget what a closure's earlier run has given."""
+        frame.states[self.index] = None

@@ -1,0 +1,147 @@
+"""Gradients of a module's inputs: the module's own share, not the total over all consumers.
+
+A tensor hook on an input would give the total. Here the autograd nodes that feed the inputs from
+inside the module are found when it returns, and what each sends is summed.
+"""
+
+from __future__ import annotations
+
+import time
+import weakref
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.graph import GradientEdge, Node, get_gradient_edge
+
+from notebook_probe.errors import UnreadableError
+from notebook_probe.probes.frame import StepFrame
+from notebook_probe.probes.phase import quiet
+from notebook_probe.probes.plan import Plan
+from notebook_probe.probes.slots import weight_of
+
+__all__ = ["Entry", "hook_entry", "mark_entry"]
+
+MAX_NODES = 20_000
+"""A module whose graph is larger has a gap here: the walk would cost more than it tells."""
+
+
+@dataclass(slots=True)
+class Entry:
+    """Where a call begins in the graph: its inputs' edges, and the number of its first node."""
+
+    edges: list[GradientEdge]
+    sequence: int
+
+
+def mark_entry(inputs: list[Tensor]) -> Entry | None:
+    """Remember where a call begins; None when no input needs a gradient."""
+    edges = [get_gradient_edge(tensor) for tensor in inputs if tensor.requires_grad]
+    return Entry(edges, torch._C._autograd._get_sequence_nr()) if edges else None
+
+
+def hook_entry(
+    entry: Entry, outputs: list[Tensor], plan: Plan, frame: StepFrame, module: nn.Module, call: int
+) -> None:
+    """Have what the module sends to its inputs read when it arrives.
+
+    Raises
+    ------
+    UnreadableError
+        The module's graph is too large to be walked.
+    """
+    links = _links(entry, outputs)
+    for edge in entry.edges:
+        feeding = links.get(_key(edge.node, edge.output_nr), [])
+        share = _Share(len(feeding), plan, frame, module, call)
+        for node, position in feeding:
+            node.register_hook(_Sender(share, position))
+        for tensor in outputs:  # an input that is returned unchanged
+            if tensor.requires_grad and get_gradient_edge(tensor) == edge:
+                share.n_links += 1
+                tensor.register_hook(share.add)
+
+
+def _links(entry: Entry, outputs: list[Tensor]) -> dict[tuple[int, int], list[tuple[Node, int]]]:
+    """Nodes of this call that send to an input, and at which position, by the input's edge."""
+    wanted = {_key(edge.node, edge.output_nr) for edge in entry.edges}
+    found: dict[tuple[int, int], list[tuple[Node, int]]] = {}
+    waiting = [get_gradient_edge(tensor).node for tensor in outputs if tensor.requires_grad]
+    seen: dict[int, Node] = {}
+    while waiting:
+        node = waiting.pop()
+        if id(node) in seen or node._sequence_nr() < entry.sequence:
+            continue
+        seen[id(node)] = node  # kept: a wrapper that is freed gives its id to the next
+        if len(seen) > MAX_NODES:
+            raise UnreadableError(f"more than {MAX_NODES} operations between output and input")
+        for position, (next_node, output_nr) in enumerate(node.next_functions):
+            if next_node is None:
+                continue
+            key = _key(next_node, output_nr)
+            if key in wanted:
+                found.setdefault(key, []).append((node, position))
+            waiting.append(next_node)
+    return found
+
+
+def _key(node: Node, output_nr: int) -> tuple[int, int]:
+    return id(node), output_nr
+
+
+class _Share:
+    """Sums what the links of one input send in one backward, and measures the sum."""
+
+    __slots__ = ("_call", "_frame", "_module", "_n_come", "_plan", "_sum", "n_links")
+
+    def __init__(
+        self, n_links: int, plan: Plan, frame: StepFrame, module: nn.Module, call: int
+    ) -> None:
+        self.n_links = n_links
+        self._plan, self._frame, self._call = plan, frame, call
+        self._module = weakref.ref(module)
+        self._n_come = 0
+        self._sum: Tensor | None = None
+
+    def add(self, gradient: Tensor | None) -> None:
+        if torch.compiler.is_compiling() or self._frame.closed or quiet():
+            return
+        if self._n_come == 0 and self.n_links > 1:  # one may never come
+            torch.autograd.Variable._execution_engine.queue_callback(self._finish)
+        self._n_come += 1
+        if gradient is not None:
+            gradient = gradient.detach()
+            self._sum = gradient if self._sum is None else self._sum + gradient
+        if self._n_come == self.n_links:
+            self._finish()
+
+    def _finish(self) -> None:
+        total, self._sum, self._n_come = self._sum, None, 0
+        module, frame, plan = self._module(), self._frame, self._plan
+        if total is None or module is None or frame.closed:
+            return
+        begun = time.perf_counter()
+        try:
+            for cell in plan.cells.get("grad_input", ()):
+                cell.add(frame, total, module, self._call)
+            for function in plan.at("entry"):
+                given = {"grad_input": total, "weight": weight_of(module), "module": module}
+                function.call(frame, given, self._call)
+        except Exception as error:  # whatever a tensor is, the backward goes on
+            frame.blame_all(plan.of("entry"), error)
+        seconds = time.perf_counter() - begun
+        plan.spent("entry", seconds)
+        frame.seconds += seconds
+
+
+class _Sender:
+    """A post-hook of one node: passes on what it sends to one of its inputs."""
+
+    __slots__ = ("_position", "_share")
+
+    def __init__(self, share: _Share, position: int) -> None:
+        self._share, self._position = share, position
+
+    def __call__(self, sent: tuple[Any, ...], received: tuple[Any, ...]) -> None:
+        self._share.add(sent[self._position])

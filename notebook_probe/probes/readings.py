@@ -1,0 +1,194 @@
+"""What one set of due probes reads in a step, and how values are made of it; built once."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from notebook_probe.probes.cells import CallCell, Cell, DifferenceCell, FunctionCell
+from notebook_probe.probes.frame import StepFrame
+from notebook_probe.probes.parameters import ParameterReader
+from notebook_probe.probes.plan import Plan, is_of_calls
+from notebook_probe.probes.probe import Probe
+from notebook_probe.probes.results import Count, FunctionResult, Result, Source, SummaryResult
+from notebook_probe.probes.slots import Slot, slots_of_place
+from notebook_probe.quantities.features import CALL, Feature
+from notebook_probe.quantities.measure import STAT
+from notebook_probe.quantities.parts import Reduction, parts
+
+__all__ = ["Readings", "readings"]
+
+
+@dataclass(slots=True, eq=False, weakref_slot=True)
+class Readings:
+    """The plans of one set of due probes.
+
+    Attributes
+    ----------
+    due : tuple of Probe
+    calls : dict
+        Module path -> what is read in its calls.
+    parameters : dict
+        Slot -> what is read of the parameter.
+    reader : ParameterReader
+    results : tuple of Result
+        One per due probe.
+    counts : tuple of Count
+    n_states, n_counts : int
+        The size of a frame.
+    n_steps : int
+        Steps that were read so.
+    """
+
+    due: tuple[Probe, ...]
+    calls: dict[str, Plan]
+    parameters: dict[Slot, Plan]
+    reader: ParameterReader
+    results: tuple[Result, ...]
+    counts: tuple[Count, ...]
+    n_states: int
+    n_counts: int
+    n_steps: int = 0
+
+    def frame(self, step: int) -> StepFrame:
+        """A frame for one step's readings."""
+        self.n_steps += 1
+        return StepFrame(step, self, self.n_states, self.n_counts)
+
+    def seconds_of(self, probe: Probe) -> float:
+        """Time spent for a probe; what several share counts equally."""
+        total = 0.0
+        for plan in self._plans_of(probe):
+            for moment, seconds in plan.seconds.items():
+                if moment in probe.moments:
+                    total += seconds / len(plan.of(moment))
+        return total
+
+    def _plans_of(self, probe: Probe) -> Iterable[Plan]:
+        plans = (*self.calls.values(), *self.parameters.values())
+        return (plan for plan in plans if probe in plan.probes)
+
+
+def readings(model: nn.Module, due: tuple[Probe, ...], buffers: dict[Slot, Tensor]) -> Readings:
+    """Work out what to read for the due probes."""
+    return _Builder(model).build(due, buffers)
+
+
+class _Builder:
+    def __init__(self, model: nn.Module) -> None:
+        self._modules = dict(model.named_modules(remove_duplicate=False))
+        self._calls: dict[str, Plan] = {}
+        self._parameters: dict[Slot, Plan] = {}
+        self._shared: dict[tuple[object, ...], int] = {}
+        self._wanted: dict[int, set[str]] = {}
+        self._owners: list[tuple[weakref.ref[nn.Module], Plan]] = []
+        self._n_states = 0
+
+    def build(self, due: tuple[Probe, ...], buffers: dict[Slot, Tensor]) -> Readings:
+        for probe in due:  # all parts of a reduction must be known before its cell is made
+            if probe.quantity.pools:
+                for feature in probe.quantity.features:
+                    self._indices(probe, feature)
+        results = tuple(self._result(probe) for probe in due)
+        counted = (*self._calls.values(), *self._parameters.values())
+        for i, plan in enumerate(counted):
+            plan.counter = i
+        return Readings(
+            due=due,
+            calls=self._calls,
+            parameters=self._parameters,
+            reader=ParameterReader(self._parameters, self._owners, buffers),
+            results=results,
+            counts=tuple(self._counts(due)),
+            n_states=self._n_states,
+            n_counts=len(counted),
+        )
+
+    def _counts(self, due: tuple[Probe, ...]) -> list[Count]:
+        counts = []
+        for probe in due:
+            if is_of_calls(probe):
+                plans = [self._calls[probe.place]]
+            elif probe.accumulations:
+                below = slots_of_place(self._modules, probe.place, below=True)
+                plans = [self._parameters[slot] for slot in below if slot in self._parameters]
+            else:
+                continue
+            indices = tuple(plan.counter for plan in plans)
+            counts.append(Count(probe.stream, probe.count, probe.place, indices))
+        return list(dict.fromkeys(counts))
+
+    def _result(self, probe: Probe) -> Result:
+        if probe.quantity.pools:
+            features = probe.quantity.features
+            sources = tuple(Source(self._cells(probe, feature)) for feature in features)
+            return SummaryResult(probe, sources)
+        index = self._new_state()
+        function = FunctionCell(index, probe)
+        for plan in self._plans_of_function(probe):
+            plan.functions.setdefault(probe.quantity.moment, []).append(function)
+            plan.join(probe)
+        return FunctionResult(probe, index)
+
+    def _cells(self, probe: Probe, feature: Feature) -> tuple[int, ...]:
+        """Indices of the cells that make up a feature; makes those that are new."""
+        reduction = parts[feature.part]
+        indices = self._indices(probe, feature)
+        for plan, index in zip(self._plans(probe, feature), indices, strict=True):
+            plan.join(probe)
+            wanted = frozenset(self._wanted[index])
+            cells = plan.cells.setdefault(feature.tensor, [])
+            if index in {*(cell.index for cell in cells), *(d.index for d in plan.differences)}:
+                continue
+            if feature.tensor == "update" and reduction is STAT:
+                plan.differences.append(DifferenceCell(index, wanted))
+            else:
+                kind = CallCell if probe.per_call else Cell
+                cells.append(kind(index, reduction, wanted))
+        return indices
+
+    def _indices(self, probe: Probe, feature: Feature) -> tuple[int, ...]:
+        reduction = parts[feature.part]
+        places = self._places(probe, feature.tensor)
+        return tuple(self._index(place, probe.per_call, feature, reduction) for place in places)
+
+    def _index(
+        self, place: str | Slot, per_call: bool, feature: Feature, reduction: Reduction
+    ) -> int:
+        key = (place, per_call, feature.tensor, reduction)
+        if key not in self._shared:
+            self._shared[key] = self._new_state()
+        index = self._shared[key]
+        self._wanted.setdefault(index, set()).add(feature.part)
+        return index
+
+    def _new_state(self) -> int:
+        self._n_states += 1
+        return self._n_states - 1
+
+    def _places(self, probe: Probe, tensor: str) -> tuple[str | Slot, ...]:
+        if tensor in CALL:
+            return (probe.place,)
+        below = tensor in ("grad", "grad_raw")
+        return slots_of_place(self._modules, probe.place, below)
+
+    def _plans(self, probe: Probe, feature: Feature) -> list[Plan]:
+        return [self._plan(place) for place in self._places(probe, feature.tensor)]
+
+    def _plans_of_function(self, probe: Probe) -> list[Plan]:
+        if is_of_calls(probe):
+            return [self._plan(probe.place)]
+        if probe.quantity.needs == ("module",):
+            module = self._modules.get(probe.place)
+            plan = Plan()
+            self._owners += [(weakref.ref(module), plan)] if module is not None else []
+            return [plan]
+        return [self._plan(slot) for slot in slots_of_place(self._modules, probe.place)]
+
+    def _plan(self, place: str | Slot) -> Plan:
+        if isinstance(place, Slot):
+            return self._parameters.setdefault(place, Plan())
+        return self._calls.setdefault(place, Plan())

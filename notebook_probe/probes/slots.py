@@ -1,0 +1,73 @@
+"""Where parameters live: an owner, held weakly, and a name there.
+
+The parameter itself may be replaced at any time, and is never read through an attribute: that can
+have side effects, as the power iteration of a spectral norm.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.parametrize import is_parametrized
+
+__all__ = ["Slot", "slots_below", "slots_of_place", "weight_of", "weight_slots"]
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One parameter's place."""
+
+    owner: weakref.ref[nn.Module]
+    name: str
+
+    def get(self) -> Tensor | None:
+        owner = self.owner()
+        return None if owner is None else owner._parameters.get(self.name)
+
+
+def weight_slots(module: nn.Module) -> list[Slot]:
+    """Where the module's weight lives; empty when it owns no parameter.
+
+    That is the parameter of that name (of a parametrized module: its originals) or, for a module
+    that has none, all the parameters it owns itself.
+    """
+    if isinstance(module, torch.jit.ScriptModule):  # its containers are no dicts
+        return []
+    parametrized = module._modules["parametrizations"] if is_parametrized(module) else None
+    if parametrized is not None and "weight" in parametrized._modules:
+        originals = parametrized._modules["weight"]
+        return weight_slots(originals) if originals is not None else []
+    own = [name for name, value in module._parameters.items() if value is not None]
+    return _slots(module, ["weight"] if "weight" in own else own)
+
+
+def slots_below(module: nn.Module) -> list[Slot]:
+    """Where every parameter of the module and of all below it lives."""
+    plain = (one for one in module.modules() if not isinstance(one, torch.jit.ScriptModule))
+    return [slot for owner in plain for slot in _slots(owner, owner._parameters)]
+
+
+def slots_of_place(
+    modules: dict[str, nn.Module], place: str, below: bool = False
+) -> tuple[Slot, ...]:
+    """The slots that a place means: a module's weight, everything below it, or one parameter."""
+    if place in modules:
+        module = modules[place]
+        return tuple(slots_below(module) if below else weight_slots(module))
+    owner_path, _, name = place.rpartition(".")
+    return tuple(_slots(modules[owner_path], [name])) if owner_path in modules else ()
+
+
+def weight_of(module: nn.Module) -> Tensor | None:
+    """The module's first weight, None when it has none."""
+    slots = weight_slots(module)
+    return slots[0].get() if slots else None
+
+
+def _slots(owner: nn.Module, names: Iterable[str]) -> list[Slot]:
+    reference = weakref.ref(owner)
+    return [Slot(reference, name) for name in names]

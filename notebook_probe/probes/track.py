@@ -1,0 +1,101 @@
+"""A track: the probes of one phase, what of them is due now, and the frame that is open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from notebook_probe.probes.frame import StepFrame
+from notebook_probe.probes.probe import Probe
+from notebook_probe.probes.readings import Readings
+from notebook_probe.probes.stretch import Stretch
+from notebook_probe.schedules import Schedule
+
+__all__ = ["Track"]
+
+
+class Track:
+    """Asks every schedule once per step, and keeps one `Readings` for each set of due ones.
+
+    Parameters
+    ----------
+    build : callable
+        Works out the readings of the due probes.
+    publish : callable
+        Receives each closed frame.
+    stretch : Stretch
+        May make schedules due less often, to stay inside a budget.
+    """
+
+    def __init__(
+        self,
+        build: Callable[[tuple[Probe, ...]], Readings],
+        publish: Callable[[StepFrame], None],
+        stretch: Stretch,
+    ) -> None:
+        self.probes: tuple[Probe, ...] = ()
+        self.frame: StepFrame | None = None
+        self._build, self._publish, self._stretch = build, publish, stretch
+        self._schedules: dict[Schedule, tuple[Probe, ...]] = {}
+        self._readings: dict[frozenset[Schedule], Readings] = {}
+        self._asked: tuple[int, frozenset[Schedule]] | None = None
+
+    def set_probes(self, probes: Iterable[Probe]) -> None:
+        """Measure exactly these from the next step on."""
+        self.probes = tuple(probes)
+        self.leave_out_disabled()
+
+    def leave_out_disabled(self) -> None:
+        """Ask and read no more for a probe that has failed too often."""
+        live = [probe for probe in self.probes if not probe.disabled]
+        self._schedules = {
+            schedule: tuple(probe for probe in live if probe.schedule == schedule)
+            for schedule in dict.fromkeys(probe.schedule for probe in live)
+        }
+        self._readings, self._asked = {}, None
+
+    def open(self, step: int) -> StepFrame:
+        """Open a frame for ``step``; what is due is decided now."""
+        self.frame = self.upcoming(step).frame(step)
+        return self.frame
+
+    def close(self) -> None:
+        """Close the open frame and publish it."""
+        frame, self.frame = self.frame, None
+        if frame is not None:
+            frame.closed = True
+            self._publish(frame)
+            if frame.has_failures:
+                self.leave_out_disabled()
+
+    def upcoming(self, step: int) -> Readings:
+        """What will be read in ``step``; its schedules are asked only once."""
+        due = self._ask(step)
+        found = self._readings.get(due)
+        if found is None:
+            live = (probe for probe in self.probes if not probe.disabled)
+            probes = tuple(probe for probe in live if probe.schedule in due)
+            found = self._readings[due] = self._build(probes)
+            for probe in probes:
+                probe.was_due = True
+        return found
+
+    def cost_of(self, probe: Probe) -> float:
+        """Seconds per step spent for a probe, since the probes last changed."""
+        every = [*self._readings.values()]
+        n_steps = sum(readings.n_steps for readings in every)
+        return sum(readings.seconds_of(probe) for readings in every) / max(n_steps, 1)
+
+    def _ask(self, step: int) -> frozenset[Schedule]:
+        if self._asked is not None and self._asked[0] == step:
+            return self._asked[1]
+        due = []
+        for schedule, probes in [*self._schedules.items()]:
+            try:
+                if schedule(step) and self._stretch.passes(schedule, step):
+                    due.append(schedule)
+            except Exception as error:  # a user's callable
+                for probe in probes:
+                    probe.failed(error, step)
+                self.leave_out_disabled()
+        self._asked = step, frozenset(due)
+        return self._asked[1]
