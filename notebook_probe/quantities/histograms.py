@@ -29,6 +29,7 @@ import torch
 from torch import Tensor, nn
 
 from notebook_probe.axis import Axis
+from notebook_probe.quantities.arrays import readable
 from notebook_probe.quantities.parts import reduction
 
 __all__ = ["BINS", "Histogram", "histogram"]
@@ -83,7 +84,12 @@ def histogram(
     """Count the elements of a tensor, of any shape and dtype, in each of the bins.
 
     Exact whatever the values. Complex numbers count by their modulus, the elements that a sparse
-    tensor leaves out as zeros.
+    tensor leaves out as zeros. Of a sharded tensor this process's shard is counted.
+
+    Raises
+    ------
+    UnreadableError
+        A tensor without values, or of a kind nobody can convert.
 
     Examples
     --------
@@ -91,6 +97,8 @@ def histogram(
     >>> [(BINS.coords["bin_lo"][i], int(counts[i])) for i in counts.nonzero().flatten()]
     [(-inf, 1), (0.0, 1), (0.5, 2), (nan, 1)]
     """
+    if type(tensor) not in _PLAIN or tensor.is_meta or tensor.is_nested:
+        tensor = readable(tensor)
     stored = _stored(tensor.detach())
     values = _floats(stored)
     form = _FORMATS[values.dtype]
@@ -99,6 +107,9 @@ def histogram(
     if stored.numel() != tensor.numel():
         counts[ZERO] += tensor.numel() - stored.numel()
     return Histogram(counts)
+
+
+_PLAIN = (Tensor, nn.Parameter)
 
 
 class _Format:
@@ -194,18 +205,12 @@ def _stored(tensor: Tensor) -> Tensor:
         return tensor
     if tensor.layout is torch.sparse_coo:
         return tensor.coalesce().values()
-    if tensor.layout in _WITH_VALUES:
+    if tensor.layout in _COMPRESSED:
         return tensor.values()
     return tensor.to_dense()
 
 
-_WITH_VALUES = (
-    torch.sparse_csr,
-    torch.sparse_csc,
-    torch.sparse_bsr,
-    torch.sparse_bsc,
-    torch.jagged,
-)
+_COMPRESSED = (torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
 
 
 def _floats(tensor: Tensor) -> Tensor:

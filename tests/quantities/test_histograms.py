@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from torch import Tensor
 
+from notebook_probe.errors import UnreadableError
 from notebook_probe.quantities import histograms
 from notebook_probe.quantities.histograms import BINS, histogram
 
@@ -184,10 +185,25 @@ def test_what_a_sparse_tensor_holds_twice_is_added_first() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors is in prototype")
-def test_the_rows_of_a_nested_tensor_are_counted() -> None:
+@pytest.mark.parametrize("layout", [torch.jagged, torch.strided])
+def test_the_parts_of_a_nested_tensor_are_counted(layout: torch.layout) -> None:
     rows = [normal(3, 2), normal(5, 2) * 100]
-    nested = torch.nested.nested_tensor(rows, layout=torch.jagged)
+    nested = torch.nested.nested_tensor(rows, layout=layout)
     assert counts(nested) == expected(torch.cat(rows).numpy())
+
+
+def test_of_a_sharded_tensor_this_shard_is_counted() -> None:
+    class Sharded(Tensor):
+        def to_local(self) -> Tensor:
+            return self.as_subclass(Tensor)[:3]
+
+    shards = normal(8).as_subclass(Sharded)
+    assert counts(shards) == expected(shards.to_local().numpy())
+
+
+def test_a_tensor_without_values_says_so() -> None:
+    with pytest.raises(UnreadableError, match="on meta holds no values"):
+        histogram(torch.empty(3, device="meta"))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])

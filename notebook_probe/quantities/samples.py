@@ -1,0 +1,78 @@
+"""A tensor seen as samples: one row per sample or position, one column per channel.
+
+Which axis holds the channels depends on the module that the tensor enters or leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+__all__ = ["channel_axis", "sample_blocks"]
+
+BLOCK = 1 << 17
+"""Elements of a block, where that makes enough rows: so much stays in the cache."""
+
+AXES: dict[tuple[type[nn.Module], ...], int] = {
+    (nn.Conv1d, nn.ConvTranspose1d, nn.InstanceNorm1d): -2,
+    (nn.Conv2d, nn.ConvTranspose2d, nn.InstanceNorm2d): -3,
+    (nn.Conv3d, nn.ConvTranspose3d, nn.InstanceNorm3d): -4,
+    (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm, nn.GroupNorm): 1,
+    (nn.Linear, nn.Bilinear, nn.LayerNorm, nn.RMSNorm, nn.Embedding, nn.EmbeddingBag): -1,
+    (nn.RNNBase, nn.RNNCellBase, nn.MultiheadAttention): -1,
+}
+"""Counted from the end where a module also takes a single sample, without a batch axis."""
+
+
+def channel_axis(module: nn.Module | None, n_dims: int) -> int:
+    """Axis of the channels in a tensor of ``n_dims`` dimensions at ``module``.
+
+    Of a module that is not known it is the last one in 3-D (batch, position, channel), else axis 1.
+
+    Examples
+    --------
+    >>> channel_axis(nn.Conv2d(3, 8, 1), 4), channel_axis(nn.Linear(3, 8), 4)
+    (1, 3)
+    """
+    kind: Any = type(module)  # mypy takes the hash of its instances for its own
+    axis = _axis_of(kind)
+    if axis is None:
+        axis = 1 if n_dims != 3 else -1
+    return axis % n_dims if -n_dims <= axis < n_dims else n_dims - 1
+
+
+@cache
+def _axis_of(kind: Any) -> int | None:
+    return next((axis for kinds, axis in AXES.items() if issubclass(kind, kinds)), None)
+
+
+def sample_blocks(tensor: Tensor, axis: int, dtype: torch.dtype) -> Iterator[Tensor]:
+    """The rows (sample, channel) of a tensor, block by block, each a copy in ``dtype``.
+
+    Fewer rows than four times the channels come in one block. Nothing comes of an empty tensor.
+
+    Examples
+    --------
+    >>> images = torch.arange(24.0).reshape(2, 3, 2, 2)
+    >>> [block.shape for block in sample_blocks(images, 1, torch.float64)]
+    [torch.Size([8, 3])]
+    """
+    if tensor.numel() == 0:
+        return
+    tensor = torch.atleast_2d(tensor)
+    width = tensor.shape[axis]
+    n_rows = max(4 * width, BLOCK // width)
+    if tensor.stride(axis) == 1:
+        rows = tensor.movedim(axis, -1).reshape(-1, width)
+        for block in rows.split(n_rows):
+            yield block.to(dtype, copy=True)
+    else:
+        columns = tensor.movedim(axis, 0)
+        per_item = columns[0, 0].numel()
+        for piece in columns.split(max(1, n_rows // per_item), dim=1):
+            copy = piece.to(dtype, copy=True, memory_format=torch.contiguous_format)
+            yield copy.reshape(width, -1).T

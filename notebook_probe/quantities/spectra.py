@@ -1,0 +1,209 @@
+"""Eigenvalues of the covariance of a module's inputs: how many directions carry them.
+
+Rows are samples (and positions), columns are channels; see `samples`. Columns are centred, the
+divisor is the number of rows less one. Several calls in a step count as one with all their rows.
+
+One decomposition serves every quantity of a module and step. With fewer rows than channels it is
+that of the small matrix of inner products between rows, which has the same non-zero eigenvalues.
+All of it is in float64: squaring a float32 matrix would lose all but the largest eigenvalues.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from notebook_probe.errors import QuantityError
+from notebook_probe.quantities.arrays import readable
+from notebook_probe.quantities.base import quantity
+from notebook_probe.quantities.parts import reduction
+from notebook_probe.quantities.samples import channel_axis, sample_blocks
+
+__all__ = [
+    "Spectrum",
+    "input_cov_condition",
+    "input_cov_condition_20",
+    "input_cov_condition_50",
+    "input_cov_condition_80",
+    "input_cov_condition_100",
+    "input_cov_max_eig",
+    "input_cov_stable_rank",
+    "spectrum",
+]
+
+ROUNDING = 8
+"""Eigenvalues below so many times n eps of the largest are zero but for rounding."""
+
+
+@dataclass(slots=True)
+class Spectrum:
+    """The covariance of rows, and its eigenvalues once somebody asks for them."""
+
+    n_rows: int
+    mean: Tensor
+    """float64 (channel,)"""
+    matrix: Tensor
+    """The rows less their mean, (row, channel), as long as they are fewer than the channels; then
+    the sum of their outer products, (channel, channel)."""
+    _eigenvalues: Tensor | None = None
+
+    @classmethod
+    def of(cls, rows: Tensor) -> Spectrum:
+        """The Spectrum of rows (sample, channel), which are written over."""
+        mean = rows.mean(0)
+        return cls._centred(mean, rows.sub_(mean))
+
+    @classmethod
+    def _centred(cls, mean: Tensor, rows: Tensor) -> Spectrum:
+        few = len(rows) < len(mean)
+        return cls(len(rows), mean, rows if few else _inner(rows))
+
+    @property
+    def has_rows(self) -> bool:
+        return self.n_rows < len(self.mean)
+
+    @property
+    def eigenvalues(self) -> Tensor:
+        """All of them, descending, float64 (channel,); NaN for fewer than two rows or any NaN."""
+        if self._eigenvalues is None:
+            self._eigenvalues = self._decomposed()
+        return self._eigenvalues
+
+    def merge(self, other: Spectrum) -> Spectrum:
+        """The Spectrum of the rows of both."""
+        if not self.n_rows or not other.n_rows:
+            return self if self.n_rows else other
+        if self.mean.shape != other.mean.shape:
+            raise QuantityError(
+                f"calls with {len(self.mean)} and with {len(other.mean)} channels in one step have "
+                f"no common covariance"
+            )
+        n_rows = self.n_rows + other.n_rows
+        shift = other.mean - self.mean
+        mean = self.mean + shift * (other.n_rows / n_rows)
+        if self.has_rows and other.has_rows:
+            moved = [each.matrix + (each.mean - mean) for each in (self, other)]
+            return self._centred(mean, torch.cat(moved))
+        between = torch.outer(shift, shift).mul_(self.n_rows * (other.n_rows / n_rows))
+        return Spectrum(n_rows, mean, between.add_(self._scatter()).add_(other._scatter()))
+
+    def _scatter(self) -> Tensor:
+        return _inner(self.matrix) if self.has_rows else self.matrix
+
+    def _decomposed(self) -> Tensor:
+        matrix = _inner(self.matrix.T) if self.has_rows else self.matrix
+        if self.n_rows < 2 or not torch.isfinite(matrix.trace()):
+            return torch.full_like(self.mean, torch.nan)
+        found = _eigvalsh(matrix).flip(0) / (self.n_rows - 1)
+        rank = min(len(self.mean), self.n_rows - 1)  # the others are zero but for rounding
+        rounding = ROUNDING * len(self.mean) * torch.finfo(found.dtype).eps * found[0]
+        eigenvalues = 0 * found[0].repeat(len(self.mean))  # NaN where the solver gave up
+        eigenvalues[:rank] = found[:rank].masked_fill(found[:rank] <= rounding, 0.0)
+        return eigenvalues
+
+
+def _inner(columns: Tensor) -> Tensor:
+    """Inner products between columns; numpy sees the symmetry, and does half the work."""
+    if not columns.is_cpu:
+        return columns.T @ columns
+    array = columns.numpy()
+    with np.errstate(all="ignore"):  # what is not finite is found in the result
+        return torch.from_numpy(array.T @ array)
+
+
+def _eigvalsh(matrix: Tensor) -> Tensor:
+    """Ascending eigenvalues; NaN where the solver gives up."""
+    try:
+        if matrix.is_cpu:
+            return torch.from_numpy(np.linalg.eigvalsh(matrix.numpy()))
+        return torch.linalg.eigvalsh(matrix)
+    except (np.linalg.LinAlgError, torch.linalg.LinAlgError):  # type: ignore[attr-defined]
+        return torch.full_like(matrix[0], torch.nan)
+
+
+@reduction("spectrum", first_only=True)
+def spectrum(
+    tensor: Tensor, module: nn.Module | None = None, wanted: frozenset[str] = frozenset()
+) -> Spectrum:
+    """Measure the covariance of the samples in a tensor that entered or left ``module``.
+
+    Raises
+    ------
+    UnreadableError
+        A tensor without values, or of a kind nobody can convert.
+
+    Examples
+    --------
+    >>> found = spectrum(torch.tensor([[0.0, 1.0], [2.0, 1.0], [4.0, 1.0]]), nn.Linear(2, 2))
+    >>> found.eigenvalues
+    tensor([4., 0.], dtype=torch.float64)
+    """
+    if tensor.is_nested:  # the rows of all its parts
+        tensor = torch.cat([*tensor.detach().unbind()])
+    values = readable(tensor)
+    axis = channel_axis(module, max(2, values.dim()))
+    wide = torch.float64 if values.device.type != "mps" else torch.float32
+    states = [Spectrum.of(rows) for rows in sample_blocks(values, axis, wide)]
+    empty = values.new_zeros((0, 1), dtype=wide)
+    return reduce(Spectrum.merge, states, Spectrum(0, empty.sum(0), empty))
+
+
+@quantity(aliases=("InputCovMaxEig",), source="Taiyi")
+def input_cov_max_eig(input_spectrum: Spectrum) -> Tensor:
+    """Largest eigenvalue of the covariance of the inputs: variance along their main direction."""
+    return input_spectrum.eigenvalues[0]
+
+
+@quantity(aliases=("InputCovStableRank",), source="Taiyi")
+def input_cov_stable_rank(input_spectrum: Spectrum) -> Tensor:
+    """Stable rank of the inputs, sum of eigenvalues over the largest; missing if constant.
+
+    About how many directions carry them: 1 when all lie on a line, the number of channels when
+    they are spread evenly.
+    """
+    return input_spectrum.eigenvalues.sum() / input_spectrum.eigenvalues[0]
+
+
+@quantity(source="definition")
+def input_cov_condition(input_spectrum: Spectrum) -> Tensor:
+    """Condition number of the inputs' covariance, largest over smallest eigenvalue.
+
+    Infinite when it is singular, as it is with no more rows than channels.
+    """
+    largest, smallest = input_spectrum.eigenvalues[0], input_spectrum.eigenvalues[-1]
+    return (largest / smallest).where(smallest != 0, torch.inf)
+
+
+def _ratio(spectrum: Spectrum, percent: int) -> Tensor:
+    """Largest eigenvalue over the one after ``percent`` of them, as Taiyi computes it."""
+    eigenvalues = spectrum.eigenvalues
+    place = min(len(eigenvalues) * percent // 100, len(eigenvalues) - 1)
+    return eigenvalues[0] / (eigenvalues[place] + 1e-7)
+
+
+@quantity(aliases=("InputCovCondition20",), source="Taiyi")
+def input_cov_condition_20(input_spectrum: Spectrum) -> Tensor:
+    """Largest eigenvalue of the inputs' covariance over the one after 20 % of them (+ 1e-7)."""
+    return _ratio(input_spectrum, 20)
+
+
+@quantity(aliases=("InputCovCondition50",), source="Taiyi")
+def input_cov_condition_50(input_spectrum: Spectrum) -> Tensor:
+    """Largest eigenvalue of the inputs' covariance over the one after 50 % of them (+ 1e-7)."""
+    return _ratio(input_spectrum, 50)
+
+
+@quantity(aliases=("InputCovCondition80",), source="Taiyi")
+def input_cov_condition_80(input_spectrum: Spectrum) -> Tensor:
+    """Largest eigenvalue of the inputs' covariance over the one after 80 % of them (+ 1e-7)."""
+    return _ratio(input_spectrum, 80)
+
+
+@quantity(aliases=("InputCovCondition",), source="Taiyi")
+def input_cov_condition_100(input_spectrum: Spectrum) -> Tensor:
+    """Largest eigenvalue of the inputs' covariance over the smallest (+ 1e-7)."""
+    return _ratio(input_spectrum, 100)
