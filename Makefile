@@ -17,7 +17,7 @@ help:
 	@echo "make lab             open the quickstart in JupyterLab"
 	@echo "make test            every test: units, notebooks, JupyterLab in a headless browser"
 	@echo "make check           format, lint, types, import contracts, notebooks without outputs"
-	@echo "make bench           what watching costs, beside TensorBoard and others; half an hour"
+	@echo "make bench           what watching costs, beside TensorBoard and others; about an hour"
 	@echo "make test-kernels    the kernel protocol on other versions of ipykernel"
 	@echo "make test-libraries  training by Lightning, Hugging Face and others; models of theirs"
 	@echo "make clean           remove .venv, build and caches"

@@ -39,7 +39,7 @@ def matrix(path: str, module: nn.Module) -> bool:
 NORMS = ["weight_norm", "grad_norm"]
 FLOW = ["input_mean", "input_norm", "output_grad_norm"]
 HISTOGRAMS = ["weight_histogram", "grad_histogram"]
-SPECTRA = ["input_top_eigenvalue", "input_stable_rank", "input_condition"]
+SPECTRA = ["input_cov_max_eig", "input_cov_stable_rank", "input_cov_condition"]
 
 SETS: dict[str, Probes] = {
     "P1": {weighted: NORMS},

@@ -25,9 +25,9 @@ ITS_NAMES = {
     "input_mean": "InputMean",
     "input_norm": "InputSndNorm",
     "output_grad_norm": "OutputGradSndNorm",
-    "input_top_eigenvalue": "InputCovMaxEig",
-    "input_stable_rank": "InputCovStableRank",
-    "input_condition": "InputCovCondition",
+    "input_cov_max_eig": "InputCovMaxEig",
+    "input_cov_stable_rank": "InputCovStableRank",
+    "input_cov_condition": "InputCovCondition",
 }
 
 
