@@ -13,13 +13,13 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from tests.models import Tied, floats, made, sgd, words
-from tests.probes.oracles import Noted, norm_of, notes_of, same_column, train_alike
+from tests.probes.oracles import Noted, column, norm_of, notes_of, same_column, train_alike
 from tests.run.conftest import Watch
 from tests.run.oracle import norm
 
 batch = floats(5, 4)
 FORWARD = ["input_norm", "input_mean", "output_norm", "output_mean", "output_std"]
-BOTH = [*FORWARD, "zero_fraction", "output_grad_norm"]
+BOTH = [*FORWARD, "zero_fraction", "output_grad_norm", "calls"]
 STEPS = range(3)
 
 
@@ -91,7 +91,7 @@ def test_all_calls_of_a_step_are_pooled_into_one_record(
     build: Callable[[], Noted], n_calls: int, watch: Watch
 ) -> None:
     twin, model = made(build), made(build)
-    notes, run = notes_of(twin), watch(model, probes={"part": BOTH})
+    notes, run = notes_of(twin), watch(model, probes={"part": BOTH[:-1]})
     train_alike(plain_loop, twin, model)
     calls = [slice(n_calls * step, n_calls * (step + 1)) for step in STEPS]
     inputs = [np.concatenate(notes.values("input")[each]) for each in calls]
@@ -103,6 +103,26 @@ def test_all_calls_of_a_step_are_pooled_into_one_record(
     same_column(run, "part", "output_mean", [float(y.mean()) for y in outputs])
     same_column(run, "part", "output_std", [float(y.std(ddof=1)) for y in outputs])
     same_column(run, "part", "output_grad_norm", [norm(g) for g in gradients])
+    assert column(run, "part", "calls") == [n_calls] * len(STEPS)
+
+
+def gain(input: Tensor, output: Tensor) -> Tensor:
+    return output.norm() / input.norm()
+
+
+@pytest.mark.parametrize(("build", "n_calls"), [(Shared, 2), (Recursive, 3)])
+def test_input_and_output_of_the_same_call_meet_also_in_a_recursion(
+    build: Callable[[], Noted], n_calls: int, watch: Watch
+) -> None:
+    twin, model = made(build), made(build)
+    notes, run = notes_of(twin), watch(model, probes={"part": [gain]})
+    train_alike(plain_loop, twin, model)
+    inputs, outputs = notes.values("input"), notes.values("output")
+    if build is Recursive:  # the innermost call is the first to return
+        outputs = [y for i in STEPS for y in reversed(outputs[n_calls * i : n_calls * (i + 1)])]
+    gains = [norm(y) / norm(x) for x, y in zip(inputs, outputs, strict=True)]
+    per_step = [gains[n_calls * step : n_calls * (step + 1)] for step in STEPS]
+    same_column(run, "part", "gain", [float(np.mean(each)) for each in per_step])
 
 
 # ---------------------------------------------------------------- several forwards in one step
@@ -132,12 +152,13 @@ def test_two_forwards_and_one_backward_pool_both_branches(watch: Watch) -> None:
             optimizer.step()
 
     twin, model = made(Embedder), made(Embedder)
-    notes, run = notes_of(twin), watch(model, probes={"part": BOTH})
+    notes, run = notes_of(twin), watch(model, probes={"part": BOTH[:-1]})
     train_alike(siamese, twin, model)
     outputs, gradients = pooled(notes.values("output"), 2), pooled(notes.gradients_of("output"), 2)
     same_column(run, "part", "output_norm", [norm(y) for y in outputs])
     same_column(run, "part", "output_std", [float(y.std(ddof=1)) for y in outputs])
     same_column(run, "part", "output_grad_norm", [norm(g) for g in gradients])
+    assert column(run, "part", "calls") == [2, 2, 2]
 
 
 def test_micro_batches_are_one_step_with_the_accumulated_gradient(watch: Watch) -> None:
@@ -149,7 +170,7 @@ def test_micro_batches_are_one_step_with_the_accumulated_gradient(watch: Watch) 
             optimizer.step()
 
     twin, model = made(Embedder), made(Embedder)
-    notes, run = notes_of(twin), watch(model, probes={"part": [*BOTH, "weight_norm"]})
+    notes, run = notes_of(twin), watch(model, probes={"part": [*BOTH[:-1], "weight_norm"]})
     run.attach("part.weight", ["grad_norm", "update_ratio"])
     train_alike(accumulate, twin, model)
     assert run.data.step.values.tolist() == [0, 1, 2]
@@ -164,6 +185,7 @@ def test_micro_batches_are_one_step_with_the_accumulated_gradient(watch: Watch) 
     same_column(run, "part.weight", "grad_norm", [norm(g["part.weight"]) for g in notes.gradients])
     ratios = [norm(u) / norm(w) for u, w in zip(updates, weights, strict=True)]
     same_column(run, "part.weight", "update_ratio", ratios, rtol=1e-4)
+    assert column(run, "part", "calls") == [4, 4, 4]
 
 
 def test_two_backwards_of_one_graph_pool_both_gradients(watch: Watch) -> None:
@@ -201,6 +223,7 @@ def test_a_forward_that_is_never_backpropagated_is_a_call_like_any_other(watch: 
     gradients = notes.gradients_of("output")
     assert len(gradients) == len(STEPS), "only one of the two is backpropagated"
     same_column(run, "part", "output_grad_norm", [norm(g) for g in gradients])
+    assert column(run, "part", "calls") == [2, 2, 2]
     assert not run.status().errors
 
 
@@ -241,6 +264,7 @@ def test_a_module_with_two_names_is_measured_once(asked: Any, watch: Watch) -> N
         for new, old in zip(notes.updates, notes.weights, strict=True)
     ]
     same_column(run, "first", "update_ratio", ratios, rtol=1e-4)
+    assert column(run, "first", "calls") == [2, 2, 2]
 
 
 def test_tied_weights_are_read_once_and_seen_at_both_modules(watch: Watch) -> None:

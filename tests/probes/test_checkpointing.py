@@ -24,6 +24,8 @@ from tests.models import floats, made, sgd
 from tests.probes.oracles import (
     Noted,
     Notes,
+    column,
+    norm_of,
     notes_of,
     same_column,
     train_alike,
@@ -128,6 +130,7 @@ def check(run: nbp.Run, notes: Notes, n_calls: int = 1) -> None:
         same_column(run, place, "output_mean", [float(y.mean()) for y in outputs], rtol=1e-4)
         same_column(run, place, "output_std", [float(y.std(ddof=1)) for y in outputs])
         same_column(run, place, "output_grad_norm", [norm(g) for g in gradients], rtol=1e-4)
+        assert column(run, place, "calls") == [n_calls] * len(STEPS)
     given = notes.values("block.first input")
     wanted = [norm(np.concatenate(given[n_calls * i : n_calls * (i + 1)])) for i in STEPS]
     same_column(run, "block.first", "input_norm", wanted)
@@ -238,3 +241,32 @@ def test_validation_between_checkpointed_steps_is_not_measured(watch: Watch) -> 
     train_alike(validating, twin, model)
     validating(oracle, sgd(oracle))
     check(run, notes)
+
+
+def test_running_statistics_move_twice_as_torch_has_it_and_are_read_at_the_first_forward(
+    watch: Watch,
+) -> None:
+    class Normed(Noted):
+        def __init__(self, call: Call) -> None:
+            super().__init__()
+            self.stem, self.norm, self._call = nn.Linear(4, 3), nn.BatchNorm1d(3), call
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self._call(self.norm, self.stem(x))
+
+    def moving(output: Tensor, module: nn.Module) -> Tensor:
+        return module.running_mean.norm()  # type: ignore[operator]
+
+    reads: list[float] = []
+
+    def remember(module: nn.Module, args: Any, output: Any) -> None:
+        if torch._C._current_graph_task_id() == -1:  # not in a backward
+            reads.append(norm_of(module.running_mean))  # type: ignore[arg-type]
+
+    call = CALLS["not reentrant"][0]
+    twin, model = made(partial(Normed, call)), made(partial(Normed, call))
+    twin.norm.register_forward_hook(remember)
+    run = watch(model, probes={"norm": [moving]})
+    train_alike(loop, twin, model)
+    assert int(model.norm.num_batches_tracked) == 2 * len(STEPS)  # type: ignore[arg-type]
+    same_column(run, "norm", "moving", reads)

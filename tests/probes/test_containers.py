@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 from torch.optim import Optimizer
 
 from tests.models import floats, made
@@ -82,7 +84,9 @@ WRAPS: dict[str, Callable[[Tensor, Tensor], Any]] = {
     "mapping": lambda a, b: UserDict({"a": a, "b": b}),
     "namedtuple": Pair,
     "dataclass": lambda a, b: Prediction(a, (b,)),
+    "dataclass with an unset field": Unset,
     "dict and dataclass": ModelOutput,
+    "nested": lambda a, b: {"deep": [(a, {"deeper": (None, b)}), "text", 3]},
     "the same tensor twice": lambda a, b: (a, b, {"again": a}),
     "a list inside itself": knotted,
 }
@@ -194,3 +198,36 @@ def test_keywords_are_inputs_and_what_is_no_tensor_is_left_out(watch: Watch) -> 
     ):
         assert np.isnan(column(run, place, quantity)).all()
     assert not run.status().errors
+
+
+def test_of_a_packed_sequence_the_data_counts_and_the_bookkeeping_does_not(watch: Watch) -> None:
+    class Packed(Noted):
+        def __init__(self) -> None:
+            super().__init__()
+            self.lstm = nn.LSTM(4, 3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            packed = pack_padded_sequence(x, torch.tensor([2, 4, 5]), enforce_sorted=False)
+            self.note("input", packed.data)
+            output, (hidden, cell) = self.lstm(packed)
+            assert isinstance(output, PackedSequence)
+            self.note("output", output.data)
+            self.note("state", torch.cat([hidden, cell]))
+            return output.data.square() + hidden.sum() * cell.sum()
+
+    def ragged(model: nn.Module, optimizer: Optimizer) -> None:
+        for step in STEPS:
+            optimizer.zero_grad()
+            model(floats(5, 3, 4)(step)).sum().backward()
+            optimizer.step()
+
+    twin, model = made(Packed), made(Packed)
+    notes = notes_of(twin)
+    run = watch(model, probes={"lstm": ["input_norm", "input_mean", "output_norm"]})
+    train_alike(ragged, twin, model)
+    inputs = notes.values("input")
+    both = zip(notes.values("output"), notes.values("state"), strict=True)
+    states = [norm(np.concatenate(pair)) for pair in both]
+    same_column(run, "lstm", "input_norm", [norm(x) for x in inputs])
+    same_column(run, "lstm", "input_mean", [float(x.mean()) for x in inputs])
+    same_column(run, "lstm", "output_norm", states)

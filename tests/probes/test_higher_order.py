@@ -222,6 +222,7 @@ def test_an_analysis_in_train_mode_is_a_call_of_the_open_step(
     train_alike(loop, twin, model)
     given = [norm_of(batch(step), batch(50)) for step in STEPS]
     same_column(run, "first", "input_norm", given)
+    assert column(run, "first", "calls") == [2, 2, 2]
     assert not run.status().errors
 
 

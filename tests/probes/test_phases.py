@@ -16,6 +16,7 @@ from tests.models import floats, made
 from tests.probes.oracles import (
     Noted,
     Notes,
+    column,
     notes_of,
     same_column,
     train_alike,
@@ -60,6 +61,7 @@ def check_first(run: nbp.Run, notes: Notes, n_calls: int = 1) -> None:
     same_column(run, "first", "output_norm", [norm(y) for y in joined])
     same_column(run, "first", "output_mean", [float(y.mean()) for y in joined])
     same_column(run, "first", "output_grad_norm", [norm(g) for g in gradients])
+    assert column(run, "first", "calls") == [n_calls] * n_steps
 
 
 # ---------------------------------------------------------------- validation
@@ -203,6 +205,46 @@ def test_a_root_that_toggles_its_mode_inside_its_own_forward_stays_what_it_was(
     train_alike(loop, twin, model)
     gradients = notes.gradients_of("output")
     same_column(run, "first", "output_grad_norm", [norm(g) for g in gradients])
+
+
+def test_a_part_run_without_gradients_inside_a_training_forward_counts_as_training(
+    watch: Watch,
+) -> None:
+    class Backbone(Small):
+        """Its first layer is a feature extractor that is never trained."""
+
+        def forward(self, x: Tensor) -> Tensor:
+            with torch.no_grad():
+                features = self.first(x)
+            return self.last(self.norm(self.note("features", features + 0)))
+
+    def loop(model: nn.Module, optimizer: Optimizer) -> None:
+        for step in STEPS:
+            optimizer.zero_grad()
+            model(batch(step)).square().mean().backward()
+            optimizer.step()
+
+    twin, model = made(Backbone), made(Backbone)
+    notes, run = notes_of(twin), watch(model, probes={"first": ["output_norm", "output_grad_norm"]})
+    train_alike(loop, twin, model)
+    same_column(run, "first", "output_norm", [norm(y) for y in notes.values("features")])
+    assert np.isnan(column(run, "first", "output_grad_norm")).all()
+
+
+def test_a_model_put_into_eval_mode_before_its_backward_was_training(watch: Watch) -> None:
+    def loop(model: nn.Module, optimizer: Optimizer) -> None:
+        for step in STEPS:
+            optimizer.zero_grad()
+            loss = model(batch(step)).square().mean()
+            model.eval()
+            loss.backward()
+            optimizer.step()
+            model.train()
+
+    twin, model = made(Small), made(Small)
+    notes, run = notes_of(twin), watch(model, probes={"first": QUANTITIES})
+    train_alike(loop, twin, model)
+    check_first(run, notes)
 
 
 # ---------------------------------------------------------------- the root is not entered

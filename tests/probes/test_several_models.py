@@ -13,9 +13,12 @@ from torch.optim import SGD, Adam, Optimizer
 from tests.models import floats, made, sgd
 from tests.probes.oracles import (
     Noted,
+    Notes,
+    column,
     norm_of,
     notes_of,
     same_column,
+    train_alike,
 )
 from tests.probes.parity import differing, everything
 from tests.run.conftest import Watch
@@ -80,9 +83,11 @@ def test_the_two_models_of_a_gan_have_a_clock_and_gradients_of_their_own(watch: 
     # the critic judges twice in its own steps; the once in the generator's joins its next one
     outputs = [norm(np.concatenate(part)) for part in _parted(told[1].values("output"), CRITIC)]
     same_column(runs[1], "first", "output_norm", outputs)
+    assert column(runs[1], "first", "calls") == CRITIC
     # the generator makes three for the critic and one for itself, all in its own step
     outputs = [norm(np.concatenate(part)) for part in _parted(told[0].values("output"), [4] * 3)]
     same_column(runs[0], "first", "output_norm", outputs)
+    assert column(runs[0], "first", "calls") == [4, 4, 4]
 
 
 CRITIC = [2, 2, 2, 3, 2, 2, 3, 2, 2]
@@ -91,6 +96,80 @@ CRITIC = [2, 2, 2, 3, 2, 2, 3, 2, 2]
 def _parted(calls: list[Any], sizes: list[int]) -> list[list[Any]]:
     ends = np.cumsum(sizes)
     return [calls[end - size : end] for end, size in zip(ends, sizes, strict=True)]
+
+
+class Outer(Noted):
+    """Somebody's model, of which a part is watched on its own as well."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner, self.head = made(Generator), nn.Linear(4, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.inner(x).tanh())
+
+
+def test_a_model_and_a_part_of_it_can_be_watched_at_once(watch: Watch) -> None:
+    def loop(model: nn.Module, optimizer: Optimizer) -> None:
+        for step in STEPS:
+            optimizer.zero_grad()
+            model(batch(step)).square().mean().backward()
+            optimizer.step()
+
+    twin, model = made(Outer), made(Outer)
+    notes = notes_of(twin.inner)
+    outer = watch(model, probes={"inner.first": QUANTITIES})
+    inner = watch(model.inner, probes={"first": QUANTITIES})
+    train_alike(loop, twin, model)
+    for run, place in ((outer, "inner.first"), (inner, "first")):
+        assert run.data.step.values.tolist() == [0, 1, 2]
+        same_column(run, place, "output_norm", [norm(y) for y in notes.values("output")])
+        gradients = notes.gradients_of("output")
+        same_column(run, place, "output_grad_norm", [norm(g) for g in gradients])
+
+
+class Local(Noted):
+    """Each block trains itself, inside the forward of the whole."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 4)
+        self.optimizers = [sgd(self.a), sgd(self.b)]
+
+    def forward(self, x: Tensor) -> Tensor:
+        for name, optimizer in zip("ab", self.optimizers, strict=True):
+            x = self.note(name, self.get_submodule(name)(x.detach()))
+            optimizer.zero_grad()
+            x.square().mean().backward()
+            optimizer.step()
+        return x
+
+
+def test_blocks_that_train_themselves_inside_a_forward_are_one_step(watch: Watch) -> None:
+    left, run, notes = [], None, Notes()
+    for watched in (False, True):
+        model = made(Local)
+        if watched:
+            run = watch(model, probes={("a", "b"): ["output_norm", "output_grad_norm"]})
+            run.attach(("a", "b"), ["grad_norm", "update_ratio"])
+        else:
+            notes = notes_of(model)
+            for block, optimizer in zip((model.a, model.b), model.optimizers, strict=True):
+                notes.follow(block, optimizer)
+        for step in STEPS:
+            model(batch(step))
+        left.append(everything(model, model.optimizers))
+    assert differing(*left) == []
+    assert run is not None
+    assert run.data.step.values.tolist() == [0, 1, 2]
+    for i, name in enumerate("ab"):
+        same_column(run, name, "output_norm", [norm(y) for y in notes.values(name)])
+        same_column(run, name, "output_grad_norm", [norm(g) for g in notes.gradients_of(name)])
+        gradients = [norm(np.concatenate(list(g.values()))) for g in notes.gradients[i::2]]
+        same_column(run, name, "grad_norm", gradients)
+        pairs = zip(notes.updates[i::2], notes.weights[i::2], strict=True)
+        ratios = [norm(u["weight"]) / norm(w["weight"]) for u, w in pairs]
+        same_column(run, name, "update_ratio", ratios, rtol=1e-4)
 
 
 class Small(nn.Module):

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.optim import SGD, Adam, Optimizer, SparseAdam
 
 from notebook_probe.quantities.stat import Stat
-from tests.models import floats, made, sgd, words
+from tests.models import floats, made, words
 from tests.probes.oracles import (
     Noted,
     column,
@@ -144,22 +144,16 @@ def test_complex_numbers_count_by_their_modulus_everywhere(watch: Watch) -> None
     same_column(run, name, "grad_norm", [norm(each[name]) for each in notes.gradients])
 
 
-@pytest.mark.filterwarnings("ignore:Complex modules are a new feature")
-def test_a_complex_update_is_the_modulus_of_the_difference(watch: Watch) -> None:
-    """Not the difference of the moduli: a weight that is only turned has moved."""
-    model = nn.Linear(3, 2, bias=False).to(torch.complex64)
-    run = watch(model, probes={"weight": [update_size, "weight_norm"]})
-    before = model.weight.detach().to(torch.complex128).numpy()
-    optimizer = sgd(model, lr=1.0)
-    model(torch.zeros(1, 3, dtype=torch.complex64)).abs().sum().backward()
-    model.weight.grad = (model.weight * (1 - 1j)).detach()
-    optimizer.step()
-    after = model.weight.detach().to(torch.complex128).numpy()
-    np.testing.assert_allclose(np.abs(after), np.abs(before), rtol=1e-6)
-    same_column(run, "weight", "update_size", [float(np.linalg.norm(after - before))])
-
-
 # ---------------------------------------------------------------- layouts and rare types
+
+
+def quantized(x: Tensor) -> Tensor:
+    return torch.quantize_per_tensor(x, 0.05, 3, torch.qint8)
+
+
+def quantized_by_channel(x: Tensor) -> Tensor:
+    scales, zeros = torch.tensor([0.1, 0.2, 0.05, 0.3]), torch.zeros(4, dtype=torch.long)
+    return torch.quantize_per_channel(x, scales, zeros, 1, torch.quint8)
 
 
 KINDS: dict[str, tuple[Callable[[Tensor], Any], Callable[[Any], Numbers]]] = {
@@ -170,9 +164,15 @@ KINDS: dict[str, tuple[Callable[[Tensor], Any], Callable[[Any], Numbers]]] = {
     "uint16": (lambda x: (500 * x.abs()).to(torch.uint16), float64),
     "uint64": (lambda x: (500 * x.abs()).to(torch.uint64), float64),
     "bool": (lambda x: x > 0, float64),
+    "quantized": (quantized, lambda q: float64(q.dequantize())),
+    "quantized by channel": (quantized_by_channel, lambda q: float64(q.dequantize())),
     "mkldnn": (lambda x: x.to_mkldnn(), float64),
     "sparse coo": (lambda x: (x * (x > 0)).to_sparse(), float64),
     "sparse csr": (lambda x: (x * (x > 0)).to_sparse_csr(), float64),
+    "jagged": (
+        lambda x: torch.nested.nested_tensor([x[:2], x[2:]], layout=torch.jagged),
+        lambda n: float64(n.values()),
+    ),
     "subclass": (lambda x: x.as_subclass(Labelled), lambda x: float64(x.as_subclass(Tensor))),
     "conjugated": (lambda x: torch.complex(x, x).conj(), float64),
     "negated view": (lambda x: torch.complex(x, x).conj().imag, float64),
@@ -244,7 +244,24 @@ def test_every_layout_and_type_of_number_is_measured_as_the_logical_tensor(
     for quantity, figure in FIGURES.items():
         same_column(run, "part", quantity, [figure(x) for x in converted])
     same_column(run, "part", "input_norm", [norm_of(x) for x in given])
+    assert column(run, "part", "calls") == [1, 1]
     assert not run.status().errors
+
+
+def test_meta_tensors_are_left_out_and_are_no_error(watch: Watch) -> None:
+    def to_meta(x: Tensor) -> Tensor:
+        return x.to("meta")
+
+    twin, model = made(partial(Converts, to_meta)), made(partial(Converts, to_meta))
+    run = watch(model, probes={"part": [*FIGURES, "input_norm"]})
+    train_alike(loop, twin, model)
+    run.settle()
+    for quantity in FIGURES:
+        assert np.isnan(column(run, "part", quantity)).all()
+    assert np.isfinite(column(run, "part", "input_norm")).all()
+    assert not run.status().errors
+    assert run.status().problem == ""
+    assert [p.note for p in run.probes() if p.quantity == "output_norm"] != [""]
 
 
 def test_the_sum_of_squares_of_an_empty_batch_adds_nothing_to_a_full_one(watch: Watch) -> None:
@@ -269,6 +286,7 @@ def test_the_sum_of_squares_of_an_empty_batch_adds_nothing_to_a_full_one(watch: 
     same_column(run, "0", "input_mean", [float(x.mean()) for x in given])
     same_column(run, "0", "input_std", [float(x.std(ddof=1)) for x in given])
     assert column(run, "0", "output_n_zero") == [0, 0]
+    assert column(run, "0", "calls") == [2, 2]
 
 
 # ---------------------------------------------------------------- memory order of parameters

@@ -1,0 +1,127 @@
+"""Measuring among other people's machinery: their tensor classes, modes, counters and settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from tests.models import floats, made
+from tests.probes.oracles import Noted, Notes, notes_of, same_column, train_alike
+from tests.run.conftest import Watch
+from tests.run.oracle import norm
+
+batch = floats(5, 4)
+STEPS = range(3)
+EVERYTHING = ["output_norm", "output_mean", "output_std", "zero_fraction", "nonfinite_fraction"]
+EVERYTHING += ["input_norm", "input_std", "output_grad_norm", "weight_norm", "update_ratio"]
+
+
+class Layer(Noted):
+    def __init__(self) -> None:
+        super().__init__()
+        self.part, self.drop, self.last = nn.Linear(4, 4), nn.Dropout(0.3), nn.Linear(4, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.last(self.drop(self.note("output", self.part(x)).tanh()))
+
+
+def loop(model: nn.Module, optimizer: Optimizer) -> None:
+    for step in STEPS:
+        optimizer.zero_grad()
+        model(batch(step)).square().mean().backward()
+        optimizer.step()
+
+
+def output_norms(notes: Notes) -> list[float]:
+    return [norm(y) for y in notes.values("output")]
+
+
+# ---------------------------------------------------------------- tensors of other classes
+
+
+class Strict(Tensor):
+    """Refuses whatever it has not been taught, and counts what it is asked."""
+
+    known = ("as_subclass", "__get__", "linear", "tanh", "dropout", "square", "mean", "backward")
+    asked: ClassVar[list[str]] = []
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = getattr(func, "__name__", "")
+        cls.asked.append(name)
+        if name not in cls.known:
+            raise TypeError(f"{name} has no meaning here")
+        return super().__torch_function__(func, types, args, kwargs or {})
+
+
+def largest(output: Tensor) -> Tensor:
+    return output.abs().amax()
+
+
+# ---------------------------------------------------------------- modes and counters
+
+
+@contextmanager
+def default_dtype() -> Iterator[None]:
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+@contextmanager
+def deterministic() -> Iterator[None]:
+    torch.use_deterministic_algorithms(True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+SETTINGS: dict[str, Any] = {
+    "nothing": nullcontext,
+    "anomaly mode": lambda: torch.autograd.set_detect_anomaly(True),
+    "default device": lambda: torch.device("meta"),
+    "default dtype": default_dtype,
+    "numpy raises": lambda: np.errstate(all="raise"),
+    "saved tensors elsewhere": lambda: torch.autograd.graph.save_on_cpu(),
+    "deterministic": deterministic,
+}
+
+
+@pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled")
+@pytest.mark.parametrize("scale", [1e-20, 1.0, 1e15])
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_other_peoples_settings_change_no_value(setting: str, scale: float, watch: Watch) -> None:
+    def inside(model: nn.Module, optimizer: Optimizer) -> None:
+        batches = [scale * batch(step) for step in STEPS]
+        mode: AbstractContextManager[Any] = SETTINGS[setting]()
+        with mode:
+            for given in batches:
+                optimizer.zero_grad()
+                model(given).square().mean().backward()
+                optimizer.step()
+
+    twin, model = made(Layer), made(Layer)
+    notes = notes_of(twin)
+    run = watch(model, probes={("part", "last"): [*EVERYTHING, largest]})
+    train_alike(inside, twin, model)
+    run.settle()
+    same_column(run, "part", "output_norm", output_norms(notes))
+    gradients = [norm(g) for g in notes.gradients_of("output")]
+    same_column(run, "part", "output_grad_norm", gradients, rtol=1e-4)
+    assert len(run.series("last", "update_ratio")) == 3
+    assert not run.status().errors
+    assert run.status().problem == ""
+
+
+# ---------------------------------------------------------------- quantities that misbehave

@@ -1,0 +1,142 @@
+"""The gradient as it is accumulated, and as it is applied after clipping."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.optim import Optimizer
+
+from tests.models import Tied, floats, made, mlp, words
+from tests.probes.oracles import (
+    column,
+    grad_raw_size,
+    norm_of,
+    same_column,
+    train_alike,
+)
+from tests.run.conftest import Watch
+
+batch = floats(5, 4)
+STEPS = range(3)
+PLACE = "0.weight"
+RAW = "grad_raw_size"
+
+
+def size(model: nn.Module) -> float:
+    gradient = model.get_parameter(PLACE).grad
+    return math.nan if gradient is None else norm_of(gradient)
+
+
+def clip_norm(model: nn.Module) -> None:
+    nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+
+
+def clip_value(model: nn.Module) -> None:
+    nn.utils.clip_grad_value_(model.parameters(), 0.01)
+
+
+def replace(model: nn.Module) -> None:
+    for parameter in model.parameters():
+        if parameter.grad is not None:
+            parameter.grad = parameter.grad * 0.5
+
+
+@pytest.mark.parametrize("change", [clip_norm, clip_value, replace], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("n_micro", [1, 3])
+def test_the_raw_gradient_is_read_before_it_is_clipped_and_the_applied_one_after(
+    n_micro: int, change: Callable[[nn.Module], None], watch: Watch
+) -> None:
+    raw: list[float] = []
+    applied: list[float] = []
+
+    def loop(model: nn.Module, optimizer: Optimizer) -> None:
+        for step in STEPS:
+            optimizer.zero_grad()
+            for micro in range(n_micro):
+                (10 * model(batch(10 * step + micro)).square().mean()).backward()
+            raw.append(size(model))
+            change(model)
+            applied.append(size(model))
+            optimizer.step()
+
+    twin, model = made(mlp), made(mlp)
+    run = watch(model, probes={PLACE: [grad_raw_size, "grad_norm"]})
+    train_alike(loop, twin, model)
+    same_column(run, PLACE, RAW, raw[:3])
+    same_column(run, PLACE, "grad_norm", applied[:3])
+    assert all(before > after for before, after in zip(raw, applied, strict=True))
+    assert column(run, PLACE, "accumulations") == [n_micro] * 3
+
+
+def test_the_raw_gradient_of_a_scaled_loss_is_scaled_and_the_applied_one_is_not(
+    watch: Watch,
+) -> None:
+    raw: list[float] = []
+    applied: list[float] = []
+
+    def loop(model: nn.Module, optimizer: Optimizer) -> None:
+        scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+        for step in STEPS:
+            optimizer.zero_grad()
+            scaler.scale(model(batch(step)).square().mean()).backward()
+            raw.append(size(model))
+            scaler.unscale_(optimizer)
+            applied.append(size(model))
+            scaler.step(optimizer)
+            scaler.update()
+
+    twin, model = made(mlp), made(mlp)
+    run = watch(model, probes={PLACE: [grad_raw_size, "grad_norm"]})
+    train_alike(loop, twin, model)
+    same_column(run, PLACE, RAW, raw[:3])
+    same_column(run, PLACE, "grad_norm", applied[:3])
+    np.testing.assert_allclose(raw, 1024 * np.array(applied), rtol=1e-5)
+
+
+def test_of_several_accumulations_the_last_running_sum_is_kept(watch: Watch) -> None:
+    """Also where the user empties the gradient in between, as for a norm of each micro-batch."""
+    raw: list[float] = []
+
+    def loop(model: nn.Module, optimizer: Optimizer) -> None:
+        for step in STEPS:
+            for micro in range(2):
+                optimizer.zero_grad()
+                model(batch(10 * step + micro)).square().mean().backward()
+            raw.append(size(model))
+            optimizer.step()
+
+    twin, model = made(mlp), made(mlp)
+    run = watch(model, probes={PLACE: [grad_raw_size]})
+    train_alike(loop, twin, model)
+    same_column(run, PLACE, RAW, raw[:3])
+    assert column(run, PLACE, "accumulations") == [2, 2, 2]
+
+
+def test_a_tied_weight_accumulates_once_for_each_backward(watch: Watch) -> None:
+    def loop(model: nn.Module, optimizer: Optimizer) -> None:
+        for step in STEPS:
+            optimizer.zero_grad()
+            model(words(step)).square().mean().backward()
+            optimizer.step()
+
+    twin, model = made(Tied), made(Tied)
+    run = watch(model, probes={"embed.weight": [grad_raw_size, "grad_norm"]})
+    train_alike(loop, twin, model)
+    sizes = column(run, "embed.weight", "grad_norm")
+    same_column(run, "embed.weight", RAW, sizes)
+    assert column(run, "embed.weight", "accumulations") == [1, 1, 1]
+
+
+def test_nothing_stays_on_the_parameters_after_the_end(watch: Watch) -> None:
+    model = made(mlp)
+    run = watch(model, probes={"*.weight": [grad_raw_size]})
+    model(batch(0)).sum().backward()
+    run.close()
+    for parameter in model.parameters():
+        assert not parameter._post_accumulate_grad_hooks
+        assert not parameter._backward_hooks
