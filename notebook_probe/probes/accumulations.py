@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils.hooks import RemovableHandle
 
+from notebook_probe.probes.apart import apart
 from notebook_probe.probes.frame import StepFrame
 from notebook_probe.probes.phase import quiet
 from notebook_probe.probes.plan import Plan
@@ -69,16 +70,20 @@ def _read(frame: StepFrame, plan: Plan, slot: Slot, parameter: Tensor, gradient:
     begun = time.perf_counter()
     frame.arrivals[plan.counter] += 1
     try:
-        for cell in plan.cells.get("grad_raw", ()):
-            cell.put(frame, gradient)
-        given = {"grad_raw": gradient, "weight": parameter, "module": slot.owner()}
-        for function in plan.at("accumulated"):
-            function.call(frame, given)
+        apart(_measure, frame, plan, slot, parameter, gradient)
     except Exception as error:  # whatever a tensor is, the backward goes on
         frame.blame_all(plan.of("accumulated"), error)
     seconds = time.perf_counter() - begun
     plan.spent("accumulated", seconds)
     frame.seconds += seconds
+
+
+def _measure(frame: StepFrame, plan: Plan, slot: Slot, parameter: Tensor, gradient: Tensor) -> None:
+    for cell in plan.cells.get("grad_raw", ()):
+        cell.put(frame, gradient)
+    given = {"grad_raw": gradient, "weight": parameter, "module": slot.owner()}
+    for function in plan.at("accumulated"):
+        function.call(frame, given)
 
 
 def _reads_raw(plan: Plan) -> bool:

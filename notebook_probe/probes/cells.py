@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from notebook_probe.probes.frame import StepFrame
 from notebook_probe.probes.probe import Probe
+from notebook_probe.quantities.arrays import local
 from notebook_probe.quantities.measure import measure_difference
 from notebook_probe.quantities.parts import Reduction
 
@@ -104,7 +105,7 @@ class FunctionCell:
         given = [tensors.get(tensor) for _, tensor in self.names]
         if probe.disabled or any(one is None for one in given):
             return
-        given = [one.detach() if isinstance(one, Tensor) else one for one in given]
+        given = [local(one.detach()) if isinstance(one, Tensor) else one for one in given]
         try:
             value = probe.quantity.value_of(probe.quantity.function(*given))
         except Exception as error:  # a user's quantity must never reach training

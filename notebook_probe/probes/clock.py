@@ -135,17 +135,29 @@ class StepClock:
         return self.step + self.has_stepped
 
     @property
+    def inside(self) -> Optimizer | None:
+        """The optimizer whose step is running on this stack: its closure, perhaps."""
+        optimizer = self._inside() if self._inside is not None else None
+        return optimizer if optimizer and frame_is_active(_STEP_WRAPPER, optimizer) else None
+
+    @property
     def was_interrupted(self) -> bool:
         """An optimizer's step began and did not end: it raised."""
-        return self._inside is not None and not self._is_inside()
+        return self._inside is not None and self.inside is None
 
     @property
     def ready(self) -> bool:
-        """A training forward that begins now belongs to the next step."""
-        return bool(self._stepped) and not self.explicit and not self._is_inside()
+        """A training forward that begins now belongs to the next step.
+
+        Also in the closure of an optimizer that has not stepped in the open one.
+        """
+        if self.explicit or not self._stepped:
+            return False
+        inside = self.inside
+        return inside is None or not self._has_stepped(inside)
 
     def stepped_before(self, optimizer: Optimizer) -> bool:
-        return not self.explicit and any(ref() is optimizer for ref in self._stepped)
+        return not self.explicit and self._has_stepped(optimizer)
 
     def enter(self, optimizer: Optimizer) -> None:
         """Begin an optimizer's step, replacing what one that raised has left."""
@@ -153,7 +165,7 @@ class StepClock:
 
     def leave(self, optimizer: Optimizer) -> None:
         self._inside = None
-        if not any(ref() is optimizer for ref in self._stepped):
+        if not self._has_stepped(optimizer):
             self._stepped.append(weakref.ref(optimizer))
 
     def advance(self) -> None:
@@ -161,8 +173,5 @@ class StepClock:
         self.step += 1
         self._stepped = []
 
-    def _is_inside(self) -> bool:
-        if self._inside is None:
-            return False
-        optimizer = self._inside()
-        return optimizer is not None and frame_is_active(_STEP_WRAPPER, optimizer)
+    def _has_stepped(self, optimizer: Optimizer) -> bool:
+        return any(ref() is optimizer for ref in self._stepped)

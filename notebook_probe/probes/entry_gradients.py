@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.autograd.graph import GradientEdge, Node, get_gradient_edge
 
 from notebook_probe.errors import UnreadableError
+from notebook_probe.probes.apart import apart
 from notebook_probe.probes.frame import StepFrame
 from notebook_probe.probes.phase import quiet
 from notebook_probe.probes.plan import Plan
@@ -60,7 +61,7 @@ def hook_entry(
         for tensor in outputs:  # an input that is returned unchanged
             if tensor.requires_grad and get_gradient_edge(tensor) == edge:
                 share.n_links += 1
-                tensor.register_hook(share.add)
+                frame.hook(tensor, share.add)
 
 
 def _links(entry: Entry, outputs: list[Tensor]) -> dict[tuple[int, int], list[tuple[Node, int]]]:
@@ -123,16 +124,20 @@ class _Share:
             return
         begun = time.perf_counter()
         try:
-            for cell in plan.cells.get("grad_input", ()):
-                cell.add(frame, total, module, self._call)
-            for function in plan.at("entry"):
-                given = {"grad_input": total, "weight": weight_of(module), "module": module}
-                function.call(frame, given, self._call)
+            apart(self._measure, total, module)
         except Exception as error:  # whatever a tensor is, the backward goes on
             frame.blame_all(plan.of("entry"), error)
         seconds = time.perf_counter() - begun
         plan.spent("entry", seconds)
         frame.seconds += seconds
+
+    def _measure(self, gradient: Tensor, module: nn.Module) -> None:
+        plan, frame = self._plan, self._frame
+        for cell in plan.cells.get("grad_input", ()):
+            cell.add(frame, gradient, module, self._call)
+        for function in plan.at("entry"):
+            given = {"grad_input": gradient, "weight": weight_of(module), "module": module}
+            function.call(frame, given, self._call)
 
 
 class _Sender:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
+from torch.utils.hooks import RemovableHandle
 
 from notebook_probe.errors import UnreadableError
 from notebook_probe.probes.probe import Probe
@@ -48,6 +49,7 @@ class StepFrame:
     """
 
     __slots__ = (
+        "_handles",
         "arrivals",
         "begun",
         "calls",
@@ -80,10 +82,24 @@ class StepFrame:
         """What the user logged."""
         self.collected: dict[tuple[str, str], Collected] = {}
         """What the model gave of itself, by place and name."""
+        self._handles: list[RemovableHandle] = []
         self.states: list[Any] = [None] * n_states
         self.calls: list[int] = [0] * n_counts
         self.arrivals: list[int] = [0] * n_counts
         """Gradients that came back to each place, or were accumulated in each parameter."""
+
+    def hook(self, tensor: Tensor, read: Callable[[Tensor], None]) -> None:
+        """Have a gradient read; a leaf outlives its graph, so that its hook ends with the step."""
+        handle = tensor.register_hook(read)
+        if tensor.is_leaf:
+            self._handles.append(handle)
+
+    def close(self) -> None:
+        """Read no more."""
+        self.closed = True
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
 
     def collect(self, place: str, name: str, value: Number, combine: Combine) -> None:
         """Keep a value that the model gave of itself."""

@@ -11,6 +11,7 @@ import weakref
 import torch
 from torch import Tensor, nn
 
+from notebook_probe.probes.apart import apart
 from notebook_probe.probes.frame import StepFrame
 from notebook_probe.probes.phase import quiet
 from notebook_probe.probes.plan import Plan
@@ -27,10 +28,10 @@ def hook_outputs(
     for tensor in outputs:
         if tensor.requires_grad:
             reader = GradientReader(plan, frame, module, call, first)
-            tensor.register_hook(reader)
+            frame.hook(tensor, reader)
             base = tensor._base
             if base is not None and base.requires_grad:
-                base.register_hook(StandBy(reader, tensor))
+                frame.hook(base, StandBy(reader, tensor, base))
             first = False
 
 
@@ -47,26 +48,35 @@ class GradientReader:
         self.has_spoken = False
 
     def __call__(self, gradient: Tensor | None) -> None:
-        frame, module = self._frame, self._module()
         if torch.compiler.is_compiling():  # folds away in a compiled region
             return
-        if gradient is None or module is None or frame.closed or quiet():
+        if gradient is not None:
+            self.has_spoken = True
+            self.read(gradient)
+
+    def read(self, gradient: Tensor) -> None:
+        """Read what has arrived, unless the step is over."""
+        frame, module, plan = self._frame, self._module(), self._plan
+        if module is None or frame.closed or quiet():
             return
-        self.has_spoken = True
         begun = time.perf_counter()
-        plan, call = self._plan, self._call
         frame.arrivals[plan.counter] += self._counts
         try:
-            for cell in plan.cells.get("grad_output", ()):
-                cell.add(frame, gradient, module, call)
-            for function in plan.at("backward"):
-                given = {"grad_output": gradient, "weight": weight_of(module), "module": module}
-                function.call(frame, given, call)
+            apart(self._measure, gradient, module)
         except Exception as error:  # whatever a tensor is, the backward goes on
             frame.blame_all(plan.of("backward"), error)
         seconds = time.perf_counter() - begun
         plan.spent("backward", seconds)
         frame.seconds += seconds
+
+    def _measure(self, gradient: Tensor, module: nn.Module) -> None:
+        plan, frame, call = self._plan, self._frame, self._call
+        for cell in plan.cells.get("grad_output", ()):
+            if self._counts or not cell.first_only:
+                cell.add(frame, gradient, module, call)
+        for function in plan.at("backward"):
+            given = {"grad_output": gradient, "weight": weight_of(module), "module": module}
+            function.call(frame, given, call)
 
 
 class StandBy:
@@ -77,17 +87,18 @@ class StandBy:
     the base itself by others before it are included.
     """
 
-    __slots__ = ("_offset", "_reader", "_size", "_stride")
+    __slots__ = ("_base_layout", "_layout", "_reader")
 
-    def __init__(self, reader: GradientReader, view: Tensor) -> None:
+    def __init__(self, reader: GradientReader, view: Tensor, base: Tensor) -> None:
         self._reader = reader
-        base = view._base
-        assert base is not None
-        self._size, self._stride = view.size(), view.stride()
-        self._offset = view.storage_offset() - base.storage_offset()
+        offset = view.storage_offset() - base.storage_offset()
+        self._layout = view.size(), view.stride(), offset
+        self._base_layout = base.size(), base.stride()
 
     def __call__(self, gradient: Tensor | None) -> None:
         if gradient is None or self._reader.has_spoken:
             return
-        laid_out = gradient.contiguous()
-        self._reader(laid_out.as_strided(self._size, self._stride, self._offset))
+        like_base = torch.empty_strided(
+            *self._base_layout, dtype=gradient.dtype, device=gradient.device
+        )
+        self._reader.read(like_base.copy_(gradient.detach()).as_strided(*self._layout))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from itertools import takewhile
 from typing import Any
 
 import torch
@@ -49,18 +50,19 @@ class WeakHook:
 class Switch:
     """One hook that is put on and taken off many times, at the cost of a dict entry.
 
-    A hook that has nothing to do would cost its module a microsecond per call.
+    A hook that has nothing to do would cost its module a microsecond per call. It keeps its place
+    among the hooks of others: what they do to a call before or after it stays before or after.
 
     Parameters
     ----------
     hook : callable
     module : nn.Module
-        Held weakly.
+        Not kept.
     register : callable
-        ``register(module, hook)`` puts it on for the first time.
+        ``register(module, hook)`` gives torch's handle.
     """
 
-    __slots__ = ("_handle", "_hook", "_is_on", "_module", "_register")
+    __slots__ = ("_before", "_handle", "_hook", "_is_on")
 
     def __init__(
         self,
@@ -68,37 +70,37 @@ class Switch:
         module: nn.Module,
         register: Callable[[nn.Module, Callable[..., Any]], RemovableHandle],
     ) -> None:
-        self._hook, self._module, self._register = hook, weakref.ref(module), register
-        self._handle: RemovableHandle | None = None
-        self._is_on = False
+        self._hook = hook
+        self._handle = register(module, hook)
+        self._before: set[int] = set()
+        self._is_on = True
+        self.set(False)
 
     def set(self, on: bool) -> None:
         """Put the hook on, or take it off."""
         if on == self._is_on:
             return
         self._is_on = on
-        if self._handle is None:
-            module = self._module()
-            self._handle = self._register(module, self._hook) if module is not None else None
-            return
-        hooks = self._handle.hooks_dict_ref()
+        hooks, own = self._handle.hooks_dict_ref(), self._handle.id
         if hooks is None:  # the module is gone
             return
         if on:
-            hooks[self._handle.id] = self._hook
-        else:
-            hooks.pop(self._handle.id, None)
+            hooks[own] = self._hook
+            for other in [key for key in hooks if key not in self._before and key != own]:
+                hooks.move_to_end(other)
+        elif own in hooks:
+            self._before = (
+                set(takewhile(lambda key: key != own, hooks)) if len(hooks) > 1 else set()
+            )
+            del hooks[own]
 
     @property
     def was_cleared(self) -> bool:
         """Somebody else took the hook off."""
-        if not self._is_on or self._handle is None:
-            return False
         hooks = self._handle.hooks_dict_ref()
-        return hooks is None or self._handle.id not in hooks
+        return self._is_on and (hooks is None or self._handle.id not in hooks)
 
     def remove(self) -> None:
         """Take the hook off for good, with all that torch keeps of it."""
-        if self._handle is not None:
-            self._handle.remove()
-        self._handle, self._is_on = None, False
+        self._handle.remove()
+        self._is_on = False

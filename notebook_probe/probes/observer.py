@@ -180,7 +180,10 @@ class Observer:
         """Close the open step, let the gate act, open the next."""
         self.settle()
         self._pass_gate()
-        self.open_frame(rooted)
+        frame = self.open_frame(rooted)
+        optimizer = self.clock.inside
+        if optimizer is not None:  # its closure's forward: it began before this step was open
+            self._read_before(frame, optimizer)
 
     def settle(self) -> None:
         """Close the open step if an optimizer has stepped in it, and what was evaluated."""
@@ -313,6 +316,11 @@ class Observer:
             self.boundary()
         frame = self.open_frame()
         begun = time.perf_counter()
+        self._read_before(frame, optimizer)
+        self.clock.enter(optimizer)
+        frame.seconds += time.perf_counter() - begun
+
+    def _read_before(self, frame: StepFrame, optimizer: Optimizer) -> None:
         owned, reader = owned_by(optimizer), self._reader(frame)
         if not self._weights_read:
             reader.read_weights(frame)
@@ -320,9 +328,7 @@ class Observer:
         elif self.clock.was_interrupted:  # a step that raised may have changed some
             reader.read_weights(frame, owned)
         self._weights_read = True
-        self.clock.enter(optimizer)
         reader.keep_weights(frame, owned)
-        frame.seconds += time.perf_counter() - begun
 
     def gradients_ready(self, optimizer: Optimizer) -> None:
         """The Listener's part: gradients as they will be applied."""

@@ -15,10 +15,11 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from notebook_probe.probes.apart import apart
 from notebook_probe.probes.frame import StepFrame
 from notebook_probe.probes.plan import Plan
 from notebook_probe.probes.slots import Slot
-from notebook_probe.quantities.arrays import readable
+from notebook_probe.quantities.arrays import local, wide
 from notebook_probe.quantities.features import Moment
 
 __all__ = ["ParameterReader", "owned_by"]
@@ -150,10 +151,11 @@ class ParameterReader:
         old: Tensor | None,
         state: dict[str, Any],
     ) -> None:
+        new = local(new)
         before = old if old is not None and old.shape == new.shape else None
         given = {f"state.{key}": _tensor(value) for key, value in state.items()}
         if before is not None and plan.wants("update", "after"):
-            given["update"] = readable(new) - readable(before)
+            given["update"] = wide(new) - wide(before)
         for tensor, value in given.items():
             for cell in plan.cells.get(tensor, ()):
                 if value is not None:
@@ -167,9 +169,10 @@ class ParameterReader:
 
     def _keep(self, frame: StepFrame, plan: Plan, slot: Slot, weight: Tensor) -> None:
         """Copy a weight for `_read_change`."""
-        buffer, value = self._buffers.get(slot), weight.detach()
+        buffer, value = self._buffers.get(slot), local(weight.detach())
         if buffer is None or buffer.shape != value.shape or buffer.dtype != value.dtype:
-            buffer = self._buffers[slot] = torch.empty_like(value)
+            with torch.inference_mode(False):  # it will be written outside of one too
+                buffer = self._buffers[slot] = torch.empty_like(value)
         self._kept[slot] = buffer.copy_(value)
 
 
@@ -179,7 +182,7 @@ def _timed(
     """Read one parameter; whatever it is, the optimizer's step goes on."""
     begun = time.perf_counter()
     try:
-        read(frame, plan, *given)
+        apart(read, frame, plan, *given)
     except Exception as error:
         frame.blame_all(plan.of(moment), error)
     plan.spent(moment, time.perf_counter() - begun)

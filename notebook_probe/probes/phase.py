@@ -15,12 +15,14 @@ from typing import Literal, TypeAlias
 import torch
 from torch import nn
 from torch._C import _functorch
+from torch.utils.checkpoint import CheckpointFunction
 
 __all__ = ["Phase", "PhaseOfThread", "frame_is_active", "quiet"]
 
 Phase: TypeAlias = Literal["training", "evaluation", "recomputation"]
 
 _CALL = nn.Module._call_impl.__code__
+_CHECKPOINT = CheckpointFunction.forward.__code__
 
 
 def quiet() -> bool:
@@ -43,8 +45,17 @@ def phase_of(module: nn.Module) -> Phase:
     """The phase of a call that begins at ``module``, from its mode and torch's."""
     if torch._C._current_graph_task_id() != -1:  # a checkpoint recomputes inside a backward
         return "recomputation"
-    trains = module.training and torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
-    return "training" if trains else "evaluation"
+    if not module.training or torch.is_inference_mode_enabled():
+        return "evaluation"
+    return "training" if torch.is_grad_enabled() or _is_checkpointed() else "evaluation"
+
+
+def _is_checkpointed() -> bool:
+    """A reentrant checkpoint runs its training forward without gradients."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code is not _CHECKPOINT:
+        frame = frame.f_back
+    return frame is not None
 
 
 class PhaseOfThread(threading.local):

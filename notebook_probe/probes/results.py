@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
+
 from notebook_probe.probes.frame import StepFrame
 from notebook_probe.probes.probe import Probe
 from notebook_probe.quantities.combine import COMBINE
@@ -79,9 +81,15 @@ class FunctionResult:
     index: int
 
     def values(self, frame: StepFrame) -> Iterator[tuple[int, Any]]:
-        combine = COMBINE[self.probe.quantity.combine]
+        quantity = self.probe.quantity
+        combine = COMBINE[quantity.combine]
         for call, values in (frame.states[self.index] or {}).items():
-            yield (call if self.probe.per_call else POOLED), combine([float(v) for v in values])
+            key = call if self.probe.per_call else POOLED
+            if quantity.axis is None:
+                yield key, combine([float(value) for value in values])
+            else:
+                columns = np.array([np.asarray(value, np.float64) for value in values]).T
+                yield key, np.array([combine(column.tolist()) for column in columns])
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ have side effects, as the power iteration of a spectral norm.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -26,7 +26,7 @@ class Slot:
 
     def get(self) -> Tensor | None:
         owner = self.owner()
-        return None if owner is None else owner._parameters.get(self.name)
+        return None if owner is None else _own(owner).get(self.name)
 
 
 def weight_slots(module: nn.Module) -> list[Slot]:
@@ -35,20 +35,20 @@ def weight_slots(module: nn.Module) -> list[Slot]:
     That is the parameter of that name (of a parametrized module: its originals) or, for a module
     that has none, all the parameters it owns itself.
     """
-    if isinstance(module, torch.jit.ScriptModule):  # its containers are no dicts
-        return []
-    parametrized = module._modules["parametrizations"] if is_parametrized(module) else None
+    is_plain = not isinstance(module, torch.jit.ScriptModule)
+    parametrized = (
+        module._modules["parametrizations"] if is_plain and is_parametrized(module) else None
+    )
     if parametrized is not None and "weight" in parametrized._modules:
         originals = parametrized._modules["weight"]
         return weight_slots(originals) if originals is not None else []
-    own = [name for name, value in module._parameters.items() if value is not None]
+    own = [name for name, value in _own(module).items() if value is not None]
     return _slots(module, ["weight"] if "weight" in own else own)
 
 
 def slots_below(module: nn.Module) -> list[Slot]:
     """Where every parameter of the module and of all below it lives."""
-    plain = (one for one in module.modules() if not isinstance(one, torch.jit.ScriptModule))
-    return [slot for owner in plain for slot in _slots(owner, owner._parameters)]
+    return [slot for owner in module.modules() for slot in _slots(owner, _own(owner))]
 
 
 def slots_of_place(
@@ -66,6 +66,13 @@ def weight_of(module: nn.Module) -> Tensor | None:
     """The module's first weight, None when it has none."""
     slots = weight_slots(module)
     return slots[0].get() if slots else None
+
+
+def _own(module: nn.Module) -> Mapping[str, Tensor | None]:
+    """A module's own parameters; a scripted one keeps them in no dict."""
+    if isinstance(module, torch.jit.ScriptModule):
+        return dict(module.named_parameters(recurse=False))
+    return module._parameters
 
 
 def _slots(owner: nn.Module, names: Iterable[str]) -> list[Slot]:

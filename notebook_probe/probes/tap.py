@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
+from notebook_probe.probes.apart import apart
 from notebook_probe.probes.entry_gradients import Entry, hook_entry, mark_entry
 from notebook_probe.probes.frame import StepFrame
 from notebook_probe.probes.gradients import hook_outputs
@@ -24,9 +25,12 @@ from notebook_probe.probes.hooks import Switch, WeakHook
 from notebook_probe.probes.phase import Phase, quiet
 from notebook_probe.probes.plan import Plan
 from notebook_probe.probes.slots import weight_of
-from notebook_probe.probes.values import tensors_of
+from notebook_probe.probes.values import stranger_in, tensors_of
 
 __all__ = ["CallListener", "Tap"]
+
+FRAMES_TO_TORCH = 3
+"""From a tap's method to the frame in which torch runs both hooks of one call."""
 
 
 class CallListener(Protocol):
@@ -84,7 +88,7 @@ class Tap:
         self.n_calls = 0
         self.module = weakref.ref(module)
         self._listener = weakref.ref(listener)
-        self._begun: dict[int, _Begun] = {}
+        self._begun: dict[int, _Begun] = {}  # by torch's frame: a module may call itself
         self._before = Switch(_Before(self), module, _register_before)
         self._after = Switch(_After(self), module, nn.Module.register_forward_hook)
 
@@ -118,8 +122,9 @@ class Tap:
             return
         begun = time.perf_counter()
         try:
-            inputs = tensors_of(call if call[1] else call[0])
-            self._read_inputs(module, inputs, plan, frame, recomputed)
+            inputs = tensors_of([*call[0], call[1]] if call[1] else call[0])
+            key = id(sys._getframe(FRAMES_TO_TORCH))
+            apart(self._read_inputs, module, inputs, plan, frame, recomputed, key)
         except Exception as error:  # whatever a tensor is, training goes on
             frame.blame_all(plan.of("forward"), error)
         seconds = time.perf_counter() - begun
@@ -138,7 +143,11 @@ class Tap:
             return
         begun = time.perf_counter()
         try:
-            self._read_outputs(module, tensors_of(output), plan, frame, recomputed)
+            tensors = tensors_of(output)
+            if not tensors:
+                _explain_gap(output, plan)
+            key = id(sys._getframe(FRAMES_TO_TORCH))
+            apart(self._read_outputs, module, tensors, plan, frame, recomputed, key)
         except Exception as error:  # as above
             frame.blame_all(plan.of("forward"), error)
         seconds = time.perf_counter() - begun
@@ -152,6 +161,7 @@ class Tap:
         plan: Plan,
         frame: StepFrame,
         recomputed: bool,
+        key: int,
     ) -> None:
         begun = _Begun(entry=mark_entry(tensors) if _reads_share(plan) else None)
         if not recomputed:
@@ -169,7 +179,7 @@ class Tap:
                     given = {"input": first[0], "weight": weight_of(module), "module": module}
                     function.call(frame, given, call)
         if begun.input is not None or begun.entry is not None:
-            self._begun[_frame_of_call()] = begun
+            self._begun[key] = begun
 
     def _read_outputs(
         self,
@@ -178,9 +188,10 @@ class Tap:
         plan: Plan,
         frame: StepFrame,
         recomputed: bool,
+        key: int,
     ) -> None:
         call = frame.calls[plan.counter]
-        begun = self._begun.pop(_frame_of_call(), None) if self._begun else None
+        begun = self._begun.pop(key, None)
         if not recomputed:
             frame.calls[plan.counter] = call + 1
             self.n_calls += 1
@@ -218,6 +229,14 @@ def _register_before(module: nn.Module, hook: Callable[..., Any]) -> RemovableHa
     return module.register_forward_pre_hook(hook, with_kwargs=True)
 
 
+def _explain_gap(output: Any, plan: Plan) -> None:
+    """Nothing to read was returned: say what of."""
+    stranger = stranger_in(output)
+    if stranger:
+        for probe in plan.probes:
+            probe.gap = f"called, but returns {stranger}, in which no tensors can be found"
+
+
 def _reads_entry(plan: Plan) -> bool:
     """Tell whether a plan needs to see a call begin."""
     functions = plan.at("forward")
@@ -232,8 +251,3 @@ def _reads_share(plan: Plan) -> bool:
 def _first(tensors: list[Tensor]) -> list[Tensor]:
     """The first floating-point tensor, else the first one."""
     return [t for t in tensors if t.is_floating_point()][:1] or tensors[:1]
-
-
-def _frame_of_call() -> int:
-    """Identity of the frame in which torch runs this call's hooks: a module may call itself."""
-    return id(sys._getframe(5))

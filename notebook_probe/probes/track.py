@@ -62,7 +62,7 @@ class Track:
         """Close the open frame and publish it."""
         frame, self.frame = self.frame, None
         if frame is not None:
-            frame.closed = True
+            frame.close()
             self._publish(frame)
             if frame.has_failures:
                 self.leave_out_disabled()

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
-__all__ = ["tensors_of"]
+__all__ = ["stranger_in", "tensors_of"]
 
-MAX_DEPTH = 6
+MAX_DEPTH = 16
 
 
 def tensors_of(value: Any) -> list[Tensor]:
@@ -28,25 +28,39 @@ def tensors_of(value: Any) -> list[Tensor]:
         return [value]
     if type(value) is tuple and len(value) == 1 and isinstance(value[0], Tensor):  # most calls
         return [value[0]]
-    found: dict[int, Tensor] = {id(tensor): tensor for tensor in _walk(value, 0)}
-    return list(found.values())
+    leaves = _leaves(value, {}, 0)
+    return list({id(leaf): leaf for leaf in leaves if isinstance(leaf, Tensor)}.values())
 
 
-def _walk(value: Any, depth: int) -> Iterator[Tensor]:
-    if isinstance(value, Tensor):
+def stranger_in(value: Any) -> str:
+    """Class of the first object inside ``value`` that might hold tensors unseen; or empty.
+
+    >>> stranger_in((1, "text", object()))
+    'object'
+    """
+    plain = (Tensor, str, bytes, int, float, complex, type(None))
+    leaves = _leaves(value, {}, 0)
+    return next((type(leaf).__name__ for leaf in leaves if not isinstance(leaf, plain)), "")
+
+
+def _leaves(value: Any, seen: dict[int, Any], depth: int) -> Iterator[Any]:
+    parts = None if isinstance(value, Tensor) or depth > MAX_DEPTH else _parts(value)
+    if parts is None:
         yield value
-    elif depth < MAX_DEPTH:
-        for part in _parts(value):
-            yield from _walk(part, depth + 1)
+    elif id(value) not in seen:  # a container may hold another twice, or itself
+        seen[id(value)] = value
+        for part in parts:
+            yield from _leaves(part, seen, depth + 1)
 
 
-def _parts(value: Any) -> Iterator[Any]:
+def _parts(value: Any) -> Iterator[Any] | None:
+    """What a container holds; None for what is no container."""
     if isinstance(value, Mapping):
-        return iter(value.values())
+        return iter([*value.values()])
     if isinstance(value, PackedSequence):  # its other tensors are lengths and orders
         return iter((value.data,))
-    if isinstance(value, tuple | list):
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
         return iter(value)
     if is_dataclass(value) and not isinstance(value, type):
-        return (getattr(value, field.name, None) for field in fields(value))
-    return iter(())
+        return iter([getattr(value, field.name, None) for field in fields(value)])
+    return None

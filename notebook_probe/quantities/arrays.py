@@ -11,7 +11,7 @@ from torch import Tensor
 
 from notebook_probe.errors import UnreadableError
 
-__all__ = ["Floats", "dense", "readable"]
+__all__ = ["Floats", "dense", "local", "readable", "wide"]
 
 Floats: TypeAlias = npt.NDArray[np.float32]
 
@@ -61,9 +61,27 @@ def readable(tensor: Tensor) -> Tensor:
         raise UnreadableError(f"{_told(tensor)} cannot be read: {error}") from error
 
 
+def local(tensor: Tensor) -> Tensor:
+    """Of a sharded tensor this process's shard: sums over a DTensor would wait for the others."""
+    if type(tensor) in _PLAIN or not hasattr(tensor, "to_local"):
+        return tensor
+    shard: Tensor = tensor.to_local()
+    return shard
+
+
+def wide(tensor: Tensor) -> Tensor:
+    """A plain tensor with the same elements, in a type in which a difference is not rounded away.
+
+    Raises
+    ------
+    UnreadableError
+        As `readable`; complex numbers stay complex.
+    """
+    return _strided(tensor.detach()) if tensor.is_complex() else readable(tensor)
+
+
 def _strided(tensor: Tensor) -> Tensor:
-    if hasattr(tensor, "to_local"):  # a DTensor: no communication
-        tensor = tensor.to_local()
+    tensor = local(tensor)
     if tensor.is_nested:
         return torch.cat([part.reshape(-1) for part in tensor.unbind()])
     if tensor.is_quantized:

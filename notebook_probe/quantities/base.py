@@ -15,13 +15,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args, overload
 
+from notebook_probe.axis import Axis
 from notebook_probe.errors import QuantityError
 from notebook_probe.quantities import features
 from notebook_probe.quantities.features import ANYTIME, TENSORS, Feature, Moment, moment_of
 from notebook_probe.quantities.measure import STAT
 from notebook_probe.quantities.parts import parts
-from notebook_probe.quantities.scalar import read_scalar
-from notebook_probe.quantities.stat import Number
+from notebook_probe.quantities.scalar import read_scalar, read_vector
 from notebook_probe.registry import Registry
 
 __all__ = ["Combine", "Quantity", "as_quantity", "quantities", "quantity"]
@@ -45,6 +45,8 @@ class Quantity:
     combine: Combine = "mean"
     source: str = ""
     aliases: tuple[str, ...] = field(default=())
+    axis: Axis | None = None
+    """Along which its value is a vector; None for a number."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
@@ -72,15 +74,19 @@ class Quantity:
         """All moments at which something is read for it."""
         return tuple(map(moment_of, self.needs)) if self.pools else (self.moment,)
 
-    def value_of(self, returned: Any) -> Number:
-        """What the function returned as a number, or a 0-d tensor that stays on its device.
+    def value_of(self, returned: Any) -> Any:
+        """What the function returned: a number or a 0-d tensor that stays on its device.
+
+        With an ``axis`` an array or tensor along it.
 
         Raises
         ------
         QuantityError
-            For anything but one real number.
+            For anything but one real number, or as many as the axis is long.
         """
-        return read_scalar(f"{self.name} returned", returned)
+        if self.axis is None:
+            return read_scalar(f"{self.name} returned", returned)
+        return read_vector(f"{self.name} returned", returned, self.axis)
 
 
 def _same_definition(old: Quantity, new: Quantity) -> bool:
@@ -105,6 +111,7 @@ def quantity(
     combine: Combine = ...,
     source: str = ...,
     aliases: Sequence[str] = ...,
+    axis: Axis | None = ...,
 ) -> Callable[[Callable[..., Any]], Quantity]: ...
 def quantity(
     function: Callable[..., Any] | None = None,
@@ -115,6 +122,7 @@ def quantity(
     combine: Combine = "mean",
     source: str = "",
     aliases: Sequence[str] = (),
+    axis: Axis | None = None,
 ) -> Quantity | Callable[[Callable[..., Any]], Quantity]:
     """Make a quantity of a function of tensors, and register it under its name.
 
@@ -130,11 +138,14 @@ def quantity(
         Paper or definition.
     aliases : sequence of str
         Other names under which it can be attached.
+    axis : Axis, optional
+        The value is a vector along it.
 
     Returns
     -------
     Quantity
-        Still callable like the function. The function returns a number or a 0-d tensor.
+        Still callable like the function. The function returns a number or a 0-d tensor,
+        with an ``axis`` an array or tensor of its length.
 
     Raises
     ------
@@ -152,7 +163,7 @@ def quantity(
     """
 
     def define(function: Callable[..., Any]) -> Quantity:
-        made = _define(function, name, units, combine, source, tuple(aliases))
+        made = _define(function, name, units, combine, source, tuple(aliases), axis)
         quantities.add(made.name, made, made.aliases)
         return made
 
@@ -177,6 +188,7 @@ def _define(
     combine: Combine,
     source: str,
     aliases: tuple[str, ...],
+    axis: Axis | None = None,
 ) -> Quantity:
     name = name or str(getattr(function, "__name__", ""))
     if not name.isidentifier():
@@ -189,7 +201,7 @@ def _define(
     first = (inspect.getdoc(function) or "").split("\n\n")[0]
     summary = first.replace("\n", " ").replace("``", "")  # shown as plain text
     _check_moments(name, needed)
-    return Quantity(name, function, needed, units, summary, combine, source, aliases)
+    return Quantity(name, function, needed, units, summary, combine, source, aliases, axis)
 
 
 def _parameters(name: str, function: Callable[..., Any]) -> list[str]:

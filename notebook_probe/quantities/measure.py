@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from notebook_probe.quantities.arrays import Floats, dense, readable
+from notebook_probe.quantities.arrays import Floats, dense, readable, wide
 from notebook_probe.quantities.parts import parts, reduction
 from notebook_probe.quantities.stat import Stat
 
@@ -77,7 +77,7 @@ def measure_difference(new: Tensor, old: Tensor, parts: frozenset[str]) -> Stat:
     """
     array = dense(old)
     if array is None or new.dtype != old.dtype or new.stride() != old.stride():
-        return measure(readable(new) - readable(old), parts)
+        return measure(wide(new) - wide(old), parts)
     torch.sub(new.detach(), old, out=old)
     return _measure_array(array, parts)
 
@@ -96,8 +96,7 @@ def _measure_array(array: Floats, parts: frozenset[str]) -> Stat:
             return _measure_again(array, parts)
     stat = Stat(size, sumsq, n_nonfinite=0)
     if "moments" in parts:
-        stat.mean = total / size if size else math.nan
-        stat.spread = _spread(array, sumsq, stat.mean)
+        stat.mean, stat.spread = _moments(array, sumsq, total)
     if "zeros" in parts:
         stat.n_zero = size - _n_nonzero(array)
     return stat
@@ -126,16 +125,21 @@ def _n_nonzero(array: Floats) -> int:
     return sum(int(np.count_nonzero(array[start : start + PIECE] != 0.0)) for start in pieces)
 
 
-def _spread(array: Floats, sumsq: float, mean: float) -> float:
-    """Sum of squared deviations; a second pass only where the difference would cancel."""
-    rough = sumsq - array.size * mean * mean
-    if rough > 0.05 * sumsq or array.size == 0:
-        return rough
-    total = 0.0
-    for start in range(0, array.size, PIECE):
+def _moments(array: Floats, sumsq: float, total: float) -> tuple[float, float]:
+    """Mean and sum of squared deviations; read again only where the difference would cancel."""
+    size = array.size
+    if size == 0:
+        return math.nan, 0.0
+    mean = total / size
+    spread = sumsq - size * mean * mean
+    if spread > 0.05 * sumsq:
+        return mean, spread
+    squares = rest = 0.0  # round the mean as it was found, whose own error is then corrected
+    for start in range(0, size, PIECE):
         deviation = array[start : start + PIECE].astype(np.float64) - mean
-        total += float(deviation.dot(deviation))
-    return total
+        squares += float(deviation.dot(deviation))
+        rest += float(deviation.sum())
+    return mean + rest / size, max(0.0, squares - rest * rest / size)
 
 
 def _measure_again(array: Floats, parts: frozenset[str]) -> Stat:

@@ -1,4 +1,4 @@
-"""Reading one real number: what is logged, collected, or returned by a quantity's function."""
+"""Reading real numbers: what is logged, collected, or returned by a quantity's function."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from notebook_probe.axis import Axis
 from notebook_probe.errors import QuantityError
 from notebook_probe.quantities.stat import Number
 
-__all__ = ["read_scalar"]
+__all__ = ["read_scalar", "read_vector"]
 
 
 def read_scalar(where: str, value: Any) -> Number:
@@ -38,6 +39,26 @@ def read_scalar(where: str, value: Any) -> Number:
     if isinstance(value, np.ndarray) and value.size == 1:
         return float(value.reshape(())[()])
     raise _refused(where, f"{type(value).__name__} {value!r}"[:80])
+
+
+def read_vector(where: str, value: Any, axis: Axis) -> Any:
+    """An array, or a detached tensor that stays on its device, as long as the axis.
+
+    Raises
+    ------
+    QuantityError
+        For another shape, complex numbers, text: what was given and what is allowed.
+    """
+    vector = value.detach() if isinstance(value, Tensor) else np.asarray(value)
+    numeric = not vector.is_complex() if isinstance(vector, Tensor) else vector.dtype.kind in "biuf"
+    if tuple(vector.shape) != (axis.size,) or not numeric:
+        raise QuantityError(
+            f"{where} {type(value).__name__} of shape {tuple(vector.shape)} and {vector.dtype}; "
+            f"{axis.size} real numbers along {axis.name!r} are expected"
+        )
+    if isinstance(vector, Tensor) and vector.is_cpu:
+        return vector.numpy().copy()
+    return vector.clone() if isinstance(vector, Tensor) else vector
 
 
 def _refused(where: str, given: str) -> QuantityError:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 import weakref
 from collections.abc import Iterable
 
@@ -19,12 +21,11 @@ from notebook_probe.schedules import Foreseen, Schedule
 
 __all__ = ["Doctor"]
 
+LOOK_AGAIN_S = 5.0
 LATE_STEPS = 3
 """Silent due steps after which something seems wrong with a probe that once had values."""
 
-NOT_CALLED = (
-    "not called by any training forward yet; .forward() and use of the weight alone run no hooks"
-)
+NOT_CALLED = "not called by any training forward yet"
 COMPILED = (
     "the model is compiled and its calls run no hooks; weights and gradients are recorded. "
     "run.on_compiled = 'eager' runs the probed steps uncompiled"
@@ -44,13 +45,13 @@ class Doctor:
     def __init__(self, model: nn.Module, observer: Observer) -> None:
         self._model = weakref.ref(model)
         self._observer = observer
-        self._compiled: bool | None = None
+        self._compiled = False
+        self._looked = -math.inf
 
     def statuses(
         self, probes: Iterable[Probe], step: int, step_seconds: float
     ) -> list[ProbeStatus]:
         """Every probe and what became of it."""
-        self._compiled = None  # may have changed since it was asked last
         return [self._status(probe, step, step_seconds) for probe in probes]
 
     def catalogue(self, probes: Iterable[Probe]) -> list[QuantityInfo]:
@@ -141,8 +142,9 @@ class Doctor:
         return "called, but with no tensor that can be read"
 
     def _is_compiled(self, model: nn.Module) -> bool:
-        if self._compiled is None:
-            self._compiled = is_compiled(model)
+        now = time.monotonic()
+        if not self._compiled and now - self._looked > LOOK_AGAIN_S:  # it looks at every object
+            self._compiled, self._looked = is_compiled(model), now
         return self._compiled
 
 

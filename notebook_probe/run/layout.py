@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from notebook_probe.axis import Axis
 from notebook_probe.probes.frame import StepFrame
+from notebook_probe.probes.probe import Probe
 from notebook_probe.probes.readings import Readings
 from notebook_probe.probes.results import POOLED, Result
 from notebook_probe.probes.selectors import standard_place
@@ -27,9 +30,10 @@ class Row:
     time_ms: int
     variables: list[int] = field(default_factory=list)
     modules: list[int] = field(default_factory=list)
-    numbers: list[float] = field(default_factory=list)
+    numbers: list[Any] = field(default_factory=list)
+    """A number each, or a vector."""
 
-    def put(self, variable: int, module: int, number: float) -> None:
+    def put(self, variable: int, module: int, number: Any) -> None:
         """Add a value; the last one in a cell stays."""
         self.variables.append(variable)
         self.modules.append(module)
@@ -37,7 +41,7 @@ class Row:
 
     @property
     def values(self) -> Floats:
-        """As the stream records it: (n_variables, n_modules).
+        """As the stream records it: (n_variables, n_modules), and the size of its axis.
 
         A NaN that was measured differs from a cell that nobody wrote.
         """
@@ -45,12 +49,17 @@ class Row:
         with np.errstate(over="ignore"):  # beyond float32 is infinite, and that is no news
             numbers = np.array(self.numbers, np.float32)
         numbers[np.isnan(numbers)] = MEASURED_NAN
-        table[self.variables, self.modules] = numbers
+        if self.numbers:
+            table[self.variables, self.modules] = numbers
         return table
 
     def record(self) -> None:
         """Hand it to the writer."""
         self.stream.record(self.step, self.time_ms, self.values)
+
+
+Key: TypeAlias = "tuple[str, Axis | None]"
+"""A stream's name, and the axis of its vectors."""
 
 
 class Layout:
@@ -60,47 +69,52 @@ class Layout:
     ----------
     readings : Readings
     stream : callable
-        The stream of a name.
+        The stream of a name and an axis.
     """
 
-    def __init__(self, readings: Readings, stream: Callable[[str], StreamWriter]) -> None:
-        self._streams = {
-            name: stream(name) for name in dict.fromkeys(p.stream for p in readings.due)
-        }
-        self._results = [(result, *self._column(result)) for result in readings.results]
+    def __init__(
+        self, readings: Readings, stream: Callable[[str, Axis | None], StreamWriter]
+    ) -> None:
+        self._streams: dict[Key, StreamWriter] = {}
+        for probe in readings.due:
+            self._streams[probe.stream, None] = stream(probe.stream, None)
+            axis = probe.quantity.axis
+            if axis is not None:
+                self._streams[probe.stream, axis] = stream(probe.stream, axis)
+        self._results = [(result, *self._column(result.probe)) for result in readings.results]
         self._counts = [
             (
                 count,
-                self._streams[count.stream],
-                *self._cell(count.stream, count.variable, count.place),
+                (count.stream, None),
+                *self._cell((count.stream, None), count.variable, count.place),
             )
             for count in readings.counts
         ]
 
-    def rows(self, frame: StepFrame, tally: Callable[[Result], None]) -> dict[str, Row]:
+    def rows(self, frame: StepFrame, tally: Callable[[Result], None]) -> dict[Key, Row]:
         """One row per stream that is due; ``tally`` is told of every result that has a value."""
         rows = {
-            name: Row(stream, frame.step, frame.time_ms) for name, stream in self._streams.items()
+            key: Row(stream, frame.step, frame.time_ms) for key, stream in self._streams.items()
         }
-        for result, stream, variable, module in self._results:
+        for result, key, variable, module in self._results:
             if result.probe.disabled:
                 continue
-            row = rows[stream]
+            row = rows[key]
             for call, value in result.values(frame):
                 tally(result)
                 place = module if call == POOLED else self._call(row.stream, result, call)
                 row.put(variable, place, value)
-        for count, _, variable, module in self._counts:
-            rows[count.stream].put(variable, module, count.of(frame))
+        for count, key, variable, module in self._counts:
+            rows[key].put(variable, module, count.of(frame))
         return rows
 
-    def _column(self, result: Result) -> tuple[str, int, int]:
-        probe = result.probe
-        return probe.stream, *self._cell(probe.stream, probe.variable, probe.place)
+    def _column(self, probe: Probe) -> tuple[Key, int, int]:
+        key = probe.stream, probe.quantity.axis
+        return key, *self._cell(key, probe.variable, probe.place)
 
-    def _cell(self, stream: str, variable: str, place: str) -> tuple[int, int]:
+    def _cell(self, key: Key, variable: str, place: str) -> tuple[int, int]:
         """Where a value lies in the stream's rows; axes only grow, so it stays there."""
-        axes = self._streams[stream]
+        axes = self._streams[key]
         return axes.variable_index[variable], axes.module_index[standard_place(place)]
 
     def _call(self, stream: StreamWriter, result: Result, call: int) -> int:

@@ -9,7 +9,7 @@ import xarray as xr
 from notebook_probe.probes.frame import StepFrame
 from notebook_probe.probes.observer import Observer
 from notebook_probe.record.joined import join, series, stack, tree
-from notebook_probe.record.source import Event, ModuleRow, StreamView
+from notebook_probe.record.source import Event, ModuleRow, StreamView, VectorView
 from notebook_probe.record.writer import RecordWriter
 from notebook_probe.run.open_step import with_open_step
 from notebook_probe.run.rows import RowKeeper
@@ -61,7 +61,8 @@ class LiveSource:
         The streams of all schedules are joined on the union of their steps. The open step is
         part of it once its optimizer has stepped.
         """
-        return join(self._now(), self._definition_order())
+        streams, vectors = self._now()
+        return join(streams, self._definition_order(), vectors)
 
     @property
     def cube(self) -> xr.DataArray:
@@ -71,7 +72,7 @@ class LiveSource:
     @property
     def tree(self) -> xr.DataTree:
         """Every schedule's own step axis, nothing joined."""
-        return tree(self._now())
+        return tree(*self._now())
 
     def series(self, module: str, quantity: str) -> xr.DataArray:
         """One quantity of one module over the steps at which it was measured, dims (step,).
@@ -81,12 +82,15 @@ class LiveSource:
         UnknownNameError
             Nothing of that name is recorded; the message lists close ones.
         """
-        return series(self._now(), self._definition_order(), module, quantity)
+        streams, vectors = self._now()
+        return series(streams, self._definition_order(), module, quantity, vectors)
 
-    def _now(self) -> list[StreamView]:
+    def _now(self) -> tuple[list[StreamView], list[VectorView]]:
         self._rows.drain()
         rows = [row for frame in self._open_frames() for row in self._rows.preview(frame)]
-        return with_open_step(self.streams, rows)
+        source = self._writer.source
+        vectors = with_open_step(source.vectors.values(), rows)
+        return with_open_step(source.streams.values(), rows), vectors
 
     def _open_frames(self) -> list[StepFrame]:
         observer = self._observer

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
+from notebook_probe.axis import Axis
 from notebook_probe.record.missing import NOT_MEASURED
 from notebook_probe.record.source import Floats, Steps, StreamView, Variable
 from notebook_probe.run.layout import Row
@@ -13,13 +15,17 @@ from notebook_probe.run.layout import Row
 __all__ = ["with_open_step"]
 
 
-def with_open_step(streams: Mapping[str, StreamView], rows: Iterable[Row]) -> list[StreamView]:
+def with_open_step(streams: Iterable[StreamView], rows: Iterable[Row]) -> list[Any]:
     """The streams, those that the open step is due in with its row at the end."""
-    last = {row.stream.name: row for row in rows}
+    last = {(row.stream.name, row.stream.axis): row for row in rows}
     return [
-        _with_row(stream, last[name]) if name in last else stream
-        for name, stream in streams.items()
+        _with_row(stream, last[key]) if (key := _key(stream)) in last else stream
+        for stream in streams
     ]
+
+
+def _key(stream: StreamView) -> tuple[str, Axis | None]:
+    return stream.name, getattr(stream, "axis", None)
 
 
 def _with_row(stream: StreamView, row: Row) -> StreamView:
@@ -32,12 +38,16 @@ class _WithRow:
     """A StreamView and one row more."""
 
     def __init__(self, stream: StreamView, row: Row) -> None:
-        self._stream, self._row = stream, row
+        self._stream, self._row, self._values = stream, row, row.values
         self._n = stream.n_rows
 
     @property
     def name(self) -> str:
         return self._stream.name
+
+    @property
+    def axis(self) -> Axis | None:
+        return self._row.stream.axis
 
     @property
     def modules(self) -> tuple[str, ...]:
@@ -74,9 +84,10 @@ class _WithRow:
         return np.concatenate([stored, last])
 
     def _last(self, quantity: str, modules: Sequence[str]) -> Floats:
-        q, table = self._row.stream.variable_index[quantity], self._row.values
+        q, table = self._row.stream.variable_index[quantity], self._values
         places = [self._row.stream.module_index[module] for module in modules]
-        out = np.full((1, len(places)), NOT_MEASURED, np.float32)
-        if q < table.shape[0]:
-            out[0] = [table[q, m] if m < table.shape[1] else NOT_MEASURED for m in places]
+        out = np.full((1, len(places), *table.shape[2:]), NOT_MEASURED, np.float32)
+        for i, m in enumerate(places):  # the axes may have grown since
+            if q < table.shape[0] and m < table.shape[1]:
+                out[0, i] = table[q, m]
         return out

@@ -13,6 +13,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable
 
+from notebook_probe.axis import Axis
 from notebook_probe.errors import QuantityError
 from notebook_probe.probes.frame import StepFrame
 from notebook_probe.probes.plan import is_of_calls
@@ -71,8 +72,12 @@ class RowKeeper:
     def declare(self, probes: Iterable[Probe]) -> None:
         """Give every probe its column; from any thread."""
         for probe in probes:
-            stream = self._stream(probe.stream, str(probe.schedule))
-            stream.extend([standard_place(probe.place)], _variables(probe))
+            place, long_name = [standard_place(probe.place)], str(probe.schedule)
+            stream = self._stream(probe.stream, long_name, probe.quantity.axis)
+            stream.extend(place, [_variable(probe)])
+            if is_of_calls(probe) or probe.accumulations:
+                beside = Variable(probe.count, "1", _COUNTS[probe.count])
+                self._stream(probe.stream, long_name).extend(place, [beside])
 
     def declare_scalars(self, names: Iterable[str]) -> None:
         """Give every logged scalar its place.
@@ -102,9 +107,9 @@ class RowKeeper:
             self._stream(LOG_STREAM, "every(1)").extend([place], [variable])
             self._named.add((place, variable.name))
 
-    def _stream(self, name: str, long_name: str) -> StreamWriter:
+    def _stream(self, name: str, long_name: str = "", axis: Axis | None = None) -> StreamWriter:
         with self._making:
-            return self._writer.stream(name, long_name)
+            return self._writer.stream(name, long_name, axis)
 
     # ---------------------------------------------------------------- steps
 
@@ -202,8 +207,8 @@ class RowKeeper:
         """The rows of a step, one per due stream."""
         rows = self._layout(frame.readings).rows(frame, tally) if frame.readings else {}
         if frame.scalars or frame.collected:
-            stream = self._writer.stream(LOG_STREAM)
-            row = rows.setdefault(LOG_STREAM, Row(stream, frame.step, frame.time_ms))
+            stream = self._stream(LOG_STREAM)
+            row = rows.setdefault((LOG_STREAM, None), Row(stream, frame.step, frame.time_ms))
             for name, value in frame.scalars.items():
                 row.put(stream.variable_index[name], stream.module_index[ROOT], float(value))
             for (place, name), pooled in frame.collected.items():
@@ -214,17 +219,15 @@ class RowKeeper:
     def _layout(self, readings: Readings) -> Layout:
         layout = self._layouts.get(readings)
         if layout is None:
-            layout = self._layouts[readings] = Layout(readings, self._writer.stream)
+            layout = self._layouts[readings] = Layout(
+                readings, lambda name, axis: self._stream(name, axis=axis)
+            )
         return layout
 
 
-def _variables(probe: Probe) -> list[Variable]:
-    """What is recorded of a probe: its quantity, and a count beside it."""
+def _variable(probe: Probe) -> Variable:
     quantity = probe.quantity
     attrs = {"needs": ", ".join(quantity.needs), "source": quantity.source}
     if probe.phase != "training":
         attrs["phase"] = "evaluation"
-    variables = [Variable(probe.variable, quantity.units, quantity.summary, attrs)]
-    if is_of_calls(probe) or probe.accumulations:
-        variables.append(Variable(probe.count, "1", _COUNTS[probe.count]))
-    return variables
+    return Variable(probe.variable, quantity.units, quantity.summary, attrs)

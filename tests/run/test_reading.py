@@ -14,7 +14,6 @@ from torch import Tensor
 import notebook_probe as nbp
 from notebook_probe.errors import UnknownNameError
 from notebook_probe.record.missing import measured
-from notebook_probe.run.doctor import NOT_CALLED
 from notebook_probe.run.requests import Control
 from tests.models import CASES, floats, loss_of, made, mlp, sgd, train, train_step
 from tests.run.conftest import Watch
@@ -327,7 +326,7 @@ def test_probes_say_what_became_of_them(watch: Watch) -> None:
     assert notes == {
         ("body", "output_norm"): "",
         ("body", "weight_norm"): "first value at step 2",
-        ("lonely", "output_norm"): NOT_CALLED,
+        ("lonely", "output_norm"): "not called by any training forward yet",
         ("lonely", "weight_norm"): "",
         ("lonely", "grad_norm"): "no optimizer step with a gradient here yet",
     }

@@ -1,0 +1,31 @@
+"""Measuring apart from the modes in which the model runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import _disable_current_modes
+
+__all__ = ["apart"]
+
+
+def apart(read: Callable[..., None], *given: Any) -> None:
+    """Call ``read`` outside of autocast and of dispatch modes.
+
+    Autocast would round our sums. A mode such as selective checkpointing's would take our
+    operations for the model's own.
+    """
+    has_modes = torch._C._len_torch_dispatch_stack() > 0
+    if not has_modes and not torch._C._is_any_autocast_enabled():  # nearly always
+        read(*given)
+        return
+    with ExitStack() as stack:
+        if has_modes:
+            stack.enter_context(_disable_current_modes())
+        for kind in ("cpu", "cuda"):
+            if torch.is_autocast_enabled(kind):
+                stack.enter_context(torch.autocast(kind, enabled=False))
+        read(*given)
