@@ -24,7 +24,7 @@ import torch.distributed as dist
 
 __all__ = ["PATIENCE_S", "Pair"]
 
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 """So long both may take for a task; a collective that one of them misses ends it earlier."""
 
 COLLECTIVE_S = 30.0

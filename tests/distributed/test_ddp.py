@@ -14,6 +14,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.optim import AdamW
 
 import notebook_probe as nbp
+from notebook_probe.quantities.stat import Number, Stat, root
 from tests.distributed.pair import Pair
 from tests.models import floats, loss_of, made, mlp
 from tests.probes.parity import differing, everything
@@ -175,3 +176,51 @@ def test_one_rank_may_be_watched_alone(watching: int, pair: Pair, tmp_path: Path
     both = pair.run(train_both, tmp_path, "wrapper", (watching,), 1, False)
     check(both[watching], watching, 1)
     assert both[1 - watching] == {"different": [], "found": {}}
+
+
+def raw_size(grad_raw_sumsq: Stat) -> Number:
+    return root(grad_raw_sumsq.sumsq)
+
+
+def train_raw(rank: int, folder: Path, n_micro: int) -> dict[str, list[list[float]]]:
+    """Recorded beside expected: sizes of the local gradient, and how often it was added to."""
+    model, alone = made(mlp), made(mlp)
+    alone.load_state_dict(model.state_dict())
+    names = [name for name, _ in model.named_parameters()]
+    parallel = DistributedDataParallel(model)
+    run = nbp.watch(
+        model, store=folder / f"{rank}.zarr", probes={name: [raw_size] for name in names}
+    )
+    optimizer = AdamW(model.parameters(), lr=0.01)
+    expected: dict[str, list[float]] = defaultdict(list)
+    for step in range(3):
+        alone.load_state_dict(model.state_dict())
+        alone.zero_grad()
+        optimizer.zero_grad()
+        for micro in range(n_micro):
+            loss_of(alone(given(rank, step, micro))).backward()
+        for name, value in alone.named_parameters():
+            assert value.grad is not None
+            expected[name].append(size(value.grad))
+        for micro in range(n_micro - 1):
+            with parallel.no_sync():
+                loss_of(parallel(given(rank, step, micro))).backward()
+        loss_of(parallel(given(rank, step, n_micro - 1))).backward()
+        optimizer.step()
+    told = {
+        name: [run.series(name, "raw_size").values.tolist(), expected[name],
+               run.series(name, "accumulations").values.tolist()]
+        for name in names
+    }  # fmt: skip
+    run.close()
+    return told
+
+
+@pytest.mark.parametrize("n_micro", [1, 3])
+def test_the_raw_gradient_is_local(n_micro: int, pair: Pair, tmp_path: Path) -> None:
+    both = pair.run(train_raw, tmp_path, n_micro)
+    for told in both:
+        for name, (found, expected, accumulations) in told.items():
+            np.testing.assert_allclose(found, expected, rtol=1e-5, err_msg=name)
+            assert accumulations == [n_micro] * 3
+    assert both[0] != both[1]

@@ -80,7 +80,7 @@ class Diary:
         def after(module: nn.Module, given: tuple[Any, ...], output: Any) -> None:
             if torch.is_grad_enabled() and self._model.training:
                 keep("output_norm", output)
-                for tensor in tensors_in(output):
+                for tensor in (t for t in tensors_in(output) if t.requires_grad):
                     tensor.register_hook(lambda gradient: keep("output_grad_norm", gradient))
 
         module.register_forward_pre_hook(before)
@@ -125,6 +125,7 @@ class Diary:
             for place, kept in entry.calls.items():
                 for quantity, parts in kept.items():
                     found[place, quantity][step] = norm(np.concatenate(parts))
+                found[place, "calls"][step] = len(kept["output_norm"])
         return found
 
 
@@ -133,12 +134,16 @@ Loop: TypeAlias = Callable[[nn.Module, Diary], Sequence[Optimizer]]
 
 
 def probes_everywhere(model: nn.Module) -> dict[str, list[str]]:
-    """Everything a `Diary` knows, at every parameter and every module without modules in it."""
+    """Everything a `Diary` knows, at every parameter and every module without modules in it.
+
+    But for those that compute a weight: whoever looks at the weight calls them.
+    """
     never_called = nn.ParameterList | nn.ParameterDict
     leaves = [
         path
         for path, module in model.named_modules()
         if path and not module._modules and not isinstance(module, never_called)
+        if "parametrizations" not in path
     ]
     parameters = [name for name, _ in model.named_parameters()]
     return {**dict.fromkeys(leaves, MODULE), **dict.fromkeys(parameters, PARAMETER)}
@@ -174,5 +179,9 @@ def check(run: nbp.Run, diary: Diary) -> None:
         np.testing.assert_allclose(
             found, cells, rtol=1e-5, atol=1e-9, err_msg=f"{probe.quantity} at {probe.module}"
         )
+    for place in {probe.module for probe in run.probes() if probe.quantity in MODULE}:
+        wanted = expected.get((place, "calls"), {})
+        cells = [wanted.get(step, np.nan) for step in steps]
+        np.testing.assert_array_equal(data.calls.sel(module=place), cells, err_msg=place)
     measured = {(probe.module, probe.quantity) for probe in run.probes()}
     assert any(expected[key] for key in measured), "the oracle has something to say"

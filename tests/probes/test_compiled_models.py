@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.optim import SGD
+from torch.optim import SGD, Optimizer
 
 import notebook_probe as nbp
-from tests.models import floats, loss_of, made, sgd, train
+from tests.models import floats, loss_of, made, sgd, train, train_step
 from tests.probes.optimizer_oracles import PARAMETER, Diary
 from tests.probes.parity import differing, everything
 from tests.run.conftest import Watch
@@ -133,6 +133,29 @@ def test_a_model_watched_after_it_was_compiled_and_trained_goes_on_in_its_graphs
     check_parameters(run, diary)
 
 
+@pytest.mark.parametrize("watched_first", [True, False])
+@pytest.mark.parametrize("way", [wrapped, in_place])
+def test_a_probe_that_cannot_see_into_a_compiled_region_says_so(
+    way: Callable[..., nn.Module], watched_first: bool, watch: Watch
+) -> None:
+    model = made(Net)
+    if watched_first:
+        run = watch(model, probes=everywhere(model))
+        called = way(model, "eager", False)
+    else:
+        called = way(model, "eager", False)
+        run = watch(called, probes=everywhere(model))
+    train(called, sgd(model), batch, range(3))
+    run.settle()
+    told = {(probe.module, probe.quantity): probe for probe in run.probes()}
+    for place in PLACES:
+        for quantity in FORWARD:
+            assert told[place, quantity].n_values == 0
+            assert "compile" in told[place, quantity].note
+    assert told["first.weight", "weight_norm"].note == ""
+    assert told["first.weight", "weight_norm"].n_values == 3
+
+
 def test_a_wrappers_prefix_is_in_no_name(watch: Watch) -> None:
     model = made(Net)
     run = watch(torch.compile(nn.DataParallel(model), backend="eager"))
@@ -142,3 +165,63 @@ def test_a_wrappers_prefix_is_in_no_name(watch: Watch) -> None:
 
 
 # ---------------------------------------------------------------- probed steps run eagerly
+
+
+def stance() -> str:
+    return torch._dynamo.eval_frame._stance.stance
+
+
+def test_a_stance_that_the_user_set_is_left_as_it_is(watch: Watch) -> None:
+    """Nothing is compiled then, so every probe sees all there is to see."""
+    model = made(Net)
+    called = wrapped(model, "eager", True)
+    with torch.compiler.set_stance("force_eager"):
+        run = watch(called, probes={"first": [["output_norm", "every(2)"]]}, on_compiled="eager")
+        optimizer = sgd(model)
+        for step in range(4):
+            train_step(called, optimizer, batch(step))
+            assert stance() == "force_eager"
+        assert run.series("first", "output_norm").step.values.tolist() == [0, 2]
+        run.close()
+        assert stance() == "force_eager"
+    assert stance() == "default"
+
+
+@pytest.mark.parametrize("moment", ["forward", "step"])
+def test_an_error_in_a_due_step_leaves_the_stance_as_it_was(moment: str, watch: Watch) -> None:
+    class Fragile(SGD):
+        fails = False
+
+        def step(self, closure: Any = None) -> Any:
+            if self.fails:
+                raise FloatingPointError("no number")
+            return super().step(closure)
+
+    model = made(Net)
+    called = wrapped(model, "eager", True)
+    run = watch(called, probes={"first": ["output_norm"]}, on_compiled="eager")
+    optimizer = Fragile(model.parameters(), lr=0.1)
+    train_step(called, optimizer, batch(0))
+    optimizer.fails = moment == "step"
+    given = torch.ones(5, 3) if moment == "forward" else batch(1)
+    with pytest.raises((RuntimeError, FloatingPointError)):
+        train_step(called, optimizer, given)
+    run.close()
+    assert stance() == "default"
+
+
+def test_two_optimizers_of_one_step_do_not_leave_the_eager_stance_between_them(
+    watch: Watch,
+) -> None:
+    model = made(Net)
+    called = wrapped(model, "eager", True)
+    run = watch(called, probes={"first": [["output_norm", "every(2, 1)"]]}, on_compiled="eager")
+    halves: list[Optimizer] = [sgd(model.get_submodule("first")), sgd(model.get_submodule("last"))]
+    for step in range(4):
+        loss_of(called(batch(step))).backward()
+        for optimizer in halves:
+            optimizer.step()
+            optimizer.zero_grad()
+    assert run.series("first", "output_norm").step.values.tolist() == [1, 3]
+    run.close()
+    assert stance() == "default"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -17,6 +17,7 @@ from tests.run.conftest import Watch
 
 batch = floats(5, 4)
 
+Make = Callable[[nn.Module], Optimizer]
 
 WAYS = {"for-loop": {"foreach": False}, "foreach": {"foreach": True}, "fused": {"fused": True}}
 
@@ -183,3 +184,42 @@ def test_an_update_in_half_precision_is_the_difference_of_the_stored_values(
     assert expected[0] == 0.0
     assert expected[1] > 0
     np.testing.assert_allclose(run.series("weight", "update_ratio"), expected, rtol=1e-6)
+
+
+def change_in_double(update: Tensor) -> Tensor:
+    """Sum of the changes' sizes."""
+    return update.double().abs().sum()
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_an_own_quantity_is_given_the_update_of_half_precision_unrounded(
+    dtype: torch.dtype, watch: Watch
+) -> None:
+    """The difference of two 16-bit values needs more than 16 bits."""
+
+    def trained(model: nn.Module) -> list[tuple[float, float]]:
+        optimizer, weight = optim.SGD(model.parameters(), lr=1.0), model.get_parameter("weight")
+        told = []
+        for rate in (1e-9, 0.3, 2.0):
+            optimizer.param_groups[0]["lr"] = rate
+            optimizer.zero_grad()
+            model(torch.linspace(-1, 3, 20, dtype=dtype).reshape(5, 4)).float().sum().backward()
+            before = weight.detach().double().numpy().copy()
+            optimizer.step()
+            change = weight.detach().double().numpy() - before
+            told.append((float(np.linalg.norm(change) / np.linalg.norm(before)),
+                         float(np.abs(change).sum())))  # fmt: skip
+        return told
+
+    def build() -> nn.Module:
+        return nn.Linear(4, 8).to(dtype)
+
+    alone, watched = made(build), made(build)
+    run = watch(watched, probes={"weight": ["update_ratio", change_in_double]})
+    expected = trained(alone)
+    trained(watched)
+    assert differing(everything(alone), everything(watched)) == []
+    assert expected[0] == (0.0, 0.0)
+    assert expected[1][0] > 0
+    found = [run.series("weight", name).values for name in ("update_ratio", "change_in_double")]
+    np.testing.assert_allclose(np.transpose(found), expected, rtol=1e-6)

@@ -164,6 +164,17 @@ def test_a_weight_that_becomes_a_computed_one_goes_on_under_its_new_names(watch:
     )
 
 
+def test_a_computed_weight_that_becomes_plain_again_goes_on_under_its_own_name(
+    watch: Watch,
+) -> None:
+    check_names_that_changed(
+        BUILDS["weight_norm"],
+        lambda model: parametrize.remove_parametrizations(model.get_submodule("0"), "weight"),
+        ["0.weight"],
+        watch,
+    )
+
+
 CASTS: dict[str, Callable[[nn.Module], nn.Module]] = {
     "double": nn.Module.double,
     "bfloat16": nn.Module.bfloat16,
@@ -175,3 +186,26 @@ CASTS: dict[str, Callable[[nn.Module], nn.Module]] = {
 @pytest.mark.parametrize("cast", CASTS)
 def test_a_model_that_changes_its_precision_keeps_its_series(cast: str, watch: Watch) -> None:
     check_names_that_changed(mlp, CASTS[cast], [], watch)
+
+
+def test_a_layer_watched_as_a_whole_keeps_its_series_when_its_weight_becomes_computed(
+    watch: Watch,
+) -> None:
+    model = made(mlp)
+    run = watch(model, probes={"0": ["weight_norm", "update_ratio", "grad_norm"]})
+    wanted = []
+    for step in range(4):
+        if step == 2:
+            parametrizations.weight_norm(model.get_submodule("0"))
+        if step in (0, 2):
+            optimizer = SGD(model.parameters(), lr=0.1)
+        optimizer.zero_grad()
+        loss_of(model(batch(step))).backward()
+        layer = model.get_submodule("0")
+        own = ["weight"] if step < 2 else [f"parametrizations.weight.original{i}" for i in (0, 1)]
+        wanted.append(np.sqrt(sum(float(layer.get_parameter(n).detach().double().square().sum())
+                                  for n in own)))  # fmt: skip
+        optimizer.step()
+    np.testing.assert_allclose(run.series("0", "weight_norm"), wanted, rtol=1e-5)
+    for quantity in ("update_ratio", "grad_norm"):
+        assert run.series("0", quantity).step.values.tolist() == [0, 1, 2, 3]

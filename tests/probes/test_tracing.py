@@ -174,6 +174,37 @@ def test_a_transform_of_a_watched_model_is_not_measured(
     check_transform(transform, watch)
 
 
+@pytest.mark.parametrize("transform", [made_fx, faked], ids=lambda f: f.__name__)
+def test_a_trace_below_the_hooks_is_not_measured(
+    transform: Callable[[nn.Module], Any], watch: Watch
+) -> None:
+    """Tracers that stand in for tensors: what the hooks are given has no values of its own."""
+    check_transform(transform, watch)
+
+
+def test_a_functional_call_with_other_weights_is_a_call_of_the_model(watch: Watch) -> None:
+    """As in meta-learning: what it computes belongs to the open step, whatever stands in it."""
+    pooled: list[float] = []
+
+    def loop(model: nn.Module, diary: Diary) -> Sequence[Optimizer]:
+        optimizer = Adam(model.parameters(), lr=0.01)
+        for step in range(3):
+            optimizer.zero_grad()
+            output = model(batch(step))
+            loss_of(output).backward()
+            if step == 1:
+                halved = {name: value / 2 for name, value in values_of(model).items()}
+                inner = called(model, halved)(given)
+                pooled[:] = [norm(numbers([output, inner]))]
+            with diary.update(optimizer):
+                optimizer.step()
+        return [optimizer]
+
+    run, diary = play(mlp, loop, watch)
+    check(run, diary)
+    assert float(run.series("2", "output_norm")[1]) == pytest.approx(pooled[0], rel=1e-5)
+
+
 @pytest.mark.parametrize("transform", [*TRANSFORMS, made_fx, faked], ids=lambda f: f.__name__)
 def test_a_transform_before_the_first_step_leaves_no_step_behind(
     transform: Callable[[nn.Module], Any], watch: Watch

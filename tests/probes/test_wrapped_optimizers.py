@@ -79,6 +79,110 @@ def test_what_a_subclass_does_round_the_inherited_step_is_part_of_it(
 # ---------------------------------------------------------------- round other optimizers
 
 
+class SharpnessAware(Optimizer):
+    """Foret et al. 2021: climbs to the worst point nearby, takes the gradient there, steps."""
+
+    def __init__(self, values: Any, base: type[Optimizer], rho: float, **options: Any) -> None:
+        super().__init__(values, {"rho": rho})
+        self.base = base(self.param_groups, **options)
+
+    @torch.no_grad()
+    def climb(self) -> None:
+        values = [v for group in self.param_groups for v in group["params"] if v.grad is not None]
+        size = torch.stack([value.grad.norm() for value in values]).norm()
+        for value in values:
+            self.state[value]["before"] = value.clone()
+            value.add_(value.grad * (self.param_groups[0]["rho"] / size))
+
+    @torch.no_grad()
+    def descend(self) -> None:
+        for group in self.param_groups:
+            for value in group["params"]:
+                if "before" in self.state[value]:
+                    value.copy_(self.state[value]["before"])
+        self.base.step()
+
+    def step(self, closure: Callable[[], float]) -> None:  # type: ignore[override]
+        """The gradient at the start is there already; the closure makes the one up there."""
+        self.climb()
+        with torch.enable_grad():
+            closure()
+        self.descend()
+
+
+@pytest.mark.parametrize("in_one_call", [False, True])
+def test_sharpness_aware_steps_are_one_step_each(in_one_call: bool, watch: Watch) -> None:
+    """The update is the base optimizer's, the gradient the one it applied, up on the slope."""
+
+    def loop(model: nn.Module, diary: Diary) -> Sequence[Optimizer]:
+        optimizer = SharpnessAware(model.parameters(), SGD, rho=0.5, lr=0.1, momentum=0.9)
+        for step in range(3):
+
+            def closure(step: int = step) -> float:
+                backward(model, step)
+                diary.gradients()
+                return 0.0
+
+            closure()
+            with diary.update(optimizer):
+                if in_one_call:
+                    optimizer.step(closure)
+                else:
+                    optimizer.climb()
+                    closure()
+                    optimizer.descend()
+        return [optimizer, optimizer.base]
+
+    run, diary = play(mlp, loop, watch)
+    check(run, diary)
+    assert [len(entry.calls["2"]["output_norm"]) for entry in diary.entries] == [2, 2, 2]
+
+
+class Lookahead(Optimizer):
+    """Zhang et al. 2019: every second step the weights go half way back to the slow ones."""
+
+    def __init__(self, base: Optimizer) -> None:
+        super().__init__([v for g in base.param_groups for v in g["params"]], {})
+        self.base, self.n_steps = base, 0
+        self.slow = [v.detach().clone() for g in base.param_groups for v in g["params"]]
+
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        self.base.step()
+        self.n_steps += 1
+        if self.n_steps % 2 == 0:
+            self.synchronise()
+
+    @torch.no_grad()
+    def synchronise(self) -> None:
+        values = [v for group in self.base.param_groups for v in group["params"]]
+        for slow, value in zip(self.slow, values, strict=True):
+            slow.lerp_(value, 0.5)
+            value.copy_(slow)
+
+
+def test_slow_weights_are_a_step_per_step_of_the_optimizer_inside(watch: Watch) -> None:
+    """The update is the inner optimizer's; what comes after it shows in the next weight."""
+
+    def loop(model: nn.Module, diary: Diary) -> Sequence[Optimizer]:
+        inner = SGD(model.parameters(), lr=0.1)
+        optimizer = Lookahead(inner)
+        inner_step = inner.step
+
+        def kept() -> None:
+            with diary.update(optimizer):
+                inner_step()
+
+        inner.step = kept  # type: ignore[method-assign, assignment]
+        for step in range(4):
+            backward(model, step)
+            optimizer.step()
+        return [inner]
+
+    run, diary = play(mlp, loop, watch)
+    check(run, diary)
+    assert len(diary.entries) == 4
+
+
 class Wrapper(Optimizer):
     """As accelerate's: an Optimizer by class alone, that passes everything on, or skips."""
 
