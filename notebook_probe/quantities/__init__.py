@@ -1,6 +1,6 @@
 """Quantities: pure functions of a module's tensors; one file per family."""
 
-from notebook_probe.quantities import activity, moments, norms
+from notebook_probe.quantities import activity, histograms, moments, norms, spectra
 from notebook_probe.quantities.base import Quantity, as_quantity, quantities, quantity
 from notebook_probe.quantities.features import Feature
 
@@ -9,8 +9,10 @@ __all__ = [
     "Quantity",
     "activity",
     "as_quantity",
+    "histograms",
     "moments",
     "norms",
     "quantities",
     "quantity",
+    "spectra",
 ]

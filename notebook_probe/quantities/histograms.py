@@ -30,9 +30,18 @@ from torch import Tensor, nn
 
 from notebook_probe.axis import Axis
 from notebook_probe.quantities.arrays import readable
+from notebook_probe.quantities.base import quantity
 from notebook_probe.quantities.parts import reduction
 
-__all__ = ["BINS", "Histogram", "histogram"]
+__all__ = [
+    "BINS",
+    "Histogram",
+    "grad_histogram",
+    "grad_output_histogram",
+    "histogram",
+    "output_histogram",
+    "weight_histogram",
+]
 
 N_CLASSES = 31
 LOWEST = -45
@@ -229,3 +238,30 @@ def _flat(tensor: Tensor) -> Tensor:
         order = sorted(range(tensor.dim()), key=tensor.stride, reverse=True)
         tensor = tensor.permute(order)
     return tensor.reshape(-1)
+
+
+@quantity(axis=BINS, source="definition")
+def weight_histogram(weight_histogram: Histogram) -> Tensor:
+    """Counts of the weights, in bins of powers of four of either sign, as the forward used them."""
+    return weight_histogram.counts
+
+
+@quantity(axis=BINS, source="definition")
+def grad_histogram(grad_histogram: Histogram) -> Tensor:
+    """Counts of the gradient's elements, in bins of powers of four of either sign, as applied."""
+    return grad_histogram.counts
+
+
+@quantity(axis=BINS, source="definition")
+def output_histogram(output_histogram: Histogram) -> Tensor:
+    """Counts of the outputs, in bins of powers of four of either sign."""
+    return output_histogram.counts
+
+
+@quantity(axis=BINS, source="https://arxiv.org/abs/1710.03740")
+def grad_output_histogram(grad_output_histogram: Histogram) -> Tensor:
+    """Counts of the gradients that reach the output, in bins of powers of four of either sign.
+
+    What lies below ``2**-25`` would be lost in float16 without loss scaling.
+    """
+    return grad_output_histogram.counts
