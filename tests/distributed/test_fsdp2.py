@@ -186,3 +186,56 @@ def test_a_rank_that_is_watched_alone_asks_the_other_for_nothing(
     assert all(told["equal"] for told in both)
     assert both[watching]["steps"] == list(range(STEPS))
     assert both[watching]["errors"] == []
+
+
+def weight_share(weight: Tensor) -> Tensor:
+    """Largest part of the total: of a DTensor, each of both is a collective."""
+    return weight.abs().amax() / weight.abs().sum()
+
+
+def update_share(update: Tensor) -> Tensor:
+    return update.abs().amax() / update.abs().sum()
+
+
+def grad_share(grad: Tensor) -> Tensor:
+    return grad.abs().amax() / grad.abs().sum()
+
+
+SHARES = {"weight": weight_share, "update": update_share, "grad": grad_share}
+
+
+def train_with_own_quantities(rank: int, folder: Path) -> dict[str, Any]:
+    """Watched on the first rank alone, beside a twin whose local parts are read by hand."""
+    alone, model = made(odd), made(odd)
+    shard(alone)
+    shard(model)
+    name, expected = "0.weight", []
+    optimizer = AdamW(alone.parameters(), lr=0.01)
+    for step in range(STEPS):
+        optimizer.zero_grad()
+        loss_of(alone(given(rank, step))).backward()
+        before, gradient = (local(t) for t in (alone.get_parameter(name),
+                                               alone.get_parameter(name).grad))  # fmt: skip
+        optimizer.step()
+        change = local(alone.get_parameter(name)) - before
+        expected.append([abs(x).max() / abs(x).sum() for x in (before, change, gradient)])
+    if rank == 1:
+        train(rank, model)
+        return {}
+    run = nbp.watch(model, store=folder / "r.zarr", probes={name: list(SHARES.values())})
+    train(rank, model)
+    errors = [probe.error for probe in run.status().errors]
+    found = [run.data[f"{feature}_share"].sel(module=name).values for feature in SHARES]
+    run.close()
+    return {"found": np.transpose(found), "expected": expected, "errors": errors}
+
+
+def local(tensor: Tensor | None) -> Any:
+    assert isinstance(tensor, DTensor)
+    return tensor.to_local().detach().double().numpy().copy()
+
+
+def test_an_own_quantity_is_given_this_ranks_part(pair: Pair, tmp_path: Path) -> None:
+    told, _ = pair.run(train_with_own_quantities, tmp_path)
+    assert told["errors"] == []
+    np.testing.assert_allclose(told["found"], told["expected"], rtol=1e-5)

@@ -70,6 +70,10 @@ def functional_without_gradients(model: nn.Module) -> Any:
         return called(model, values_of(model))(given)
 
 
+def functional(model: nn.Module) -> Any:
+    return called(model, values_of(model))(given)
+
+
 def mapped(model: nn.Module) -> Any:
     return torch.vmap(called(model, values_of(model)))(given)
 
@@ -260,6 +264,20 @@ def test_a_scripted_part_is_left_out_and_seen_from_its_parent(watch: Watch) -> N
     np.testing.assert_allclose(run.series("head", "input_norm"), inputs, rtol=1e-5)
     with pytest.raises(NotApplicableError, match="is scripted and takes no hooks"):
         run.attach("script", "output_norm")
+
+
+def test_the_gradient_of_the_parent_has_the_scripted_part_in_it(watch: Watch) -> None:
+    """The record never leaves parameters out in silence."""
+    model = made(WithScript)
+    run = watch(model, probes={"": ["grad_norm"], "script.0.weight": ["grad_norm"]})
+    train_step(model, sgd(model), batch(0))
+    gradients = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
+    assert "script.0.weight" in gradients
+    everything_below = norm(numbers(gradients.values()))
+    assert float(run.series("", "grad_norm")[0]) == pytest.approx(everything_below, rel=1e-5)
+    alone = norm(numbers([gradients["script.0.weight"]]))
+    found = float(run.series("script.0.weight", "grad_norm")[0])
+    assert found == pytest.approx(alone, rel=1e-5)
 
 
 # ---------------------------------------------------------------- fused inference
