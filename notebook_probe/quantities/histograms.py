@@ -50,7 +50,7 @@ NEGATIVE, ZERO, POSITIVE = N_CLASSES - 1, N_CLASSES, N_CLASSES + 1
 """The bins of class 0, and zero between them."""
 NONFINITE = 2 * N_CLASSES + 1
 
-CHUNK = 1 << 18
+CHUNK = 1 << 20
 """Elements counted at a time, so that their keys stay in the cache between two passes."""
 
 
