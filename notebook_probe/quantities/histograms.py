@@ -155,12 +155,12 @@ class _Format:
         self.bins_by_key = self.bins[self.first_keys]
         sign, infinity = -(1 << (n_bits - 1)), (1 << (n_bits - 1)) - (1 << mantissa)
         self.exceptions: tuple[tuple[int, int, Callable[[Any], Any]], ...] = (
-            (0, ZERO, lambda values: values == 0),
-            (half, ZERO, lambda values: values == sign),
-            (half - 1, NONFINITE, lambda values: values >= infinity),
-            (2 * half - 1, NONFINITE, lambda values: (values < 0) & (values >= sign + infinity)),
+            (0, ZERO, lambda bits: bits),
+            (half, ZERO, lambda bits: bits != sign),
+            (half - 1, NONFINITE, lambda bits: bits < infinity),
+            (2 * half - 1, NONFINITE, lambda bits: (bits >= 0) | (bits < sign + infinity)),
         )
-        """Those: the key that they share with others, their bin, and how their bits tell."""
+        """Those: the key that they share with others, their bin, and what is zero of their bits."""
         self.shared = [key for key, _, _ in self.exceptions]
 
 
@@ -185,8 +185,9 @@ def _counts_on_cpu(bits: Tensor, form: _Format) -> Tensor:
     counts = np.zeros(BINS.size, np.int64)
     counts[form.bins_by_key] = np.add.reduceat(by_key, form.first_keys)
     if any(map(by_key.item, form.shared)):
-        for key, place, is_there in form.exceptions:
-            n = sum(int(np.count_nonzero(is_there(chunk))) for chunk in chunks if by_key[key])
+        for key, place, others in form.exceptions:
+            found = (c.size - np.count_nonzero(others(c)) for c in chunks if by_key[key])
+            n = sum(map(int, found))
             counts[form.bins[key]] -= n
             counts[place] += n
     return torch.from_numpy(counts)
@@ -201,8 +202,8 @@ def _counts_on_device(bits: Tensor, form: _Format) -> Tensor:
     by_key.index_add_(0, keys.int(), one.expand(keys.numel()))
     counts = torch.zeros(BINS.size, dtype=torch.int64, device=device)
     counts.index_add_(0, torch.from_numpy(form.bins).to(device, non_blocking=True), by_key)
-    for key, place, is_there in form.exceptions:
-        n = is_there(bits).sum()
+    for key, place, others in form.exceptions:
+        n = bits.numel() - torch.count_nonzero(others(bits))
         counts[int(form.bins[key])] -= n
         counts[place] += n
     return counts
