@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import Callable
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -15,9 +16,15 @@ from notebook_probe.probes.frame import StepFrame
 from notebook_probe.probes.phase import quiet
 from notebook_probe.probes.plan import Plan
 from notebook_probe.probes.slots import Slot
-from notebook_probe.probes.track import Track
 
 __all__ = ["AccumulationHooks"]
+
+
+class AccumulationListener(Protocol):
+    """Who decides in which step an accumulation falls."""
+
+    def accumulated(self) -> StepFrame | None:
+        """The frame of a gradient that is being accumulated; None when it is not to be read."""
 
 
 class AccumulationHooks:
@@ -25,12 +32,12 @@ class AccumulationHooks:
 
     Parameters
     ----------
-    track : Track
-        Has the open frame; held weakly.
+    listener : AccumulationListener
+        Held weakly.
     """
 
-    def __init__(self, track: Track) -> None:
-        self._track = weakref.ref(track)
+    def __init__(self, listener: AccumulationListener) -> None:
+        self._listener = weakref.ref(listener)
         self._handles: dict[Slot, tuple[weakref.ref[Tensor], RemovableHandle, Plan]] = {}
 
     def set(self, plans: dict[Slot, Plan]) -> None:
@@ -47,19 +54,22 @@ class AccumulationHooks:
             parameter = slot.get()
             if slot not in self._handles and parameter is not None and parameter.requires_grad:
                 handle = parameter.register_post_accumulate_grad_hook(self._hook(slot, plan))
+                hooks = handle.hooks_dict_ref()
+                if hooks is not None:  # before an optimizer that steps, and clears, in its hook
+                    hooks.move_to_end(handle.id, last=False)
                 self._handles[slot] = weakref.ref(parameter), handle, plan
 
     def remove(self) -> None:
         self.set({})
 
     def _hook(self, slot: Slot, plan: Plan) -> Callable[[Tensor], None]:
-        track_of = self._track
+        listener_of = self._listener
 
         def read(parameter: Tensor) -> None:
             if torch.compiler.is_compiling() or quiet():
                 return
-            track = track_of()
-            frame = track.frame if track is not None else None
+            listener = listener_of()
+            frame = listener.accumulated() if listener is not None else None
             if frame is not None and parameter.grad is not None:
                 _read(frame, plan, slot, parameter, parameter.grad)
 

@@ -16,13 +16,16 @@ def apart(read: Callable[..., None], *given: Any) -> None:
     """Call ``read`` outside of autocast and of dispatch modes.
 
     Autocast would round our sums. A mode such as selective checkpointing's would take our
-    operations for the model's own.
+    operations for the model's own. A tensor of somebody's own class is read as a plain one: its
+    ``__torch_function__`` may count, or refuse what it does not know.
     """
     has_modes = torch._C._len_torch_dispatch_stack() > 0
     if not has_modes and not torch._C._is_any_autocast_enabled():  # nearly always
-        read(*given)
+        with torch._C.DisableTorchFunctionSubclass():
+            read(*given)
         return
     with ExitStack() as stack:
+        stack.enter_context(torch._C.DisableTorchFunctionSubclass())
         if has_modes:
             stack.enter_context(_disable_current_modes())
         for kind in ("cpu", "cuda"):

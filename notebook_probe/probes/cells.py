@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
+from notebook_probe.errors import QuantityError
 from notebook_probe.probes.frame import StepFrame
 from notebook_probe.probes.probe import Probe
 from notebook_probe.quantities.arrays import local
@@ -93,10 +95,11 @@ class DifferenceCell:
 class FunctionCell:
     """A quantity's function called on the tensors themselves, and the values it has given."""
 
-    __slots__ = ("index", "names", "probe")
+    __slots__ = ("_draws", "index", "names", "probe")
 
     def __init__(self, index: int, probe: Probe) -> None:
         self.index, self.probe = index, probe
+        self._draws: bool | None = None  # random numbers; found out at the first call
         self.names = tuple((f.name, f.tensor) for f in probe.quantity.features)
 
     def call(self, frame: StepFrame, tensors: dict[str, Any], call: int = 0) -> None:
@@ -107,7 +110,7 @@ class FunctionCell:
             return
         given = [local(one.detach()) if isinstance(one, Tensor) else one for one in given]
         try:
-            value = probe.quantity.value_of(probe.quantity.function(*given))
+            value = probe.quantity.value_of(self._guarded(given))
         except Exception as error:  # a user's quantity must never reach training
             frame.blame(probe, error)
             return
@@ -119,6 +122,22 @@ class FunctionCell:
         key = min(call, MAX_CALLS_APART - 1) if probe.per_call else 0
         values.setdefault(key, []).append(value)
 
-    def clear(self, frame: StepFrame) -> None:
-        """Forget what a closure's earlier run has given."""
-        frame.states[self.index] = None
+    def _guarded(self, given: list[Any]) -> Any:
+        """Call the function, and see to it that training does not feel it."""
+        versions = _versions(given)
+        random = torch.get_rng_state() if self._draws is not False else None
+        try:
+            return self.probe.quantity.function(*given)
+        finally:
+            if random is not None:
+                self._draws = not torch.equal(random, torch.get_rng_state())
+                if self._draws:  # dropout must draw what it would have drawn
+                    torch.set_rng_state(random)
+            if versions != _versions(given):
+                raise QuantityError(f"{self.probe.quantity.name} changed a tensor in place")
+
+
+def _versions(given: list[Any]) -> list[int]:
+    """How often each tensor has been written to; those of inference mode do not count."""
+    tensors = (one for one in given if isinstance(one, Tensor))
+    return [tensor._version for tensor in tensors if not tensor.is_inference()]

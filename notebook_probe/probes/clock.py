@@ -140,10 +140,11 @@ class StepClock:
         optimizer = self._inside() if self._inside is not None else None
         return optimizer if optimizer and frame_is_active(_STEP_WRAPPER, optimizer) else None
 
-    @property
-    def was_interrupted(self) -> bool:
-        """An optimizer's step began and did not end: it raised."""
-        return self._inside is not None and self.inside is None
+    def was_interrupted(self, beginning: Optimizer) -> bool:
+        """Before ``beginning``, a step began and did not end: it raised."""
+        if self._inside is None:
+            return False
+        return self._inside() is beginning or self.inside is None
 
     @property
     def ready(self) -> bool:

@@ -7,18 +7,19 @@ that it is set at the end of the step before. Graphs are kept: nothing recompile
 from __future__ import annotations
 
 import gc
-import sys
 import weakref
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import nn
+from torch._dynamo.utils import counters
 
-__all__ = ["EagerSteps", "is_compiled"]
+__all__ = ["EagerSteps", "has_compiled", "is_compiled"]
 
 _holders: weakref.WeakSet[EagerSteps] = weakref.WeakSet()
 _held: Any = None
+_frames = counters["frames"]
 
 
 class EagerSteps:
@@ -73,13 +74,16 @@ def _release() -> None:
         held.__exit__(None, None, None)
 
 
+def has_compiled() -> bool:
+    """Tell whether anything has been compiled in this process."""
+    return bool(_frames["total"])
+
+
 def is_compiled(model: nn.Module) -> bool:
     """Tell whether the model, or a part of it, is called in compiled form.
 
     Looks for who refers to the model: a wrapper made by ``torch.compile`` leaves no trace in it.
     """
-    if "torch._dynamo" not in sys.modules:
-        return False
     modules = [*model.modules()]
     if any(module._compiled_call_impl is not None for module in modules):
         return True

@@ -18,6 +18,7 @@ from torch.autograd.graph import GradientEdge, Node, get_gradient_edge
 from notebook_probe.errors import UnreadableError
 from notebook_probe.probes.apart import apart
 from notebook_probe.probes.frame import StepFrame
+from notebook_probe.probes.gradients import hook_output
 from notebook_probe.probes.phase import quiet
 from notebook_probe.probes.plan import Plan
 from notebook_probe.probes.slots import weight_of
@@ -32,14 +33,16 @@ MAX_NODES = 20_000
 class Entry:
     """Where a call begins in the graph: its inputs' edges, and the number of its first node."""
 
+    inputs: list[Tensor]
     edges: list[GradientEdge]
     sequence: int
 
 
 def mark_entry(inputs: list[Tensor]) -> Entry | None:
     """Remember where a call begins; None when no input needs a gradient."""
-    edges = [get_gradient_edge(tensor) for tensor in inputs if tensor.requires_grad]
-    return Entry(edges, torch._C._autograd._get_sequence_nr()) if edges else None
+    inputs = [tensor for tensor in inputs if tensor.requires_grad]
+    edges = [get_gradient_edge(tensor) for tensor in inputs]
+    return Entry(inputs, edges, torch._C._autograd._get_sequence_nr()) if edges else None
 
 
 def hook_entry(
@@ -53,15 +56,27 @@ def hook_entry(
         The module's graph is too large to be walked.
     """
     links = _links(entry, outputs)
-    for edge in entry.edges:
+    for given, edge in zip(entry.inputs, entry.edges, strict=True):
         feeding = links.get(_key(edge.node, edge.output_nr), [])
-        share = _Share(len(feeding), plan, frame, module, call)
-        for node, position in feeding:
+        returned = [tensor for tensor in outputs if _is_returned(tensor, given, edge)]
+        share = _Share(len(feeding) or len(returned), plan, frame, module, call)
+        for node, position in feeding if not returned else ():
             node.register_hook(_Sender(share, position))
-        for tensor in outputs:  # an input that is returned unchanged
-            if tensor.requires_grad and get_gradient_edge(tensor) == edge:
-                share.n_links += 1
-                frame.hook(tensor, share.add)
+        for tensor in returned:
+            hook_output(tensor, frame, share.add)
+
+
+def _is_returned(output: Tensor, given: Tensor, edge: GradientEdge) -> bool:
+    """Tell whether an output is an input, unchanged or seen in another shape.
+
+    Then what reaches the output is what is sent to the input, and an in-place operation behind
+    the module would take the node between them out of the graph.
+    """
+    if not output.requires_grad:
+        return False
+    base = given if given._base is None else given._base
+    is_view = output._base is not None and output._base is base
+    return get_gradient_edge(output) == edge or (is_view and output.numel() == given.numel())
 
 
 def _links(entry: Entry, outputs: list[Tensor]) -> dict[tuple[int, int], list[tuple[Node, int]]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 import weakref
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +18,7 @@ from notebook_probe.probes.phase import quiet
 from notebook_probe.probes.plan import Plan
 from notebook_probe.probes.slots import weight_of
 
-__all__ = ["GradientReader", "hook_outputs"]
+__all__ = ["hook_output", "hook_outputs"]
 
 
 def hook_outputs(
@@ -27,37 +28,52 @@ def hook_outputs(
     first = True
     for tensor in outputs:
         if tensor.requires_grad:
-            reader = GradientReader(plan, frame, module, call, first)
-            frame.hook(tensor, reader)
-            base = tensor._base
-            if base is not None and base.requires_grad:
-                frame.hook(base, StandBy(reader, tensor, base))
+            hook_output(tensor, frame, GradientReader(plan, frame, module, call, first))
             first = False
+
+
+def hook_output(tensor: Tensor, frame: StepFrame, read: Callable[[Tensor], None]) -> None:
+    """Have one output's gradient read, also if the output is a view that is changed in place."""
+    base = tensor._base
+    if base is None or not base.requires_grad:
+        frame.hook(tensor, read)
+        return
+    seen = _Seen(read)
+    frame.hook(tensor, seen)
+    frame.hook(base, StandBy(seen, tensor, base))
+
+
+class _Seen:
+    """Passes a view's gradient on, and remembers that it came."""
+
+    __slots__ = ("has_come", "read")
+
+    def __init__(self, read: Callable[[Tensor], None]) -> None:
+        self.read = read
+        self.has_come = False
+
+    def __call__(self, gradient: Tensor | None) -> None:
+        if gradient is not None:
+            self.has_come = True
+            self.read(gradient)
 
 
 class GradientReader:
     """Reads one gradient for the probes of a place."""
 
-    __slots__ = ("_call", "_counts", "_frame", "_module", "_plan", "has_spoken")
+    __slots__ = ("_call", "_counts", "_frame", "_module", "_plan")
 
     def __init__(
         self, plan: Plan, frame: StepFrame, module: nn.Module, call: int, counts: bool
     ) -> None:
         self._plan, self._frame, self._call, self._counts = plan, frame, call, counts
         self._module = weakref.ref(module)
-        self.has_spoken = False
 
     def __call__(self, gradient: Tensor | None) -> None:
         if torch.compiler.is_compiling():  # folds away in a compiled region
             return
-        if gradient is not None:
-            self.has_spoken = True
-            self.read(gradient)
-
-    def read(self, gradient: Tensor) -> None:
-        """Read what has arrived, unless the step is over."""
         frame, module, plan = self._frame, self._module(), self._plan
-        if module is None or frame.closed or quiet():
+        if gradient is None or module is None or frame.closed or quiet():
             return
         begun = time.perf_counter()
         frame.arrivals[plan.counter] += self._counts
@@ -87,18 +103,23 @@ class StandBy:
     the base itself by others before it are included.
     """
 
-    __slots__ = ("_base_layout", "_layout", "_reader")
+    __slots__ = ("_base_layout", "_counter", "_layout", "_seen", "_version")
 
-    def __init__(self, reader: GradientReader, view: Tensor, base: Tensor) -> None:
-        self._reader = reader
+    def __init__(self, seen: _Seen, view: Tensor, base: Tensor) -> None:
+        self._seen = seen
         offset = view.storage_offset() - base.storage_offset()
         self._layout = view.size(), view.stride(), offset
         self._base_layout = base.size(), base.stride()
+        # Shares the count of in-place operations, and after the next line no memory.
+        self._counter = view.detach()
+        self._counter.data = view.new_empty(0)
+        self._version = self._counter._version
 
     def __call__(self, gradient: Tensor | None) -> None:
-        if gradient is None or self._reader.has_spoken:
+        unchanged = self._counter._version == self._version  # then the view was not used
+        if gradient is None or self._seen.has_come or unchanged:
             return
         like_base = torch.empty_strided(
             *self._base_layout, dtype=gradient.dtype, device=gradient.device
         )
-        self._reader.read(like_base.copy_(gradient.detach()).as_strided(*self._layout))
+        self._seen.read(like_base.copy_(gradient.detach()).as_strided(*self._layout))

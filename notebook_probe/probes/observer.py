@@ -42,6 +42,9 @@ from notebook_probe.quantities.stat import Number
 
 __all__ = ["Observer"]
 
+NO_BACKWARD = -1
+"""What torch gives for the current backward outside of any."""
+
 SKIPPED = "skipped"
 """1 where a gradient scaler found infinities and the optimizer applied nothing, else 0."""
 
@@ -50,7 +53,7 @@ class _Enter(WeakHook):
     __slots__ = ()
 
     def tell(self, owner: Observer, module: nn.Module, call: tuple[Any, ...]) -> None:
-        if not quiet():
+        if owner.watches(module) and not quiet():
             owner.enter(module)
 
 
@@ -58,7 +61,7 @@ class _Leave(WeakHook):
     __slots__ = ()
 
     def tell(self, owner: Observer, module: nn.Module, call: tuple[Any, ...]) -> None:
-        if not quiet():
+        if owner.watches(module) and not quiet():
             owner.phase.leave()
 
 
@@ -104,7 +107,8 @@ class Observer:
         self._gated = -1
         self._gate, self._announce = gate, announce
         self._buffers: dict[Slot, Tensor] = {}
-        self._accumulations = AccumulationHooks(self.training)
+        self._accumulations = AccumulationHooks(self)
+        self._stepped_in = NO_BACKWARD
         self._ownership = Ownership(model)
         self._weights_read = False
         self._turn = threading.RLock()  # two threads may train one model
@@ -152,6 +156,10 @@ class Observer:
     def frame(self) -> StepFrame | None:
         """The open training step."""
         return self.training.frame
+
+    def watches(self, module: nn.Module) -> bool:
+        """Tell the watched model from a shallow copy of it, which has the same hooks."""
+        return self._model() is module
 
     @property
     def is_silent(self) -> bool:
@@ -230,7 +238,8 @@ class Observer:
 
     def _prepare(self) -> None:
         """Between steps: have a compiled model run the coming one eagerly, if it must be."""
-        self.eager.prepare(lambda: bool(self.training.upcoming(self.clock.upcoming).calls))
+        if self.phase.now is None:  # never while a call of the model is running
+            self.eager.prepare(lambda: bool(self.training.upcoming(self.clock.upcoming).calls))
 
     # ---------------------------------------------------------------- forward calls
 
@@ -291,6 +300,18 @@ class Observer:
                 self.taps.arm_evaluation(frame.readings)
         return track.frame
 
+    def accumulated(self) -> StepFrame | None:
+        """The frame of a gradient that is being accumulated.
+
+        In another backward than that in which an optimizer stepped it belongs to the next step,
+        even if no call was seen; an optimizer may step within a backward, parameter by parameter.
+        """
+        if self.is_silent:
+            return None
+        if self.clock.ready and torch._C._current_graph_task_id() != self._stepped_in:
+            self.boundary()
+        return self.training.frame
+
     # ---------------------------------------------------------------- what the model collects
 
     def place_of(self, module: nn.Module) -> str | None:
@@ -325,7 +346,7 @@ class Observer:
         if not self._weights_read:
             reader.read_weights(frame)
             reader.read_modules(frame)
-        elif self.clock.was_interrupted:  # a step that raised may have changed some
+        elif self.clock.was_interrupted(optimizer):  # a step that raised may have changed some
             reader.read_weights(frame, owned)
         self._weights_read = True
         reader.keep_weights(frame, owned)
@@ -347,6 +368,7 @@ class Observer:
             return
         begun = time.perf_counter()
         self.clock.leave(optimizer)
+        self._stepped_in = torch._C._current_graph_task_id()
         self._reader(frame).read_after(frame, optimizer)
         skipped = getattr(optimizer, "found_inf", None)  # a scaler's word that nothing was applied
         if isinstance(skipped, Tensor):

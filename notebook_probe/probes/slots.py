@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.parametrize import is_parametrized
 
-__all__ = ["Slot", "slots_below", "slots_of_place", "weight_of", "weight_slots"]
+__all__ = ["Slot", "parameters_of", "slots_below", "slots_of_place", "weight_of", "weight_slots"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Slot:
 
     def get(self) -> Tensor | None:
         owner = self.owner()
-        return None if owner is None else _own(owner).get(self.name)
+        return None if owner is None else parameters_of(owner).get(self.name)
 
 
 def weight_slots(module: nn.Module) -> list[Slot]:
@@ -42,13 +42,13 @@ def weight_slots(module: nn.Module) -> list[Slot]:
     if parametrized is not None and "weight" in parametrized._modules:
         originals = parametrized._modules["weight"]
         return weight_slots(originals) if originals is not None else []
-    own = [name for name, value in _own(module).items() if value is not None]
+    own = [name for name, value in parameters_of(module).items() if value is not None]
     return _slots(module, ["weight"] if "weight" in own else own)
 
 
 def slots_below(module: nn.Module) -> list[Slot]:
     """Where every parameter of the module and of all below it lives."""
-    return [slot for owner in module.modules() for slot in _slots(owner, _own(owner))]
+    return [slot for owner in module.modules() for slot in _slots(owner, parameters_of(owner))]
 
 
 def slots_of_place(
@@ -57,9 +57,14 @@ def slots_of_place(
     """The slots that a place means: a module's weight, everything below it, or one parameter."""
     if place in modules:
         module = modules[place]
-        return tuple(slots_below(module) if below else weight_slots(module))
+        return tuple(_distinct(slots_below(module)) if below else weight_slots(module))
     owner_path, _, name = place.rpartition(".")
     return tuple(_slots(modules[owner_path], [name])) if owner_path in modules else ()
+
+
+def _distinct(slots: Iterable[Slot]) -> list[Slot]:
+    """Each parameter once: a tied one has several places."""
+    return [*{id(slot.get()): slot for slot in reversed([*slots])}.values()][::-1]
 
 
 def weight_of(module: nn.Module) -> Tensor | None:
@@ -68,7 +73,7 @@ def weight_of(module: nn.Module) -> Tensor | None:
     return slots[0].get() if slots else None
 
 
-def _own(module: nn.Module) -> Mapping[str, Tensor | None]:
+def parameters_of(module: nn.Module) -> Mapping[str, Tensor | None]:
     """A module's own parameters; a scripted one keeps them in no dict."""
     if isinstance(module, torch.jit.ScriptModule):
         return dict(module.named_parameters(recurse=False))

@@ -92,12 +92,15 @@ class Tap:
         self._before = Switch(_Before(self), module, _register_before)
         self._after = Switch(_After(self), module, nn.Module.register_forward_hook)
 
-    def arm(self, plans: dict[str, Plan], watching: bool) -> None:
-        """Read what these plans say; with ``watching`` also see calls that may begin a step."""
+    def arm(self, plans: dict[str, Plan], watching: bool, stays: bool) -> None:
+        """Read what these plans say; with ``watching`` also see calls that may begin a step.
+
+        With ``stays`` hooks that have nothing to do are left where they are.
+        """
         self.plans = plans
         self._begun = {}  # of calls that raised
         self._before.set(watching or any(_reads_entry(plan) for plan in plans.values()))
-        self._after.set(bool(plans))
+        self._after.set(stays or bool(plans))
 
     def remove(self) -> None:
         """Take every hook off the module."""
@@ -113,7 +116,7 @@ class Tap:
     def before(self, module: nn.Module, call: tuple[Any, ...]) -> None:
         """A call begins."""
         listener = self._listener()
-        if listener is None or quiet():
+        if listener is None or self.module() is not module or quiet():  # a copy is not the module
             return
         phase, frame = listener.called(module)
         recomputed = phase == "recomputation"
@@ -134,7 +137,7 @@ class Tap:
     def after(self, module: nn.Module, output: Any) -> None:
         """A call returns."""
         listener = self._listener()
-        if listener is None or quiet():
+        if listener is None or self.module() is not module or quiet():  # a copy is not the module
             return
         phase, frame = listener.called(module)
         recomputed = phase == "recomputation"

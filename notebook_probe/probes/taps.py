@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from torch import nn
 
+from notebook_probe.probes.compiled import has_compiled
 from notebook_probe.probes.readings import Readings
 from notebook_probe.probes.tap import CallListener, Tap
 
@@ -31,6 +32,8 @@ class Taps:
 
     def __init__(self, model: nn.Module, listener: CallListener) -> None:
         self.due: Readings | None = None
+        self.is_static = False
+        """Hooks stay where they are: a compiled model is guarded by their number."""
         self._evaluated: Readings | None = None
         self._everywhere = True
         self._model, self._listener = weakref.ref(model), weakref.ref(listener)
@@ -83,7 +86,8 @@ class Taps:
         for phase, due in (("training", self.due), ("evaluation", self._evaluated)):
             if due is not None and place in due.calls:
                 plans[phase] = due.calls[place]
-        tap.arm(plans, watching=self._everywhere or place in self._in_evaluation)
+        stays = self.is_static or has_compiled()
+        tap.arm(plans, stays or self._everywhere or place in self._in_evaluation, stays)
 
     def remove(self) -> None:
         """Take every hook off the model."""

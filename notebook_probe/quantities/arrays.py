@@ -82,6 +82,8 @@ def wide(tensor: Tensor) -> Tensor:
 
 def _strided(tensor: Tensor) -> Tensor:
     tensor = local(tensor)
+    if tensor.layout is torch.jagged:
+        return tensor.values()
     if tensor.is_nested:
         return torch.cat([part.reshape(-1) for part in tensor.unbind()])
     if tensor.is_quantized:
@@ -94,9 +96,9 @@ def _strided(tensor: Tensor) -> Tensor:
 def _real(tensor: Tensor) -> Tensor:
     if tensor.is_complex():
         tensor = tensor.abs()
-    if not tensor.is_floating_point() or tensor.dtype.itemsize < 4:
-        tensor = tensor.float()
-    return tensor
+    if tensor.is_floating_point():
+        return tensor.float() if tensor.dtype.itemsize < 4 else tensor
+    return tensor.double() if tensor.dtype.itemsize >= 4 else tensor.float()
 
 
 def _told(tensor: Tensor) -> str:

@@ -156,19 +156,14 @@ def _measure_again(array: Floats, parts: frozenset[str]) -> Stat:
 
 
 def _measure_tensor(tensor: Tensor, parts: frozenset[str]) -> Stat:
-    """Any device and dtype, without a synchronisation: every field is a 0-d float64 tensor.
-
-    Squares of float32 values and their sums keep 29 bits to spare in float64, so that the spread
-    needs no second pass.
-    """
+    """Any device and dtype, without a synchronisation: every field is a 0-d float64 tensor."""
     if tensor.device.type == "mps":  # which has no float64
         return _measure_tensor(tensor.cpu(), parts)
     n = tensor.numel()
     stat = Stat(n, torch.linalg.vector_norm(tensor, dtype=torch.float64).square())
     if "moments" in parts:
         stat.mean = tensor.mean(dtype=torch.float64)
-        spread = stat.sumsq - n * stat.mean.square()
-        stat.spread = (tensor.double() - stat.mean).square().sum() if _is_wide(tensor) else spread
+        stat.spread = _spread_of(tensor)
     if "zeros" in parts:
         stat.n_zero = (tensor == 0).sum().double()
     if "nonfinite" in parts:
@@ -176,8 +171,13 @@ def _measure_tensor(tensor: Tensor, parts: frozenset[str]) -> Stat:
     return stat if tensor.device.type != "cpu" else _numbers(stat)
 
 
-def _is_wide(tensor: Tensor) -> bool:
-    return tensor.dtype is torch.float64
+def _spread_of(tensor: Tensor) -> Tensor:
+    """Sum of squared deviations; round the first element, so that a large mean does not cancel."""
+    n = tensor.numel()
+    shifted = tensor - tensor.flatten()[:1] if n else tensor
+    sumsq = torch.linalg.vector_norm(shifted, dtype=torch.float64).square()
+    total = shifted.sum(dtype=torch.float64)
+    return (sumsq - total.square() / max(n, 1)).clamp(min=0)
 
 
 def _numbers(stat: Stat) -> Stat:

@@ -56,9 +56,9 @@ def read_vector(where: str, value: Any, axis: Axis) -> Any:
             f"{where} {type(value).__name__} of shape {tuple(vector.shape)} and {vector.dtype}; "
             f"{axis.size} real numbers along {axis.name!r} are expected"
         )
-    if isinstance(vector, Tensor) and vector.is_cpu:
-        return vector.numpy().copy()
-    return vector.clone() if isinstance(vector, Tensor) else vector
+    if isinstance(vector, Tensor):
+        return vector.double().numpy().copy() if vector.is_cpu else vector.clone()
+    return np.array(vector, np.float64)
 
 
 def _refused(where: str, given: str) -> QuantityError:

@@ -93,6 +93,8 @@ class Doctor:
             return f"disabled after {probe.errors_in_a_row} errors in a row"
         if probe.attached_step == WAITING:
             return "measured from the next step on"
+        if self._observer.taps.was_cleared(probe.place) and is_of_calls(probe):
+            return "somebody took our hooks off this module"
         silent = not probe.n_values
         if not silent and self._fires(probe, step):
             return ""
@@ -126,8 +128,6 @@ class Doctor:
 
     def _why_not_called(self, probe: Probe, model: nn.Module, module: nn.Module) -> str:
         taps = self._observer.taps
-        if taps.was_cleared(probe.place):
-            return "somebody took our hooks off this module"
         if probe.phase == "eval":
             return "not called by any evaluation yet"
         if not taps.n_calls(probe.place):

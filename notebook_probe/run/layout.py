@@ -77,10 +77,10 @@ class Layout:
     ) -> None:
         self._streams: dict[Key, StreamWriter] = {}
         for probe in readings.due:
-            self._streams[probe.stream, None] = stream(probe.stream, None)
             axis = probe.quantity.axis
-            if axis is not None:
-                self._streams[probe.stream, axis] = stream(probe.stream, axis)
+            self._streams[probe.stream, axis] = stream(probe.stream, axis)
+        for count in readings.counts:
+            self._streams[count.stream, None] = stream(count.stream, None)
         self._results = [(result, *self._column(result.probe)) for result in readings.results]
         self._counts = [
             (

@@ -51,6 +51,11 @@ class LiveSource:
         return self._writer.source.streams
 
     @property
+    def vectors(self) -> Mapping[str, VectorView]:
+        """Streams of vectors, by path: ``"hist/every_1"``."""
+        return self._writer.source.vectors
+
+    @property
     def events(self) -> tuple[Event, ...]:
         return self._writer.source.events
 
@@ -88,9 +93,8 @@ class LiveSource:
     def _now(self) -> tuple[list[StreamView], list[VectorView]]:
         self._rows.drain()
         rows = [row for frame in self._open_frames() for row in self._rows.preview(frame)]
-        source = self._writer.source
-        vectors = with_open_step(source.vectors.values(), rows)
-        return with_open_step(source.streams.values(), rows), vectors
+        vectors = with_open_step(self.vectors.values(), rows)
+        return with_open_step(self.streams.values(), rows), vectors
 
     def _open_frames(self) -> list[StepFrame]:
         observer = self._observer

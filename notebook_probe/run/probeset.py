@@ -106,6 +106,7 @@ class ProbeSet:
     def run_eagerly(self, wanted: bool) -> None:
         """Whether a compiled model runs its probed steps eagerly, from the next step on."""
         self._observer.eager.wanted = wanted
+        self._observer.taps.is_static |= wanted
         self._measured = {}  # between steps the observer looks what is due next
 
     def begin(self, asked: Callable[[nn.Module], Asked], step: int) -> None:

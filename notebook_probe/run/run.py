@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, SupportsFloat
 from torch import Tensor, nn
 
 from notebook_probe.errors import ClosedRunError
+from notebook_probe.probes.compiled import is_compiled
 from notebook_probe.probes.observer import Observer
 from notebook_probe.probes.probe import PhaseName
 from notebook_probe.probes.selectors import Where
@@ -72,6 +73,7 @@ class Run(LiveSource):
         self._probes = ProbeSet(model, observer, rows.declare, writer.event)
         self._doctor = Doctor(model, observer)
         self._gate.apply, self._gate.change = self._probes.apply, self._probes.change
+        observer.taps.is_static = is_compiled(model)
         self._probes.run_eagerly(on_compiled == "eager")
         self._probes.begin(asked, first)
         self._background: Background | None = None

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from torch import nn
 
 from notebook_probe.probes.probe import Probe
+from notebook_probe.probes.slots import parameters_of
 from notebook_probe.run.attach import Asked
 
 __all__ = ["Standing", "tree_of"]
@@ -38,6 +39,6 @@ def tree_of(model: nn.Module) -> tuple[int, ...]:
         if id(module) in seen:  # shared, or inside itself
             continue
         seen.add(id(module))
-        signature += (id(module), id(type(module)), len(module._parameters))
+        signature += (id(module), id(type(module)), *map(id, parameters_of(module).values()))
         waiting += [child for child in module._modules.values() if child is not None]
     return tuple(signature)
