@@ -124,20 +124,25 @@ class Source(Protocol):
     @property
     def modules(self) -> tuple[ModuleRow, ...]: ...
     @property
-    def streams(self) -> Mapping[str, StreamView]: ...
+    def streams(self) -> Mapping[str, StreamView]:
+        """Streams of numbers, by name."""
+
     @property
     def events(self) -> tuple[Event, ...]: ...
     @property
     def data(self) -> xr.Dataset:
-        """Dims (module, step), a variable per quantity; streams joined, NaN where unmeasured."""
+        """Dims (module, step), a variable per quantity; streams joined, NaN where unmeasured.
+
+        Vectors have their axis as a third dimension.
+        """
 
     @property
     def cube(self) -> xr.DataArray:
-        """``data`` stacked: dims (module, quantity, step)."""
+        """Numbers of ``data`` stacked: dims (module, quantity, step)."""
 
     @property
     def tree(self) -> xr.DataTree:
         """Each stream with its own step axis, exact, nothing joined."""
 
     def series(self, module: str, quantity: str) -> xr.DataArray:
-        """One series over its own steps, dims (step,), unmeasured rows dropped."""
+        """One series over its own steps, unmeasured rows dropped; dims (step,), of vectors more."""
