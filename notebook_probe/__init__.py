@@ -25,11 +25,13 @@ from notebook_probe.errors import (
     ScheduleError,
     TrainingStopped,
     UnknownNameError,
+    UnreadableError,
 )
 from notebook_probe.opened import OpenedRun, open_run
 from notebook_probe.schedules import Every, Steps
 
 if TYPE_CHECKING:
+    from notebook_probe.probes.collected import collect
     from notebook_probe.quantities import Quantity, quantity
     from notebook_probe.run.handle import Handle
     from notebook_probe.run.run import Run
@@ -56,6 +58,8 @@ __all__ = [
     "Steps",
     "TrainingStopped",
     "UnknownNameError",
+    "UnreadableError",
+    "collect",
     "open_run",
     "quantity",
     "watch",
@@ -65,6 +69,7 @@ _NEED_TORCH = {
     "Handle": "notebook_probe.run.handle",
     "Quantity": "notebook_probe.quantities",
     "Run": "notebook_probe.run.run",
+    "collect": "notebook_probe.probes.collected",
     "quantity": "notebook_probe.quantities",
     "watch": "notebook_probe.run.watch",
 }

@@ -68,6 +68,8 @@ class CallCell(Cell):
     __slots__ = ()
 
     def add(self, frame: StepFrame, tensor: Tensor, module: nn.Module | None, call: int) -> None:
+        if call < 0:  # a recomputation under a checkpoint: which call it was, nobody can say
+            return
         states = frame.states[self.index]
         if states is None:
             states = frame.states[self.index] = {}
@@ -106,7 +108,7 @@ class FunctionCell:
         """Call it if all it needs is there; an error is the probe's alone."""
         probe = self.probe
         given = [tensors.get(tensor) for _, tensor in self.names]
-        if probe.disabled or any(one is None for one in given):
+        if probe.disabled or any(one is None for one in given) or (probe.per_call and call < 0):
             return
         given = [local(one.detach()) if isinstance(one, Tensor) else one for one in given]
         try:

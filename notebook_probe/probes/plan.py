@@ -43,11 +43,14 @@ class Plan:
     functions: dict[Moment, list[FunctionCell]] = field(default_factory=dict)
     seconds: dict[Moment, float] = field(default_factory=dict)
     counter: int = -1
+    is_numbered: bool = False
+    """Some probe keeps the calls of a step apart."""
 
     def join(self, probe: Probe) -> None:
         """Take part in the readings of this plan."""
         if probe not in self.probes:
             self.probes.append(probe)
+            self.is_numbered |= probe.per_call
 
     def at(self, moment: Moment) -> Sequence[FunctionCell]:
         """The functions called at a moment."""

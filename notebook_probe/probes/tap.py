@@ -29,6 +29,9 @@ from notebook_probe.probes.values import stranger_in, tensors_of
 
 __all__ = ["CallListener", "Tap"]
 
+NO_CALL = -1
+"""The number of a call that nobody asked to tell from others, or that is a recomputation."""
+
 FRAMES_TO_TORCH = 3
 """From a tap's method to the frame in which torch runs both hooks of one call."""
 
@@ -58,6 +61,8 @@ class _After(WeakHook):
 class _Begun:
     """What is remembered of a call until it returns."""
 
+    number: int
+    """Of the step's calls of this module, in the order in which they begin."""
     input: Tensor | None = None
     entry: Entry | None = None
 
@@ -89,6 +94,7 @@ class Tap:
         self.module = weakref.ref(module)
         self._listener = weakref.ref(listener)
         self._begun: dict[int, _Begun] = {}  # by torch's frame: a module may call itself
+        self._step = -1
         self._before = Switch(_Before(self), module, _register_before)
         self._after = Switch(_After(self), module, nn.Module.register_forward_hook)
 
@@ -98,7 +104,6 @@ class Tap:
         With ``stays`` hooks that have nothing to do are left where they are.
         """
         self.plans = plans
-        self._begun = {}  # of calls that raised
         self._before.set(watching or any(_reads_entry(plan) for plan in plans.values()))
         self._after.set(stays or bool(plans))
 
@@ -127,12 +132,19 @@ class Tap:
         try:
             inputs = tensors_of([*call[0], call[1]] if call[1] else call[0])
             key = id(sys._getframe(FRAMES_TO_TORCH))
+            self._forget_interrupted(frame, key)
             apart(self._read_inputs, module, inputs, plan, frame, recomputed, key)
         except Exception as error:  # whatever a tensor is, training goes on
             frame.blame_all(plan.of("forward"), error)
         seconds = time.perf_counter() - begun
         plan.spent("forward", seconds)
         frame.seconds += seconds
+
+    def _forget_interrupted(self, frame: StepFrame, key: int) -> None:
+        """Drop what calls that raised have left."""
+        if frame.step != self._step:
+            self._begun, self._step = {}, frame.step
+        self._begun.pop(key, None)
 
     def after(self, module: nn.Module, output: Any) -> None:
         """A call returns."""
@@ -166,9 +178,10 @@ class Tap:
         recomputed: bool,
         key: int,
     ) -> None:
-        begun = _Begun(entry=mark_entry(tensors) if _reads_share(plan) else None)
+        call = NO_CALL if recomputed else frame.calls[plan.counter] + len(self._begun)
+        begun = _Begun(call, entry=mark_entry(tensors) if _reads_share(plan) else None)
         if not recomputed:
-            call, first = frame.calls[plan.counter], _first(tensors)
+            first = _first(tensors)
             for cell in plan.cells.get("input", ()):
                 for tensor in first if cell.first_only else tensors:
                     cell.add(frame, tensor, module, call)
@@ -181,7 +194,7 @@ class Tap:
                 else:
                     given = {"input": first[0], "weight": weight_of(module), "module": module}
                     function.call(frame, given, call)
-        if begun.input is not None or begun.entry is not None:
+        if plan.is_numbered or begun.input is not None or begun.entry is not None:
             self._begun[key] = begun
 
     def _read_outputs(
@@ -193,10 +206,10 @@ class Tap:
         recomputed: bool,
         key: int,
     ) -> None:
-        call = frame.calls[plan.counter]
         begun = self._begun.pop(key, None)
+        call = NO_CALL if begun is None else begun.number
         if not recomputed:
-            frame.calls[plan.counter] = call + 1
+            frame.calls[plan.counter] += 1
             self.n_calls += 1
             self._read_values(module, tensors, plan, frame, call, begun)
         if plan.cells.get("grad_output") or plan.functions.get("backward"):
@@ -244,7 +257,8 @@ def _reads_entry(plan: Plan) -> bool:
     """Tell whether a plan needs to see a call begin."""
     functions = plan.at("forward")
     wants_input = any("input" in function.probe.quantity.needs for function in functions)
-    return bool(plan.cells.get("input")) or wants_input or _reads_share(plan)
+    reads_input = bool(plan.cells.get("input")) or wants_input
+    return reads_input or _reads_share(plan) or plan.is_numbered
 
 
 def _reads_share(plan: Plan) -> bool:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import math
 
 from notebook_probe.quantities.base import quantity
-from notebook_probe.quantities.stat import Number, Stat
+from notebook_probe.quantities.stat import Stat
 
 __all__ = ["nonfinite_fraction", "zero_fraction"]
 
 
 @quantity(source="definition")
-def zero_fraction(output_zeros: Stat) -> Number:
+def zero_fraction(output_zeros: Stat) -> float:
     """Share of output elements that are exactly zero: how much of a ReLU is silent now."""
     return output_zeros.n_zero / output_zeros.n if output_zeros.n else math.nan
 
 
 @quantity(source="definition")
-def nonfinite_fraction(output_nonfinite: Stat) -> Number:
+def nonfinite_fraction(output_nonfinite: Stat) -> float:
     """Share of output elements that are NaN or infinite; 0 in a healthy network."""
     return output_nonfinite.n_nonfinite / output_nonfinite.n if output_nonfinite.n else math.nan

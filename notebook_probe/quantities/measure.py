@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
+from typing import Any
 
 import numpy as np
 import torch
@@ -159,16 +160,18 @@ def _measure_tensor(tensor: Tensor, parts: frozenset[str]) -> Stat:
     """Any device and dtype, without a synchronisation: every field is a 0-d float64 tensor."""
     if tensor.device.type == "mps":  # which has no float64
         return _measure_tensor(tensor.cpu(), parts)
-    n = tensor.numel()
-    stat = Stat(n, torch.linalg.vector_norm(tensor, dtype=torch.float64).square())
+    fields: dict[str, Any] = {}
+    fields["sumsq"] = torch.linalg.vector_norm(tensor, dtype=torch.float64).square()
     if "moments" in parts:
-        stat.mean = tensor.mean(dtype=torch.float64)
-        stat.spread = _spread_of(tensor)
+        fields["mean"] = tensor.mean(dtype=torch.float64)
+        fields["spread"] = _spread_of(tensor)
     if "zeros" in parts:
-        stat.n_zero = (tensor == 0).sum().double()
+        fields["n_zero"] = (tensor == 0).sum().double()
     if "nonfinite" in parts:
-        stat.n_nonfinite = (~torch.isfinite(tensor)).sum().double()
-    return stat if tensor.device.type != "cpu" else _numbers(stat)
+        fields["n_nonfinite"] = (~torch.isfinite(tensor)).sum().double()
+    if tensor.is_cpu:
+        fields = {name: float(value) for name, value in fields.items()}
+    return Stat(tensor.numel(), **fields)
 
 
 def _spread_of(tensor: Tensor) -> Tensor:
@@ -178,8 +181,3 @@ def _spread_of(tensor: Tensor) -> Tensor:
     sumsq = torch.linalg.vector_norm(shifted, dtype=torch.float64).square()
     total = shifted.sum(dtype=torch.float64)
     return (sumsq - total.square() / max(n, 1)).clamp(min=0)
-
-
-def _numbers(stat: Stat) -> Stat:
-    fields = (stat.sumsq, stat.mean, stat.spread, stat.n_zero, stat.n_nonfinite)
-    return Stat(stat.n, *(float(field) for field in fields))

@@ -1,8 +1,9 @@
 """The sums behind norms, moments and counts, and how they merge exactly.
 
 A `Stat` pools over the calls, micro-batches and tensors of a step: merging the parts gives the
-same numbers as measuring the concatenation. On CPU its fields are plain float64 numbers; on an
-accelerator they are 0-d tensors, so that nothing waits for the device.
+same numbers as measuring the concatenation. Its fields are plain float64 numbers. On an accelerator
+they are 0-d tensors until they have come to the host, so that no step waits for the device; a
+quantity sees numbers only.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ class Stat:
     """Sums over the elements of one or many tensors; a part that was not asked for is NaN."""
 
     n: int
-    sumsq: Number
+    sumsq: float
     """Sum of squares; of squared moduli for complex tensors."""
-    mean: Number = NOT_MEASURED
-    spread: Number = NOT_MEASURED
+    mean: float = NOT_MEASURED
+    spread: float = NOT_MEASURED
     """Sum of squared deviations from the mean."""
-    n_zero: Number = NOT_MEASURED
-    n_nonfinite: Number = NOT_MEASURED
+    n_zero: float = NOT_MEASURED
+    n_nonfinite: float = NOT_MEASURED
 
     def merge(self, other: Stat) -> Stat:
         """The Stat of both together."""
@@ -49,12 +50,10 @@ class Stat:
         )
 
 
-def root(value: Number) -> Number:
-    """Square root of a number or a 0-d tensor; NaN below zero.
+def root(value: float) -> float:
+    """Square root of a number; NaN below zero.
 
     >>> root(9.0)
     3.0
     """
-    if isinstance(value, Tensor):
-        return value.sqrt()
     return math.sqrt(value) if value >= 0 else math.nan

@@ -69,9 +69,13 @@ class Commits:
         self._on_disk: Nodes = {}
         self._labels_on_disk: dict[str, tuple[str, ...]] = {}
         self._events_on_disk = -1
-        self._modules_on_disk = False
+        self._n_modules_on_disk = -1
         self._root: dict[str, Any] = {}
         self._n_commits = 0
+
+    def describe(self, modules: Sequence[ModuleRow]) -> None:
+        """Write this table of modules from the next commit on; rows are only appended."""
+        self._modules = modules
 
     def commit(
         self,
@@ -106,9 +110,10 @@ class Commits:
         return True
 
     def _write_tables(self, events: Sequence[Event]) -> None:
-        if not self._modules_on_disk:
-            self._nodes |= write_table(self._files, "modules", module_columns(self._modules))
-            self._modules_on_disk = True
+        modules = self._modules
+        if len(modules) != self._n_modules_on_disk:
+            self._nodes |= write_table(self._files, "modules", module_columns(modules))
+            self._n_modules_on_disk = len(modules)
         if len(events) != self._events_on_disk:
             self._nodes |= write_table(self._files, "events", event_columns(events))
             self._events_on_disk = len(events)

@@ -49,7 +49,8 @@ class LiveSource:
         streams = tuple(self._flusher.streams.values())
         n_columns = sum(sum(stream.shape) + 1 for stream in streams)
         n_rows = sum(stream.n_rows for stream in streams)
-        return n_rows + n_columns + len(self._flusher.events) + self.finished
+        n_told = len(self._flusher.events) + len(self.modules)
+        return n_rows + n_columns + n_told + self.finished
 
     @property
     def finished(self) -> bool:

@@ -103,7 +103,9 @@ class RecordWriter:
                 check_same_model(old, table)
             root_attrs = {**(_new_attrs() if old is None else old.attrs), **attrs, "title": title}
             self._files = Files(folder)
-            commits = Commits(self._files, lock, table, {} if old is None else chunk_shapes(old))
+            self._commits = commits = Commits(
+                self._files, lock, table, {} if old is None else chunk_shapes(old)
+            )
             self._flusher = Flusher(commits, lock, root_attrs, flush_s, flush_rows, ring_bytes)
             if old is not None:
                 take_over(old, self._flusher)
@@ -166,6 +168,27 @@ class RecordWriter:
             flusher.names.claim_axis(axis)
             found.axis = axis  # an equal one, which need not be compared again
         return found
+
+    def extend_modules(self, modules: Sequence[ModuleRow]) -> None:
+        """Append modules to the table: those the model has got since.
+
+        Rows that are there stay, also of modules that are gone; a row's ``parent`` is the place of
+        its parent in ``modules``.
+        """
+        old, own = self.source.modules, [module_label(row.name) for row in modules]
+        places = {row.name: place for place, row in enumerate(old)}
+        added = [row for row, name in zip(modules, own, strict=True) if name not in places]
+        places |= {module_label(row.name): len(old) + i for i, row in enumerate(added)}
+        table = (
+            *old,
+            *(
+                replace(row, name=module_label(row.name), parent=places[own[row.parent]])
+                for row in added
+            ),
+        )
+        if added:
+            self._commits.describe(table)
+            self.source.modules = table
 
     def event(self, step: int, kind: str, text: str) -> None:
         """Note that something happened at ``step``."""

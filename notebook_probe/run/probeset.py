@@ -15,7 +15,9 @@ from notebook_probe.probes.observer import Observer
 from notebook_probe.probes.probe import WAITING, Probe
 from notebook_probe.probes.selectors import Where, select, standard_place
 from notebook_probe.quantities import as_quantity
+from notebook_probe.record.source import ModuleRow
 from notebook_probe.run.attach import Asked, read_asked
+from notebook_probe.run.modules import module_table
 from notebook_probe.run.requests import Attach, Compiled, Detach, Request
 from notebook_probe.run.standing import Standing, tree_of
 from notebook_probe.schedules import Schedule
@@ -37,6 +39,8 @@ class ProbeSet:
     observer : Observer
     declare : callable
         Gives new probes their columns in the record.
+    describe : callable
+        Tells the record of modules that were added.
     tell : callable
         ``tell(step, kind, text)`` keeps an event in the record.
     """
@@ -46,11 +50,12 @@ class ProbeSet:
         model: nn.Module,
         observer: Observer,
         declare: Callable[[Iterable[Probe]], None],
+        describe: Callable[[Sequence[ModuleRow]], None],
         tell: Callable[[int, str, str], None],
     ) -> None:
         self._model = weakref.ref(model)
         self._observer = observer
-        self._declare, self._tell = declare, tell
+        self._declare, self._describe, self._tell = declare, describe, tell
         self._standing: tuple[Standing, ...] = ()
         self._wanted: dict[Key, Probe] = {}  # replaced, never changed: other threads walk it
         self._measured = self._wanted
@@ -163,6 +168,8 @@ class ProbeSet:
         self._tree, self._measured = tree, {}
         paths = {path for path, _ in model.named_modules()}
         new, self._paths = paths - self._paths, paths
+        if new:
+            self._describe(module_table(model))
         for standing in self._standing:
             probes = [p for p in _read_again(standing, model) if _is_below(p.place, new)]
             standing.probes += probes

@@ -70,7 +70,7 @@ class Run(LiveSource):
             model, first, rows.publish, rows.keep, self._gate, rows.declare_collected, self._stretch
         )
         super().__init__(writer, rows, observer)
-        self._probes = ProbeSet(model, observer, rows.declare, writer.event)
+        self._probes = ProbeSet(model, observer, rows.declare, writer.extend_modules, writer.event)
         self._doctor = Doctor(model, observer)
         self._gate.apply, self._gate.change = self._probes.apply, self._probes.change
         observer.taps.is_static = is_compiled(model)
