@@ -3,9 +3,10 @@
 Rows are samples (and positions), columns are channels; see `samples`. Columns are centred, the
 divisor is the number of rows less one. Several calls in a step count as one with all their rows.
 
-One decomposition serves every quantity of a module and step. With fewer rows than channels it is
-that of the small matrix of inner products between rows, which has the same non-zero eigenvalues.
-All of it is in float64: squaring a float32 matrix would lose all but the largest eigenvalues.
+What was decomposed once serves every quantity of a module and step. With fewer rows than channels
+it is the small matrix of inner products between rows, which has the same non-zero eigenvalues.
+Products are taken in float64, since squares in float32 lose all but the largest eigenvalues; for
+the largest alone, of few rows, float32 will do.
 """
 
 from __future__ import annotations
@@ -35,8 +36,11 @@ __all__ = [
     "spectrum",
 ]
 
-ROUNDING = 8
-"""Eigenvalues below so many times n eps of the largest are zero but for rounding."""
+ROUNDING = 8 * torch.finfo(torch.float64).eps
+"""So much of a number may be rounding."""
+
+SINGLE = (1e-24, 1e30)
+"""Sums of squares that float32 can hold with all their parts."""
 
 
 @dataclass(slots=True)
@@ -49,6 +53,7 @@ class Spectrum:
     matrix: Tensor
     """The rows less their mean, (row, channel), as long as they are fewer than the channels; then
     the sum of their outer products, (channel, channel)."""
+    _leading: tuple[Tensor, Tensor] | None = None
     _eigenvalues: Tensor | None = None
 
     @classmethod
@@ -67,10 +72,22 @@ class Spectrum:
         return self.n_rows < len(self.mean)
 
     @property
+    def is_singular(self) -> bool:
+        """Whether there are too few rows for a covariance of full rank, whatever they are."""
+        return self.n_rows <= len(self.mean)
+
+    @property
+    def leading(self) -> tuple[Tensor, Tensor]:
+        """The largest eigenvalue and the sum of all; NaN as below. Cheaper than all of them."""
+        if self._leading is None:
+            self._leading = self._lead()
+        return self._leading
+
+    @property
     def eigenvalues(self) -> Tensor:
         """All of them, descending, float64 (channel,); NaN for fewer than two rows or any NaN."""
         if self._eigenvalues is None:
-            self._eigenvalues = self._decomposed()
+            self._eigenvalues = self._all()
         return self._eigenvalues
 
     def merge(self, other: Spectrum) -> Spectrum:
@@ -94,16 +111,29 @@ class Spectrum:
     def _scatter(self) -> Tensor:
         return _inner(self.matrix) if self.has_rows else self.matrix
 
-    def _decomposed(self) -> Tensor:
+    def _lead(self) -> tuple[Tensor, Tensor]:
+        if self.has_rows and self.n_rows > 1:
+            products = _inner(self.matrix.float().T)
+            total, rounding = products.trace(), self.n_rows * self._of_constants()
+            if rounding < total and SINGLE[0] < total < SINGLE[1]:
+                largest = _eigvalsh(products)[-1]
+                return largest / (self.n_rows - 1), total / (self.n_rows - 1)
+        return self.eigenvalues[0], self.eigenvalues.sum()
+
+    def _all(self) -> Tensor:
         matrix = _inner(self.matrix.T) if self.has_rows else self.matrix
         if self.n_rows < 2 or not torch.isfinite(matrix.trace()):
             return torch.full_like(self.mean, torch.nan)
         found = _eigvalsh(matrix).flip(0) / (self.n_rows - 1)
         rank = min(len(self.mean), self.n_rows - 1)  # the others are zero but for rounding
-        rounding = ROUNDING * len(self.mean) * torch.finfo(found.dtype).eps * found[0]
         eigenvalues = 0 * found[0].repeat(len(self.mean))  # NaN where the solver gave up
+        rounding = torch.maximum(ROUNDING * len(self.mean) * found[0], self._of_constants())
         eigenvalues[:rank] = found[:rank].masked_fill(found[:rank] <= rounding, 0.0)
         return eigenvalues
+
+    def _of_constants(self) -> Tensor:
+        """Variance that rounding may leave in constant columns."""
+        return (ROUNDING * self.mean).square().sum()
 
 
 def _inner(columns: Tensor) -> Tensor:
@@ -116,9 +146,9 @@ def _inner(columns: Tensor) -> Tensor:
 
 
 def _eigvalsh(matrix: Tensor) -> Tensor:
-    """Ascending eigenvalues; NaN where the solver gives up."""
+    """Ascending eigenvalues; NaN where the solver gives up. In float64 numpy's is the faster."""
     try:
-        if matrix.is_cpu:
+        if matrix.is_cpu and matrix.dtype is torch.float64:
             return torch.from_numpy(np.linalg.eigvalsh(matrix.numpy()))
         return torch.linalg.eigvalsh(matrix)
     except (np.linalg.LinAlgError, torch.linalg.LinAlgError):  # type: ignore[attr-defined]
@@ -155,7 +185,7 @@ def spectrum(
 @quantity(aliases=("InputCovMaxEig",), source="Taiyi")
 def input_cov_max_eig(input_spectrum: Spectrum) -> Tensor:
     """Largest eigenvalue of the covariance of the inputs: variance along their main direction."""
-    return input_spectrum.eigenvalues[0]
+    return input_spectrum.leading[0]
 
 
 @quantity(aliases=("InputCovStableRank",), source="Taiyi")
@@ -165,7 +195,8 @@ def input_cov_stable_rank(input_spectrum: Spectrum) -> Tensor:
     About how many directions carry them: 1 when all lie on a line, the number of channels when
     they are spread evenly.
     """
-    return input_spectrum.eigenvalues.sum() / input_spectrum.eigenvalues[0]
+    largest, total = input_spectrum.leading
+    return total / largest
 
 
 @quantity(source="definition")
@@ -174,12 +205,18 @@ def input_cov_condition(input_spectrum: Spectrum) -> Tensor:
 
     Infinite when it is singular, as it is with no more rows than channels.
     """
-    largest, smallest = input_spectrum.eigenvalues[0], input_spectrum.eigenvalues[-1]
+    largest, _ = input_spectrum.leading
+    if input_spectrum.is_singular:
+        return (0 * largest).where(largest.isnan(), torch.inf)
+    smallest = input_spectrum.eigenvalues[-1]
     return (largest / smallest).where(smallest != 0, torch.inf)
 
 
 def _ratio(spectrum: Spectrum, percent: int) -> Tensor:
     """Largest eigenvalue over the one after ``percent`` of them, as Taiyi computes it."""
+    largest, _ = spectrum.leading
+    if spectrum.is_singular and percent == 100:
+        return largest / 1e-7
     eigenvalues = spectrum.eigenvalues
     place = min(len(eigenvalues) * percent // 100, len(eigenvalues) - 1)
     return eigenvalues[0] / (eigenvalues[place] + 1e-7)
