@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from torch import Tensor, nn
@@ -58,18 +57,15 @@ class Readings:
         self.n_steps += 1
         return StepFrame(step, self, self.n_states, self.n_counts)
 
-    def seconds_of(self, probe: Probe) -> float:
-        """Time spent for a probe; what several share counts equally."""
-        total = 0.0
-        for plan in self._plans_of(probe):
-            for moment, seconds in plan.seconds.items():
-                if moment in probe.moments:
-                    total += seconds / len(plan.of(moment))
-        return total
-
-    def _plans_of(self, probe: Probe) -> Iterable[Plan]:
-        plans = (*self.calls.values(), *self.parameters.values())
-        return (plan for plan in plans if probe in plan.probes)
+    def seconds(self) -> dict[Probe, float]:
+        """Time spent for each probe; what several share counts equally."""
+        spent = dict.fromkeys(self.due, 0.0)
+        for plan in (*self.calls.values(), *self.parameters.values()):
+            for moment, seconds in [*plan.seconds.items()]:
+                sharing = plan.of(moment)
+                for probe in sharing:
+                    spent[probe] += seconds / len(sharing)
+        return spent
 
 
 def readings(model: nn.Module, due: tuple[Probe, ...], buffers: dict[Slot, Tensor]) -> Readings:

@@ -63,6 +63,8 @@ class Track:
         frame, self.frame = self.frame, None
         if frame is not None:
             frame.close()
+            for probe in frame.readings.due if frame.readings is not None else ():
+                probe.was_due = True
             self._publish(frame)
             if frame.has_failures:
                 self.leave_out_disabled()
@@ -75,15 +77,17 @@ class Track:
             live = (probe for probe in self.probes if not probe.disabled)
             probes = tuple(probe for probe in live if probe.schedule in due)
             found = self._readings[due] = self._build(probes)
-            for probe in probes:
-                probe.was_due = True
         return found
 
-    def cost_of(self, probe: Probe) -> float:
-        """Seconds per step spent for a probe, since the probes last changed."""
+    def costs(self) -> dict[Probe, float]:
+        """Seconds per step spent for each probe, since the probes last changed."""
         every = [*self._readings.values()]
-        n_steps = sum(readings.n_steps for readings in every)
-        return sum(readings.seconds_of(probe) for readings in every) / max(n_steps, 1)
+        n_steps = max(sum(readings.n_steps for readings in every), 1)
+        costs: dict[Probe, float] = {}
+        for readings in every:
+            for probe, seconds in readings.seconds().items():
+                costs[probe] = costs.get(probe, 0.0) + seconds / n_steps
+        return costs
 
     def _ask(self, step: int) -> frozenset[Schedule]:
         if self._asked is not None and self._asked[0] == step:

@@ -5,18 +5,20 @@ from __future__ import annotations
 import math
 import time
 import weakref
+from collections import defaultdict
 from collections.abc import Iterable
+from typing import TypeGuard
 
 from torch import nn
 
-from notebook_probe.probes.compiled import is_compiled
+from notebook_probe.probes.compiled import has_compiled, is_compiled
 from notebook_probe.probes.observer import Observer
 from notebook_probe.probes.plan import is_of_calls
 from notebook_probe.probes.probe import WAITING, Probe
 from notebook_probe.probes.selectors import standard_place
 from notebook_probe.probes.slots import slots_of_place
 from notebook_probe.quantities import quantities
-from notebook_probe.run.status import ProbeStatus, QuantityInfo
+from notebook_probe.run.status import COMPILED, ProbeStatus, QuantityInfo
 from notebook_probe.schedules import Foreseen, Schedule
 
 __all__ = ["Doctor"]
@@ -24,12 +26,7 @@ __all__ = ["Doctor"]
 LOOK_AGAIN_S = 5.0
 LATE_STEPS = 3
 """Silent due steps after which something seems wrong with a probe that once had values."""
-
 NOT_CALLED = "not called by any training forward yet"
-COMPILED = (
-    "the model is compiled and its calls run no hooks; weights and gradients are recorded. "
-    "run.on_compiled = 'eager' runs the probed steps uncompiled"
-)
 
 
 class Doctor:
@@ -52,21 +49,38 @@ class Doctor:
         self, probes: Iterable[Probe], step: int, step_seconds: float
     ) -> list[ProbeStatus]:
         """Every probe and what became of it."""
-        return [self._status(probe, step, step_seconds) for probe in probes]
+        costs, modules = self._costs(), self._modules()
+        return [self._status(probe, step, step_seconds, costs, modules) for probe in probes]
 
     def catalogue(self, probes: Iterable[Probe]) -> list[QuantityInfo]:
         """Every registered quantity, with what one probe of it costs per step here."""
-        costs: dict[str, list[float]] = {}
+        seconds, costs = self._costs(), defaultdict(list)
         for probe in probes:
             if probe.n_values:
-                costs.setdefault(probe.quantity.name, []).append(self._cost_us(probe))
+                costs[probe.quantity.name].append(1e6 * seconds.get(probe, 0.0))
         return [
-            QuantityInfo(q.name, q.summary, q.needs, q.units, _middle(costs.get(q.name, [])))
+            QuantityInfo(q.name, q.summary, q.needs, q.units, _middle(costs[q.name]))
             for q in quantities.values()
         ]
 
-    def _status(self, probe: Probe, step: int, step_seconds: float) -> ProbeStatus:
-        cost_us = self._cost_us(probe)
+    def _costs(self) -> dict[Probe, float]:
+        """Seconds per step."""
+        return {**self._observer.training.costs(), **self._observer.evaluation.costs()}
+
+    def _modules(self) -> dict[str, nn.Module]:
+        model = self._model()
+        return dict(model.named_modules(remove_duplicate=False)) if model is not None else {}
+
+    def _status(
+        self,
+        probe: Probe,
+        step: int,
+        step_seconds: float,
+        costs: dict[Probe, float],
+        modules: dict[str, nn.Module],
+    ) -> ProbeStatus:
+        seconds = costs.get(probe, 0.0)
+        waiting = _waiting(probe, step)
         return ProbeStatus(
             module=standard_place(probe.place),
             quantity=probe.variable,
@@ -77,63 +91,41 @@ class Doctor:
             n_errors=probe.n_errors,
             error=probe.error,
             disabled=probe.disabled,
-            note=self._note(probe, step),
-            cost_us=cost_us,
-            cost_percent=1e-4 * cost_us / step_seconds if step_seconds > 0 else 0.0,
+            note=waiting or self._note(probe, step, modules),
+            waits=bool(waiting),
+            cost_us=1e6 * seconds,
+            cost_percent=100.0 * seconds / step_seconds if step_seconds > 0 else 0.0,
         )
 
-    def _cost_us(self, probe: Probe) -> float:
-        observer = self._observer
-        track = observer.training if probe.phase == "training" else observer.evaluation
-        return 1e6 * track.cost_of(probe)
-
-    def _note(self, probe: Probe, step: int) -> str:
-        """Why a probe has no value, in words; empty when it has one."""
+    def _note(self, probe: Probe, step: int, modules: dict[str, nn.Module]) -> str:
+        """Why a probe that was due has no value, in words; empty when it has one."""
         if probe.disabled:
             return f"disabled after {probe.errors_in_a_row} errors in a row"
-        if probe.attached_step == WAITING:
-            return "measured from the next step on"
-        if self._observer.taps.was_cleared(probe.place) and is_of_calls(probe):
+        if is_of_calls(probe) and self._observer.taps.was_cleared(probe.place):
             return "somebody took our hooks off this module"
-        silent = not probe.n_values
-        if not silent and self._fires(probe, step):
+        if probe.n_values and _fires(probe, step):
             return ""
-        if silent and probe.n_errors:
+        if probe.n_errors and not probe.n_values:
             return ""
-        if not probe.was_due:
-            return _first_due(probe.schedule, max(step, probe.attached_step))
-        return self._why_silent(probe)
+        return self._why_silent(probe, modules)
 
-    def _fires(self, probe: Probe, step: int) -> bool:
-        """Tell whether a probe with values still gets them."""
-        if isinstance(probe.schedule, Foreseen):
-            due = probe.schedule.next_due(probe.last_step + 1)
-            for _ in range(LATE_STEPS - 1):
-                due = probe.schedule.next_due(due + 1) if due is not None else None
-            return due is None or due >= step - 1
-        return True
-
-    def _why_silent(self, probe: Probe) -> str:
-        model = self._model()
+    def _why_silent(self, probe: Probe, modules: dict[str, nn.Module]) -> str:
         if probe.gap:
             return probe.gap
-        if model is None:
+        if not modules:
             return "the model no longer exists"
-        modules = dict(model.named_modules(remove_duplicate=False))
         if probe.place not in modules and not slots_of_place(modules, probe.place):
             return "the model no longer has it"
         if is_of_calls(probe):
-            return self._why_not_called(probe, model, modules[probe.place])
+            return self._why_not_called(probe)
         return _why_no_gradient(probe, modules)
 
-    def _why_not_called(self, probe: Probe, model: nn.Module, module: nn.Module) -> str:
-        taps = self._observer.taps
+    def _why_not_called(self, probe: Probe) -> str:
         if probe.phase == "eval":
             return "not called by any evaluation yet"
-        if not taps.n_calls(probe.place):
-            if not self._observer.eager.wanted and self._is_compiled(model):
-                return COMPILED
-            return NOT_CALLED
+        if not self._observer.taps.n_calls(probe.place):
+            compiled = not self._observer.eager.wanted and self._is_compiled()
+            return COMPILED if compiled else NOT_CALLED
         needs = probe.quantity.needs
         if "grad_input" in needs:
             return "called, but no gradient passed through it to an input"
@@ -141,11 +133,43 @@ class Doctor:
             return "called, but no gradient reached its output"
         return "called, but with no tensor that can be read"
 
-    def _is_compiled(self, model: nn.Module) -> bool:
-        now = time.monotonic()
-        if not self._compiled and now - self._looked > LOOK_AGAIN_S:  # it looks at every object
+    def _is_compiled(self) -> bool:
+        model, now = self._model(), time.monotonic()
+        late = now - self._looked > LOOK_AGAIN_S  # looking means to go through every object
+        if not self._compiled and late and has_compiled() and model is not None:
             self._compiled, self._looked = is_compiled(model), now
         return self._compiled
+
+
+def _waiting(probe: Probe, step: int) -> str:
+    """Until when a probe waits for its first due step, in words; empty when it has been due."""
+    if probe.disabled or probe.n_errors or probe.n_values:
+        return ""
+    if probe.attached_step == WAITING:
+        return "measured from the next step on"
+    return "" if probe.was_due else _first_due(probe.schedule, max(step, probe.attached_step))
+
+
+def _fires(probe: Probe, step: int) -> bool:
+    """Tell whether a probe with values still gets them."""
+    schedule = probe.schedule
+    if not _is_foreseen(schedule):
+        return True
+    due = schedule.next_due(probe.last_step + 1)
+    for _ in range(LATE_STEPS - 1):
+        due = schedule.next_due(due + 1) if due is not None else None
+    return due is None or due >= step - 1
+
+
+_foreseen: dict[type, bool] = {}
+
+
+def _is_foreseen(schedule: Schedule) -> TypeGuard[Foreseen]:
+    """As isinstance, which is slow for protocols; once per class."""
+    kind = type(schedule)
+    if kind not in _foreseen:
+        _foreseen[kind] = isinstance(schedule, Foreseen)
+    return _foreseen[kind]
 
 
 def _why_no_gradient(probe: Probe, modules: dict[str, nn.Module]) -> str:
@@ -160,7 +184,7 @@ def _why_no_gradient(probe: Probe, modules: dict[str, nn.Module]) -> str:
 
 def _first_due(schedule: Schedule, step: int) -> str:
     """When the first value can be expected; a user's own function is not asked ahead of time."""
-    due = schedule.next_due(step) if isinstance(schedule, Foreseen) else None
+    due = schedule.next_due(step) if _is_foreseen(schedule) else None
     return "not due yet" if due is None else f"first value at step {due}"
 
 

@@ -7,10 +7,17 @@ from typing import Literal, TypeAlias
 
 from notebook_probe.run.told import told
 
-__all__ = ["ProbeStatus", "QuantityInfo", "State", "Status"]
+__all__ = ["COMPILED", "ProbeStatus", "QuantityInfo", "State", "Status"]
 
 State: TypeAlias = Literal["waiting", "training", "paused", "idle", "finished", "failed"]
 """waiting: no step yet; idle: no step for a while; finished: closed; failed: the loop raised."""
+
+
+COMPILED = (
+    "the model is compiled and its calls run no hooks; weights and gradients are recorded. "
+    "run.on_compiled = 'eager' runs the probed steps uncompiled"
+)
+"""The note of a probe that cannot fire as long as the model is called in compiled form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +49,8 @@ class ProbeStatus:
     disabled: bool = False
     note: str = ""
     """Why it has no value, in words; empty when it fires."""
+    waits: bool = False
+    """It has no value because none was due yet."""
     cost_us: float = 0.0
     """Microseconds per step, averaged over the steps since probes last changed."""
     cost_percent: float = 0.0
@@ -84,8 +93,8 @@ class Status:
 
     @property
     def silent(self) -> tuple[ProbeStatus, ...]:
-        """The probes that do not fire, each with its reason in ``note``."""
-        return tuple(probe for probe in self.probes if probe.note)
+        """The probes that should fire and do not, each with its reason in ``note``."""
+        return tuple(probe for probe in self.probes if probe.note and not probe.waits)
 
     def __str__(self) -> str:
         return told(self)
