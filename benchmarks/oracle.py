@@ -95,8 +95,11 @@ def _stable_rank(eigenvalues: Array) -> float:
 
 
 def _condition(eigenvalues: Array) -> float:
+    """NaN where the smallest is rounding and nothing else, as behind a LayerNorm."""
     largest, smallest = eigenvalues[0], eigenvalues[-1]
-    return float(largest / smallest) if smallest > 0 else np.inf
+    if smallest == 0:
+        return np.inf
+    return float(largest / smallest) if smallest > 1e-6 * largest else np.nan
 
 
 ORACLES: dict[str, Callable[[Seen], npt.ArrayLike]] = {

@@ -8,6 +8,7 @@ import os
 import platform
 import tempfile
 from dataclasses import dataclass
+from importlib.metadata import distributions
 from pathlib import Path
 
 import torch
@@ -22,6 +23,8 @@ from benchmarks.values import largest_errors
 from benchmarks.workloads import WORKLOADS
 
 __all__ = ["add_arguments", "run"]
+
+NAMED = ("torch", "numpy", "tensorboard", "wandb")
 
 COLUMNS = {
     "workload": 9,
@@ -91,7 +94,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(chosen: argparse.Namespace) -> None:
     """Print one line per workload, set and tool; then what the columns mean."""
     torch.set_num_threads(1)
-    print(f"step time, CPU; torch {torch.__version__}, 1 thread, {platform.machine()}{_load()}\n")
+    print(f"step time, CPU, 1 thread, {platform.machine()}{_load()}; {_versions()}\n")
     table, checked = Table(COLUMNS), []
     for workload in chosen.workloads:
         for probes in chosen.sets:
@@ -166,6 +169,11 @@ def _judged(
 def _children_s() -> float:
     times = os.times()
     return times.children_user + times.children_system
+
+
+def _versions() -> str:
+    installed = {each.name: each.version for each in distributions()}
+    return ", ".join(f"{name} {installed[name]}" for name in NAMED if name in installed)
 
 
 def _load() -> str:
