@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from tests.models import floats, loss_of, made, sgd, train, train_step
 from tests.probes.optimizer_oracles import PARAMETER, Diary
 from tests.probes.parity import differing, everything
 from tests.run.conftest import Watch
+from tests.run.oracle import norm, numbers
 
 # What torch's own compiler imports is deprecated in torch.
 pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script_method. is deprecated")
@@ -169,6 +170,75 @@ def test_a_wrappers_prefix_is_in_no_name(watch: Watch) -> None:
 
 def stance() -> str:
     return torch._dynamo.eval_frame._stance.stance
+
+
+def eager_oracle(alone: nn.Module, steps: Sequence[int]) -> dict[tuple[str, str], list[float]]:
+    """What an eager twin's layers take and give at these steps, by plain autograd."""
+    found: dict[tuple[str, str], list[float]] = {}
+    optimizer = SGD(alone.parameters(), lr=0.1, momentum=0.9)
+    first, relu, last = (alone.get_submodule(path) for path in PLACES)
+    for step in range(7):
+        optimizer.zero_grad()
+        x = [batch(step)]
+        for layer in (first, relu, last):
+            x.append(layer(x[-1]))
+            x[-1].retain_grad()
+        loss_of(x[-1]).backward()
+        if step in steps:
+            for i, place in enumerate(PLACES):
+                gradient = x[i + 1].grad
+                assert gradient is not None
+                row = zip(("input_norm", "output_norm", "output_grad_norm"),
+                          (x[i], x[i + 1], gradient), strict=True)  # fmt: skip
+                for quantity, tensor in row:
+                    found.setdefault((place, quantity), []).append(norm(numbers([tensor])))
+        optimizer.step()
+    return found
+
+
+@pytest.mark.parametrize("fullgraph", [True, False])
+@pytest.mark.parametrize("way", [wrapped, in_place])
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "counting"])
+def test_only_the_steps_that_are_due_leave_the_compiled_graphs(
+    backend: str, way: Callable[..., nn.Module], fullgraph: bool, watch: Watch
+) -> None:
+    """Forward and backward quantities of a compiled model, on request, with no graph more."""
+    alone, model, unwatched = made(Net), made(Net), made(Net)
+    chosen: Any = Counting() if backend == "counting" else backend
+    called = way(model, chosen, fullgraph)
+    probes = {place: [[q, "every(3)"] for q in FORWARD] for place in PLACES}
+    run = watch(called, probes=probes, on_compiled="eager")
+    optimizer = SGD(model.parameters(), lr=0.1, momentum=0.9)
+    for step in range(7):
+        train_step(called, optimizer, batch(step))
+    wanted = eager_oracle(alone, (0, 3, 6))
+    for (place, quantity), values in wanted.items():
+        series = run.series(place, quantity)
+        assert series.step.values.tolist() == [0, 3, 6]
+        np.testing.assert_allclose(series, values, rtol=1e-5, err_msg=f"{quantity} at {place}")
+    if isinstance(chosen, Counting):
+        torch._dynamo.reset()
+        plain = Counting()
+        train(way(unwatched, plain, fullgraph), sgd(unwatched), batch, range(7))
+        assert chosen.n_graphs == plain.n_graphs
+    run.close()
+    assert stance() == "default"
+
+
+def test_the_eager_steps_end_with_the_probe_that_asked_for_them(watch: Watch) -> None:
+    model, compiler = made(Net), Counting()
+    called = wrapped(model, compiler, True)
+    run = watch(called, probes=None, on_compiled="eager")
+    optimizer = sgd(model)
+    handle = run.attach("first", "output_norm")
+    train(called, optimizer, batch, range(3))
+    assert compiler.n_graphs == 0, "every step was due"
+    handle.remove()
+    train(called, optimizer, batch, range(3))
+    run.settle()
+    assert compiler.n_graphs == 1
+    assert stance() == "default"
+    assert run.series("first", "output_norm").step.values.tolist()[:3] == [0, 1, 2]
 
 
 def test_a_stance_that_the_user_set_is_left_as_it_is(watch: Watch) -> None:

@@ -76,6 +76,50 @@ def test_what_a_subclass_does_round_the_inherited_step_is_part_of_it(
     check(*play(mlp, plain_loop(lambda model: kind(model.parameters(), lr=0.01)), watch))
 
 
+class Failing(SGD):
+    """Raises in the second of its steps, before or after it changed the first weight."""
+
+    n_steps = 0
+
+    def __init__(self, values: Any, error: BaseException) -> None:
+        super().__init__(values, lr=0.1)
+        self.error = error
+
+    def step(self, closure: Any = None) -> Any:
+        self.n_steps += 1
+        if self.n_steps == 2:
+            with torch.no_grad():
+                self.param_groups[0]["params"][0].add_(1.0)
+            raise self.error
+        return super().step(closure)
+
+
+@pytest.mark.parametrize("error", [FloatingPointError("overflow"), KeyboardInterrupt()], ids=repr)
+def test_a_step_that_raises_has_no_update_and_its_forward_pools_on(
+    error: BaseException, watch: Watch
+) -> None:
+    """The weight is read again: what the failing step did to it is in the next step's weight."""
+
+    def loop(model: nn.Module, diary: Diary) -> Sequence[Optimizer]:
+        optimizer = Failing(model.parameters(), error)
+        for step in range(4):
+            backward(model, step)
+            if step == 1:
+                with pytest.raises(type(error)):
+                    optimizer.step()
+            else:
+                with diary.update(optimizer):
+                    optimizer.step()
+        return [optimizer]
+
+    run, diary = play(mlp, loop, watch)
+    assert len(diary.entries) == 3
+    first, second, third = diary.entries
+    check(run, diary)
+    pooled = [len(entry.calls["0"]["output_norm"]) for entry in (first, second, third)]
+    assert pooled == [1, 2, 1]
+
+
 # ---------------------------------------------------------------- round other optimizers
 
 
