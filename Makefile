@@ -49,7 +49,7 @@ test-kernels: .venv/stamp-test
 
 test-libraries: .venv/stamp-pip
 	$(BIN)/python tools/library_env.py
-	$(ONE_THREAD) .venv-libraries/bin/python -m pytest -m libraries tests/libraries --numprocesses 2
+	$(ONE_THREAD) .venv-libraries/bin/python -m pytest -m libraries tests/libraries --numprocesses 2 --dist loadfile
 
 clean:
 	rm -rf .venv .venv-* build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
