@@ -270,6 +270,7 @@ def test_a_module_with_two_names_is_measured_once(asked: Any, watch: Watch) -> N
 def test_tied_weights_are_read_once_and_seen_at_both_modules(watch: Watch) -> None:
     twin, model = made(Tied), made(Tied)
     run = watch(model, probes={"*": ["weight_norm", "grad_norm", "output_norm"]})
+    run.attach("", "grad_norm")
     run.attach("decoder.weight", ["grad_norm", "update_ratio"])
     optimizers = sgd(twin), sgd(model)
     weights, gradients = [], []
@@ -287,5 +288,6 @@ def test_tied_weights_are_read_once_and_seen_at_both_modules(watch: Watch) -> No
     for place in ("embed", "decoder"):
         same_column(run, place, "weight_norm", weights)
         same_column(run, place, "grad_norm", gradients)
-    same_column(run, "embed.weight", "grad_norm", gradients)
+    for place in ("(root)", "embed.weight"):
+        same_column(run, place, "grad_norm", gradients)
     assert "decoder.weight" not in run.data.module.values, "a parameter has one series"

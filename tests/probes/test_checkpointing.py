@@ -179,7 +179,7 @@ def of_rows(output: Tensor) -> Tensor:
     return (output @ output.T).trace()
 
 
-@pytest.mark.parametrize("way", [way for way in CALLS if way != "selective"])
+@pytest.mark.parametrize("way", CALLS)
 def test_a_quantity_that_computes_like_the_model_is_no_part_of_what_is_saved(
     way: str, watch: Watch
 ) -> None:
@@ -210,6 +210,23 @@ def test_a_whole_model_may_be_checkpointed_from_outside(way: str, watch: Watch) 
         for step in STEPS:
             optimizer.zero_grad()
             CALLS[way][0](model, batch(step)).square().mean().backward()
+            optimizer.step()
+
+    twin, model, oracle = (made(partial(Net, plainly)) for _ in range(3))
+    notes, run = notes_of(oracle), watch(model, probes={PLACES: QUANTITIES})
+    train_alike(outside, twin, model)
+    train_alike(loop, oracle, made(partial(Net, plainly)))
+    check(run, notes)
+
+
+def test_a_watched_part_of_a_model_may_lie_in_a_reentrant_checkpoint(watch: Watch) -> None:
+    """Its training forward runs without gradients, called by somebody else's model."""
+
+    def outside(model: nn.Module, optimizer: Optimizer) -> None:
+        for step in STEPS:
+            optimizer.zero_grad()
+            given = batch(step).requires_grad_()
+            checkpoint(model, given, use_reentrant=True).square().mean().backward()
             optimizer.step()
 
     twin, model, oracle = (made(partial(Net, plainly)) for _ in range(3))

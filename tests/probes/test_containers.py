@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict, UserDict, namedtuple
+from collections import OrderedDict, UserDict, deque, namedtuple
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -80,6 +80,7 @@ def knotted(a: Tensor, b: Tensor) -> list[Any]:
 WRAPS: dict[str, Callable[[Tensor, Tensor], Any]] = {
     "tuple": lambda a, b: (a, b),
     "list": lambda a, b: [a, b],
+    "deque": lambda a, b: deque([a, b]),
     "dict": lambda a, b: {"a": a, "b": b, "none": None},
     "mapping": lambda a, b: UserDict({"a": a, "b": b}),
     "namedtuple": Pair,
@@ -156,6 +157,42 @@ def test_every_tensor_in_a_container_counts_once_as_do_their_gradients(
 
 class Opaque(SimpleNamespace):
     """A container nobody knows, like a graph's data object."""
+
+
+def test_an_unknown_container_is_a_gap_and_what_is_inside_the_module_is_measured(
+    watch: Watch,
+) -> None:
+    class Hides(Noted):
+        class Part(nn.Module):
+            def __init__(self, outer: Noted) -> None:
+                super().__init__()
+                self.linear, self._outer = nn.Linear(4, 3), [outer]
+
+            def forward(self, hidden: Opaque) -> Opaque:
+                return Opaque(x=self._outer[0].note("output", self.linear(hidden.x)))
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.part = Hides.Part(self)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.part(Opaque(x=x)).x
+
+    twin, model = made(Hides), made(Hides)
+    notes = notes_of(twin)
+    quantities = ["input_norm", "output_norm", "output_grad_norm"]
+    run = watch(model, probes={("part", "part.linear"): quantities})
+    train_alike(loop, twin, model)
+    run.settle()
+    for quantity in quantities:
+        assert np.isnan(column(run, "part", quantity)).all()
+    same_column(run, "part.linear", "output_norm", [norm(y) for y in notes.values("output")])
+    gradients = notes.gradients_of("output")
+    same_column(run, "part.linear", "output_grad_norm", [norm(g) for g in gradients])
+    assert not run.status().errors
+    notes_told = {p.quantity: p.note for p in run.probes() if p.module == "part"}
+    for quantity in quantities:
+        assert "Opaque" in notes_told[quantity], "which container was not understood"
 
 
 def test_keywords_are_inputs_and_what_is_no_tensor_is_left_out(watch: Watch) -> None:

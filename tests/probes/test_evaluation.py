@@ -88,6 +88,8 @@ def test_a_validation_is_one_record_at_the_number_of_updates_before_it(
     pooled = [np.concatenate(seen[n_batches * i : n_batches * (i + 1)]) for i in STEPS]
     found = run.series("first", "eval_output_norm")
     assert found.step.values.tolist() == [1, 2, 3], "updates made before the validation"
+    assert run.series("first", "eval_calls").values.tolist() == [n_batches] * 3
+    assert run.series("first", "calls").values.tolist() == [1, 1, 1]
     np.testing.assert_allclose(found, [norm(y) for y in pooled], rtol=1e-5)
     np.testing.assert_allclose(
         run.series("first", "eval_output_mean"), [y.mean() for y in pooled], rtol=1e-4

@@ -11,9 +11,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
+from torch.utils.flop_counter import FlopCounterMode
 
-from tests.models import floats, made
-from tests.probes.oracles import Noted, Notes, notes_of, same_column, train_alike
+from tests.models import floats, made, sgd
+from tests.probes.oracles import Noted, Notes, column, notes_of, same_column, train_alike
 from tests.run.conftest import Watch
 from tests.run.oracle import norm
 
@@ -65,7 +66,58 @@ def largest(output: Tensor) -> Tensor:
     return output.abs().amax()
 
 
+def test_a_tensor_of_somebodys_own_class_is_measured_without_asking_it(watch: Watch) -> None:
+    def strictly(model: nn.Module, optimizer: Optimizer) -> None:
+        for step in STEPS:
+            optimizer.zero_grad()
+            model(batch(step).as_subclass(Strict)).square().mean().backward()
+            optimizer.step()
+
+    class Bare(Noted):
+        def __init__(self) -> None:
+            super().__init__()
+            self.part, self.last = nn.Linear(4, 4), nn.Linear(4, 2)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.last(self.part(x).tanh())
+
+    asked = []
+    for watched in (False, True):
+        twin, model = made(Bare), made(Bare)
+        if watched:
+            run = watch(model, probes={"part": [*EVERYTHING, largest], "last": [largest]})
+        Strict.asked.clear()
+        train_alike(strictly, twin, model)
+        asked.append(len(Strict.asked))
+    assert not run.status().errors
+    assert asked[0] == asked[1]
+    plain = made(Bare)
+    notes = Notes()
+    plain.part.register_forward_hook(lambda module, args, output: notes.keep("output", output))
+    loop(plain, sgd(plain))
+    same_column(run, "part", "output_norm", output_norms(notes))
+    peaks = [float(np.abs(y).max()) for y in notes.values("output")]
+    same_column(run, "part", "largest", peaks)
+
+
 # ---------------------------------------------------------------- modes and counters
+
+
+def of_rows(output: Tensor) -> Tensor:
+    return (output @ output.T).trace()
+
+
+def test_what_measuring_costs_is_not_counted_as_the_models(watch: Watch) -> None:
+    counts = []
+    for watched in (False, True):
+        model = made(Layer)
+        if watched:
+            run = watch(model, probes={("part", "last"): [of_rows, *EVERYTHING]})
+        with FlopCounterMode(display=False) as counter:
+            loop(model, sgd(model))
+        counts.append(counter.get_total_flops())
+    assert counts[0] == counts[1]
+    assert np.isfinite(column(run, "part", "of_rows")).all()
 
 
 @contextmanager
@@ -125,3 +177,44 @@ def test_other_peoples_settings_change_no_value(setting: str, scale: float, watc
 
 
 # ---------------------------------------------------------------- quantities that misbehave
+
+
+def in_place(output: Tensor) -> Tensor:
+    return output.abs_().amax()
+
+
+def in_place_on_the_gradient(grad_output: Tensor) -> Tensor:
+    return grad_output.mul_(2).amax()
+
+
+def in_place_on_the_weight(weight: Tensor) -> Tensor:
+    return weight.clamp_(0).amax()
+
+
+@pytest.mark.parametrize("rude", [in_place, in_place_on_the_gradient, in_place_on_the_weight],
+                         ids=lambda f: f.__name__)  # fmt: skip
+def test_a_quantity_that_changes_its_tensor_is_told_and_disabled(rude: Any, watch: Watch) -> None:
+    model = made(Layer)
+    optimizer = sgd(model)
+    run = watch(model, probes={"part": [rude, "output_norm"]})
+    for step in range(5):
+        optimizer.zero_grad()
+        model(batch(step)).square().mean().backward()
+        optimizer.step()
+    run.settle()
+    (error,) = run.status().errors
+    assert error.quantity == rude.__name__
+    assert "in place" in error.error
+    assert error.disabled
+    assert len(run.series("part", "output_norm")) == 5
+
+
+def sampled(output: Tensor) -> Tensor:
+    return output.flatten()[torch.randperm(output.numel())[:3]].sum()
+
+
+def test_a_quantity_that_draws_random_numbers_leaves_the_trainings_alone(watch: Watch) -> None:
+    twin, model = made(Layer), made(Layer)
+    run = watch(model, probes={"part": [sampled]})
+    train_alike(loop, twin, model)
+    assert np.isfinite(column(run, "part", "sampled")).all()

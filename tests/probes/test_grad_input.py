@@ -208,8 +208,30 @@ def test_a_module_that_overwrites_its_input_has_a_record_every_step(op: str, wat
 VIEWS: dict[str, Callable[[Tensor], Tensor]] = {
     "flatten": lambda h: h.flatten(1),
     "transpose": lambda h: h.transpose(0, 1),
-    "slice": lambda h: h[1:4],
 }
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_module_whose_output_is_a_view_that_is_changed_later(view: str, watch: Watch) -> None:
+    class Viewed(Noted):
+        class Part(nn.Module):
+            def forward(self, hidden: Tensor) -> Tensor:
+                return VIEWS[view](hidden)
+
+        def __init__(self, in_place: bool) -> None:
+            super().__init__()
+            self.linear, self.part, self._in_place = nn.Linear(4, 6), Viewed.Part(), in_place
+
+        def forward(self, x: Tensor) -> Tensor:
+            hidden = (self.linear(x).tanh() * 1).reshape(5, 2, 3)
+            output = self.part(self.note("input", hidden))
+            return output.mul_(3) if self._in_place else output * 3
+
+    oracle, plain, model = (made(partial(Viewed, how)) for how in (False, True, True))
+    notes, run = notes_of(oracle), watch(model, probes={"part": [grad_input_size]})
+    train_alike(loop, plain, model)
+    loop(oracle, sgd(oracle))
+    same_column(run, "part", SIZE, [norm(g) for g in notes.gradients_of("input")], rtol=1e-4)
 
 
 # ---------------------------------------------------------------- against full backward hooks

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import copy
+import io
 import math
 import threading
 
 import numpy as np
 import pytest
+import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from tests.models import floats, made, mlp
-from tests.probes.oracles import Noted, column, notes_of, same_column, train_alike
+from tests.models import floats, made, mlp, sgd
+from tests.probes.oracles import Noted, column, norm_of, notes_of, same_column, train_alike
 from tests.run.conftest import Watch
 from tests.run.oracle import norm
 
@@ -105,3 +108,64 @@ def test_a_gradient_is_read_as_it_is_applied_so_after_clipping(clip: str, watch:
 
 
 # ---------------------------------------------------------------- nothing is left on leaves
+
+
+class Learned(nn.Module):
+    """Returns its parameter, as position embeddings and learned queries do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.queries = nn.Parameter(torch.randn(5, 3))
+
+    def forward(self) -> Tensor:
+        return self.queries
+
+
+class Queried(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.learned, self.linear = Learned(), nn.Linear(4, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.linear(x) * self.learned()
+
+
+def test_a_module_that_returns_its_parameter_is_measured_and_nothing_stays_on_it(
+    watch: Watch,
+) -> None:
+    twin, model = made(Queried), made(Queried)
+    run = watch(model, probes={"learned": ["output_norm", "output_grad_norm", "grad_norm"]})
+    train_alike(loop, twin, model)
+    run.settle()
+    left = len(model.learned.queries._backward_hooks or ())
+    assert left <= 1, "one step's hook at the most, however many steps there were"
+    same = column(run, "learned", "grad_norm")
+    assert all(value > 0 for value in same)
+    same_column(run, "learned", "output_grad_norm", same)
+    copied = copy.deepcopy(model)
+    loop(copied, sgd(copied))
+    torch.save(model, io.BytesIO())
+    run.close()
+    assert not model.learned.queries._backward_hooks
+
+
+def test_an_input_that_is_optimised_itself_collects_no_hooks(watch: Watch) -> None:
+    """An adversarial example: the same leaf goes through the model again and again."""
+
+    def build() -> nn.Sequential:
+        return nn.Sequential(nn.Identity(), nn.Linear(4, 2))
+
+    model = made(build)
+    optimizer, given = sgd(model), batch(0).requires_grad_()
+    run = watch(model, probes={"0": GRADIENT})
+    sizes: list[float] = []
+    for _ in range(5):
+        optimizer.zero_grad()
+        given.grad = None
+        model(given).square().mean().backward()
+        assert given.grad is not None
+        sizes.append(norm_of(given.grad))
+        optimizer.step()
+    same_column(run, "0", "output_grad_norm", sizes)
+    run.close()
+    assert not given._backward_hooks

@@ -128,7 +128,7 @@ def test_the_weight_is_the_one_that_the_forward_of_its_step_used(watch: Watch) -
     same_column(run, "linear", "weight_norm", used["twin"])
 
 
-@pytest.mark.parametrize("moment", ["watch", "attach", "read"])
+@pytest.mark.parametrize("moment", ["watch", "attach", "first step", "read"])
 def test_what_begins_in_inference_mode_goes_on_outside_of_it(moment: str, watch: Watch) -> None:
     """torch forbids to write, outside of the mode, to a tensor that was made in it."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -11,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import SGD, Optimizer
 
-from tests.models import floats, made
+from tests.models import floats, made, sgd
 from tests.probes.oracles import (
     Noted,
     column,
@@ -133,6 +134,30 @@ def test_under_autocast_each_tensor_is_measured_as_it_is(dtype: torch.dtype, wat
     assert not run.status().errors
 
 
+def ends_of_autocast(output: Tensor) -> Tensor:
+    """A matrix product of the user's own, under the model's autocast."""
+    flat = output.float().flatten()
+    return flat @ flat
+
+
+def test_a_quantity_may_multiply_matrices_under_autocast(watch: Watch) -> None:
+    """It is somebody's training that is cast down, not the measuring of it."""
+
+    def loop(model: nn.Module, optimizer: Optimizer) -> None:
+        for step in STEPS:
+            optimizer.zero_grad()
+            with torch.autocast("cpu", torch.bfloat16):
+                loss = model(1000 * batch(step)).float().square().mean()
+            loss.backward()
+            optimizer.step()
+
+    twin, model = made(Scaled), made(Scaled)
+    notes, run = notes_of(twin), watch(model, probes={"part": [ends_of_autocast]})
+    train_alike(loop, twin, model)
+    wanted = [norm(y) ** 2 for y in notes.values("output")]
+    same_column(run, "part", "ends_of_autocast", wanted, rtol=1e-4)
+
+
 # ---------------------------------------------------------------- range
 
 
@@ -217,7 +242,7 @@ def test_one_element_has_no_spread_until_a_second_call_brings_another(watch: Wat
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize(("mean", "spread"), [(1000.0, 0.01), (-1e4, 0.1)])
+@pytest.mark.parametrize(("mean", "spread"), [(1000.0, 0.01), (-1e4, 0.1), (1e6, 10.0)])
 def test_a_small_spread_round_a_large_mean_survives_pooling(
     mean: float, spread: float, dtype: torch.dtype, watch: Watch
 ) -> None:
@@ -241,15 +266,80 @@ def test_a_small_spread_round_a_large_mean_survives_pooling(
     same_column(run, "part", "output_mean", [float(y.mean()) for y in pooled])
 
 
-def test_a_constant_output_has_no_spread_and_it_is_not_negative(watch: Watch) -> None:
+CONSTANTS: dict[str, Callable[[float], Tensor]] = {
+    "plain": lambda value: torch.full((50, 4), value),
+    "strided": lambda value: torch.full((50, 8), value)[:, ::2],
+    "half": lambda value: torch.full((50, 4), value).bfloat16(),
+    "double": lambda value: torch.full((50, 4), value).double(),
+    "integers": lambda value: torch.full((50, 4), int(1000 * value)),
+}
+
+
+@pytest.mark.parametrize("kind", CONSTANTS)
+@pytest.mark.parametrize("n_calls", [1, 3])
+def test_a_constant_output_has_no_spread_and_it_is_not_negative(
+    n_calls: int, kind: str, watch: Watch
+) -> None:
+    """Nor is the root of a rounding error below zero taken for no value at all."""
+
+    class Constant(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.part, self.linear = Gives(), nn.Linear(4, 1)
+
+        def forward(self, value: float) -> Tensor:
+            return self.linear(self.part(value).float()).sum()
+
+    class Gives(nn.Module):
+        def forward(self, value: float) -> Tensor:
+            return CONSTANTS[kind](value)
+
     def loop(model: nn.Module, optimizer: Optimizer) -> None:
-        for value in (1e4 / 3, -7.1, 0.0):
+        for value in (1e4 / 3, -7.1, 0.0, 1e-7 / 3, 123456.789):
             optimizer.zero_grad()
-            model(torch.full((50, 4), value)).mean().backward()
+            for _ in range(n_calls):
+                model(value).backward()
             optimizer.step()
 
-    twin, model = made(Scaled), made(Scaled)
+    twin, model = made(Constant), made(Constant)
+    run = watch(model, probes={"part": ["output_std"]})
+    train_alike(loop, twin, model, partial(sgd, lr=1e-9))
+    assert len(run.series("part", "output_std")) == 5
+    found = np.array(column(run, "part", "output_std"))
+    assert (found >= 0).all()
+    assert (found <= 1e-4 * np.array([1e4 / 3, 7.1, 1e-9, 1e-7 / 3, 123456.789])).all()
+
+
+@pytest.mark.parametrize("kind", ["plain", "strided", "double"])
+def test_the_smallest_spread_that_a_number_can_have_is_told(kind: str, watch: Watch) -> None:
+    """Neighbouring numbers round a million: the sums of their squares agree in 11 digits."""
+
+    def spread(x: Tensor) -> Tensor:
+        values = (1e6 + 0.0625 * (x > 0)).float()
+        if kind == "strided":
+            return values.repeat_interleave(2, 1)[:, ::2]
+        return values.double() if kind == "double" else values
+
+    class Neighbours(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return spread(x)
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.part, self.linear = Neighbours(), nn.Linear(4, 1)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.linear(self.part(x).float() - 1e6)
+
+    def loop(model: nn.Module, optimizer: Optimizer) -> None:
+        for step in STEPS:
+            optimizer.zero_grad()
+            model(batch(step)).sum().backward()
+            optimizer.step()
+
+    twin, model = made(Net), made(Net)
     run = watch(model, probes={"part": ["output_std"]})
     train_alike(loop, twin, model)
-    assert max(column(run, "part", "output_std")) < 1e-3
-    assert min(column(run, "part", "output_std")) >= 0
+    wanted = [float(float64(spread(batch(step))).std(ddof=1)) for step in STEPS]
+    same_column(run, "part", "output_std", wanted, rtol=1e-3)

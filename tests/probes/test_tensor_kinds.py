@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.optim import SGD, Adam, Optimizer, SparseAdam
 
 from notebook_probe.quantities.stat import Stat
-from tests.models import floats, made, words
+from tests.models import floats, made, sgd, words
 from tests.probes.oracles import (
     Noted,
     column,
@@ -144,6 +144,21 @@ def test_complex_numbers_count_by_their_modulus_everywhere(watch: Watch) -> None
     same_column(run, name, "grad_norm", [norm(each[name]) for each in notes.gradients])
 
 
+@pytest.mark.filterwarnings("ignore:Complex modules are a new feature")
+def test_a_complex_update_is_the_modulus_of_the_difference(watch: Watch) -> None:
+    """Not the difference of the moduli: a weight that is only turned has moved."""
+    model = nn.Linear(3, 2, bias=False).to(torch.complex64)
+    run = watch(model, probes={"weight": [update_size, "weight_norm"]})
+    before = model.weight.detach().to(torch.complex128).numpy()
+    optimizer = sgd(model, lr=1.0)
+    model(torch.zeros(1, 3, dtype=torch.complex64)).abs().sum().backward()
+    model.weight.grad = (model.weight * (1 - 1j)).detach()
+    optimizer.step()
+    after = model.weight.detach().to(torch.complex128).numpy()
+    np.testing.assert_allclose(np.abs(after), np.abs(before), rtol=1e-6)
+    same_column(run, "weight", "update_size", [float(np.linalg.norm(after - before))])
+
+
 # ---------------------------------------------------------------- layouts and rare types
 
 
@@ -163,6 +178,7 @@ KINDS: dict[str, tuple[Callable[[Tensor], Any], Callable[[Any], Numbers]]] = {
     "int8": (lambda x: (50 * x).to(torch.int8), float64),
     "uint16": (lambda x: (500 * x.abs()).to(torch.uint16), float64),
     "uint64": (lambda x: (500 * x.abs()).to(torch.uint64), float64),
+    "timestamps": (lambda x: 1_700_000_000 + (100 * x).long(), float64),
     "bool": (lambda x: x > 0, float64),
     "quantized": (quantized, lambda q: float64(q.dequantize())),
     "quantized by channel": (quantized_by_channel, lambda q: float64(q.dequantize())),
@@ -262,6 +278,37 @@ def test_meta_tensors_are_left_out_and_are_no_error(watch: Watch) -> None:
     assert not run.status().errors
     assert run.status().problem == ""
     assert [p.note for p in run.probes() if p.quantity == "output_norm"] != [""]
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors is in prototype stage")
+@pytest.mark.parametrize("layout", [torch.jagged])
+def test_a_nested_output_has_a_gradient_too(layout: torch.layout, watch: Watch) -> None:
+    class Ragged(Noted):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(4, 3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            ragged = torch.nested.as_nested_tensor([x[:2], x[2:]], layout=layout)
+            return torch.cat([part.flatten() for part in self.linear(ragged).unbind()])
+
+    twin, model = made(Ragged), made(Ragged)
+    run = watch(model, probes={"linear": ["output_norm", "output_grad_norm", "input_norm"]})
+    outputs = []
+
+    def loop(model: nn.Module, optimizer: Optimizer) -> None:
+        for step in STEPS:
+            optimizer.zero_grad()
+            output = model(batch(step))
+            outputs.append(output.detach().clone())
+            output.square().sum().backward()
+            optimizer.step()
+
+    train_alike(loop, twin, model)
+    same_column(run, "linear", "input_norm", [norm_of(batch(step)) for step in STEPS])
+    same_column(run, "linear", "output_norm", [norm_of(y) for y in outputs[:2]])
+    same_column(run, "linear", "output_grad_norm", [2 * norm_of(y) for y in outputs[:2]])
+    assert not run.status().errors
 
 
 def test_the_sum_of_squares_of_an_empty_batch_adds_nothing_to_a_full_one(watch: Watch) -> None:

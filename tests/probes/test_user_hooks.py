@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from functools import partial
 from typing import Any
 
@@ -11,7 +12,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.optim import Optimizer
 
-from tests.models import floats, made, mlp
+from tests.models import floats, made, mlp, sgd
 from tests.probes.oracles import Noted, norm_of, notes_of, same_column, train_alike
 from tests.run.conftest import Watch
 from tests.run.oracle import norm
@@ -35,40 +36,62 @@ def doubled(module: nn.Module, args: Any, output: Tensor) -> Tensor:
     return 2 * output
 
 
-@pytest.mark.parametrize("when", ["before watching", "before training"])
-def test_a_users_hook_may_replace_the_output_and_the_training_sees_it(
-    when: str, watch: Watch
+class Bent(Noted):
+    """A layer, and one that uses its output."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.part, self.last = nn.Linear(4, 4), nn.Linear(4, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.last(self.part(x).tanh())
+
+
+class Written(Bent):
+    """The same with the factors of the hooks written out: before the tap and behind it."""
+
+    inner = outer = 1
+
+    def forward(self, x: Tensor) -> Tensor:
+        seen = self.note("output", self.inner * self.part(x))
+        return self.last((self.outer * seen).tanh())
+
+
+@pytest.mark.parametrize("schedule", ["every(1)", "every(2)"])
+@pytest.mark.parametrize("begins", ["before watching", "before training", "in the middle"])
+def test_a_users_hook_may_replace_the_output_and_those_before_the_tap_count(
+    begins: str, schedule: str, watch: Watch
 ) -> None:
-    """Those that are there when a step begins are part of what is measured in it."""
-
-    class Replaced(Noted):
-        def __init__(self) -> None:
-            super().__init__()
-            self.part, self.last = nn.Linear(4, 4), nn.Linear(4, 2)
-
-        def forward(self, x: Tensor) -> Tensor:
-            return self.last(self.note("output", self.part(x)).tanh())
+    """What stood there when the probe was attached is part of the value; what came later is not."""
 
     def train(model: Any, optimizer: Optimizer) -> None:
-        if when == "before training":
-            model.part.register_forward_hook(doubled)
-        for step in STEPS:
-            if when == "in the middle" and step == 1:
-                model.part.register_forward_hook(doubled)
+        written = isinstance(model, Written)
+        for step in range(5):
+            if step == {"before training": 0, "in the middle": 1}.get(begins, -1):
+                if written:
+                    model.outer = 2
+                else:
+                    model.part.register_forward_hook(doubled)
             optimizer.zero_grad()
             model(batch(step)).square().mean().backward()
             optimizer.step()
 
-    twin, model = made(Replaced), made(Replaced)
-    if when == "before watching":
-        for each in (twin, model):
+    oracle, plain, model = made(Written), made(Bent), made(Bent)
+    notes = notes_of(oracle)
+    if begins == "before watching":
+        oracle.inner = 2
+        for each in (plain, model):
             each.part.register_forward_hook(doubled)
-    notes = notes_of(twin)
-    run = watch(model, probes={"part": [["output_norm", "every(1)"], "output_grad_norm"]})
-    train_alike(train, twin, model)
-    same_column(run, "part", "output_norm", [norm(y) for y in notes.values("output")])
-    gradients = notes.gradients_of("output")
-    same_column(run, "part", "output_grad_norm", [norm(g) for g in gradients])
+    run = watch(
+        model, probes={"part": [[q, schedule] for q in ("output_norm", "output_grad_norm")]}
+    )
+    train_alike(train, plain, model)
+    train(oracle, sgd(oracle))
+    due = slice(None, None, int(schedule[6]))
+    outputs = [norm(y) for y in notes.values("output")][due]
+    same_column(run, "part", "output_norm", outputs, 1e-4)
+    gradients = [norm(g) for g in notes.gradients_of("output")][due]
+    same_column(run, "part", "output_grad_norm", gradients, 1e-4)
 
 
 class Straight(torch.autograd.Function):
@@ -222,6 +245,23 @@ class Plain(Noted):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.note("output", self.part(x))
+
+
+def test_a_shallow_copy_of_a_layer_is_not_the_layer(watch: Watch) -> None:
+    """``copy.copy`` shares the very dict that the hooks are in."""
+
+    def beside(model: Any, optimizer: Optimizer) -> None:
+        other = copy.copy(model.part)
+        for step in STEPS:
+            optimizer.zero_grad()
+            (model(batch(step)).square().mean() + other(100 * batch(step)).sum()).backward()
+            optimizer.step()
+
+    twin, model = made(Plain), made(Plain)
+    notes, run = notes_of(twin), watch(model, probes={"part": ["output_norm", "input_norm"]})
+    train_alike(beside, twin, model)
+    same_column(run, "part", "output_norm", [norm(y) for y in notes.values("output")])
+    same_column(run, "part", "input_norm", [norm_of(batch(step)) for step in STEPS])
 
 
 def test_a_forward_that_was_replaced_on_the_instance_is_the_one_that_is_measured(

@@ -128,7 +128,7 @@ def test_a_view_whose_base_is_changed_has_the_gradient_of_its_old_value(watch: W
     same_column(run, "part", "output_grad_norm", [norm(g) for g in gradients], rtol=1e-4)
 
 
-@pytest.mark.parametrize("layout", [torch.contiguous_format])
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
 @pytest.mark.parametrize("loss", ["sum", "squares"])
 def test_the_memory_order_of_base_and_gradient_does_not_matter(
     loss: str, layout: torch.memory_format, watch: Watch
@@ -239,6 +239,62 @@ def test_a_view_that_is_not_changed_speaks_once_and_so_does_its_base(watch: Watc
     for place, name in (("part", "output"), ("linear", "base")):
         gradients = notes.gradients_of(name)
         same_column(run, place, "output_grad_norm", [norm(g) for g in gradients])
+
+
+def test_a_view_that_nobody_uses_has_no_gradient_although_its_base_has(watch: Watch) -> None:
+    """Two views of one tensor are returned, as keys and values are; one of them is not used."""
+
+    class TwoViews(nn.Module):
+        def forward(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
+            own = hidden * 2
+            return own[:, :3], own[:, 3:]
+
+    class Net(Noted):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear, self.part, self.flat = nn.Linear(4, 6), TwoViews(), nn.Flatten(0)
+
+        def forward(self, x: Tensor) -> Tensor:
+            hidden = self.linear(x)
+            used, _ = self.part(hidden)
+            self.flat(hidden)
+            return self.note("used", used).sin() + hidden[:, :3]
+
+    twin, model = made(Net), made(Net)
+    notes, run = notes_of(twin), watch(model, probes={("part", "flat"): ["output_grad_norm"]})
+    train_alike(loop, twin, model)
+    gradients = notes.gradients_of("used")
+    same_column(run, "part", "output_grad_norm", [norm(g) for g in gradients])
+    same_column(run, "flat", "output_grad_norm", [math.nan] * 3)
+
+
+def test_a_view_of_a_leaf_is_measured(watch: Watch) -> None:
+    """A parameter that is reshaped on its way: nothing stays on the parameter."""
+
+    class Reshaped(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale = nn.Parameter(torch.randn(3))
+
+        def forward(self) -> Tensor:
+            return self.scale.view(3, 1)
+
+    class Outer(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.part, self.linear = Reshaped(), nn.Linear(4, 1)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.part() * self.linear(x).sum()
+
+    twin, model = made(Outer), made(Outer)
+    run = watch(model, probes={"part": ["output_grad_norm", "grad_norm"]})
+    train_alike(loop, twin, model)
+    values = run.data.grad_norm.sel(module="part").values.tolist()
+    assert all(value > 0 for value in values)
+    same_column(run, "part", "output_grad_norm", values)
+    run.close()
+    assert not model.part.scale._backward_hooks
 
 
 def test_where_torch_forbids_the_change_it_says_what_it_always_said(watch: Watch) -> None:

@@ -1,0 +1,111 @@
+"""Calls kept apart: every call of a module in a step has an entry of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from tests.models import floats, made
+from tests.probes.oracles import Noted, notes_of, same_column, train_alike
+from tests.run.conftest import Watch
+from tests.run.oracle import norm
+
+batch = floats(5, 4)
+STEPS = range(3)
+
+
+class Shared(Noted):
+    """One layer, called twice; every call's input, output and gradient differ."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.part = nn.Linear(4, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        for factor in (1.0, 3.0):
+            x = self.note("input", factor * x)
+            x = self.note("output", self.part(x)).tanh()
+        return x
+
+
+def gain(input: Tensor, output: Tensor) -> Tensor:
+    return output.norm() / input.norm()
+
+
+def largest(grad_output: Tensor) -> Tensor:
+    return grad_output.abs().amax()
+
+
+def loop_of(n_micro: int) -> Callable[[nn.Module, Optimizer], None]:
+    def loop(model: nn.Module, optimizer: Optimizer) -> None:
+        for step in STEPS:
+            optimizer.zero_grad()
+            for micro in range(n_micro):
+                model(batch(10 * step + micro)).square().mean().backward()
+            optimizer.step()
+
+    return loop
+
+
+@pytest.mark.parametrize("n_micro", [1, 2])
+def test_every_call_has_its_own_input_output_and_gradient(n_micro: int, watch: Watch) -> None:
+    twin, model = made(Shared), made(Shared)
+    notes, run = notes_of(twin), watch(model, probes=None)
+    run.attach("part", ["input_norm", "output_norm", "output_grad_norm", gain, largest],
+               per_call=True)  # fmt: skip
+    run.attach("part", "output_mean")
+    train_alike(loop_of(n_micro), twin, model)
+    n_calls = 2 * n_micro
+    for call in range(n_calls):
+        mine = slice(call, None, n_calls)
+        inputs, outputs = notes.values("input")[mine], notes.values("output")[mine]
+        gradients = notes.gradients_of("output")[mine]
+        place = f"part[{call}]"
+        same_column(run, place, "input_norm", [norm(x) for x in inputs])
+        same_column(run, place, "output_norm", [norm(y) for y in outputs])
+        same_column(run, place, "output_grad_norm", [norm(g) for g in gradients])
+        same_column(run, place, "largest", [float(np.abs(g).max()) for g in gradients])
+        ratios = [norm(y) / norm(x) for x, y in zip(inputs, outputs, strict=True)]
+        same_column(run, place, "gain", ratios)
+    assert f"part[{n_calls}]" not in run.data.module.values
+    together = notes.values("output")
+    means = [np.concatenate(together[n_calls * i : n_calls * (i + 1)]).mean() for i in STEPS]
+    same_column(run, "part", "output_mean", [float(mean) for mean in means])
+
+
+class Varying(Noted):
+    """Called once, twice, three times."""
+
+    n_calls = 1
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.part = nn.Linear(4, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        for _ in range(self.n_calls):
+            x = self.note("output", self.part(x)).tanh()
+        return x
+
+
+def test_a_call_that_is_not_made_in_a_step_is_a_gap_there(watch: Watch) -> None:
+    def loop(model: Any, optimizer: Optimizer) -> None:
+        for step in STEPS:
+            model.n_calls = step + 1
+            optimizer.zero_grad()
+            model(batch(step)).square().mean().backward()
+            optimizer.step()
+
+    twin, model = made(Varying), made(Varying)
+    notes, run = notes_of(twin), watch(model, probes=None)
+    run.attach("part", "output_norm", per_call=True)
+    train_alike(loop, twin, model)
+    sizes = iter([norm(y) for y in notes.values("output")])
+    table = [[next(sizes) if call <= step else np.nan for call in range(3)] for step in STEPS]
+    for call in range(3):
+        same_column(run, f"part[{call}]", "output_norm", [row[call] for row in table])
