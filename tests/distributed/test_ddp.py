@@ -126,6 +126,7 @@ def train_both(
         "different": different,
         "modules": data.module.values.tolist(),
         "steps": data.step.values.tolist(),
+        "calls": data.calls.sel(module=["0", "1", "2"]).values.tolist(),
         "errors": len(status.errors),
         "problem": status.problem,
         "found": {
@@ -140,6 +141,7 @@ def check(told: dict[str, Any], rank: int, n_micro: int) -> None:
     assert told["different"] == []
     assert (told["errors"], told["problem"]) == (0, "")
     assert told["steps"] == [0, 1, 2]
+    assert told["calls"] == [[n_micro] * 3] * 3
     expected = oracle(rank, 3, n_micro)
     assert told["found"].keys() == expected.keys()
     for key, values in expected.items():

@@ -201,7 +201,16 @@ def grad_share(grad: Tensor) -> Tensor:
     return grad.abs().amax() / grad.abs().sum()
 
 
-SHARES = {"weight": weight_share, "update": update_share, "grad": grad_share}
+def state_share(state_exp_avg: Tensor) -> Tensor:
+    return state_exp_avg.abs().amax() / state_exp_avg.abs().sum()
+
+
+SHARES = {
+    "weight": weight_share,
+    "update": update_share,
+    "grad": grad_share,
+    "state": state_share,
+}
 
 
 def train_with_own_quantities(rank: int, folder: Path) -> dict[str, Any]:
@@ -218,7 +227,9 @@ def train_with_own_quantities(rank: int, folder: Path) -> dict[str, Any]:
                                                alone.get_parameter(name).grad))  # fmt: skip
         optimizer.step()
         change = local(alone.get_parameter(name)) - before
-        expected.append([abs(x).max() / abs(x).sum() for x in (before, change, gradient)])
+        average = local(optimizer.state[alone.get_parameter(name)]["exp_avg"])
+        parts = (before, change, gradient, average)
+        expected.append([abs(x).max() / abs(x).sum() for x in parts])
     if rank == 1:
         train(rank, model)
         return {}

@@ -157,6 +157,19 @@ def test_a_probe_that_cannot_see_into_a_compiled_region_says_so(
     assert told["first.weight", "weight_norm"].n_values == 3
 
 
+def compiled_training(
+    model: nn.Module, optimizer: Optimizer, backend: str
+) -> Callable[[Tensor], None]:
+    """Forward, backward and step in one compiled function; the model itself is not wrapped."""
+
+    @torch.compile(backend=backend)
+    def train_step(given: Tensor) -> None:
+        (model(given) - 0.3).square().mean().backward()
+        optimizer.step()
+
+    return train_step
+
+
 def test_a_wrappers_prefix_is_in_no_name(watch: Watch) -> None:
     model = made(Net)
     run = watch(torch.compile(nn.DataParallel(model), backend="eager"))
@@ -221,6 +234,24 @@ def test_only_the_steps_that_are_due_leave_the_compiled_graphs(
         plain = Counting()
         train(way(unwatched, plain, fullgraph), sgd(unwatched), batch, range(7))
         assert chosen.n_graphs == plain.n_graphs
+    run.close()
+    assert stance() == "default"
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_due_steps_of_a_compiled_training_function_are_seen_too(backend: str, watch: Watch) -> None:
+    alone, model = made(Net), made(Net)
+    probes = {place: [[q, "every(3)"] for q in FORWARD] for place in PLACES}
+    run = watch(model, probes=probes, on_compiled="eager")
+    optimizer = SGD(model.parameters(), lr=0.1, momentum=0.9)
+    step_of = compiled_training(model, optimizer, backend)
+    for step in range(7):
+        optimizer.zero_grad()
+        step_of(batch(step))
+    for (place, quantity), values in eager_oracle(alone, (0, 3, 6)).items():
+        series = run.series(place, quantity)
+        assert series.step.values.tolist() == [0, 3, 6]
+        np.testing.assert_allclose(series, values, rtol=1e-5, err_msg=f"{quantity} at {place}")
     run.close()
     assert stance() == "default"
 

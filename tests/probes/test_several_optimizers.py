@@ -186,6 +186,30 @@ def test_what_no_optimizer_owns_has_a_weight_but_no_gradient_and_no_update(watch
         assert run.series("2.weight", quantity).step.values.tolist() == [0, 1, 2, 3]
 
 
+def test_a_new_optimizer_that_steps_with_a_closure_begins_a_step_of_its_own(watch: Watch) -> None:
+    """Its first forward comes inside its step, after the old optimizer's last one has ended."""
+
+    def loop(model: nn.Module, diary: Diary) -> Sequence[Optimizer]:
+        for rate in (0.1, 0.2):
+            optimizer = SGD(model.parameters(), lr=rate, momentum=0.9)
+            for step in range(3):
+
+                def closure(optimizer: Optimizer = optimizer, step: int = step) -> float:
+                    optimizer.zero_grad()
+                    loss = loss_of(model(batch(step)))
+                    loss.backward()
+                    diary.gradients()
+                    return loss.item()
+
+                with diary.update(optimizer):
+                    optimizer.step(closure)
+        return [optimizer]
+
+    run, diary = play(mlp, loop, watch)
+    check(run, diary)
+    assert len(diary.entries) == 6
+
+
 # ---------------------------------------------------------------- saved, copied, loaded
 
 
