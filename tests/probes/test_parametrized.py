@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import pytest
@@ -186,6 +186,14 @@ CASTS: dict[str, Callable[[nn.Module], nn.Module]] = {
 @pytest.mark.parametrize("cast", CASTS)
 def test_a_model_that_changes_its_precision_keeps_its_series(cast: str, watch: Watch) -> None:
     check_names_that_changed(mlp, CASTS[cast], [], watch)
+
+
+@pytest.fixture
+def swapping() -> Iterator[None]:
+    before = torch.__future__.get_swap_module_params_on_conversion()
+    torch.__future__.set_swap_module_params_on_conversion(True)
+    yield
+    torch.__future__.set_swap_module_params_on_conversion(before)
 
 
 def test_a_layer_watched_as_a_whole_keeps_its_series_when_its_weight_becomes_computed(
