@@ -7,7 +7,6 @@ from collections.abc import Callable
 from itertools import takewhile
 from typing import Any
 
-import torch
 from torch import nn
 from torch.utils.hooks import RemovableHandle
 
@@ -22,23 +21,15 @@ class Inert:
 
 
 class WeakHook:
-    """A hook that holds its owner weakly, and copies or pickles as an inert one."""
+    """A hook that holds its owner weakly, and copies or pickles as an inert one.
 
-    __slots__ = ("_owner",)
+    In a compiled region it must be nothing: ``torch.compiler.is_compiling()`` folds away there.
+    """
+
+    __slots__ = ("owner",)
 
     def __init__(self, owner: Any) -> None:
-        self._owner = weakref.ref(owner)
-
-    def __call__(self, module: nn.Module, *call: Any) -> None:
-        if torch.compiler.is_compiling():  # folds away in a compiled region
-            return
-        owner = self._owner()
-        if owner is not None:
-            self.tell(owner, module, call)
-
-    def tell(self, owner: Any, module: nn.Module, call: tuple[Any, ...]) -> None:
-        """Pass the call on."""
-        raise NotImplementedError
+        self.owner = weakref.ref(owner)
 
     def __deepcopy__(self, memo: object) -> Inert:
         return Inert()

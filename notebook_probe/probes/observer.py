@@ -52,17 +52,21 @@ SKIPPED = "skipped"
 class _Enter(WeakHook):
     __slots__ = ()
 
-    def tell(self, owner: Observer, module: nn.Module, call: tuple[Any, ...]) -> None:
-        if owner.watches(module) and not quiet():
-            owner.enter(module)
+    def __call__(self, module: nn.Module, args: Any) -> None:
+        if torch.compiler.is_compiling() or (observer := self.owner()) is None:
+            return
+        if observer.watches(module) and not quiet():
+            observer.enter(module)
 
 
 class _Leave(WeakHook):
     __slots__ = ()
 
-    def tell(self, owner: Observer, module: nn.Module, call: tuple[Any, ...]) -> None:
-        if owner.watches(module) and not quiet():
-            owner.phase.leave()
+    def __call__(self, module: nn.Module, args: Any, output: Any) -> None:
+        if torch.compiler.is_compiling() or (observer := self.owner()) is None:
+            return
+        if observer.watches(module) and not quiet():
+            observer.phase.leave()
 
 
 class Observer:
@@ -207,8 +211,7 @@ class Observer:
         if not self.clock.has_stepped:  # no optimizer told us of this step
             begun = time.perf_counter()
             reader = self._reader(frame)
-            reader.read_weights(frame)
-            reader.read_modules(frame)
+            reader.read_before(frame, None, set())
             reader.read_gradients(frame)
             frame.seconds += time.perf_counter() - begun
         with self._turn:
@@ -342,14 +345,15 @@ class Observer:
         frame.seconds += time.perf_counter() - begun
 
     def _read_before(self, frame: StepFrame, optimizer: Optimizer) -> None:
-        owned, reader = owned_by(optimizer), self._reader(frame)
+        owned = owned_by(optimizer)
         if not self._weights_read:
-            reader.read_weights(frame)
-            reader.read_modules(frame)
+            weights = None
         elif self.clock.was_interrupted(optimizer):  # a step that raised may have changed some
-            reader.read_weights(frame, owned)
+            weights = owned
+        else:
+            weights = set()
         self._weights_read = True
-        reader.keep_weights(frame, owned)
+        self._reader(frame).read_before(frame, weights, owned)
 
     def gradients_ready(self, optimizer: Optimizer) -> None:
         """The Listener's part: gradients as they will be applied."""

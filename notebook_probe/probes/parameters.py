@@ -60,22 +60,32 @@ class ParameterReader:
         ]
         self._kept: dict[Slot, Tensor] = {}
 
-    def read_weights(self, frame: StepFrame, owned: set[int] | None = None) -> None:
-        """Weights as this step's forward used them; of all parameters, or of those named."""
+    def read_before(self, frame: StepFrame, weights: set[int] | None, changing: set[int]) -> None:
+        """Weights as this step's forward used them, and copies of those that will change.
+
+        Parameters
+        ----------
+        weights, changing : set of int
+            Identities of the parameters to be read and to be copied; None means all.
+        """
+        apart(self._read_weights, frame, weights)
+        if weights is None:
+            apart(self._read_modules, frame)
+        apart(self._keep_weights, frame, changing)
+
+    def _read_weights(self, frame: StepFrame, owned: set[int] | None) -> None:
         for slot, plan in self._before:
             weight = slot.get()
             if weight is not None and (owned is None or id(weight) in owned):
                 _timed(self._read_weight, "before", frame, plan, slot, weight)
 
-    def read_modules(self, frame: StepFrame) -> None:
-        """Modules as they are before the update."""
+    def _read_modules(self, frame: StepFrame) -> None:
         for reference, plan in self._owners:
             module = reference()
             if module is not None:
                 _timed(self._read_module, "before", frame, plan, module)
 
-    def keep_weights(self, frame: StepFrame, owned: set[int]) -> None:
-        """Copy the weights that this optimizer is about to change."""
+    def _keep_weights(self, frame: StepFrame, owned: set[int]) -> None:
         self._kept = {}
         for slot, plan in self._changing:
             weight = slot.get()
@@ -94,6 +104,11 @@ class ParameterReader:
         scale : Tensor, optional
             The loss scale that the optimizer will divide them by.
         """
+        apart(self._read_gradients, frame, owned, scale)
+
+    def _read_gradients(
+        self, frame: StepFrame, owned: set[int] | None, scale: Tensor | None
+    ) -> None:
         for slot, plan in self._grads:
             weight = slot.get()
             if weight is None or (owned is not None and id(weight) not in owned):
@@ -105,6 +120,9 @@ class ParameterReader:
 
     def read_after(self, frame: StepFrame, optimizer: Optimizer) -> None:
         """What the step changed, after minus before from the stored values, and its state."""
+        apart(self._read_all_after, frame, optimizer)
+
+    def _read_all_after(self, frame: StepFrame, optimizer: Optimizer) -> None:
         kept, self._kept = self._kept, {}
         for slot, plan in self._after:
             new, old = slot.get(), kept.get(slot)
@@ -182,7 +200,7 @@ def _timed(
     """Read one parameter; whatever it is, the optimizer's step goes on."""
     begun = time.perf_counter()
     try:
-        apart(read, frame, plan, *given)
+        read(frame, plan, *given)
     except Exception as error:
         frame.blame_all(plan.of(moment), error)
     plan.spent(moment, time.perf_counter() - begun)

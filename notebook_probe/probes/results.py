@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -13,6 +13,8 @@ from notebook_probe.probes.probe import Probe
 from notebook_probe.quantities.combine import COMBINE
 
 __all__ = ["POOLED", "Count", "FunctionResult", "Result", "Source", "SummaryResult"]
+
+Values: TypeAlias = "Sequence[tuple[int, Any]]"
 
 POOLED = -1
 """The call number of a value that stands for a whole step."""
@@ -23,8 +25,8 @@ class Result(Protocol):
 
     probe: Probe
 
-    def values(self, frame: StepFrame) -> Iterator[tuple[int, Any]]:
-        """``(call, value)`` of a step; nothing where there is a gap."""
+    def values(self, frame: StepFrame) -> Values:
+        """``(call, value)`` of a step; empty where there is a gap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,15 @@ class Source:
     """One feature's cells: several parameters make up a module's gradient."""
 
     indices: tuple[int, ...]
+
+    def state(self, states: list[Any]) -> Any:
+        """What all its cells have measured together; None when none has."""
+        state = states[self.indices[0]] if self.indices else None
+        for index in self.indices[1:]:
+            other = states[index]
+            if other is not None:
+                state = other if state is None else state.merge(other)
+        return state
 
 
 @dataclass(slots=True)
@@ -41,36 +52,31 @@ class SummaryResult:
     probe: Probe
     sources: tuple[Source, ...]
 
-    def values(self, frame: StepFrame) -> Iterator[tuple[int, Any]]:
+    def values(self, frame: StepFrame) -> Values:
         if self.probe.per_call:
-            yield from self._of_calls(frame)
-            return
-        states = frame.states
-        given = []
-        for source in self.sources:
-            state = states[source.indices[0]] if source.indices else None
-            for index in source.indices[1:]:
-                other = states[index]
-                if other is not None:
-                    state = other if state is None else state.merge(other)
-            if state is None:  # not called, no gradient, no update
-                return
-            given.append(state)
-        yield from self._computed(frame, given, POOLED)
+            return self._of_calls(frame)
+        states = [source.state(frame.states) for source in self.sources]
+        if None in states:  # not called, no gradient, no update
+            return ()
+        return self._computed(frame, states, POOLED)
 
-    def _of_calls(self, frame: StepFrame) -> Iterator[tuple[int, Any]]:
+    def _of_calls(self, frame: StepFrame) -> Values:
         states = [frame.states[source.indices[0]] or {} for source in self.sources]
-        for call in states[0]:
-            if all(call in state for state in states):
-                yield from self._computed(frame, [state[call] for state in states], call)
+        calls = [call for call in states[0] if all(call in state for state in states)]
+        return [
+            value
+            for call in calls
+            for value in self._computed(frame, [state[call] for state in states], call)
+        ]
 
-    def _computed(self, frame: StepFrame, given: list[Any], call: int) -> Iterator[tuple[int, Any]]:
+    def _computed(self, frame: StepFrame, states: list[Any], call: int) -> Values:
+        quantity = self.probe.quantity
         try:
-            value = self.probe.quantity.value_of(self.probe.quantity.function(*given))
+            value = quantity.function(*states)
+            return ((call, value if type(value) is float else quantity.value_of(value)),)
         except Exception as error:  # a user's quantity must never reach training
             frame.blame(self.probe, error)
-        else:
-            yield call, value
+            return ()
 
 
 @dataclass(slots=True)
@@ -80,16 +86,20 @@ class FunctionResult:
     probe: Probe
     index: int
 
-    def values(self, frame: StepFrame) -> Iterator[tuple[int, Any]]:
+    def values(self, frame: StepFrame) -> Values:
+        calls = (frame.states[self.index] or {}).items()
+        return [
+            (call if self.probe.per_call else POOLED, self._combined(values))
+            for call, values in calls
+        ]
+
+    def _combined(self, values: list[Any]) -> Any:
         quantity = self.probe.quantity
         combine = COMBINE[quantity.combine]
-        for call, values in (frame.states[self.index] or {}).items():
-            key = call if self.probe.per_call else POOLED
-            if quantity.axis is None:
-                yield key, combine([float(value) for value in values])
-            else:
-                columns = np.array([np.asarray(value, np.float64) for value in values]).T
-                yield key, np.array([combine(column.tolist()) for column in columns])
+        if quantity.axis is None:
+            return combine([float(value) for value in values])
+        columns = np.array([np.asarray(value, np.float64) for value in values]).T
+        return np.array([combine(column.tolist()) for column in columns])
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,12 @@ class Slot:
 
     def get(self) -> Tensor | None:
         owner = self.owner()
-        return None if owner is None else parameters_of(owner).get(self.name)
+        if owner is None:
+            return None
+        try:
+            return owner._parameters.get(self.name)
+        except AttributeError:  # a scripted module
+            return parameters_of(owner).get(self.name)
 
 
 def weight_slots(module: nn.Module) -> list[Slot]:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
@@ -32,7 +33,7 @@ __all__ = ["CallListener", "Tap"]
 NO_CALL = -1
 """The number of a call that nobody asked to tell from others, or that is a recomputation."""
 
-FRAMES_TO_TORCH = 3
+FRAMES_TO_TORCH = 2
 """From a tap's method to the frame in which torch runs both hooks of one call."""
 
 
@@ -46,15 +47,17 @@ class CallListener(Protocol):
 class _Before(WeakHook):
     __slots__ = ()
 
-    def tell(self, owner: Tap, module: nn.Module, call: tuple[Any, ...]) -> None:
-        owner.before(module, call)
+    def __call__(self, module: nn.Module, args: Any, kwargs: dict[str, Any]) -> None:
+        if not torch.compiler.is_compiling() and (tap := self.owner()) is not None:
+            tap.before(module, args, kwargs)
 
 
 class _After(WeakHook):
     __slots__ = ()
 
-    def tell(self, owner: Tap, module: nn.Module, call: tuple[Any, ...]) -> None:
-        owner.after(module, call[-1])
+    def __call__(self, module: nn.Module, args: Any, output: Any) -> None:
+        if not torch.compiler.is_compiling() and (tap := self.owner()) is not None:
+            tap.after(module, output)
 
 
 @dataclass(slots=True)
@@ -118,7 +121,7 @@ class Tap:
         """Somebody else took a hook off the module."""
         return self._before.was_cleared or self._after.was_cleared
 
-    def before(self, module: nn.Module, call: tuple[Any, ...]) -> None:
+    def before(self, module: nn.Module, args: Any, kwargs: dict[str, Any]) -> None:
         """A call begins."""
         listener = self._listener()
         if listener is None or self.module() is not module or quiet():  # a copy is not the module
@@ -130,7 +133,7 @@ class Tap:
             return
         begun = time.perf_counter()
         try:
-            inputs = tensors_of([*call[0], call[1]] if call[1] else call[0])
+            inputs = tensors_of([*args, kwargs] if kwargs else args)
             key = id(sys._getframe(FRAMES_TO_TORCH))
             self._forget_interrupted(frame, key)
             apart(self._read_inputs, module, inputs, plan, frame, recomputed, key)

@@ -55,15 +55,15 @@ def measure(tensor: Tensor, parts: frozenset[str]) -> Stat:
     >>> stat.sumsq, stat.n_zero
     (25.0, 1)
     """
-    array = dense(tensor)
-    if array is None:
-        return _measure_tensor(readable(tensor), parts)
-    return _measure_array(array, parts)
+    return _stat(tensor, None, parts)
 
 
 @reduction("sumsq", "moments", "zeros", "nonfinite")
 def _stat(tensor: Tensor, module: nn.Module | None, wanted: frozenset[str]) -> Stat:
-    return measure(tensor, wanted)
+    array = dense(tensor)
+    if array is None:
+        return _measure_tensor(readable(tensor), wanted)
+    return _measure_array(array, wanted)
 
 
 STAT = parts["sumsq"]

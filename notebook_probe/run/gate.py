@@ -10,6 +10,7 @@ import queue
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 
 from notebook_probe.errors import ProbeError, TrainingStopped
 from notebook_probe.run.requests import Control, Request, Ticket
@@ -103,9 +104,10 @@ class Gate:
     def _look_up(self, step: int) -> None:
         for callback in self._callbacks:
             self._guarded(callback)
-        for ticket in self._take_waiting():
-            self._do(ticket, step)
-        self._guarded(lambda: self.change(step))
+        if not self._waiting.empty():
+            for ticket in self._take_waiting():
+                self._do(ticket, step)
+        self._guarded(partial(self.change, step))
 
     def _wait(self, step: int) -> None:
         """Hold for a tick, or until a request comes."""

@@ -46,10 +46,12 @@ class Row:
         A NaN that was measured differs from a cell that nobody wrote.
         """
         table = np.full(self.stream.shape, NOT_MEASURED, np.float32)
-        with np.errstate(over="ignore"):  # beyond float32 is infinite, and that is no news
-            numbers = np.array(self.numbers, np.float32)
-        numbers[np.isnan(numbers)] = MEASURED_NAN
         if self.numbers:
+            with np.errstate(over="ignore"):  # beyond float32 is infinite, and that is no news
+                numbers = np.array(self.numbers, np.float32)
+            missing = np.isnan(numbers)
+            if missing.any():
+                numbers[missing] = MEASURED_NAN
             table[self.variables, self.modules] = numbers
         return table
 
@@ -99,9 +101,11 @@ class Layout:
         for result, key, variable, module in self._results:
             if result.probe.disabled:
                 continue
-            row = rows[key]
-            for call, value in result.values(frame):
+            values = result.values(frame)
+            if values:
                 tally(result)
+            row = rows[key]
+            for call, value in values:
                 place = module if call == POOLED else self._call(row.stream, result, call)
                 row.put(variable, place, value)
         for count, key, variable, module in self._counts:
