@@ -81,8 +81,8 @@ class Observer:
     publish, evaluated : callable
         Receive each closed `StepFrame`, of training and of evaluation.
     gate : callable
-        Called between two steps with the number of the next one; may block, may raise a
-        BaseException that ends the training loop.
+        Called between two steps with the number of the next one; may block, and returns for how
+        many seconds it did; may raise a BaseException that ends the training loop.
     announce : callable
         Called with a place and a name before something the model collects is kept; may refuse the
         name.
@@ -96,7 +96,7 @@ class Observer:
         first_step: int,
         publish: Callable[[StepFrame], None],
         evaluated: Callable[[StepFrame], None],
-        gate: Callable[[int], None],
+        gate: Callable[[int], float],
         announce: Callable[[str, str], None],
         stretch: Stretch,
     ) -> None:
@@ -191,8 +191,10 @@ class Observer:
     def boundary(self, rooted: bool = False) -> None:
         """Close the open step, let the gate act, open the next."""
         self.settle()
-        self._pass_gate()
+        begun = time.perf_counter()
+        held = self._pass_gate()
         frame = self.open_frame(rooted)
+        frame.seconds += time.perf_counter() - begun - held
         optimizer = self.clock.inside
         if optimizer is not None:  # its closure's forward: it began before this step was open
             self._read_before(frame, optimizer)
@@ -220,11 +222,15 @@ class Observer:
         self._prepare()
         self._pass_gate()
 
-    def _pass_gate(self) -> None:
-        """Once per step: by hand at its end, or at the forward that opens the next."""
-        if self._gated != self.clock.step:
-            self._gated = self.clock.step
-            self._gate(self.clock.step)
+    def _pass_gate(self) -> float:
+        """Once per step: by hand at its end, or at the forward that opens the next.
+
+        Returns the seconds for which it held the training.
+        """
+        if self._gated == self.clock.step:
+            return 0.0
+        self._gated = self.clock.step
+        return self._gate(self.clock.step)
 
     def _close_frame(self) -> None:
         self.clock.advance()

@@ -99,11 +99,6 @@ class Taps:
         """The path of a module of this model, None for any other."""
         return self._places.get(module)
 
-    @property
-    def are_current(self) -> bool:
-        """The tapped modules still exist; one that is gone may have left its id to another."""
-        return all(tap.module() is not None for tap in self._taps.values())
-
     def n_calls(self, place: str) -> int:
         """Training calls seen at a place while something was due there."""
         tap = self._taps.get(place)

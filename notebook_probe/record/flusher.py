@@ -16,8 +16,10 @@ from notebook_probe.record.stream import StreamWriter
 
 __all__ = ["Flusher"]
 
-REST = 20
-"""A flush that took t seconds of processor time is followed by REST * t seconds of rest."""
+REST = 200
+"""A flush that took t seconds of processor time is followed by REST * t seconds of rest: half a
+per cent of one core, which is what a watched training may feel of the writer."""
+LONGEST_REST_S = 15.0
 CLOSE_TIMEOUT_S = 60.0
 
 
@@ -122,7 +124,7 @@ class Flusher:
 
     def _wait(self) -> None:
         """Until a flush is due: asked for, or memory fills, or, after the rest, by rows or time."""
-        rest_s = REST * self._cpu_s
+        rest_s = min(REST * self._cpu_s, LONGEST_REST_S)
         with self._changed:
             self._changed.wait_for(self._is_urgent, rest_s)
             self._changed.wait_for(

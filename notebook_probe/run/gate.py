@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
@@ -80,11 +81,18 @@ class Gate:
 
         return remove
 
-    def __call__(self, step: int) -> None:
-        """Pass the gate on the way to ``step``; raises TrainingStopped after Stop."""
+    def __call__(self, step: int) -> float:
+        """Pass the gate on the way to ``step``; raises TrainingStopped after Stop.
+
+        Returns
+        -------
+        float
+            Seconds for which it held the training.
+        """
         self.step = step
         self._thread = threading.current_thread()
         self._look_up(step)
+        begun = time.perf_counter()
         try:
             while self._is_holding():
                 self.is_held = True
@@ -97,6 +105,7 @@ class Gate:
         if self._stopping:
             self._stopping = self._pausing = False
             raise TrainingStopped(f"stopped before step {step}; everything recorded is kept")
+        return time.perf_counter() - begun
 
     def _is_holding(self) -> bool:
         return self._pausing and not (self._single or self._stopping or self._is_closed)

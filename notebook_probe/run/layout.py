@@ -7,18 +7,26 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from notebook_probe.axis import Axis
 from notebook_probe.probes.frame import StepFrame
-from notebook_probe.probes.probe import Probe
 from notebook_probe.probes.readings import Readings
-from notebook_probe.probes.results import POOLED, Result
+from notebook_probe.probes.results import POOLED, Count, Result
 from notebook_probe.probes.selectors import standard_place
 from notebook_probe.record.missing import MEASURED_NAN, NOT_MEASURED
 from notebook_probe.record.source import Floats
 from notebook_probe.record.stream import StreamWriter
 
 __all__ = ["Layout", "Row"]
+
+
+Places: TypeAlias = "npt.NDArray[np.intp]"
+Key: TypeAlias = "tuple[str, Axis | None]"
+"""A stream's name, and the axis of its vectors."""
+
+LARGEST = 3e38
+"""Below the largest float32: a sum of magnitudes that is smaller has no NaN and no overflow."""
 
 
 @dataclass(slots=True)
@@ -28,44 +36,35 @@ class Row:
     stream: StreamWriter
     step: int
     time_ms: int
-    variables: list[int] = field(default_factory=list)
-    modules: list[int] = field(default_factory=list)
+    variables: list[int] | Places = field(default_factory=list)
+    modules: list[int] | Places = field(default_factory=list)
     numbers: list[Any] = field(default_factory=list)
     """A number each, or a vector."""
 
-    def put(self, variable: int, module: int, number: Any) -> None:
-        """Add a value; the last one in a cell stays."""
-        self.variables.append(variable)
-        self.modules.append(module)
-        self.numbers.append(number)
-
     @property
     def values(self) -> Floats:
-        """As the stream records it: (n_variables, n_modules), and the size of its axis.
-
-        A NaN that was measured differs from a cell that nobody wrote.
-        """
+        """As the stream records it: (n_variables, n_modules), and the size of its axis."""
         table = np.full(self.stream.shape, NOT_MEASURED, np.float32)
         if self.numbers:
-            with np.errstate(over="ignore"):  # beyond float32 is infinite, and that is no news
-                numbers = np.array(self.numbers, np.float32)
-            missing = np.isnan(numbers)
-            if missing.any():
-                numbers[missing] = MEASURED_NAN
-            table[self.variables, self.modules] = numbers
+            table[self.variables, self.modules] = self._floats()
         return table
+
+    def _floats(self) -> Floats:
+        """The numbers; a NaN that was measured differs from a cell that nobody wrote."""
+        if self.stream.axis is None and sum(map(abs, self.numbers)) < LARGEST:
+            return np.array(self.numbers, np.float32)
+        with np.errstate(over="ignore"):  # beyond float32 is infinite, and that is no news
+            floats = np.array(self.numbers, np.float32)
+        floats[np.isnan(floats)] = MEASURED_NAN
+        return floats
 
     def record(self) -> None:
         """Hand it to the writer."""
         self.stream.record(self.step, self.time_ms, self.values)
 
 
-Key: TypeAlias = "tuple[str, Axis | None]"
-"""A stream's name, and the axis of its vectors."""
-
-
 class Layout:
-    """The columns of one set of due probes.
+    """The columns of one set of due probes, stream by stream.
 
     Parameters
     ----------
@@ -77,53 +76,78 @@ class Layout:
     def __init__(
         self, readings: Readings, stream: Callable[[str, Axis | None], StreamWriter]
     ) -> None:
-        self._streams: dict[Key, StreamWriter] = {}
-        for probe in readings.due:
-            axis = probe.quantity.axis
-            self._streams[probe.stream, axis] = stream(probe.stream, axis)
+        self._columns: dict[Key, _Columns] = {}
+        for result in readings.results:
+            probe = result.probe
+            self._of(probe.stream, probe.quantity.axis, stream).add_result(result)
         for count in readings.counts:
-            self._streams[count.stream, None] = stream(count.stream, None)
-        self._results = [(result, *self._column(result.probe)) for result in readings.results]
-        self._counts = [
-            (
-                count,
-                (count.stream, None),
-                *self._cell((count.stream, None), count.variable, count.place),
-            )
-            for count in readings.counts
-        ]
+            self._of(count.stream, None, stream).add_count(count)
+        for columns in self._columns.values():
+            columns.end()
+
+    def _of(
+        self, name: str, axis: Axis | None, stream: Callable[[str, Axis | None], StreamWriter]
+    ) -> _Columns:
+        if (name, axis) not in self._columns:
+            self._columns[name, axis] = _Columns(stream(name, axis))
+        return self._columns[name, axis]
 
     def rows(self, frame: StepFrame, tally: Callable[[Result], None]) -> dict[Key, Row]:
         """One row per stream that is due; ``tally`` is told of every result that has a value."""
-        rows = {
-            key: Row(stream, frame.step, frame.time_ms) for key, stream in self._streams.items()
-        }
-        for result, key, variable, module in self._results:
+        return {key: columns.row(frame, tally) for key, columns in self._columns.items()}
+
+
+class _Columns:
+    """Where in a stream's rows each result and each count goes; axes only grow, so it stays."""
+
+    def __init__(self, stream: StreamWriter) -> None:
+        self._stream = stream
+        self._results: list[tuple[Result, int, int]] = []
+        self._counts: list[tuple[Count, int, int]] = []
+        self._every: tuple[Places, Places] | None = None
+
+    def add_result(self, result: Result) -> None:
+        self._results.append((result, *self._cell(result.probe.variable, result.probe.place)))
+
+    def add_count(self, count: Count) -> None:
+        self._counts.append((count, *self._cell(count.variable, count.place)))
+
+    def end(self) -> None:
+        """All columns are known: those of a row without a gap, unless calls are kept apart."""
+        if not any(result.probe.per_call for result, _, _ in self._results):
+            cells = [(variable, module) for _, variable, module in (*self._results, *self._counts)]
+            variables, modules = np.array(cells, np.intp).T
+            self._every = variables, modules
+
+    def row(self, frame: StepFrame, tally: Callable[[Result], None]) -> Row:
+        """The row of a step."""
+        variables, modules, numbers = [], [], []
+        for result, variable, module in self._results:
             if result.probe.disabled:
                 continue
             values = result.values(frame)
             if values:
                 tally(result)
-            row = rows[key]
             for call, value in values:
-                place = module if call == POOLED else self._call(row.stream, result, call)
-                row.put(variable, place, value)
-        for count, key, variable, module in self._counts:
-            rows[key].put(variable, module, count.of(frame))
-        return rows
+                variables.append(variable)
+                modules.append(module if call == POOLED else self._call(result, call))
+                numbers.append(value)
+        for count, variable, module in self._counts:
+            variables.append(variable)
+            modules.append(module)
+            numbers.append(count.of(frame))
+        row = Row(self._stream, frame.step, frame.time_ms, variables, modules, numbers)
+        if self._every is not None and len(numbers) == len(self._every[0]):
+            row.variables, row.modules = self._every
+        return row
 
-    def _column(self, probe: Probe) -> tuple[Key, int, int]:
-        key = probe.stream, probe.quantity.axis
-        return key, *self._cell(key, probe.variable, probe.place)
+    def _cell(self, variable: str, place: str) -> tuple[int, int]:
+        stream = self._stream
+        return stream.variable_index[variable], stream.module_index[standard_place(place)]
 
-    def _cell(self, key: Key, variable: str, place: str) -> tuple[int, int]:
-        """Where a value lies in the stream's rows; axes only grow, so it stays there."""
-        axes = self._streams[key]
-        return axes.variable_index[variable], axes.module_index[standard_place(place)]
-
-    def _call(self, stream: StreamWriter, result: Result, call: int) -> int:
+    def _call(self, result: Result, call: int) -> int:
         """The column of one call; it has an entry of its own on the module axis."""
         label = f"{standard_place(result.probe.place)}[{call}]"
-        if label not in stream.module_index:
-            stream.extend([label])
-        return stream.module_index[label]
+        if label not in self._stream.module_index:
+            self._stream.extend([label])
+        return self._stream.module_index[label]

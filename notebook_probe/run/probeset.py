@@ -19,7 +19,8 @@ from notebook_probe.record.source import ModuleRow
 from notebook_probe.run.attach import Asked, read_asked
 from notebook_probe.run.modules import module_table
 from notebook_probe.run.requests import Attach, Compiled, Detach, Request
-from notebook_probe.run.standing import Standing, tree_of
+from notebook_probe.run.standing import Standing
+from notebook_probe.run.tree import Tree
 from notebook_probe.schedules import Schedule
 
 __all__ = ["ProbeSet"]
@@ -59,7 +60,7 @@ class ProbeSet:
         self._standing: tuple[Standing, ...] = ()
         self._wanted: dict[Key, Probe] = {}  # replaced, never changed: other threads walk it
         self._measured = self._wanted
-        self._tree = tree_of(model)
+        self._tree = Tree(model)
         self._paths = {path for path, _ in model.named_modules()}
         self._lock = threading.Lock()
 
@@ -162,10 +163,9 @@ class ProbeSet:
         model = self._model()
         if model is None:
             return
-        tree = tree_of(model)
-        if tree == self._tree and self._observer.taps.are_current:
+        if not self._tree.has_changed():
             return
-        self._tree, self._measured = tree, {}
+        self._tree, self._measured = Tree(model), {}
         paths = {path for path, _ in model.named_modules()}
         new, self._paths = paths - self._paths, paths
         if new:

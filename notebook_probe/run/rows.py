@@ -209,11 +209,12 @@ class RowKeeper:
         if frame.scalars or frame.collected:
             stream = self._stream(LOG_STREAM)
             row = rows.setdefault((LOG_STREAM, None), Row(stream, frame.step, frame.time_ms))
-            for name, value in frame.scalars.items():
-                row.put(stream.variable_index[name], stream.module_index[ROOT], float(value))
+            named = {(ROOT, name): float(value) for name, value in frame.scalars.items()}
             for (place, name), pooled in frame.collected.items():
-                module = stream.module_index[standard_place(place)]
-                row.put(stream.variable_index[name], module, pooled.value)
+                named[standard_place(place), name] = pooled.value
+            row.variables = [*row.variables, *(stream.variable_index[name] for _, name in named)]
+            row.modules = [*row.modules, *(stream.module_index[place] for place, _ in named)]
+            row.numbers += named.values()
         return list(rows.values())
 
     def _layout(self, readings: Readings) -> Layout:

@@ -1,0 +1,48 @@
+"""Noticing that modules or parameters were added, replaced or removed, at every step."""
+
+from __future__ import annotations
+
+import weakref
+from typing import TypeAlias
+
+import torch
+from torch import nn
+
+__all__ = ["Tree"]
+
+_Node: TypeAlias = "tuple[weakref.ref[nn.Module], type, list[int], list[int]]"
+
+
+class Tree:
+    """A model's modules and parameters as they were; looking is cheap enough for every step.
+
+    Parameters
+    ----------
+    model : nn.Module
+        Held weakly, like all its modules. Scripted modules cannot change and are passed over.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        self._nodes: list[_Node] = [
+            (
+                weakref.ref(module),
+                type(module),
+                [*map(id, module._modules.values())],
+                [*map(id, module._parameters.values())],
+            )
+            for module in model.modules()
+            if not isinstance(module, torch.jit.ScriptModule)
+        ]
+
+    def has_changed(self) -> bool:
+        """Compare with the model as it is now."""
+        for reference, kind, children, parameters in self._nodes:
+            module = reference()
+            if (
+                module is None
+                or type(module) is not kind
+                or [*map(id, (own := module.__dict__)["_modules"].values())] != children
+                or [*map(id, own["_parameters"].values())] != parameters
+            ):
+                return True
+        return False
