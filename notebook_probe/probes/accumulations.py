@@ -93,6 +93,7 @@ def _measure(frame: StepFrame, plan: Plan, slot: Slot, parameter: Tensor, gradie
         cell.put(frame, gradient)
     given = {"grad_raw": gradient, "weight": parameter, "module": slot.owner()}
     for function in plan.at("accumulated"):
+        function.clear(frame)  # the gradient is a running sum: its last value is the step's
         function.call(frame, given)
 
 

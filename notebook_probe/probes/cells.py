@@ -25,7 +25,7 @@ MAX_CALLS_APART = 64
 
 
 class Cell:
-    """One reduction of one tensor, pooled over a step.
+    """One reduction of one tensor, pooled over a step; an error is that of its own probes.
 
     Parameters
     ----------
@@ -37,25 +37,30 @@ class Cell:
         The parts that are needed of it.
     """
 
-    __slots__ = ("first_only", "index", "measure", "wanted")
+    __slots__ = ("_measure", "_wanted", "first_only", "index", "probes")
 
     def __init__(self, index: int, reduction: Reduction, wanted: frozenset[str]) -> None:
-        self.index, self.wanted = index, wanted
-        self.measure, self.first_only = reduction.measure, reduction.first_only
+        self.index, self._wanted = index, wanted
+        self._measure, self.first_only = reduction.measure, reduction.first_only
+        self.probes: list[Probe] = []
 
     def add(self, frame: StepFrame, tensor: Tensor, module: nn.Module | None, call: int) -> None:
         """Measure a tensor, and pool it with what this step has measured before."""
-        state, states = self.measure(tensor, module, self.wanted), frame.states
-        if not tensor.is_cpu:
-            frame.on_device = True
-        old = states[self.index]
-        states[self.index] = state if old is None else old.merge(state)
+        try:
+            state, states = self._measure(tensor, module, self._wanted), frame.states
+            old = states[self.index]
+            states[self.index] = state if old is None else old.merge(state)
+            frame.on_device |= not tensor.is_cpu
+        except Exception as error:  # whatever a tensor is, training goes on
+            frame.blame_all(self.probes, error)
 
     def put(self, frame: StepFrame, tensor: Tensor) -> None:
         """Measure a parameter's tensor, in place of what was measured before."""
-        frame.states[self.index] = self.measure(tensor, None, self.wanted)
-        if not tensor.is_cpu:
-            frame.on_device = True
+        try:
+            frame.states[self.index] = self._measure(tensor, None, self._wanted)
+            frame.on_device |= not tensor.is_cpu
+        except Exception as error:  # as above
+            frame.blame_all(self.probes, error)
 
     def clear(self, frame: StepFrame) -> None:
         """Forget what was measured before."""
@@ -70,28 +75,32 @@ class CallCell(Cell):
     def add(self, frame: StepFrame, tensor: Tensor, module: nn.Module | None, call: int) -> None:
         if call < 0:  # a recomputation under a checkpoint: which call it was, nobody can say
             return
-        states = frame.states[self.index]
-        if states is None:
-            states = frame.states[self.index] = {}
-        call, state = min(call, MAX_CALLS_APART - 1), self.measure(tensor, module, self.wanted)
-        if not tensor.is_cpu:
-            frame.on_device = True
-        states[call] = states[call].merge(state) if call in states else state
+        try:
+            state = self._measure(tensor, module, self._wanted)
+            states, call = frame.states[self.index] or {}, min(call, MAX_CALLS_APART - 1)
+            states[call] = states[call].merge(state) if call in states else state
+            frame.states[self.index] = states
+            frame.on_device |= not tensor.is_cpu
+        except Exception as error:  # as above
+            frame.blame_all(self.probes, error)
 
 
 class DifferenceCell:
     """The Stat of the difference between two tensors, which need not exist as a tensor."""
 
-    __slots__ = ("index", "wanted")
+    __slots__ = ("_wanted", "index", "probes")
 
     def __init__(self, index: int, wanted: frozenset[str]) -> None:
-        self.index, self.wanted = index, wanted
+        self.index, self._wanted = index, wanted
+        self.probes: list[Probe] = []
 
     def put(self, frame: StepFrame, new: Tensor, old: Tensor) -> None:
         """Measure ``new - old``; ``old`` may be written over."""
-        frame.states[self.index] = measure_difference(new, old, self.wanted)
-        if not new.is_cpu:
-            frame.on_device = True
+        try:
+            frame.states[self.index] = measure_difference(new, old, self._wanted)
+            frame.on_device |= not new.is_cpu
+        except Exception as error:  # as above
+            frame.blame_all(self.probes, error)
 
 
 class FunctionCell:
@@ -123,6 +132,10 @@ class FunctionCell:
             values = frame.states[self.index] = {}
         key = min(call, MAX_CALLS_APART - 1) if probe.per_call else 0
         values.setdefault(key, []).append(value)
+
+    def clear(self, frame: StepFrame) -> None:
+        """Forget what it has given in this step."""
+        frame.states[self.index] = None
 
     def _guarded(self, given: list[Any]) -> Any:
         """Call the function, and see to it that training does not feel it."""

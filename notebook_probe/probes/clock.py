@@ -18,6 +18,7 @@ from torch.optim.optimizer import (
     register_optimizer_step_post_hook,
     register_optimizer_step_pre_hook,
 )
+from torch.utils.hooks import RemovableHandle
 
 from notebook_probe.probes.phase import frame_is_active
 
@@ -39,6 +40,7 @@ class Listener(Protocol):
 
 _listeners: tuple[weakref.ref[Listener], ...] = ()
 _lock = threading.Lock()
+_readers: weakref.WeakKeyDictionary[Optimizer, RemovableHandle] = weakref.WeakKeyDictionary()
 
 
 def listen(listener: Listener) -> Callable[[], None]:
@@ -69,14 +71,40 @@ def _before(optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any])
     for listener in listeners:
         listener.step_begins(optimizer)
     closure = kwargs.get("closure", args[1] if len(args) > 1 else None)
-    if not callable(closure):
-        for listener in listeners:
-            listener.gradients_ready(optimizer)
-        return None
-    heard = _heard(closure, optimizer)
+    if callable(closure):
+        return _with_closure(args, kwargs, _heard(closure, optimizer))
+    if optimizer._optimizer_step_pre_hooks:  # the user's own, which may clip, run after this one
+        _read_behind_hooks(optimizer)
+    else:
+        _tell_gradients(optimizer)
+    return None
+
+
+def _with_closure(
+    args: tuple[Any, ...], kwargs: dict[str, Any], closure: Callable[[], Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
     if "closure" in kwargs:
-        return args, {**kwargs, "closure": heard}
-    return (args[0], heard, *args[2:]), kwargs
+        return args, {**kwargs, "closure": closure}
+    return (args[0], closure, *args[2:]), kwargs
+
+
+def _tell_gradients(optimizer: Optimizer) -> None:
+    for listener in _live():
+        listener.gradients_ready(optimizer)
+
+
+def _read_behind_hooks(optimizer: Optimizer) -> None:
+    """Read the gradients behind the optimizer's own hooks, which torch has not begun to call."""
+    _forget_reader(optimizer)
+    _readers[optimizer] = optimizer.register_step_pre_hook(
+        lambda optimizer, args, kwargs: _tell_gradients(optimizer)
+    )
+
+
+def _forget_reader(optimizer: Optimizer) -> None:
+    handle = _readers.pop(optimizer, None)
+    if handle is not None:
+        handle.remove()
 
 
 def _heard(closure: Callable[[], Any], optimizer: Optimizer) -> Callable[[], Any]:
@@ -84,8 +112,7 @@ def _heard(closure: Callable[[], Any], optimizer: Optimizer) -> Callable[[], Any
 
     def run() -> Any:
         loss = closure()
-        for listener in _live():
-            listener.gradients_ready(optimizer)
+        _tell_gradients(optimizer)
         return loss
 
     return run
@@ -96,6 +123,7 @@ def _after(optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     listeners = _live()
     if not listeners or _is_nested(optimizer):
         return
+    _forget_reader(optimizer)
     for listener in listeners:
         listener.step_ends(optimizer)
 

@@ -59,7 +59,8 @@ def hook_entry(
     for given, edge in zip(entry.inputs, entry.edges, strict=True):
         feeding = links.get(_key(edge.node, edge.output_nr), [])
         returned = [tensor for tensor in outputs if _is_returned(tensor, given, edge)]
-        share = _Share(len(feeding) or len(returned), plan, frame, module, call)
+        is_first = given is entry.inputs[0]
+        share = _Share(len(feeding) or len(returned), plan, frame, module, call, is_first)
         for node, position in feeding if not returned else ():
             node.register_hook(_Sender(share, position))
         for tensor in returned:
@@ -109,12 +110,18 @@ def _key(node: Node, output_nr: int) -> tuple[int, int]:
 class _Share:
     """Sums what the links of one input send in one backward, and measures the sum."""
 
-    __slots__ = ("_call", "_frame", "_module", "_n_come", "_plan", "_sum", "n_links")
+    __slots__ = ("_call", "_frame", "_is_first", "_module", "_n_come", "_plan", "_sum", "n_links")
 
     def __init__(
-        self, n_links: int, plan: Plan, frame: StepFrame, module: nn.Module, call: int
+        self,
+        n_links: int,
+        plan: Plan,
+        frame: StepFrame,
+        module: nn.Module,
+        call: int,
+        is_first: bool,
     ) -> None:
-        self.n_links = n_links
+        self.n_links, self._is_first = n_links, is_first
         self._plan, self._frame, self._call = plan, frame, call
         self._module = weakref.ref(module)
         self._n_come = 0
@@ -149,8 +156,9 @@ class _Share:
     def _measure(self, gradient: Tensor, module: nn.Module) -> None:
         plan, frame = self._plan, self._frame
         for cell in plan.cells.get("grad_input", ()):
-            cell.add(frame, gradient, module, self._call)
-        for function in plan.at("entry"):
+            if self._is_first or not cell.first_only:
+                cell.add(frame, gradient, module, self._call)
+        for function in plan.at("entry") if self._is_first else ():  # as of the input, the first
             given = {"grad_input": gradient, "weight": weight_of(module), "module": module}
             function.call(frame, given, self._call)
 

@@ -90,7 +90,7 @@ class GradientReader:
         for cell in plan.cells.get("grad_output", ()):
             if self._counts or not cell.first_only:
                 cell.add(frame, gradient, module, call)
-        for function in plan.at("backward"):
+        for function in plan.at("backward") if self._counts else ():  # as of the output, the first
             given = {"grad_output": gradient, "weight": weight_of(module), "module": module}
             function.call(frame, given, call)
 

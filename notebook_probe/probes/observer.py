@@ -113,6 +113,8 @@ class Observer:
         self._buffers: dict[Slot, Tensor] = {}
         self._accumulations = AccumulationHooks(self)
         self._stepped_in = NO_BACKWARD
+        self.was_entered = False
+        """A call of the root was seen."""
         self._ownership = Ownership(model)
         self._weights_read = False
         self._turn = threading.RLock()  # two threads may train one model
@@ -129,6 +131,7 @@ class Observer:
         for end in self._ends:
             end()
         self.settle()
+        self.evaluation.close()
         for handle in self._root_handles:
             handle.remove()
         self.taps.remove()
@@ -194,7 +197,9 @@ class Observer:
         begun = time.perf_counter()
         held = self._pass_gate()
         frame = self.open_frame(rooted)
-        frame.seconds += time.perf_counter() - begun - held
+        spent = time.perf_counter() - begun - held
+        frame.seconds += spent
+        frame.begun -= spent
         optimizer = self.clock.inside
         if optimizer is not None:  # its closure's forward: it began before this step was open
             self._read_before(frame, optimizer)
@@ -204,7 +209,7 @@ class Observer:
         with self._turn:
             if self.clock.has_stepped:
                 self._close_frame()
-            self.evaluation.close()
+            self._close_evaluation()
 
     def step(self) -> None:
         """Close the open step by hand; from then on steps close only so."""
@@ -218,7 +223,7 @@ class Observer:
             frame.seconds += time.perf_counter() - begun
         with self._turn:
             self._close_frame()
-            self.evaluation.close()
+            self._close_evaluation()
         self._prepare()
         self._pass_gate()
 
@@ -231,6 +236,12 @@ class Observer:
             return 0.0
         self._gated = self.clock.step
         return self._gate(self.clock.step)
+
+    def _close_evaluation(self) -> None:
+        """Hand out what was evaluated, once an update has been completed since."""
+        frame = self.evaluation.frame
+        if frame is not None and frame.step < self.clock.upcoming:
+            self.evaluation.close()
 
     def _close_frame(self) -> None:
         self.clock.advance()
@@ -257,6 +268,7 @@ class Observer:
         if self.is_silent:
             return
         begun = time.perf_counter()
+        self.was_entered = True
         outermost = self.phase.enter(root)
         if not outermost:
             return
@@ -317,7 +329,8 @@ class Observer:
         """
         if self.is_silent:
             return None
-        if self.clock.ready and torch._C._current_graph_task_id() != self._stepped_in:
+        another = torch._C._current_graph_task_id() != self._stepped_in
+        if self.training.frame is None or (self.clock.ready and another):
             self.boundary()
         return self.training.frame
 

@@ -86,7 +86,6 @@ class ParameterReader:
                 _timed(self._read_module, "before", frame, plan, module)
 
     def _keep_weights(self, frame: StepFrame, owned: set[int]) -> None:
-        self._kept = {}
         for slot, plan in self._changing:
             weight = slot.get()
             if weight is not None and id(weight) in owned:
@@ -123,10 +122,11 @@ class ParameterReader:
         apart(self._read_all_after, frame, optimizer)
 
     def _read_all_after(self, frame: StepFrame, optimizer: Optimizer) -> None:
-        kept, self._kept = self._kept, {}
+        owned = owned_by(optimizer)
         for slot, plan in self._after:
-            new, old = slot.get(), kept.get(slot)
-            if new is not None:
+            new = slot.get()
+            if new is not None and id(new) in owned:
+                old = self._kept.pop(slot, None)
                 state = optimizer.state.get(new, {})
                 _timed(self._read_after, "after", frame, plan, slot, new, old, state)
 

@@ -135,16 +135,26 @@ class _Builder:
         indices = self._indices(probe, feature)
         for plan, index in zip(self._plans(probe, feature), indices, strict=True):
             plan.join(probe)
-            wanted = frozenset(self._wanted[index])
-            cells = plan.cells.setdefault(feature.tensor, [])
-            if index in {*(cell.index for cell in cells), *(d.index for d in plan.differences)}:
-                continue
-            if feature.tensor == "update" and reduction is STAT:
-                plan.differences.append(DifferenceCell(index, wanted))
-            else:
-                kind = CallCell if probe.per_call else Cell
-                cells.append(kind(index, reduction, wanted))
+            self._cell(plan, probe, feature, reduction, index).probes.append(probe)
         return indices
+
+    def _cell(
+        self, plan: Plan, probe: Probe, feature: Feature, reduction: Reduction, index: int
+    ) -> Cell | DifferenceCell:
+        """The plan's cell of that index, made when it is new."""
+        cells = plan.cells.setdefault(feature.tensor, [])
+        known: list[Cell | DifferenceCell] = [*cells, *plan.differences]
+        for cell in known:
+            if cell.index == index:
+                return cell
+        wanted = frozenset(self._wanted[index])
+        if feature.tensor == "update" and reduction is STAT:
+            difference = DifferenceCell(index, wanted)
+            plan.differences.append(difference)
+            return difference
+        made = (CallCell if probe.per_call else Cell)(index, reduction, wanted)
+        cells.append(made)
+        return made
 
     def _indices(self, probe: Probe, feature: Feature) -> tuple[int, ...]:
         reduction = parts[feature.part]

@@ -218,7 +218,10 @@ class Tap:
         if plan.cells.get("grad_output") or plan.functions.get("backward"):
             hook_outputs(tensors, plan, frame, module, call)
         if begun is not None and begun.entry is not None:
-            hook_entry(begun.entry, tensors, plan, frame, module, call)
+            try:
+                hook_entry(begun.entry, tensors, plan, frame, module, call)
+            except Exception as error:  # as above
+                frame.blame_all(plan.of("entry"), error)
 
     def _read_values(
         self,

@@ -87,7 +87,9 @@ class Taps:
             if due is not None and place in due.calls:
                 plans[phase] = due.calls[place]
         stays = self.is_static or has_compiled()
-        tap.arm(plans, stays or self._everywhere or place in self._in_evaluation, stays)
+        # The root's call arms its own tap, too late for a hook that is not there yet.
+        sees_calls = self._everywhere or not place or place in self._in_evaluation
+        tap.arm(plans, stays or sees_calls, stays)
 
     def remove(self) -> None:
         """Take every hook off the model."""

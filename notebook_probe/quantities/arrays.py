@@ -28,6 +28,7 @@ def dense(tensor: Tensor) -> Floats | None:
         or tensor.dtype is not torch.float32
         or not tensor.is_cpu
         or tensor.layout is not torch.strided
+        or tensor.is_nested
         or tensor.is_neg()
     ):
         return None

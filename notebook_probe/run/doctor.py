@@ -59,7 +59,14 @@ class Doctor:
             if probe.n_values:
                 costs[probe.quantity.name].append(1e6 * seconds.get(probe, 0.0))
         return [
-            QuantityInfo(q.name, q.summary, q.needs, q.units, _middle(costs[q.name]))
+            QuantityInfo(
+                q.name,
+                q.summary,
+                q.needs,
+                q.units,
+                is_vector=q.axis is not None,
+                cost_us=_middle(costs[q.name]),
+            )
             for q in quantities.values()
         ]
 
@@ -124,7 +131,9 @@ class Doctor:
         if probe.phase == "eval":
             return "not called by any evaluation yet"
         if not self._observer.taps.n_calls(probe.place):
-            compiled = not self._observer.eager.wanted and self._is_compiled()
+            compiled = not self._observer.eager.wanted and (
+                self._is_compiled() or (has_compiled() and not self._observer.was_entered)
+            )
             return COMPILED if compiled else NOT_CALLED
         needs = probe.quantity.needs
         if "grad_input" in needs:

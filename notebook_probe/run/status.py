@@ -29,6 +29,8 @@ class QuantityInfo:
     needs: tuple[str, ...]
     """Features in the user's words: input, output, grad_output, weight, grad, update."""
     units: str
+    is_vector: bool = False
+    """Its value is a vector: recorded, not drawn as a line."""
     cost_us: float | None = None
     """Median cost of one evaluation in this run, microseconds; None before it was measured."""
 
