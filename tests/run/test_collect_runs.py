@@ -22,7 +22,7 @@ batch = floats(5, 4)
 
 
 class Gate(nn.Module):
-    """Says how far it is open; ``keep`` is where a twin puts the same tensor."""
+    """Says how far it is open, and keeps what it said."""
 
     def __init__(self) -> None:
         super().__init__()
