@@ -14,13 +14,14 @@ from notebook_probe.explorer import wire
 from notebook_probe.explorer.audience import Audience
 from notebook_probe.explorer.export import export
 from notebook_probe.explorer.problems import Problems
+from notebook_probe.explorer.reasons import reasons
 from notebook_probe.explorer.recorded import Recorded
-from notebook_probe.explorer.report import Report, reasons
+from notebook_probe.explorer.report import Report
 from notebook_probe.explorer.selection import Selection, default_home
 from notebook_probe.explorer.tickets import Tickets
 from notebook_probe.explorer.views import VIEWS
 from notebook_probe.record.source import Source
-from notebook_probe.run.requests import Attach, Control, Controls, Detach, Request
+from notebook_probe.run.requests import Attach, Compiled, Control, Controls, Detach, Request
 from notebook_probe.run.status import Status
 
 __all__ = ["Conversation", "Send"]
@@ -59,6 +60,7 @@ class Conversation:
             "attach": self._hear_attach,
             "detach": self._hear_detach,
             "control": self._hear_control,
+            "compiled": self._hear_compiled,
             "export": self._exports.append,
         }
 
@@ -100,7 +102,7 @@ class Conversation:
         selection = self._looked()
         with self._lock:
             messages = [
-                self._report.model(),
+                self._report.model(status),
                 None if selection == self._told else selection.message(),
                 self._report.message(
                     status,
@@ -155,8 +157,9 @@ class Conversation:
         """What a user who has not chosen yet is shown."""
         if self._home_is_default:
             selection = replace(selection, home=default_home(self._recorded.modules))
+        vectors = self._report.vectors()
         for request in self._tickets.newly_attached():
-            if not selection.series and request.where:
+            if not selection.series and request.where and request.quantity not in vectors:
                 selection = selection.with_series((request.where[0], request.quantity))
         return selection
 
@@ -186,6 +189,9 @@ class Conversation:
 
     def _hear_control(self, message: wire.ControlAsked) -> None:
         self._ask(message["id"], message["action"], Control(message["action"]))
+
+    def _hear_compiled(self, message: wire.CompiledAsked) -> None:
+        self._ask(message["id"], "compiled", Compiled(message["steps"]))
 
     def _ask(self, click_id: str, control: str, request: Request) -> None:
         reason = reasons(self._report.status(), self._controls is not None)[control]

@@ -38,6 +38,7 @@ _SHAPES: dict[str, type] = {
     "attach": wire.AttachAsked,
     "detach": wire.DetachAsked,
     "control": wire.ControlAsked,
+    "compiled": wire.CompiledAsked,
     "export": wire.ExportAsked,
     "ping": Ping,
 }

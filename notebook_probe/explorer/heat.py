@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TypeAlias
 
+from notebook_probe.explorer.entries import axis_order
 from notebook_probe.explorer.selection import Selection
 from notebook_probe.explorer.views import Frame, view
 from notebook_probe.explorer.wire import VERSION, HeatFrame
@@ -29,9 +30,9 @@ class Heat:
         self._grids: OrderedDict[tuple[str, int, Window], HeatGrid] = OrderedDict()
 
     def frame(self, source: Source, selection: Selection, width: int) -> Frame | None:
-        order = [row.name for row in source.modules]
         if not selection.home:
             return None
+        order = axis_order(source)
         reduced = self._reduced(selection.home, n_columns(len(order), width), selection.window)
         reduced.read_new(source)
         grid = reduced.grid(order)
@@ -66,12 +67,12 @@ class Heat:
 def n_columns(n_modules: int, width: int) -> int:
     """Columns of a heat map ``width`` pixels wide, fewer where the frame would swell.
 
-    In steps of 50, so that a panel whose width changes by little keeps its reductions.
+    In steps of 50, so that a panel whose width or rows change by little keeps its reductions.
 
     Examples
     --------
     >>> [n_columns(n, 740) for n in (10, 200, 10_000)]
     [700, 500, 60]
     """
-    wanted = width // 50 * 50
-    return max(LEAST_COLUMNS, min(wanted, MOST_CELLS // max(1, n_modules)))
+    wanted = min(width, MOST_CELLS // max(1, n_modules))
+    return max(LEAST_COLUMNS, wanted // 50 * 50)

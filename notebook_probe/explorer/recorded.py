@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from notebook_probe.explorer.entries import axis_order
 from notebook_probe.record.missing import measured
 from notebook_probe.record.source import Source, StreamView
 
 __all__ = ["Recorded"]
 
+COUNTS = ("calls", "eval_calls", "accumulations")
+"""Recorded beside what was asked for, of as many modules: listed last."""
 VALUES_PER_LOOK = 2**22
 """Most values read of a quantity at a time: a long record is looked through in several looks."""
 
@@ -36,14 +39,12 @@ class Recorded:
 
     def _in_order(self, source: Source) -> dict[str, list[str]]:
         found: dict[str, set[str]] = {}
-        for search in self._searches.values():
+        for search in sorted(self._searches.values(), key=lambda one: one.quantity in COUNTS):
             if search.found:
                 found.setdefault(search.quantity, set()).update(search.found)
-        order = [row.name for row in source.modules]
-        table = set(order)
+        order = axis_order(source)
         return {
-            quantity: [name for name in order if name in names] + sorted(names - table)
-            for quantity, names in found.items()
+            quantity: [name for name in order if name in names] for quantity, names in found.items()
         }
 
 

@@ -5,10 +5,15 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Sequence
-from typing import TypeAlias
+from collections.abc import Mapping
+from typing import TypeAlias, cast
 
+from notebook_probe.explorer.catalogue import Catalogue
+from notebook_probe.explorer.entries import axis_order, in_order, owner_of
 from notebook_probe.explorer.opened import Opened
+from notebook_probe.explorer.reasons import reasons
+from notebook_probe.explorer.silence import silent_rows
+from notebook_probe.explorer.tallies import Tallies
 from notebook_probe.explorer.wire import (
     VERSION,
     ModelMessage,
@@ -17,16 +22,17 @@ from notebook_probe.explorer.wire import (
     StatusMessage,
     TicketRow,
 )
-from notebook_probe.record.source import Source
+from notebook_probe.record.source import Source, VectorView
 from notebook_probe.run.requests import Controls
 from notebook_probe.run.status import QuantityInfo, Status
 
-__all__ = ["Report", "reasons"]
+__all__ = ["Report"]
 
 N_RECENT = 90
 EXPECTING = ("waiting", "training", "paused")
 SILENCE_S = 1.0
-CONTROLS = ("pause", "resume", "step", "stop", "attach", "detach")
+LASTING = frozenset({"attached", "recorded", "tallies", "silent", "costs", "vectors"})
+"""Long parts of a status, told where they have changed."""
 
 Scalar: TypeAlias = tuple[str, float | None, list[float | None]]
 
@@ -37,6 +43,8 @@ class Report:
     def __init__(self, source: Source, controls: Controls | None) -> None:
         self._source, self._controls = source, controls
         self._opened = Opened(source)
+        self._catalogue = Catalogue(source, controls)
+        self._tallies = Tallies()
         self._recent: dict[str, deque[float | None]] = {}
         self._scalar_step = -1
         self._model_key: object = None
@@ -52,11 +60,16 @@ class Report:
         self._model_key = None
         self._sent = None
 
-    def model(self) -> ModelMessage | None:
+    def vectors(self) -> list[str]:
+        """The quantities whose values are vectors."""
+        views: Mapping[str, VectorView] = getattr(self._source, "vectors", {})  # may have none
+        return [*dict.fromkeys(one.name for view in views.values() for one in view.variables)]
+
+    def model(self, status: Status) -> ModelMessage | None:
         """The module table and the quantities; None when a view has them already."""
-        catalogue = self._catalogue()
-        modules = self._source.modules
-        key = (len(modules), [(row.name, row.cost_us is None) for row in catalogue])
+        quantities, modules = self._catalogue.rows, self._source.modules
+        entries = self._entries(status)
+        key = (modules, entries, [row.name for row in quantities])
         if key == self._model_key:
             return None
         self._model_key = key
@@ -70,8 +83,17 @@ class Report:
                 (row.name, row.class_name, row.n_params, row.n_own_params, row.parent)
                 for row in modules
             ],
-            "quantities": [_quantity_row(row) for row in catalogue],
+            "entries": entries,
+            "quantities": [_quantity_row(row) for row in quantities],
         }
+
+    def _entries(self, status: Status) -> list[tuple[str, str]]:
+        """What is no module, but has a place on the module axis or a probe; and its module."""
+        table = {row.name: None for row in self._source.modules}
+        names = [*axis_order(self._source), *(probe.module for probe in status.probes)]
+        return [
+            (name, owner_of(name, table)) for name in in_order([*table], names) if name not in table
+        ]
 
     def message(
         self,
@@ -82,7 +104,7 @@ class Report:
         problems: list[ProblemRow],
     ) -> StatusMessage | None:
         """The status; None when a view knows it and has been told so just now."""
-        probes = self._controls.probes() if self._controls is not None else ()
+        probes = status.probes
         message: StatusMessage = {
             "v": VERSION,
             "type": "status",
@@ -90,10 +112,14 @@ class Report:
             "step": status.step,
             "rate": _finite(status.steps_per_second),
             "cost_percent": _finite(status.cost_percent),
+            "budget": status.budget,
             "route": route,
             "attached": [(probe.module, probe.quantity, probe.schedule) for probe in probes],
+            "tallies": self._tallies.of(probes),
+            "silent": silent_rows(probes),
+            "costs": self._catalogue.costs,
             "recorded": recorded,
-            "notes": {probe.module: probe.note for probe in probes if probe.note},
+            "vectors": self.vectors(),
             "problems": [*_problems(status), *problems],
             "tickets": tickets,
             "can": reasons(status, self._controls is not None),
@@ -108,22 +134,22 @@ class Report:
         return self._news(message)
 
     def _news(self, message: StatusMessage) -> StatusMessage | None:
-        """What a view does not know: long parts only where they changed."""
+        """What a view does not know."""
         before = self._sent
         if before is not None:
             aged: StatusMessage = {**message, "flushed_age_s": before["flushed_age_s"]}
             if aged == before and not self._is_awaited(message):
                 return None
         self._sent, self._sent_s = message, time.monotonic()
-        news = message.copy()
-        if before is not None:
-            if message["attached"] == before["attached"]:
-                del news["attached"]
-            if message["recorded"] == before["recorded"]:
-                del news["recorded"]
-            if message["notes"] == before["notes"]:
-                del news["notes"]
-        return news
+        known: Mapping[str, object] = {} if before is None else {**before}
+        return cast(
+            "StatusMessage",
+            {
+                name: part
+                for name, part in message.items()
+                if name not in LASTING or name not in known or part != known[name]
+            },
+        )
 
     def _is_awaited(self, message: StatusMessage) -> bool:
         """A view of a live run takes a kernel that is silent for long to be busy or gone."""
@@ -140,32 +166,6 @@ class Report:
             self._scalar_step = status.step
             recent.append(_finite(value))
         return name, _finite(value), list(recent)
-
-    def _catalogue(self) -> Sequence[QuantityInfo]:
-        if self._controls is not None:
-            return self._controls.catalogue()
-        streams = self._source.streams.values()
-        found = {variable.name: variable for stream in streams for variable in stream.variables}
-        return [
-            QuantityInfo(name, variable.long_name, (), variable.units)
-            for name, variable in found.items()
-        ]
-
-
-def reasons(status: Status, live: bool) -> dict[str, str]:
-    """Control to the reason why it cannot act now, empty where it can."""
-    ended = status.state == "finished"
-    if not live or ended:
-        elsewhere = "this run is trained by another process"
-        return dict.fromkeys(CONTROLS, "this run has ended" if ended else elsewhere)
-    paused = status.state == "paused"
-    training = paused or status.state == "training" or status.background
-    why = {"pause": "already paused"} if paused else {"resume": "not paused"}
-    if not training:
-        why["stop"] = "no training is running"
-    if status.state == "failed":
-        why |= dict.fromkeys(CONTROLS[:4], "training ended with an error")
-    return {control: why.get(control, "") for control in CONTROLS}
 
 
 def _problems(status: Status) -> list[ProblemRow]:
@@ -198,7 +198,7 @@ def _quantity_row(row: QuantityInfo) -> QuantityRow:
         "summary": row.summary,
         "needs": list(row.needs),
         "units": row.units,
-        "cost_us": row.cost_us,
+        "is_vector": row.is_vector,
     }
 
 

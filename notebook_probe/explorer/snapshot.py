@@ -10,6 +10,7 @@ import uuid
 from IPython.core.getipython import get_ipython
 from IPython.display import display, update_display
 
+from notebook_probe.explorer.entries import axis_order
 from notebook_probe.explorer.export import picture
 from notebook_probe.explorer.selection import Selection
 from notebook_probe.figures.grid import HeatGrid
@@ -70,5 +71,5 @@ class Snapshot:
         if (self._reduced.quantity, self._reduced.window) != (selection.home, selection.window):
             self._reduced = HeatGrid(selection.home, N_COLUMNS, selection.window)
         self._reduced.read_new(self._source)
-        grid = self._reduced.grid([row.name for row in self._source.modules])
+        grid = self._reduced.grid(axis_order(self._source))
         return picture("png", self._source, selection, grid)

@@ -17,6 +17,7 @@ from typing import Literal, NotRequired, TypeAlias, TypedDict
 __all__ = [
     "VERSION",
     "AttachAsked",
+    "CompiledAsked",
     "ControlAsked",
     "DetachAsked",
     "ExportAsked",
@@ -27,7 +28,9 @@ __all__ = [
     "LinesFrame",
     "ModelMessage",
     "SelectionMessage",
+    "SilentRow",
     "StatusMessage",
+    "Tally",
     "TicketRow",
 ]
 
@@ -43,7 +46,7 @@ class QuantityRow(TypedDict):
     summary: str
     needs: list[str]
     units: str
-    cost_us: float | None
+    is_vector: bool
 
 
 class ModelMessage(TypedDict):
@@ -57,6 +60,9 @@ class ModelMessage(TypedDict):
     """False for an opened record: no attach box, no controls."""
     modules: list[tuple[str, str, int, int, int]]
     """(path, class, n_params, n_own_params, parent row or -1), definition order; root is (root)."""
+    entries: list[tuple[str, str]]
+    """(entry, module it belongs to) of everything else that has values or probes: parameters
+    (``fc1.weight``) and single calls (``cell[0]``), in the order of rows."""
     quantities: list[QuantityRow]
 
 
@@ -80,11 +86,25 @@ class ProblemRow(TypedDict):
     disabled: bool
 
 
+class SilentRow(TypedDict):
+    """Probes that have no value for one reason."""
+
+    kind: Literal["waiting", "compiled", "silent"]
+    """waiting: not due yet; compiled: their calls run no hooks; silent: any other reason."""
+    reason: str
+    probes: list[int]
+    """Places in ``attached``."""
+
+
+Tally: TypeAlias = tuple[int, float, float]
+"""Of one probe: step of the last value or -1, microseconds per step, per cent of step time."""
+
+
 class StatusMessage(TypedDict):
     """The top bar, the marks of the tree and the foot; a few times a second.
 
-    ``attached``, ``recorded`` and ``notes`` grow with the model: they are left out of a status in
-    which they are what they were in the one before, so a view keeps the last ones it got.
+    What is not required grows with the model: it is left out of a status in which it is what it
+    was in the one before, so a view keeps the last it got.
     """
 
     v: int
@@ -93,6 +113,8 @@ class StatusMessage(TypedDict):
     step: int
     rate: float | None
     cost_percent: float | None
+    budget: str
+    """What is done to keep the cost inside a budget, in words; empty without one."""
     route: str
     """How clicks are answered: own subshell, pump, after the cell, no kernel."""
     scalar: NotRequired[tuple[str, float | None, list[float | None]]]
@@ -102,8 +124,13 @@ class StatusMessage(TypedDict):
     """(module, quantity, schedule) of every attached probe."""
     recorded: NotRequired[dict[str, list[str]]]
     """Quantity -> modules that have at least one value, in definition order."""
-    notes: NotRequired[dict[str, str]]
-    """Module -> why a probe there has no value yet."""
+    tallies: NotRequired[list[Tally]]
+    """One for each of ``attached``."""
+    silent: NotRequired[list[SilentRow]]
+    costs: NotRequired[dict[str, float]]
+    """Quantity -> microseconds per step of one probe of it here; only of those that have fired."""
+    vectors: NotRequired[list[str]]
+    """Quantities whose values are vectors: recorded, but not drawn."""
     problems: list[ProblemRow]
     tickets: list[TicketRow]
     """The newest last, at most 8."""
@@ -264,6 +291,15 @@ class ControlAsked(TypedDict):
     action: Literal["pause", "resume", "step", "stop"]
 
 
+class CompiledAsked(TypedDict):
+    """The button of the notice that a model is compiled; answered with a ticket."""
+
+    v: int
+    type: Literal["compiled"]
+    id: str
+    steps: Literal["eager", "skip"]
+
+
 class ExportAsked(TypedDict):
     """The links of the foot: picture, code, data."""
 
@@ -281,5 +317,6 @@ FromView: TypeAlias = (
     | AttachAsked
     | DetachAsked
     | ControlAsked
+    | CompiledAsked
     | ExportAsked
 )

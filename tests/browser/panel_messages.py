@@ -44,6 +44,7 @@ DIGITS: list[Module] = [
     ("head.drop", "Dropout", 0, 0, 13),
     ("head.fc2", "Linear", 650, 650, 13),
 ]
+COSTS = {"weight_norm": 6.1, "grad_norm": 8.4, "output_std": 11.0, "zero_fraction": 9.2}
 WEIGHTED = [path for path, _, _, own, _ in DIGITS if own]
 
 QUANTITIES: list[QuantityRow] = [
@@ -52,43 +53,53 @@ QUANTITIES: list[QuantityRow] = [
         "summary": "Euclidean norm of the weight.",
         "needs": ["weight"],
         "units": "1",
-        "cost_us": 6.1,
+        "is_vector": False,
     },
     {
         "name": "grad_norm",
         "summary": "Euclidean norm of the gradient of all parameters.",
         "needs": ["grad"],
         "units": "1",
-        "cost_us": 8.4,
+        "is_vector": False,
     },
     {
         "name": "update_ratio",
         "summary": "Norm of one update over the norm of the weight.",
         "needs": ["update", "weight"],
         "units": "1",
-        "cost_us": None,
+        "is_vector": False,
     },
     {
         "name": "output_std",
         "summary": "Standard deviation of the output.",
         "needs": ["output"],
         "units": "1",
-        "cost_us": 11.0,
+        "is_vector": False,
     },
     {
         "name": "zero_fraction",
         "summary": "Share of zeros in the output.",
         "needs": ["output"],
         "units": "1",
-        "cost_us": 9.2,
+        "is_vector": False,
+    },
+    {
+        "name": "output_histogram",
+        "summary": "Histogram of the output.",
+        "needs": ["output"],
+        "units": "1",
+        "is_vector": True,
     },
 ]
 
 
 def model_message(
-    modules: Sequence[Module] = tuple(DIGITS), live: bool = True, name: str = "digits-cnn"
+    modules: Sequence[Module] = tuple(DIGITS),
+    live: bool = True,
+    name: str = "digits-cnn",
+    entries: Sequence[tuple[str, str]] = (),
 ) -> ModelMessage:
-    """The module table and the catalogue."""
+    """The module table, what else stands on its axis, and the catalogue."""
     return {
         "v": VERSION,
         "type": "model",
@@ -96,6 +107,7 @@ def model_message(
         "location": "runs/digits-cnn.zarr",
         "live": live,
         "modules": list(modules),
+        "entries": list(entries),
         "quantities": QUANTITIES,
     }
 
@@ -109,6 +121,7 @@ def status_message(**changes: Any) -> StatusMessage:
         "step": 1240,
         "rate": 87.4,
         "cost_percent": 2.1,
+        "budget": "",
         "route": "own subshell",
         "scalar": ("loss", 0.2134, loss_curve()),
         "attached": [(path, "grad_norm", "every(1)") for path in WEIGHTED],
@@ -118,7 +131,10 @@ def status_message(**changes: Any) -> StatusMessage:
             "update_ratio": WEIGHTED,
             "output_std": WEIGHTED,
         },
-        "notes": {},
+        "tallies": [(1239, 8.4, 0.07) for _ in WEIGHTED],
+        "silent": [],
+        "costs": COSTS,
+        "vectors": [],
         "problems": [],
         "tickets": [],
         "can": {"pause": "", "resume": "", "step": "Pause first", "stop": ""},

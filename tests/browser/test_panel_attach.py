@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Locator, expect
 
+from notebook_probe.explorer.wire import StatusMessage
 from tests.browser.panel_messages import (
     WEIGHTED,
     model_message,
@@ -17,6 +18,8 @@ from tests.browser.panel_messages import (
 from tests.browser.panel_page import PanelPage, one_page
 
 pytestmark = pytest.mark.browser
+
+LASTING = StatusMessage.__optional_keys__ - {"scalar"}
 
 
 @pytest.fixture(scope="module")
@@ -46,22 +49,29 @@ def test_quantities_that_fit_come_first_and_the_others_say_why_they_do_not(
 ) -> None:
     shown.row("stem.relu1").click()
     assert options(shown) == [
-        "output_std",
-        "zero_fraction",
+        "output_std · 11\u202fµs",
+        "zero_fraction · 9.2\u202fµs",
+        "output_histogram",
         "weight_norm: needs weight; stem.relu1 (ReLU) has none",
         "grad_norm: needs grad; stem.relu1 (ReLU) has none",
         "update_ratio: needs update; stem.relu1 (ReLU) has none",
     ]
     expect(quantity(shown).locator("[data-quantity=weight_norm]")).to_be_disabled()
     shown.row("stem").click()  # a container has gradients below it, but no weight of its own
-    assert options(shown)[:3] == ["grad_norm", "output_std", "zero_fraction"]
+    assert [option.split(" · ")[0] for option in options(shown)[:3]] == [
+        "grad_norm",
+        "output_std",
+        "zero_fraction",
+    ]
 
 
 def test_the_box_says_what_is_measured_what_it_needs_and_what_it_costs(shown: PanelPage) -> None:
     shown.row("stem.conv1").click()
     quantity(shown).select_option("weight_norm")
     hint = shown.page.locator(".nbp-attach .nbp-hint[data-fits]")
-    expect(hint).to_have_text("Euclidean norm of the weight. Needs weight. About 6.1\u202fµs here.")
+    expect(hint).to_have_text(
+        "Euclidean norm of the weight. Needs weight. About 6.1\u202fµs per step here."
+    )
     quantity(shown).select_option("update_ratio")
     expect(hint).to_contain_text("Needs update, weight.")
     expect(hint).not_to_contain_text("here.")
@@ -150,17 +160,13 @@ def test_an_empty_panel_offers_three_defaults(shown: PanelPage) -> None:
 
 
 def test_a_panel_that_waits_says_for_what(shown: PanelPage) -> None:
-    notes = {"stem.conv1": "first value at step 50"}
-    shown.say(status_message(recorded={}, notes=notes))
+    waiting = {"kind": "waiting", "reason": "first value at step 50", "probes": [0]}
+    shown.say(status_message(recorded={}, silent=[waiting]))
     expect(shown.page.locator(".nbp-empty")).to_have_text("first value at step 50")
 
 
 def test_long_parts_of_a_status_last_until_they_are_sent_again(shown: PanelPage) -> None:
-    short = {
-        k: v
-        for k, v in status_message(step=1300).items()
-        if k not in ("attached", "recorded", "notes")
-    }
+    short = {k: v for k, v in status_message(step=1300).items() if k not in LASTING}
     shown.say(short)
     expect(shown.root).to_have_attribute("data-step", "1300")
     expect(shown.row("stem.conv1").locator(".nbp-mark")).to_have_text("●")

@@ -32,6 +32,7 @@ SAID = {
     "attach": wire.AttachAsked,
     "detach": wire.DetachAsked,
     "control": wire.ControlAsked,
+    "compiled": wire.CompiledAsked,
     "export": wire.ExportAsked,
 }
 CONV1 = ("stem.conv1", "grad_norm")
@@ -98,6 +99,9 @@ def test_everything_a_view_says_has_exactly_the_fields_of_the_contract(shown: Pa
     shown.action("attach").click()
     shown.action("detach").click()
     shown.action("pause").click()
+    compiled = {"kind": "compiled", "reason": "the model is compiled", "probes": [0]}
+    shown.say(status_message(silent=[compiled]))
+    shown.action("eager").click()
     shown.page.locator("[data-export=code]").click()
     shown.page.locator("[data-role=log-y]").click()
     for kind in SAID:

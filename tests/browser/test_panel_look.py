@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, expect
 
+from notebook_probe.run.status import COMPILED
 from tests.browser.panel_messages import (
     STEPS,
     WEIGHTED,
@@ -121,6 +122,47 @@ def test_text_is_readable_and_nothing_overflows(
     assert panel.page.evaluate(FAINT) == []
     assert panel.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert panel.root.evaluate("(root) => root.scrollWidth <= root.clientWidth")
+
+
+def trouble(panel: PanelPage) -> PanelPage:
+    """A compiled model under a budget, silent probes, calls apart, a parameter of its own."""
+    populate(panel)
+    calls = [f"head.fc1[{call}]" for call in range(3)]
+    entries = [*((call, "head.fc1") for call in calls), ("head.fc2.bias", "head.fc2")]
+    panel.say(model_message(entries=entries))
+    silent = [
+        {"kind": "compiled", "reason": COMPILED, "probes": [0, 1, 2, 3]},
+        {"kind": "silent", "reason": "called, but no gradient reached its output", "probes": [5]},
+        {"kind": "waiting", "reason": "first value at step 1250", "probes": [6]},
+    ]
+    budget = "budget 2 % of step time: one of 4 due steps is measured"
+    tallies = [(-1, 0.0, 0.0)] * 4 + [(1239, 8.4, 0.07), (410, 1300.0, 11.4)] + [(-1, 0.0, 0.0)] * 3
+    panel.say(status_message(silent=silent, budget=budget, tallies=tallies))
+    return panel
+
+
+@pytest.mark.parametrize(
+    ("width", "theme", "lab"),
+    [(1060, "light", True), (1060, "dark", True), (800, "light", False), (640, "dark", True)],
+)
+def test_trouble_is_readable_too(bare: PanelPage, width: int, theme: str, lab: bool) -> None:
+    panel = trouble(bare.show(width, theme, lab))
+    name = f"{width}-{theme}{'-lab' if lab else ''}"
+    expect(panel.action("eager")).to_be_visible()
+    panel.picture(f"trouble-{name}")
+    assert panel.page.evaluate(FAINT) == []
+    panel.action("silent").click()
+    panel.picture(f"silent-{name}")
+    assert panel.page.evaluate(FAINT) == []
+    assert panel.root.evaluate("(root) => root.scrollWidth <= root.clientWidth")
+    panel.page.keyboard.press("Escape")
+    if width == 640:
+        panel.action("modules").click()
+    panel.row("stem.conv1").click()
+    panel.row("block.bn3").click(modifiers=["Shift"])
+    panel.action("here").click()
+    panel.picture(f"here-{name}")
+    assert panel.page.evaluate(FAINT) == []
 
 
 def test_in_a_narrow_cell_the_tree_folds_away_behind_a_button(bare: PanelPage) -> None:

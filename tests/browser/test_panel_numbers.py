@@ -131,9 +131,8 @@ def test_a_search_is_a_glob_else_a_class_else_a_part_of_a_name(parts: PanelPage)
     paths = [path for path, *_ in DIGITS]
 
     def search(query: str) -> list[str]:
-        script = (
-            "([t, q]) => parts.searchModules(parts.indexModules(t).modules, q).map((r) => r.path)"
-        )
+        script = """([table, query]) => parts.searchModules(
+          parts.indexModules(table, []).modules, query).map((row) => row.path)"""
         found: list[str] = parts.page.evaluate(script, [DIGITS, query])
         return found
 

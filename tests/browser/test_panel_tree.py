@@ -152,7 +152,9 @@ def test_hostile_names_are_shown_and_never_run(bare: PanelPage) -> None:
             route=HOSTILE,
             record=HOSTILE,
             problems=[problem],
-            notes={HOSTILE: HOSTILE},
+            silent=[{"kind": "silent", "reason": HOSTILE, "probes": [0]}],
+            vectors=[HOSTILE],
+            budget=HOSTILE,
             scalar=(HOSTILE, 1.0, [1.0]),
         )
     )

@@ -9,7 +9,15 @@ import numpy as np
 import xarray as xr
 
 from notebook_probe.record.joined import join, series, stack, tree
-from notebook_probe.record.source import Event, Floats, ModuleRow, Steps, StreamView, Variable
+from notebook_probe.record.source import (
+    Event,
+    Floats,
+    ModuleRow,
+    Steps,
+    StreamView,
+    Variable,
+    VectorView,
+)
 from notebook_probe.run.requests import Request, Ticket
 from notebook_probe.run.status import ProbeStatus, QuantityInfo, State, Status
 
@@ -76,6 +84,7 @@ class FakeSource:
             *(ModuleRow(name, "Linear", 10, 10, 0) for name in modules),
         )
         self._streams = {stream.name: stream for stream in streams}
+        self.vectors: Mapping[str, VectorView] = {}
         self.events: tuple[Event, ...] = ()
 
     @property
@@ -119,6 +128,9 @@ class FakeControls:
         self.n_settled = 0
         self.background = False
         self.problem = ""
+        self.budget = ""
+        self.costs_us: dict[str, float | None] = {"grad_norm": 12.0}
+        self.n_asked_catalogue = 0
 
     def put(self, request: Request) -> Ticket:
         ticket = Ticket(request, queued_step=self.step)
@@ -144,15 +156,20 @@ class FakeControls:
             flushed_age_s=0.5,
             background=self.background,
             scalars=self.scalars,
-            probes=tuple(probe for probe in self.attached if probe.n_errors),
+            probes=tuple(self.attached),
             problem=self.problem,
+            budget=self.budget,
         )
 
     def probes(self) -> Sequence[ProbeStatus]:
         return self.attached
 
     def catalogue(self) -> Sequence[QuantityInfo]:
-        return [QuantityInfo("grad_norm", "Norm of the gradient.", ("grad",), "1", 12.0)]
+        self.n_asked_catalogue += 1
+        return [
+            QuantityInfo(name, f"About {name}.", ("grad",), "1", cost_us=cost)
+            for name, cost in self.costs_us.items()
+        ]
 
     def each_boundary(self, callback: Callable[[], None]) -> Callable[[], None]:
         self.boundary_callbacks.append(callback)

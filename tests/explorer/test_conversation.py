@@ -10,7 +10,7 @@ import pytest
 
 from notebook_probe.explorer.conversation import Conversation
 from notebook_probe.explorer.door import parse
-from notebook_probe.run.requests import Attach, Control, Controls, Detach
+from notebook_probe.run.requests import Attach, Compiled, Control, Controls, Detach
 from tests.explorer.fakes import FakeControls, FakeSource, FakeStream
 
 
@@ -128,15 +128,29 @@ def test_what_was_attached_fills_an_empty_line_view(talk: Talk, controls: FakeCo
     assert talk.last("selection")["series"] == [], "once is enough"
 
 
+def test_a_vector_is_not_drawn_as_a_line(talk: Talk, controls: FakeControls) -> None:
+    vectors = FakeStream("every_1", ["a"], ["output_histogram"])
+    talk.source.vectors = {"hist/every_1": vectors}  # type: ignore[dict-item]
+    talk.says("hello", view="x")
+    talk.says("attach", id="1", where=["a"], quantity="output_histogram", schedule="every(1)")
+    controls.apply(8)
+    talk.is_told()
+    assert talk.last("selection")["series"] == []
+    assert talk.last("status")["vectors"] == ["output_histogram"]
+    assert "output_histogram" not in talk.last("status")["recorded"]
+
+
 def test_clicks_become_requests_with_a_ticket_each(talk: Talk, controls: FakeControls) -> None:
     talk.says("hello", view="x")
     talk.says("attach", id="1", where=["a", "b"], quantity="norm", schedule="every(5)")
     talk.says("detach", id="2", where=["a"], quantity="")
     talk.says("control", id="3", action="pause")
+    talk.says("compiled", id="4", steps="eager")
     assert controls.requests == [
         Attach(("a", "b"), "norm", "every(5)"),
         Detach(("a",), ""),
         Control("pause"),
+        Compiled("eager"),
     ]
     talk.is_told()
     tickets = talk.last("status")["tickets"]
@@ -144,6 +158,7 @@ def test_clicks_become_requests_with_a_ticket_each(talk: Talk, controls: FakeCon
         ("1", "queued", 7),
         ("2", "queued", 7),
         ("3", "queued", 7),
+        ("4", "queued", 7),
     ]
     controls.apply(8)
     talk.is_told()

@@ -39,6 +39,7 @@ def test_a_field_nobody_declared_does_not_come_through() -> None:
         ({"v": 1, "type": "hello"}, "hello.view of a view's message is None, not str"),
         ({"v": 1, "type": "visible", "view": "x", "visible": 1}, "visible.visible"),
         ({"v": 1, "type": "control", "id": "1", "action": "explode"}, "control.action"),
+        ({"v": 1, "type": "compiled", "id": "1", "steps": "some"}, "compiled.steps"),
         ({**SELECTION, "series": [["fc"]]}, "selection.series"),
         ({**SELECTION, "window": [1, "2"]}, "selection.window"),
         ({**SELECTION, "smooth": True}, "selection.smooth"),
@@ -60,6 +61,6 @@ JSON = st.recursive(
 
 @given(st.dictionaries(st.sampled_from(["type", "view", "series", "window", "id", "where"]), JSON))
 def test_no_content_raises_anything_but_the_sentence(content: dict[str, Any]) -> None:
-    for kind in ("hello", "selection", "attach", "ack", "export"):
+    for kind in ("hello", "selection", "attach", "compiled", "ack", "export"):
         with suppress(MessageError):
             assert parse({"v": 1, **content, "type": kind})["type"] == kind

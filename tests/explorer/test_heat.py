@@ -167,3 +167,11 @@ def test_a_column_that_was_added_later_joins_the_map() -> None:
     message, _, state, _ = drawn(source, HOME, view)
     assert message["rows"] == ["a", "b"]
     assert set(np.flatnonzero(state[1])) == set(range(10))
+
+
+def test_rows_of_calls_stand_below_their_module() -> None:
+    stream = FakeStream("every_1", ["a[0]", "a[1]", "b", "a", "c.weight"], ["norm"])
+    stream.append([0], norm=[[1.0, 2.0, 3.0, 4.0, 5.0]])
+    message, mean, _, _ = drawn(FakeSource(stream), HOME)
+    assert message["rows"] == ["a", "a[0]", "a[1]", "b", "c.weight"]
+    assert mean[:, 0].tolist() == [4.0, 1.0, 2.0, 3.0, 5.0]

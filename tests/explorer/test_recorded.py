@@ -23,16 +23,25 @@ def test_a_module_counts_from_its_first_value_on() -> None:
     assert found.modules == {"norm": ["a", "b", "c"]}
 
 
-def test_streams_are_taken_together_and_strangers_come_last() -> None:
+def test_streams_are_taken_together_and_a_parameter_stands_below_its_module() -> None:
     one, other = (
-        FakeStream("every_1", ["loss.scale", "b"], ["norm"]),
+        FakeStream("every_1", ["b.weight", "b"], ["norm"]),
         FakeStream("s", ["a"], ["norm"]),
     )
     one.append([0], norm=1.0)
     other.append([0], norm=1.0)
     found = Recorded()
     found.look(FakeSource(one, other))
-    assert found.modules == {"norm": ["a", "b", "loss.scale"]}
+    assert found.modules == {"norm": ["a", "b", "b.weight"]}
+
+
+def test_calls_stand_below_their_module_and_counts_below_what_was_asked_for() -> None:
+    stream = FakeStream("every_1", ["b", "b[0]", "b[1]", "a"], ["calls", "norm"])
+    stream.append([0], norm=1.0, calls=2.0)
+    found = Recorded()
+    found.look(FakeSource(stream))
+    assert list(found.modules) == ["norm", "calls"]
+    assert found.modules["norm"] == ["a", "b", "b[0]", "b[1]"]
 
 
 def test_once_everything_is_found_nothing_more_is_read() -> None:

@@ -8,14 +8,20 @@ from typing import Any
 
 import pytest
 
-from notebook_probe.explorer.report import Report, reasons
-from notebook_probe.explorer.wire import StatusMessage
+from notebook_probe.explorer.reasons import reasons
+from notebook_probe.explorer.report import Report
+from notebook_probe.explorer.wire import ModelMessage, StatusMessage
+from notebook_probe.record.source import ModuleRow
 from notebook_probe.run.status import ProbeStatus
 from tests.explorer.fakes import START_MS, FakeControls, FakeSource, FakeStream
 
 
 def probe(module: str, **fields: Any) -> ProbeStatus:
     return ProbeStatus(module, "grad_norm", "every(1)", 0, 0, -1, **fields)
+
+
+def model_of(report: Report) -> ModelMessage | None:
+    return report.model(report.status())
 
 
 def told(report: Report, **more: Any) -> StatusMessage | None:
@@ -25,18 +31,79 @@ def told(report: Report, **more: Any) -> StatusMessage | None:
 
 def test_the_model_is_told_once_and_again_to_a_new_view() -> None:
     report = Report(FakeSource(modules=["fc"]), FakeControls())
-    model = report.model()
+    model = model_of(report)
     assert model is not None
     assert model["modules"] == [("(root)", "Net", 30, 0, -1), ("fc", "Linear", 10, 10, 0)]
     assert model["quantities"][0]["name"] == "grad_norm"
     assert model["live"]
-    assert report.model() is None
+    assert model_of(report) is None
     report.forget()
-    assert report.model() == model
+    assert model_of(report) == model
+
+
+def test_modules_that_are_added_are_told() -> None:
+    source = FakeSource(modules=["fc"])
+    report = Report(source, FakeControls())
+    model_of(report)
+    source.modules = (*source.modules, ModuleRow("late", "Linear", 4, 4, 0))
+    model = model_of(report)
+    assert model is not None
+    assert model["modules"][-1] == ("late", "Linear", 4, 4, 0)
+    assert model_of(report) is None
+
+
+def test_calls_and_parameters_are_told_with_their_module_as_soon_as_they_have_a_place() -> None:
+    stream = FakeStream("every_1", ["a", "a[0]"], ["output_std"])
+    controls, source = FakeControls(), FakeSource(stream)
+    report = Report(source, controls)
+    model = model_of(report)
+    assert model is not None
+    assert model["entries"] == [("a[0]", "a")]
+    controls.attached = [probe("b.weight"), probe("a")]
+    model = model_of(report)
+    assert model is not None
+    assert model["entries"] == [("a[0]", "a"), ("b.weight", "b")]
+    stream.modules = ("a", "a[0]", "a[1]")
+    model = model_of(report)
+    assert model is not None
+    assert model["entries"] == [("a[0]", "a"), ("a[1]", "a"), ("b.weight", "b")]
+
+
+def test_what_a_quantity_costs_is_told_with_the_status_and_asked_for_once_a_second(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 100.0
+    monkeypatch.setattr("notebook_probe.explorer.catalogue.time.monotonic", lambda: now)
+    controls = FakeControls()
+    controls.costs_us = {"grad_norm": 12.345, "output_std": None}
+    report = Report(FakeSource(), controls)
+    model = model_of(report)
+    status = told(report)
+    assert model is not None
+    assert status is not None
+    assert [row["name"] for row in model["quantities"]] == ["grad_norm", "output_std"]
+    assert status["costs"] == {"grad_norm": 12.0}
+    assert controls.n_asked_catalogue == 1
+    controls.costs_us["output_std"] = 3.0
+    now += 1.1
+    assert model_of(report) is None
+    status = told(report)
+    assert status is not None
+    assert status["costs"] == {"grad_norm": 12.0, "output_std": 3.0}
+
+
+def test_budget_and_vectors_are_part_of_the_status() -> None:
+    controls, source = FakeControls(), FakeSource()
+    controls.budget = "budget 2 % of step time: every due step is measured"
+    source.vectors = {"hist/every_1": FakeStream("every_1", ["a"], ["output_histogram"])}  # type: ignore[dict-item]
+    status = told(Report(source, controls))
+    assert status is not None
+    assert status["budget"] == controls.budget
+    assert status["vectors"] == ["output_histogram"]
 
 
 def test_an_opened_record_lists_what_it_holds() -> None:
-    model = Report(FakeSource(FakeStream("s", ["a"], ["norm"])), None).model()
+    model = model_of(Report(FakeSource(FakeStream("s", ["a"], ["norm"])), None))
     assert model is not None
     assert not model["live"]
     assert [row["name"] for row in model["quantities"]] == ["norm"]
@@ -77,7 +144,7 @@ def test_the_long_parts_are_told_when_they_change() -> None:
     assert second is not None
     assert "recorded" not in second
     assert second["attached"] == [("a", "grad_norm", "every(1)")]
-    assert second["notes"] == {"a": "never called"}
+    assert second["silent"] == [{"kind": "silent", "reason": "never called", "probes": [0]}]
 
 
 def test_problems_of_the_run_come_before_those_of_probes_and_panel() -> None:
@@ -122,6 +189,7 @@ def test_what_cannot_act_says_why() -> None:
         "stop": "",
         "attach": "",
         "detach": "",
+        "compiled": "",
     }
     controls.state = "paused"
     assert reasons(controls.status(), live=True)["pause"] == "already paused"

@@ -3,6 +3,7 @@
 import { element, isGreyed, setAttribute, setHidden, setReason, setText } from "./dom.js";
 import { fittingRows, lackOf, misfit } from "./fit.js";
 import { microseconds, nModules } from "./format.js";
+import { createHere } from "./here.js";
 import { createTicket } from "./ticket.js";
 
 const EXAMPLES = "every(1) · every(50) · every(10, 5) · linear(5, 2)";
@@ -25,6 +26,7 @@ export function createAttach({ state, selection, link, signal }) {
     "Attach",
   );
   const detach = element("button", { "data-action": "detach", type: "button" }, "Detach");
+  const here = createHere({ state, selection, signal });
   const ticket = createTicket({ state, selection, signal });
   const el = element(
     "div",
@@ -32,7 +34,7 @@ export function createAttach({ state, selection, link, signal }) {
     element("div", { class: "nbp-two" }, quantity, schedule),
     examples,
     hint,
-    element("div", { class: "nbp-buttons" }, attach, detach),
+    element("div", { class: "nbp-buttons" }, attach, detach, here.el),
     ticket.el,
   );
   const listen = (node, type, run) => node.addEventListener(type, run, { signal });
@@ -48,7 +50,10 @@ export function createAttach({ state, selection, link, signal }) {
       refresh();
     });
   }
-  state.on("status", refresh);
+  state.on("status", () => {
+    showCosts();
+    refresh();
+  });
 
   const markedRows = () =>
     [...state.marked].map((path) => state.model.byPath.get(path)).filter(Boolean);
@@ -61,7 +66,17 @@ export function createAttach({ state, selection, link, signal }) {
     const options = state.model.quantities.map((one) => [one, misfit(one, rows)]);
     options.sort(([, a], [, b]) => Boolean(a) - Boolean(b));
     quantity.replaceChildren(...options.map(([one, reason]) => optionFor(one, reason)));
+    showCosts();
     if (state.model.quantities.some((one) => one.name === kept)) quantity.value = kept;
+  }
+
+  /** What a probe of each quantity costs here, where that is known. */
+  function showCosts() {
+    for (const option of quantity.options) {
+      if (option.disabled) continue; // its reason stands there
+      const us = state.status.costs[option.value];
+      setText(option, us === undefined ? option.value : `${option.value} · ${microseconds(us)}`);
+    }
   }
 
   function refresh() {
@@ -73,7 +88,7 @@ export function createAttach({ state, selection, link, signal }) {
     setText(detach, attached.some(([, name]) => name !== one?.name) ? "Detach all" : "Detach");
     const none = attached.length ? "" : "Nothing is attached at the marked modules";
     setReason(detach, state.status.can.detach || none);
-    hint.replaceChildren(...(one ? sentence(one, rows) : ["No quantity is known yet."]));
+    hint.replaceChildren(...(one ? sentence(one, rows, state.status.costs[one.name]) : ["No quantity is known yet."]));
     setAttribute(hint, "data-fits", one ? !misfit(one, rows) : null);
   }
 
@@ -131,12 +146,13 @@ function optionFor(one, reason) {
 }
 
 /** One sentence, what it needs, what it costs, and who is left out. */
-function sentence(one, rows) {
+function sentence(one, rows, us) {
   const reason = misfit(one, rows);
   const summary = one.summary.replaceAll("`", "").replace(/\.?\s*$/, ". ");
   const needs = one.needs.flatMap((feature, k) => [k ? ", " : "", element("i", {}, feature)]);
-  const cost = one.cost_us === null ? "" : `About ${microseconds(one.cost_us)} here.`;
+  const cost = us === undefined ? "" : `About ${microseconds(us)} per step here.`;
   const parts = [summary, ...(needs.length ? ["Needs ", ...needs, ". "] : []), cost];
+  if (one.is_vector) parts.push(" A vector: recorded, but not drawn here.");
   const left = rows.length - fittingRows(one, rows).length;
   if (reason) parts.push(element("span", { class: "nbp-reason" }, ` Does not fit: ${reason}.`));
   else if (left)

@@ -2,6 +2,7 @@
 
 import { element, isGreyed, setAttribute, setHidden, setReason, setText } from "./dom.js";
 import { grouped, significant } from "./format.js";
+import { createSilent } from "./silent.js";
 import { paintSpark } from "./spark.js";
 
 const ENDED = ["finished", "failed"];
@@ -25,7 +26,8 @@ export function createBar({ state, theme, link, signal }) {
   });
   const percent = element("span");
   const what = element("span", { class: "nbp-roomy" }, "probes ");
-  const cost = element("span", { class: "nbp-soft nbp-cost" }, what, "cost ", percent);
+  const budget = element("span", { class: "nbp-budget" });
+  const cost = element("span", { class: "nbp-soft nbp-cost" }, what, "cost ", percent, budget);
   cost.title = "Time spent in probes and row keeping, per cent of step time";
   const route = element("span", { class: "nbp-soft nbp-route", role: "status" });
   const pause = controlButton("pause", "Pause");
@@ -45,6 +47,7 @@ export function createBar({ state, theme, link, signal }) {
     scalar,
     spark,
     cost,
+    createSilent({ state, signal }).el,
     route,
     controls,
   );
@@ -77,6 +80,7 @@ export function createBar({ state, theme, link, signal }) {
     setHidden(rate, !model.live || ended); // while it may move again its place is kept
     setHidden(cost, status.cost_percent === null);
     setText(percent, `${significant(status.cost_percent ?? 0, 2)} %`);
+    setText(budget, status.budget && ` · ${status.budget}`);
     refreshScalar(status.scalar);
     refreshRoute(status, model, ended);
     setHidden(controls, !model.live || ended);

@@ -50,12 +50,14 @@ function defaultButton(name) {
 }
 
 function whyNothing(status, model) {
-  if (!model.live) return "This record holds no values.";
-  if (!status.attached.length) {
+  if (!model.live && !status.vectors.length) return "This record holds no values.";
+  if (model.live && !status.attached.length) {
     const how = "Select modules on the left, choose a quantity, attach";
     return `Nothing is measured yet. ${how}; or start with one of these on every layer:`;
   }
-  return (
-    Object.values(status.notes)[0] ?? "Waiting for the first value: it comes with the first step."
-  );
+  if (status.silent.length) return status.silent[0].reason;
+  const vectors = status.vectors.join(", ");
+  return vectors
+    ? `Vectors are recorded, but not drawn: ${vectors}.`
+    : "Waiting for the first value: it comes with the first step.";
 }

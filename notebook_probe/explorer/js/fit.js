@@ -7,8 +7,9 @@ const PROVIDED = {
   grad: (row) => row.nParams > 0,
 };
 
-/** What of the features the module lacks: "" when the quantity fits. */
+/** What of the features the module lacks: "" when the quantity fits; the kernel knows parameters. */
 export function lackOf(quantity, row) {
+  if (row.entry) return row.kind ? "a whole module" : "";
   return quantity.needs.find((feature) => !(PROVIDED[feature]?.(row) ?? true)) ?? "";
 }
 
@@ -28,7 +29,7 @@ export function misfit(quantity, rows) {
 export function usualRows(quantity, modules) {
   const leaves = fittingRows(
     quantity,
-    modules.filter((row) => !row.children.length),
+    modules.filter((row) => !row.entry && row.children.every(({ entry }) => entry)),
   );
   const weighted = leaves.filter((row) => row.nOwnParams > 0);
   return weighted.length ? weighted : leaves;

@@ -1,6 +1,6 @@
 /** Numbers as people read them: three significant digits, thin spaces in thousands, units. */
 
-const THIN = "\u202f"; // narrow no-break space: a number never wraps
+export const THIN = "\u202f"; // narrow no-break space: a number never wraps
 
 /** 1240 -> "1 240" */
 export function grouped(whole) {

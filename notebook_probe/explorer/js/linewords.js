@@ -2,6 +2,7 @@
 
 import { setAttribute } from "./dom.js";
 import { grouped } from "./format.js";
+import { noteOf } from "./probes.js";
 import { seriesName, unitsOf } from "./state.js";
 
 /** What tests and screen readers can know of the picture. */
@@ -36,8 +37,9 @@ export function whyEmpty(state, prepared) {
       ? "No positive value here: switch log y off."
       : "No finite value here.";
   }
-  const waiting = state.selection.series
-    .map(([module]) => state.status.notes[module])
-    .find(Boolean);
-  return waiting ?? "Waiting for the first value.";
+  const { series } = state.selection;
+  const vector = series.find(([, quantity]) => state.status.vectors.includes(quantity));
+  if (vector) return `${vector[1]} is a vector: it is recorded, but not drawn.`;
+  const note = series.map(([module, quantity]) => noteOf(state.probes, module, quantity));
+  return note.find(Boolean) ?? "Waiting for the first value.";
 }

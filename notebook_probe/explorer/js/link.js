@@ -3,6 +3,7 @@
 import { throttled } from "./dom.js";
 import { decodeHeat, decodeLines } from "./frames.js";
 import { indexModules } from "./modules.js";
+import { indexProbes } from "./probes.js";
 
 const VERSION = 1;
 const SILENT_MS = 3000;
@@ -22,10 +23,11 @@ export function createLink({ model, root, state, fail, signal }) {
 
   const receivers = {
     model(message) {
-      state.model = { ...message, ...indexModules(message.modules) };
+      state.model = { ...message, ...indexModules(message.modules, message.entries) };
     },
     status(message) {
       state.status = { ...state.status, ...message }; // long parts are left out while they last
+      state.probes = indexProbes(state.status, state.probes);
     },
     lines(message, buffers) {
       state.lines = decodeLines(message, buffers);

@@ -1,18 +1,36 @@
 /** The module table as a tree: forward order, folding, search. */
 
-/** Wire rows (path, class, n_params, n_own_params, parent) -> rows with depth and children. */
-export function indexModules(table) {
-  const modules = table.map(([path, kind, nParams, nOwnParams, parent], index) => {
-    return { path, kind, nParams, nOwnParams, parent, index, name: path, depth: 0, children: [] };
-  });
-  for (const row of modules) {
-    const above = modules[row.parent];
-    if (!above) continue;
-    row.depth = above.depth + 1;
-    above.children.push(row);
-    if (row.path.startsWith(`${above.path}.`)) row.name = row.path.slice(above.path.length + 1);
+/**
+ * Wire rows (path, class, n_params, n_own_params, parent) -> rows with depth and children; entries
+ * (path, module) are no modules, single calls or parameters, and stand first below theirs.
+ */
+export function indexModules(table, entries) {
+  const rows = table.map(([path, kind, nParams, nOwnParams]) =>
+    newRow({ path, kind, nParams, nOwnParams, entry: false }),
+  );
+  const byPath = new Map(rows.map((row) => [row.path, row]));
+  for (const [path, owner] of entries) {
+    const kind = path.startsWith(`${owner}[`) ? "call" : "";
+    const row = newRow({ path, kind, nParams: 0, nOwnParams: 0, entry: true });
+    putBelow(row, byPath.get(owner));
+    rows.push(row);
   }
-  return { modules, byPath: new Map(modules.map((row) => [row.path, row])) };
+  table.forEach(([, , , , parent], k) => putBelow(rows[k], rows[parent]));
+  const modules = unfoldedRows(rows, new Set());
+  for (const row of modules) row.depth = row.above ? row.above.depth + 1 : 0;
+  return { modules, byPath: new Map(rows.map((row) => [row.path, row])) };
+}
+
+function newRow(fields) {
+  return { ...fields, name: fields.path, above: null, depth: 0, children: [] };
+}
+
+function putBelow(row, above) {
+  if (!above) return;
+  row.above = above;
+  above.children.push(row);
+  const called = row.entry && row.kind ? above.path : `${above.path}.`; // "[0]" keeps its bracket
+  if (row.path.startsWith(called)) row.name = row.path.slice(called.length);
 }
 
 /** Rows to show, in forward order, without what lies below a folded module. */
@@ -22,7 +40,7 @@ export function unfoldedRows(modules, folded) {
     shown.push(row);
     if (!folded.has(row.path)) row.children.forEach(visit);
   };
-  modules.filter((row) => row.parent < 0).forEach(visit);
+  modules.filter((row) => !row.above).forEach(visit);
   return shown;
 }
 

@@ -10,6 +10,7 @@ import { createHome } from "./home.js";
 import { createKeyboard } from "./keyboard.js";
 import { createLineView } from "./lineview.js";
 import { createLink } from "./link.js";
+import { createNotice } from "./notice.js";
 import { createSelection } from "./selection.js";
 import { createSeries } from "./series.js";
 import { createState } from "./state.js";
@@ -58,6 +59,7 @@ function render({ model, el }) {
   root.append(
     trouble,
     bar.el,
+    createNotice(parts).el,
     element("div", { class: "nbp-body" }, left, views),
     createFoot(parts).el,
   );

@@ -6,7 +6,7 @@ import { grouped } from "./format.js";
 const MOST_ITEMS = 200;
 
 /**
- * `items(query)` gives `{ text, note, on, data, act }` in order; `search` is the placeholder of a
+ * `items(query)` gives `{ text, note, detail, on, data, act }` in order; `search` is the placeholder of a
  * search field, "" for none. A choice closes the list, and Enter on the button opens it again.
  */
 export function createPopover({ button, search, items, signal }) {
@@ -78,6 +78,7 @@ export function createPopover({ button, search, items, signal }) {
     node.append(
       element("span", {}, item.text),
       element("span", { class: "nbp-note-soft" }, item.note ?? ""),
+      ...(item.detail ? [element("span", { class: "nbp-detail", title: item.detail }, item.detail)] : []),
     );
     node.addEventListener("click", () => {
       item.act();

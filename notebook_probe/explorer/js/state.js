@@ -1,6 +1,7 @@
 /** What one view knows. Parts subscribe to a topic and read the fields; nothing else is shared. */
 
 import { indexModules } from "./modules.js";
+import { indexProbes } from "./probes.js";
 
 export const EMPTY_SELECTION = {
   home: "",
@@ -18,10 +19,14 @@ const EMPTY_STATUS = {
   step: 0,
   rate: null,
   cost_percent: null,
+  budget: "",
   route: "",
   attached: [],
+  tallies: [],
+  silent: [],
+  costs: {},
   recorded: {},
-  notes: {},
+  vectors: [],
   problems: [],
   tickets: [],
   can: {},
@@ -34,8 +39,10 @@ const EMPTY_STATUS = {
 export function createState() {
   const subscribers = new Map();
   return {
-    model: { name: "", location: "", live: true, quantities: [], ...indexModules([]) },
+    model: { name: "", location: "", live: true, quantities: [], ...indexModules([], []) },
     status: EMPTY_STATUS,
+    /** The attached probes, by module too. */
+    probes: indexProbes(EMPTY_STATUS, null),
     selection: EMPTY_SELECTION,
     /** Last frames, decoded; null before the first. */
     lines: null,

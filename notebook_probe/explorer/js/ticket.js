@@ -46,7 +46,8 @@ export function createTicket({ state, selection, signal }) {
     else say("applied", "✓", `${queued}, ${followed.verb} at step ${grouped(row.applied_step)}`);
     setAttribute(el, "title", row.text || null);
     const attached = row.state === "applied" && followed.verb === "attached";
-    show.hidden = !attached || !undrawn().length;
+    const drawable = !state.status.vectors.includes(followed.quantity);
+    show.hidden = !attached || !drawable || !undrawn().length;
   }
 
   /** The first of the attached series that are not among the lines yet. */

@@ -3,20 +3,21 @@
 import { element, setAttribute, setText } from "./dom.js";
 import { counted } from "./format.js";
 import { shortName } from "./names.js";
+import { probeWords } from "./probes.js";
 import { paintSwatch } from "./swatch.js";
 
 const ROW_LETTERS = 20;
 const fitsRow = (text) => text.length <= ROW_LETTERS;
 
-/** `look` is what the tree knows: { state, folded, flat, current, marks }. */
-export function fillRow(node, row, { state, folded, flat, current, marks }) {
+/** `look` is what the tree knows: { state, folded, flat, current, problems }. */
+export function fillRow(node, row, { state, folded, flat, current, problems }) {
   const { name, mark, fold, warn, kind, swatch } = node.parts;
   const depth = flat ? 0 : Math.max(0, row.depth - 1); // the root stands level with its children
   const open = row.children.length && !flat ? !folded.has(row.path) : null;
-  const attached = marks.attached.get(row.path) ?? [];
-  const problem = marks.problems.get(row.path) ?? "";
-  const note = state.status.notes[row.path] ?? "";
-  const title = [`${row.path}: ${row.kind}`, ...attached, note, problem].filter(Boolean);
+  const attached = state.probes.byModule.get(row.path) ?? [];
+  const problem = problems.get(row.path) ?? "";
+  const head = row.kind ? `${row.path}: ${row.kind}` : row.path;
+  const title = [head, ...attached.map(probeLine), problem].filter(Boolean);
   node.style.setProperty("--nbp-depth", Math.min(depth, 8));
   node.classList.toggle("nbp-current", row.path === current);
   setAttribute(node, "data-module", row.path);
@@ -25,7 +26,7 @@ export function fillRow(node, row, { state, folded, flat, current, marks }) {
   setAttribute(node, "aria-expanded", open);
   setAttribute(node, "title", title.join("\n"));
   setText(fold, foldSign(open));
-  setText(mark, attached.length ? "●" : "");
+  setText(mark, markSign(attached));
   setText(name, flat ? shortName(row.path, fitsRow) : row.name);
   setText(warn, problem ? "▲" : "");
   setText(kind, row.nParams ? `${row.kind} ${counted(row.nParams)}` : row.kind);
@@ -47,20 +48,19 @@ export function emptyRow(id) {
   return Object.assign(node, { parts });
 }
 
-/** Module -> lines for its title: what is attached, what went wrong; `last` is kept while it holds. */
-export function statusMarks({ attached, problems }, last) {
-  const byModule = last?.source === attached ? last.attached : attachedLines(attached);
-  const wrong = new Map(problems.map((one) => [one.module, one.text]));
-  return { source: attached, attached: byModule, problems: wrong };
+/** Module -> what went wrong there. */
+export function problemTexts({ problems }) {
+  return new Map(problems.map((one) => [one.module, one.text]));
 }
 
-function attachedLines(attached) {
-  const lines = new Map();
-  for (const [module, quantity, schedule] of attached) {
-    if (!lines.has(module)) lines.set(module, []);
-    lines.get(module).push(`${quantity}, ${schedule}`);
-  }
-  return lines;
+function probeLine(probe) {
+  return `${probe.quantity}, ${probe.schedule}: ${probeWords(probe)}`;
+}
+
+/** A full dot where something is measured, or will be; a hollow one where nothing is and should. */
+function markSign(attached) {
+  if (!attached.length) return "";
+  return attached.every(({ note, kind }) => note && kind !== "waiting") ? "○" : "●";
 }
 
 function foldSign(open) {

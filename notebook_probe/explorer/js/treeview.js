@@ -3,7 +3,7 @@
 import { element, setAttribute, setHidden, setText } from "./dom.js";
 import { grouped } from "./format.js";
 import { searchModules, unfoldedRows } from "./modules.js";
-import { emptyRow, fillRow, statusMarks } from "./treerow.js";
+import { emptyRow, fillRow, problemTexts } from "./treerow.js";
 
 const ROW_PX = 22;
 const SPARE_ROWS = 6;
@@ -39,7 +39,7 @@ export function createTree({ state, signal }) {
   let current = null; // path the keyboard stands on; ranges start at `anchor`
   let anchor = null;
   let pending = 0;
-  let marks = statusMarks(state.status, null);
+  let problems = problemTexts(state.status);
 
   const listen = (node, type, run) => node.addEventListener(type, run, { signal });
   const request = () => {
@@ -58,7 +58,7 @@ export function createTree({ state, signal }) {
   listen(scroller, "keydown", pressed);
   state.on("model", list);
   state.on("status", () => {
-    marks = statusMarks(state.status, marks);
+    problems = problemTexts(state.status);
     request();
   });
   for (const topic of ["marked", "picture", "theme"]) state.on(topic, request);
@@ -83,7 +83,7 @@ export function createTree({ state, signal }) {
     );
     while (pool.length < last - first)
       pool.push(rows.appendChild(emptyRow(`${ids}-${pool.length}`)));
-    const look = { state, folded, flat: search.value.trim() !== "", current, marks };
+    const look = { state, folded, flat: search.value.trim() !== "", current, problems };
     pool.forEach((node, k) => {
       setHidden(node, first + k >= last);
       if (first + k >= last) return;
@@ -166,8 +166,7 @@ export function createTree({ state, signal }) {
   function reveal() {
     const [path] = state.marked;
     search.value = "";
-    for (let row = state.model.byPath.get(path); row; row = state.model.modules[row.parent])
-      folded.delete(row.path);
+    for (let row = state.model.byPath.get(path); row; row = row.above) folded.delete(row.path);
     current = anchor = path;
     list();
     keepInSight(path);

@@ -1,0 +1,60 @@
+"""Entries of the module axis that are no modules: single calls, parameters."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+
+from notebook_probe.record.source import ROOT, Source
+
+__all__ = ["axis_order", "in_order", "owner_of"]
+
+_CALL = re.compile(r"(.+)\[(\d+)\]", re.DOTALL)
+
+
+def owner_of(entry: str, modules: Collection[str]) -> str:
+    """The module that an entry belongs to: the nearest one its name begins with.
+
+    Examples
+    --------
+    >>> modules = {"(root)", "rnn", "rnn.cell"}
+    >>> [owner_of(entry, modules) for entry in ("rnn.cell[3]", "rnn.gate.bias", "scale")]
+    ['rnn.cell', 'rnn', '(root)']
+    """
+    called = _CALL.fullmatch(entry)
+    above = called[1] if called else entry.rpartition(".")[0]
+    while above and above not in modules:
+        above = above.rpartition(".")[0]
+    return above or ROOT
+
+
+def in_order(modules: Sequence[str], names: Iterable[str]) -> list[str]:
+    """All modules, and all of ``names`` that are none, each directly after its module.
+
+    Examples
+    --------
+    >>> in_order(["(root)", "cell", "fc"], ["fc.weight", "cell[1]", "cell[0]", "fc"])
+    ['(root)', 'cell', 'cell[0]', 'cell[1]', 'fc', 'fc.weight']
+    """
+    table = set(modules)
+    below: defaultdict[str, list[str]] = defaultdict(list)
+    for name in dict.fromkeys(names):
+        if name not in table:
+            below[owner_of(name, table)].append(name)
+    ordered: list[str] = []
+    for module in modules:
+        ordered += [module, *sorted(below.pop(module, ()), key=_number)]
+    return ordered + [name for left in below.values() for name in left]
+
+
+def axis_order(source: Source) -> list[str]:
+    """Everything that a source may have values of, in the order of rows on the screen."""
+    streams = source.streams.values()
+    names = (name for stream in streams for name in stream.modules)
+    return in_order([row.name for row in source.modules], names)
+
+
+def _number(entry: str) -> int:
+    called = _CALL.fullmatch(entry)
+    return int(called[2]) if called else -1

@@ -1,0 +1,177 @@
+"""A panel's side of real runs: compiled models, calls apart, parameters, vectors, new modules."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import notebook_probe as nbp
+from notebook_probe.explorer.conversation import Conversation
+from notebook_probe.explorer.door import parse
+from notebook_probe.explorer.export import export
+from notebook_probe.record.source import Source
+from notebook_probe.run.requests import Controls
+from tests.models import floats, sgd, train_step
+
+# What torch's own compiler imports is deprecated in torch.
+pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script_method. is deprecated")
+
+batch = floats(5, 4)
+
+
+class Net(nn.Module):
+    """A cell that is called three times, and a head."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cell, self.head = nn.Linear(4, 4), nn.Linear(4, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        for _ in range(3):
+            x = self.cell(x).tanh()
+        return self.head(x)
+
+
+class View:
+    """One view of a panel: says things, and has the last message of each type."""
+
+    def __init__(self, source: Source, controls: Controls | None) -> None:
+        self._conversation = Conversation(source, controls)
+        self.heard: dict[str, dict[str, Any]] = {"status": {}}
+        self.says("hello", view="x")
+
+    def says(self, message_type: str, /, **fields: Any) -> None:
+        message = parse({"v": 1, "type": message_type, **fields})
+        assert message["type"] != "ping"
+        self._conversation.hear(message)
+
+    def looks(self) -> dict[str, Any]:
+        """The status after a refresh, as the browser has it."""
+        self._conversation.tell(self._hear, "own subshell", self._conversation.status())
+        for kind in ("heat", "lines"):
+            if kind in self.heard:
+                self.says("ack", view="x", kind=kind, seq=self.heard[kind]["seq"])
+        return self.heard["status"]
+
+    def selects(self, **changes: Any) -> None:
+        self.says("selection", **{**self._conversation.look().message(), **changes})
+        self.looks()
+
+    def _hear(self, message: Mapping[str, Any], _: list[memoryview]) -> None:
+        known = json.loads(json.dumps(message, allow_nan=False))
+        before = self.heard["status"] if known["type"] == "status" else {}
+        self.heard[known["type"]] = {**before, **known}
+
+    def silent(self, kind: str) -> list[str]:
+        """The probes of one kind of silence, as ``"quantity at module"``."""
+        status = self.heard["status"]
+        groups = [group for group in status["silent"] if group["kind"] == kind]
+        places = [place for group in groups for place in group["probes"]]
+        return [f"{status['attached'][k][1]} at {status['attached'][k][0]}" for k in places]
+
+
+@pytest.fixture
+def model() -> Net:
+    return Net()
+
+
+@pytest.fixture
+def run(model: Net, tmp_path: Path) -> Iterator[nbp.Run]:
+    run = nbp.watch(model, store=tmp_path / "run.zarr", probes=None)
+    yield run
+    run.close()
+    torch._dynamo.reset()
+
+
+def test_a_compiled_model_is_told_loudly_until_a_click_has_brought_the_first_value(
+    model: Net, run: nbp.Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("notebook_probe.explorer.tallies.EVERY_S", -1.0)
+    run.attach("cell", "output_mean", "every(2)")
+    run.attach("head", "weight_norm")
+    model.compile(backend="eager")
+    view, optimizer = View(run, run), sgd(model)
+    view.looks()
+    assert view.silent("waiting") == ["output_mean at cell", "weight_norm at head"]
+    for step in range(3):
+        train_step(model, optimizer, batch(step))
+    status = view.looks()
+    assert view.silent("compiled") == ["output_mean at cell"]
+    assert status["recorded"].keys() == {"weight_norm", "calls"}, "of which there were none"
+
+    view.says("compiled", id="1", steps="eager")
+    for step in range(3, 7):
+        train_step(model, optimizer, batch(step))
+    run.settle()
+    status = view.looks()
+    [ticket] = status["tickets"]
+    assert (ticket["state"], ticket["text"]) == ("applied", "probed steps run eagerly")
+    assert status["silent"] == []
+    assert status["tallies"][0][0] >= ticket["applied_step"]
+    assert status["recorded"]["output_mean"] == ["cell"]
+    assert run.series("cell", "output_mean").step.values.tolist() == [4, 6]
+
+
+def test_everything_a_run_can_hold_has_its_row_or_is_left_out_in_words(
+    model: Net, run: nbp.Run
+) -> None:
+    run.attach("cell", "output_std", per_call=True)
+    run.attach("", "output_std", per_call=True)
+    run.attach("head.weight", "weight_norm", "every(2)")
+    run.attach("head", "output_histogram")
+    run.attach("head", "output_mean", phase="eval")
+    view, optimizer = View(run, run), sgd(model)
+    for step in range(4):
+        train_step(model, optimizer, batch(step))
+        model.eval()
+        with torch.no_grad():
+            model(batch(step))
+        model.train()
+    model.add_module("late", nn.Linear(2, 2))
+    run.attach("late", "weight_norm")
+    train_step(model, optimizer, batch(9))
+    run.settle()
+    status = view.looks()
+    assert status["problems"] == []
+    assert status["vectors"] == ["output_histogram"]
+    calls = ["cell[0]", "cell[1]", "cell[2]"]
+    assert status["recorded"] == {
+        "output_std": ["(root)[0]", *calls],
+        "calls": ["(root)", "cell", "head"],
+        "weight_norm": ["head.weight", "late"],
+        "eval_output_mean": ["head"],
+        "eval_calls": ["head"],
+    }
+    entries = [["(root)[0]", "(root)"], *([call, "cell"] for call in calls)]
+    assert view.heard["model"]["entries"] == [*entries, ["head.weight", "head"]]
+    modules = [row[0] for row in view.heard["model"]["modules"]]
+    assert modules == ["(root)", "cell", "head", "late"]
+    for home, places in status["recorded"].items():
+        view.selects(home=home, series=[[place, home] for place in places])
+        assert (view.heard["heat"]["quantity"], view.heard["heat"]["rows"]) == (home, places)
+        assert all(one["n"] for one in view.heard["lines"]["series"])
+
+
+def test_files_leave_vectors_out(model: Net, run: nbp.Run, tmp_path: Path) -> None:
+    run.attach("head", "output_histogram")
+    run.attach("cell", "output_std", per_call=True)
+    optimizer = sgd(model)
+    for step in range(3):
+        train_step(model, optimizer, batch(step))
+    run.close()
+    opened = nbp.open_run(tmp_path / "run.zarr")
+    view = View(opened, None)
+    status = view.looks()
+    assert status["vectors"] == ["output_histogram"]
+    assert view.heard["model"]["entries"] == [[f"cell[{call}]", "cell"] for call in range(3)]
+    view.selects(home="output_std")
+    for kind in ("csv", "netcdf", "png", "svg"):
+        message, [content] = export(kind, opened, view._conversation.look())
+        assert "error" not in message, message
+        assert len(content) > 100
