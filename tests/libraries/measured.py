@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 import notebook_probe as nbp
+from notebook_probe.quantities import quantities
 
 __all__ = ["OF_ONE_TENSOR", "attach_everything"]
 
@@ -61,7 +62,7 @@ def own_grad(grad: Tensor) -> float:
     return size(grad)
 
 
-@nbp.quantity(name="own_raw_grad", combine="last")
+@nbp.quantity(name="own_raw_grad")
 def own_raw_grad(grad_raw: Tensor) -> float:
     """Size of a gradient as accumulated."""
     return size(grad_raw)
@@ -79,16 +80,12 @@ def own_momentum(state_exp_avg: Tensor) -> float:
     return size(state_exp_avg)
 
 
-OF_MODULES: list[nbp.Quantity | str] = [
-    "input_norm",
-    "input_std",
-    "output_norm",
-    "output_mean",
-    "output_std",
-    "output_grad_norm",
-    "zero_fraction",
-    "nonfinite_fraction",
-    "input_grad_norm",
+BUILT_IN = [
+    one for one in quantities.values() if one.function.__module__.startswith("notebook_probe.")
+]
+
+OF_MODULES = [
+    *BUILT_IN,
     own_input,
     own_output,
     own_gain,

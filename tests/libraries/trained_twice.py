@@ -72,6 +72,8 @@ class Pair:
     events: tuple[Event, ...]
     data: xr.Dataset
     steps: list[Step]
+    validations: dict[int, float]
+    """Updates done -> size of what the network gave in validations then."""
     prefix: str
     """Path of the network in the watched model."""
 
@@ -118,9 +120,11 @@ def train_twice(
         left = _left_by(fit, alone, folder / "alone")
     with nbp.watch(place := model.get_submodule(watched), store=folder / "run.zarr") as run:
         attach_everything(run, place)
+        run.attach(prefix, "output_norm", phase="eval")
         again = _left_by(fit, model, folder / "watched")
         status, events, data = run.status(), run.events, run.data.load()
-    return Pair(differing(left, again), status, events, data, witness.steps, prefix)
+    steps, validations = witness.steps, witness.validations
+    return Pair(differing(left, again), status, events, data, steps, validations, prefix)
 
 
 def _left_by(fit: Fit, model: nn.Module, folder: Path) -> dict[str, bytes]:
@@ -190,3 +194,9 @@ class TrainedTwice:
                 wanted = pair.placed(values)
                 assert wanted
                 assert recorded_at(pair.data, quantity, i, wanted) == near(wanted)
+
+    def test_validation_is_recorded_by_itself_where_it_is_asked_for(self, pair: Pair) -> None:
+        sizes = pair.data.eval_output_norm.sel(module=pair.prefix or "(root)").dropna("step")
+        found = dict(zip(sizes.step.values.tolist(), sizes.values.tolist(), strict=True))
+        assert len(found) >= N_EPOCHS
+        assert found == near(pair.validations)
