@@ -42,6 +42,8 @@ def in_order(modules: Sequence[str], names: Iterable[str]) -> list[str]:
     for name in dict.fromkeys(names):
         if name not in table:
             below[owner_of(name, table)].append(name)
+    if not below:
+        return [*modules]
     ordered: list[str] = []
     for module in modules:
         ordered += [module, *sorted(below.pop(module, ()), key=_number)]

@@ -9,15 +9,18 @@ from typing import Literal, TypeAlias
 
 from notebook_probe.errors import ProbeError
 from notebook_probe.explorer.code import code
+from notebook_probe.explorer.entries import axis_order
 from notebook_probe.explorer.numbers import csv, netcdf
 from notebook_probe.explorer.selection import Selection
 from notebook_probe.explorer.wire import VERSION, Exported
 from notebook_probe.figures import Look, overview
-from notebook_probe.figures.grid import Grid
+from notebook_probe.figures.grid import Grid, HeatGrid
 from notebook_probe.figures.style import encoded
 from notebook_probe.record.source import Source
 
 __all__ = ["export", "picture"]
+
+N_COLUMNS = 700
 
 Kind: TypeAlias = Literal["png", "svg", "csv", "netcdf", "code"]
 
@@ -34,9 +37,16 @@ def picture(
         log_heat=selection.log_heat,
         look=Look(selection.log_y, selection.log_x, selection.smooth, selection.x_axis),
         colours=selection.colours,
-        grid=grid,
+        grid=grid or _grid(source, selection),
     )
     return encoded(figure, kind)
+
+
+def _grid(source: Source, selection: Selection) -> Grid | None:
+    """The cells, their rows in the order of the panel."""
+    reduced = HeatGrid(selection.home, N_COLUMNS, selection.window)
+    reduced.read_new(source)
+    return reduced.grid(axis_order(source))
 
 
 def _code(source: Source, selection: Selection) -> bytes:

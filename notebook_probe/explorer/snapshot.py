@@ -11,7 +11,7 @@ from IPython.core.getipython import get_ipython
 from IPython.display import display, update_display
 
 from notebook_probe.explorer.entries import axis_order
-from notebook_probe.explorer.export import picture
+from notebook_probe.explorer.export import N_COLUMNS, picture
 from notebook_probe.explorer.selection import Selection
 from notebook_probe.figures.grid import HeatGrid
 from notebook_probe.record.source import Source
@@ -20,7 +20,6 @@ __all__ = ["Snapshot"]
 
 EVERY_S = 60.0
 """Seconds between pictures while training runs, for autosaves and kernels that are killed."""
-N_COLUMNS = 700
 
 
 class Snapshot:

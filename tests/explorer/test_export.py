@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import subprocess
 import sys
 from datetime import datetime
@@ -15,8 +16,9 @@ import xarray as xr
 
 from notebook_probe.explorer import numbers
 from notebook_probe.explorer.code import code
-from notebook_probe.explorer.export import export
+from notebook_probe.explorer.export import export, picture
 from notebook_probe.explorer.selection import Selection
+from notebook_probe.figures.grid import HeatGrid
 from notebook_probe.record.missing import MEASURED_NAN
 from notebook_probe.record.source import ModuleRow, Variable
 from notebook_probe.record.writer import RecordWriter
@@ -59,6 +61,24 @@ def test_csv_has_a_row_for_every_measured_value_on_the_screen(source: FakeSource
     last = [row for row in rows if (row["module"], row["quantity"]) == ("a", "norm")][-1]
     assert last["step"] == "3"
     assert datetime.fromisoformat(last["time"]).timestamp() * 1000 == START_MS + 300
+
+
+def test_the_rows_of_a_picture_stand_as_in_the_panel() -> None:
+    stream = FakeStream("every_1", ["a", "c", "a[0]"], ["norm"])
+    stream.append(range(3), norm=[[1.0, 2.0, 3.0]] * 3)
+    source, selection = FakeSource(stream), Selection(home="norm")
+    grid = HeatGrid("norm", 700)
+    grid.read_new(source)
+    panel = picture("svg", source, selection, grid.grid(["a", "a[0]", "c"]))
+    assert drawing_of(picture("svg", source, selection)) == drawing_of(panel)
+    other = picture("svg", source, selection, grid.grid(["a", "c", "a[0]"]))
+    assert drawing_of(picture("svg", source, selection)) != drawing_of(other)
+
+
+def drawing_of(svg: bytes) -> str:
+    """Without the date and without the ids, which are drawn anew."""
+    text = svg.decode().partition("</metadata>")[2]
+    return re.sub(r'(id=|href=|url\()"?#?[\w-]+"?', "", text)
 
 
 def test_csv_is_that_of_the_window(source: FakeSource) -> None:
