@@ -15,7 +15,7 @@ export function createHere({ state, selection, signal }) {
 
   function refresh() {
     const n = rows().length;
-    setText(button, `● ${grouped(n)} ▾`);
+    setText(button, `● ${grouped(n)}`);
     const title = `${nProbes(n)} at the marked modules: last value, cost, or why there is none`;
     setAttribute(button, "title", title);
     setAttribute(button, "aria-label", title);
