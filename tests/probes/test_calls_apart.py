@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from tests.models import floats, made
+from tests.models import floats, made, sgd
 from tests.probes.oracles import Noted, notes_of, same_column, train_alike
 from tests.run.conftest import Watch
 from tests.run.oracle import norm
@@ -31,6 +33,28 @@ class Shared(Noted):
             x = self.note("input", factor * x)
             x = self.note("output", self.part(x)).tanh()
         return x
+
+
+class Recursive(Noted):
+    """A part that calls itself: the innermost call is the first to return."""
+
+    class Part(nn.Module):
+        def __init__(self, outer: Noted) -> None:
+            super().__init__()
+            self.linear, self._outer = nn.Linear(4, 4), [outer]
+
+        def forward(self, x: Tensor, depth: int = 1) -> Tensor:
+            note = self._outer[0].note
+            note("input", x)
+            inner = self(3 * self.linear(x).tanh(), depth - 1) if depth else x
+            return note("output", self.linear(inner) * 2)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.part = Recursive.Part(self)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.part(x)
 
 
 def gain(input: Tensor, output: Tensor) -> Tensor:
@@ -78,6 +102,28 @@ def test_every_call_has_its_own_input_output_and_gradient(n_micro: int, watch: W
     same_column(run, "part", "output_mean", [float(mean) for mean in means])
 
 
+def test_in_a_recursion_input_output_and_gradient_of_one_call_stay_together(watch: Watch) -> None:
+    twin, model = made(Recursive), made(Recursive)
+    notes, run = notes_of(twin), watch(model, probes=None)
+    run.attach("part", ["input_norm", "output_norm", "output_grad_norm", gain], per_call=True)
+    train_alike(loop_of(1), twin, model)
+    inputs, outputs = notes.values("input"), notes.values("output")
+    for step in STEPS:
+        outer, inner = inputs[2 * step : 2 * step + 2]
+        first, last = outputs[2 * step : 2 * step + 2]
+        wanted = {
+            (round(norm(x), 4), round(norm(y), 4)) for x, y in ((inner, first), (outer, last))
+        }
+        data = run.data.sel(step=step)
+        found = set()
+        for call in range(2):
+            one = data.sel(module=f"part[{call}]")
+            pair = float(one.input_norm), float(one.output_norm)
+            found.add((round(pair[0], 4), round(pair[1], 4)))
+            assert float(one.gain) == pytest.approx(pair[1] / pair[0], rel=1e-4)
+        assert found == wanted
+
+
 class Varying(Noted):
     """Called once, twice, three times."""
 
@@ -109,3 +155,47 @@ def test_a_call_that_is_not_made_in_a_step_is_a_gap_there(watch: Watch) -> None:
     table = [[next(sizes) if call <= step else np.nan for call in range(3)] for step in STEPS]
     for call in range(3):
         same_column(run, f"part[{call}]", "output_norm", [row[call] for row in table])
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_calls_of_a_checkpointed_layer_stay_apart(reentrant: bool, watch: Watch) -> None:
+    """Where the graph is made in the recomputation, nobody knows which call a gradient is of."""
+
+    class Twice(Noted):
+        def __init__(self, plain: bool) -> None:
+            super().__init__()
+            self.part, self._plain = nn.Linear(4, 4), plain
+
+        def forward(self, x: Tensor) -> Tensor:
+            for _ in range(2):
+                x = x * 2
+                if self._plain:
+                    x = self.block(x)
+                else:
+                    x = torch.utils.checkpoint.checkpoint(self.block, x, use_reentrant=reentrant)
+            return x
+
+        def block(self, x: Tensor) -> Tensor:
+            return self.note("output", self.part(x)).tanh()
+
+    def loop(model: nn.Module, optimizer: Optimizer) -> None:
+        for step in STEPS:
+            optimizer.zero_grad()
+            model(batch(step).requires_grad_()).square().mean().backward()
+            optimizer.step()
+
+    oracle, twin, model = (made(partial(Twice, plain)) for plain in (True, False, False))
+    notes, run = notes_of(oracle), watch(model, probes=None)
+    run.attach("part", ["output_norm", "output_grad_norm"], per_call=True)
+    train_alike(loop, twin, model)
+    loop(oracle, sgd(oracle))
+    for call in range(2):
+        mine = slice(call, None, 2)
+        place = f"part[{call}]"
+        same_column(run, place, "output_norm", [norm(y) for y in notes.values("output")[mine]])
+        gradients = [norm(g) for g in notes.gradients_of("output")[mine]]
+        if reentrant:
+            gradients = [np.nan] * len(STEPS)
+        same_column(run, place, "output_grad_norm", gradients)
+    assert "part[2]" not in run.data.module.values
+    assert not run.status().errors

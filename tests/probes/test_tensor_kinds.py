@@ -185,6 +185,10 @@ KINDS: dict[str, tuple[Callable[[Tensor], Any], Callable[[Any], Numbers]]] = {
     "mkldnn": (lambda x: x.to_mkldnn(), float64),
     "sparse coo": (lambda x: (x * (x > 0)).to_sparse(), float64),
     "sparse csr": (lambda x: (x * (x > 0)).to_sparse_csr(), float64),
+    "nested": (
+        lambda x: torch.nested.nested_tensor([x[:2], x[2:]]),
+        lambda n: np.concatenate([float64(part) for part in n.unbind()]),
+    ),
     "jagged": (
         lambda x: torch.nested.nested_tensor([x[:2], x[2:]], layout=torch.jagged),
         lambda n: float64(n.values()),
@@ -281,7 +285,7 @@ def test_meta_tensors_are_left_out_and_are_no_error(watch: Watch) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors is in prototype stage")
-@pytest.mark.parametrize("layout", [torch.jagged])
+@pytest.mark.parametrize("layout", [torch.strided, torch.jagged])
 def test_a_nested_output_has_a_gradient_too(layout: torch.layout, watch: Watch) -> None:
     class Ragged(Noted):
         def __init__(self) -> None:
