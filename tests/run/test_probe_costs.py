@@ -1,0 +1,210 @@
+"""What probes cost, told by a clock that only moves when it is told to; and the status in words."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+import notebook_probe as nbp
+from notebook_probe.run.status import ProbeStatus
+from tests.models import floats, made, sgd
+from tests.run.conftest import Watch
+
+batch = floats(5, 4)
+
+
+class Net(nn.Module):
+    """One part is used past its call, one returns what nobody can read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.part, self.head = nn.Linear(4, 4), nn.Linear(4, 2)
+        self.lonely, self.strange = nn.Linear(4, 4), Strange()
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.strange(x)
+        nn.functional.linear(x, self.lonely.weight)
+        return self.head(self.part(x).tanh())
+
+
+class Strange(nn.Module):
+    def forward(self, x: Tensor) -> SimpleNamespace:
+        return SimpleNamespace(x=x)
+
+
+def train(model: nn.Module, optimizer: Optimizer, steps: range) -> None:
+    for step in steps:
+        optimizer.zero_grad()
+        model(batch(step)).square().mean().backward()
+        optimizer.step()
+
+
+def broken(output: Tensor) -> Tensor:
+    raise ZeroDivisionError("on purpose")
+
+
+def only(run: nbp.Run) -> ProbeStatus:
+    (probe,) = run.status().probes
+    return probe
+
+
+class Clock:
+    """A clock that only moves when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made_up = Clock()
+    monkeypatch.setattr(time, "perf_counter", made_up)
+    return made_up
+
+
+def test_the_costs_of_the_probes_add_up_to_the_cost_of_the_run(clock: Clock, watch: Watch) -> None:
+    """Every step takes 100 ms: 70 of the user's own, 20 of one quantity, 10 of another."""
+
+    def dear(output: Tensor) -> float:
+        clock.now += 0.020
+        return 1.0
+
+    def cheap(grad_output: Tensor) -> float:
+        clock.now += 0.010
+        return 1.0
+
+    model = made(Net)
+    run = watch(model, probes={"part": [dear, "output_norm"], "head": [cheap]})
+    optimizer = sgd(model)
+    for step in range(10):
+        optimizer.zero_grad()
+        loss = model(batch(step)).square().mean()
+        clock.now += 0.070
+        loss.backward()
+        optimizer.step()
+    run.settle()
+    status = run.status()
+    assert status.cost_percent == pytest.approx(30.0)
+    assert status.steps_per_second == pytest.approx(10.0)
+    costs = {probe.quantity: probe.cost_us for probe in status.probes}
+    assert costs["cheap"] == pytest.approx(10_000)
+    assert costs["dear"] + costs["output_norm"] == pytest.approx(20_000), "one moment, shared"
+    assert sum(probe.cost_percent for probe in status.probes) == pytest.approx(30.0)
+    listed = {info.name: info.cost_us for info in run.catalogue()}
+    assert listed["output_norm"] == pytest.approx(costs["output_norm"])
+    assert listed["weight_norm"] is None, "nobody measures it"
+
+
+def test_a_probe_that_is_seldom_due_costs_little_per_step(clock: Clock, watch: Watch) -> None:
+    def dear(output: Tensor) -> float:
+        clock.now += 0.050
+        return 1.0
+
+    model = made(Net)
+    run = watch(model, probes=None)
+    run.attach("part", dear, "every(5)")
+    optimizer = sgd(model)
+    for step in range(10):
+        optimizer.zero_grad()
+        model(batch(step)).square().mean().backward()
+        clock.now += 0.100
+        optimizer.step()
+    run.settle()
+    assert only(run).n_values == 2
+    assert only(run).cost_us == pytest.approx(10_000), "two times 50 ms in ten steps"
+    assert run.status().cost_percent == pytest.approx(100 * 0.1 / 1.1)
+
+
+# ---------------------------------------------------------------- in words
+
+
+def test_the_status_prints_what_costs_most_and_what_is_silent_grouped_by_reason(
+    clock: Clock, watch: Watch
+) -> None:
+    def dear(output: Tensor) -> float:
+        clock.now += 0.025
+        return 1.0
+
+    model = made(Net)
+    run = watch(model, name="net", probes={"part": [dear], "lonely": ["output_norm", "input_norm"]})
+    run.attach("strange", "output_norm")
+    run.attach("head", broken)
+    run.attach("part", "output_std", "every(100, 50)")
+    optimizer = sgd(model)
+    for step in range(4):
+        optimizer.zero_grad()
+        loss = model(batch(step)).square().mean()
+        clock.now += 0.075
+        loss.backward()
+        optimizer.step()
+    run.settle()
+    lines = str(run.status()).splitlines()
+    assert lines[0].startswith("net: idle, step 4, 10 steps/s, ")
+    assert lines[0].endswith(run.location)
+    assert lines[1] == "6 probes cost 25 % of step time"
+    assert "  dear: 25000 µs per step, 25 %" in lines
+    silent = [line for line in lines if line.startswith("silent: ")]
+    assert (
+        "silent: output_norm at lonely, input_norm at lonely: not called by any training forward "
+        "yet (no value yet)"
+    ) in silent
+    assert any("strange" in line and "SimpleNamespace" in line for line in silent)
+    assert not any("output_std" in line for line in silent), "it only waits"
+    assert "error: broken at head: ZeroDivisionError: on purpose" in lines
+
+
+class Wide(nn.Module):
+    """Nine layers that nobody uses beside one that is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.used = nn.Linear(4, 2)
+        for i in range(9):
+            self.add_module(f"m{i}", nn.Linear(4, 2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.used(x)
+
+
+def test_a_long_group_of_silent_probes_is_shortened(watch: Watch) -> None:
+    model = made(Wide)
+    run = watch(model, probes={"m*": ["output_norm"]})
+    train(model, sgd(model), range(3))
+    run.settle()
+    (line,) = [line for line in str(run.status()).splitlines() if line.startswith("silent")]
+    assert "output_norm at m0" in line
+    assert "output_norm at m4" not in line
+    assert "and 5 more: not called" in line
+
+
+def test_the_price_of_asking_does_not_grow_with_the_square_of_the_probes(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The model is walked through once for all of them, however many there are."""
+    model = nn.ModuleDict({f"m{i}": nn.Linear(4, 2) for i in range(60)})
+    run = watch(model, probes={"m*": ["output_norm", "output_mean", "grad_norm"]})
+    optimizer = sgd(model)
+    model["m0"](batch(0)).sum().backward()
+    optimizer.step()
+    run.settle()
+    walks = Counter[str]()
+    plain: Callable[..., Any] = nn.Module.named_modules
+
+    def counted(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
+        if module is model and not args:
+            walks["n"] += 1
+        return plain(module, *args, **kwargs)
+
+    monkeypatch.setattr(nn.Module, "named_modules", counted)
+    assert len(run.status().probes) == 180
+    assert walks["n"] <= 2
