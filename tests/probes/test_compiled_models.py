@@ -170,6 +170,20 @@ def compiled_training(
     return train_step
 
 
+def test_a_compiled_function_round_the_model_is_told_too(watch: Watch) -> None:
+    model = made(Net)
+    run = watch(model, probes={"first": ["output_norm", "weight_norm"]})
+    optimizer = sgd(model)
+    step_of = compiled_training(model, optimizer, "eager")
+    for step in range(4):
+        optimizer.zero_grad()
+        step_of(batch(step))
+    run.settle()
+    notes = {probe.quantity: probe.note for probe in run.probes()}
+    assert "compile" in notes["output_norm"]
+    assert notes["weight_norm"] == ""
+
+
 def test_a_wrappers_prefix_is_in_no_name(watch: Watch) -> None:
     model = made(Net)
     run = watch(torch.compile(nn.DataParallel(model), backend="eager"))

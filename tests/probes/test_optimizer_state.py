@@ -82,7 +82,9 @@ def trained(
     return found, everything(model, [optimizer])
 
 
-@pytest.mark.parametrize(("make", "key"), CHOICES, ids=[f"{i}-{key}" for i, (_, key) in enumerate(CHOICES)])
+@pytest.mark.parametrize(
+    ("make", "key"), CHOICES, ids=[f"{i}-{key}" for i, (_, key) in enumerate(CHOICES)]
+)
 def test_state_is_read_after_the_step_and_is_a_gap_where_there_is_none(
     make: Callable[[nn.Module], Optimizer], key: str, watch: Watch
 ) -> None:

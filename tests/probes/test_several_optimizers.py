@@ -210,6 +210,33 @@ def test_a_new_optimizer_that_steps_with_a_closure_begins_a_step_of_its_own(watc
     assert len(diary.entries) == 6
 
 
+def test_a_gradient_that_a_hook_of_the_optimizer_clips_is_recorded_clipped(watch: Watch) -> None:
+    """torch calls the hooks of all optimizers first, then those of this one."""
+
+    def loop(model: nn.Module, diary: Diary) -> Sequence[Optimizer]:
+        optimizer = SGD(model.parameters(), lr=0.1)
+
+        def clip(*args: object) -> None:
+            nn.utils.clip_grad_norm_(model.parameters(), 1e-3)
+            diary.gradients()
+
+        handle = optimizer.register_step_pre_hook(clip)
+        for step in range(4):
+            if step == 3:
+                handle.remove()
+            optimizer.zero_grad()
+            loss_of(model(batch(step))).backward()
+            with diary.update(optimizer):
+                optimizer.step()
+        assert not optimizer._optimizer_step_pre_hooks
+        return [optimizer]
+
+    run, diary = play(mlp, loop, watch)
+    check(run, diary)
+    sizes = run.data.grad_norm.sel(module=["0.weight", "0.bias", "2.weight", "2.bias"])
+    assert (np.sqrt((sizes**2).sum("module"))[:3] < 1.001e-3).all()
+
+
 # ---------------------------------------------------------------- saved, copied, loaded
 
 

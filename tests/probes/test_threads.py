@@ -106,14 +106,14 @@ def test_a_storm_from_another_thread_loses_no_step_and_changes_no_value(
     def loop(model: nn.Module, diary: Diary) -> Sequence[Optimizer]:
         optimizer = Adam(model.parameters(), lr=0.01)
         threads = Threads()
-        if not diary.alone:
-            threads.start(storm)
         try:
             for step in range(40):
                 optimizer.zero_grad()
                 loss_of(model(batch(step))).backward()
                 with diary.update(optimizer):
                     optimizer.step()
+                if not diary.alone and step == 0:
+                    threads.start(storm)
                 if not diary.alone and step % 10 == 5:  # a busy machine may not get round to it
                     seen = cycles[0]
                     wait_until(lambda seen=seen: cycles[0] > seen)  # type: ignore[misc]

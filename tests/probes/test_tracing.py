@@ -70,6 +70,10 @@ def functional_without_gradients(model: nn.Module) -> Any:
         return called(model, values_of(model))(given)
 
 
+def functional(model: nn.Module) -> Any:
+    return called(model, values_of(model))(given)
+
+
 def mapped(model: nn.Module) -> Any:
     return torch.vmap(called(model, values_of(model)))(given)
 

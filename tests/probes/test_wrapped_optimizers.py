@@ -227,6 +227,32 @@ def test_slow_weights_are_a_step_per_step_of_the_optimizer_inside(watch: Watch) 
     assert len(diary.entries) == 4
 
 
+class Hybrid(Optimizer):
+    """Steps matrices by their sign and leaves the rest to another optimizer, before or after."""
+
+    def __init__(self, model: nn.Module, inner_first: bool) -> None:
+        matrices = [value for value in model.parameters() if value.ndim == 2]
+        rest = [value for value in model.parameters() if value.ndim != 2]
+        super().__init__([{"params": matrices}, {"params": rest}], {})
+        self.inner, self.inner_first = Adam(rest, lr=0.01), inner_first
+
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        if self.inner_first:
+            self.inner.step()
+        with torch.no_grad():
+            for value in self.param_groups[0]["params"]:
+                value.sub_(0.01 * value.grad.sign())
+        if not self.inner_first:
+            self.inner.step()
+
+
+@pytest.mark.parametrize("inner_first", [True, False])
+def test_an_optimizer_that_leaves_some_parameters_to_another_has_all_updates(
+    inner_first: bool, watch: Watch
+) -> None:
+    check(*play(mlp, plain_loop(lambda model: Hybrid(model, inner_first)), watch))
+
+
 class Wrapper(Optimizer):
     """As accelerate's: an Optimizer by class alone, that passes everything on, or skips."""
 
