@@ -350,3 +350,30 @@ def test_gradients_are_pooled_over_what_arrived_and_nothing_is_a_gap(
         [norm(np.concatenate(each)) for each in zip(*values, strict=True)],
     )
     assert not run.status().errors
+
+
+def peak(output: Tensor) -> Tensor:
+    return output.abs().amax()
+
+
+def gradient_peak(grad_output: Tensor) -> Tensor:
+    return grad_output.abs().amax()
+
+
+def test_a_function_of_tensors_is_given_the_first_output_and_the_gradient_of_that(
+    watch: Watch,
+) -> None:
+    def sequences(model: nn.Module, optimizer: Optimizer) -> None:
+        for step in STEPS:
+            optimizer.zero_grad()
+            model(floats(2, 5, 4)(step)).backward()
+            optimizer.step()
+
+    build = partial(Lstm, "output hidden cell")
+    twin, model = made(build), made(build)
+    notes, run = notes_of(twin), watch(model, probes={"part": [peak, gradient_peak]})
+    train_alike(sequences, twin, model)
+    peaks = [float(np.abs(y).max()) for y in notes.values("output")]
+    same_column(run, "part", "peak", peaks)
+    gradients = [float(np.abs(g).max()) for g in notes.gradients_of("output")]
+    same_column(run, "part", "gradient_peak", gradients)
