@@ -18,7 +18,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.optim import Optimizer
 
 from notebook_probe.probes import processes
 from notebook_probe.probes.accumulations import AccumulationHooks
@@ -27,8 +26,6 @@ from notebook_probe.probes.collected import collect_for
 from notebook_probe.probes.compiled import EagerSteps
 from notebook_probe.probes.frame import StepFrame
 from notebook_probe.probes.hooks import WeakHook
-from notebook_probe.probes.owners import Ownership
-from notebook_probe.probes.parameters import owned_by
 from notebook_probe.probes.phase import Phase, PhaseOfThread, phase_of, quiet
 from notebook_probe.probes.plan import is_of_calls
 from notebook_probe.probes.probe import Probe
@@ -37,16 +34,11 @@ from notebook_probe.probes.slots import Slot
 from notebook_probe.probes.stretch import Stretch
 from notebook_probe.probes.taps import Taps
 from notebook_probe.probes.track import Track
+from notebook_probe.probes.updates import Updates
 from notebook_probe.quantities.base import Combine
 from notebook_probe.quantities.stat import Number
 
 __all__ = ["Observer"]
-
-NO_BACKWARD = -1
-"""What torch gives for the current backward outside of any."""
-
-SKIPPED = "skipped"
-"""1 where a gradient scaler found infinities and the optimizer applied nothing, else 0."""
 
 
 class _Enter(WeakHook):
@@ -109,20 +101,18 @@ class Observer:
         self._model = weakref.ref(model)
         self._process = processes.generation()
         self._gated = -1
-        self._gate, self._announce = gate, announce
+        self._gate, self.announce = gate, announce
         self._buffers: dict[Slot, Tensor] = {}
-        self._accumulations = AccumulationHooks(self)
-        self._stepped_in = NO_BACKWARD
+        self._updates = Updates(model, self)
+        self._accumulations = AccumulationHooks(self._updates)
         self.was_entered = False
         """A call of the root was seen."""
-        self._ownership = Ownership(model)
-        self._weights_read = False
         self._turn = threading.RLock()  # two threads may train one model
         self._root_handles = [
             model.register_forward_pre_hook(_Enter(self)),
             model.register_forward_hook(_Leave(self), always_call=True),
         ]
-        self._ends = [listen(self), collect_for(self)]
+        self._ends = [listen(self._updates), collect_for(self)]
 
     # ---------------------------------------------------------------- life
 
@@ -131,7 +121,6 @@ class Observer:
         for end in self._ends:
             end()
         self.settle()
-        self.evaluation.close()
         for handle in self._root_handles:
             handle.remove()
         self.taps.remove()
@@ -152,7 +141,7 @@ class Observer:
             {probe.place for probe in self.evaluation.probes},
         )
         self._arm(None, everywhere=True)
-        self._prepare()
+        self.prepare()
 
     @property
     def probes(self) -> tuple[Probe, ...]:
@@ -188,12 +177,14 @@ class Observer:
             with self._turn:
                 frame = self.training.frame or self.training.open(self.clock.step)
                 self._arm(frame.readings, everywhere=not rooted)
-                self._weights_read = False
+                self._updates.begin()
         return frame
 
     def boundary(self, rooted: bool = False) -> None:
         """Close the open step, let the gate act, open the next."""
-        self.settle()
+        with self._turn:
+            self._close_stepped()
+            self._close_evaluation()
         begun = time.perf_counter()
         held = self._pass_gate()
         frame = self.open_frame(rooted)
@@ -202,29 +193,28 @@ class Observer:
         frame.begun -= spent
         optimizer = self.clock.inside
         if optimizer is not None:  # its closure's forward: it began before this step was open
-            self._read_before(frame, optimizer)
+            self._updates.read_before(self.clock, frame, optimizer)
 
     def settle(self) -> None:
         """Close the open step if an optimizer has stepped in it, and what was evaluated."""
         with self._turn:
-            if self.clock.has_stepped:
-                self._close_frame()
-            self._close_evaluation()
+            self._close_stepped()
+            self.evaluation.close()
+
+    def _close_stepped(self) -> None:
+        if self.clock.has_stepped:
+            self._close_frame()
 
     def step(self) -> None:
         """Close the open step by hand; from then on steps close only so."""
         self.clock.explicit = True
         frame = self.open_frame()
         if not self.clock.has_stepped:  # no optimizer told us of this step
-            begun = time.perf_counter()
-            reader = self._reader(frame)
-            reader.read_before(frame, None, set())
-            reader.read_gradients(frame)
-            frame.seconds += time.perf_counter() - begun
+            self._updates.read_by_hand(frame)
         with self._turn:
             self._close_frame()
             self._close_evaluation()
-        self._prepare()
+        self.prepare()
         self._pass_gate()
 
     def _pass_gate(self) -> float:
@@ -256,7 +246,7 @@ class Observer:
         self.taps.arm(due, everywhere)
         self._accumulations.set(due.parameters if due is not None else {})
 
-    def _prepare(self) -> None:
+    def prepare(self) -> None:
         """Between steps: have a compiled model run the coming one eagerly, if it must be."""
         if self.phase.now is None:  # never while a call of the model is running
             self.eager.prepare(lambda: bool(self.training.upcoming(self.clock.upcoming).calls))
@@ -314,25 +304,14 @@ class Observer:
         track, step = self.evaluation, self.clock.upcoming
         if not track.probes:
             return None
+        if track.frame is None and step <= track.last_step:  # this state has been recorded
+            return None
         if track.frame is None or track.frame.step != step:
             with self._turn:
                 track.close()
                 frame = track.open(step)
                 self.taps.arm_evaluation(frame.readings)
         return track.frame
-
-    def accumulated(self) -> StepFrame | None:
-        """The frame of a gradient that is being accumulated.
-
-        In another backward than that in which an optimizer stepped it belongs to the next step,
-        even if no call was seen; an optimizer may step within a backward, parameter by parameter.
-        """
-        if self.is_silent:
-            return None
-        another = torch._C._current_graph_task_id() != self._stepped_in
-        if self.training.frame is None or (self.clock.ready and another):
-            self.boundary()
-        return self.training.frame
 
     # ---------------------------------------------------------------- what the model collects
 
@@ -346,60 +325,5 @@ class Observer:
         """The Collector's part."""
         phase, frame = self.called(module)
         if phase == "training" and frame is not None:
-            self._announce(place, name)
+            self.announce(place, name)
             frame.collect(place, name, value, combine)
-
-    # ---------------------------------------------------------------- optimizer steps
-
-    def step_begins(self, optimizer: Optimizer) -> None:
-        """The Listener's part: weights, before-copies."""
-        if self.is_silent or not self._ownership.has(optimizer):
-            return
-        if self.clock.stepped_before(optimizer):
-            self.boundary()
-        frame = self.open_frame()
-        begun = time.perf_counter()
-        self._read_before(frame, optimizer)
-        self.clock.enter(optimizer)
-        frame.seconds += time.perf_counter() - begun
-
-    def _read_before(self, frame: StepFrame, optimizer: Optimizer) -> None:
-        owned = owned_by(optimizer)
-        if not self._weights_read:
-            weights = None
-        elif self.clock.was_interrupted(optimizer):  # a step that raised may have changed some
-            weights = owned
-        else:
-            weights = set()
-        self._weights_read = True
-        self._reader(frame).read_before(frame, weights, owned)
-
-    def gradients_ready(self, optimizer: Optimizer) -> None:
-        """The Listener's part: gradients as they will be applied."""
-        frame = self.training.frame
-        if frame is None or self.is_silent or not self._ownership.has(optimizer):
-            return
-        begun = time.perf_counter()
-        scale = getattr(optimizer, "grad_scale", None)  # of a fused optimizer, while it steps
-        self._reader(frame).read_gradients(frame, owned_by(optimizer), scale)
-        frame.seconds += time.perf_counter() - begun
-
-    def step_ends(self, optimizer: Optimizer) -> None:
-        """The Listener's part: updates and state."""
-        frame = self.training.frame
-        if frame is None or self.is_silent or not self._ownership.has(optimizer):
-            return
-        begun = time.perf_counter()
-        self.clock.leave(optimizer)
-        self._stepped_in = torch._C._current_graph_task_id()
-        self._reader(frame).read_after(frame, optimizer)
-        skipped = getattr(optimizer, "found_inf", None)  # a scaler's word that nothing was applied
-        if isinstance(skipped, Tensor):
-            self._announce("", SKIPPED)
-            frame.collect("", SKIPPED, skipped.detach().reshape(()).clone(), "max")
-        self._prepare()
-        frame.seconds += time.perf_counter() - begun
-
-    def _reader(self, frame: StepFrame) -> Any:
-        assert frame.readings is not None
-        return frame.readings.reader

@@ -86,14 +86,14 @@ class Tap:
     ----------
     plans : dict
         Phase -> what is due in it now.
-    n_calls : int
-        Training calls seen while something was due here.
+    last_step : int
+        Step of the last training call seen while something was due here; -1 before any.
     """
 
     def __init__(self, place: str, module: nn.Module, listener: CallListener) -> None:
         self.place = place
         self.plans: dict[str, Plan] = {}
-        self.n_calls = 0
+        self.last_step = -1
         self.module = weakref.ref(module)
         self._listener = weakref.ref(listener)
         self._begun: dict[int, _Begun] = {}  # by torch's frame: a module may call itself
@@ -213,7 +213,7 @@ class Tap:
         call = NO_CALL if begun is None else begun.number
         if not recomputed:
             frame.calls[plan.counter] += 1
-            self.n_calls += 1
+            self.last_step = frame.step
             self._read_values(module, tensors, plan, frame, call, begun)
         if plan.cells.get("grad_output") or plan.functions.get("backward"):
             hook_outputs(tensors, plan, frame, module, call)

@@ -101,10 +101,10 @@ class Taps:
         """The path of a module of this model, None for any other."""
         return self._places.get(module)
 
-    def n_calls(self, place: str) -> int:
-        """Training calls seen at a place while something was due there."""
+    def last_call(self, place: str) -> int:
+        """Step of the last call seen at a place while something was due there; -1 before any."""
         tap = self._taps.get(place)
-        return tap.n_calls if tap is not None else 0
+        return tap.last_step if tap is not None else -1
 
     def was_cleared(self, place: str) -> bool:
         """Somebody else took our hooks off the module there."""

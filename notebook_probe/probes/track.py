@@ -34,6 +34,8 @@ class Track:
     ) -> None:
         self.probes: tuple[Probe, ...] = ()
         self.frame: StepFrame | None = None
+        self.last_step = -1
+        """Of the frame that was closed last."""
         self._build, self._publish, self._stretch = build, publish, stretch
         self._schedules: dict[Schedule, tuple[Probe, ...]] = {}
         self._readings: dict[frozenset[Schedule], Readings] = {}
@@ -63,6 +65,7 @@ class Track:
         frame, self.frame = self.frame, None
         if frame is not None:
             frame.close()
+            self.last_step = frame.step
             for probe in frame.readings.due if frame.readings is not None else ():
                 probe.was_due = True
             self._publish(frame)

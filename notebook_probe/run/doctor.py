@@ -27,6 +27,7 @@ LOOK_AGAIN_S = 5.0
 LATE_STEPS = 3
 """Silent due steps after which something seems wrong with a probe that once had values."""
 NOT_CALLED = "not called by any training forward yet"
+PERHAPS_COMPILED = f"{NOT_CALLED}; should its calls be compiled, run.on_compiled = 'eager'"
 
 
 class Doctor:
@@ -121,7 +122,8 @@ class Doctor:
             return probe.gap
         if not modules:
             return "the model no longer exists"
-        if probe.place not in modules and not slots_of_place(modules, probe.place):
+        slots = slots_of_place(modules, probe.place)
+        if probe.place not in modules and all(slot.get() is None for slot in slots):
             return "the model no longer has it"
         if is_of_calls(probe):
             return self._why_not_called(probe)
@@ -130,17 +132,26 @@ class Doctor:
     def _why_not_called(self, probe: Probe) -> str:
         if probe.phase == "eval":
             return "not called by any evaluation yet"
-        if not self._observer.taps.n_calls(probe.place):
-            compiled = not self._observer.eager.wanted and (
-                self._is_compiled() or (has_compiled() and not self._observer.was_entered)
-            )
-            return COMPILED if compiled else NOT_CALLED
+        last = self._observer.taps.last_call(probe.place)
+        if last <= probe.last_step and probe.n_values:
+            return f"not called since step {last}"
+        if last < probe.attached_step:
+            return self._why_never_called()
         needs = probe.quantity.needs
         if "grad_input" in needs:
             return "called, but no gradient passed through it to an input"
         if "grad_output" in needs:
             return "called, but no gradient reached its output"
         return "called, but with no tensor that can be read"
+
+    def _why_never_called(self) -> str:
+        observer = self._observer
+        if observer.eager.wanted:
+            return NOT_CALLED
+        if self._is_compiled():
+            return COMPILED
+        # A compiled function round the model leaves no trace in it either.
+        return PERHAPS_COMPILED if has_compiled() and not observer.was_entered else NOT_CALLED
 
     def _is_compiled(self) -> bool:
         model, now = self._model(), time.monotonic()

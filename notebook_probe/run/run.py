@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -23,6 +22,7 @@ from notebook_probe.record.writer import RecordWriter
 from notebook_probe.run.attach import Asked, QuantityLike, read_asked
 from notebook_probe.run.background import Background
 from notebook_probe.run.doctor import Doctor
+from notebook_probe.run.ending import end, ending_on_a_thread
 from notebook_probe.run.gate import Gate
 from notebook_probe.run.handle import Handle
 from notebook_probe.run.live_source import LiveSource
@@ -80,10 +80,10 @@ class Run(LiveSource):
         self._explorer: Explorer | None = None
         self._is_fresh = fresh
         self._ended = weakref.finalize(
-            self, _end, self._gate, self._observer, self._rows, writer, fresh
+            self, end, self._gate, self._observer, self._rows, writer, fresh
         )
         # A model that is dropped ends its run; from the garbage collector, so on another thread.
-        self._model_gone = weakref.ref(model, _ending_on_a_thread(self._ended))
+        self._model_gone = weakref.ref(model, ending_on_a_thread(self._ended))
 
     # ---------------------------------------------------------------- probes
 
@@ -368,20 +368,6 @@ class Run(LiveSource):
             self._probes.change(self._observer.clock.step)
 
 
-def _end(
-    gate: Gate, observer: Observer, rows: RowKeeper, writer: RecordWriter, fresh: bool
-) -> None:
-    gate.close()
-    observer.close()
-    unfinished = rows.unfinished(observer.frame)
-    if unfinished is not None:
-        rows.keep(unfinished)
-    rows.drain()
-    writer.close()
-    if fresh:  # a folder of our own choosing that nothing was recorded in
-        writer.discard_if_empty()
-
-
 def _spent(meter: Meter, stretch: Stretch, step: int, seconds: float, cost: float) -> None:
     meter.add(seconds, cost)
     stretch.add(step, seconds, cost)
@@ -389,11 +375,3 @@ def _spent(meter: Meter, stretch: Stretch, step: int, seconds: float, cost: floa
 
 def _tell_budget(writer: RecordWriter, step: int, text: str) -> None:
     writer.event(step, "budget", text)
-
-
-def _ending_on_a_thread(end: weakref.finalize[Any, Any]) -> Callable[[object], None]:
-    def begin(_: object) -> None:
-        if end.alive:  # not after close(), and not while the interpreter exits
-            threading.Thread(target=end, name="notebook-probe-end").start()
-
-    return begin
