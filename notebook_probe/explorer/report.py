@@ -22,7 +22,7 @@ from notebook_probe.explorer.wire import (
     StatusMessage,
     TicketRow,
 )
-from notebook_probe.record.source import Source, VectorView
+from notebook_probe.record.source import Source
 from notebook_probe.run.requests import Controls
 from notebook_probe.run.status import QuantityInfo, Status
 
@@ -62,7 +62,7 @@ class Report:
 
     def vectors(self) -> list[str]:
         """The quantities whose values are vectors."""
-        views: Mapping[str, VectorView] = getattr(self._source, "vectors", {})  # may have none
+        views = self._source.vectors
         return [*dict.fromkeys(one.name for view in views.values() for one in view.variables)]
 
     def model(self, status: Status) -> ModelMessage | None:

@@ -54,9 +54,7 @@ class AccumulationHooks:
             parameter = slot.get()
             if slot not in self._handles and parameter is not None and parameter.requires_grad:
                 handle = parameter.register_post_accumulate_grad_hook(self._hook(slot, plan))
-                hooks = handle.hooks_dict_ref()
-                if hooks is not None:  # before an optimizer that steps, and clears, in its hook
-                    hooks.move_to_end(handle.id, last=False)
+                _put_first(handle)
                 self._handles[slot] = weakref.ref(parameter), handle, plan
 
     def remove(self) -> None:
@@ -74,6 +72,16 @@ class AccumulationHooks:
                 _read(frame, plan, slot, parameter, parameter.grad)
 
         return read
+
+
+def _put_first(handle: RemovableHandle) -> None:
+    """Before an optimizer that steps, and clears the gradient, in a hook of its own.
+
+    torch walks the hooks in the order of their insertion.
+    """
+    hooks = handle.hooks_dict_ref() or {}
+    for other in [key for key in hooks if key != handle.id]:
+        hooks[other] = hooks.pop(other)
 
 
 def _read(frame: StepFrame, plan: Plan, slot: Slot, parameter: Tensor, gradient: Tensor) -> None:

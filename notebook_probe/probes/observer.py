@@ -141,7 +141,15 @@ class Observer:
             {probe.place for probe in self.evaluation.probes},
         )
         self._arm(None, everywhere=True)
+        # A backward may be the first that is seen of a step.
+        self._accumulations.set(self.training.upcoming(self.clock.upcoming).parameters)
         self.prepare()
+
+    def between_steps(self, act: Callable[[], None]) -> None:
+        """Do something now if no step is open, and let none open meanwhile."""
+        with self._turn:
+            if self.training.frame is None:
+                act()
 
     @property
     def probes(self) -> tuple[Probe, ...]:

@@ -128,6 +128,10 @@ class Source(Protocol):
         """Streams of numbers, by name."""
 
     @property
+    def vectors(self) -> Mapping[str, VectorView]:
+        """Streams of vectors, by path: ``"hist/every_1"``."""
+
+    @property
     def events(self) -> tuple[Event, ...]: ...
     @property
     def data(self) -> xr.Dataset:

@@ -364,8 +364,9 @@ class Run(LiveSource):
 
     def _change_between_steps(self) -> None:
         """Let what is wanted act now when no step is open; else the gate does, at the next one."""
-        if self._observer.frame is None and not self._gate.is_elsewhere:
-            self._probes.change(self._observer.clock.step)
+        if not self._gate.is_elsewhere:
+            observer = self._observer
+            observer.between_steps(lambda: self._probes.change(observer.clock.step))
 
 
 def _spent(meter: Meter, stretch: Stretch, step: int, seconds: float, cost: float) -> None:

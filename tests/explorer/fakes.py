@@ -83,8 +83,8 @@ class FakeSource:
             ModuleRow("(root)", "Net", 30, 0, -1),
             *(ModuleRow(name, "Linear", 10, 10, 0) for name in modules),
         )
-        self._streams = {stream.name: stream for stream in streams}
         self.vectors: Mapping[str, VectorView] = {}
+        self._streams = {stream.name: stream for stream in streams}
         self.events: tuple[Event, ...] = ()
 
     @property
