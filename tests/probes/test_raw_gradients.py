@@ -8,8 +8,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
-from torch import nn
-from torch.optim import Optimizer
+from torch import Tensor, nn
+from torch.optim import SGD, Optimizer
 
 from tests.models import Tied, floats, made, mlp, words
 from tests.probes.oracles import (
@@ -115,6 +115,54 @@ def test_of_several_accumulations_the_last_running_sum_is_kept(watch: Watch) -> 
     train_alike(loop, twin, model)
     same_column(run, PLACE, RAW, raw[:3])
     assert column(run, PLACE, "accumulations") == [2, 2, 2]
+
+
+def test_a_parameter_that_gets_no_gradient_in_a_step_is_a_gap_there(watch: Watch) -> None:
+    def build() -> nn.ModuleList:
+        return nn.ModuleList([nn.Linear(4, 2), nn.Linear(4, 2)])
+
+    def loop(model: nn.Module, optimizer: Optimizer) -> None:
+        for step in STEPS:
+            optimizer.zero_grad()
+            model.get_submodule(f"{step % 2}")(batch(step)).square().mean().backward()
+            optimizer.step()
+
+    twin, model = made(build), made(build)
+    run = watch(model, probes={("0.weight", "1.weight"): [grad_raw_size, "grad_norm"]})
+    train_alike(loop, twin, model)
+    assert np.isfinite(column(run, "0.weight", RAW)).tolist() == [True, False, True]
+    assert np.isfinite(column(run, "1.weight", RAW)).tolist() == [False, True, False]
+    same_column(run, "1.weight", RAW, column(run, "1.weight", "grad_norm"))
+
+
+def test_an_optimizer_that_steps_inside_the_backward_has_a_raw_gradient_too(watch: Watch) -> None:
+    """The user's own hook steps and empties the gradient as soon as it is there."""
+    raw: dict[str, list[float]] = {"twin": [], "model": []}
+
+    def train(model: nn.Module, name: str) -> None:
+        optimizers = {value: SGD([value], lr=0.1) for value in model.parameters()}
+        first = model.get_parameter(PLACE)
+
+        def apply(value: Tensor) -> None:
+            if value is first:
+                assert value.grad is not None
+                raw[name].append(norm_of(value.grad))
+            optimizers[value].step()  # type: ignore[index]
+            optimizers[value].zero_grad()  # type: ignore[index]
+
+        for value in model.parameters():
+            value.register_post_accumulate_grad_hook(apply)
+        for step in STEPS:
+            model(batch(step)).square().mean().backward()
+
+    twin, model = made(mlp), made(mlp)
+    run = watch(model, probes={PLACE: [grad_raw_size, "grad_norm"]})
+    train(twin, "twin")
+    train(model, "model")
+    assert all(map(torch.equal, twin.parameters(), model.parameters()))
+    assert raw["model"] == raw["twin"]
+    same_column(run, PLACE, RAW, raw["twin"])
+    same_column(run, PLACE, "grad_norm", raw["twin"])
 
 
 def test_a_tied_weight_accumulates_once_for_each_backward(watch: Watch) -> None:

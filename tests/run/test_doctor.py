@@ -149,6 +149,40 @@ def test_before_its_first_step_a_probe_waits_and_nothing_is_wrong(watch: Watch) 
     assert [probe.attached_step for probe in run.status().probes] == [0, 1]
 
 
+def test_a_probe_that_once_had_values_says_so_when_they_cease(watch: Watch) -> None:
+    model = made(Net)
+    run = watch(model, probes={"expert": ["output_norm", "output_grad_norm", "grad_norm"]})
+    optimizer = sgd(model)
+    train(model, optimizer, range(3))
+    run.settle()
+    assert not run.status().silent
+    model.uses_expert = False
+    train(model, optimizer, range(3, 12))
+    run.settle()
+    notes = {probe.quantity: probe.note for probe in run.status().silent}
+    assert set(notes) == {"output_norm", "output_grad_norm", "grad_norm"}
+    for quantity in ("output_norm", "output_grad_norm"):
+        assert notes[quantity].startswith("not called"), notes[quantity]
+    assert {probe.last_step for probe in run.status().silent} == {2}
+    model.uses_expert = True
+    train(model, optimizer, range(12, 14))
+    run.settle()
+    assert not run.status().silent
+
+
+def test_a_new_probe_does_not_take_the_calls_of_an_earlier_one_for_its_own(watch: Watch) -> None:
+    model = made(Net)
+    run = watch(model, probes={"expert": ["output_norm"]})
+    optimizer = sgd(model)
+    train(model, optimizer, range(3))
+    run.detach("expert")
+    model.uses_expert = False
+    run.attach("expert", "input_norm")
+    train(model, optimizer, range(3, 6))
+    run.settle()
+    assert only(run).note.startswith("not called")
+
+
 @pytest.mark.parametrize("schedule", ["every(1)", "every(4)", "linear(4, 0)"])
 def test_a_probe_that_misses_a_step_or_two_is_not_called_silent(
     schedule: str, watch: Watch
@@ -174,6 +208,24 @@ def test_hooks_that_somebody_took_off_are_missed(watch: Watch) -> None:
     run.settle()
     notes = {probe.module: probe.note for probe in run.status().probes}
     assert notes == {"part": "somebody took our hooks off this module", "head": ""}
+
+
+def test_what_the_model_no_longer_has_is_told(watch: Watch) -> None:
+    model = made(Net)
+    run = watch(model, probes={"part": ["output_norm"], "part.bias": ["grad_norm"]})
+    run.attach("expert", ["output_norm", "weight_norm"])
+    model.part = nn.Linear(4, 4, bias=False)  # another in its place goes on under the name
+    del model.expert
+    model.uses_expert = False
+    train(model, sgd(model), range(6))
+    run.settle()
+    notes = {(probe.module, probe.quantity): probe.note for probe in run.status().probes}
+    assert notes == {
+        ("part", "output_norm"): "",
+        ("part.bias", "grad_norm"): "the model no longer has it",
+        ("expert", "output_norm"): "the model no longer has it",
+        ("expert", "weight_norm"): "the model no longer has it",
+    }
 
 
 def test_an_evaluation_probe_says_that_nobody_has_evaluated(watch: Watch) -> None:
