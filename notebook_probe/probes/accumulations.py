@@ -38,16 +38,15 @@ class AccumulationHooks:
 
     def __init__(self, listener: AccumulationListener) -> None:
         self._listener = weakref.ref(listener)
-        self._handles: dict[Slot, tuple[weakref.ref[Tensor], RemovableHandle, Plan]] = {}
+        self._handles: dict[Slot, tuple[RemovableHandle, Plan]] = {}
 
-    def set(self, plans: dict[Slot, Plan]) -> None:
+    def set(self, wanted: dict[Slot, Plan]) -> None:
         """Read these from now on, and no others."""
-        wanted = {slot: plan for slot, plan in plans.items() if _reads_raw(plan)}
         if not wanted and not self._handles:
             return
         for slot in [*self._handles]:
-            hooked, handle, plan = self._handles[slot]
-            if wanted.get(slot) is not plan or hooked() is not slot.get():
+            handle, plan = self._handles[slot]
+            if wanted.get(slot) is not plan or not _is_on(handle, slot.get()):
                 handle.remove()
                 del self._handles[slot]
         for slot, plan in wanted.items():
@@ -55,7 +54,7 @@ class AccumulationHooks:
             if slot not in self._handles and parameter is not None and parameter.requires_grad:
                 handle = parameter.register_post_accumulate_grad_hook(self._hook(slot, plan))
                 _put_first(handle)
-                self._handles[slot] = weakref.ref(parameter), handle, plan
+                self._handles[slot] = handle, plan
 
     def remove(self) -> None:
         self.set({})
@@ -105,5 +104,7 @@ def _measure(frame: StepFrame, plan: Plan, slot: Slot, parameter: Tensor, gradie
         function.call(frame, given)
 
 
-def _reads_raw(plan: Plan) -> bool:
-    return bool(plan.cells.get("grad_raw", ()) or plan.at("accumulated"))
+def _is_on(handle: RemovableHandle, parameter: Tensor | None) -> bool:
+    """Tell whether the hook is still the parameter's: its contents may have been swapped."""
+    hooks = getattr(parameter, "_post_accumulate_grad_hooks", None)
+    return hooks is not None and hooks is handle.hooks_dict_ref()

@@ -89,25 +89,25 @@ def collect(name: str, value: Any, combine: Combine = "mean") -> None:
     number = read_scalar(f"collect({name!r}, ...):", value)
     if not _collectors:
         return
-    found = _running()
-    if found is not None:
-        collector, module, place = found
+    for collector, module, place in _running():
         collector.collected(module, place, name, number, combine)
 
 
 _CALL = nn.Module._call_impl.__code__
 
 
-def _running() -> tuple[Collector, nn.Module, str] | None:
-    """The innermost running module that somebody watches, and who does."""
-    collectors = [collector for ref in _collectors if (collector := ref()) is not None]
+def _running() -> list[tuple[Collector, nn.Module, str]]:
+    """Everybody who watches, with the innermost running module of the model watched."""
+    waiting = [collector for ref in _collectors if (collector := ref()) is not None]
+    found: list[tuple[Collector, nn.Module, str]] = []
     frame: FrameType | None = sys._getframe(2)
-    while frame is not None:
+    while frame is not None and waiting:
         if frame.f_code is _CALL:
             module = frame.f_locals["self"]
-            for collector in collectors:
+            for collector in [*waiting]:
                 place = collector.place_of(module)
                 if place is not None:
-                    return collector, module, place
+                    found.append((collector, module, place))
+                    waiting.remove(collector)
         frame = frame.f_back
-    return None
+    return found

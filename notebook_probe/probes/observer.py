@@ -105,8 +105,10 @@ class Observer:
         self._buffers: dict[Slot, Tensor] = {}
         self._updates = Updates(model, self)
         self._accumulations = AccumulationHooks(self._updates)
-        self.was_entered = False
-        """A call of the root was seen."""
+        self.n_forwards = 0
+        """Training calls of the root in the open step."""
+        self.was_rooted = False
+        """A training call of the root was ever seen."""
         self._turn = threading.RLock()  # two threads may train one model
         self._root_handles = [
             model.register_forward_pre_hook(_Enter(self)),
@@ -142,7 +144,7 @@ class Observer:
         )
         self._arm(None, everywhere=True)
         # A backward may be the first that is seen of a step.
-        self._accumulations.set(self.training.upcoming(self.clock.upcoming).parameters)
+        self._accumulations.set(self.training.upcoming(self.clock.upcoming).raw)
         self.prepare()
 
     def between_steps(self, act: Callable[[], None]) -> None:
@@ -243,6 +245,7 @@ class Observer:
 
     def _close_frame(self) -> None:
         self.clock.advance()
+        self.n_forwards = 0
         self.training.close()
 
     def _build(self, due: tuple[Probe, ...]) -> Readings:
@@ -252,7 +255,7 @@ class Observer:
     def _arm(self, due: Readings | None, everywhere: bool) -> None:
         """Put hooks where something is due; everywhere, while the root may not be called."""
         self.taps.arm(due, everywhere)
-        self._accumulations.set(due.parameters if due is not None else {})
+        self._accumulations.set(due.raw if due is not None else {})
 
     def prepare(self) -> None:
         """Between steps: have a compiled model run the coming one eagerly, if it must be."""
@@ -266,7 +269,6 @@ class Observer:
         if self.is_silent:
             return
         begun = time.perf_counter()
-        self.was_entered = True
         outermost = self.phase.enter(root)
         if not outermost:
             return
@@ -281,6 +283,7 @@ class Observer:
                 self.phase.leave()
                 raise
             begun = time.perf_counter()  # a pause is no cost
+        self.n_forwards, self.was_rooted = self.n_forwards + 1, True
         self.open_frame(rooted=True).seconds += time.perf_counter() - begun
 
     def called(self, module: nn.Module) -> tuple[Phase | None, StepFrame | None]:

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from torch import nn
 from torch.optim import Optimizer
 
+from notebook_probe.probes.slots import Slot, slots_below
+
 __all__ = ["Ownership"]
 
 
@@ -22,7 +24,9 @@ class Ownership:
 
     def __init__(self, model: nn.Module) -> None:
         self._model = weakref.ref(model)
-        self._own: dict[int, weakref.ref[nn.Parameter]] = {}
+        # By identity, with their place to make sure: weak references to parameters would keep torch
+        # from swapping their contents.
+        self._own: dict[int, Slot] = {}
         self._strangers: weakref.WeakKeyDictionary[Optimizer, int] = weakref.WeakKeyDictionary()
 
     def has(self, optimizer: Optimizer) -> bool:
@@ -35,15 +39,15 @@ class Ownership:
         model = self._model()
         if model is None:
             return False
-        self._own = {id(value): weakref.ref(value) for value in model.parameters()}
+        self._own = {id(slot.get()): slot for slot in slots_below(model)}
         ours = any(self._knows(value) for value in values)
         if not ours:
             self._strangers[optimizer] = len(values)
         return ours
 
     def _knows(self, value: nn.Parameter) -> bool:
-        known = self._own.get(id(value))
-        return known is not None and known() is value
+        slot = self._own.get(id(value))
+        return slot is not None and slot.get() is value
 
 
 def _parameters(optimizer: Optimizer) -> Iterator[nn.Parameter]:

@@ -32,6 +32,8 @@ class Readings:
         Module path -> what is read in its calls.
     parameters : dict
         Slot -> what is read of the parameter.
+    raw : dict
+        Those of the parameters that are read at each accumulation.
     reader : ParameterReader
     results : tuple of Result
         One per due probe.
@@ -45,6 +47,7 @@ class Readings:
     due: tuple[Probe, ...]
     calls: dict[str, Plan]
     parameters: dict[Slot, Plan]
+    raw: dict[Slot, Plan]
     reader: ParameterReader
     results: tuple[Result, ...]
     counts: tuple[Count, ...]
@@ -96,6 +99,7 @@ class _Builder:
             due=due,
             calls=self._calls,
             parameters=self._parameters,
+            raw={s: p for s, p in self._parameters.items() if p.wants("grad_raw", "accumulated")},
             reader=ParameterReader(self._parameters, self._owners, buffers),
             results=results,
             counts=tuple(self._counts(due)),

@@ -88,7 +88,8 @@ class Doctor:
         modules: dict[str, nn.Module],
     ) -> ProbeStatus:
         seconds = costs.get(probe, 0.0)
-        waiting = _waiting(probe, step)
+        state = step if probe.phase == "training" else self._observer.clock.upcoming
+        waiting = _waiting(probe, state)
         return ProbeStatus(
             module=standard_place(probe.place),
             quantity=probe.variable,
@@ -151,7 +152,7 @@ class Doctor:
         if self._is_compiled():
             return COMPILED
         # A compiled function round the model leaves no trace in it either.
-        return PERHAPS_COMPILED if has_compiled() and not observer.was_entered else NOT_CALLED
+        return PERHAPS_COMPILED if has_compiled() and not observer.was_rooted else NOT_CALLED
 
     def _is_compiled(self) -> bool:
         model, now = self._model(), time.monotonic()

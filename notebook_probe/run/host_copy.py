@@ -30,7 +30,8 @@ class HostCopy:
     """
 
     def __init__(self, frames: Iterable[StepFrame]) -> None:
-        self._frames = [*frames]
+        # As they are now: a step that is still open goes on being filled.
+        self._frames = [_mapped_frame(frame, lambda tensor: tensor) for frame in frames]
         tensors = [tensor for frame in self._frames for tensor in _tensors_of_frame(frame)]
         by_device: dict[torch.device, list[Tensor]] = {}
         for tensor in tensors:

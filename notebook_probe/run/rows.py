@@ -98,8 +98,8 @@ class RowKeeper:
         QuantityError
             For a name that cannot be a variable's, or is a quantity's.
         """
-        if (place, name) not in self._named and name in quantities:
-            raise QuantityError(f"collect({name!r}, ...): that is the name of a quantity")
+        if (place, name) not in self._named and (name in quantities or name in _COUNTS):
+            raise QuantityError(f"collect({name!r}, ...): a quantity is called so")
         self._name(standard_place(place), Variable(name, "1", "collected by the model"))
 
     def _name(self, place: str, variable: Variable) -> None:
@@ -209,9 +209,11 @@ class RowKeeper:
         if frame.scalars or frame.collected:
             stream = self._stream(LOG_STREAM)
             row = rows.setdefault((LOG_STREAM, None), Row(stream, frame.step, frame.time_ms))
-            named = {(ROOT, name): float(value) for name, value in frame.scalars.items()}
-            for (place, name), pooled in frame.collected.items():
-                named[standard_place(place), name] = pooled.value
+            named = {
+                (standard_place(place), name): pooled.value
+                for (place, name), pooled in frame.collected.items()
+            }
+            named |= {(ROOT, name): float(value) for name, value in frame.scalars.items()}
             row.variables = [*row.variables, *(stream.variable_index[name] for _, name in named)]
             row.modules = [*row.modules, *(stream.module_index[place] for place, _ in named)]
             row.numbers += named.values()

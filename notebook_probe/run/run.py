@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Run"]
 
+MANY_FORWARDS = 16
+"""Training forwards without any step after which something seems to be missing."""
+
 
 class Run(LiveSource):
     """A watched model; made by `notebook_probe.watch`.
@@ -64,7 +67,7 @@ class Run(LiveSource):
         self._meter = Meter()
         self._stretch = Stretch(tell=partial(_tell_budget, writer))
         rows = RowKeeper(writer, partial(_spent, self._meter, self._stretch))
-        first = writer.last_step + 1
+        first = self._first = writer.last_step + 1
         self._gate = Gate(first)
         observer = Observer(
             model, first, rows.publish, rows.keep, self._gate, rows.declare_collected, self._stretch
@@ -256,7 +259,18 @@ class Run(LiveSource):
     def _problem(self) -> str:
         failed = self._failed()
         told = failed.error_text if failed is not None else ""
-        return told or self._writer.last_error or self._rows.problem or self._gate.problem
+        known = told or self._writer.last_error or self._rows.problem or self._gate.problem
+        return known or self._no_steps()
+
+    def _no_steps(self) -> str:
+        """Nothing has told where the steps of this loop end."""
+        clock, n_forwards = self._observer.clock, self._observer.n_forwards
+        if clock.step > self._first or clock.has_stepped or n_forwards < MANY_FORWARDS:
+            return ""
+        return (
+            f"{n_forwards} training forwards and no optimizer step: in a loop without an optimizer "
+            "call run.step() after each backward"
+        )
 
     # ---------------------------------------------------------------- training, showing, ending
 

@@ -100,3 +100,21 @@ def test_a_gradient_that_is_applied_as_it_comes_has_no_step_but_that_by_hand(
     assert differing(everything(alone), everything(watched)) == []
     np.testing.assert_allclose(run.series("2", "output_norm"), sizes, rtol=1e-6)
     assert np.isnan(run.data.grad_norm.sel(module="2")).all(), "none was left to read"
+
+
+def test_a_loop_without_optimizer_and_without_steps_is_told_what_to_call(watch: Watch) -> None:
+    """Nothing says where its steps end, so that nothing is recorded: not without a word."""
+    model = made(mlp)
+    run = watch(model, probes={"0": ["output_norm", "weight_norm"]})
+    for step in range(30):
+        loss_of(model(batch(step))).backward()
+        with torch.no_grad():
+            for value in model.parameters():
+                if value.grad is not None:
+                    value.sub_(0.1 * value.grad)
+                value.grad = None
+    assert run.data.sizes["step"] == 0
+    assert "run.step()" in str(run.status())
+    run.step()
+    assert run.data.step.values.tolist() == [0]
+    assert "run.step()" not in str(run.status())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -194,6 +195,32 @@ def swapping() -> Iterator[None]:
     torch.__future__.set_swap_module_params_on_conversion(True)
     yield
     torch.__future__.set_swap_module_params_on_conversion(before)
+
+
+@pytest.mark.usefixtures("swapping")
+def test_a_conversion_that_swaps_the_parameters_contents_is_not_in_its_way(
+    watch: Watch,
+) -> None:
+    """torch then keeps the parameter objects, which it refuses while anybody refers to them."""
+
+    def loop(model: nn.Module, diary: Diary) -> Sequence[Optimizer]:
+        for dtype in (torch.float32, torch.float64):
+            model.zero_grad()
+            model.to(dtype)
+            model.load_state_dict({k: v / 2 for k, v in model.state_dict().items()})
+            optimizer = SGD(model.parameters(), lr=0.1)
+            for step in range(2):
+                optimizer.zero_grad()
+                loss_of(model(batch(step).to(dtype))).backward()
+                with diary.update(optimizer):
+                    optimizer.step()
+        return [optimizer]
+
+    run, diary = play(mlp, loop, watch)
+    assert not run.status().errors
+        run.detach(["0", "2"], "grad_raw_norm")
+        run.settle()
+    check(run, diary)
 
 
 def test_a_layer_watched_as_a_whole_keeps_its_series_when_its_weight_becomes_computed(

@@ -89,6 +89,28 @@ def test_outside_of_a_watched_model_it_does_nothing(watch: Watch) -> None:
 # ---------------------------------------------------------------- several models, several runs
 
 
+def test_watched_models_that_call_each_other_tell_each_its_own(watch: Watch) -> None:
+    """One is a part of the other: what it tells stands in both records."""
+    whole = made(Gated)
+    part = gate(whole, "first")
+    runs = watch(whole, probes=None), watch(part, probes=None)
+    train(whole, sgd(whole), batch, range(3))
+    for run, place in zip(runs, ("first", ""), strict=True):
+        np.testing.assert_allclose(column(run, place, "openness"), part.kept, rtol=1e-6)
+
+
+def test_two_runs_of_one_model_are_told_the_same(watch: Watch) -> None:
+    model = made(Gated)
+    runs = watch(model, probes=None), watch(model, probes=None)
+    optimizer = sgd(model)
+    train(model, optimizer, batch, range(2))
+    runs[1].close()
+    train(model, optimizer, batch, range(2, 4))
+    told = gate(model, "first").kept
+    np.testing.assert_allclose(column(runs[0], "first", "openness"), told, rtol=1e-6)
+    np.testing.assert_allclose(column(runs[1], "first", "openness"), told[:2], rtol=1e-6)
+
+
 def test_models_side_by_side_tell_nothing_of_each_other(watch: Watch) -> None:
     models = made(Gated), made(Gated, seed=2)
     runs = [watch(model, probes=None) for model in models]
@@ -187,6 +209,18 @@ def test_a_run_that_goes_on_with_its_record_takes_the_same_names(watch: Watch) -
     told = gate(model, "first").kept
     np.testing.assert_allclose(column(second, "first", "openness"), told, rtol=1e-6)
     assert second.data.step.values.tolist() == [0, 1, 2, 3]
+
+
+def test_a_scalar_of_the_same_name_as_what_the_root_tells_is_one_series(watch: Watch) -> None:
+    """Logged by the loop and told by the model: the later word of a step stands."""
+    model = made(Telling)
+    run = watch(model, probes=None)
+    optimizer = sgd(model)
+    for step in range(2):
+        train_step(model, optimizer, batch(step))
+        if step:
+            run.log(told=5.0)
+    assert column(run, "", "told") == [1.0, 5.0]
 
 
 def test_what_is_told_keeps_no_graph_alive(watch: Watch) -> None:

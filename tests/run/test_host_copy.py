@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -390,6 +391,55 @@ def test_a_scalers_skipped_step_is_marked_without_asking_the_device(
 
 
 # ---------------------------------------------------------------- readers beside the training
+
+
+def train_while_read(folder: Path) -> dict[str, Any]:
+    rows.COPY_S = 0.001
+    model = moved(made(mlp))
+    run = nbp.watch(model, store=folder / "r.zarr", probes=everywhere(model))
+    optimizer = SGD(model.parameters(), lr=0.1)
+    over = threading.Event()
+    seen: list[list[int]] = []
+    errors: list[BaseException] = []
+
+    def read() -> None:
+        try:
+            while not over.is_set():
+                data = run.data.load()
+                seen.append(data.step.values.tolist())
+        except BaseException as error:
+            errors.append(error)
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    for step in range(60):
+        optimizer.zero_grad()
+        loss_on(model(on_device(batch(step)))).backward()
+        optimizer.step()
+    over.set()
+    reader.join(60)
+    run.close()
+    data = run.data.load()
+    return {
+        "errors": [repr(error) for error in errors],
+        "problem": run.status().problem,
+        "steps": data.step.values.tolist(),
+        "gaps": int(np.isnan(data.output_norm.sel(module="0")).sum()),
+        "in_order": all(steps == list(range(len(steps))) for steps in seen),
+        "n_seen": len(seen),
+    }
+
+
+def test_a_reader_in_another_thread_sees_whole_steps_in_order(
+    accelerator: Accelerator, tmp_path: Path
+) -> None:
+    told = accelerator.run(train_while_read, tmp_path)
+    assert told["errors"] == []
+    assert told["problem"] == ""
+    assert told["steps"] == list(range(60))
+    assert told["gaps"] == 0
+    assert told["in_order"]
+    assert told["n_seen"] > 0
 
 
 def unreadable(folder: Path) -> dict[str, Any]:
