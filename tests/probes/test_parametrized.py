@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import pytest
@@ -218,8 +217,6 @@ def test_a_conversion_that_swaps_the_parameters_contents_is_not_in_its_way(
 
     run, diary = play(mlp, loop, watch)
     assert not run.status().errors
-        run.detach(["0", "2"], "grad_raw_norm")
-        run.settle()
     check(run, diary)
 
 
