@@ -97,17 +97,15 @@ _CALL = nn.Module._call_impl.__code__
 
 
 def _running() -> list[tuple[Collector, nn.Module, str]]:
-    """Everybody who watches, with the innermost running module of the model watched."""
-    waiting = [collector for ref in _collectors if (collector := ref()) is not None]
-    found: list[tuple[Collector, nn.Module, str]] = []
+    """The innermost running module that somebody watches, once for each who does."""
+    collectors = [collector for ref in _collectors if (collector := ref()) is not None]
     frame: FrameType | None = sys._getframe(2)
-    while frame is not None and waiting:
+    while frame is not None:
         if frame.f_code is _CALL:
             module = frame.f_locals["self"]
-            for collector in [*waiting]:
-                place = collector.place_of(module)
-                if place is not None:
-                    found.append((collector, module, place))
-                    waiting.remove(collector)
+            places = [(collector, collector.place_of(module)) for collector in collectors]
+            found = [(one, module, place) for one, place in places if place is not None]
+            if found:
+                return found
         frame = frame.f_back
-    return found
+    return []
