@@ -161,9 +161,7 @@ class ProbeSet:
     def _follow_model(self, step: int) -> None:
         """Modules were added, replaced or removed: what was asked for holds for the new ones."""
         model = self._model()
-        if model is None:
-            return
-        if not self._tree.has_changed():
+        if model is None or not self._standing or not self._tree.has_changed():
             return
         self._tree, self._measured = Tree(model), {}
         paths = {path for path, _ in model.named_modules()}
