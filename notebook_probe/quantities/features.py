@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 
 from notebook_probe.errors import QuantityError, near
 
-__all__ = ["CALL", "PARAMETER", "STAT_PARTS", "TENSORS", "Feature", "Moment", "moment_of", "read"]
+__all__ = ["CALL", "PARAMETER", "TENSORS", "Feature", "Moment", "moment_of", "read"]
 
 Moment: TypeAlias = Literal["forward", "backward", "entry", "before", "accumulated", "after"]
 """When a tensor can be read: in the call, when the gradient reaches its output, when the gradient
@@ -39,9 +39,6 @@ STATE = "state_"
 
 ANYTIME = frozenset({"weight", "module"})
 """Can be had at every moment, beside another feature."""
-
-STAT_PARTS = ("sumsq", "moments", "zeros", "nonfinite")
-"""Summaries that one pass over a tensor measures together; the function receives a `Stat`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +74,9 @@ def read(parameter: str, parts: Collection[str]) -> Feature:
 
     Examples
     --------
-    >>> read("state_exp_avg", STAT_PARTS)
+    >>> read("state_exp_avg", ("sumsq",))
     Feature(tensor='state.exp_avg', part='')
-    >>> read("grad_output_sumsq", STAT_PARTS)
+    >>> read("grad_output_sumsq", ("sumsq",))
     Feature(tensor='grad_output', part='sumsq')
     """
     known = _known(tuple(parts))
