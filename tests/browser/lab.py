@@ -241,6 +241,17 @@ class Notebook:
     def wait_running(self, cell: int) -> None:
         self.wait_until(r"(i) => cellPrompt(i) === '[*]:'", cell)
 
+    def wait_text(self, cell: int, text: str) -> None:
+        """Wait until the cell printed `text`: only then the kernel surely runs it.
+
+        Its prompt is ``[*]:`` from the request on; an idle kernel ignores an interrupt.
+        """
+        self.wait_until(
+            "([i, text]) => notebookCell(i).model.outputs.toJSON().some("
+            "  (output) => [output.text].flat().join('').includes(text))",
+            [cell, text],
+        )
+
     def wait_finished(self, cell: int) -> None:
         # A cell that is run again shows its old number for a moment.
         self.wait_until(

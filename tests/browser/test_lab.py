@@ -88,10 +88,12 @@ def test_a_click_is_answered_while_a_cell_blocks(
 
 
 def test_interrupt_restart_and_reload_do_what_they_say(open_notebook: OpenNotebook) -> None:
-    notebook = open_notebook(["import time; print('ran')", "time.sleep(60)", "print(time)"])
+    notebook = open_notebook(
+        ["import time; print('ran')", "print('asleep'); time.sleep(60)", "print(time)"]
+    )
     notebook.run(0)
     notebook.start(1)
-    notebook.wait_running(1)
+    notebook.wait_text(1, "asleep")
     notebook.interrupt()
     notebook.wait_finished(1)
     assert "KeyboardInterrupt" in notebook.text(1)
