@@ -48,7 +48,7 @@ class Flusher:
         self.finished = False
         self._commits = commits
         self._lock = lock
-        self._attrs = attrs
+        self.attrs = attrs
         self._flush_s = flush_s
         self._flush_rows = flush_rows
         self._ring_bytes = ring_bytes
@@ -153,6 +153,6 @@ class Flusher:
 
     def _commit(self, *, last: bool) -> bool:
         state = "closed" if last else "open"
-        attrs = {**self._attrs, "dropped_rows": self.dropped_rows, "state": state}
+        attrs = {**self.attrs, "dropped_rows": self.dropped_rows, "state": state}
         streams = tuple(self.streams.values())
         return self._commits.commit(attrs, streams, tuple(self.events), last=last)

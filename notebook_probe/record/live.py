@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
-import xarray as xr
 
 from notebook_probe.axis import Axis
-from notebook_probe.record import joined
 from notebook_probe.record.flusher import Flusher
 from notebook_probe.record.missing import NOT_MEASURED
 from notebook_probe.record.reader import OpenedRecord
@@ -24,11 +22,12 @@ from notebook_probe.record.source import (
 )
 from notebook_probe.record.stored import columns, quantity_place
 from notebook_probe.record.stream import StreamWriter
+from notebook_probe.record.views import Snapshot, Views
 
 __all__ = ["LiveSource"]
 
 
-class LiveSource:
+class LiveSource(Views):
     """A record that this process is writing, as its readers see it; a Source for any thread.
 
     Recent rows come from memory, at once; older ones from the store.
@@ -71,28 +70,10 @@ class LiveSource:
     def events(self) -> tuple[Event, ...]:
         return tuple(self._flusher.events)
 
-    @property
-    def data(self) -> xr.Dataset:
-        """Dims (module, step), and one more of vectors; read where it is looked at."""
-        data = joined.join(self.streams.values(), self._module_names(), self.vectors.values())
-        return data.assign_attrs(title=self.name)
-
-    @property
-    def cube(self) -> xr.DataArray:
-        """Numbers of ``data`` stacked: dims (module, quantity, step); select before loading."""
-        return joined.stack(self.data)
-
-    @property
-    def tree(self) -> xr.DataTree:
-        return joined.tree(self.streams.values(), self.vectors.values())
-
-    def series(self, module: str, quantity: str) -> xr.DataArray:
-        return joined.series(
-            self.streams.values(), self._module_names(), module, quantity, self.vectors.values()
-        )
-
-    def _module_names(self) -> list[str]:
-        return [row.name for row in self.modules]
+    def snapshot(self) -> Snapshot:
+        streams, vectors = tuple(self.streams.values()), tuple(self.vectors.values())
+        modules = [row.name for row in self.modules]
+        return Snapshot(streams, vectors, modules, self._flusher.attrs)
 
     def _opened(self) -> OpenedRecord:
         if self._record is None:

@@ -8,16 +8,15 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-import xarray as xr
 import zarr
 
 from notebook_probe.errors import RecordFormatError
-from notebook_probe.record import joined
 from notebook_probe.record.location import ROOT_KEY, Location, local_path
 from notebook_probe.record.schema import FORMAT_VERSION, SCALARS
 from notebook_probe.record.source import Event, ModuleRow
 from notebook_probe.record.stored import StoredStream, StoredVectors
 from notebook_probe.record.tables import read_events, read_modules
+from notebook_probe.record.views import Snapshot, Views
 
 __all__ = ["OpenedRecord", "open_record"]
 
@@ -33,7 +32,7 @@ def open_record(location: Location) -> OpenedRecord:
     return OpenedRecord(location)
 
 
-class OpenedRecord:
+class OpenedRecord(Views):
     """One record as its readers see it; a Source.
 
     Everything is read from one commit of the writer. `revision` looks for a newer one, and
@@ -63,26 +62,6 @@ class OpenedRecord:
         if self._commit_signature() != self._signature:
             self.refresh()
         return self._revision
-
-    @property
-    def data(self) -> xr.Dataset:
-        """Dims (module, step), and one more of vectors; read where it is looked at."""
-        data = joined.join(self.streams.values(), self._module_names(), self.vectors.values())
-        return data.assign_attrs(self.attrs)
-
-    @property
-    def cube(self) -> xr.DataArray:
-        """Numbers of ``data`` stacked: dims (module, quantity, step); select before loading."""
-        return joined.stack(self.data)
-
-    @property
-    def tree(self) -> xr.DataTree:
-        return joined.tree(self.streams.values(), self.vectors.values())
-
-    def series(self, module: str, quantity: str) -> xr.DataArray:
-        return joined.series(
-            self.streams.values(), self._module_names(), module, quantity, self.vectors.values()
-        )
 
     @property
     def paths(self) -> Mapping[str, StoredStream]:
@@ -116,8 +95,9 @@ class OpenedRecord:
         state = "finished" if self.finished else "open"
         return f"<OpenedRecord {self.location!r}, {state}; {rows or 'no rows'}>"
 
-    def _module_names(self) -> list[str]:
-        return [row.name for row in self.modules]
+    def snapshot(self) -> Snapshot:
+        streams, vectors = tuple(self.streams.values()), tuple(self.vectors.values())
+        return Snapshot(streams, vectors, [row.name for row in self.modules], self.attrs)
 
     def _commit_signature(self) -> object:
         if self._path is None:
