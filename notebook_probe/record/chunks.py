@@ -1,75 +1,71 @@
-"""Rows of one stream as chunk files: every chunk they touch is written anew, as a whole."""
+"""What writes a record's arrays, chunk by chunk: the one seam between rows and their bytes.
+
+The commit (`commit`) decides what is written and when it becomes visible. How rows become chunks
+is decided here: `PlainChunks` writes every chunk they touch anew, over any bytes under keys.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from notebook_probe.record.codec import decode, encode, encode_text
-from notebook_probe.record.files import Files
-from notebook_probe.record.missing import NOT_MEASURED, measured
+from notebook_probe.record.missing import NOT_MEASURED
 from notebook_probe.record.schema import ArraySpec
 
-__all__ = ["write_coordinate", "write_index", "write_text", "write_values"]
+__all__ = ["FILL", "Array", "Chunks", "Extent", "is_beyond", "spans"]
+
+Array = npt.NDArray[Any]
+
+FILL: dict[str, Any] = {"float32": NOT_MEASURED, "float64": np.nan, "int64": -1}
+"""What an element reads as that was never written, by dtype."""
 
 
-def write_index(
-    files: Files, path: str, spec: ArraySpec, start: int, values: npt.NDArray[np.int64]
-) -> None:
-    """Write ``values`` as rows ``start:`` of an int64 array; rows before stay."""
-    for number, place, piece in _spans(start, len(values), spec.chunks[0]):
-        key = f"{path}/c/{number}"
-        chunk = _before(files, key, spec, place.start, -1)
-        chunk[place] = values[piece]
-        files.write(key, encode(chunk))
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """Shape of an array, and of its chunks."""
+
+    shape: tuple[int, ...]
+    chunks: tuple[int, ...]
 
 
-def write_values(
-    files: Files, path: str, spec: ArraySpec, start: int, values: npt.NDArray[np.float32]
-) -> None:
-    """Write ``values`` (row, module, ...) as rows ``start:`` of a quantity; rows before stay.
+class Chunks(Protocol):
+    """Arrays as chunks under ``<path>/c/...``; called by one thread.
 
-    A block in which nothing was measured gets no file: it reads as NaN anyway.
+    Nothing here publishes: readers see rows below the shapes of the root's metadata only. Every
+    call may fail half-way with OSError and is then simply done again.
     """
-    width, rest = spec.chunks[1], "/0" * (len(spec.chunks) - 2)
-    for number, place, piece in _spans(start, len(values), spec.chunks[0]):
-        for column in range(0, values.shape[1], width):
-            key = f"{path}/c/{number}/{column // width}{rest}"
-            tile = values[piece, column : column + width]
-            chunk = _before(files, key, spec, place.start, NOT_MEASURED)
-            chunk[place, : tile.shape[1]] = tile
-            if measured(chunk).any() or files.has(key):
-                files.write(key, encode(chunk))
+
+    def write_rows(self, path: str, spec: ArraySpec, start: int, values: Array) -> None:
+        """Write ``values`` as rows ``start:`` along the first axis; rows before stay.
+
+        A block of floats in which nothing was ever measured gets no chunk: it reads as NaN anyway.
+        """
+
+    def write_whole(self, path: str, spec: ArraySpec, values: Sequence[Any]) -> None:
+        """Write a whole array of one axis: text, a coordinate, a table's column."""
+
+    def truncate(self, path: str, spec: ArraySpec, shape: tuple[int, ...]) -> None:
+        """Remove what lies beyond ``shape``, which has been published or is all there ever was.
+
+        To be called before rows are written that follow others than before: after the record was
+        cut, and for what a killed writer left beyond what it had published.
+        """
+
+    def seal(self, path: str, spec: ArraySpec, n_rows: int, *, tail: bool = False) -> None:
+        """Give chunks whose rows are all below ``n_rows``, published, their final form.
+
+        With ``tail`` the last one as well; it is turned back when rows follow after all.
+        """
+
+    def close(self) -> None:
+        """Let go of open files; safe to call twice."""
 
 
-def write_coordinate(files: Files, path: str, values: Sequence[float]) -> None:
-    """Write a whole coordinate, in its one chunk."""
-    files.write(f"{path}/c/0", encode(np.array(values, np.float64)))
-
-
-def write_text(files: Files, path: str, spec: ArraySpec, texts: Sequence[str]) -> None:
-    """Write a whole column of text."""
-    length = spec.chunks[0]
-    for first in range(0, len(texts), length):
-        files.write(
-            f"{path}/c/{first // length}", encode_text(texts[first : first + length], length)
-        )
-
-
-def _before(files: Files, key: str, spec: ArraySpec, row: int, fill: Any) -> npt.NDArray[Any]:
-    """The chunk with its rows below ``row``; what a killed writer left above is cleared."""
-    frame = files.read(key) if row else None
-    if frame is None:
-        return np.full(spec.chunks, fill, spec.dtype)
-    chunk = decode(frame, spec.dtype, spec.chunks)
-    chunk[row:] = fill
-    return chunk
-
-
-def _spans(start: int, n: int, length: int) -> Iterator[tuple[int, slice, slice]]:
+def spans(start: int, n: int, length: int) -> Iterator[tuple[int, slice, slice]]:
     """Chunk number, rows within the chunk and rows within the new values, for each chunk."""
     row = start
     while row < start + n:
@@ -77,3 +73,19 @@ def _spans(start: int, n: int, length: int) -> Iterator[tuple[int, slice, slice]
         last = min(length, first + start + n - row)
         yield number, slice(first, last), slice(row - start, row - start + last - first)
         row += last - first
+
+
+def is_beyond(place: str, spec: ArraySpec, shape: tuple[int, ...]) -> bool:
+    """Whether the chunk at ``place``, such as ``"3/0"``, has nothing of an array of ``shape``.
+
+    Examples
+    --------
+    >>> spec = ArraySpec("float32", ("step", "module"), (100, 4), {})
+    >>> [is_beyond(place, spec, (200, 4)) for place in ("1/0", "2/0", "1/1")]
+    [False, True, True]
+    """
+    numbers = place.split("/")
+    if not all(map(str.isdecimal, numbers)):
+        return False  # somebody else's: file managers leave theirs everywhere
+    firsts = [int(n) * length for n, length in zip(numbers, spec.chunks, strict=True)]
+    return any(first >= end for first, end in zip(firsts, shape, strict=True))

@@ -13,12 +13,7 @@ from typing import Any
 from notebook_probe.axis import Axis
 from notebook_probe.errors import RecordWriteError
 from notebook_probe.record import metadata
-from notebook_probe.record.chunks import (
-    write_coordinate,
-    write_index,
-    write_text,
-    write_values,
-)
+from notebook_probe.record.chunks import Chunks, Extent
 from notebook_probe.record.files import Files
 from notebook_probe.record.location import ROOT_KEY
 from notebook_probe.record.lock import Lock
@@ -49,21 +44,24 @@ class Commits:
 
     Parameters
     ----------
-    chunks : mapping of str to tuple of int
-        Chunk shape of the arrays that are there already, by path.
+    there : mapping of str to Extent
+        The arrays that are there already, as published, by path.
     """
 
     def __init__(
         self,
         files: Files,
+        chunks: Chunks,
         lock: Lock,
         modules: Sequence[ModuleRow],
-        chunks: Mapping[str, tuple[int, ...]],
+        there: Mapping[str, Extent],
     ) -> None:
         self._files = files
+        self._chunks = chunks
         self._lock = lock
         self._modules = modules
-        self._chunks = dict(chunks)
+        self._there = there
+        self._grids: dict[str, tuple[int, ...]] = {}
         self._nodes: Nodes = {SCALARS: metadata.group()}
         self._widths: dict[str, int] = {}
         self._on_disk: Nodes = {}
@@ -112,10 +110,10 @@ class Commits:
     def _write_tables(self, events: Sequence[Event]) -> None:
         modules = self._modules
         if len(modules) != self._n_modules_on_disk:
-            self._nodes |= write_table(self._files, "modules", module_columns(modules))
+            self._nodes |= write_table(self._chunks, "modules", module_columns(modules))
             self._n_modules_on_disk = len(modules)
         if len(events) != self._events_on_disk:
-            self._nodes |= write_table(self._files, "events", event_columns(events))
+            self._nodes |= write_table(self._chunks, "events", event_columns(events))
             self._events_on_disk = len(events)
 
     def _write_stream(self, stream: StreamWriter, rows: Rows) -> None:
@@ -128,7 +126,7 @@ class Commits:
             self._write_axis(path, axis)
         if self._labels_on_disk.get(path) != axes.modules:
             spec = self._shaped(f"{path}/module", module_spec(), (len(axes.modules),))
-            write_text(self._files, f"{path}/module", spec, axes.modules)
+            self._chunks.write_whole(f"{path}/module", spec, axes.modules)
             self._labels_on_disk[path] = axes.modules
         chunk_width = VECTOR_WIDTH if axis else self._chunk_width(path, len(axes.modules))
         for place, variable in enumerate(axes.variables):
@@ -137,27 +135,28 @@ class Commits:
             spec = self._shaped(key, wanted, (stop, len(axes.modules), *axes.cell))
             for first in range(start, stop, spec.chunks[0]):  # bounds the memory of a long backlog
                 last = min(stop, first + spec.chunks[0])
-                write_values(self._files, key, spec, first, rows.values(place, first, last))
+                self._chunks.write_rows(key, spec, first, rows.values(place, first, last))
         spec = self._shaped(f"{path}/time", time_spec(), (stop,))
-        write_index(self._files, f"{path}/time", spec, start, rows.times(start, stop))
+        self._chunks.write_rows(f"{path}/time", spec, start, rows.times(start, stop))
         spec = self._shaped(f"{path}/step", step_spec(), (stop,))
-        write_index(self._files, f"{path}/step", spec, start, rows.steps(start, stop))
+        self._chunks.write_rows(f"{path}/step", spec, start, rows.steps(start, stop))
 
     def _write_axis(self, path: str, axis: Axis) -> None:
         self._nodes[axis.group] = metadata.group({"axis": axis.name})
         for name, values in axis.coords.items():
             place = f"{path}/{name}"
             if place not in self._nodes:
-                write_coordinate(self._files, place, values)
-                self._nodes[place] = coordinate_spec(axis, name).metadata((axis.size,))
+                spec = coordinate_spec(axis, name)
+                self._chunks.write_whole(place, spec, values)
+                self._nodes[place] = spec.metadata((axis.size,))
 
     def _chunk_width(self, stream: str, n_modules: int) -> int:
         """Modules per chunk of a stream, the same for all its arrays and for good."""
         if stream not in self._widths:
             found = (
-                chunks[1]
-                for path, chunks in self._chunks.items()
-                if path.startswith(f"{stream}/") and len(chunks) == 2
+                there.chunks[1]
+                for path, there in self._there.items()
+                if path.startswith(f"{stream}/") and len(there.chunks) == 2
             )
             # More modules may be attached later, up to all of them.
             self._widths[stream] = next(found, width(max(n_modules, len(self._modules))))
@@ -165,7 +164,12 @@ class Commits:
 
     def _shaped(self, path: str, wanted: ArraySpec, shape: tuple[int, ...]) -> ArraySpec:
         """Note the array's new shape; returns ``wanted`` with the chunks it was made with."""
-        spec = replace(wanted, chunks=self._chunks.setdefault(path, wanted.chunks))
+        spec = replace(wanted, chunks=self._grids.get(path, wanted.chunks))
+        if path not in self._grids:
+            there = self._there.get(path, Extent((0,) * len(shape), wanted.chunks))
+            spec = replace(wanted, chunks=there.chunks)
+            self._chunks.truncate(path, spec, there.shape)
+            self._grids[path] = there.chunks
         self._nodes[path] = spec.metadata(shape)
         return spec
 

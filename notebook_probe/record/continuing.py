@@ -7,13 +7,14 @@ from itertools import zip_longest
 from pathlib import Path
 
 from notebook_probe.errors import RecordFormatError, RecordMismatchError
+from notebook_probe.record.chunks import Extent
 from notebook_probe.record.flusher import Flusher
 from notebook_probe.record.location import ROOT_KEY, is_unused
 from notebook_probe.record.reader import OpenedRecord
 from notebook_probe.record.source import ModuleRow
 from notebook_probe.record.stream import StreamWriter
 
-__all__ = ["check_same_model", "chunk_shapes", "old_record", "take_over"]
+__all__ = ["check_same_model", "extents", "old_record", "take_over"]
 
 
 def old_record(folder: Path) -> OpenedRecord | None:
@@ -46,12 +47,12 @@ def _identity(row: ModuleRow) -> str:
     return f"{row.name} ({row.class_name}, {row.n_params} parameters)"
 
 
-def chunk_shapes(old: OpenedRecord) -> dict[str, tuple[int, ...]]:
-    """Chunk shape of the arrays of ``old``, by path."""
+def extents(old: OpenedRecord) -> dict[str, Extent]:
+    """Published shape and chunks of the arrays of ``old``, by path."""
     return {
-        f"{path}/{name}": chunks
+        f"{path}/{name}": extent
         for path, stream in old.paths.items()
-        for name, chunks in stream.chunks().items()
+        for name, extent in stream.extents().items()
     }
 
 

@@ -51,6 +51,16 @@ class Files:
         self.nbytes += len(content) - self._sizes.get(key, 0)
         self._sizes[key] = len(content)
 
+    def delete(self, key: str) -> None:
+        """Remove ``key``, which may be gone already."""
+        (self.folder / key).unlink(missing_ok=True)
+        self.nbytes -= self._sizes.pop(key, 0)
+
+    def keys(self, under: str) -> list[str]:
+        """Keys below the folder ``under``."""
+        paths = (self.folder / under).rglob("*")
+        return [path.relative_to(self.folder).as_posix() for path in paths if path.is_file()]
+
 
 def _replace(source: Path, target: Path) -> None:
     """Rename over ``target``; on Windows this fails for a moment while a reader has it open."""

@@ -10,6 +10,7 @@ import zarr
 
 from notebook_probe.axis import Axis
 from notebook_probe.errors import UnknownNameError, near
+from notebook_probe.record.chunks import Extent
 from notebook_probe.record.schema import module_label
 from notebook_probe.record.source import Floats, Steps, Variable
 
@@ -47,9 +48,9 @@ class StoredStream:
     def _dims(self) -> tuple[str, ...]:
         return ("step", "module") if self.axis is None else ("step", "module", self.axis.name)
 
-    def chunks(self) -> dict[str, tuple[int, ...]]:
-        """Chunk shape of each array, for a writer that goes on with it."""
-        return {name: array.chunks for name, array in self._arrays.items()}
+    def extents(self) -> dict[str, Extent]:
+        """Shape and chunks of each array, for a writer that goes on with it."""
+        return {name: Extent(array.shape, array.chunks) for name, array in self._arrays.items()}
 
     def steps(self, start: int = 0, stop: int | None = None) -> Steps:
         return np.asarray(self._arrays["step"][start:stop])

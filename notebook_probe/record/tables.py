@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-import numpy as np
 import zarr
 
-from notebook_probe.record.chunks import write_index, write_text
-from notebook_probe.record.files import Files
+from notebook_probe.record.chunks import Chunks
 from notebook_probe.record.metadata import group
 from notebook_probe.record.schema import NAMES_CHUNK, ArraySpec, module_label, text_spec, time_spec
 from notebook_probe.record.source import Event, ModuleRow
@@ -52,16 +50,13 @@ def event_columns(events: Sequence[Event]) -> dict[str, Column]:
     }
 
 
-def write_table(files: Files, path: str, columns: Mapping[str, Column]) -> Nodes:
+def write_table(chunks: Chunks, path: str, columns: Mapping[str, Column]) -> Nodes:
     """Write a whole table; returns the metadata of its nodes."""
     nodes = {path: group()}
     for name, (spec, values) in columns.items():
         place = f"{path}/{name}"
         nodes[place] = spec.metadata((len(values),))
-        if spec.dtype == "string":
-            write_text(files, place, spec, values)
-        else:
-            write_index(files, place, spec, 0, np.array(values, np.int64))
+        chunks.write_whole(place, spec, values)
     return nodes
 
 

@@ -18,12 +18,13 @@ from typing import Any, Self
 from notebook_probe.axis import Axis
 from notebook_probe.errors import ProbeError, RecordWriteError
 from notebook_probe.record.commit import Commits
-from notebook_probe.record.continuing import check_same_model, chunk_shapes, old_record, take_over
+from notebook_probe.record.continuing import check_same_model, extents, old_record, take_over
 from notebook_probe.record.files import Files
 from notebook_probe.record.flusher import Flusher
 from notebook_probe.record.live import LiveSource
 from notebook_probe.record.location import new_folder
 from notebook_probe.record.lock import Lock
+from notebook_probe.record.plain_chunks import PlainChunks
 from notebook_probe.record.schema import (
     CONVENTIONS,
     FORMAT_VERSION,
@@ -103,8 +104,9 @@ class RecordWriter:
                 check_same_model(old, table)
             root_attrs = {**(_new_attrs() if old is None else old.attrs), **attrs, "title": title}
             self._files = Files(folder)
+            chunks = PlainChunks(self._files)
             self._commits = commits = Commits(
-                self._files, lock, table, {} if old is None else chunk_shapes(old)
+                self._files, chunks, lock, table, {} if old is None else extents(old)
             )
             self._flusher = Flusher(commits, lock, root_attrs, flush_s, flush_rows, ring_bytes)
             if old is not None:
