@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from notebook_probe.record.missing import NOT_MEASURED
-from notebook_probe.record.schema import ArraySpec
+from notebook_probe.record.schema import ArraySpec, ChunkSizes
 
 __all__ = ["FILL", "Array", "Chunks", "Extent", "is_beyond", "spans"]
 
@@ -39,6 +39,9 @@ class Chunks(Protocol):
     call may fail half-way with OSError and is then simply done again.
     """
 
+    sizes: ChunkSizes
+    """Of the chunks of new arrays."""
+
     def write_rows(self, path: str, spec: ArraySpec, start: int, values: Array) -> None:
         """Write ``values`` as rows ``start:`` along the first axis; rows before stay.
 
@@ -55,10 +58,10 @@ class Chunks(Protocol):
         cut, and for what a killed writer left beyond what it had published.
         """
 
-    def seal(self, path: str, spec: ArraySpec, n_rows: int, *, tail: bool = False) -> None:
-        """Give chunks whose rows are all below ``n_rows``, published, their final form.
+    def seal(self, *, tails: bool = False) -> None:
+        """Give full chunks their final form; all that was written has been published by now.
 
-        With ``tail`` the last one as well; it is turned back when rows follow after all.
+        With ``tails`` the last chunks as well; they are turned back when rows follow after all.
         """
 
     def close(self) -> None:

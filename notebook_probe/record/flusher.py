@@ -66,7 +66,7 @@ class Flusher:
 
     def start(self) -> None:
         """Make the first commit here, where its errors are the caller's; then start the thread."""
-        self._commit(last=False)
+        self._commit()
         self._thread.start()
 
     def has_room(self, n_bytes: int) -> bool:
@@ -117,6 +117,7 @@ class Flusher:
             self._serve(last=last)
         for stream in tuple(self.streams.values()):
             stream.dropped += stream.n_rows - stream.published
+        self._commits.close()
         self._lock.release()
         with self._changed:
             self.finished = True
@@ -141,8 +142,11 @@ class Flusher:
         asked = self._asked
         started = time.thread_time()
         try:
-            if self._commit(last=last):
+            if self._commit():
                 self.flushed_at = time.monotonic()
+            self._commits.seal(tails=last)
+            if last:
+                self._commit(last=True)
             self.last_error = ""
         except Exception as error:  # whatever it is: a dead thread would lose rows in silence
             self.last_error = f"{type(error).__name__}: {error}"
@@ -151,7 +155,7 @@ class Flusher:
             self._served = asked
             self._changed.notify_all()
 
-    def _commit(self, *, last: bool) -> bool:
+    def _commit(self, *, last: bool = False) -> bool:
         state = "closed" if last else "open"
         attrs = {**self.attrs, "dropped_rows": self.dropped_rows, "state": state}
         streams = tuple(self.streams.values())

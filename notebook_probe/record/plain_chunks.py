@@ -11,13 +11,15 @@ from notebook_probe.record.chunks import FILL, Array, is_beyond, spans
 from notebook_probe.record.codec import decode, encode, encode_text
 from notebook_probe.record.files import Files
 from notebook_probe.record.missing import measured
-from notebook_probe.record.schema import ArraySpec
+from notebook_probe.record.schema import SMALL, ArraySpec
 
 __all__ = ["PlainChunks"]
 
 
 class PlainChunks:
     """Chunks for stores that replace whole values only, and for systems without ``pwrite``."""
+
+    sizes = SMALL
 
     def __init__(self, files: Files) -> None:
         self._files = files
@@ -46,7 +48,7 @@ class PlainChunks:
             if is_beyond(key.removeprefix(f"{path}/c/"), spec, shape):
                 self._files.delete(key)
 
-    def seal(self, path: str, spec: ArraySpec, n_rows: int, *, tail: bool = False) -> None:
+    def seal(self, *, tails: bool = False) -> None:
         """Nothing: a chunk is compressed whenever it is written."""
 
     def close(self) -> None:

@@ -26,9 +26,13 @@ from notebook_probe.record.source import ROOT, Variable
 __all__ = [
     "CONVENTIONS",
     "FORMAT_VERSION",
+    "LARGE",
     "SCALARS",
+    "SMALL",
+    "TIME_ATTRS",
     "VECTOR_WIDTH",
     "ArraySpec",
+    "ChunkSizes",
     "check_axis",
     "check_quantity",
     "check_stream",
@@ -46,9 +50,12 @@ FORMAT_VERSION = 1
 CONVENTIONS = "CF-1.11"
 SCALARS = "scalars"
 
-CHUNK_VALUES = 2**15
-"""Values of a chunk: a flush rewrites every tail chunk, a series reads one chunk per `length`."""
-INDEX_CHUNK = 2**15
+TIME_ATTRS = {
+    "units": "milliseconds since 1970-01-01",
+    "calendar": "proleptic_gregorian",
+    "standard_name": "time",
+    "long_name": "wall time",
+}
 NAMES_CHUNK = 1024
 VECTOR_CHUNK_VALUES = 2**16
 VECTOR_WIDTH = 16
@@ -58,6 +65,21 @@ LONGEST_NAME = 200
 RESERVED = ("step", "time", "module")
 GROUPS = (SCALARS, "modules", "events", "pyramid", "blobs")
 """Groups whose layout is another than that of vectors."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkSizes:
+    """How much a chunk holds: a series is read chunk by chunk, so many values are better..."""
+
+    values: int
+    """Of a quantity."""
+    index: int
+    """Rows of the step axis."""
+
+
+SMALL = ChunkSizes(2**15, 2**15)
+"""... unless every flush writes the last chunk of every array anew."""
+LARGE = ChunkSizes(2**18, 2**16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,21 +131,15 @@ def _codecs(dtype: str) -> list[dict[str, Any]]:
     ]
 
 
-def step_spec() -> ArraySpec:
+def step_spec(sizes: ChunkSizes) -> ArraySpec:
     """The step axis of a stream."""
     attrs = {"units": "1", "long_name": "optimizer step"}
-    return ArraySpec("int64", ("step",), (INDEX_CHUNK,), attrs)
+    return ArraySpec("int64", ("step",), (sizes.index,), attrs)
 
 
-def time_spec() -> ArraySpec:
+def time_spec(sizes: ChunkSizes) -> ArraySpec:
     """The wall time of each row."""
-    attrs = {
-        "units": "milliseconds since 1970-01-01",
-        "calendar": "proleptic_gregorian",
-        "standard_name": "time",
-        "long_name": "wall time",
-    }
-    return ArraySpec("int64", ("step",), (INDEX_CHUNK,), attrs)
+    return ArraySpec("int64", ("step",), (sizes.index,), TIME_ATTRS)
 
 
 def module_spec() -> ArraySpec:
@@ -141,7 +157,9 @@ def coordinate_spec(axis: Axis, name: str) -> ArraySpec:
     return ArraySpec("float64", (axis.name,), (axis.size,), {"long_name": name.replace("_", " ")})
 
 
-def quantity_spec(variable: Variable, chunk_width: int, axis: Axis | None = None) -> ArraySpec:
+def quantity_spec(
+    variable: Variable, sizes: ChunkSizes, chunk_width: int, axis: Axis | None = None
+) -> ArraySpec:
     """A quantity's array in chunks of ``chunk_width`` modules."""
     coordinates = (
         ["time"] if axis is None else ["time", *(c for c in axis.coords if c != axis.name)]
@@ -153,7 +171,7 @@ def quantity_spec(variable: Variable, chunk_width: int, axis: Axis | None = None
         "coordinates": " ".join(coordinates),
     }
     if axis is None:
-        chunks = (CHUNK_VALUES // chunk_width, chunk_width)
+        chunks = (sizes.values // chunk_width, chunk_width)
         return ArraySpec("float32", ("step", "module"), chunks, attrs)
     length = max(1, VECTOR_CHUNK_VALUES // (chunk_width * axis.size))
     dims = ("step", "module", axis.name)

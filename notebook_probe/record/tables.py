@@ -7,15 +7,13 @@ from typing import Any, TypeAlias
 
 import zarr
 
-from notebook_probe.record.chunks import Chunks
-from notebook_probe.record.metadata import group
-from notebook_probe.record.schema import NAMES_CHUNK, ArraySpec, module_label, text_spec, time_spec
+from notebook_probe.record.arrays import Arrays
+from notebook_probe.record.schema import NAMES_CHUNK, TIME_ATTRS, ArraySpec, module_label, text_spec
 from notebook_probe.record.source import Event, ModuleRow
 
 __all__ = ["event_columns", "module_columns", "read_events", "read_modules", "write_table"]
 
 Column: TypeAlias = tuple[ArraySpec, list[Any]]
-Nodes: TypeAlias = dict[str, dict[str, Any]]
 
 
 def module_columns(modules: Sequence[ModuleRow]) -> dict[str, Column]:
@@ -44,20 +42,17 @@ def event_columns(events: Sequence[Event]) -> dict[str, Column]:
     step = _numbers("event", {"units": "1", "long_name": "optimizer step"})
     return {
         "step": (step, [event.step for event in events]),
-        "time": (_numbers("event", time_spec().attrs), [event.time_ms for event in events]),
+        "time": (_numbers("event", TIME_ATTRS), [event.time_ms for event in events]),
         "kind": (text_spec("event", "kind"), [event.kind for event in events]),
         "text": (text_spec("event", "text"), [event.text for event in events]),
     }
 
 
-def write_table(chunks: Chunks, path: str, columns: Mapping[str, Column]) -> Nodes:
-    """Write a whole table; returns the metadata of its nodes."""
-    nodes = {path: group()}
+def write_table(arrays: Arrays, path: str, columns: Mapping[str, Column]) -> None:
+    """Write a whole table."""
+    arrays.nodes.group(path)
     for name, (spec, values) in columns.items():
-        place = f"{path}/{name}"
-        nodes[place] = spec.metadata((len(values),))
-        chunks.write_whole(place, spec, values)
-    return nodes
+        arrays.write_whole(f"{path}/{name}", spec, values)
 
 
 def read_modules(table: zarr.Group) -> tuple[ModuleRow, ...]:

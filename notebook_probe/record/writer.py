@@ -17,6 +17,7 @@ from typing import Any, Self
 
 from notebook_probe.axis import Axis
 from notebook_probe.errors import ProbeError, RecordWriteError
+from notebook_probe.record.arrays import Arrays
 from notebook_probe.record.commit import Commits
 from notebook_probe.record.continuing import check_same_model, extents, old_record, take_over
 from notebook_probe.record.files import Files
@@ -104,10 +105,8 @@ class RecordWriter:
                 check_same_model(old, table)
             root_attrs = {**(_new_attrs() if old is None else old.attrs), **attrs, "title": title}
             self._files = Files(folder)
-            chunks = PlainChunks(self._files)
-            self._commits = commits = Commits(
-                self._files, chunks, lock, table, {} if old is None else extents(old)
-            )
+            arrays = Arrays(PlainChunks(self._files), {} if old is None else extents(old))
+            self._commits = commits = Commits(self._files, arrays, lock, table)
             self._flusher = Flusher(commits, lock, root_attrs, flush_s, flush_rows, ring_bytes)
             if old is not None:
                 take_over(old, self._flusher)

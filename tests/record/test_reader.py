@@ -12,7 +12,7 @@ from zarr.storage import LocalStore, MemoryStore
 from notebook_probe.errors import RecordFormatError
 from notebook_probe.record import open_record
 from notebook_probe.record.location import Location
-from notebook_probe.record.metadata import root
+from notebook_probe.record.metadata import Nodes
 from tests.record.build import GRAD, fill, new_writer
 
 
@@ -85,8 +85,8 @@ def test_a_newer_format_is_refused_and_unknown_parts_are_ignored(tmp_path: Path)
     document = json.loads((make(tmp_path / "a.zarr") / "zarr.json").read_text())
     document["attributes"]["from_the_future"] = True
     nodes = document["consolidated_metadata"]["metadata"]
-    nodes["spectra"] = nodes["scalars"]
-    (tmp_path / "a.zarr" / "zarr.json").write_text(json.dumps(root(document["attributes"], nodes)))
+    document["consolidated_metadata"]["metadata"] = {"spectra": nodes["scalars"], **nodes}
+    (tmp_path / "a.zarr" / "zarr.json").write_text(json.dumps(document))
     assert open_record(tmp_path / "a.zarr").series("conv1", "grad_norm").size == 4
     document["attributes"]["format_version"] = 2
     (tmp_path / "a.zarr" / "zarr.json").write_text(json.dumps(document))
@@ -97,5 +97,8 @@ def test_a_newer_format_is_refused_and_unknown_parts_are_ignored(tmp_path: Path)
 def test_the_root_lists_neighbours_together() -> None:
     """Order by depth, then parent, then name, whatever the order of arrival."""
     paths = ["b", "a", "b/x/q", "a/y", "b/x", "b/x/p", "a/y/r", "b/w", "b/w/z"]
-    listed = root({}, {path: {} for path in paths})["consolidated_metadata"]["metadata"]
+    nodes = Nodes()
+    for path in paths:
+        nodes.group(path)
+    listed = json.loads(nodes.root({}))["consolidated_metadata"]["metadata"]
     assert list(listed) == ["a", "b", "a/y", "b/w", "b/x", "a/y/r", "b/w/z", "b/x/p", "b/x/q"]
