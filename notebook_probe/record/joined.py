@@ -1,7 +1,8 @@
 """Streams seen as xarray: joined on the step axis (data, cube), exact (tree), one column (series).
 
 Nothing but the step axes is read before it is looked at. Where two streams measured the same cell,
-the one with more rows is taken.
+the value that was written last is taken: that of the stream of greater rank (`branches`); of equal
+rank that of the one with more rows.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import xarray as xr
 
 from notebook_probe.axis import Axis
 from notebook_probe.errors import UnknownNameError, near
+from notebook_probe.record.branches import IN_ORDER, read_name
 from notebook_probe.record.lazy import Index, lazy_variable
 from notebook_probe.record.missing import NOT_MEASURED, measured
 from notebook_probe.record.schema import module_label
@@ -33,6 +35,10 @@ class _Part:
     modules: tuple[str, ...]
     steps: Steps
     times: Steps
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        return read_name(self.stream.name).rank
 
     @property
     def cell_dims(self) -> tuple[str, ...]:
@@ -68,6 +74,7 @@ def _joined(parts: Sequence[_Part], modules: Sequence[str]) -> xr.Dataset:
     variables = {}
     for name, variable in _variables(parts).items():
         having = [part for part in parts if name in part.variables]
+        having.sort(key=lambda part: part.rank, reverse=True)
         variables[name] = lazy_variable(
             ("module", "step", *having[0].cell_dims),
             (len(labels), len(steps), *having[0].cell),
@@ -146,7 +153,8 @@ def series(
 def _parts(streams: Iterable[StreamView], vectors: Iterable[VectorView]) -> list[_Part]:
     numbers = [_part(stream, None) for stream in streams]
     parts = [*numbers, *(_part(stream, stream.axis) for stream in vectors)]
-    return sorted(parts, key=lambda part: -len(part.steps))
+    # What was written out of order comes last: its times and columns are told by no schedule.
+    return sorted(parts, key=lambda part: (part.rank != IN_ORDER, -len(part.steps)))
 
 
 def _part(stream: StreamView, axis: Axis | None) -> _Part:
@@ -215,7 +223,7 @@ def _read_joined(
     places: Index,
     *bins: Index,
 ) -> Floats:
-    """Cells (module, step, ...) of a joined variable, from the stream with most rows first."""
+    """Cells (module, step, ...) of a joined variable, from the uppermost stream first."""
     out = np.full((len(modules), len(places), *parts[0].cell), NOT_MEASURED, np.float32)
     wanted = steps[places]
     for part in parts:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from notebook_probe.axis import Axis
+from notebook_probe.record.branches import Branches
 from notebook_probe.record.flusher import Flusher
 from notebook_probe.record.missing import NOT_MEASURED
 from notebook_probe.record.reader import OpenedRecord
@@ -40,6 +41,7 @@ class LiveSource(Views):
         self.location = location
         self.modules = modules
         self._flusher = flusher
+        self._branches = Branches.of(flusher.attrs)
         self._record: OpenedRecord | None = None
 
     @property
@@ -57,23 +59,23 @@ class LiveSource(Views):
 
     @property
     def streams(self) -> Mapping[str, StreamView]:
-        streams = tuple(self._flusher.streams.values())
-        return {s.name: LiveStream(s, self._opened) for s in streams if s.axis is None}
+        return {view.name: view for view in self.snapshot().history[0]}
 
     @property
     def vectors(self) -> Mapping[str, VectorView]:
         """Streams of vectors, by path: ``"hist/every_1"``."""
-        streams = tuple(self._flusher.streams.values())
-        return {s.path: LiveVectors(s, self._opened) for s in streams if s.axis is not None}
+        return {f"{view.axis.group}/{view.name}": view for view in self.snapshot().history[1]}
 
     @property
     def events(self) -> tuple[Event, ...]:
         return tuple(self._flusher.events)
 
     def snapshot(self) -> Snapshot:
-        streams, vectors = tuple(self.streams.values()), tuple(self.vectors.values())
+        every = tuple(self._flusher.streams.values())
+        numbers = [LiveStream(stream, self._opened) for stream in every if stream.axis is None]
+        vectors = [LiveVectors(stream, self._opened) for stream in every if stream.axis is not None]
         modules = [row.name for row in self.modules]
-        return Snapshot(streams, vectors, modules, self._flusher.attrs)
+        return Snapshot(numbers, vectors, modules, self._flusher.attrs, self._branches)
 
     def _opened(self) -> OpenedRecord:
         if self._record is None:

@@ -11,9 +11,10 @@ from typing import Any
 import zarr
 
 from notebook_probe.errors import RecordFormatError
+from notebook_probe.record.branches import Branches
 from notebook_probe.record.location import ROOT_KEY, Location, local_path
 from notebook_probe.record.schema import FORMAT_VERSION, SCALARS
-from notebook_probe.record.source import Event, ModuleRow
+from notebook_probe.record.source import Event, ModuleRow, StreamView, VectorView
 from notebook_probe.record.stored import StoredStream, StoredVectors
 from notebook_probe.record.tables import read_events, read_modules
 from notebook_probe.record.views import Snapshot, Views
@@ -37,12 +38,24 @@ class OpenedRecord(Views):
 
     Everything is read from one commit of the writer. `revision` looks for a newer one, and
     everything read afterwards comes from that.
+
+    Parameters
+    ----------
+    location : str, Path or zarr Store
+    branch : int, optional
+        Whose history is seen, from 1; the newest one's by default.
+
+    Attributes
+    ----------
+    paths : mapping of str to StoredStream
+        Streams of both kinds and of every branch, by their place in the record.
     """
 
-    def __init__(self, location: Location) -> None:
+    def __init__(self, location: Location, branch: int | None = None) -> None:
         self._path = local_path(location)
         self._store = location if self._path is None else str(self._path)
         self.location = str(self._store)
+        self._branch = branch
         self._lock = threading.Lock()
         self._revision = 0
         self._signature: object = None
@@ -64,10 +77,12 @@ class OpenedRecord(Views):
         return self._revision
 
     @property
-    def paths(self) -> Mapping[str, StoredStream]:
-        """Streams of both kinds, by their place in the record."""
-        numbers = {f"{SCALARS}/{name}": stream for name, stream in self.streams.items()}
-        return {**numbers, **self.vectors}
+    def streams(self) -> Mapping[str, StreamView]:
+        return {view.name: view for view in self.snapshot().history[0]}
+
+    @property
+    def vectors(self) -> Mapping[str, VectorView]:
+        return {f"{view.axis.group}/{view.name}": view for view in self.snapshot().history[1]}
 
     def refresh(self) -> None:
         """Read the newest commit."""
@@ -75,8 +90,11 @@ class OpenedRecord(Views):
             self._signature = self._commit_signature()  # before reading: a commit in between counts
             root = _open_root(self._store, self.location)
             groups = dict(root.groups())
-            streams = {name: StoredStream(name, group) for name, group in groups[SCALARS].groups()}
-            vectors = {
+            paths: dict[str, StoredStream] = {
+                f"{SCALARS}/{name}": StoredStream(name, group)
+                for name, group in groups[SCALARS].groups()
+            }
+            paths |= {
                 f"{kind}/{name}": StoredVectors(name, group, str(above.attrs["axis"]))
                 for kind, above in groups.items()
                 if "axis" in above.attrs
@@ -85,19 +103,24 @@ class OpenedRecord(Views):
             self.attrs: dict[str, Any] = root.attrs.asdict()
             self.modules: tuple[ModuleRow, ...] = read_modules(groups["modules"])
             self.events: tuple[Event, ...] = read_events(groups["events"])
-            self.streams: Mapping[str, StoredStream] = MappingProxyType(streams)
-            self.vectors: Mapping[str, StoredVectors] = MappingProxyType(vectors)
+            self.paths: Mapping[str, StoredStream] = MappingProxyType(paths)
+            self._branches = Branches.of(self.attrs, self._branch)
             self._revision += 1
 
     def __repr__(self) -> str:
-        streams = {**self.streams, **self.vectors}
-        rows = ", ".join(f"{name}: {stream.n_rows} rows" for name, stream in streams.items())
+        rows = ", ".join(
+            f"{path.removeprefix(SCALARS + '/')}: {stream.n_rows} rows"
+            for path, stream in self.paths.items()
+        )
         state = "finished" if self.finished else "open"
         return f"<OpenedRecord {self.location!r}, {state}; {rows or 'no rows'}>"
 
     def snapshot(self) -> Snapshot:
-        streams, vectors = tuple(self.streams.values()), tuple(self.vectors.values())
-        return Snapshot(streams, vectors, [row.name for row in self.modules], self.attrs)
+        every = tuple(self.paths.values())
+        vectors = [stream for stream in every if isinstance(stream, StoredVectors)]
+        numbers = [stream for stream in every if stream.axis is None]
+        names = [row.name for row in self.modules]
+        return Snapshot(numbers, vectors, names, self.attrs, self._branches)
 
     def _commit_signature(self) -> object:
         if self._path is None:

@@ -10,6 +10,7 @@ from typing import Any
 import xarray as xr
 
 from notebook_probe.record import joined
+from notebook_probe.record.branches import Branches
 from notebook_probe.record.source import StreamView, VectorView
 
 __all__ = ["Snapshot", "Views"]
@@ -20,10 +21,17 @@ class Snapshot:
     """What a source holds now."""
 
     streams: Sequence[StreamView]
+    """As they lie in the record, those of every branch."""
     vectors: Sequence[VectorView]
     modules: Sequence[str]
     """Names in definition order."""
     attrs: Mapping[str, Any]
+    branches: Branches
+
+    @property
+    def history(self) -> tuple[list[StreamView], list[VectorView]]:
+        """Streams and vectors of the newest branch, what came before it included."""
+        return self.branches.history(self.streams), self.branches.history(self.vectors)
 
 
 class Views(ABC):
@@ -42,7 +50,8 @@ class Views(ABC):
         open step is part of it once its optimizer has stepped.
         """
         now = self.snapshot()
-        return joined.join(now.streams, now.modules, now.vectors).assign_attrs(now.attrs)
+        streams, vectors = now.history
+        return joined.join(streams, now.modules, vectors).assign_attrs(now.attrs)
 
     @property
     def cube(self) -> xr.DataArray:
@@ -51,7 +60,7 @@ class Views(ABC):
 
     @property
     def tree(self) -> xr.DataTree:
-        """Every schedule's own step axis, exact, nothing joined."""
+        """Every schedule's own step axis, of every branch, exact, nothing joined."""
         now = self.snapshot()
         return joined.tree(now.streams, now.vectors)
 
@@ -66,4 +75,5 @@ class Views(ABC):
             Nothing of that name is recorded; the message lists close ones.
         """
         now = self.snapshot()
-        return joined.series(now.streams, now.modules, module, quantity, now.vectors)
+        streams, vectors = now.history
+        return joined.series(streams, now.modules, module, quantity, vectors)
