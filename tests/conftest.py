@@ -1,4 +1,7 @@
-"""One thread and one seed, so that every number in a test is the same in every run."""
+"""One thread, one seed and nothing compiled: a test is the same in every run and order."""
+
+import sys
+from collections.abc import Iterator
 
 import pytest
 import torch
@@ -16,3 +19,12 @@ settings.load_profile("project")
 @pytest.fixture(autouse=True)
 def seed() -> None:
     torch.manual_seed(0)
+
+
+@pytest.fixture(autouse=True)
+def nothing_compiled() -> Iterator[None]:
+    """Whether anything was compiled decides how a model is watched, in the whole process."""
+    yield
+    if "torch._dynamo" in sys.modules:  # which takes seconds to import
+        torch._dynamo.reset()
+        torch._dynamo.utils.counters["frames"].clear()

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch._dynamo.eval_frame import cached_backends
 from torch._dynamo.utils import counters
 
 __all__ = ["EagerSteps", "has_compiled", "is_compiled"]
@@ -83,10 +84,13 @@ def is_compiled(model: nn.Module) -> bool:
     """Tell whether the model, or a part of it, is called in compiled form.
 
     Looks for who refers to the model: a wrapper made by ``torch.compile`` leaves no trace in it.
+    That goes through all there is in memory, and only where ``torch.compile`` was ever called.
     """
     modules = [*model.modules()]
     if any(module._compiled_call_impl is not None for module in modules):
         return True
+    if not (has_compiled() or any(cached_backends.values())):
+        return False
     wrapped = {id(module) for module in modules}
     holders = (one for one in gc.get_referrers(*modules) if isinstance(one, dict))
     return any(id(holder.get("_orig_mod")) in wrapped for holder in holders)

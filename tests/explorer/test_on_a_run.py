@@ -86,7 +86,6 @@ def run(model: Net, tmp_path: Path) -> Iterator[nbp.Run]:
     run = nbp.watch(model, store=tmp_path / "run.zarr", probes=None)
     yield run
     run.close()
-    torch._dynamo.reset()
 
 
 def test_a_compiled_model_is_told_loudly_until_a_click_has_brought_the_first_value(

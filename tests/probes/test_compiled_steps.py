@@ -19,15 +19,17 @@ from tests.run.oracle import norm, numbers
 # What torch's own compiler imports is deprecated in torch.
 pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script_method. is deprecated")
 
+SPARING = {"cpp.vec_isa_ok": False, "cpp_cache_precompile_headers": False, "compile_threads": 1}
+"""Let inductor compile our few kernels alone; on a fresh machine it compiles for a minute."""
+
 batch = floats(5, 4)
 Values = dict[tuple[str, str], list[float]]
 
 
-@pytest.fixture(autouse=True)
-def fresh_compiler() -> Iterator[None]:
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
+@pytest.fixture
+def sparing_inductor() -> Iterator[None]:
+    with torch._inductor.config.patch(SPARING):
+        yield
 
 
 def weights_of(model: nn.Module) -> dict[str, np.ndarray]:
@@ -97,6 +99,7 @@ CHOICES: Sequence[tuple[Train, str, str]] = [
 ]
 
 
+@pytest.mark.usefixtures("sparing_inductor")
 @pytest.mark.parametrize(("train", "backend", "kind"), CHOICES)
 def test_a_compiled_step_is_counted_and_its_parameters_are_read(
     train: Train, backend: str, kind: str, watch: Watch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -125,13 +125,6 @@ def test_models_side_by_side_tell_nothing_of_each_other(watch: Watch) -> None:
 # ---------------------------------------------------------------- tracers and compilers
 
 
-@pytest.fixture
-def fresh_compiler() -> Iterator[None]:
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
-
-
 class Silent(nn.Module):
     """As Gated, but with nothing in it that a tracer minds."""
 
@@ -145,7 +138,6 @@ class Silent(nn.Module):
         return y
 
 
-@pytest.mark.usefixtures("fresh_compiler")
 @pytest.mark.filterwarnings("ignore:.torch.jit.script_method. is deprecated")
 def test_in_a_compiled_model_it_is_compiled_away(watch: Watch) -> None:
     """With no break in the graph, and the same bits."""
