@@ -25,7 +25,7 @@ import numpy as np
 from notebook_probe.axis import Axis
 from notebook_probe.errors import RecordFormatError, UnknownNameError
 from notebook_probe.record.missing import NOT_MEASURED
-from notebook_probe.record.source import Floats, Steps, StreamView, Variable
+from notebook_probe.record.source import Floats, LevelView, Steps, StreamView, Variable
 from notebook_probe.record.stored import columns, quantity_place
 
 __all__ = ["IN_ORDER", "Branches", "Order", "StreamName", "read_name"]
@@ -157,6 +157,11 @@ class _History:
     def variables(self) -> tuple[Variable, ...]:
         every = (variable for piece in self._pieces for variable in piece.view.variables)
         return tuple({variable.name: variable for variable in every}.values())
+
+    @property
+    def levels(self) -> Mapping[int, LevelView]:
+        """None: the blocks of a piece may reach beyond the rows of it that count."""
+        return {}
 
     @property
     def n_rows(self) -> int:

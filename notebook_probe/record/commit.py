@@ -13,9 +13,12 @@ from typing import Any
 from notebook_probe.axis import Axis
 from notebook_probe.errors import RecordWriteError
 from notebook_probe.record.arrays import Arrays
+from notebook_probe.record.branches import IN_ORDER, read_name
 from notebook_probe.record.files import Files
+from notebook_probe.record.levels import Levels
 from notebook_probe.record.location import ROOT_KEY
 from notebook_probe.record.lock import Lock
+from notebook_probe.record.pyramid import SIZES
 from notebook_probe.record.rows import Rows
 from notebook_probe.record.schema import (
     SCALARS,
@@ -28,6 +31,7 @@ from notebook_probe.record.schema import (
     width,
 )
 from notebook_probe.record.source import Event, ModuleRow
+from notebook_probe.record.stored import StoredStream
 from notebook_probe.record.stream import StreamWriter
 from notebook_probe.record.tables import event_columns, module_columns, write_table
 
@@ -38,15 +42,28 @@ METADATA_EVERY = 10
 
 
 class Commits:
-    """The record's folder, as the one thread that writes it sees it."""
+    """The record's folder, as the one thread that writes it sees it.
+
+    Parameters
+    ----------
+    stored : mapping of str to StoredStream
+        The streams that are there already, by path.
+    """
 
     def __init__(
-        self, files: Files, arrays: Arrays, lock: Lock, modules: Sequence[ModuleRow]
+        self,
+        files: Files,
+        arrays: Arrays,
+        lock: Lock,
+        modules: Sequence[ModuleRow],
+        stored: Mapping[str, StoredStream],
     ) -> None:
         self._files = files
         self._arrays = arrays
         self._lock = lock
         self._modules = modules
+        self._stored = stored
+        self._levels: dict[str, Levels] = {}
         self._widths: dict[str, int] = {}
         self._on_disk: dict[str, str] = {}
         self._labels_on_disk: dict[str, tuple[str, ...]] = {}
@@ -66,9 +83,12 @@ class Commits:
         streams: Iterable[StreamWriter],
         events: Sequence[Event],
         *,
+        whole: bool = False,
         last: bool = False,
     ) -> bool:
         """Write what is new and publish it; returns whether anything was.
+
+        With ``whole`` nothing waits for more of its kind.
 
         Raises
         ------
@@ -80,7 +100,7 @@ class Commits:
         self._write_tables(events)
         snapshot = [(stream, stream.rows()) for stream in streams]  # of one moment, more or less
         for stream, rows in snapshot:
-            self._write_stream(stream, rows)
+            self._write_stream(stream, rows, whole=whole)
         root = self._arrays.nodes.root(attrs)
         if root == self._root:
             return False
@@ -90,6 +110,8 @@ class Commits:
         self._n_commits += 1
         for stream, rows in snapshot:
             stream.publish(rows.stop)
+        for levels in self._levels.values():
+            levels.commit()
         return True
 
     def seal(self, *, tails: bool = False) -> None:
@@ -109,7 +131,7 @@ class Commits:
             write_table(self._arrays, "events", event_columns(events))
             self._events_on_disk = len(events)
 
-    def _write_stream(self, stream: StreamWriter, rows: Rows) -> None:
+    def _write_stream(self, stream: StreamWriter, rows: Rows, *, whole: bool) -> None:
         """Write the rows that wait."""
         path, axes, arrays, sizes = stream.path, rows.axes, self._arrays, self._arrays.chunks.sizes
         start, stop = stream.published, rows.stop
@@ -133,6 +155,16 @@ class Commits:
             arrays.take_up(f"{path}/{name}", partial(spec, sizes))
             arrays.write_rows(f"{path}/{name}", start, index(start, stop))
             arrays.grow(f"{path}/{name}", (stop,))
+        if stream.axis is None and read_name(stream.name).rank == IN_ORDER:
+            self._levels_of(stream).write(arrays, rows, start, chunk_width, whole=whole)
+
+    def _levels_of(self, stream: StreamWriter) -> Levels:
+        path = stream.path
+        if path not in self._levels:
+            stored = self._stored.get(path)
+            n_written = stored.n_blocks if stored else (0,) * len(SIZES)
+            self._levels[path] = Levels(stream.name, stored, stream.published, n_written)
+        return self._levels[path]
 
     def _write_axis(self, path: str, axis: Axis) -> None:
         self._arrays.nodes.group(axis.group, {"axis": axis.name})

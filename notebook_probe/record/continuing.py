@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
 
@@ -11,7 +11,10 @@ from notebook_probe.record.chunks import Extent
 from notebook_probe.record.flusher import Flusher
 from notebook_probe.record.location import ROOT_KEY, is_unused
 from notebook_probe.record.reader import OpenedRecord
+from notebook_probe.record.schema import PYRAMID, level_name
 from notebook_probe.record.source import ModuleRow
+from notebook_probe.record.stored import StoredStream
+from notebook_probe.record.stored_level import StoredLevel
 from notebook_probe.record.stream import StreamWriter
 
 __all__ = ["check_same_model", "extents", "old_record", "take_over"]
@@ -51,9 +54,17 @@ def extents(old: OpenedRecord) -> dict[str, Extent]:
     """Published shape and chunks of the arrays of ``old``, by path."""
     return {
         f"{path}/{name}": extent
-        for path, stream in old.paths.items()
-        for name, extent in stream.extents().items()
+        for stream_path, stream in old.paths.items()
+        for path, group in _groups(stream_path, stream)
+        for name, extent in group.extents().items()
     }
+
+
+def _groups(path: str, stream: StoredStream) -> Iterator[tuple[str, StoredStream | StoredLevel]]:
+    """A stream and its pyramid, each with its path."""
+    yield path, stream
+    for size, level in stream.levels.items():
+        yield f"{PYRAMID}/{stream.name}/{level_name(size)}", level
 
 
 def take_over(old: OpenedRecord, flusher: Flusher) -> None:

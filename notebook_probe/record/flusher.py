@@ -142,7 +142,7 @@ class Flusher:
         asked = self._asked
         started = time.thread_time()
         try:
-            if self._commit():
+            if self._commit(whole=last or asked > self._served):
                 self.flushed_at = time.monotonic()
             self._commits.seal(tails=last)
             if last:
@@ -155,8 +155,8 @@ class Flusher:
             self._served = asked
             self._changed.notify_all()
 
-    def _commit(self, *, last: bool = False) -> bool:
+    def _commit(self, *, whole: bool = False, last: bool = False) -> bool:
         state = "closed" if last else "open"
         attrs = {**self.attrs, "dropped_rows": self.dropped_rows, "state": state}
         streams = tuple(self.streams.values())
-        return self._commits.commit(attrs, streams, tuple(self.events), last=last)
+        return self._commits.commit(attrs, streams, tuple(self.events), whole=whole, last=last)

@@ -15,6 +15,7 @@ from notebook_probe.record.rows import Rows
 from notebook_probe.record.source import (
     Event,
     Floats,
+    LevelView,
     ModuleRow,
     Steps,
     StreamView,
@@ -108,6 +109,11 @@ class LiveStream:
     @property
     def variables(self) -> tuple[Variable, ...]:
         return self._stream.variables
+
+    @property
+    def levels(self) -> Mapping[int, LevelView]:
+        start = self._stream.rows().start
+        return self._stored(start).levels if start else {}
 
     @property
     def n_rows(self) -> int:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from notebook_probe.record.missing import MEASURED_NAN, NOT_MEASURED, measured
-from notebook_probe.record.source import Floats
+from notebook_probe.record.source import Floats, Steps
 
 __all__ = ["METHODS", "SIZES", "Pyramid", "Totals"]
 
@@ -23,6 +23,8 @@ SIZES = (64, 1024, 16384)
 """Rows per block of each level; each a multiple of the one before."""
 METHODS = {"min": "minimum", "max": "maximum", "mean": "mean"}
 """Suffix of a reduction's array, and the CF name of its cell method."""
+
+NO_STEP = np.int64(np.iinfo(np.int64).max)
 
 Doubles: TypeAlias = npt.NDArray[np.float64]
 Counts: TypeAlias = npt.NDArray[np.int32]
@@ -32,6 +34,8 @@ Counts: TypeAlias = npt.NDArray[np.int32]
 class Totals:
     """What is known of consecutive blocks; arrays (block, variable, module)."""
 
+    steps: Steps
+    """(block,) step of the first row of each."""
     minimum: Floats
     """Least value that is not NaN; NaN where there is none."""
     maximum: Floats
@@ -41,7 +45,7 @@ class Totals:
     """Cells that were measured."""
 
     @classmethod
-    def of_rows(cls, values: Floats, per_block: int) -> Totals:
+    def of_rows(cls, steps: Steps, values: Floats, per_block: int) -> Totals:
         """Every ``per_block`` rows of ``values`` (row, variable, module) as one block."""
         rows = _grouped(values, per_block)
         known = measured(rows)
@@ -49,32 +53,42 @@ class Totals:
         summed = rows if known.all() else np.where(known, rows, np.float32(0))
         with np.errstate(invalid="ignore"):  # inf - inf is not finite, which is what it says
             total = summed.sum(axis=1, dtype=np.float64)
-        return cls(_least(rows), _greatest(rows), total, counts)
+        return cls(_first(steps, per_block), _least(rows), _greatest(rows), total, counts)
 
     @classmethod
     def nothing(cls, n_blocks: int, n_variables: int, n_modules: int) -> Totals:
         """Blocks in which nothing was measured."""
         shape = n_blocks, n_variables, n_modules
         least, greatest = np.full((2, *shape), np.nan, np.float32)
-        return cls(least, greatest, np.zeros(shape), np.zeros(shape, np.int32))
+        steps = np.full(n_blocks, NO_STEP)
+        return cls(steps, least, greatest, np.zeros(shape), np.zeros(shape, np.int32))
 
     @classmethod
-    def joined(cls, parts: Sequence[Totals], axis: int = 0) -> Totals:
-        """Parts one after the other along ``axis``; along 0 the wider is the later one."""
-        if axis == 0:
-            shape = np.max([part.total.shape[1:] for part in parts], axis=0)
-            parts = [part._widened(*shape) for part in parts]
-        return cls(
-            *(
-                np.concatenate([getattr(part, one.name) for part in parts], axis)
-                for one in fields(cls)
+    def after_each_other(cls, parts: Sequence[Totals]) -> Totals:
+        """Blocks in order of their rows; all become as wide as the widest."""
+        shape = np.max([part.total.shape[1:] for part in parts], axis=0)
+        return cls._joined([part._widened(*shape) for part in parts], 0)
+
+    @classmethod
+    def side_by_side(cls, parts: Sequence[Totals], axis: int) -> Totals:
+        """The same blocks, their variables (1) or modules (2) put together."""
+        return replace(cls._joined(parts, axis), steps=parts[0].steps)
+
+    @classmethod
+    def _joined(cls, parts: Sequence[Totals], axis: int) -> Totals:
+        columns = {
+            one.name: np.concatenate(
+                [getattr(part, one.name) for part in parts], 0 if one.name == "steps" else axis
             )
-        )
+            for one in fields(cls)
+        }
+        return cls(**columns)
 
     def merged(self, per_block: int) -> Totals:
         """Every ``per_block`` blocks as one."""
         with np.errstate(invalid="ignore"):
             return Totals(
+                _first(self.steps, per_block),
                 _least(_grouped(self.minimum, per_block)),
                 _greatest(_grouped(self.maximum, per_block)),
                 _grouped(self.total, per_block).sum(axis=1),
@@ -82,7 +96,12 @@ class Totals:
             )
 
     def __len__(self) -> int:
-        return len(self.total)
+        return len(self.steps)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that it takes."""
+        return sum(getattr(self, one.name).nbytes for one in fields(self))
 
     def __getitem__(self, blocks: slice) -> Totals:
         return Totals(*(getattr(self, one.name)[blocks] for one in fields(self)))
@@ -108,15 +127,19 @@ class Totals:
         if old == [n_variables, n_modules]:
             return self
         wide = Totals.nothing(n_blocks, n_variables, n_modules)
-        for one in fields(self):
-            getattr(wide, one.name)[:, : old[0], : old[1]] = getattr(self, one.name)
-        return wide
+        for name in ("minimum", "maximum", "total", "count"):
+            getattr(wide, name)[:, : old[0], : old[1]] = getattr(self, name)
+        return replace(wide, steps=self.steps)
 
 
 def _grouped(units: npt.NDArray[Any], per_block: int) -> npt.NDArray[Any]:
     """(unit, ...) as (block, unit of the block, ...); none at all are one block of nothing."""
     n_blocks = len(units) // per_block if per_block else 1
     return units.reshape(n_blocks, per_block, *units.shape[1:])
+
+
+def _first(steps: Steps, per_block: int) -> Steps:
+    return np.asarray(np.min(_grouped(steps, per_block), axis=1, initial=NO_STEP))
 
 
 def _least(values: Floats) -> Floats:
@@ -143,13 +166,13 @@ class _Level:
     def fed(self, n_units: int, reduce: Reduce) -> tuple[_Level, Totals]:
         """The level after ``n_units`` more, and the blocks that they completed."""
         head = min(n_units, self.factor - self.n_open)
-        first = Totals.joined([self.open, reduce(slice(head), head)]).merged(2)
+        first = Totals.after_each_other([self.open, reduce(slice(head), head)]).merged(2)
         if self.n_open + head < self.factor:
             return _Level(self.factor, self.n_open + head, first), first[:0]
         n_left = (n_units - head) % self.factor
         whole = reduce(slice(head, n_units - n_left), self.factor)
         rest = reduce(slice(n_units - n_left, n_units), n_left)
-        return _Level(self.factor, n_left, rest), Totals.joined([first, whole])
+        return _Level(self.factor, n_left, rest), Totals.after_each_other([first, whole])
 
 
 _FACTORS = (SIZES[0], *(size // below for below, size in pairwise(SIZES)))
@@ -162,7 +185,7 @@ class Pyramid:
     Examples
     --------
     >>> rows = np.arange(100, dtype=np.float32).reshape(100, 1, 1)  # (row, variable, module)
-    >>> pyramid, (by64, by1024, by16384) = Pyramid().fed(rows)
+    >>> pyramid, (by64, by1024, by16384) = Pyramid().fed(np.arange(100), rows)
     >>> {name: blocks.ravel().tolist() for name, blocks in by64.arrays().items()}
     {'min': [0.0], 'max': [63.0], 'mean': [31.5]}
     >>> len(by1024), len(by16384)
@@ -173,17 +196,18 @@ class Pyramid:
         _Level(factor, 0, Totals.nothing(1, 0, 0)) for factor in _FACTORS
     )
 
-    def fed(self, values: Floats) -> tuple[Pyramid, tuple[Totals, ...]]:
+    def fed(self, steps: Steps, values: Floats) -> tuple[Pyramid, tuple[Totals, ...]]:
         """The pyramid after more rows, and the blocks they completed, level by level.
 
         Parameters
         ----------
+        steps : int array, (row,)
         values : float32 array, (row, variable, module)
             As stored, where a cell not measured is told from a NaN by its bits. May be wider than
             before: variables and modules are only ever appended.
         """
         levels, done = [], []
-        n_units, reduce = len(values), _reduce(values)
+        n_units, reduce = len(values), _reduce(steps, values)
         for level in self.levels:
             grown, blocks = level.fed(n_units, reduce)
             levels.append(grown)
@@ -197,14 +221,14 @@ class Pyramid:
         levels = zip(*(part.levels for part in parts), strict=True)
         return cls(
             tuple(
-                replace(same[0], open=Totals.joined([level.open for level in same], axis))
+                replace(same[0], open=Totals.side_by_side([level.open for level in same], axis))
                 for same in levels
             )
         )
 
 
-def _reduce(values: Floats) -> Reduce:
-    return lambda units, per_block: Totals.of_rows(values[units], per_block)
+def _reduce(steps: Steps, values: Floats) -> Reduce:
+    return lambda units, per_block: Totals.of_rows(steps[units], values[units], per_block)
 
 
 def _merge(blocks: Totals) -> Reduce:

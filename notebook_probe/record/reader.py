@@ -13,7 +13,8 @@ import zarr
 from notebook_probe.errors import RecordFormatError
 from notebook_probe.record.branches import Branches
 from notebook_probe.record.location import ROOT_KEY, Location, local_path
-from notebook_probe.record.schema import FORMAT_VERSION, SCALARS
+from notebook_probe.record.pyramid import SIZES
+from notebook_probe.record.schema import FORMAT_VERSION, PYRAMID, SCALARS, level_name
 from notebook_probe.record.source import Event, ModuleRow, StreamView, VectorView
 from notebook_probe.record.stored import StoredStream, StoredVectors
 from notebook_probe.record.tables import read_events, read_modules
@@ -90,8 +91,9 @@ class OpenedRecord(Views):
             self._signature = self._commit_signature()  # before reading: a commit in between counts
             root = _open_root(self._store, self.location)
             groups = dict(root.groups())
+            pyramids = dict(groups[PYRAMID].groups()) if PYRAMID in groups else {}
             paths: dict[str, StoredStream] = {
-                f"{SCALARS}/{name}": StoredStream(name, group)
+                f"{SCALARS}/{name}": StoredStream(name, group, _levels(pyramids.get(name)))
                 for name, group in groups[SCALARS].groups()
             }
             paths |= {
@@ -130,6 +132,11 @@ class OpenedRecord(Views):
         except OSError:
             return self._signature  # removed: what was read stays readable
         return stat.st_mtime_ns, stat.st_size, stat.st_ino
+
+
+def _levels(pyramid: zarr.Group | None) -> dict[int, zarr.Group]:
+    there = {} if pyramid is None else dict(pyramid.groups())
+    return {size: there[level_name(size)] for size in SIZES if level_name(size) in there}
 
 
 def _open_root(store: Location, location: str) -> zarr.Group:

@@ -7,7 +7,7 @@ count first sees whole rows only. (This ordering is the interpreter lock's.)
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -95,6 +95,14 @@ class Rows:
                     there = [i for i, place in enumerate(places) if place < block.shape[1]]
                     target[:, there] = rows[:, [places[i] for i in there]]
         return out
+
+    def tables(self, start: int, stop: int) -> Iterator[tuple[Steps, Floats]]:
+        """Steps and values (row, variable, module, ...) of rows ``start:stop``, as they lie here.
+
+        The later ones may be wider.
+        """
+        for block, piece in self._pieces(start, stop):
+            yield block.steps[piece], block.values[piece]
 
     def _pieces(self, start: int, stop: int) -> list[tuple[Block, slice]]:
         """The part of each block that lies in rows ``start:stop``."""

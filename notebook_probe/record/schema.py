@@ -9,6 +9,9 @@
                            <quantity> (step, module) float32, NaN where not measured
       hist/<stream>/       the same with <quantity> (step, module, bin) float32; bin and its edges
                            (bin) float64. Vectors along another axis have a group of their own
+      pyramid/<stream>/by64, by1024, by16384/
+                           step (step), of the first row of each block of so many rows; module;
+                           <quantity>_min, _max, _mean (step, module) float32, whole blocks only
       modules/             one row per module, in definition order
       events/              what happened at which step
 """
@@ -27,6 +30,7 @@ __all__ = [
     "CONVENTIONS",
     "FORMAT_VERSION",
     "LARGE",
+    "PYRAMID",
     "SCALARS",
     "SMALL",
     "TIME_ATTRS",
@@ -37,9 +41,11 @@ __all__ = [
     "check_quantity",
     "check_stream",
     "coordinate_spec",
+    "level_name",
     "module_label",
     "module_spec",
     "quantity_spec",
+    "reduced_spec",
     "step_spec",
     "text_spec",
     "time_spec",
@@ -49,6 +55,7 @@ __all__ = [
 FORMAT_VERSION = 1
 CONVENTIONS = "CF-1.11"
 SCALARS = "scalars"
+PYRAMID = "pyramid"
 
 TIME_ATTRS = {
     "units": "milliseconds since 1970-01-01",
@@ -63,7 +70,7 @@ VECTOR_WIDTH = 16
 LONGEST_NAME = 200
 """A name becomes a folder; file systems stop at 255 bytes."""
 RESERVED = ("step", "time", "module")
-GROUPS = (SCALARS, "modules", "events", "pyramid", "blobs")
+GROUPS = (SCALARS, PYRAMID, "modules", "events", "blobs")
 """Groups whose layout is another than that of vectors."""
 
 
@@ -176,6 +183,22 @@ def quantity_spec(
     length = max(1, VECTOR_CHUNK_VALUES // (chunk_width * axis.size))
     dims = ("step", "module", axis.name)
     return ArraySpec("float32", dims, (length, chunk_width, axis.size), attrs)
+
+
+def level_name(size: int) -> str:
+    """The group of a pyramid's level with ``size`` rows per block."""
+    return f"by{size}"
+
+
+def reduced_spec(variable: Variable, method: str, chunk_width: int) -> ArraySpec:
+    """A quantity reduced over blocks of rows; ``method`` is its CF cell method."""
+    attrs = {
+        "units": variable.units,
+        "long_name": variable.long_name or variable.name,
+        "cell_methods": f"step: {method}",
+    }
+    chunks = (SMALL.values // chunk_width, chunk_width)
+    return ArraySpec("float32", ("step", "module"), chunks, attrs)
 
 
 def width(n_modules: int) -> int:

@@ -18,11 +18,13 @@ import numpy.typing as npt
 import xarray as xr
 
 from notebook_probe.axis import Axis
+from notebook_probe.record.thin import Thinned
 
 __all__ = [
     "ROOT",
     "Event",
     "Floats",
+    "LevelView",
     "ModuleRow",
     "Source",
     "Steps",
@@ -72,6 +74,26 @@ class Event:
     text: str
 
 
+class LevelView(Protocol):
+    """One level of a stream's pyramid: its whole blocks of ``size`` rows, those on disk."""
+
+    @property
+    def size(self) -> int: ...
+    @property
+    def n_blocks(self) -> int: ...
+    def has(self, quantity: str, module: str) -> bool:
+        """Whether it knows this series."""
+
+    def steps(self, start: int = 0, stop: int | None = None) -> Steps:
+        """Step of the first row of blocks ``start:stop``."""
+
+    def reduced(self, quantity: str, module: str, start: int, stop: int) -> Mapping[str, Floats]:
+        """``min``, ``max`` and ``mean`` of a series over blocks ``start:stop``, (block,) each.
+
+        NaN does not count in the first two; the mean is finite where all that was measured is.
+        """
+
+
 class StreamView(Protocol):
     """One schedule's rows: ``values(q)[row, module]`` at ``steps()[row]``."""
 
@@ -81,6 +103,10 @@ class StreamView(Protocol):
     def modules(self) -> tuple[str, ...]: ...
     @property
     def variables(self) -> tuple[Variable, ...]: ...
+    @property
+    def levels(self) -> Mapping[int, LevelView]:
+        """Its pyramid as far as it is on disk, by rows per block; empty in a short record."""
+
     @property
     def n_rows(self) -> int:
         """Rows that can be read now, those not yet on disk included."""
@@ -150,3 +176,13 @@ class Source(Protocol):
 
     def series(self, module: str, quantity: str) -> xr.DataArray:
         """One series over its own steps, unmeasured rows dropped; dims (step,), of vectors more."""
+
+    def thinned(
+        self,
+        module: str,
+        quantity: str,
+        start: float | None = None,
+        stop: float | None = None,
+        n_points: int = 1400,
+    ) -> Thinned:
+        """At most ``n_points`` of one series of numbers, with its extremes; for pictures."""

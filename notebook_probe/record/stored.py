@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,10 @@ import zarr
 from notebook_probe.axis import Axis
 from notebook_probe.errors import UnknownNameError, near
 from notebook_probe.record.chunks import Extent
+from notebook_probe.record.pyramid import SIZES
 from notebook_probe.record.schema import module_label
 from notebook_probe.record.source import Floats, Steps, Variable
+from notebook_probe.record.stored_level import StoredLevel
 
 __all__ = ["StoredStream", "StoredVectors", "columns", "quantity_place"]
 
@@ -28,8 +31,11 @@ class StoredStream:
 
     axis: Axis | None = None
 
-    def __init__(self, name: str, group: zarr.Group) -> None:
+    def __init__(
+        self, name: str, group: zarr.Group, pyramid: Mapping[int, zarr.Group] | None = None
+    ) -> None:
         self.name = name
+        self._pyramid = pyramid or {}
         self._arrays: dict[str, zarr.Array[Any]] = dict(group.arrays())
         self.n_rows = self._arrays["step"].shape[0]
         self.modules = tuple(map(str, np.asarray(self._arrays["module"][:])))
@@ -43,6 +49,18 @@ class StoredStream:
         )
         self._variable_index = {variable.name: i for i, variable in enumerate(self.variables)}
         self._module_index = {label: i for i, label in enumerate(self.modules)}
+
+    @cached_property
+    def levels(self) -> Mapping[int, StoredLevel]:
+        return {
+            size: StoredLevel(size, dict(group.arrays())) for size, group in self._pyramid.items()
+        }
+
+    @property
+    def n_blocks(self) -> list[int]:
+        """Blocks of each level of the pyramid, for a writer that goes on with it."""
+        levels = self.levels
+        return [levels[size].n_blocks if size in levels else 0 for size in SIZES]
 
     @property
     def _dims(self) -> tuple[str, ...]:

@@ -32,7 +32,7 @@ def minmax(x: npt.ArrayLike, y: npt.ArrayLike, n_out: int) -> Thinned:
     Parameters
     ----------
     x : array_like, (n,)
-        Strictly increasing and finite; as drawn, so take the logarithm before for a log axis.
+        Increasing or equal, and finite; as drawn, so take the logarithm before for a log axis.
     y : array_like, (n,)
         NaN and infinity hide no finite extremum; they are reported in ``nonfinite``.
     n_out : int

@@ -7,11 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
 from notebook_probe.record import joined
 from notebook_probe.record.branches import Branches
+from notebook_probe.record.schema import module_label
 from notebook_probe.record.source import StreamView, VectorView
+from notebook_probe.record.thin import Thinned, minmax
+from notebook_probe.record.zoom import between, has_series, thin_stream
 
 __all__ = ["Snapshot", "Views"]
 
@@ -77,3 +81,49 @@ class Views(ABC):
         now = self.snapshot()
         streams, vectors = now.history
         return joined.series(streams, now.modules, module, quantity, vectors)
+
+    def thinned(
+        self,
+        module: str,
+        quantity: str,
+        start: float | None = None,
+        stop: float | None = None,
+        n_points: int = 1400,
+    ) -> Thinned:
+        """At most ``n_points`` points of a series of numbers, for a picture of it.
+
+        The first, the last, the least and the greatest value are always among them. Of a long
+        range the pyramid is read, whose points are at the first step of a block that is at most as
+        wide as two points; where the range is short enough every value comes back as it is.
+
+        Parameters
+        ----------
+        start, stop : float, optional
+            Steps from ``start`` up to but not including ``stop``; all by default.
+        n_points : int
+            At least 4; two per pixel lose nothing that can be seen.
+
+        Returns
+        -------
+        Thinned
+            Points ``x`` (steps) and ``y``, and ``nonfinite``: every step whose value is not finite.
+
+        Raises
+        ------
+        UnknownNameError
+            Nothing of that name is recorded; the message lists close ones.
+        """
+        now = self.snapshot()
+        streams, _ = now.history
+        label = module_label(module)
+        having = [stream for stream in streams if has_series(stream, label, quantity)]
+        if len(having) == 1:
+            return thin_stream(
+                having[0], label, quantity, *between(having[0], start, stop), n_points
+            )
+        column = joined.series(streams, now.modules, module, quantity)
+        low, high = (
+            None if end is None else np.searchsorted(column.step, end) for end in (start, stop)
+        )
+        column = column[low:high]
+        return minmax(column.step, column, n_points)

@@ -106,7 +106,9 @@ class RecordWriter:
             root_attrs = {**(_new_attrs() if old is None else old.attrs), **attrs, "title": title}
             self._files = Files(folder)
             arrays = Arrays(PlainChunks(self._files), {} if old is None else extents(old))
-            self._commits = commits = Commits(self._files, arrays, lock, table)
+            self._commits = commits = Commits(
+                self._files, arrays, lock, table, {} if old is None else old.paths
+            )
             self._flusher = Flusher(commits, lock, root_attrs, flush_s, flush_rows, ring_bytes)
             if old is not None:
                 take_over(old, self._flusher)

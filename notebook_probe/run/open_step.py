@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from notebook_probe.axis import Axis
 from notebook_probe.record.missing import NOT_MEASURED
-from notebook_probe.record.source import Floats, Steps, StreamView, Variable
+from notebook_probe.record.source import Floats, LevelView, Steps, StreamView, Variable
 from notebook_probe.run.layout import Row
 
 __all__ = ["with_open_step"]
@@ -58,16 +58,22 @@ class _WithRow:
         return self._stream.variables
 
     @property
+    def levels(self) -> Mapping[int, LevelView]:
+        return self._stream.levels
+
+    @property
     def n_rows(self) -> int:
         return self._n + 1
 
     def steps(self, start: int = 0, stop: int | None = None) -> Steps:
-        both = np.append(self._stream.steps(0, self._n), np.int64(self._row.step))
-        return both[start:stop]
+        start, stop, _ = slice(start, stop).indices(self.n_rows)
+        closed = self._stream.steps(start, min(stop, self._n))
+        return np.append(closed, np.int64(self._row.step)) if start <= self._n < stop else closed
 
     def times(self, start: int = 0, stop: int | None = None) -> Steps:
-        both = np.append(self._stream.times(0, self._n), np.int64(self._row.time_ms))
-        return both[start:stop]
+        start, stop, _ = slice(start, stop).indices(self.n_rows)
+        closed = self._stream.times(start, min(stop, self._n))
+        return np.append(closed, np.int64(self._row.time_ms)) if start <= self._n < stop else closed
 
     def values(
         self,

@@ -6,18 +6,19 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import xarray as xr
 
-from notebook_probe.record.joined import join, series, stack, tree
+from notebook_probe.record.branches import Branches
 from notebook_probe.record.source import (
     Event,
     Floats,
+    LevelView,
     ModuleRow,
     Steps,
     StreamView,
     Variable,
     VectorView,
 )
+from notebook_probe.record.views import Snapshot, Views
 from notebook_probe.run.requests import Request, Ticket
 from notebook_probe.run.status import ProbeStatus, QuantityInfo, State, Status
 
@@ -48,6 +49,10 @@ class FakeStream:
             self._values[name] = np.concatenate([old, new])
 
     @property
+    def levels(self) -> Mapping[int, LevelView]:
+        return {}
+
+    @property
     def n_rows(self) -> int:
         return len(self._steps)
 
@@ -72,7 +77,7 @@ class FakeStream:
         return read
 
 
-class FakeSource:
+class FakeSource(Views):
     """A model of ``modules`` and the streams it is given."""
 
     def __init__(self, *streams: FakeStream, modules: Sequence[str] = ("a", "b", "c")) -> None:
@@ -95,23 +100,9 @@ class FakeSource:
     def streams(self) -> Mapping[str, StreamView]:
         return self._streams
 
-    @property
-    def data(self) -> xr.Dataset:
-        return join(self.streams.values(), self._order())
-
-    @property
-    def cube(self) -> xr.DataArray:
-        return stack(self.data)
-
-    @property
-    def tree(self) -> xr.DataTree:
-        return tree(self.streams.values())
-
-    def series(self, module: str, quantity: str) -> xr.DataArray:
-        return series(self.streams.values(), self._order(), module, quantity)
-
-    def _order(self) -> list[str]:
-        return [row.name for row in self.modules]
+    def snapshot(self) -> Snapshot:
+        names = [row.name for row in self.modules]
+        return Snapshot(tuple(self._streams.values()), (), names, {}, Branches())
 
 
 class FakeControls:

@@ -35,13 +35,17 @@ def oracle(values: Floats, size: int) -> dict[str, Floats]:
 
 
 def fed(pieces: list[Floats]) -> list[dict[str, Floats]]:
-    pyramid = Pyramid()
-    levels: list[list[Totals]] = [[] for _ in SIZES]
+    pyramid, step = Pyramid(), 0
+    parts: list[list[Totals]] = [[] for _ in SIZES]
     for piece in pieces:
-        pyramid, done = pyramid.fed(piece)
-        for level, blocks in zip(levels, done, strict=True):
-            level.append(blocks)
-    return [Totals.joined(level).arrays() for level in levels]
+        pyramid, done = pyramid.fed(np.arange(step, step + len(piece)), piece)
+        step += len(piece)
+        for part, blocks in zip(parts, done, strict=True):
+            part.append(blocks)
+    levels = [Totals.after_each_other(part) for part in parts]
+    for level, size in zip(levels, SIZES, strict=True):
+        assert level.steps.tolist() == list(range(0, step - size + 1, size))
+    return [level.arrays() for level in levels]
 
 
 def same(found: dict[str, Floats], expected: dict[str, Floats]) -> None:
@@ -105,13 +109,17 @@ def test_a_mean_is_finite_where_all_that_was_measured_is() -> None:
 
 
 def test_parts_side_by_side_go_on_as_the_whole() -> None:
+    steps = np.arange(100)
     values = np.random.default_rng(1).normal(size=(100, 2, 3)).astype(np.float32)
-    whole, _ = Pyramid().fed(values)
+    whole, _ = Pyramid().fed(steps, values)
     variables = []
     for variable in range(2):
-        modules = [Pyramid().fed(values[:, [variable]][:, :, [m]])[0] for m in range(3)]
+        modules = [Pyramid().fed(steps, values[:, [variable]][:, :, [m]])[0] for m in range(3)]
         variables.append(Pyramid.side_by_side(modules, axis=2))
     parts = Pyramid.side_by_side(variables, axis=1)
     rest = np.random.default_rng(2).normal(size=(30, 2, 3)).astype(np.float32)
-    for found, expected in zip(parts.fed(rest)[1], whole.fed(rest)[1], strict=True):
+    later = np.arange(100, 130)
+    pairs = zip(parts.fed(later, rest)[1], whole.fed(later, rest)[1], strict=True)
+    for found, expected in pairs:
+        assert found.steps.tolist() == expected.steps.tolist()
         same(found.arrays(), expected.arrays())

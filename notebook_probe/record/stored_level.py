@@ -1,0 +1,58 @@
+"""One level of a stream's pyramid as it lies in the store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+
+from notebook_probe.record.chunks import Extent
+from notebook_probe.record.pyramid import METHODS
+from notebook_probe.record.schema import module_label
+from notebook_probe.record.source import Floats, Steps
+
+__all__ = ["StoredLevel"]
+
+
+class _Array(Protocol):
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def chunks(self) -> tuple[int, ...]: ...
+    def __getitem__(self, key: Any, /) -> Any: ...
+
+
+class StoredLevel:
+    """A LevelView of fixed length.
+
+    Parameters
+    ----------
+    arrays : mapping of str to array
+        ``step``, ``module`` and the reductions, as they are called in the store.
+    """
+
+    def __init__(self, size: int, arrays: Mapping[str, _Array]) -> None:
+        self.size = size
+        self._arrays = arrays
+        self.n_blocks = arrays["step"].shape[0]
+        labels = np.asarray(arrays["module"][:]).tolist()
+        self._columns = {label: place for place, label in enumerate(labels)}
+
+    def extents(self) -> dict[str, Extent]:
+        """Shape and chunks of each array, for a writer that goes on with it."""
+        return {name: Extent(array.shape, array.chunks) for name, array in self._arrays.items()}
+
+    def has(self, quantity: str, module: str) -> bool:
+        arrays = {f"{quantity}_{suffix}" for suffix in METHODS}
+        return module_label(module) in self._columns and arrays <= self._arrays.keys()
+
+    def steps(self, start: int = 0, stop: int | None = None) -> Steps:
+        return np.asarray(self._arrays["step"][start:stop])
+
+    def reduced(self, quantity: str, module: str, start: int, stop: int) -> dict[str, Floats]:
+        column = self._columns[module_label(module)]
+        return {
+            suffix: np.asarray(self._arrays[f"{quantity}_{suffix}"][start:stop, column])
+            for suffix in METHODS
+        }
