@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from numcodecs import Blosc
 
-__all__ = ["decode", "encode", "encode_text"]
+__all__ = ["HEADER_BYTES", "decode", "encode", "encode_text", "is_stored", "stored_header"]
 
+HEADER_BYTES = 16
+"""A blosc frame's header."""
+STORED = 2
+"""The flag, in the header's third byte, of a frame whose values follow as they are."""
+
+_as_they_are = Blosc(cname="zstd", clevel=0, shuffle=Blosc.SHUFFLE, blocksize=0)
 _numbers = Blosc(cname="zstd", clevel=1, shuffle=Blosc.SHUFFLE, blocksize=0)
 _text = Blosc(cname="zstd", clevel=1, shuffle=Blosc.NOSHUFFLE, blocksize=0)
 
@@ -26,6 +33,17 @@ def decode(frame: bytes, dtype: str, shape: tuple[int, ...]) -> npt.NDArray[Any]
     """The chunk that `encode` made into ``frame``; writable."""
     little = np.dtype(dtype).newbyteorder("<")
     return np.frombuffer(bytearray(_numbers.decode(frame)), little).reshape(shape)
+
+
+@cache
+def stored_header(dtype: str, shape: tuple[int, ...]) -> bytes:
+    """What precedes the raw little-endian values of a chunk to make them a frame."""
+    return bytes(_as_they_are.encode(np.zeros(shape, dtype))[:HEADER_BYTES])
+
+
+def is_stored(frame: bytes) -> bool:
+    """Whether the values of a frame, of which at least the header is given, are not compressed."""
+    return bool(frame[2] & STORED)
 
 
 def encode_text(texts: Sequence[str], length: int) -> bytes:

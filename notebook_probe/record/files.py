@@ -40,16 +40,30 @@ class Files:
 
     def write(self, key: str, content: bytes) -> None:
         """Put ``content`` under ``key``."""
+        self.write_sparse(key, content, len(content))
+
+    def write_sparse(self, key: str, content: bytes, size: int) -> None:
+        """Put ``content`` under ``key``, followed by zeros up to ``size`` that take no room."""
         target = self.folder / key
         with self._partial.open("wb", buffering=0) as file:
             written = file.write(content)
             while written < len(content):  # a short write: the disk is nearly full
                 written += file.write(content[written:])
+            if size > len(content):
+                file.truncate(size)
         if not self.has(key):  # only now: a removed record's folder must not come back
             target.parent.mkdir(parents=True, exist_ok=True)
         _replace(self._partial, target)
-        self.nbytes += len(content) - self._sizes.get(key, 0)
-        self._sizes[key] = len(content)
+        self.note(key, len(content))
+
+    def note(self, key: str, n_bytes: int) -> None:
+        """Take note that ``key`` takes so much room now."""
+        self.nbytes += n_bytes - self._sizes.get(key, 0)
+        self._sizes[key] = n_bytes
+
+    def size(self, key: str) -> int:
+        """Bytes of ``key`` as found or noted; 0 when there is none."""
+        return self._sizes.get(key, 0)
 
     def delete(self, key: str) -> None:
         """Remove ``key``, which may be gone already."""

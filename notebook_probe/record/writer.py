@@ -22,10 +22,10 @@ from notebook_probe.record.commit import Commits
 from notebook_probe.record.continuing import check_same_model, extents, old_record, take_over
 from notebook_probe.record.files import Files
 from notebook_probe.record.flusher import Flusher
+from notebook_probe.record.hot_chunks import new_chunks
 from notebook_probe.record.live import LiveSource
 from notebook_probe.record.location import new_folder
 from notebook_probe.record.lock import Lock
-from notebook_probe.record.plain_chunks import PlainChunks
 from notebook_probe.record.schema import (
     CONVENTIONS,
     FORMAT_VERSION,
@@ -105,7 +105,7 @@ class RecordWriter:
                 check_same_model(old, table)
             root_attrs = {**(_new_attrs() if old is None else old.attrs), **attrs, "title": title}
             self._files = Files(folder)
-            arrays = Arrays(PlainChunks(self._files), {} if old is None else extents(old))
+            arrays = Arrays(new_chunks(self._files), {} if old is None else extents(old))
             self._commits = commits = Commits(
                 self._files, arrays, lock, table, {} if old is None else old.paths
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -246,13 +247,11 @@ def test_a_series_longer_than_a_chunk_is_whole(tmp_path: Path) -> None:
     with new_writer(tmp_path / "a.zarr") as writer:
         stream = writer.stream("every_1")
         stream.extend(["conv1", "fc"], [GRAD])
-        for start in (0, 9_000, 9_001, 20_000):
-            fill(
-                stream, range(start, {0: 9_000, 9_000: 9_001, 9_001: 20_000, 20_000: 40_000}[start])
-            )
+        for start, stop in pairwise((0, 9_000, 9_001, 20_000, 140_000)):
+            fill(stream, range(start, stop))
             assert writer.flush(60)
     values = zarr.open_array(tmp_path / "a.zarr" / "scalars" / "every_1" / "grad_norm", mode="r")
-    assert np.array_equal(np.asarray(values[:, 1]), 100 + np.arange(40_000))
+    assert np.array_equal(np.asarray(values[:, 1]), 100 + np.arange(140_000))
     assert values.nchunks > 2
 
 

@@ -1,0 +1,67 @@
+"""Files that stay open between two writes: the ones used last, and none in a forked child."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import OrderedDict
+from pathlib import Path
+from weakref import WeakSet
+
+__all__ = ["Descriptors"]
+
+MOST_OPEN = 192
+"""Of the 1024 files that a process usually may have open."""
+
+
+class Descriptors:
+    """Open files below one folder, by key; made and used by one thread."""
+
+    def __init__(self, folder: Path, most: int = MOST_OPEN) -> None:
+        self._folder = str(folder)
+        self._most = most
+        self._fds: OrderedDict[str, int] = OrderedDict()
+        _all.add(self)
+
+    def write_at(self, key: str, offset: int, content: memoryview) -> None:
+        """Write all of ``content``, a view of bytes, into the file at ``offset``."""
+        fd = self._of(key)
+        written = os.pwrite(fd, content, offset)
+        while written < len(content):  # a short write: the disk is nearly full
+            written += os.pwrite(fd, content[written:], offset + written)
+
+    def read_at(self, key: str, offset: int, n_bytes: int) -> bytes:
+        """At most ``n_bytes`` of the file from ``offset`` on."""
+        return os.pread(self._of(key), n_bytes, offset)
+
+    def drop(self, key: str) -> None:
+        """Close a file that gets another one's place."""
+        fd = self._fds.pop(key, None)
+        if fd is not None:
+            os.close(fd)
+
+    def close(self) -> None:
+        """Close all; safe to call twice."""
+        while self._fds:
+            os.close(self._fds.popitem()[1])
+
+    def _of(self, key: str) -> int:
+        if key not in self._fds:
+            if len(self._fds) >= self._most:
+                os.close(self._fds.popitem(last=False)[1])
+            self._fds[key] = os.open(f"{self._folder}/{key}", os.O_RDWR)
+        self._fds.move_to_end(key)
+        return self._fds[key]
+
+
+_all: WeakSet[Descriptors] = WeakSet()
+
+
+def _close_in_child() -> None:
+    for descriptors in list(_all):
+        descriptors.close()
+
+
+if sys.platform != "win32":
+    # A worker that lives long would keep the blocks of files that have been replaced since.
+    os.register_at_fork(after_in_child=_close_in_child)
