@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from notebook_probe.explorer.clock import Clock
-from notebook_probe.explorer.column import Column
+from notebook_probe.explorer.distant import Line, line_of
 from notebook_probe.explorer.selection import Selection, Series
-from notebook_probe.explorer.thinning import Axis, Points, joined, thinned
+from notebook_probe.explorer.thinning import Axis, Points, joined
 from notebook_probe.explorer.views import Frame, view
 from notebook_probe.explorer.wire import VERSION, LineSeries, LinesFrame
 from notebook_probe.record.source import Source
@@ -33,10 +33,10 @@ def points_per_series(n_series: int, width: int) -> int:
 
 @view("lines")
 class Lines:
-    """Keeps the columns of the series on the screen and reads only what they gain."""
+    """Keeps the series on the screen and reads only what they gain."""
 
     def __init__(self) -> None:
-        self._columns: dict[tuple[str, Series], Column] = {}
+        self._lines: dict[tuple[str, Series], Line] = {}
         self._clock = Clock()
 
     def frame(self, source: Source, selection: Selection, width: int) -> Frame:
@@ -62,24 +62,24 @@ class Lines:
         return message, [memoryview(numbers.tobytes())]
 
     def _read(self, source: Source, selection: Selection) -> None:
-        """Bring the columns of the selected series up to date and forget all others."""
-        columns: dict[tuple[str, Series], Column] = {}
+        """Bring the selected series up to date and forget all others."""
+        lines: dict[tuple[str, Series], Line] = {}
         for name, stream in source.streams.items():
             modules, quantities = set(stream.modules), {one.name for one in stream.variables}
             for series in selection.series:
                 if series[0] in modules and series[1] in quantities:
-                    column = self._columns.get((name, series)) or Column(*series)
-                    column.read_new(stream)
-                    columns[name, series] = column
-        self._columns = columns
+                    line = self._lines.get((name, series)) or line_of(stream, *series)
+                    line.read_new(stream)
+                    lines[name, series] = line
+        self._lines = lines
         if selection.x_axis == "time":
             self._clock.read_new(source)
 
     def _points(self, series: Series, selection: Selection, n_points: int) -> Points:
         return joined(
             [
-                thinned(column, selection.window, self._axis(stream, selection), n_points)
-                for (stream, of), column in self._columns.items()
+                line.points(selection.window, self._axis(stream, selection), n_points)
+                for (stream, of), line in self._lines.items()
                 if of == series
             ]
         )

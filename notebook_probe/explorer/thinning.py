@@ -13,7 +13,7 @@ from notebook_probe.explorer.column import Column
 from notebook_probe.record.source import Floats, Steps
 from notebook_probe.record.thin import minmax
 
-__all__ = ["Axis", "Points", "joined", "thinned"]
+__all__ = ["LOG_PARTS", "MOST_MARKS", "NOTHING", "Axis", "Points", "joined", "spread", "thinned"]
 
 MOST_MARKS = 100
 LOG_PARTS = 12
@@ -56,7 +56,7 @@ def thinned(
     if first >= stop:
         return NOTHING
     nonfinite = _between(column.nonfinite, first, stop)
-    marks = _spread(nonfinite, MOST_MARKS)
+    marks = spread(nonfinite, MOST_MARKS)
     rows = _rows(column, first, stop, axis, n_points)
     if len(marks):
         rows = np.union1d(rows, marks)  # a point that is not finite breaks the line
@@ -128,7 +128,7 @@ def _between(sorted_rows: Places, first: int, stop: int) -> Places:
     return sorted_rows[low:high]
 
 
-def _spread(rows: Places, most: int) -> Places:
+def spread(rows: Places, most: int) -> Places:
     """At most ``most`` of the rows, evenly over them, both ends kept."""
     if len(rows) <= most:
         return rows

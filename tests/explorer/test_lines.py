@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from notebook_probe.explorer import distant
 from notebook_probe.explorer.lines import Lines, points_per_series
 from notebook_probe.explorer.selection import Selection
+from notebook_probe.record import OpenedRecord, RecordWriter, Variable, open_record
 from notebook_probe.record.missing import MEASURED_NAN
-from notebook_probe.record.source import Event
+from notebook_probe.record.source import Event, Source
+from notebook_probe.record.stored import StoredStream
 from tests.explorer.fakes import START_MS, FakeSource, FakeStream
 
 A, B = ("a", "norm"), ("b", "norm")
@@ -24,7 +29,7 @@ def source_of(values: Any, steps: Any = None, ms_per_step: int = 100) -> FakeSou
 
 
 def drawn(
-    view: Lines, source: FakeSource, selection: Selection, width: int = 700
+    view: Lines, source: Source, selection: Selection, width: int = 700
 ) -> tuple[dict[str, Any], list[tuple[np.ndarray, np.ndarray]]]:
     """The message, and absolute x and y of each series."""
     message, buffers = view.frame(source, selection, width)
@@ -167,3 +172,62 @@ def test_a_frame_reads_new_rows_only() -> None:
 def test_many_series_share_the_frame() -> None:
     assert points_per_series(100, 700) * 100 <= 14_000
     assert points_per_series(1, 200) == 400
+
+
+@pytest.fixture
+def long_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[OpenedRecord, np.ndarray]:
+    """A record that counts as long, and its one series."""
+    monkeypatch.setattr(distant, "FAR_ROWS", 1000)
+    values = np.random.default_rng(2).normal(size=30_000).astype(np.float32)
+    values[[3, 7777, 15_000, 29_000]] = [50.0, -60.0, 70.0, np.inf]
+    with RecordWriter(tmp_path / "a.zarr", title="long", modules=[]) as writer:
+        stream = writer.stream("every_1")
+        stream.extend(["a"], [Variable("norm")])
+        for step, value in enumerate(values):
+            stream.record(step, START_MS + 100 * step, np.array([[value]]))
+    return open_record(tmp_path / "a.zarr"), values
+
+
+@pytest.mark.parametrize("log_x", [False, True])
+@pytest.mark.parametrize("window", [None, (5_000.0, 20_000.0)])
+def test_a_long_record_is_drawn_without_reading_its_series(
+    long_record: tuple[OpenedRecord, np.ndarray],
+    monkeypatch: pytest.MonkeyPatch,
+    log_x: bool,
+    window: tuple[float, float] | None,
+) -> None:
+    record, values = long_record
+    read: list[int] = []
+    whole = StoredStream.values
+
+    def counted(self: StoredStream, *args: Any) -> np.ndarray:
+        found = whole(self, *args)
+        read.append(found.size)
+        return found
+
+    monkeypatch.setattr(StoredStream, "values", counted)
+    selection = replace(Selection(log_x=log_x).with_series(A), window=window)
+    message, [(x, y)] = drawn(Lines(), record, selection, width=100)
+    first, last = (0, 29_999) if window is None else (4_999, 20_001)
+    inside = values[first : last + 1]
+    finite = inside[np.isfinite(inside)]
+    assert (np.nanmin(y), np.nanmax(y)) == (finite.min(), finite.max())
+    assert (x[0], x[-1], y[0], y[-1]) == (first, last, inside[0], inside[-1])
+    head = message["series"][0]
+    assert (head["first_step"], head["last_step"], head["n_rows"]) == (first, last, len(inside))
+    assert head["n_nonfinite"] == (last >= 29_000)
+    assert head["last_value"] == pytest.approx(float(inside[-1]))
+    assert len(x) <= 250
+    assert sum(read) < len(inside) / 2
+
+
+def test_a_long_record_over_time_and_close_up(
+    long_record: tuple[OpenedRecord, np.ndarray],
+) -> None:
+    record, values = long_record
+    close = replace(Selection().with_series(A), window=(100.0, 120.0))
+    _, [(x, y)] = drawn(Lines(), record, close)
+    np.testing.assert_array_equal(x, np.arange(99, 122))
+    np.testing.assert_array_equal(y, values[99:122])
+    _, [(x, _)] = drawn(Lines(), record, replace(close, x_axis="time"))
+    np.testing.assert_allclose(x, np.arange(99, 122) / 10, atol=1e-4)
