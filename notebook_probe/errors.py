@@ -16,6 +16,7 @@
     └── RecordWriteError     (OSError)                the store cannot be written
 
     TrainingStopped (KeyboardInterrupt)               Stop was pressed: ends the training loop
+    RecordWarning   (UserWarning)                     a part of a record that cannot be read
 
 A message says what was given, what is allowed, and where, in this order.
 """
@@ -34,6 +35,7 @@ __all__ = [
     "RecordFormatError",
     "RecordLockedError",
     "RecordMismatchError",
+    "RecordWarning",
     "RecordWriteError",
     "ScheduleError",
     "TrainingStopped",
@@ -92,6 +94,10 @@ class RecordLockedError(ProbeError, BlockingIOError):
 
 class RecordWriteError(ProbeError, OSError):
     """A store that cannot be written."""
+
+
+class RecordWarning(UserWarning):
+    """A part of a record was left out because it cannot be read; the others are there."""
 
 
 class TrainingStopped(KeyboardInterrupt):

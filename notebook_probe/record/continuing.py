@@ -30,7 +30,10 @@ def old_record(folder: Path) -> OpenedRecord | None:
     if not (folder / ROOT_KEY).is_file():
         what = "a folder with other files" if folder.is_dir() else "a file"
         raise RecordFormatError(f"{folder} is {what}, not a record; nothing was changed")
-    return OpenedRecord(folder)
+    old = OpenedRecord(folder)
+    if old.problems:  # what cannot be read would be lost by going on
+        raise old.problems[0]
+    return old
 
 
 def check_same_model(old: OpenedRecord, modules: Sequence[ModuleRow]) -> None:

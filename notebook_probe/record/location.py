@@ -7,12 +7,24 @@ from typing import TypeAlias
 from urllib.parse import urlparse
 from urllib.request import url2pathname
 
+import zarr
 from zarr.abc.store import Store
+from zarr.core.buffer import default_buffer_prototype
+from zarr.core.sync import sync
+from zarr.storage import LocalStore
 
 from notebook_probe.errors import RecordWriteError
 from notebook_probe.record.lock import LOCK_NAME
 
-__all__ = ["ROOT_KEY", "Location", "is_unused", "local_path", "new_folder"]
+__all__ = [
+    "ROOT_KEY",
+    "Location",
+    "is_unused",
+    "local_path",
+    "new_folder",
+    "open_store",
+    "read_key",
+]
 
 Location: TypeAlias = str | Path | Store
 ROOT_KEY = "zarr.json"
@@ -37,6 +49,33 @@ def local_path(location: Location) -> Path | None:
     if "://" in location or "::" in location:
         return None
     return Path(location).expanduser()
+
+
+def open_store(location: Location) -> Store:
+    """The zarr Store of the record at ``location``, for reading.
+
+    Raises
+    ------
+    FileNotFoundError
+        When there is none.
+    """
+    if isinstance(location, Store):
+        return location
+    path = local_path(location)
+    if path is not None:
+        if not (path / ROOT_KEY).is_file():  # a pipe of that name would be waited for
+            raise FileNotFoundError(path)
+        return LocalStore(path, read_only=True)
+    return zarr.open_group(str(location), mode="r", use_consolidated=False).store
+
+
+def read_key(store: Store, key: str) -> bytes | None:
+    """The bytes under ``key``, or None."""
+    try:
+        found = sync(store.get(key, default_buffer_prototype()))
+    except (FileNotFoundError, NotADirectoryError):  # there is no store at all
+        return None
+    return None if found is None else found.to_bytes()
 
 
 def new_folder(location: str | Path) -> Path:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import threading
 import time
+import warnings
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
-import zarr
-
-from notebook_probe.errors import RecordFormatError
+from notebook_probe.errors import RecordFormatError, RecordWarning
 from notebook_probe.record.branches import Branches
-from notebook_probe.record.location import ROOT_KEY, Location, local_path
-from notebook_probe.record.pyramid import SIZES
-from notebook_probe.record.schema import FORMAT_VERSION, PYRAMID, SCALARS, level_name
+from notebook_probe.record.contents import read_contents
+from notebook_probe.record.location import ROOT_KEY, Location, local_path, open_store, read_key
+from notebook_probe.record.manifest import Manifest
+from notebook_probe.record.schema import SCALARS
 from notebook_probe.record.source import Event, ModuleRow, StreamView, VectorView
 from notebook_probe.record.stored import StoredStream, StoredVectors
-from notebook_probe.record.tables import read_events, read_modules
 from notebook_probe.record.views import Snapshot, Views
 
 __all__ = ["OpenedRecord", "open_record"]
@@ -30,6 +28,11 @@ def open_record(location: Location) -> OpenedRecord:
     ------
     RecordFormatError
         When there is nothing, something else, or a record of a newer format.
+
+    Warns
+    -----
+    RecordWarning
+        For a part that cannot be read; the others can.
     """
     return OpenedRecord(location)
 
@@ -45,21 +48,20 @@ class OpenedRecord(Views):
     location : str, Path or zarr Store
     branch : int, optional
         Whose history is seen, from 1; the newest one's by default.
-
-    Attributes
-    ----------
-    paths : mapping of str to StoredStream
-        Streams of both kinds and of every branch, by their place in the record.
     """
 
     def __init__(self, location: Location, branch: int | None = None) -> None:
         self._path = local_path(location)
-        self._store = location if self._path is None else str(self._path)
-        self.location = str(self._store)
+        self.location = str(location if self._path is None else self._path)
+        try:
+            self._store = open_store(location)
+        except FileNotFoundError as error:
+            raise RecordFormatError(f"no record at {self.location}") from error
         self._branch = branch
         self._lock = threading.Lock()
         self._revision = 0
         self._signature: object = None
+        self._told: set[str] = set()
         self.refresh()
 
     @property
@@ -68,7 +70,7 @@ class OpenedRecord(Views):
 
     @property
     def finished(self) -> bool:
-        return self.attrs["state"] == "closed"
+        return self.attrs.get("state") == "closed"
 
     @property
     def revision(self) -> int:
@@ -78,36 +80,56 @@ class OpenedRecord(Views):
         return self._revision
 
     @property
+    def attrs(self) -> Mapping[str, Any]:
+        return self._contents.attrs
+
+    @property
+    def modules(self) -> tuple[ModuleRow, ...]:
+        return self._contents.modules
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        return self._contents.events
+
+    @property
     def streams(self) -> Mapping[str, StreamView]:
+        """Streams of numbers, by name."""
         return {view.name: view for view in self.snapshot().history[0]}
 
     @property
     def vectors(self) -> Mapping[str, VectorView]:
+        """Streams of vectors, by path: ``"hist/every_1"``."""
         return {f"{view.axis.group}/{view.name}": view for view in self.snapshot().history[1]}
+
+    @property
+    def paths(self) -> Mapping[str, StoredStream]:
+        """Streams of both kinds and of every branch, by their place in the record."""
+        return self._contents.paths
+
+    @property
+    def problems(self) -> tuple[RecordFormatError, ...]:
+        """Why parts of the record that are there were left out."""
+        return self._contents.problems
 
     def refresh(self) -> None:
         """Read the newest commit."""
         with self._lock:
             self._signature = self._commit_signature()  # before reading: a commit in between counts
-            root = _open_root(self._store, self.location)
-            groups = dict(root.groups())
-            pyramids = dict(groups[PYRAMID].groups()) if PYRAMID in groups else {}
-            paths: dict[str, StoredStream] = {
-                f"{SCALARS}/{name}": StoredStream(name, group, _levels(pyramids.get(name)))
-                for name, group in groups[SCALARS].groups()
-            }
-            paths |= {
-                f"{kind}/{name}": StoredVectors(name, group, str(above.attrs["axis"]))
-                for kind, above in groups.items()
-                if "axis" in above.attrs
-                for name, group in above.groups()
-            }
-            self.attrs: dict[str, Any] = root.attrs.asdict()
-            self.modules: tuple[ModuleRow, ...] = read_modules(groups["modules"])
-            self.events: tuple[Event, ...] = read_events(groups["events"])
-            self.paths: Mapping[str, StoredStream] = MappingProxyType(paths)
-            self._branches = Branches.of(self.attrs, self._branch)
+            document = read_key(self._store, ROOT_KEY)
+            if document is None:
+                raise RecordFormatError(f"no record at {self.location}")
+            self._contents = read_contents(Manifest(document, self._store, self.location))
+            self._branches = Branches.of(self._contents.attrs, self._branch)
             self._revision += 1
+        self._warn()
+
+    def snapshot(self) -> Snapshot:
+        now = self._contents
+        every = tuple(now.paths.values())
+        vectors = [stream for stream in every if isinstance(stream, StoredVectors)]
+        numbers = [stream for stream in every if stream.axis is None]
+        names = [row.name for row in now.modules]
+        return Snapshot(numbers, vectors, names, now.attrs, self._branches)
 
     def __repr__(self) -> str:
         rows = ", ".join(
@@ -117,12 +139,12 @@ class OpenedRecord(Views):
         state = "finished" if self.finished else "open"
         return f"<OpenedRecord {self.location!r}, {state}; {rows or 'no rows'}>"
 
-    def snapshot(self) -> Snapshot:
-        every = tuple(self.paths.values())
-        vectors = [stream for stream in every if isinstance(stream, StoredVectors)]
-        numbers = [stream for stream in every if stream.axis is None]
-        names = [row.name for row in self.modules]
-        return Snapshot(numbers, vectors, names, self.attrs, self._branches)
+    def _warn(self) -> None:
+        """Say once what was left out."""
+        for text in map(str, self.problems):
+            if text not in self._told:
+                self._told.add(text)
+                warnings.warn(f"left out: {text}", RecordWarning, stacklevel=2)
 
     def _commit_signature(self) -> object:
         if self._path is None:
@@ -130,27 +152,5 @@ class OpenedRecord(Views):
         try:
             stat = (self._path / ROOT_KEY).stat()
         except OSError:
-            return self._signature  # removed: what was read stays readable
+            return self._signature  # removed, or packed: what was read stays readable
         return stat.st_mtime_ns, stat.st_size, stat.st_ino
-
-
-def _levels(pyramid: zarr.Group | None) -> dict[int, zarr.Group]:
-    there = {} if pyramid is None else dict(pyramid.groups())
-    return {size: there[level_name(size)] for size in SIZES if level_name(size) in there}
-
-
-def _open_root(store: Location, location: str) -> zarr.Group:
-    try:
-        root = zarr.open_group(store, mode="r", use_consolidated=True)
-    except (FileNotFoundError, NotADirectoryError) as error:
-        raise RecordFormatError(f"no record at {location}") from error
-    except ValueError as error:
-        raise RecordFormatError(f"{location} is not a record: {error}") from error
-    version = root.attrs.get("format_version")
-    if not isinstance(version, int):
-        raise RecordFormatError(f"{location} is a zarr group, but not a record")
-    if version > FORMAT_VERSION:
-        raise RecordFormatError(
-            f"record of format {version}; this version reads up to {FORMAT_VERSION}: {location}"
-        )
-    return root

@@ -2,59 +2,81 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-import zarr
 
 from notebook_probe.axis import Axis
-from notebook_probe.errors import UnknownNameError, near
+from notebook_probe.errors import RecordFormatError, UnknownNameError, near
 from notebook_probe.record.chunks import Extent
+from notebook_probe.record.manifest import Manifest
 from notebook_probe.record.pyramid import SIZES
-from notebook_probe.record.schema import module_label
+from notebook_probe.record.schema import PYRAMID, SCALARS, level_name, module_label
 from notebook_probe.record.source import Floats, Steps, Variable
+from notebook_probe.record.stored_array import StoredArray
 from notebook_probe.record.stored_level import StoredLevel
 
-__all__ = ["StoredStream", "StoredVectors", "columns", "quantity_place"]
+__all__ = ["StoredStream", "StoredVectors", "check_length", "columns", "quantity_place"]
+
+
+MOST_NAMES = 2**22
+MOST_ELEMENTS = 2**20
+"""Longest module axis and longest vector that are believed: these are read as a whole."""
+UNCHECKED_ROWS = 2**20
+"""Rows that are read without asking first whether there are so many."""
 
 
 class StoredStream:
     """The published rows of one stream; a StreamView of fixed length.
 
-    Parameters
+    Attributes
     ----------
-    group : zarr.Group
-        ``scalars/<name>`` of a root opened with its consolidated metadata.
+    problems : list of RecordFormatError
+        Why quantities that are there were left out.
+
+    Raises
+    ------
+    RecordFormatError
+        When its axes are not there, or are others than the format says.
     """
 
     axis: Axis | None = None
+    _is_checked = False
 
-    def __init__(
-        self, name: str, group: zarr.Group, pyramid: Mapping[int, zarr.Group] | None = None
-    ) -> None:
-        self.name = name
-        self._pyramid = pyramid or {}
-        self._arrays: dict[str, zarr.Array[Any]] = dict(group.arrays())
-        self.n_rows = self._arrays["step"].shape[0]
-        self.modules = tuple(map(str, np.asarray(self._arrays["module"][:])))
-        attrs: dict[str, Any] = group.attrs.asdict()
-        self.long_name = str(attrs.get("long_name", name))
-        names = dict.fromkeys([*attrs.get("quantities", ()), *sorted(self._arrays)])
-        self.variables = tuple(
-            _variable(name, self._arrays[name])
-            for name in names
-            if name in self._arrays and _dims(self._arrays[name]) == self._dims
-        )
+    def __init__(self, manifest: Manifest, path: str) -> None:
+        self._manifest, self._path = manifest, path
+        self.name = path.rpartition("/")[2]
+        self.problems: list[RecordFormatError] = []
+        index = {name: manifest.array(f"{path}/{name}") for name in ("step", "time", "module")}
+        self._arrays: dict[str, StoredArray] = index
+        self.n_rows = n_rows = (*index["step"].shape, 0)[0]
+        index["step"].expect("int64", ("step",), (None,))
+        index["time"].expect("int64", ("step",), (n_rows,))
+        index["module"].expect("string", ("module",), (None,))
+        n_modules = index["module"].shape[0]
+        check_length(index["module"], MOST_NAMES)
+        self.modules = tuple(index["module"][:].tolist())
+        if len(set(self.modules)) < n_modules:
+            raise RecordFormatError(f"{manifest.place(path)}/module names a module twice")
+        attrs = manifest.group_attrs(path)
+        self.long_name = str(attrs.get("long_name", self.name))
+        shape = (n_rows, n_modules, *self._cell)
+        self.variables = tuple(self._quantities(manifest, path, attrs.get("quantities"), shape))
         self._variable_index = {variable.name: i for i, variable in enumerate(self.variables)}
         self._module_index = {label: i for i, label in enumerate(self.modules)}
 
     @cached_property
     def levels(self) -> Mapping[int, StoredLevel]:
-        return {
-            size: StoredLevel(size, dict(group.arrays())) for size, group in self._pyramid.items()
-        }
+        """Of its pyramid; one that cannot be read is done without."""
+        above = self._path.replace(SCALARS, PYRAMID, 1)
+        found = {}
+        for size in SIZES:
+            place = f"{above}/{level_name(size)}"
+            with suppress(RecordFormatError):
+                found[size] = StoredLevel(size, _level_arrays(self._manifest, place))
+        return found
 
     @property
     def n_blocks(self) -> list[int]:
@@ -66,15 +88,48 @@ class StoredStream:
     def _dims(self) -> tuple[str, ...]:
         return ("step", "module") if self.axis is None else ("step", "module", self.axis.name)
 
+    @property
+    def _cell(self) -> tuple[int, ...]:
+        return () if self.axis is None else (self.axis.size,)
+
+    def _quantities(
+        self, manifest: Manifest, path: str, order: object, shape: tuple[int, ...]
+    ) -> Iterator[Variable]:
+        """Take the quantities' arrays; those of other dimensions are not known and are let be."""
+        there = manifest.arrays(path)
+        first = [name for name in order if name in there] if isinstance(order, list) else []
+        for name in dict.fromkeys([*first, *sorted(there)]):
+            try:
+                array = manifest.array(f"{path}/{name}")
+                if array.dims == self._dims:
+                    array.expect("float32", self._dims, shape)
+                    self._arrays[name] = array
+                    yield _variable(name, array)
+            except RecordFormatError as problem:
+                self.problems.append(problem)
+
     def extents(self) -> dict[str, Extent]:
         """Shape and chunks of each array, for a writer that goes on with it."""
         return {name: Extent(array.shape, array.chunks) for name, array in self._arrays.items()}
 
     def steps(self, start: int = 0, stop: int | None = None) -> Steps:
-        return np.asarray(self._arrays["step"][start:stop])
+        self._check_rows(start, stop)
+        return self._arrays["step"][start:stop]
 
     def times(self, start: int = 0, stop: int | None = None) -> Steps:
-        return np.asarray(self._arrays["time"][start:stop])
+        self._check_rows(start, stop)
+        return self._arrays["time"][start:stop]
+
+    def _check_rows(self, start: int, stop: int | None) -> None:
+        """Raise RecordFormatError for more rows than can be: steps grow, and begin at 0."""
+        n = self.n_rows
+        if len(range(n)[start:stop]) <= UNCHECKED_ROWS or self._is_checked:
+            return
+        step = self._arrays["step"]
+        last = int(step[n - 1 : n][0])
+        if last < n - 1:
+            raise RecordFormatError(f"{step.place} has {n} rows, the last of step {last}")
+        self._is_checked = True
 
     def values(
         self,
@@ -86,38 +141,50 @@ class StoredStream:
         quantity_place(self.name, self._variable_index, quantity)
         array = self._arrays[quantity]
         if modules is None:
-            return np.asarray(array[start:stop])
+            return array[start:stop]
         places = columns(self.name, self._module_index, modules)
         if not places:
             n_rows = len(range(self.n_rows)[start:stop])
             return np.empty((n_rows, 0, *array.shape[2:]), np.float32)
         low, high = min(places), max(places) + 1
         if high - low <= array.chunks[1]:  # a slice of one or two chunks is the fastest read
-            return np.asarray(array[start:stop, low:high])[:, [p - low for p in places]]
-        return np.asarray(array.oindex[start:stop, np.array(places)])
+            return array[start:stop, low:high][:, [p - low for p in places]]
+        return array.outer(slice(start, stop), np.array(places))
 
 
 class StoredVectors(StoredStream):
-    """The published rows of one stream of vectors; a VectorView of fixed length.
-
-    Parameters
-    ----------
-    group : zarr.Group
-        ``<axis.group>/<name>``.
-    dim : str
-        Name of the vectors' axis.
-    """
+    """The published rows of one stream of vectors; a VectorView of fixed length."""
 
     axis: Axis
 
-    def __init__(self, name: str, group: zarr.Group, dim: str) -> None:
-        coords = {
-            key: tuple(np.asarray(array[:]).tolist())
-            for key, array in group.arrays()
-            if _dims(array) == (dim,)
-        }
-        self.axis = Axis(dim, coords, group.path.split("/")[-2])
-        super().__init__(name, group)
+    def __init__(self, manifest: Manifest, path: str) -> None:
+        group = path.rpartition("/")[0]
+        dim = str(manifest.group_attrs(group)["axis"])
+        arrays = [manifest.array(f"{path}/{name}") for name in manifest.arrays(path)]
+        coords = {}
+        for array in arrays:
+            if array.dims == (dim,):
+                array.expect("float64", (dim,), (None,))
+                check_length(array, MOST_ELEMENTS)
+                coords[array.name] = tuple(array[:].tolist())
+        try:
+            self.axis = Axis(dim, coords, group)
+        except ValueError as error:
+            raise RecordFormatError(f"{manifest.place(path)}: {error}") from error
+        super().__init__(manifest, path)
+
+
+def _level_arrays(manifest: Manifest, place: str) -> dict[str, StoredArray]:
+    """The arrays of a level of a pyramid; RecordFormatError when they do not fit together."""
+    names = {"step", "module", *manifest.arrays(place)}
+    arrays = {name: manifest.array(f"{place}/{name}") for name in sorted(names)}
+    step, module = arrays["step"], arrays["module"]
+    step.expect("int64", ("step",), (None,))
+    module.expect("string", ("module",), (None,))
+    check_length(module, MOST_NAMES)
+    for name in names - {"step", "module"}:
+        arrays[name].expect("float32", ("step", "module"), (*step.shape, *module.shape))
+    return arrays
 
 
 def quantity_place(stream: str, index: Mapping[str, int], quantity: str) -> int:
@@ -138,12 +205,13 @@ def columns(stream: str, index: Mapping[str, int], modules: Sequence[str]) -> li
     return [index[label] for label in labels]
 
 
-def _dims(array: zarr.Array[Any]) -> tuple[str | None, ...] | None:
-    metadata: Any = array.metadata  # of zarr format 3, which has dimension names
-    return metadata.dimension_names
+def check_length(array: StoredArray, most: int) -> None:
+    """Raise RecordFormatError for an axis that nobody could have written."""
+    if array.shape[0] > most:
+        raise RecordFormatError(f"{array.place} has {array.shape[0]} elements; at most {most}")
 
 
-def _variable(name: str, array: zarr.Array[Any]) -> Variable:
-    attrs = {key: str(value) for key, value in array.attrs.asdict().items()}
+def _variable(name: str, array: StoredArray) -> Variable:
+    attrs = {key: str(value) for key, value in array.attrs.items()}
     attrs.pop("coordinates", None)
     return Variable(name, attrs.pop("units", "1"), attrs.pop("long_name", name), attrs)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-import zarr
-
 from notebook_probe.record.arrays import Arrays
+from notebook_probe.record.manifest import Manifest
 from notebook_probe.record.schema import NAMES_CHUNK, TIME_ATTRS, ArraySpec, module_label, text_spec
 from notebook_probe.record.source import Event, ModuleRow
+from notebook_probe.record.stored import MOST_NAMES, check_length
 
 __all__ = ["event_columns", "module_columns", "read_events", "read_modules", "write_table"]
 
@@ -55,29 +55,33 @@ def write_table(arrays: Arrays, path: str, columns: Mapping[str, Column]) -> Non
         arrays.write_whole(f"{path}/{name}", spec, values)
 
 
-def read_modules(table: zarr.Group) -> tuple[ModuleRow, ...]:
+def read_modules(manifest: Manifest) -> tuple[ModuleRow, ...]:
     """The rows of ``modules/``."""
     names = ("module", "class", "n_params", "n_own_params", "parent")
-    return tuple(
-        ModuleRow(str(name), str(class_name), int(n), int(n_own), int(parent))
-        for name, class_name, n, n_own, parent in zip(*_columns(table, names), strict=True)
-    )
+    return tuple(map(ModuleRow, *_columns(manifest, "modules", names)))
 
 
-def read_events(table: zarr.Group) -> tuple[Event, ...]:
+def read_events(manifest: Manifest) -> tuple[Event, ...]:
     """The rows of ``events/``."""
-    return tuple(
-        Event(int(step), int(time), str(kind), str(text))
-        for step, time, kind, text in zip(
-            *_columns(table, ("step", "time", "kind", "text")), strict=True
-        )
-    )
+    return tuple(map(Event, *_columns(manifest, "events", ("step", "time", "kind", "text"))))
 
 
-def _columns(table: zarr.Group, names: Sequence[str]) -> list[Any]:
-    arrays = dict(table.arrays())
-    return [arrays[name][:] for name in names]
+def _columns(manifest: Manifest, table: str, names: Sequence[str]) -> list[list[Any]]:
+    """Columns of a table as Python's own values; RecordFormatError when they are others."""
+    arrays = [manifest.array(f"{table}/{name}") for name in names]
+    known = _KNOWN_COLUMNS[table]
+    length = next(iter(arrays[0].shape), None)
+    for name, array in zip(names, arrays, strict=True):
+        array.expect(known[name].dtype, known[name].dims, (length,))
+        check_length(array, MOST_NAMES)
+    return [array[:].tolist() for array in arrays]
 
 
 def _numbers(dim: str, attrs: Mapping[str, str]) -> ArraySpec:
     return ArraySpec("int64", (dim,), (NAMES_CHUNK,), attrs)
+
+
+_KNOWN_COLUMNS = {
+    "modules": {name: spec for name, (spec, _) in module_columns([]).items()},
+    "events": {name: spec for name, (spec, _) in event_columns([]).items()},
+}

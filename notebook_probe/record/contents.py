@@ -1,0 +1,83 @@
+"""What one commit of a record holds, as far as it can be read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from notebook_probe.errors import RecordFormatError
+from notebook_probe.record.manifest import Manifest
+from notebook_probe.record.schema import SCALARS
+from notebook_probe.record.source import Event, ModuleRow
+from notebook_probe.record.stored import StoredStream, StoredVectors
+from notebook_probe.record.tables import read_events, read_modules
+
+__all__ = ["Contents", "read_contents"]
+
+Part = TypeVar("Part")
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """A record as of one commit."""
+
+    attrs: Mapping[str, Any]
+    modules: tuple[ModuleRow, ...]
+    events: tuple[Event, ...]
+    paths: Mapping[str, StoredStream]
+    """Streams of both kinds and of every branch, by their place in the record."""
+    problems: tuple[RecordFormatError, ...]
+    """Why parts that are there were left out."""
+
+
+def read_contents(manifest: Manifest) -> Contents:
+    """Take every part of a record that can be read, and note what is wrong with the others.
+
+    Raises
+    ------
+    RecordFormatError
+        When no stream can be read.
+    """
+    problems: list[RecordFormatError] = []
+
+    def tried(read: Callable[..., Part], *given: object) -> list[Part]:
+        try:
+            return [read(manifest, *given)]
+        except RecordFormatError as problem:
+            problems.append(problem)
+            return []
+
+    scalars = [f"{SCALARS}/{name}" for name in manifest.groups(SCALARS)]
+    vectors = [
+        f"{group}/{name}"
+        for group in manifest.groups()
+        if "axis" in manifest.group_attrs(group)
+        for name in manifest.groups(group)
+    ]
+    paths: dict[str, StoredStream] = {
+        **{path: stream for path in scalars for stream in tried(StoredStream, path)},
+        **{path: stream for path in vectors for stream in tried(StoredVectors, path)},
+    }
+    modules = tried(read_modules)
+    events = tried(read_events)
+    for stream in paths.values():
+        problems.extend(stream.problems)
+    problems.extend(_unsafe(manifest))
+    if problems and not paths:
+        raise problems[0]
+    return Contents(
+        manifest.attrs,
+        modules[0] if modules else (),
+        events[0] if events else (),
+        MappingProxyType(paths),
+        tuple(problems),
+    )
+
+
+def _unsafe(manifest: Manifest) -> Iterable[RecordFormatError]:
+    for path in manifest.unsafe:
+        yield RecordFormatError(
+            f"{manifest.location} names a part {path[:80]!r}; letters, digits and _.%~- only"
+        )
