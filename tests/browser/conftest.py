@@ -63,6 +63,7 @@ def page(browser: Browser) -> Iterator[Page]:
     """A fresh page; asking for anything but this machine fails the test."""
     asked: list[str] = []
     context = browser.new_context(viewport={"width": 1280, "height": 900})
+    context.set_default_timeout(PATIENCE_S * 1000)
     context.on("request", lambda request: asked.append(request.url))
     page = context.new_page()
     page.on("dialog", lambda dialog: dialog.accept())  # "leave this page?"

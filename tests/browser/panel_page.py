@@ -13,6 +13,7 @@ from typing import Any
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from notebook_probe.explorer.assets import css, esm
+from tests.browser.lab import PATIENCE_S
 from tests.browser.panel_messages import Message
 
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
@@ -111,6 +112,10 @@ class PanelPage:
             arg=[message["type"], message["seq"]],
         )
 
+    def wait_frame(self) -> None:
+        """Wait until what was to be painted by now has been."""
+        self.page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
+
     def sent(self, type: str) -> list[dict[str, Any]]:
         """Everything of one type that the panel has sent so far."""
         found: list[dict[str, Any]] = self.page.evaluate(
@@ -175,5 +180,6 @@ def theme_variables(theme: str) -> str:
 def one_page(browser: Browser) -> Iterator[PanelPage]:
     """One page for all tests of a file: opening one takes longer than most of them."""
     page = browser.new_page()
+    page.set_default_timeout(PATIENCE_S * 1000)
     yield PanelPage(page)
     page.close()

@@ -12,7 +12,7 @@ from tests.browser.lab import LabServer, OpenNotebook
 
 pytestmark = pytest.mark.browser
 
-WATCH, TRAINING = 1, 2
+WATCH, TRAINING, FLUSH = 1, 2, 3
 EVERY = 5
 
 MODEL = """
@@ -56,7 +56,7 @@ run.explore()
 def test_the_button_of_the_notice_brings_values_while_the_training_cell_runs(
     lab: LabServer, open_notebook: OpenNotebook
 ) -> None:
-    notebook = open_notebook([MODEL, WATCHED, "train()"])
+    notebook = open_notebook([MODEL, WATCHED, "train()", "run.flush()"])
     notebook.run(0, WATCH)
     panel = Panel(notebook, WATCH)
     notice = panel.root.locator(".nbp-notice")
@@ -84,6 +84,7 @@ def test_the_button_of_the_notice_brings_values_while_the_training_cell_runs(
     notebook.interrupt()
     notebook.wait_finished(TRAINING)
     assert "KeyboardInterrupt" in notebook.text(TRAINING)
+    notebook.run(FLUSH)
     record = nbp.open_run(lab.notebooks / "runs" / "compiled.zarr")
     whole, probed = record.series("body", "grad_norm"), record.series("body", "output_std")
     np.testing.assert_array_equal(whole.step, np.arange(len(whole.step)))

@@ -51,9 +51,11 @@ def test_pause_step_resume_and_stop_act_between_two_steps(
     assert "\n" not in error
     notebook.run(AFTER)
     assert notebook.text(AFTER) == "usable\n"
+    panel.wait_state("idle")
     stopped = panel.step
 
     notebook.start(TRAINING)
+    panel.wait_state("training")
     panel.wait_step(stopped + 20)
     notebook.interrupt()
     notebook.wait_finished(TRAINING)

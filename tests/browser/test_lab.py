@@ -53,8 +53,8 @@ counter
 '''
 BLOCK = """
 route = kernel_route()
-print(route.verify(counter.comm, timeout_s=10), "on", ipykernel.__version__)
-deadline = time.monotonic() + 60
+print(route.verify(counter.comm, timeout_s=60), "on", ipykernel.__version__)
+deadline = time.monotonic() + 150
 while not counter.stop.wait(0.001) and time.monotonic() < deadline:
     route.pump()
 print("stopped" if counter.stop.is_set() else "gave up")
@@ -73,7 +73,7 @@ def test_a_click_is_answered_while_a_cell_blocks(
     notebook.run(0)
     panel = notebook.locate(0)
     notebook.start(1)
-    notebook.wait_running(1)
+    notebook.wait_text(1, " on ")
     for count in (1, 2):
         panel.get_by_role("button", name="click").click()
         expect(panel.locator("output")).to_have_text(str(count))

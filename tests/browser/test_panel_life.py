@@ -73,6 +73,14 @@ def shown(bare: PanelPage) -> PanelPage:
     return introduce(bare.show())
 
 
+@pytest.fixture
+def still(page: Page) -> PanelPage:
+    """A panel whose time stands still but for what the test lets pass."""
+    page.clock.install(time=0)
+    page.clock.pause_at(1)
+    return introduce(PanelPage(page).show())
+
+
 def introduce(panel: PanelPage, **status: Any) -> PanelPage:
     panel.say(model_message())
     panel.say(status_message(**status))
@@ -174,44 +182,41 @@ def test_two_views_of_one_panel_are_two_to_the_kernel(shown: PanelPage) -> None:
     shown.page.wait_for_function("sent.filter((message) => message.type === 'ack').length === 2")
 
 
-def test_the_echo_of_an_older_click_does_not_undo_a_newer_one(shown: PanelPage) -> None:
-    log_y, log_x = (shown.page.locator(f"[data-role={role}]") for role in ("log-y", "log-x"))
+def test_the_echo_of_an_older_click_does_not_undo_a_newer_one(still: PanelPage) -> None:
+    log_y, log_x = (still.page.locator(f"[data-role={role}]") for role in ("log-y", "log-x"))
     log_y.click()
     log_x.click()
-    shown.say(selection_message(log_y=False))  # the answer to the first click
+    still.say(selection_message(log_y=False))  # the answer to the first click
     expect(log_x).to_have_attribute("aria-pressed", "true")
-    shown.say(selection_message(log_y=False, log_x=True))
+    still.say(selection_message(log_y=False, log_x=True))
     expect(log_x).to_have_attribute("aria-pressed", "true")
-    shown.say(selection_message(log_y=True))  # somebody else changed it
+    still.say(selection_message(log_y=True))  # somebody else changed it
     expect(log_x).to_have_attribute("aria-pressed", "false")
 
 
-def test_the_kernel_has_the_last_word_on_the_selection(page: Page) -> None:
-    page.clock.install()
-    panel = introduce(PanelPage(page).show())
-    panel.page.locator("[data-role=log-y]").click()
-    panel.say(selection_message(smooth=0.5))
-    expect(panel.page.locator("[data-role=log-y]")).to_have_attribute("aria-pressed", "false")
-    page.clock.run_for(1100)
-    expect(panel.page.locator("[data-role=log-y]")).to_have_attribute("aria-pressed", "true")
-    expect(panel.page.locator(".nbp-weight")).to_have_text("0.50")
+def test_the_kernel_has_the_last_word_on_the_selection(still: PanelPage) -> None:
+    log_y = still.page.locator("[data-role=log-y]")
+    log_y.click()
+    still.say(selection_message(smooth=0.5))
+    expect(log_y).to_have_attribute("aria-pressed", "false")
+    still.page.clock.run_for(1100)
+    expect(log_y).to_have_attribute("aria-pressed", "true")
+    expect(still.page.locator(".nbp-weight")).to_have_text("0.50")
 
 
-def test_a_silent_kernel_is_named_after_three_seconds(page: Page) -> None:
-    page.clock.install()
-    panel = introduce(PanelPage(page).show())
-    panel.wait_sent("visible")
-    route = page.locator(".nbp-route")
+def test_a_silent_kernel_is_named_after_three_seconds(still: PanelPage) -> None:
+    still.wait_sent("visible")
+    clock, route = still.page.clock, still.page.locator(".nbp-route")
     expect(route).to_have_text("live: own subshell")
-    page.clock.run_for(4000)
+    clock.run_for(4000)
     expect(route).to_have_text("kernel busy or restarted")
-    panel.say(status_message(step=1300))
+    still.say(status_message(step=1300))
     expect(route).to_have_text("live: own subshell")
-    panel.say(status_message(state="paused"))
-    page.clock.run_for(4000)  # a paused run has nothing to say
+    still.say(status_message(state="paused"))
+    clock.run_for(4000)  # a paused run has nothing to say
     expect(route).to_have_text("live: own subshell")
-    panel.action("resume").click()
-    page.clock.run_for(4000)  # but an answer to a click is due
+    still.action("resume").click()
+    clock.run_for(4000)  # but an answer to a click is due
     expect(route).to_have_text("kernel busy or restarted")
 
 
@@ -335,6 +340,7 @@ def test_growing_numbers_move_nothing(shown: PanelPage) -> None:
       ".nbp-controls, .nbp-rate, .nbp-tree, .nbp-attach, .nbp-heat, .nbp-lines, .nbp-foot")]
       .map((node) => JSON.stringify(node.getBoundingClientRect()))"""
     shown.say(status_message(step=9, rate=3.2, cost_percent=0.1, nbytes=10, flushed_age_s=0.1))
+    shown.wait_frame()  # laid out
     before = shown.page.evaluate(boxes)
     shown.say(
         status_message(step=99_999, rate=8741.0, cost_percent=12.5, nbytes=9_990_000_000),

@@ -183,7 +183,7 @@ def test_a_change_of_theme_repaints_the_canvases(bare: PanelPage) -> None:
     panel.page.wait_for_function(
         "getComputedStyle(document.querySelector('.nbp-panel')).colorScheme === 'dark'"
     )
-    panel.page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
+    panel.wait_frame()
     assert panel.count_colour(panel.heat, inks[0]) == 0
     assert panel.count_colour(panel.heat, inks[1]) > 0
 

@@ -39,9 +39,7 @@ def expect_marked(panel: PanelPage, *paths: str) -> None:
     """These rows are marked, in this order; rows are filled in the next animation frame."""
     rows = "document.querySelectorAll('.nbp-row[aria-selected=true]:not([hidden])')"
     script = f"(wanted) => JSON.stringify([...{rows}].map((row) => row.dataset.module)) === wanted"
-    panel.page.wait_for_function(
-        script, arg=json.dumps(list(paths), separators=(",", ":")), timeout=5000
-    )
+    panel.page.wait_for_function(script, arg=json.dumps(list(paths), separators=(",", ":")))
 
 
 def search(panel: PanelPage) -> Locator:

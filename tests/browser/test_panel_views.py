@@ -79,7 +79,7 @@ def test_a_frame_is_painted_described_and_acknowledged(shown: PanelPage) -> None
         "seq": 1,
     }
     expect(shown.root).to_have_attribute("data-frames", "1")
-    assert float(shown.root.get_attribute("data-draw-ms") or "nan") > 0
+    assert float(shown.root.get_attribute("data-draw-ms") or "nan") >= 0
 
 
 def test_of_several_frames_the_newest_wins(shown: PanelPage) -> None:

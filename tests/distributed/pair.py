@@ -27,7 +27,7 @@ __all__ = ["PATIENCE_S", "Pair"]
 PATIENCE_S = 120.0
 """So long both may take for a task; a collective that one of them misses ends it earlier."""
 
-COLLECTIVE_S = 30.0
+COLLECTIVE_S = 60.0
 
 
 class Pair:

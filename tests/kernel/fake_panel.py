@@ -36,7 +36,7 @@ class FakePanel:
             self.stop.set()
 
 
-def train_until_stopped(panel: FakePanel, limit_s: float = 30.0) -> None:
+def train_until_stopped(panel: FakePanel, limit_s: float = 150.0) -> None:
     """A user's blocking loop: it ends by a click, or when no click gets through."""
     print("training")
     deadline = time.monotonic() + limit_s

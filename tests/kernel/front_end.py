@@ -13,7 +13,7 @@ from jupyter_client.manager import KernelManager
 
 Message = dict[str, Any]
 ROOT = Path(__file__).parents[2]
-PATIENCE_S = 20.0  # a busy machine; nothing waits this long when it works
+PATIENCE_S = 60.0  # a busy machine; nothing waits this long when it works
 
 
 class FrontEnd:

@@ -19,10 +19,10 @@ from pathlib import Path
 from notebook_probe.record import RecordWriter
 from tests.record.build import BINS, COUNTS, GRAD, MODULES, WEIGHT, row, vectors
 writer = RecordWriter(Path(sys.argv[1]), title="run", modules=MODULES, flush_s=0.01)
-dense, sparse = writer.stream("every_1"), writer.stream("every_7")
+dense, bins = writer.stream("every_1"), writer.stream("every_1", axis=BINS)
 dense.extend(["m0"], [GRAD])
-bins = writer.stream("every_1", axis=BINS)
 bins.extend(["m0"], [COUNTS])
+sparse = writer.stream("every_7")  # last: whoever finds it finds the others
 sparse.extend(["m0"], [WEIGHT])
 first = writer.stream("every_1").last_step + 1
 step = first
@@ -71,7 +71,7 @@ def test_a_killed_writer_leaves_a_readable_record_that_can_be_continued(tmp_path
             n_rows, n_more = n_before, moments.randrange(200, 1500)
             while n_rows < n_before + n_more:
                 assert writer.poll() is None
-                if "every_1" in open_record(folder).streams:
+                if "every_7" in open_record(folder).streams:
                     n_rows = rows_seen(folder)
         finally:
             writer.kill()
