@@ -10,6 +10,7 @@ from torch.optim import Optimizer
 
 import notebook_probe as nbp
 from tests.models import made, mlp
+from tests.run.accelerator import Accelerator
 
 Watch: TypeAlias = Callable[..., nbp.Run]
 
@@ -34,3 +35,10 @@ def watch(tmp_path: Path) -> Iterator[Watch]:
 @pytest.fixture
 def model() -> nn.Module:
     return made(mlp)
+
+
+@pytest.fixture(scope="session")
+def accelerator() -> Iterator[Accelerator]:
+    one = Accelerator()
+    yield one
+    one.end()

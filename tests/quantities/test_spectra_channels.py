@@ -1,0 +1,95 @@
+"""Where a module's channels are, and in what layout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from notebook_probe.quantities import samples
+from notebook_probe.quantities.samples import channel_axis
+from tests.quantities.covariances import close, eigenvalues, normal
+
+
+def moved(tensor: Tensor, axis: int) -> Tensor:
+    """Rows and channels by the definition: the axis last, the rest flattened."""
+    return torch.stack([tensor.select(axis, c).flatten() for c in range(tensor.shape[axis])], dim=1)
+
+
+CASES: list[tuple[nn.Module, tuple[int, ...], int]] = [
+    (nn.Linear(5, 2), (7, 5), 1),
+    (nn.Linear(5, 2), (3, 4, 5), 2),
+    (nn.Linear(5, 2), (2, 3, 4, 5), 3),
+    (nn.Conv1d(4, 2, 1), (3, 4, 6), 1),
+    (nn.Conv1d(4, 2, 1), (4, 6), 0),
+    (nn.Conv2d(4, 2, 1), (3, 4, 5, 6), 1),
+    (nn.Conv2d(4, 2, 1), (4, 5, 6), 0),
+    (nn.ConvTranspose2d(4, 2, 1), (3, 4, 5, 6), 1),
+    (nn.Conv3d(4, 2, 1), (2, 4, 3, 2, 5), 1),
+    (nn.Conv3d(4, 2, 1), (4, 3, 2, 5), 0),
+    (nn.InstanceNorm1d(4), (4, 6), 0),
+    (nn.InstanceNorm2d(4), (3, 4, 5, 6), 1),
+    (nn.BatchNorm1d(4), (9, 4), 1),
+    (nn.BatchNorm1d(4), (3, 4, 6), 1),
+    (nn.BatchNorm2d(4), (3, 4, 5, 6), 1),
+    (nn.GroupNorm(2, 4), (3, 4, 6), 1),
+    (nn.GroupNorm(2, 4), (3, 4, 5, 6), 1),
+    (nn.LayerNorm(6), (3, 4, 5, 6), 3),
+    (nn.RMSNorm(6), (3, 5, 6), 2),
+    (nn.LSTM(6, 2), (3, 5, 6), 2),
+    (nn.GRUCell(6, 2), (5, 6), 1),
+    (nn.MultiheadAttention(6, 2), (3, 5, 6), 2),
+    (nn.Embedding(9, 6), (3, 5, 6), 2),
+    (nn.ReLU(), (5, 6), 1),
+    (nn.ReLU(), (3, 5, 6), 2),
+    (nn.ReLU(), (3, 4, 5, 6), 1),
+    (nn.Sequential(nn.ReLU()), (3, 4, 5, 6), 1),
+]
+
+
+@pytest.mark.parametrize(
+    ("module", "shape", "axis"), CASES, ids=lambda case: str(case).split("(")[0]
+)
+def test_the_channel_axis_is_that_of_the_module(
+    module: nn.Module, shape: tuple[int, ...], axis: int
+) -> None:
+    tensor = normal(*shape) * torch.arange(1.0, shape[-1] + 1)
+    assert channel_axis(module, len(shape)) == axis
+    close(eigenvalues(tensor, module), moved(tensor, axis))
+
+
+def test_a_subclass_is_treated_as_its_base() -> None:
+    class Mine(nn.Conv2d):
+        pass
+
+    assert channel_axis(Mine(4, 2, 1), 3) == channel_axis(nn.LazyConv2d(2, 1), 3) == 0
+
+
+@pytest.mark.parametrize("n_dims", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("module", [None, nn.Conv3d(1, 1, 1), nn.BatchNorm2d(1), nn.ReLU()])
+def test_a_tensor_of_any_dimension_has_a_channel_axis(
+    module: nn.Module | None, n_dims: int
+) -> None:
+    assert 0 <= channel_axis(module, n_dims) < n_dims
+
+
+LAYOUTS: dict[str, Callable[[Tensor], Tensor]] = {
+    "channels last": lambda images: images.contiguous(memory_format=torch.channels_last),
+    "strided": lambda images: images.repeat_interleave(2, -1)[..., ::2],
+    "expanded": lambda images: images[:, :1].expand_as(images),
+    "permuted": lambda images: images.permute(2, 3, 0, 1).contiguous().permute(2, 3, 0, 1),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("block", [1, 40, 1 << 17])
+def test_the_layout_in_memory_and_the_blocks_do_not_matter(
+    layout: str, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(samples, "BLOCK", block)
+    images = LAYOUTS[layout](normal(9, 3, 5, 4))
+    close(eigenvalues(images, nn.Conv2d(3, 1, 1)), moved(images, 1))
+    tokens = images.movedim(1, -1)
+    close(eigenvalues(tokens, nn.Linear(3, 1)), moved(images, 1))
