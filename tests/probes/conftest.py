@@ -1,5 +1,5 @@
 """The same runs as in the tests of the run: a folder of their own, closed at the end."""
 
-from tests.run.conftest import model, watch
+from tests.run.conftest import model, programs, watch
 
-__all__ = ["model", "watch"]
+__all__ = ["model", "programs", "watch"]

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from tests.probes.optimizer_oracles import Diary, check, play, probes_everywhere
 from tests.probes.parity import differing, everything
 from tests.run.conftest import Watch
 from tests.run.loops import wait_until
+from tests.run.programs import Programs
 
 batch = floats(5, 4)
 PATIENCE_S = 60.0
@@ -348,20 +348,17 @@ ENDS: dict[str, tuple[str, int, str]] = {
 }
 
 
+@pytest.mark.xdist_group("programs")  # one process imports torch for them all
 @pytest.mark.parametrize("end", ENDS)
-def test_the_interpreter_exits_as_the_users_program_does(end: str, tmp_path: Any) -> None:
+def test_the_interpreter_exits_as_the_users_program_does(
+    end: str, programs: Programs, tmp_path: Path
+) -> None:
     """Its own code and its own traceback, and not one line from us; the record is whole."""
     last_words, code, error = ENDS[end]
     store = str(tmp_path / "r.zarr")
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", SCRIPT + last_words, store],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
+    done = programs.run(SCRIPT + last_words, store)
     lines = done.stderr.strip().splitlines()
-    assert (done.returncode, lines[-1] if lines else "") == (code, error)
+    assert (done.code, lines[-1] if lines else "") == (code, error)
     assert "Exception ignored" not in done.stderr
     assert "notebook_probe" not in done.stderr
     stored = nbp.open_run(store)

@@ -6,8 +6,6 @@ import copy
 import io
 import os
 import pickle
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,6 +16,7 @@ from torch import nn
 import notebook_probe as nbp
 from tests.models import ConvNet, floats, made, mlp, sgd, train, train_step
 from tests.run.conftest import Watch
+from tests.run.programs import Programs
 
 batch = floats(5, 4)
 
@@ -158,19 +157,13 @@ assert enough.wait(60)
 """
 
 
+@pytest.mark.xdist_group("programs")  # one process imports torch for them all
 @pytest.mark.parametrize(("script", "n_runs"), [(FOREGROUND, 3), (BACKGROUND, 2)])
 def test_the_interpreter_exits_in_silence_and_the_records_are_whole(
-    script: str, n_runs: int, tmp_path: Path
+    script: str, n_runs: int, programs: Programs, tmp_path: Path
 ) -> None:
     stores = [str(tmp_path / f"{i}.zarr") for i in range(n_runs)]
-    done = subprocess.run(
-        [sys.executable, "-c", f"STORES = {stores!r}\n{SCRIPT}{script}"],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
+    assert programs.run(f"STORES = {stores!r}\n{SCRIPT}{script}") == (0, "")
     for store in stores:
         record = nbp.open_run(store)
         assert record.finished
