@@ -28,22 +28,26 @@ class OpenedRun(OpenedRecord):
         return self._explorer
 
 
-def open_run(location: str | PathLike[str]) -> OpenedRun:
+def open_run(location: str | PathLike[str], branch: int | None = None) -> OpenedRun:
     """Open a finished run, or one that another kernel is writing now.
 
     Parameters
     ----------
     location : path or URL
         Folder of the record.
+    branch : int, optional
+        Whose history is seen, from 1, of a record that was branched; the newest one's by default.
 
     Raises
     ------
     RecordFormatError
         There is no record, or one of a newer format.
+    UnknownNameError
+        There is no such branch.
 
     Examples
     --------
     >>> run = open_run("runs/first.zarr")  # doctest: +SKIP
     >>> run.data.weight_norm.sel(module="fc1")  # doctest: +SKIP
     """
-    return OpenedRun(str(location))
+    return OpenedRun(str(location), branch)

@@ -41,6 +41,11 @@ class Arrays:
             self._specs[path] = spec
         return self._specs[path]
 
+    def cut(self, there: Mapping[str, Extent]) -> None:
+        """Remove what lies beyond ``there``, now published, before an array is written again."""
+        self._there = there
+        self._specs.clear()
+
     def write_rows(self, path: str, start: int, values: Array) -> None:
         """Write ``values`` as rows ``start:`` of the array taken up at ``path``."""
         self.chunks.write_rows(path, self._specs[path], start, values)

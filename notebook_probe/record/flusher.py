@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from notebook_probe.record.commit import Commits
@@ -64,9 +64,14 @@ class Flusher:
         """Rows refused so far, all streams together."""
         return sum(stream.dropped for stream in tuple(self.streams.values()))
 
-    def start(self) -> None:
-        """Make the first commit here, where its errors are the caller's; then start the thread."""
+    def start(self, published: Callable[[], None] | None = None) -> None:
+        """Make the first commit here, where its errors are the caller's; then start the thread.
+
+        ``published`` is called in between.
+        """
         self._commit()
+        if published is not None:
+            published()
         self._thread.start()
 
     def has_room(self, n_bytes: int) -> bool:

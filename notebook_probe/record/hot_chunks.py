@@ -119,7 +119,7 @@ class HotChunks:
         """Make the chunk a stored frame with what is there below ``row``; False if none is due."""
         frame = self._files.read(key)
         if frame is not None:
-            before = decode(frame, spec.dtype, spec.chunks)[:row]
+            before = _cut(decode(frame, spec.dtype, spec.chunks), row)
         elif rows.dtype != np.float32 or measured(rows).any():
             before = np.full((row, *spec.chunks[1:]), FILL[spec.dtype], spec.dtype)
         else:
@@ -139,6 +139,15 @@ class HotChunks:
 def new_chunks(files: Files) -> Chunks:
     """What writes chunks into a folder: in place where the system has ``pwrite`` (not Windows)."""
     return HotChunks(files) if hasattr(os, "pwrite") else PlainChunks(files)
+
+
+def _cut(chunk: Array, row: int) -> Array:
+    """The rows below ``row``, and nothing where later ones have been: a reader may know of them."""
+    fill = FILL[chunk.dtype.name]
+    held = measured(chunk) if chunk.dtype == np.float32 else chunk != fill
+    rows = np.flatnonzero(held.reshape(len(chunk), -1).any(axis=1))
+    chunk[row:] = fill
+    return chunk[: max([row, *(rows[-1:] + 1)])]
 
 
 def _stored_bytes(spec: ArraySpec) -> int:

@@ -28,6 +28,7 @@ from notebook_probe.record.source import ROOT, Variable
 
 __all__ = [
     "CONVENTIONS",
+    "EVALUATION",
     "FORMAT_VERSION",
     "LARGE",
     "PYRAMID",
@@ -56,6 +57,8 @@ FORMAT_VERSION = 1
 CONVENTIONS = "CF-1.11"
 SCALARS = "scalars"
 PYRAMID = "pyramid"
+EVALUATION = "eval_"
+"""Begins the names of streams of evaluations: the step of a row is that of the state it is of."""
 
 TIME_ATTRS = {
     "units": "milliseconds since 1970-01-01",

@@ -8,8 +8,8 @@ import uuid
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import MappingProxyType
@@ -18,25 +18,31 @@ from typing import Any, Self
 from notebook_probe.axis import Axis
 from notebook_probe.errors import ProbeError, RecordWriteError
 from notebook_probe.record.arrays import Arrays
+from notebook_probe.record.branches import StreamName, read_name
 from notebook_probe.record.commit import Commits
-from notebook_probe.record.continuing import check_same_model, extents, old_record, take_over
+from notebook_probe.record.continuing import begin, extents, old_record, take_over
 from notebook_probe.record.files import Files
 from notebook_probe.record.flusher import Flusher
 from notebook_probe.record.hot_chunks import new_chunks
 from notebook_probe.record.live import LiveSource
 from notebook_probe.record.location import new_folder
 from notebook_probe.record.lock import Lock
+from notebook_probe.record.model import check_same_model, differing, extended, labelled
+from notebook_probe.record.resume import ResumeLike, read_resume
 from notebook_probe.record.schema import (
     CONVENTIONS,
+    EVALUATION,
     FORMAT_VERSION,
     SCALARS,
     check_stream,
-    module_label,
 )
 from notebook_probe.record.source import Event, ModuleRow
 from notebook_probe.record.stream import StreamWriter
 
 __all__ = ["RecordWriter"]
+
+CHANGED_MODULES = "changed_modules"
+"""Attribute: modules that came, went or were replaced while the record was written."""
 
 
 class RecordWriter:
@@ -52,6 +58,11 @@ class RecordWriter:
         The model, in definition order.
     attrs : mapping of str to str, optional
         Further attributes of the root group.
+    resume : None, bool, int or str
+        What to do with a record that is there: go on after its last step (None, or True when it
+        must be there), refuse it (False), go on at an earlier step, removing what was recorded at
+        that step and later (int), or keep all and begin a branch (``"branch"``,
+        ``"branch(step)"``).
     flush_s, flush_rows : float, int
         Rows reach the disk after so many seconds or so many rows, whichever comes first; a slow
         disk makes it later, so that flushing takes 5 % of one core at most.
@@ -83,6 +94,11 @@ class RecordWriter:
     [0.0, 0.5, 1.0]
     """
 
+    branch: int
+    """The branch that is written, from 1."""
+    first_step: int
+    """The step to begin with."""
+
     def __init__(
         self,
         location: str | Path,
@@ -90,33 +106,42 @@ class RecordWriter:
         title: str,
         modules: Sequence[ModuleRow],
         attrs: Mapping[str, str] = MappingProxyType({}),
+        resume: ResumeLike = None,
         flush_s: float = 1.0,
         flush_rows: int = 4096,
         ring_bytes: int = 32 << 20,
     ) -> None:
-        folder = new_folder(location)
-        table = tuple(replace(row, name=module_label(row.name)) for row in modules)
+        wanted, folder = read_resume(resume), new_folder(location)
+        table = labelled(modules)
         with _write_errors(folder), ExitStack() as failure:
             old_record(folder)  # before the lock, which must not appear among foreign files
             lock = Lock(folder)
             failure.callback(lock.release)
             old = old_record(folder)
+            wanted.check(folder, old is not None)
             if old is not None:
-                check_same_model(old, table)
+                changed = old.attrs.get(CHANGED_MODULES, ())
+                check_same_model(old.location, old.modules, table, changed)
+                table = old.modules
+            beginning = begin(old, wanted)
             root_attrs = {**(_new_attrs() if old is None else old.attrs), **attrs, "title": title}
+            if beginning.branch > 1:
+                root_attrs["branches"] = [*beginning.starts]
             self._files = Files(folder)
-            arrays = Arrays(new_chunks(self._files), {} if old is None else extents(old))
+            there = extents(old)
+            arrays = Arrays(new_chunks(self._files), there)
             self._commits = commits = Commits(
                 self._files, arrays, lock, table, {} if old is None else old.paths
             )
             self._flusher = Flusher(commits, lock, root_attrs, flush_s, flush_rows, ring_bytes)
-            if old is not None:
-                take_over(old, self._flusher)
-            self._flusher.start()
+            take_over(old, self._flusher, beginning)
+            kept = extents(old, beginning.n_rows)
+            self._flusher.start(partial(arrays.cut, kept) if kept != there else None)
             failure.pop_all()
         self.continued = old is not None
         self.location = str(folder)
         self.run_id = str(root_attrs["run_id"])
+        self.first_step, self.branch = beginning.first_step, beginning.branch
         self.source = LiveSource(title, self.location, table, self._flusher)
         # Also when the writer is forgotten, and at the interpreter's exit.
         self._close = weakref.finalize(self, self._flusher.close)
@@ -125,6 +150,13 @@ class RecordWriter:
     def last_step(self) -> int:
         """Greatest step in any stream, -1 when there is none."""
         return max((stream.last_step for stream in self._streams()), default=-1)
+
+    @property
+    def last_evaluated(self) -> int:
+        """Step of the last state that this branch has an evaluation of, -1 when there is none."""
+        own = (one for one in self._streams() if read_name(one.name).branch == self.branch)
+        ends = (one.last_step for one in own if one.name.startswith(EVALUATION))
+        return max(ends, default=-1)
 
     @property
     def dropped_rows(self) -> int:
@@ -159,12 +191,12 @@ class RecordWriter:
         ScheduleError, QuantityError
             For a name or an axis that the record cannot hold.
         """
-        flusher = self._flusher
-        path = f"{SCALARS if axis is None else axis.group}/{name}"
+        flusher, full_name = self._flusher, str(StreamName(name, self.branch))
+        path = f"{SCALARS if axis is None else axis.group}/{full_name}"
         if path not in flusher.streams:
             check_stream(name)
             flusher.streams[path] = StreamWriter(
-                name, long_name or name, flusher.has_room, flusher.names, axis=axis
+                full_name, long_name or name, flusher.has_room, flusher.names, axis=axis
             )
         found = flusher.streams[path]
         if axis is not None and axis is not found.axis:
@@ -172,24 +204,17 @@ class RecordWriter:
             found.axis = axis  # an equal one, which need not be compared again
         return found
 
-    def extend_modules(self, modules: Sequence[ModuleRow]) -> None:
-        """Append modules to the table: those the model has got since.
+    def follow_model(self, modules: Sequence[ModuleRow]) -> None:
+        """Note that the model now has these modules: new ones are appended to the table.
 
-        Rows that are there stay, also of modules that are gone; a row's ``parent`` is the place of
-        its parent in ``modules``.
+        What came, went or was replaced makes no other model of it when the record is resumed.
         """
-        old, own = self.source.modules, [module_label(row.name) for row in modules]
-        places = {row.name: place for place, row in enumerate(old)}
-        added = [row for row, name in zip(modules, own, strict=True) if name not in places]
-        places |= {module_label(row.name): len(old) + i for i, row in enumerate(added)}
-        table = (
-            *old,
-            *(
-                replace(row, name=module_label(row.name), parent=places[own[row.parent]])
-                for row in added
-            ),
-        )
-        if added:
+        there, given = self.source.modules, labelled(modules)
+        changed = differing(there, given)
+        if changed:
+            attrs, table = self._flusher.attrs, extended(there, given)
+            known = sorted(changed.union(attrs.get(CHANGED_MODULES, ())))
+            self._flusher.attrs = {**attrs, CHANGED_MODULES: known}
             self._commits.describe(table)
             self.source.modules = table
 

@@ -41,7 +41,7 @@ class ProbeSet:
     declare : callable
         Gives new probes their columns in the record.
     describe : callable
-        Tells the record of modules that were added.
+        Tells the record which modules there are after a change.
     tell : callable
         ``tell(step, kind, text)`` keeps an event in the record.
     """
@@ -115,10 +115,12 @@ class ProbeSet:
         self._observer.taps.is_static |= wanted
         self._measured = {}  # between steps the observer looks what is due next
 
-    def begin(self, asked: Callable[[nn.Module], Asked], step: int) -> None:
-        """Measure these from the first step on; the record needs no event to say so."""
+    def begin(self, asked: Callable[[nn.Module], Asked], step: int, told: bool) -> None:
+        """Measure these from the first step on; ``told`` in an event, as for a resumed record."""
         self.attach(asked)
-        self._measure(step)
+        added, _ = self._measure(step)
+        if told and added:
+            self._tell(step, "attach", _sentence(added))
 
     def attach(self, asked: Callable[[nn.Module], Asked]) -> Standing:
         """Want these too; one that is there already stays, a new definition replaces it."""
@@ -166,8 +168,7 @@ class ProbeSet:
         self._tree, self._measured = Tree(model), {}
         paths = {path for path, _ in model.named_modules()}
         new, self._paths = paths - self._paths, paths
-        if new:
-            self._describe(module_table(model))
+        self._describe(module_table(model))
         for standing in self._standing:
             probes = [p for p in _read_again(standing, model) if _is_below(p.place, new)]
             standing.probes += probes

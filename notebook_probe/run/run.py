@@ -67,18 +67,21 @@ class Run(LiveSource):
         self._meter = Meter()
         self._stretch = Stretch(tell=partial(_tell_budget, writer))
         rows = RowKeeper(writer, partial(_spent, self._meter, self._stretch))
-        first = self._first = writer.last_step + 1
+        first = self._first = writer.first_step
         self._gate = Gate(first)
         observer = Observer(
             model, first, rows.publish, rows.keep, self._gate, rows.declare_collected, self._stretch
         )
         super().__init__(writer, rows, observer)
-        self._probes = ProbeSet(model, observer, rows.declare, writer.extend_modules, writer.event)
+        self._probes = ProbeSet(model, observer, rows.declare, writer.follow_model, writer.event)
         self._doctor = Doctor(model, observer)
         self._gate.apply, self._gate.change = self._probes.apply, self._probes.change
         observer.taps.is_static = is_compiled(model)
         self._probes.run_eagerly(on_compiled == "eager")
-        self._probes.begin(asked, first)
+        if writer.continued:
+            writer.event(first, "resume", "the training goes on")
+        observer.evaluation.last_step = writer.last_evaluated
+        self._probes.begin(asked, first, told=writer.continued)
         self._background: Background | None = None
         self._explorer: Explorer | None = None
         self._is_fresh = fresh

@@ -16,6 +16,7 @@ from torch import nn
 from torch.optim import Optimizer
 
 from notebook_probe.errors import NotApplicableError
+from notebook_probe.record.resume import ResumeLike, read_resume
 from notebook_probe.record.writer import RecordWriter
 from notebook_probe.run.attach import read_presets
 from notebook_probe.run.modules import OnCompiled, check_on_compiled, module_table, unwrap
@@ -33,6 +34,7 @@ def watch(
     probes: str | Mapping[Any, Any] | None = "default",
     name: str | None = None,
     on_compiled: OnCompiled = "skip",
+    resume: ResumeLike = None,
 ) -> Run:
     """Watch a model from now on; the training loop stays as it is.
 
@@ -47,7 +49,7 @@ def watch(
         Found by its parameters when left out; given, it is checked to own some of the model's.
     store : path, optional
         Folder of the record. None makes a fresh one under ``runs/``. A record of the same model
-        is continued after its last step.
+        is continued; ``resume`` says where.
     probes : "default", None or dict
         What to measure from the first step: nine quantities at every weighted or activation
         module, nothing, or ``{selection: ["Quantity", ["Quantity", "linear(5,0)"]]}``.
@@ -56,6 +58,13 @@ def watch(
     on_compiled : "skip" or "eager"
         Calls of a compiled model run no hooks. ``"eager"`` runs just the steps in which something
         is due in them uncompiled; see `Run.on_compiled`.
+    resume : None, bool, int or str, optional
+        What to do with the record at ``store``. None and True go on after the last recorded step;
+        for True there must be one, and for False there must not. A number is the step to go on
+        at, such as that of the checkpoint you have loaded: what was recorded at that step and
+        later is removed, and a new record begins with it. ``"branch(1000)"`` goes on at step 1000
+        and removes nothing: `Run.data` shows the new branch, and
+        ``open_run(store, branch=1)`` the old one. ``"branch"`` branches after the last step.
 
     Returns
     -------
@@ -63,6 +72,8 @@ def watch(
 
     Raises
     ------
+    ValueError
+        For a ``resume`` that is none of these; for a number or a branch, when ``store`` is None.
     RecordMismatchError, RecordLockedError, RecordWriteError, RecordFormatError
         The store holds another model, is in use, or cannot be written; nothing is overwritten.
     NotApplicableError
@@ -72,6 +83,8 @@ def watch(
     --------
     >>> run = watch(model, optimizer, store="runs/first.zarr")  # doctest: +SKIP
     recording to runs/first.zarr
+    >>> run = watch(model, optimizer, store="runs/first.zarr", resume=1000)  # doctest: +SKIP
+    continuing runs/first.zarr at step 1000
     """
     model = unwrap(model)
     if not isinstance(model, nn.Module):
@@ -79,19 +92,35 @@ def watch(
     if optimizer is not None:
         _check_owned(model, optimizer)
     check_on_compiled(on_compiled)
+    if store is None and read_resume(resume).names_a_record:
+        raise ValueError(f"resume={resume!r} of which record? give its store")
     asked = partial(read_presets, probes=probes)
     asked(model)  # what cannot be is refused before a file is made
     name = name or type(model).__name__
     location = _fresh(name) if store is None else Path(store).expanduser()
     _close_earlier(model, location, fresh=store is None)
-    writer = RecordWriter(location, title=name, modules=module_table(model), attrs=_attrs(model))
+    writer = RecordWriter(
+        location,
+        title=name,
+        modules=module_table(model),
+        attrs=_attrs(model),
+        resume=resume,
+    )
     run = Run(model, writer, name, asked, store is None, on_compiled)
     _runs.add(run)
-    if writer.continued:
-        print(f"continuing {_from_here(writer.location)} after step {writer.last_step}")
-    else:
-        print(f"recording to {_from_here(writer.location)}")
+    print(_told(writer, _from_here(writer.location), resume))
     return run
+
+
+def _told(writer: RecordWriter, place: Path, resume: ResumeLike) -> str:
+    """One line on what is written from where on."""
+    first = writer.first_step
+    if not writer.continued:
+        return f"recording to {place}" + (f" from step {first} on" if first else "")
+    where = f"after step {first - 1}" if read_resume(resume).step is None else f"at step {first}"
+    return f"continuing {place} {where}" + (
+        f" on branch {writer.branch}" if writer.branch > 1 else ""
+    )
 
 
 def _from_here(location: str) -> Path:

@@ -33,9 +33,19 @@ NEVER_S = 3600.0
 """A flush interval that does not come by itself."""
 
 
-def new_writer(folder: Path, flush_s: float = NEVER_S, ring_bytes: int = 32 << 20) -> RecordWriter:
+def new_writer(
+    folder: Path,
+    flush_s: float = NEVER_S,
+    ring_bytes: int = 32 << 20,
+    resume: bool | int | str | None = None,
+) -> RecordWriter:
     return RecordWriter(
-        folder, title="run", modules=MODULES, flush_s=flush_s, ring_bytes=ring_bytes
+        folder,
+        title="run",
+        modules=MODULES,
+        flush_s=flush_s,
+        ring_bytes=ring_bytes,
+        resume=resume,
     )
 
 

@@ -17,10 +17,9 @@ import xarray as xr
 from notebook_probe.errors import (
     RecordFormatError,
     RecordLockedError,
-    RecordMismatchError,
     RecordWriteError,
 )
-from notebook_probe.record import ModuleRow, RecordWriter, open_record
+from notebook_probe.record import RecordWriter, open_record
 from tests.record.build import GRAD, MODULES, WEIGHT, fill, new_writer, row
 
 
@@ -57,18 +56,6 @@ def test_a_continued_record_goes_on_where_it_ended(tmp_path: Path) -> None:
         *range(20, 25),
     ]
     assert record.series("fc", "grad_norm").values.tolist() == [1120, 1121, 1122, 1123, 1124]
-
-
-def test_another_models_record_is_refused_with_the_first_differences(tmp_path: Path) -> None:
-    new_writer(tmp_path / "a.zarr").close()
-    other = (*MODULES[:3], ModuleRow("fc", "Linear", 6, 6, 0), ModuleRow("head", "Linear", 1, 1, 0))
-    before = open_record(tmp_path / "a.zarr").attrs
-    with pytest.raises(RecordMismatchError) as refused:
-        RecordWriter(tmp_path / "a.zarr", title="run", modules=other)
-    assert "fc (Linear, 5 parameters) there, fc (Linear, 6 parameters) given" in str(refused.value)
-    assert "nothing there, head (Linear, 1 parameters) given" in str(refused.value)
-    assert open_record(tmp_path / "a.zarr").attrs == before
-    new_writer(tmp_path / "a.zarr").close()  # the lock was given back
 
 
 def test_foreign_files_are_never_touched(tmp_path: Path) -> None:

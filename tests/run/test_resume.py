@@ -1,0 +1,131 @@
+"""Training on with a record that is there: the step counter follows, and events tell of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import notebook_probe as nbp
+from tests.models import floats, made, mlp, sgd, train, train_step
+from tests.run.conftest import Watch
+
+batch = floats(5, 4)
+PROBES: dict[str, Any] = {"0": ["weight_norm", "output_norm"]}
+
+
+def trained(folder: Path, steps: range, resume: Any = None) -> list[float]:
+    """Train a new model for these steps; returns its true weight norms, step by step."""
+    model, norms = made(mlp), []
+    with nbp.watch(model, store=folder, probes=PROBES, resume=resume):
+        optimizer = sgd(model, lr=0.01 * (1 + steps.start))
+        for step in steps:
+            norms.append(float(model.get_parameter("0.weight").detach().double().norm()))
+            train_step(model, optimizer, batch(step))
+    return norms
+
+
+def test_the_first_step_after_resuming_is_the_one_that_was_given(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old, new = trained(tmp_path, range(10)), trained(tmp_path, range(4, 7), resume=4)
+    assert capsys.readouterr().out.splitlines()[1] == f"continuing {tmp_path} at step 4"
+    series = nbp.open_run(tmp_path).series("0", "weight_norm")
+    assert series.step.values.tolist() == [*range(7)]
+    np.testing.assert_allclose(series, [*old[:4], *new], rtol=1e-6)
+
+
+def test_a_branch_shows_the_new_history_and_keeps_the_old(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old = trained(tmp_path, range(10))
+    new = trained(tmp_path, range(4, 7), resume="branch(4)")
+    assert capsys.readouterr().out.splitlines()[1] == (
+        f"continuing {tmp_path} at step 4 on branch 2"
+    )
+    for branch, norms in ((None, [*old[:4], *new]), (1, old), (2, [*old[:4], *new])):
+        series = nbp.open_run(tmp_path, branch=branch).series("0", "weight_norm")
+        np.testing.assert_allclose(series, norms, rtol=1e-6)
+
+
+def test_a_live_run_on_a_branch_shows_its_open_step_too(watch: Watch, tmp_path: Path) -> None:
+    trained(tmp_path / "0.zarr", range(10))
+    model = made(mlp)
+    run = watch(model, store=tmp_path / "0.zarr", resume="branch(4)", probes=PROBES)
+    train(model, sgd(model), batch, range(2))
+    assert run.status().step == 6
+    assert run.data.step.values.tolist() == [*range(6)]
+    assert run.tree["every_1"].step.values.tolist() == [*range(10)]
+    assert run.tree["every_1.r2"].step.values.tolist() == [4, 5]
+
+
+def test_a_record_of_a_run_that_begins_later_begins_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trained(tmp_path, range(1000, 1003), resume=1000)
+    assert capsys.readouterr().out == f"recording to {tmp_path} from step 1000 on\n"
+    assert nbp.open_run(tmp_path).data.step.values.tolist() == [1000, 1001, 1002]
+
+
+def test_events_tell_when_it_went_on_and_with_which_probes(tmp_path: Path) -> None:
+    trained(tmp_path, range(3))
+    model = made(mlp)
+    with nbp.watch(model, store=tmp_path, probes=None) as run:
+        train_step(model, sgd(model), batch(0))
+        handle = run.attach("2", "grad_norm")
+        train_step(model, sgd(model), batch(1))
+        handle.remove()
+        train_step(model, sgd(model), batch(2))
+    trained(tmp_path, range(2, 3), resume=2)
+    told = [(event.step, event.kind) for event in nbp.open_run(tmp_path).events]
+    assert told == [
+        (3, "resume"),
+        (4, "attach"),
+        (5, "detach"),
+        (2, "truncate"),
+        (2, "resume"),
+        (2, "attach"),
+    ]
+
+
+def test_what_was_evaluated_at_the_end_is_not_evaluated_again(watch: Watch, tmp_path: Path) -> None:
+    for _ in range(2):
+        model = made(mlp)
+        run = watch(model, store=tmp_path / "0.zarr", probes=None)
+        run.attach("0", "output_norm", phase="eval")
+        model.eval()
+        with torch.no_grad():
+            model(batch(0))
+        run.close()
+        assert run.status().problem == ""
+        assert run.data.step.values.tolist() == [0]
+
+
+@pytest.mark.parametrize("resume", [True, 3, "branch", "branch(3)"])
+def test_a_resumption_needs_a_store(resume: Any) -> None:
+    with pytest.raises(ValueError, match=r"resume=.* of which record\? give its store"):
+        nbp.watch(made(mlp), resume=resume)
+
+
+def test_the_differences_of_another_model_are_named(watch: Watch, tmp_path: Path) -> None:
+    trained(tmp_path, range(2))
+    wider = nn.Sequential(nn.Linear(4, 9), nn.ReLU(), nn.Linear(9, 2), nn.Tanh())
+    with pytest.raises(nbp.RecordMismatchError) as refused:
+        watch(wider, store=tmp_path)
+    assert "0 (Linear, 40 parameters there, Linear, 45 parameters given)" in str(refused.value)
+    assert "not there: 3 (Tanh)" in str(refused.value)
+
+
+def test_a_model_that_got_a_layer_while_it_was_watched_can_be_resumed(tmp_path: Path) -> None:
+    for _ in range(2):
+        model = made(mlp)
+        with nbp.watch(model, store=tmp_path, probes={"*": ["weight_norm"]}) as run:
+            train_step(model, sgd(model), batch(0))
+            model.append(nn.Linear(2, 2))
+            train(model, sgd(model), batch, range(2))
+            assert not run.series("3", "weight_norm").isnull().any()
+    assert nbp.open_run(tmp_path).series("3", "weight_norm").step.values.tolist() == [1, 2, 4, 5]
