@@ -13,7 +13,8 @@
     ├── RecordFormatError    (ValueError)             not a record, or one of a newer format
     ├── RecordMismatchError  (FileExistsError)        the store holds another model's record
     ├── RecordLockedError    (BlockingIOError)        another writer has the store
-    └── RecordWriteError     (OSError)                the store cannot be written
+    ├── RecordWriteError     (OSError)                the store cannot be written
+    └── MissingExtraError    (ImportError)            an optional library that is not installed
 
     TrainingStopped (KeyboardInterrupt)               Stop was pressed: ends the training loop
     RecordWarning   (UserWarning)                     a part of a record that cannot be read
@@ -29,6 +30,7 @@ from difflib import get_close_matches
 __all__ = [
     "ClosedRunError",
     "DuplicateNameError",
+    "MissingExtraError",
     "NotApplicableError",
     "ProbeError",
     "QuantityError",
@@ -94,6 +96,10 @@ class RecordLockedError(ProbeError, BlockingIOError):
 
 class RecordWriteError(ProbeError, OSError):
     """A store that cannot be written."""
+
+
+class MissingExtraError(ProbeError, ImportError):
+    """A library that only some need; the message says how to install it."""
 
 
 class RecordWarning(UserWarning):

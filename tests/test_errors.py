@@ -9,6 +9,7 @@ from notebook_probe import errors
 from notebook_probe.errors import (
     ClosedRunError,
     DuplicateNameError,
+    MissingExtraError,
     NotApplicableError,
     ProbeError,
     QuantityError,
@@ -33,6 +34,7 @@ CAUGHT_BY = {
     RecordMismatchError: (FileExistsError, OSError),
     RecordLockedError: (BlockingIOError, OSError),
     RecordWriteError: (OSError,),
+    MissingExtraError: (ImportError,),
 }
 
 

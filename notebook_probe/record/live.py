@@ -8,6 +8,7 @@ import numpy as np
 
 from notebook_probe.axis import Axis
 from notebook_probe.record.branches import Branches
+from notebook_probe.record.exports import Exports
 from notebook_probe.record.flusher import Flusher
 from notebook_probe.record.missing import NOT_MEASURED
 from notebook_probe.record.reader import OpenedRecord
@@ -24,12 +25,12 @@ from notebook_probe.record.source import (
 )
 from notebook_probe.record.stored import columns, quantity_place
 from notebook_probe.record.stream import StreamWriter
-from notebook_probe.record.views import Snapshot, Views
+from notebook_probe.record.views import Snapshot
 
 __all__ = ["LiveSource"]
 
 
-class LiveSource(Views):
+class LiveSource(Exports):
     """A record that this process is writing, as its readers see it; a Source for any thread.
 
     Recent rows come from memory, at once; older ones from the store.

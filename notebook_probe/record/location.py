@@ -15,6 +15,7 @@ from zarr.storage import LocalStore
 
 from notebook_probe.errors import RecordWriteError
 from notebook_probe.record.lock import LOCK_NAME
+from notebook_probe.record.zipped import is_zip, open_zip
 
 __all__ = [
     "ROOT_KEY",
@@ -63,6 +64,8 @@ def open_store(location: Location) -> Store:
         return location
     path = local_path(location)
     if path is not None:
+        if is_zip(path):
+            return open_zip(path)
         if not (path / ROOT_KEY).is_file():  # a pipe of that name would be waited for
             raise FileNotFoundError(path)
         return LocalStore(path, read_only=True)

@@ -11,12 +11,13 @@ from typing import Any
 from notebook_probe.errors import RecordFormatError, RecordWarning
 from notebook_probe.record.branches import Branches
 from notebook_probe.record.contents import read_contents
+from notebook_probe.record.exports import Exports
 from notebook_probe.record.location import ROOT_KEY, Location, local_path, open_store, read_key
 from notebook_probe.record.manifest import Manifest
 from notebook_probe.record.schema import SCALARS
 from notebook_probe.record.source import Event, ModuleRow, StreamView, VectorView
 from notebook_probe.record.stored import StoredStream, StoredVectors
-from notebook_probe.record.views import Snapshot, Views
+from notebook_probe.record.views import Snapshot
 
 __all__ = ["OpenedRecord", "open_record"]
 
@@ -37,7 +38,7 @@ def open_record(location: Location) -> OpenedRecord:
     return OpenedRecord(location)
 
 
-class OpenedRecord(Views):
+class OpenedRecord(Exports):
     """One record as its readers see it; a Source.
 
     Everything is read from one commit of the writer. `revision` looks for a newer one, and
@@ -115,7 +116,7 @@ class OpenedRecord(Views):
         """Read the newest commit."""
         with self._lock:
             self._signature = self._commit_signature()  # before reading: a commit in between counts
-            document = read_key(self._store, ROOT_KEY)
+            document = self._root()
             if document is None:
                 raise RecordFormatError(f"no record at {self.location}")
             self._contents = read_contents(Manifest(document, self._store, self.location))
@@ -138,6 +139,14 @@ class OpenedRecord(Views):
         )
         state = "finished" if self.finished else "open"
         return f"<OpenedRecord {self.location!r}, {state}; {rows or 'no rows'}>"
+
+    def _root(self) -> bytes | None:
+        try:
+            return read_key(self._store, ROOT_KEY)
+        except OSError:
+            raise
+        except Exception as error:  # a damaged archive
+            raise RecordFormatError(f"cannot read {self.location}: {error}") from error
 
     def _warn(self) -> None:
         """Say once what was left out."""

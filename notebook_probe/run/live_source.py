@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from notebook_probe.probes.frame import StepFrame
 from notebook_probe.probes.observer import Observer
+from notebook_probe.record.exports import Exports
 from notebook_probe.record.source import Event, ModuleRow, StreamView, VectorView
-from notebook_probe.record.views import Snapshot, Views
+from notebook_probe.record.views import Snapshot
 from notebook_probe.record.writer import RecordWriter
 from notebook_probe.run.open_step import with_open_step
 from notebook_probe.run.rows import RowKeeper
@@ -16,7 +17,7 @@ from notebook_probe.run.rows import RowKeeper
 __all__ = ["LiveSource"]
 
 
-class LiveSource(Views):
+class LiveSource(Exports):
     """A Source over what a writer has recorded and an observer still holds.
 
     Parameters

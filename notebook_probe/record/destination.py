@@ -1,0 +1,69 @@
+"""Where an export goes: nothing is overwritten unasked, and nothing half-written stays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from notebook_probe.errors import MissingExtraError, ProbeError, RecordWriteError
+
+__all__ = ["needed", "new_file", "new_files"]
+
+
+@contextmanager
+def new_file(path: str | PathLike[str], *, overwrite: bool) -> Iterator[Path]:
+    """A file to write beside ``path``; it gets that name when all went well.
+
+    Raises
+    ------
+    RecordWriteError
+        When something is there, or it cannot be written.
+    """
+    target = Path(path).expanduser()
+    if target.exists() and not (overwrite and target.is_file()):
+        how = "; overwrite=True replaces it" if target.is_file() else ""
+        raise RecordWriteError(f"{target} is there already{how}")
+    partial = target.with_name(f".{target.name}.partial")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        yield partial
+        partial.replace(target)
+    except ProbeError:
+        raise
+    except OSError as error:
+        raise RecordWriteError(f"cannot write {target}: {error}") from error
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def new_files(folder: str | PathLike[str]) -> Path:
+    """The empty folder to write into, made when it is not there.
+
+    Raises
+    ------
+    RecordWriteError
+        When something is in it, or it cannot be made.
+    """
+    target = Path(folder).expanduser()
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        is_used = any(target.iterdir())
+    except OSError as error:
+        raise RecordWriteError(f"cannot make the folder {target}: {error}") from error
+    if is_used:
+        raise RecordWriteError(f"{target} is not empty; a new or empty folder is needed")
+    return target
+
+
+def needed(library: str, extra: str, what: str) -> Any:
+    """The module called ``library``; MissingExtraError says how to get it."""
+    try:
+        return import_module(library)
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{what} needs {library}: pip install 'notebook-probe[{extra}]'"
+        ) from error

@@ -1,0 +1,188 @@
+"""Getting a record out: tables, netCDF, .npy and one packed file, from any Source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from notebook_probe.errors import RecordLockedError, RecordWriteError
+from notebook_probe.record import joined
+from notebook_probe.record.destination import new_file, new_files
+from notebook_probe.record.location import ROOT_KEY, local_path
+from notebook_probe.record.netcdf import write_netcdf
+from notebook_probe.record.npy import write_npy
+from notebook_probe.record.pack import pack
+from notebook_probe.record.selection import Names, select
+from notebook_probe.record.source import Source
+from notebook_probe.record.views import Snapshot, Views
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Exports"]
+
+
+class _Recorded(Source, Protocol):
+    """What the exports need of the source that they are part of."""
+
+    def snapshot(self) -> Snapshot: ...
+    def iter_dataframes(
+        self,
+        quantity: Names = None,
+        module: Names = None,
+        start: int = 0,
+        stop: int | None = None,
+    ) -> Iterator[pd.DataFrame]: ...
+
+
+class Exports(Views):
+    """Taking a record elsewhere, while it grows or later.
+
+    Every export takes names of quantities and modules, or patterns with ``*``, and a range of
+    steps ``start <= step < stop``; all by default.
+    """
+
+    def to_dataframe(
+        self: _Recorded,
+        quantity: Names = None,
+        module: Names = None,
+        start: int = 0,
+        stop: int | None = None,
+    ) -> pd.DataFrame:
+        """A tidy table, one row per measurement, sorted by step, module and quantity.
+
+        Parameters
+        ----------
+        quantity, module : str or iterable of str, optional
+            Names, or patterns such as ``"layer3.*"``.
+        start, stop : int, optional
+            Steps from ``start`` up to but not including ``stop``.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``step`` (int64), ``time``, ``module`` and ``quantity`` (categorical), ``value``
+            (float32); of vectors also the coordinate along their axis, such as ``bin``, and a row
+            per element. What was not measured has no row; a measured NaN has one.
+
+        Raises
+        ------
+        UnknownNameError
+            Nothing of that name is recorded.
+
+        Examples
+        --------
+        >>> run.to_dataframe("weight_norm", "layer3.*").to_csv("norms.csv")  # doctest: +SKIP
+        """
+        import pandas as pd
+
+        tables = list(self.iter_dataframes(quantity, module, start, stop))
+        return pd.concat(tables, ignore_index=True) if len(tables) > 1 else tables[0]
+
+    def iter_dataframes(
+        self: _Recorded,
+        quantity: Names = None,
+        module: Names = None,
+        start: int = 0,
+        stop: int | None = None,
+    ) -> Iterator[pd.DataFrame]:
+        """The rows of `to_dataframe` a few megabytes at a time, for runs larger than memory.
+
+        Examples
+        --------
+        >>> for part in run.iter_dataframes():  # doctest: +SKIP
+        ...     part.to_csv("run.csv", mode="a", header=False)
+        """
+        from notebook_probe.record.frames import frames
+
+        now = self.snapshot()
+        streams, vectors = now.history
+        selection = select([*streams, *vectors], quantity, module, start, stop)
+        return frames(joined.join(streams, now.modules, vectors), selection)
+
+    def to_netcdf(
+        self: _Recorded,
+        path: str | PathLike[str],
+        quantity: Names = None,
+        module: Names = None,
+        start: int = 0,
+        stop: int | None = None,
+        *,
+        overwrite: bool = False,
+    ) -> Path:
+        """Write one netCDF-4 file with a group per stream, as in ``tree``; returns its path.
+
+        Read it with ``xarray.open_datatree(path)`` or ``open_dataset(path, group="every_1")``.
+        Needs h5netcdf: ``pip install 'notebook-probe[netcdf]'``. Memory does not grow with the run.
+
+        Raises
+        ------
+        RecordWriteError
+            The file is there already, or cannot be written; nothing half-written stays.
+        MissingExtraError
+            h5netcdf is not installed.
+        UnknownNameError
+            Nothing of that name is recorded.
+        """
+        now = self.snapshot()
+        selection = select([*now.streams, *now.vectors], quantity, module, start, stop)
+        streams = [
+            *((stream.name, stream) for stream in now.streams),
+            *((f"{stream.axis.group}/{stream.name}", stream) for stream in now.vectors),
+        ]
+        with new_file(path, overwrite=overwrite) as partial:
+            write_netcdf(partial, now.attrs, streams, self.modules, self.events, selection)
+        return Path(path)
+
+    def to_npy(
+        self: _Recorded,
+        folder: str | PathLike[str],
+        quantity: Names = None,
+        module: Names = None,
+        start: int = 0,
+        stop: int | None = None,
+    ) -> list[Path]:
+        """Write vectors as ``<folder>/<quantity>/<module>.npy``; returns the paths.
+
+        The first axis is the step; which steps is in ``<module>.step.npy`` beside it. Names are
+        percent-encoded, and ``index.json`` tells which file holds what. Numbers are written when
+        their quantity is named.
+
+        Raises
+        ------
+        RecordWriteError
+            The folder has something in it, or cannot be written.
+        UnknownNameError
+            Nothing of that name is recorded.
+        """
+        now = self.snapshot()
+        streams, vectors = now.history
+        streams = [] if quantity is None else streams
+        selection = select([*streams, *vectors], quantity, module, start, stop)
+        target = new_files(folder)
+        return write_npy(target, joined.join(streams, now.modules, vectors), selection)
+
+    def pack(self: _Recorded, path: str | PathLike[str], *, overwrite: bool = False) -> Path:
+        """Write the finished record into one file, such as ``"run.zarr.zip"``; returns its path.
+
+        ``notebook_probe.open_run`` opens it, and so does plain ``xarray.open_zarr`` of a zarr
+        ``ZipStore``.
+
+        Raises
+        ------
+        RecordLockedError
+            The run is still being recorded; close it first.
+        RecordWriteError
+            The file is there already, or cannot be written; or the record is in no local folder.
+        """
+        folder = local_path(self.location)
+        if folder is None or not (folder / ROOT_KEY).is_file():
+            raise RecordWriteError(f"{self.location} is no local folder, which alone can be packed")
+        with new_file(path, overwrite=overwrite) as partial:
+            try:
+                pack(folder, partial, finished=self.finished)
+            except RecordLockedError as error:
+                raise RecordLockedError(f"close the run before packing it: {error}") from error
+        return Path(path)
