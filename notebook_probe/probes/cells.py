@@ -37,17 +37,17 @@ class Cell:
         The parts that are needed of it.
     """
 
-    __slots__ = ("_measure", "_wanted", "first_only", "index", "probes")
+    __slots__ = ("_measure", "first_only", "index", "probes", "reduction", "wanted")
 
     def __init__(self, index: int, reduction: Reduction, wanted: frozenset[str]) -> None:
-        self.index, self._wanted = index, wanted
+        self.index, self.reduction, self.wanted = index, reduction, wanted
         self._measure, self.first_only = reduction.measure, reduction.first_only
         self.probes: list[Probe] = []
 
     def add(self, frame: StepFrame, tensor: Tensor, module: nn.Module | None, call: int) -> None:
         """Measure a tensor, and pool it with what this step has measured before."""
         try:
-            state, states = self._measure(tensor, module, self._wanted), frame.states
+            state, states = self._measure(tensor, module, self.wanted), frame.states
             old = states[self.index]
             states[self.index] = state if old is None else old.merge(state)
             frame.on_device |= not tensor.is_cpu
@@ -57,7 +57,7 @@ class Cell:
     def put(self, frame: StepFrame, tensor: Tensor) -> None:
         """Measure a parameter's tensor, in place of what was measured before."""
         try:
-            frame.states[self.index] = self._measure(tensor, None, self._wanted)
+            frame.states[self.index] = self._measure(tensor, None, self.wanted)
             frame.on_device |= not tensor.is_cpu
         except Exception as error:  # as above
             frame.blame_all(self.probes, error)
@@ -76,7 +76,7 @@ class CallCell(Cell):
         if call < 0:  # a recomputation under a checkpoint: which call it was, nobody can say
             return
         try:
-            state = self._measure(tensor, module, self._wanted)
+            state = self._measure(tensor, module, self.wanted)
             states, call = frame.states[self.index] or {}, min(call, MAX_CALLS_APART - 1)
             states[call] = states[call].merge(state) if call in states else state
             frame.states[self.index] = states

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -18,7 +18,9 @@ from torch.optim import Optimizer
 from notebook_probe.probes.apart import apart
 from notebook_probe.probes.frame import StepFrame
 from notebook_probe.probes.plan import Plan
+from notebook_probe.probes.probe import Probe
 from notebook_probe.probes.slots import Slot
+from notebook_probe.probes.together import Together
 from notebook_probe.quantities.arrays import local, wide
 from notebook_probe.quantities.features import Moment
 
@@ -51,7 +53,9 @@ class ParameterReader:
     ) -> None:
         self._buffers, self._owners = buffers, owners
         self._before = [(s, p) for s, p in plans.items() if p.wants("weight", "before")]
-        self._grads = [(s, p) for s, p in plans.items() if p.wants("grad", "before")]
+        self._weights = Together("weight", [plan for _, plan in self._before])
+        self._with_grad = [(s, p) for s, p in plans.items() if p.wants("grad", "before")]
+        self._grads = Together("grad", [plan for _, plan in self._with_grad])
         self._changing = [
             (s, p) for s, p in plans.items() if p.differences or p.wants("update", "after")
         ]
@@ -74,10 +78,11 @@ class ParameterReader:
         apart(self._keep_weights, frame, changing)
 
     def _read_weights(self, frame: StepFrame, owned: set[int] | None) -> None:
-        for slot, plan in self._before:
-            weight = slot.get()
-            if weight is not None and (owned is None or id(weight) in owned):
-                _timed(self._read_weight, "before", frame, plan, slot, weight)
+        weights = _there(self._before, owned)
+        self._weights.measure(frame, weights)
+        for (slot, plan), weight in zip(self._before, weights, strict=True):
+            if weight is not None and plan.functions:
+                _timed(self._call_of_weight, "before", frame, plan, slot, weight)
 
     def _read_modules(self, frame: StepFrame) -> None:
         for reference, plan in self._owners:
@@ -108,14 +113,19 @@ class ParameterReader:
     def _read_gradients(
         self, frame: StepFrame, owned: set[int] | None, scale: Tensor | None
     ) -> None:
-        for slot, plan in self._grads:
-            weight = slot.get()
-            if weight is None or (owned is not None and id(weight) not in owned):
+        weights = _there(self._with_grad, owned)
+        gradients = [None if weight is None else weight.grad for weight in weights]
+        if scale is not None:
+            gradients = [g if g is None else g.detach() / scale.to(g.device) for g in gradients]
+        self._grads.measure(frame, gradients)
+        read = zip(self._with_grad, weights, gradients, strict=True)
+        for place, ((slot, plan), weight, gradient) in enumerate(read):
+            if weight is None:
                 continue
-            gradient = weight.grad
-            if gradient is not None and scale is not None:
-                gradient = gradient.detach() / scale.to(gradient.device)
-            _timed(self._read_gradient, "before", frame, plan, slot, weight, gradient)
+            if gradient is None:
+                self._grads.clear(frame, place)
+            if plan.functions:
+                _timed(self._call_of_gradient, "before", frame, plan, slot, weight, gradient)
 
     def read_after(self, frame: StepFrame, optimizer: Optimizer) -> None:
         """What the step changed, after minus before from the stored values, and its state."""
@@ -130,34 +140,27 @@ class ParameterReader:
                 state = optimizer.state.get(new, {})
                 _timed(self._read_after, "after", frame, plan, slot, new, old, state)
 
+    def costs(self) -> Iterator[tuple[Sequence[Probe], float]]:
+        """Seconds spent on what is measured together, with the probes that share them."""
+        yield from self._weights.costs()
+        yield from self._grads.costs()
+
     def _read_module(self, frame: StepFrame, plan: Plan, module: nn.Module) -> None:
         for function in plan.at("before"):
             function.call(frame, {"module": module})
 
-    def _read_weight(self, frame: StepFrame, plan: Plan, slot: Slot, weight: Tensor) -> None:
-        for cell in plan.cells.get("weight", ()):
-            cell.put(frame, weight)
+    def _call_of_weight(self, frame: StepFrame, plan: Plan, slot: Slot, weight: Tensor) -> None:
         given = {"weight": weight, "module": slot.owner()}
         for function in plan.at("before"):
             if "grad" not in function.probe.quantity.needs:
                 function.call(frame, given)
 
-    def _read_gradient(
-        self,
-        frame: StepFrame,
-        plan: Plan,
-        slot: Slot,
-        weight: Tensor,
-        gradient: Tensor | None,
+    def _call_of_gradient(
+        self, frame: StepFrame, plan: Plan, slot: Slot, weight: Tensor, gradient: Tensor | None
     ) -> None:
-        for cell in plan.cells.get("grad", ()):
-            if gradient is None:
-                cell.clear(frame)
-            else:
-                cell.put(frame, gradient)
+        given = {"grad": gradient, "weight": weight, "module": slot.owner()}
         for function in plan.at("before"):
             if "grad" in function.probe.quantity.needs:
-                given = {"grad": gradient, "weight": weight, "module": slot.owner()}
                 function.call(frame, given)
 
     def _read_after(
@@ -192,6 +195,14 @@ class ParameterReader:
             with torch.inference_mode(False):  # it will be written outside of one too
                 buffer = self._buffers[slot] = torch.empty_like(value)
         self._kept[slot] = buffer.copy_(value)
+
+
+def _there(places: list[tuple[Slot, Plan]], owned: set[int] | None) -> list[Tensor | None]:
+    """The parameters, None for one that is gone or not among the owned."""
+    weights = [slot.get() for slot, _ in places]
+    if owned is None:
+        return weights
+    return [weight if id(weight) in owned else None for weight in weights]
 
 
 def _timed(

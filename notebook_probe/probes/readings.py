@@ -63,6 +63,9 @@ class Readings:
     def seconds(self) -> dict[Probe, float]:
         """Time spent for each probe; what several share counts equally."""
         spent = dict.fromkeys(self.due, 0.0)
+        for sharing, seconds in self.reader.costs():
+            for probe in sharing:
+                spent[probe] += seconds / len(sharing)
         for plan in (*self.calls.values(), *self.parameters.values()):
             for moment, seconds in [*plan.seconds.items()]:
                 sharing = plan.of(moment)

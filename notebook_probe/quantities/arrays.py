@@ -23,22 +23,21 @@ def dense(tensor: Tensor) -> Floats | None:
 
     Permuted and channels-last tensors have one too: sums do not care for the order.
     """
-    if (
-        type(tensor) not in _PLAIN
-        or tensor.dtype is not torch.float32
-        or not tensor.is_cpu
-        or tensor.layout is not torch.strided
-        or tensor.is_nested
-        or tensor.is_neg()
-    ):
+    if type(tensor) not in _PLAIN:
         return None
     tensor = tensor.detach()
-    if not tensor.is_contiguous():
-        order = sorted(range(tensor.dim()), key=tensor.stride, reverse=True)
-        tensor = tensor.permute(order)
-        if not tensor.is_contiguous():
+    try:
+        array = tensor.numpy()
+    except (RuntimeError, TypeError):  # on an accelerator, sparse, half, without values, ...
+        return None
+    if array.dtype != np.float32:
+        return None
+    if not array.flags.c_contiguous:
+        order = sorted(range(array.ndim), key=array.strides.__getitem__, reverse=True)
+        array = array.transpose(order)
+        if not array.flags.c_contiguous:
             return None
-    view: Floats = tensor.numpy().reshape(-1)
+    view: Floats = array.reshape(-1)
     return view
 
 

@@ -7,8 +7,9 @@ On a CPU the elements pass in pieces that stay in cache between two reads; a BLA
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -25,6 +26,9 @@ ROW = 2048
 
 PIECE = 128 * ROW
 """Elements read at a time: 1 MB, so that the second of two sums finds them in cache."""
+
+_Sums: TypeAlias = "tuple[list[Floats], list[Floats]]"
+"""Of each row: sums of squares and, when asked for, plain sums."""
 
 SMALLEST = 1e-24
 """A smaller sum of squares may have lost some of them to float32's range."""
@@ -58,7 +62,25 @@ def measure(tensor: Tensor, parts: frozenset[str]) -> Stat:
     return _stat(tensor, None, parts)
 
 
-@reduction("sumsq", "moments", "zeros", "nonfinite")
+def _stats(tensors: Sequence[Tensor], wanted: frozenset[str]) -> list[Stat]:
+    """The Stat of each tensor.
+
+    Elements that are not in cache push everything else out of it: one loop reads them all and does
+    nothing but that, between what comes before and after it for all tensors.
+    """
+    arrays = [dense(tensor) for tensor in tensors]
+    with np.errstate(all="ignore"):
+        sums = [_sums(array, "moments" in wanted) for array in arrays if array is not None]
+    read = iter(sums)
+    return [
+        _measure_tensor(readable(tensor), wanted)
+        if array is None
+        else _finished(array, next(read), wanted)
+        for tensor, array in zip(tensors, arrays, strict=True)
+    ]
+
+
+@reduction("sumsq", "moments", "zeros", "nonfinite", together=_stats)
 def _stat(tensor: Tensor, module: nn.Module | None, wanted: frozenset[str]) -> Stat:
     array = dense(tensor)
     if array is None:
@@ -89,36 +111,46 @@ def _ones() -> Floats:
 
 
 def _measure_array(array: Floats, parts: frozenset[str]) -> Stat:
-    size = array.size
-    with np.errstate(over="ignore"):
-        sumsq, total = _sums(array, "moments" in parts)
+    with np.errstate(all="ignore"):
+        sums = _sums(array, "moments" in parts)
+    return _finished(array, sums, parts)
+
+
+def _finished(array: Floats, sums: _Sums, parts: frozenset[str]) -> Stat:
+    size, (squares, totals) = array.size, sums
+    sumsq = _added(squares)
     if not SMALLEST < sumsq < math.inf and array.any():
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(all="ignore"):
             return _measure_again(array, parts)
     stat = Stat(size, sumsq, n_nonfinite=0)
     if "moments" in parts:
-        stat.mean, stat.spread = _moments(array, sumsq, total)
+        stat.mean, stat.spread = _moments(array, sumsq, _added(totals))
     if "zeros" in parts:
         stat.n_zero = size - _n_nonzero(array)
     return stat
 
 
-def _sums(array: Floats, with_total: bool) -> tuple[float, float]:
-    """Sum of squares, and the plain sum when asked for."""
-    ones, sumsq, total = _ones(), 0.0, 0.0
+def _sums(array: Floats, with_total: bool) -> _Sums:
+    """Sums of squares of its rows, and the plain sums when asked for."""
+    squares, totals, ones = [], [], _ones()
     n_rows = array.size // ROW
     rows = array[: n_rows * ROW].reshape(n_rows, ROW)
-    for start in range(0, n_rows, 128):
-        piece = rows[start : start + 128]
-        sumsq += sum(np.vecdot(piece, piece).tolist())
+    at_once = PIECE // ROW if with_total else max(n_rows, 1)
+    for start in range(0, n_rows, at_once):
+        piece = rows[start : start + at_once]
+        squares.append(np.vecdot(piece, piece))
         if with_total:
-            total += sum(np.vecdot(piece, ones).tolist())
-    rest = array[n_rows * ROW :]
+            totals.append(np.vecdot(piece, ones))
+    rest = array[n_rows * ROW :].reshape(1, -1)
     if rest.size:
-        sumsq += float(np.vdot(rest, rest))
+        squares.append(np.vecdot(rest, rest))
         if with_total:
-            total += float(np.vdot(rest, ones[: rest.size]))
-    return sumsq, total
+            totals.append(np.vecdot(rest, ones[: rest.size]))
+    return squares, totals
+
+
+def _added(rows: list[Floats]) -> float:
+    return sum(sum(piece.tolist()) for piece in rows) if rows else 0.0
 
 
 def _n_nonzero(array: Floats) -> int:

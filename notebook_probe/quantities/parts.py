@@ -7,7 +7,7 @@ parts of one `Stat`, measured in one pass.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, Self, TypeAlias, TypeVar
 
@@ -28,6 +28,9 @@ class State(Protocol):
 Measure: TypeAlias = Callable[[Tensor, nn.Module | None, frozenset[str]], Any]
 """``measure(tensor, module, wanted) -> State``."""
 
+Together: TypeAlias = Callable[[Sequence[Tensor], frozenset[str]], list[Any]]
+"""``together(tensors, wanted) -> [State, ...]``, one of each parameter's tensor."""
+
 M = TypeVar("M", bound=Measure)
 
 
@@ -40,6 +43,14 @@ class Reduction:
     measure: Measure
     first_only: bool = False
     """Of a call's tensors it takes the first floating-point one, not all."""
+    together: Together | None = None
+    """Measures many tensors in less time than one by one."""
+
+    def measure_all(self, tensors: Sequence[Tensor], wanted: frozenset[str]) -> list[Any]:
+        """The state of each of some parameters' tensors."""
+        if self.together is not None:
+            return self.together(tensors, wanted)
+        return [self.measure(tensor, None, wanted) for tensor in tensors]
 
 
 def _same(old: Reduction, new: Reduction) -> bool:
@@ -56,7 +67,9 @@ parts: Registry[Reduction] = Registry("part", "notebook_probe.parts", _same)
 """Every part by name, with the reduction that measures it."""
 
 
-def reduction(*names: str, first_only: bool = False) -> Callable[[M], M]:
+def reduction(
+    *names: str, first_only: bool = False, together: Together | None = None
+) -> Callable[[M], M]:
     """Register the decorated function as what measures the parts ``names``.
 
     The function is given a tensor, the module where it was read (None for a parameter's own
@@ -76,7 +89,7 @@ def reduction(*names: str, first_only: bool = False) -> Callable[[M], M]:
     """
 
     def register(measure: M) -> M:
-        made = Reduction(names, measure, first_only)
+        made = Reduction(names, measure, first_only, together)
         for name in names:
             parts.add(name, made)
         return measure
