@@ -46,6 +46,8 @@ class Flusher:
         self.last_error = ""
         self.flushed_at: float | None = None
         self.finished = False
+        self.bring: Callable[[], Callable[[], None] | None] = lambda: None
+        """Gives what is called before each flush."""
         self._commits = commits
         self._lock = lock
         self.attrs = attrs
@@ -147,6 +149,9 @@ class Flusher:
         asked = self._asked
         started = time.thread_time()
         try:
+            bring = self.bring()
+            if bring is not None:
+                bring()
             if self._commit(whole=last or asked > self._served):
                 self.flushed_at = time.monotonic()
             self._commits.seal(tails=last)

@@ -6,7 +6,7 @@ import shutil
 import time
 import uuid
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -217,6 +217,13 @@ class RecordWriter:
             self._flusher.attrs = {**attrs, CHANGED_MODULES: known}
             self._commits.describe(table)
             self.source.modules = table
+
+    def feed(self, bring: Callable[[], None]) -> None:
+        """Have ``bring``, a method whose object is held weakly, record what waits elsewhere.
+
+        It is called before each flush, on the writer's thread.
+        """
+        self._flusher.bring = weakref.WeakMethod(bring)
 
     def event(self, step: int, kind: str, text: str) -> None:
         """Note that something happened at ``step``."""

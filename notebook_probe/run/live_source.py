@@ -8,6 +8,7 @@ from dataclasses import replace
 from notebook_probe.probes.frame import StepFrame
 from notebook_probe.probes.observer import Observer
 from notebook_probe.record.exports import Exports
+from notebook_probe.record.live import LiveSource as RecordedSource
 from notebook_probe.record.source import Event, ModuleRow, StreamView, VectorView
 from notebook_probe.record.views import Snapshot
 from notebook_probe.record.writer import RecordWriter
@@ -36,7 +37,7 @@ class LiveSource(Exports):
 
     @property
     def revision(self) -> int:
-        return self._writer.source.revision
+        return self._recorded.revision
 
     @property
     def finished(self) -> bool:
@@ -48,23 +49,28 @@ class LiveSource(Exports):
 
     @property
     def streams(self) -> Mapping[str, StreamView]:
-        return self._writer.source.streams
+        return self._recorded.streams
 
     @property
     def vectors(self) -> Mapping[str, VectorView]:
         """Streams of vectors, by path: ``"hist/every_1"``."""
-        return self._writer.source.vectors
+        return self._recorded.vectors
 
     @property
     def events(self) -> tuple[Event, ...]:
         return self._writer.source.events
 
     def snapshot(self) -> Snapshot:
-        self._rows.drain()
         rows = [row for frame in self._open_frames() for row in self._rows.preview(frame)]
-        now = self._writer.source.snapshot()
+        now = self._recorded.snapshot()  # after them: a step that closes meanwhile is not missed
         streams, vectors = with_open_step(now.streams, rows), with_open_step(now.vectors, rows)
         return replace(now, streams=streams, vectors=vectors)
+
+    @property
+    def _recorded(self) -> RecordedSource:
+        """The writer's view, with all steps that are closed."""
+        self._rows.drain()
+        return self._writer.source
 
     def _open_frames(self) -> list[StepFrame]:
         observer = self._observer

@@ -67,6 +67,7 @@ class Run(LiveSource):
         self._meter = Meter()
         self._stretch = Stretch(tell=partial(_tell_budget, writer))
         rows = RowKeeper(writer, partial(_spent, self._meter, self._stretch))
+        writer.feed(rows.hand_over)
         first = self._first = writer.first_step
         self._gate = Gate(first)
         observer = Observer(
