@@ -44,7 +44,8 @@ COLUMNS = {
 
 READING = """
 pairs       CPU time of the watched step over that of its plain twin: the median over n pairs.
-            The tool "nothing" tells how far from 1 that is when nothing is measured.
+            The tool "nothing" tells how far from 1 that is when nothing is measured, "floor" what
+            the arithmetic alone takes, called from the barest hooks.
 total       ratio of the sums: has what a median leaves out, such as work every 100th step
 threads     what the process's other threads, such as a writer, add to every ratio here; measured,
             like what is self-timed, on watched steps that follow each other, as in training
