@@ -18,6 +18,7 @@ help:
 	@echo "make test            every test: units, notebooks, JupyterLab in a headless browser"
 	@echo "make check           format, lint, types, import contracts, notebooks without outputs"
 	@echo "make bench           what watching costs, beside TensorBoard and others; about an hour"
+	@echo "make test-crash      writers of a record killed again and again, under readers"
 	@echo "make test-kernels    the kernel protocol on other versions of ipykernel"
 	@echo "make test-libraries  training by Lightning, Hugging Face and others; models of theirs"
 	@echo "make clean           remove .venv, build and caches"
@@ -31,7 +32,7 @@ lab: .venv/stamp-demo
 test: .venv/stamp-test
 	@browser=$$($(BIN)/python tools/find_browser.py) && \
 	$(ONE_THREAD) NOTEBOOK_PROBE_BROWSER="$$browser" \
-	$(BIN)/python -m pytest -m "not kernels and not gpu and not libraries" --numprocesses 2 --dist loadgroup
+	$(BIN)/python -m pytest -m "not kernels and not gpu and not libraries and not crash" --numprocesses 2 --dist loadgroup
 
 check: .venv/stamp-check
 	$(BIN)/ruff format --check .
@@ -42,6 +43,9 @@ check: .venv/stamp-check
 
 bench: .venv-bench/stamp
 	.venv-bench/bin/python -m benchmarks
+
+test-crash: .venv/stamp-test
+	$(ONE_THREAD) $(BIN)/python -m pytest -m crash
 
 test-kernels: .venv/stamp-test
 	$(BIN)/python tools/kernel_envs.py
@@ -87,4 +91,4 @@ BENCH_INSTALL = .venv-bench/bin/python -m pip --disable-pip-version-check instal
 	$(BENCH_INSTALL) --editable ".[lab]" --group bench
 	@touch $@
 
-.PHONY: help demo lab test check bench test-kernels test-libraries clean
+.PHONY: help demo lab test check bench test-crash test-kernels test-libraries clean

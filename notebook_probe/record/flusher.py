@@ -18,7 +18,8 @@ __all__ = ["Flusher"]
 
 REST = 200
 """A flush that took t seconds of processor time is followed by REST * t seconds of rest: half a
-per cent of one core, which is what a watched training may feel of the writer."""
+per cent of one core, which is what a watched training may feel of the writer. What counts is the
+cheaper one of the last two: a flush that made files is dear, and the next one is not."""
 LONGEST_REST_S = 15.0
 CLOSE_TIMEOUT_S = 60.0
 
@@ -54,7 +55,7 @@ class Flusher:
         self._flush_s = flush_s
         self._flush_rows = flush_rows
         self._ring_bytes = ring_bytes
-        self._cpu_s = 0.0
+        self._cpu_s = self._last_cpu_s = 0.0
         self._asked = self._served = 0
         self._many_rows = self._half_full = self._closing = False
         self._changed = threading.Condition()
@@ -132,7 +133,7 @@ class Flusher:
 
     def _wait(self) -> None:
         """Until a flush is due: asked for, or memory fills, or, after the rest, by rows or time."""
-        rest_s = min(REST * self._cpu_s, LONGEST_REST_S)
+        rest_s = min(REST * min(self._cpu_s, self._last_cpu_s), LONGEST_REST_S)
         with self._changed:
             self._changed.wait_for(self._is_urgent, rest_s)
             self._changed.wait_for(
@@ -160,7 +161,7 @@ class Flusher:
             self.last_error = ""
         except Exception as error:  # whatever it is: a dead thread would lose rows in silence
             self.last_error = f"{type(error).__name__}: {error}"
-        self._cpu_s = time.thread_time() - started
+        self._last_cpu_s, self._cpu_s = self._cpu_s, time.thread_time() - started
         with self._changed:
             self._served = asked
             self._changed.notify_all()
