@@ -121,7 +121,10 @@ class Branches:
         only = pieces[0]
         if len(pieces) == 1 and only.n_rows is None and only.view.name == name:
             return only.view
-        return _History(name, pieces) if axis is None else _VectorHistory(name, pieces, axis)
+        if axis is not None:
+            return _VectorHistory(name, pieces, axis)
+        cell = getattr(only.view, "cell", None)
+        return _History(name, pieces) if cell is None else _ArrayHistory(name, pieces, cell)
 
     def _rows_before_next(self, branch: int, axis: object, view: StreamView) -> int:
         """Rows of an older branch, which no longer grows, before a later one began."""
@@ -220,6 +223,18 @@ class _VectorHistory(_History):
     @property
     def _cell(self) -> tuple[int, ...]:
         return (self.axis.size,)
+
+
+class _ArrayHistory(_History):
+    """An ArrayView of the rows of several."""
+
+    def __init__(self, name: str, pieces: Sequence[_Piece], cell: tuple[int, ...]) -> None:
+        super().__init__(name, pieces)
+        self.cell = cell
+
+    @property
+    def _cell(self) -> tuple[int, ...]:
+        return self.cell
 
 
 def _values(

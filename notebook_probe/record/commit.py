@@ -10,11 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from notebook_probe.axis import Axis
 from notebook_probe.errors import RecordWriteError
 from notebook_probe.record.arrays import Arrays
+from notebook_probe.record.axes import Axes
 from notebook_probe.record.branches import IN_ORDER, read_name
 from notebook_probe.record.files import Files
+from notebook_probe.record.kinds import NUMBERS
 from notebook_probe.record.levels import Levels
 from notebook_probe.record.location import ROOT_KEY
 from notebook_probe.record.lock import Lock
@@ -22,10 +23,6 @@ from notebook_probe.record.pyramid import SIZES
 from notebook_probe.record.rows import Rows
 from notebook_probe.record.schema import (
     SCALARS,
-    VECTOR_WIDTH,
-    coordinate_spec,
-    module_spec,
-    quantity_spec,
     step_spec,
     time_spec,
     width,
@@ -134,28 +131,22 @@ class Commits:
     def _write_stream(self, stream: StreamWriter, rows: Rows, *, whole: bool) -> None:
         """Write the rows that wait."""
         path, axes, arrays, sizes = stream.path, rows.axes, self._arrays, self._arrays.chunks.sizes
-        start, stop = stream.published, rows.stop
-        names = [variable.name for variable in axes.variables]
-        arrays.nodes.group(path, {"long_name": stream.long_name, "quantities": names})
-        if stream.axis is not None:
-            self._write_axis(path, stream.axis)
-        if self._labels_on_disk.get(path) != axes.modules:
-            arrays.write_whole(f"{path}/module", module_spec(), axes.modules)
-            self._labels_on_disk[path] = axes.modules
-        chunk_width = VECTOR_WIDTH if stream.axis else self._chunk_width(path, len(axes.modules))
+        kind, start, stop = stream.kind, stream.published, rows.stop
+        self._write_columns(stream, axes)
+        chunk_width = self._chunk_width(path, len(axes.modules))
         for place, variable in enumerate(axes.variables):
             key = f"{path}/{variable.name}"
-            wanted = partial(quantity_spec, variable, sizes, chunk_width, stream.axis)
+            wanted = partial(kind.spec, variable, sizes, chunk_width)
             length = arrays.take_up(key, wanted).chunks[0]
             for first in range(start, stop, length):  # bounds the memory of a long backlog
                 last = min(stop, first + length)
-                arrays.write_rows(key, first, rows.values(place, first, last))
-            arrays.grow(key, (stop, len(axes.modules), *axes.cell))
+                arrays.write_rows(key, first, kind.stored(rows.values(place, first, last)))
+            arrays.grow(key, kind.shape(stop, len(axes.modules)))
         for name, spec, index in (("time", time_spec, rows.times), ("step", step_spec, rows.steps)):
             arrays.take_up(f"{path}/{name}", partial(spec, sizes))
             arrays.write_rows(f"{path}/{name}", start, index(start, stop))
             arrays.grow(f"{path}/{name}", (stop,))
-        if stream.axis is None and read_name(stream.name).rank == IN_ORDER:
+        if kind is NUMBERS and read_name(stream.name).rank == IN_ORDER:
             self._levels_of(stream).write(arrays, rows, start, chunk_width, whole=whole)
 
     def _levels_of(self, stream: StreamWriter) -> Levels:
@@ -166,12 +157,18 @@ class Commits:
             self._levels[path] = Levels(stream.name, stored, stream.published, n_written)
         return self._levels[path]
 
-    def _write_axis(self, path: str, axis: Axis) -> None:
-        self._arrays.nodes.group(axis.group, {"axis": axis.name})
-        for name, values in axis.coords.items():
-            place = f"{path}/{name}"
-            if place not in self._arrays.nodes.texts:
-                self._arrays.write_whole(place, coordinate_spec(axis, name), values)
+    def _write_columns(self, stream: StreamWriter, axes: Axes) -> None:
+        """Write what tells the columns apart, and the groups."""
+        nodes, path = self._arrays.nodes, stream.path
+        for above, attrs in stream.kind.parents.items():
+            nodes.group(above, attrs)
+        names = [variable.name for variable in axes.variables]
+        told = {"long_name": stream.long_name, "quantities": names, **stream.kind.attrs}
+        nodes.group(path, told)
+        if self._labels_on_disk.get(path) != axes.modules:
+            for name, (spec, values) in stream.kind.columns(axes).items():
+                self._arrays.write_whole(f"{path}/{name}", spec, values)
+            self._labels_on_disk[path] = axes.modules
 
     def _chunk_width(self, stream: str, n_modules: int) -> int:
         """Modules per chunk of a stream, the same for all its arrays and for good."""

@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 
 from notebook_probe.errors import RecordFormatError
 from notebook_probe.record.manifest import Manifest
-from notebook_probe.record.schema import SCALARS
+from notebook_probe.record.schema import BLOBS, SCALARS, VECTORS
 from notebook_probe.record.source import Event, ModuleRow
 from notebook_probe.record.stored import StoredStream, StoredVectors
+from notebook_probe.record.stored_shapes import StoredBlob, StoredRagged
 from notebook_probe.record.tables import read_events, read_modules
 
 __all__ = ["Contents", "read_contents"]
@@ -27,7 +28,7 @@ class Contents:
     modules: tuple[ModuleRow, ...]
     events: tuple[Event, ...]
     paths: Mapping[str, StoredStream]
-    """Streams of both kinds and of every branch, by their place in the record."""
+    """Streams of all kinds and of every branch, by their place in the record."""
     problems: tuple[RecordFormatError, ...]
     """Why parts that are there were left out."""
 
@@ -56,9 +57,20 @@ def read_contents(manifest: Manifest) -> Contents:
         if "axis" in manifest.group_attrs(group)
         for name in manifest.groups(group)
     ]
+    ragged = [f"{VECTORS}/{name}" for name in manifest.groups(VECTORS)]
+    blobs = [
+        f"{BLOBS}/{quantity}/{module}"
+        for quantity in manifest.groups(BLOBS)
+        for module in manifest.groups(f"{BLOBS}/{quantity}")
+    ]
+    kinds = (
+        (StoredStream, scalars),
+        (StoredVectors, vectors),
+        (StoredRagged, ragged),
+        (StoredBlob, blobs),
+    )
     paths: dict[str, StoredStream] = {
-        **{path: stream for path in scalars for stream in tried(StoredStream, path)},
-        **{path: stream for path in vectors for stream in tried(StoredVectors, path)},
+        path: stream for kind, places in kinds for path in places for stream in tried(kind, path)
     }
     modules = tried(read_modules)
     events = tried(read_events)

@@ -116,7 +116,7 @@ def extents(old: OpenedRecord | None, n_rows: Mapping[str, int] | None = None) -
     return {
         f"{path}/{name}": extent if name in unstepped else _of_length(extent, n)
         for stream_path, stream in old.paths.items()
-        for unstepped in [("module", *(stream.axis.coords if stream.axis else ()))]
+        for unstepped in [{"module", *stream.column_arrays}]
         for path, group, n in _groups(stream_path, stream, kept[stream_path])
         for name, extent in group.extents().items()
     }
@@ -147,7 +147,7 @@ def take_over(old: OpenedRecord | None, flusher: Flusher, beginning: Beginning) 
             stored.long_name,
             flusher.has_room,
             flusher.names,
-            axis=stored.axis,
+            kind=stored.kind,
             n_rows=n,
             last_step=int(stored.steps(n - 1, n)[0]) if n else -1,
             modules=stored.modules,

@@ -17,9 +17,10 @@ import xarray as xr
 from notebook_probe.axis import Axis
 from notebook_probe.errors import UnknownNameError, near
 from notebook_probe.record.branches import IN_ORDER, read_name
+from notebook_probe.record.elements import read_element
 from notebook_probe.record.lazy import Index, lazy_variable
 from notebook_probe.record.missing import NOT_MEASURED, measured
-from notebook_probe.record.schema import module_label
+from notebook_probe.record.schema import INDEX_IN_MODULE, MODULE_OF_ELEMENT, VECTORS, module_label
 from notebook_probe.record.source import Floats, Steps, StreamView, Variable, VectorView
 
 __all__ = ["join", "series", "stack", "tree"]
@@ -30,6 +31,8 @@ class _Part:
     """A stream as long as it was when the join was made."""
 
     stream: StreamView
+    columns: str
+    """What its columns are: "module" or "element"."""
     axis: Axis | None
     variables: Mapping[str, Variable]
     modules: tuple[str, ...]
@@ -41,6 +44,13 @@ class _Part:
         return read_name(self.stream.name).rank
 
     @property
+    def path(self) -> str:
+        """In `tree`."""
+        if self.columns == "element":
+            return f"{VECTORS}/{self.stream.name}"
+        return self.stream.name if self.axis is None else f"{self.axis.group}/{self.stream.name}"
+
+    @property
     def cell_dims(self) -> tuple[str, ...]:
         return () if self.axis is None else (self.axis.name,)
 
@@ -50,7 +60,10 @@ class _Part:
 
 
 def join(
-    streams: Iterable[StreamView], modules: Sequence[str], vectors: Iterable[VectorView] = ()
+    streams: Iterable[StreamView],
+    modules: Sequence[str],
+    vectors: Iterable[VectorView] = (),
+    ragged: Iterable[StreamView] = (),
 ) -> xr.Dataset:
     """Dataset with dims (module, step): every quantity, on the union of the streams' steps.
 
@@ -60,12 +73,17 @@ def join(
         Definition order; what is recorded and not in it (parameters, logged scalars) follows.
     vectors : iterable of VectorView
         Their quantities have their axis as a third dimension.
+    ragged : iterable of StreamView
+        Vectors of every module's own length: dims (element, step).
     """
-    return _joined(_parts(streams, vectors), modules)
+    return _joined(_parts(streams, vectors, ragged), modules)
 
 
 def _joined(parts: Sequence[_Part], modules: Sequence[str]) -> xr.Dataset:
-    labels = _labels(parts, modules)
+    labels = {
+        "module": _labels([part for part in parts if part.columns == "module"], modules),
+        "element": _labels([part for part in parts if part.columns == "element"], ()),
+    }
     every = [part.steps for part in parts] or [np.empty(0, np.int64)]
     steps = reduce(np.union1d, every)
     times = np.full(len(steps), -1, np.int64)
@@ -76,13 +94,13 @@ def _joined(parts: Sequence[_Part], modules: Sequence[str]) -> xr.Dataset:
         having = [part for part in parts if name in part.variables]
         having.sort(key=lambda part: part.rank, reverse=True)
         variables[name] = lazy_variable(
-            ("module", "step", *having[0].cell_dims),
-            (len(labels), len(steps), *having[0].cell),
-            partial(_read_joined, having, name, labels, steps),
+            (having[0].columns, "step", *having[0].cell_dims),
+            (len(labels[having[0].columns]), len(steps), *having[0].cell),
+            partial(_read_joined, having, name, labels[having[0].columns], steps),
             _attrs(variable),
         )
-    coords = {**_coords(labels, steps, times), **_along(parts)}
-    return xr.Dataset(variables, coords=coords)
+    coords = {**_modules(labels["module"]), **_steps(steps, times), **_along(parts)}
+    return xr.Dataset(variables, coords=coords | _elements(labels["element"]))
 
 
 def stack(data: xr.Dataset) -> xr.DataArray:
@@ -106,15 +124,16 @@ def stack(data: xr.Dataset) -> xr.DataArray:
     return xr.DataArray(variable, coords=coords, name="value")
 
 
-def tree(streams: Iterable[StreamView], vectors: Iterable[VectorView] = ()) -> xr.DataTree:
+def tree(
+    streams: Iterable[StreamView],
+    vectors: Iterable[VectorView] = (),
+    ragged: Iterable[StreamView] = (),
+) -> xr.DataTree:
     """One node per stream with its own step axis; dims (step, module, ...) as on disk.
 
     Streams of vectors are below their group: ``tree["hist/every_1"]``.
     """
-    nodes = {
-        part.stream.name if part.axis is None else f"{part.axis.group}/{part.stream.name}": part
-        for part in _parts(streams, vectors)
-    }
+    nodes = {part.path: part for part in _parts(streams, vectors, ragged)}
     return xr.DataTree.from_dict({path: _exact(part) for path, part in nodes.items()})
 
 
@@ -150,17 +169,25 @@ def series(
     return column[measured(column.to_numpy()).any(axis=along)]
 
 
-def _parts(streams: Iterable[StreamView], vectors: Iterable[VectorView]) -> list[_Part]:
-    numbers = [_part(stream, None) for stream in streams]
-    parts = [*numbers, *(_part(stream, stream.axis) for stream in vectors)]
+def _parts(
+    streams: Iterable[StreamView],
+    vectors: Iterable[VectorView],
+    ragged: Iterable[StreamView] = (),
+) -> list[_Part]:
+    parts = [
+        *(_part(stream, "module", None) for stream in streams),
+        *(_part(stream, "module", stream.axis) for stream in vectors),
+        *(_part(stream, "element", None) for stream in ragged),
+    ]
     # What was written out of order comes last: its times and columns are told by no schedule.
     return sorted(parts, key=lambda part: (part.rank != IN_ORDER, -len(part.steps)))
 
 
-def _part(stream: StreamView, axis: Axis | None) -> _Part:
+def _part(stream: StreamView, columns: str, axis: Axis | None) -> _Part:
     n = stream.n_rows
     variables = {variable.name: variable for variable in stream.variables}
-    return _Part(stream, axis, variables, stream.modules, stream.steps(0, n), stream.times(0, n))
+    steps, times = stream.steps(0, n), stream.times(0, n)
+    return _Part(stream, columns, axis, variables, stream.modules, steps, times)
 
 
 def _labels(parts: Iterable[_Part], modules: Sequence[str]) -> list[str]:
@@ -181,11 +208,27 @@ def _attrs(variable: Variable) -> dict[str, str]:
     return {**variable.attrs, "units": variable.units, "long_name": long_name}
 
 
-def _coords(labels: Sequence[str], steps: Steps, times: Steps) -> dict[str, xr.Variable]:
+def _modules(labels: Sequence[str]) -> dict[str, xr.Variable]:
+    return {"module": xr.Variable("module", np.array([*labels, None], object)[:-1])}
+
+
+def _steps(steps: Steps, times: Steps) -> dict[str, xr.Variable]:
     return {
-        "module": xr.Variable("module", np.array([*labels, None], object)[:-1]),
         "step": xr.Variable("step", steps, {"units": "1", "long_name": "optimizer step"}),
         "time": xr.Variable("step", times.astype("datetime64[ms]"), {"long_name": "wall time"}),
+    }
+
+
+def _elements(labels: Sequence[str]) -> dict[str, xr.Variable]:
+    """Coordinates of the columns of vectors of every module's own length."""
+    if not labels:
+        return {}
+    elements = [read_element(label) for label in labels]
+    modules = np.array([*(module for module, _, _ in elements), None], object)[:-1]
+    indices = np.array([index for _, index, _ in elements])
+    return {
+        MODULE_OF_ELEMENT: xr.Variable("element", modules),
+        INDEX_IN_MODULE: xr.Variable("element", indices),
     }
 
 
@@ -201,7 +244,7 @@ def _along(parts: Iterable[_Part]) -> dict[str, xr.Variable]:
 
 def _exact(part: _Part) -> xr.Dataset:
     shape = (len(part.steps), len(part.modules), *part.cell)
-    dims = ("step", "module", *part.cell_dims)
+    dims = ("step", part.columns, *part.cell_dims)
 
     def read(name: str, rows: Index, columns: Index, *bins: Index) -> Floats:
         return _picked(_cells(part, name, rows, [part.modules[i] for i in columns]), bins)
@@ -210,7 +253,8 @@ def _exact(part: _Part) -> xr.Dataset:
         name: lazy_variable(dims, shape, partial(read, name), _attrs(variable))
         for name, variable in part.variables.items()
     }
-    coords = {**_coords(part.modules, part.steps, part.times), **_along([part])}
+    columns = _modules if part.columns == "module" else _elements
+    coords = {**columns(part.modules), **_steps(part.steps, part.times), **_along([part])}
     return xr.Dataset(variables, coords=coords)
 
 

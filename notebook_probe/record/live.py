@@ -13,6 +13,7 @@ from notebook_probe.record.flusher import Flusher
 from notebook_probe.record.missing import NOT_MEASURED
 from notebook_probe.record.reader import OpenedRecord
 from notebook_probe.record.rows import Rows
+from notebook_probe.record.schema import SCALARS, VECTORS
 from notebook_probe.record.source import (
     Event,
     Floats,
@@ -74,10 +75,18 @@ class LiveSource(Exports):
 
     def snapshot(self) -> Snapshot:
         every = tuple(self._flusher.streams.values())
-        numbers = [LiveStream(stream, self._opened) for stream in every if stream.axis is None]
-        vectors = [LiveVectors(stream, self._opened) for stream in every if stream.axis is not None]
-        modules = [row.name for row in self.modules]
-        return Snapshot(numbers, vectors, modules, self._flusher.attrs, self._branches)
+        of = {
+            group: [one for one in every if one.kind.group == group] for group in (SCALARS, VECTORS)
+        }
+        return Snapshot(
+            [LiveStream(stream, self._opened) for stream in of[SCALARS]],
+            [LiveVectors(stream, self._opened) for stream in every if stream.axis is not None],
+            [row.name for row in self.modules],
+            self._flusher.attrs,
+            self._branches,
+            [LiveStream(stream, self._opened) for stream in of[VECTORS]],
+            [LiveArrays(stream, self._opened) for stream in every if stream.kind.is_blob],
+        )
 
     def _opened(self) -> OpenedRecord:
         if self._record is None:
@@ -162,7 +171,8 @@ class LiveStream:
         stored = self._stored(stop)
         shape = stop - start, len(labels), *self._stream.shape[2:]
         out = np.full(shape, NOT_MEASURED, np.float32)
-        there = [place for place, label in enumerate(labels) if label in stored.modules]
+        known = set(stored.modules)
+        there = [place for place, label in enumerate(labels) if label in known]
         if there and any(variable.name == quantity for variable in stored.variables):
             out[:, there] = stored.values(quantity, start, stop, [labels[i] for i in there])
         return out
@@ -183,3 +193,11 @@ class LiveVectors(LiveStream):
         axis = self._stream.axis
         assert axis is not None
         return axis
+
+
+class LiveArrays(LiveStream):
+    """Arrays of one quantity at one module, that are being written; an ArrayView."""
+
+    @property
+    def cell(self) -> tuple[int, ...]:
+        return self._stream.kind.cell

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from notebook_probe.axis import Axis
 from notebook_probe.errors import QuantityError
 from notebook_probe.record.schema import check_axis
@@ -15,16 +17,31 @@ class Names:
     def __init__(self) -> None:
         self._meanings: dict[str, str] = {}
         self._axes: dict[str, Axis] = {}
+        self._folders: dict[str, str] = {}
 
-    def claim(self, quantity: str, axis: Axis | None) -> None:
-        """Note a quantity.
+    def claim(self, quantity: str, meaning: str) -> None:
+        """Note a quantity and what its values are.
 
         Raises
         ------
         QuantityError
             When its name stands for something else.
         """
-        self._note(quantity, "a number" if axis is None else f"a vector along {axis.name!r}")
+        self._note(quantity, meaning)
+
+    def claim_coordinates(self, group: str, names: Iterable[str]) -> None:
+        """Note what stands beside the quantities of ``group``; raises as `claim` does."""
+        for name in names:
+            self._note(name, f"a coordinate of {group!r}")
+
+    def claim_folder(self, group: str) -> None:
+        """Note a group; raises QuantityError when another differs from it by case only."""
+        known = self._folders.setdefault(group.casefold(), group)
+        if known != group:
+            raise QuantityError(
+                f"{group!r} differs from {known!r} by case only, and some file systems would mix "
+                f"them"
+            )
 
     def claim_axis(self, axis: Axis) -> None:
         """Note an axis and its coordinates.
@@ -40,8 +57,7 @@ class Names:
                 f"{axis.group!r} of this record are along another {self._axes[axis.group].name!r} "
                 f"axis; record to a new folder"
             )
-        for name in axis.coords:
-            self._note(name, f"a coordinate of {axis.group!r}")
+        self.claim_coordinates(axis.group, axis.coords)
 
     def _note(self, name: str, meaning: str) -> None:
         # Some file systems do not tell upper from lower case.

@@ -12,11 +12,13 @@ from notebook_probe.errors import RecordFormatError, RecordWarning
 from notebook_probe.record.branches import Branches
 from notebook_probe.record.contents import read_contents
 from notebook_probe.record.exports import Exports
+from notebook_probe.record.kinds import NUMBERS
 from notebook_probe.record.location import ROOT_KEY, Location, local_path, open_store, read_key
 from notebook_probe.record.manifest import Manifest
 from notebook_probe.record.schema import SCALARS
 from notebook_probe.record.source import Event, ModuleRow, StreamView, VectorView
 from notebook_probe.record.stored import StoredStream, StoredVectors
+from notebook_probe.record.stored_shapes import StoredBlob, StoredRagged
 from notebook_probe.record.views import Snapshot
 
 __all__ = ["OpenedRecord", "open_record"]
@@ -128,9 +130,15 @@ class OpenedRecord(Exports):
         now = self._contents
         every = tuple(now.paths.values())
         vectors = [stream for stream in every if isinstance(stream, StoredVectors)]
-        numbers = [stream for stream in every if stream.axis is None]
-        names = [row.name for row in now.modules]
-        return Snapshot(numbers, vectors, names, now.attrs, self._branches)
+        return Snapshot(
+            [stream for stream in every if stream.kind is NUMBERS],
+            vectors,
+            [row.name for row in now.modules],
+            now.attrs,
+            self._branches,
+            [stream for stream in every if isinstance(stream, StoredRagged)],
+            [stream for stream in every if isinstance(stream, StoredBlob)],
+        )
 
     def __repr__(self) -> str:
         rows = ", ".join(

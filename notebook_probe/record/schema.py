@@ -12,13 +12,19 @@
       pyramid/<stream>/by64, by1024, by16384/
                            step (step), of the first row of each block of so many rows; module;
                            <quantity>_min, _max, _mean (step, module) float32, whole blocks only
+      vectors/<stream>/    vectors of every module's own length, one module after the other:
+                           <quantity> (step, element) float32; module_of_element, index_in_module
+                           (element)
+      blobs/<quantity>/<module>/   arrays of every module's own shape: <quantity> (step, ...)
+                           float32; the module's name is percent-encoded, and an attribute
       modules/             one row per module, in definition order
       events/              what happened at which step
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,25 +33,32 @@ from notebook_probe.errors import QuantityError, ScheduleError
 from notebook_probe.record.source import ROOT, Variable
 
 __all__ = [
+    "BLOBS",
     "CONVENTIONS",
     "EVALUATION",
     "FORMAT_VERSION",
+    "INDEX_IN_MODULE",
     "LARGE",
+    "LONGEST_NAME",
+    "MODULE_OF_ELEMENT",
     "PYRAMID",
     "SCALARS",
     "SMALL",
     "TIME_ATTRS",
-    "VECTOR_WIDTH",
+    "VECTORS",
     "ArraySpec",
     "ChunkSizes",
+    "blob_spec",
     "check_axis",
     "check_quantity",
     "check_stream",
     "coordinate_spec",
+    "index_spec",
     "level_name",
     "module_label",
     "module_spec",
     "quantity_spec",
+    "ragged_spec",
     "reduced_spec",
     "step_spec",
     "text_spec",
@@ -57,6 +70,9 @@ FORMAT_VERSION = 1
 CONVENTIONS = "CF-1.11"
 SCALARS = "scalars"
 PYRAMID = "pyramid"
+VECTORS = "vectors"
+BLOBS = "blobs"
+MODULE_OF_ELEMENT, INDEX_IN_MODULE = "module_of_element", "index_in_module"
 EVALUATION = "eval_"
 """Begins the names of streams of evaluations: the step of a row is that of the state it is of."""
 
@@ -70,10 +86,13 @@ NAMES_CHUNK = 1024
 VECTOR_CHUNK_VALUES = 2**16
 VECTOR_WIDTH = 16
 """Modules of a chunk of vectors."""
+RAGGED_CHUNK = (1024, 256)
+MOST_BLOBS = 16
+"""Arrays of a chunk, when they are small."""
 LONGEST_NAME = 200
 """A name becomes a folder; file systems stop at 255 bytes."""
 RESERVED = ("step", "time", "module")
-GROUPS = (SCALARS, PYRAMID, "modules", "events", "blobs")
+GROUPS = (SCALARS, PYRAMID, VECTORS, BLOBS, "modules", "events")
 """Groups whose layout is another than that of vectors."""
 
 
@@ -152,9 +171,15 @@ def time_spec(sizes: ChunkSizes) -> ArraySpec:
     return ArraySpec("int64", ("step",), (sizes.index,), TIME_ATTRS)
 
 
-def module_spec() -> ArraySpec:
-    """The module axis of a stream."""
-    return text_spec("module", "path of the module or parameter")
+def module_spec(dim: str = "module") -> ArraySpec:
+    """The module of every column of a stream."""
+    return text_spec(dim, "path of the module or parameter")
+
+
+def index_spec() -> ArraySpec:
+    """The place of every element in its module's vector."""
+    attrs = {"units": "1", "long_name": "place in the module's vector"}
+    return ArraySpec("int64", ("element",), (NAMES_CHUNK,), attrs)
 
 
 def text_spec(dim: str, long_name: str) -> ArraySpec:
@@ -170,22 +195,39 @@ def coordinate_spec(axis: Axis, name: str) -> ArraySpec:
 def quantity_spec(
     variable: Variable, sizes: ChunkSizes, chunk_width: int, axis: Axis | None = None
 ) -> ArraySpec:
-    """A quantity's array in chunks of ``chunk_width`` modules."""
+    """A quantity's array in chunks of ``chunk_width`` modules, of vectors of `VECTOR_WIDTH`."""
     coordinates = (
         ["time"] if axis is None else ["time", *(c for c in axis.coords if c != axis.name)]
     )
-    attrs = {
+    attrs = _quantity_attrs(variable, coordinates)
+    if axis is None:
+        chunks = (sizes.values // chunk_width, chunk_width)
+        return ArraySpec("float32", ("step", "module"), chunks, attrs)
+    length = max(1, VECTOR_CHUNK_VALUES // (VECTOR_WIDTH * axis.size))
+    dims = ("step", "module", axis.name)
+    return ArraySpec("float32", dims, (length, VECTOR_WIDTH, axis.size), attrs)
+
+
+def ragged_spec(variable: Variable) -> ArraySpec:
+    """An array of vectors of every module's own length, one after the other."""
+    attrs = _quantity_attrs(variable, ["time", MODULE_OF_ELEMENT, INDEX_IN_MODULE])
+    return ArraySpec("float32", ("step", "element"), RAGGED_CHUNK, attrs)
+
+
+def blob_spec(variable: Variable, shape: tuple[int, ...]) -> ArraySpec:
+    """An array of arrays of ``shape``."""
+    length = min(MOST_BLOBS, max(1, VECTOR_CHUNK_VALUES // math.prod(shape)))
+    dims = ("step", *(f"dim_{place}" for place in range(len(shape))))
+    return ArraySpec("float32", dims, (length, *shape), _quantity_attrs(variable, ["time"]))
+
+
+def _quantity_attrs(variable: Variable, coordinates: Sequence[str]) -> dict[str, str]:
+    return {
         **variable.attrs,
         "units": variable.units,
         "long_name": variable.long_name or variable.name,
         "coordinates": " ".join(coordinates),
     }
-    if axis is None:
-        chunks = (sizes.values // chunk_width, chunk_width)
-        return ArraySpec("float32", ("step", "module"), chunks, attrs)
-    length = max(1, VECTOR_CHUNK_VALUES // (chunk_width * axis.size))
-    dims = ("step", "module", axis.name)
-    return ArraySpec("float32", dims, (length, chunk_width, axis.size), attrs)
 
 
 def level_name(size: int) -> str:

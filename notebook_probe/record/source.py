@@ -22,6 +22,7 @@ from notebook_probe.record.thin import Thinned
 
 __all__ = [
     "ROOT",
+    "ArrayView",
     "Event",
     "Floats",
     "LevelView",
@@ -134,6 +135,14 @@ class VectorView(StreamView, Protocol):
     def axis(self) -> Axis: ...
 
 
+class ArrayView(StreamView, Protocol):
+    """One quantity at one module whose values are arrays: ``values(q)[row, 0]`` is one."""
+
+    @property
+    def cell(self) -> tuple[int, ...]:
+        """Their shape."""
+
+
 class Source(Protocol):
     """One run as its readers see it, growing or finished."""
 
@@ -163,8 +172,13 @@ class Source(Protocol):
     def data(self) -> xr.Dataset:
         """Dims (module, step), a variable per quantity; streams joined, NaN where unmeasured.
 
-        Vectors have their axis as a third dimension.
+        Vectors have their axis as a third dimension; those of every module's own length have dims
+        (element, step).
         """
+
+    @property
+    def blobs(self) -> Mapping[str, Mapping[str, xr.DataArray]]:
+        """Arrays of every module's own shape: quantity, then module; dims (step, ...)."""
 
     @property
     def cube(self) -> xr.DataArray:

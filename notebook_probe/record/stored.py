@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from notebook_probe.axis import Axis
 from notebook_probe.errors import RecordFormatError, UnknownNameError, near
 from notebook_probe.record.chunks import Extent
+from notebook_probe.record.kinds import NUMBERS, Kind, vectors
 from notebook_probe.record.manifest import Manifest
 from notebook_probe.record.pyramid import SIZES
 from notebook_probe.record.schema import PYRAMID, SCALARS, level_name, module_label
@@ -44,28 +46,43 @@ class StoredStream:
 
     axis: Axis | None = None
     _is_checked = False
+    column_arrays: tuple[str, ...] = ("module",)
+    """Arrays that tell the columns apart, and are not along the steps."""
+
+    @property
+    def kind(self) -> Kind:
+        """What it holds, for a writer that goes on with it."""
+        return NUMBERS
 
     def __init__(self, manifest: Manifest, path: str) -> None:
         self._manifest, self._path = manifest, path
         self.name = path.rpartition("/")[2]
         self.problems: list[RecordFormatError] = []
-        index = {name: manifest.array(f"{path}/{name}") for name in ("step", "time", "module")}
+        index = {
+            name: manifest.array(f"{path}/{name}") for name in ("step", "time", *self.column_arrays)
+        }
         self._arrays: dict[str, StoredArray] = index
         self.n_rows = n_rows = (*index["step"].shape, 0)[0]
         index["step"].expect("int64", ("step",), (None,))
         index["time"].expect("int64", ("step",), (n_rows,))
-        index["module"].expect("string", ("module",), (None,))
-        n_modules = index["module"].shape[0]
-        check_length(index["module"], MOST_NAMES)
-        self.modules = tuple(index["module"][:].tolist())
-        if len(set(self.modules)) < n_modules:
-            raise RecordFormatError(f"{manifest.place(path)}/module names a module twice")
         attrs = manifest.group_attrs(path)
+        self.modules = self._labels(attrs)
+        if len(set(self.modules)) < len(self.modules):
+            raise RecordFormatError(
+                f"{manifest.place(path)}/{self.column_arrays[0]} repeats itself"
+            )
         self.long_name = str(attrs.get("long_name", self.name))
-        shape = (n_rows, n_modules, *self._cell)
+        shape = self.kind.shape(n_rows, len(self.modules))
         self.variables = tuple(self._quantities(manifest, path, attrs.get("quantities"), shape))
         self._variable_index = {variable.name: i for i, variable in enumerate(self.variables)}
         self._module_index = {label: i for i, label in enumerate(self.modules)}
+
+    def _labels(self, attrs: Mapping[str, Any]) -> tuple[str, ...]:
+        """The columns."""
+        module = self._arrays["module"]
+        module.expect("string", ("module",), (None,))
+        check_length(module, MOST_NAMES)
+        return tuple(module[:].tolist())
 
     @cached_property
     def levels(self) -> Mapping[int, StoredLevel]:
@@ -87,10 +104,6 @@ class StoredStream:
     @property
     def _dims(self) -> tuple[str, ...]:
         return ("step", "module") if self.axis is None else ("step", "module", self.axis.name)
-
-    @property
-    def _cell(self) -> tuple[int, ...]:
-        return () if self.axis is None else (self.axis.size,)
 
     def _quantities(
         self, manifest: Manifest, path: str, order: object, shape: tuple[int, ...]
@@ -156,6 +169,10 @@ class StoredVectors(StoredStream):
     """The published rows of one stream of vectors; a VectorView of fixed length."""
 
     axis: Axis
+
+    @property
+    def kind(self) -> Kind:
+        return vectors(self.axis)
 
     def __init__(self, manifest: Manifest, path: str) -> None:
         group = path.rpartition("/")[0]

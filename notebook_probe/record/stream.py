@@ -7,12 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from notebook_probe.axis import Axis
 from notebook_probe.record.axes import Axes
+from notebook_probe.record.kinds import NUMBERS, Kind
 from notebook_probe.record.missing import NOT_MEASURED
 from notebook_probe.record.names import Names
 from notebook_probe.record.rows import Block, Rows, row_bytes, rows_per_block
-from notebook_probe.record.schema import SCALARS
 from notebook_probe.record.source import Floats, Variable
 
 __all__ = ["StreamWriter"]
@@ -29,8 +28,10 @@ class StreamWriter:
     name : str
     long_name : str
         The schedule as the user wrote it.
+    kind : Kind
+        What it holds, and how that lies on disk.
     axis : Axis or None
-        Of the vectors that it holds; None for numbers.
+        Of vectors that are all along one; None for others.
     published : int
         Rows that a reader of the store can see.
     dropped : int
@@ -46,7 +47,7 @@ class StreamWriter:
         has_room: Callable[[int], bool],
         names: Names,
         *,
-        axis: Axis | None = None,
+        kind: Kind = NUMBERS,
         n_rows: int = 0,
         last_step: int = -1,
         modules: Sequence[str] = (),
@@ -54,7 +55,8 @@ class StreamWriter:
     ) -> None:
         self.name = name
         self.long_name = long_name
-        self.axis = axis
+        self.kind = kind
+        self.axis = axis = kind.axis
         self.published = n_rows
         self.dropped = 0
         self.last_step = last_step
@@ -63,20 +65,17 @@ class StreamWriter:
         self._names = names
         if axis is not None:
             names.claim_axis(axis)
-        self._axes = Axes(cell=() if axis is None else (axis.size,))
+        names.claim_coordinates(kind.group, kind.coords)
+        self._axes = Axes(cell=kind.cell)
         # A block without room: the first row makes a real one, of the width known by then.
         self._block = Block(n_rows, self._axes.shape, 0)
         self._blocks: tuple[Block, ...] = (self._block,)
         self.extend(modules, variables)
 
     @property
-    def group(self) -> str:
-        """The group of the record that holds it."""
-        return SCALARS if self.axis is None else self.axis.group
-
-    @property
     def path(self) -> str:
-        return f"{self.group}/{self.name}"
+        """The group of the record that it is."""
+        return f"{self.kind.group}/{self.name}"
 
     @property
     def modules(self) -> tuple[str, ...]:
@@ -119,7 +118,7 @@ class StreamWriter:
         axes = self._axes.extended(modules, variables)
         if axes is not self._axes:
             for variable in variables:
-                self._names.claim(variable.name, self.axis)
+                self._names.claim(variable.name, self.kind.meaning)
             self._axes = axes
             self.seal()  # the next row begins a wider block
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from notebook_probe.record import joined
+from notebook_probe.record import blobs, channels, joined
 from notebook_probe.record.branches import Branches
 from notebook_probe.record.schema import module_label
-from notebook_probe.record.source import StreamView, VectorView
+from notebook_probe.record.source import ArrayView, StreamView, VectorView
 from notebook_probe.record.thin import Thinned, minmax
 from notebook_probe.record.zoom import between, has_series, thin_stream
 
@@ -31,6 +31,9 @@ class Snapshot:
     """Names in definition order."""
     attrs: Mapping[str, Any]
     branches: Branches
+    ragged: Sequence[StreamView] = ()
+    """Vectors of every module's own length; their columns are elements."""
+    blobs: Sequence[ArrayView] = ()
 
     @property
     def history(self) -> tuple[list[StreamView], list[VectorView]]:
@@ -50,12 +53,23 @@ class Views(ABC):
         """Everything recorded, dims (module, step), a variable per quantity; NaN = not measured.
 
         The streams of all schedules are joined on the union of their steps; vectors have their
-        axis as a third dimension. Values are read where they are looked at. Of a live run, the
-        open step is part of it once its optimizer has stepped.
+        axis as a third dimension, those of every module's own length dims (element, step). Values
+        are read where they are looked at. Of a live run, the open step is part of it once its
+        optimizer has stepped.
         """
         now = self.snapshot()
         streams, vectors = now.history
-        return joined.join(streams, now.modules, vectors).assign_attrs(now.attrs)
+        ragged = now.branches.history(now.ragged)
+        return joined.join(streams, now.modules, vectors, ragged).assign_attrs(now.attrs)
+
+    @property
+    def blobs(self) -> Mapping[str, Mapping[str, xr.DataArray]]:
+        """Arrays of every module's own shape, such as images: ``blobs[quantity][module]``.
+
+        Each has dims (step, dim_0, ...), and is read where it is looked at.
+        """
+        now = self.snapshot()
+        return blobs.by_quantity(now.blobs, now.branches)
 
     @property
     def cube(self) -> xr.DataArray:
@@ -66,12 +80,13 @@ class Views(ABC):
     def tree(self) -> xr.DataTree:
         """Every schedule's own step axis, of every branch, exact, nothing joined."""
         now = self.snapshot()
-        return joined.tree(now.streams, now.vectors)
+        return joined.tree(now.streams, now.vectors, now.ragged)
 
     def series(self, module: str, quantity: str) -> xr.DataArray:
         """One quantity of one module over the steps at which it was measured, dims (step,).
 
-        A vector has its axis as a second dimension.
+        A vector has its axis, or its place in the module's vector, as a second dimension, an
+        array its own.
 
         Raises
         ------
@@ -79,6 +94,11 @@ class Views(ABC):
             Nothing of that name is recorded; the message lists close ones.
         """
         now = self.snapshot()
+        label, ragged = module_label(module), now.branches.history(now.ragged)
+        if quantity in (arrays := blobs.by_quantity(now.blobs, now.branches)):
+            return blobs.one(arrays, label, quantity)
+        if any(one.name == quantity for stream in ragged for one in stream.variables):
+            return channels.series(ragged, label, quantity)
         streams, vectors = now.history
         return joined.series(streams, now.modules, module, quantity, vectors)
 

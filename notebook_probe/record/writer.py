@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any, Self
 
 from notebook_probe.axis import Axis
-from notebook_probe.errors import ProbeError, RecordWriteError
+from notebook_probe.errors import ProbeError, QuantityError, RecordWriteError
 from notebook_probe.record.arrays import Arrays
 from notebook_probe.record.branches import StreamName, read_name
 from notebook_probe.record.commit import Commits
@@ -24,6 +24,7 @@ from notebook_probe.record.continuing import begin, extents, old_record, take_ov
 from notebook_probe.record.files import Files
 from notebook_probe.record.flusher import Flusher
 from notebook_probe.record.hot_chunks import new_chunks
+from notebook_probe.record.kinds import NUMBERS, RAGGED, Kind, blob, blob_name, vectors
 from notebook_probe.record.live import LiveSource
 from notebook_probe.record.location import new_folder
 from notebook_probe.record.lock import Lock
@@ -34,9 +35,11 @@ from notebook_probe.record.schema import (
     EVALUATION,
     FORMAT_VERSION,
     SCALARS,
-    check_stream,
+    check_quantity,
+    module_label,
 )
-from notebook_probe.record.source import Event, ModuleRow
+from notebook_probe.record.shaped import ArrayWriter, RaggedWriter, check_shape
+from notebook_probe.record.source import Event, ModuleRow, Variable
 from notebook_probe.record.stream import StreamWriter
 
 __all__ = ["RecordWriter"]
@@ -191,18 +194,54 @@ class RecordWriter:
         ScheduleError, QuantityError
             For a name or an axis that the record cannot hold.
         """
-        flusher, full_name = self._flusher, str(StreamName(name, self.branch))
-        path = f"{SCALARS if axis is None else axis.group}/{full_name}"
-        if path not in flusher.streams:
-            check_stream(name)
-            flusher.streams[path] = StreamWriter(
-                full_name, long_name or name, flusher.has_room, flusher.names, axis=axis
-            )
-        found = flusher.streams[path]
+        kind = NUMBERS if axis is None else vectors(axis)
+        found = self._stream(name, long_name, kind)
         if axis is not None and axis is not found.axis:
-            flusher.names.claim_axis(axis)
+            self._flusher.names.claim_axis(axis)
             found.axis = axis  # an equal one, which need not be compared again
         return found
+
+    def ragged(self, name: str, long_name: str = "") -> RaggedWriter:
+        """The vectors of every module's own length on the schedule ``name``, made when new.
+
+        Raises
+        ------
+        ScheduleError
+            For a name that the record cannot hold.
+        """
+        return RaggedWriter(self._stream(name, long_name, RAGGED))
+
+    def arrays(self, variable: Variable, module: str, shape: Sequence[int]) -> ArrayWriter:
+        """The arrays of ``shape`` of one quantity at one module, such as images; made when new.
+
+        Raises
+        ------
+        QuantityError
+            For a name that the record cannot hold or that stands for something else, and for
+            another shape than the record has.
+        """
+        check_quantity(variable.name)
+        label = module_label(module)
+        kind = blob(variable.name, label, check_shape(shape))
+        self._flusher.names.claim_folder(kind.group)
+        found = self._stream(blob_name(label), label, kind)
+        found.extend([label], [variable])
+        if found.kind.cell != kind.cell:
+            raise QuantityError(
+                f"{variable.name} of {label!r} has shape {found.kind.cell} in this record, "
+                f"not {kind.cell}"
+            )
+        return ArrayWriter(found)
+
+    def _stream(self, name: str, long_name: str, kind: Kind) -> StreamWriter:
+        flusher, full_name = self._flusher, str(StreamName(name, self.branch))
+        path = f"{kind.group}/{full_name}"
+        if path not in flusher.streams:
+            kind.check(name)
+            flusher.streams[path] = StreamWriter(
+                full_name, long_name or name, flusher.has_room, flusher.names, kind=kind
+            )
+        return flusher.streams[path]
 
     def follow_model(self, modules: Sequence[ModuleRow]) -> None:
         """Note that the model now has these modules: new ones are appended to the table.

@@ -13,7 +13,7 @@ from notebook_probe.record import RecordWriter, StreamWriter, open_record
 from notebook_probe.record import levels as levels_module
 from notebook_probe.record.missing import NOT_MEASURED, measured
 from notebook_probe.record.source import Floats
-from tests.record.build import GRAD, WEIGHT, new_writer
+from tests.record.build import GRAD, MODULES, WEIGHT, new_writer
 from tests.record.test_pyramid import oracle, same
 
 SIZES = (64, 1024, 16384)
@@ -98,6 +98,21 @@ def test_a_continued_record_has_the_pyramid_of_all_its_rows(tmp_path: Path) -> N
                 tree = xr.open_datatree(tmp_path / "a.zarr", engine="zarr")
                 assert "by64" in tree["pyramid/every_1"].children
     check(tmp_path / "a.zarr", values)
+
+
+@pytest.mark.parametrize("step", [0, 63, 1500, 17_000])
+def test_a_record_cut_at_an_earlier_step_goes_on_with_blocks_of_what_stayed(
+    tmp_path: Path, step: int
+) -> None:
+    values = noise(20_000)
+    with new_writer(tmp_path / "a.zarr") as writer:
+        record(three_modules(writer), values)
+    with RecordWriter(tmp_path / "a.zarr", title="run", modules=MODULES, resume=step) as writer:
+        if step >= 64:
+            check(tmp_path / "a.zarr", values[:step])
+        values[step:] *= -2
+        record(three_modules(writer), values[step:18_000], step)
+    check(tmp_path / "a.zarr", values[:18_000])
 
 
 def test_a_pyramid_that_was_never_written_is_made_up_for(tmp_path: Path) -> None:
