@@ -10,11 +10,13 @@ from torch import Tensor, nn
 from notebook_probe.probes.cells import CallCell, Cell, DifferenceCell, FunctionCell
 from notebook_probe.probes.frame import StepFrame
 from notebook_probe.probes.parameters import ParameterReader
+from notebook_probe.probes.places import modules_of
 from notebook_probe.probes.plan import Plan, is_of_calls
 from notebook_probe.probes.probe import Probe
 from notebook_probe.probes.results import Count, FunctionResult, Result, Source, SummaryResult
 from notebook_probe.probes.slots import Slot, slots_of_place
 from notebook_probe.quantities.features import CALL, Feature
+from notebook_probe.quantities.meant import meant
 from notebook_probe.quantities.measure import STAT
 from notebook_probe.quantities.parts import Reduction, parts
 
@@ -81,7 +83,7 @@ def readings(model: nn.Module, due: tuple[Probe, ...], buffers: dict[Slot, Tenso
 
 class _Builder:
     def __init__(self, model: nn.Module) -> None:
-        self._modules = dict(model.named_modules(remove_duplicate=False))
+        self._modules = modules_of(model, every_path=True)
         self._calls: dict[str, Plan] = {}
         self._parameters: dict[Slot, Plan] = {}
         self._shared: dict[tuple[object, ...], int] = {}
@@ -195,7 +197,7 @@ class _Builder:
         if is_of_calls(probe):
             return [self._plan(probe.place)]
         if probe.quantity.needs == ("module",):
-            module = self._modules.get(probe.place)
+            module = meant(self._modules.get(probe.place))
             plan = Plan()
             self._owners += [(weakref.ref(module), plan)] if module is not None else []
             return [plan]

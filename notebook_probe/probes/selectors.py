@@ -13,6 +13,8 @@ from typing import TypeAlias
 from torch import nn
 
 from notebook_probe.errors import UnknownNameError, near
+from notebook_probe.probes.places import modules_of, parameters_at
+from notebook_probe.quantities.meant import meant
 
 __all__ = ["Where", "default_places", "select", "standard_place"]
 
@@ -47,11 +49,11 @@ def select(model: nn.Module, where: Where) -> tuple[str, ...]:
     >>> select(model, "2.bias")
     ('2.bias',)
     """
-    modules = dict(model.named_modules())
+    modules = {path: meant(module) for path, module in modules_of(model).items()}
     if isinstance(where, str):
         return _by_text(model, modules, where)
     if isinstance(where, nn.Module):
-        found = tuple(path for path, module in modules.items() if module is where)
+        found = tuple(path for path, module in modules.items() if module is meant(where))
         return _found(found, repr(type(where).__name__), model, modules)
     if isinstance(where, type):
         found = tuple(path for path, module in modules.items() if isinstance(module, where))
@@ -72,7 +74,7 @@ def _by_text(model: nn.Module, modules: dict[str, nn.Module], text: str) -> tupl
     first = _first_name(model, path)
     if first is not None:
         return (first,)
-    parameters = dict(model.named_parameters())
+    parameters = parameters_at(model)
     classes = {path: type(module).__mro__ for path, module in modules.items()}
     exact = [path for path, mro in classes.items() if mro[0].__name__ == text]
     based = [path for path, mro in classes.items() if any(base.__name__ == text for base in mro)]
@@ -84,12 +86,12 @@ def _by_text(model: nn.Module, modules: dict[str, nn.Module], text: str) -> tupl
 
 def _first_name(model: nn.Module, path: str) -> str | None:
     """The first name of what lies at ``path``: a shared module or parameter has several."""
-    module = dict(model.named_modules(remove_duplicate=False)).get(path)
+    module = modules_of(model, every_path=True).get(path)
     if module is not None:
-        return next(name for name, one in model.named_modules() if one is module)
-    parameter = dict(model.named_parameters(remove_duplicate=False)).get(path)
+        return next(name for name, one in modules_of(model).items() if one is module)
+    parameter = parameters_at(model, every_path=True).get(path)
     if parameter is not None:
-        return next(name for name, one in model.named_parameters() if one is parameter)
+        return next(name for name, one in parameters_at(model).items() if one is parameter)
     return None
 
 
@@ -110,8 +112,9 @@ def default_places(model: nn.Module) -> tuple[str, ...]:
     """Paths of every module that owns parameters and of every activation."""
     return tuple(
         path
-        for path, module in model.named_modules()
-        if "parametrizations" not in path.split(".") and (_owns(module) or _activates(module))
+        for path, module in modules_of(model).items()
+        if "parametrizations" not in path.split(".")
+        and (_owns(meant(module)) or _activates(meant(module)))
     )
 
 

@@ -14,6 +14,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.parametrize import is_parametrized
 
+from notebook_probe.quantities.meant import meant
+
 __all__ = ["Slot", "parameters_of", "slots_below", "slots_of_place", "weight_of", "weight_slots"]
 
 
@@ -40,6 +42,7 @@ def weight_slots(module: nn.Module) -> list[Slot]:
     That is the parameter of that name (of a parametrized module: its originals) or, for a module
     that has none, all the parameters it owns itself.
     """
+    module = meant(module)
     is_plain = not isinstance(module, torch.jit.ScriptModule)
     parametrized = (
         module._modules["parametrizations"] if is_plain and is_parametrized(module) else None
@@ -64,7 +67,7 @@ def slots_of_place(
         module = modules[place]
         return tuple(_distinct(slots_below(module)) if below else weight_slots(module))
     owner_path, _, name = place.rpartition(".")
-    return tuple(_slots(modules[owner_path], [name])) if owner_path in modules else ()
+    return tuple(_slots(meant(modules[owner_path]), [name])) if owner_path in modules else ()
 
 
 def _distinct(slots: Iterable[Slot]) -> list[Slot]:

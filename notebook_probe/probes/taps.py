@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from torch import nn
 
 from notebook_probe.probes.compiled import has_compiled
+from notebook_probe.probes.places import modules_of, named
 from notebook_probe.probes.readings import Readings
 from notebook_probe.probes.tap import CallListener, Tap
 
@@ -46,9 +47,9 @@ class Taps:
         model, listener = self._model(), self._listener()
         if model is None or listener is None:
             return
-        modules = dict(model.named_modules(remove_duplicate=False))
+        modules = modules_of(model, every_path=True)
         self._places = weakref.WeakKeyDictionary(
-            {module: path for path, module in model.named_modules()}
+            {module: path for path, module in named(model.named_modules())}
         )
         self._in_evaluation = frozenset(evaluation)
         before, after = self._taps, {}

@@ -12,6 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from notebook_probe.quantities.meant import meant
+
 __all__ = ["channel_axis", "sample_blocks"]
 
 BLOCK = 1 << 17
@@ -38,7 +40,7 @@ def channel_axis(module: nn.Module | None, n_dims: int) -> int:
     >>> channel_axis(nn.Conv2d(3, 8, 1), 4), channel_axis(nn.Linear(3, 8), 4)
     (1, 3)
     """
-    kind: Any = type(module)  # mypy takes the hash of its instances for its own
+    kind: Any = type(meant(module))  # mypy takes the hash of its instances for its own
     axis = _axis_of(kind)
     if axis is None:
         axis = 1 if n_dims != 3 else -1

@@ -14,11 +14,13 @@ import torch
 from torch import nn
 
 from notebook_probe.errors import NotApplicableError, QuantityError, UnknownNameError
+from notebook_probe.probes.places import modules_of
 from notebook_probe.probes.probe import PhaseName, Probe
 from notebook_probe.probes.selectors import Where, default_places, select, standard_place
 from notebook_probe.probes.slots import weight_slots
 from notebook_probe.quantities import Quantity, as_quantity
 from notebook_probe.quantities.features import CALL
+from notebook_probe.quantities.meant import meant
 from notebook_probe.schedules import Schedule, ScheduleLike, schedule
 
 __all__ = ["DEFAULT", "Asked", "misfit", "read_asked", "read_presets"]
@@ -157,7 +159,7 @@ def _has_parameter(module: nn.Module, need: str) -> bool:
 
 def _modules(model: nn.Module) -> dict[str, nn.Module]:
     """Every module by every path that leads to it."""
-    return dict(model.named_modules(remove_duplicate=False))
+    return {path: meant(module) for path, module in modules_of(model, every_path=True).items()}
 
 
 def _told(place: str, modules: Mapping[str, nn.Module]) -> str:

@@ -13,6 +13,7 @@ from torch import nn
 
 from notebook_probe.probes.compiled import has_compiled, is_compiled
 from notebook_probe.probes.observer import Observer
+from notebook_probe.probes.places import modules_of
 from notebook_probe.probes.plan import is_of_calls
 from notebook_probe.probes.probe import WAITING, Probe
 from notebook_probe.probes.selectors import standard_place
@@ -77,7 +78,7 @@ class Doctor:
 
     def _modules(self) -> dict[str, nn.Module]:
         model = self._model()
-        return dict(model.named_modules(remove_duplicate=False)) if model is not None else {}
+        return modules_of(model, every_path=True) if model is not None else {}
 
     def _status(
         self,

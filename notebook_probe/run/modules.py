@@ -9,6 +9,8 @@ import torch
 from torch import nn
 from torch.nn.parameter import UninitializedParameter
 
+from notebook_probe.probes.places import modules_of
+from notebook_probe.quantities.meant import meant
 from notebook_probe.record.source import ROOT, ModuleRow
 
 __all__ = ["OnCompiled", "check_on_compiled", "module_table", "unwrap"]
@@ -39,14 +41,15 @@ def module_table(model: nn.Module) -> tuple[ModuleRow, ...]:
     """One row per module in definition order; a shared module once, under its first path."""
     rows: list[ModuleRow] = []
     places: dict[str, int] = {}
-    for path, module in model.named_modules():
+    for path, module in modules_of(model).items():
+        inner = meant(module)
         places[path] = len(rows)
         rows.append(
             ModuleRow(
                 name=path or ROOT,
-                class_name=type(module).__name__,
+                class_name=type(inner).__name__,
                 n_params=_elements(module.parameters()),
-                n_own_params=_elements(module.parameters(recurse=False)),
+                n_own_params=_elements(inner.parameters(recurse=False)),
                 parent=places.get(path.rpartition(".")[0], 0) if path else -1,
             )
         )

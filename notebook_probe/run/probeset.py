@@ -12,6 +12,7 @@ from torch import nn
 
 from notebook_probe.errors import ClosedRunError, ProbeError, QuantityError, UnknownNameError
 from notebook_probe.probes.observer import Observer
+from notebook_probe.probes.places import modules_of
 from notebook_probe.probes.probe import WAITING, Probe
 from notebook_probe.probes.selectors import Where, select, standard_place
 from notebook_probe.quantities import as_quantity
@@ -61,7 +62,7 @@ class ProbeSet:
         self._wanted: dict[Key, Probe] = {}  # replaced, never changed: other threads walk it
         self._measured = self._wanted
         self._tree = Tree(model)
-        self._paths = {path for path, _ in model.named_modules()}
+        self._paths = {*modules_of(model)}
         self._lock = threading.Lock()
 
     @property
@@ -166,7 +167,7 @@ class ProbeSet:
         if model is None or not self._standing or not self._tree.has_changed():
             return
         self._tree, self._measured = Tree(model), {}
-        paths = {path for path, _ in model.named_modules()}
+        paths = {*modules_of(model)}
         new, self._paths = paths - self._paths, paths
         self._describe(module_table(model))
         for standing in self._standing:
