@@ -36,7 +36,7 @@ def check(folder: Path, values: Floats, sizes: tuple[int, ...] = SIZES) -> None:
     tree = xr.open_datatree(folder, engine="zarr")
     assert set(tree["pyramid/every_1"].children) == expected.keys()
     for name, reductions in expected.items():
-        level = xr.open_zarr(folder, group=f"pyramid/every_1/{name}")
+        level = xr.open_zarr(folder, group=f"pyramid/every_1/{name}", chunks=None)
         size = int(name.removeprefix("by"))
         assert level.step.values.tolist() == list(range(0, len(values) - size + 1, size))
         for place, quantity in enumerate(["grad_norm", "weight_norm"][: values.shape[1]]):
@@ -55,7 +55,7 @@ def test_each_level_opens_by_itself_and_says_what_it_is(tmp_path: Path) -> None:
     with new_writer(tmp_path / "a.zarr") as writer:
         record(three_modules(writer), values)
     check(tmp_path / "a.zarr", values)
-    level = xr.open_zarr(tmp_path / "a.zarr", group="pyramid/every_1/by1024")
+    level = xr.open_zarr(tmp_path / "a.zarr", group="pyramid/every_1/by1024", chunks=None)
     assert level.attrs == {"rows_per_block": 1024}
     assert level.module.values.tolist() == ["conv1", "conv2", "fc"]
     assert level.grad_norm_min.attrs["cell_methods"] == "step: minimum"

@@ -34,7 +34,7 @@ def recorded(folder: Path, steps: range, resume: Any = None) -> None:
 
 def steps_of(folder: Path, group: str = "scalars/every_1") -> list[int]:
     """As plain xarray reads them, the values checked as well."""
-    data = xr.open_zarr(folder, group=group).load()
+    data = xr.open_zarr(folder, group=group, chunks=None).load()
     if "grad_norm" in data:
         expected = data.step.values[:, None] + 100.0 * np.arange(data.sizes["module"])
         np.testing.assert_array_equal(data.grad_norm.values, expected)

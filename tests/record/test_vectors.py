@@ -166,7 +166,7 @@ import sys, warnings
 warnings.simplefilter("error")
 import numpy as np, xarray as xr, zarr
 path = {writer.location!r}
-data = xr.open_zarr(path, group="hist/every_2")
+data = xr.open_zarr(path, group="hist/every_2", chunks=None)
 assert data.counts.dims == ("step", "module", "bin")
 assert data.counts.sel(step=6, module="fc", bin=0).item() == 6 + 1 / 1024
 assert data.counts.sel(bin=np.inf).bin_hi.item() == np.float64(1e30)
@@ -232,7 +232,7 @@ def test_modules_and_quantities_added_mid_run_are_nan_before(
         assert stream.record(100, 0, early)
         fill_vectors(stream, range(101, 110))
         live = writer.source.vectors["hist/every_1"].values("counts")
-    data = xr.open_zarr(tmp_path / "a.zarr", group="hist/every_1")
+    data = xr.open_zarr(tmp_path / "a.zarr", group="hist/every_1", chunks=None)
     wanted = np.full((110, 31, 3), np.nan, np.float32)
     steps, bins = np.arange(110)[:, None], np.arange(3) / 1024
     wanted[:, 0] = steps + bins
@@ -285,7 +285,7 @@ def test_a_stream_of_vectors_without_rows_can_be_read(tmp_path: Path) -> None:
     record = open_record(tmp_path / "a.zarr")
     assert record.data.counts.shape == (1, 0, 3)
     assert record.series("conv1", "counts").shape == (0, 3)
-    data = xr.open_zarr(tmp_path / "a.zarr", group="hist/every_1")
+    data = xr.open_zarr(tmp_path / "a.zarr", group="hist/every_1", chunks=None)
     assert data.counts.shape == (0, 1, 3)
 
 

@@ -109,7 +109,7 @@ def test_it_stands_beside_quantities_and_what_the_loop_logs(watch: Watch) -> Non
     data = run.data.load()
     assert {"openness", "output_norm", "loss"} <= set(data.data_vars)
     assert data.loss.sel(module="(root)").values.tolist() == [0, 1, 2]
-    stored = xr.open_zarr(run.location, group="scalars/every_1").load()
+    stored = xr.open_zarr(run.location, group="scalars/every_1", chunks=None).load()
     np.testing.assert_array_equal(
         stored.openness.sel(module="gate"), column(run, "gate", "openness")
     )

@@ -153,7 +153,7 @@ def test_data_is_what_plain_xarray_reads_after_close(watch: Watch) -> None:
         run.log(loss=step / 2)
     mine = run.data.load()
     run.close()
-    stored = xr.open_zarr(run.location, group="scalars/every_1").load()
+    stored = xr.open_zarr(run.location, group="scalars/every_1", chunks=None).load()
     for quantity in mine.data_vars:
         np.testing.assert_array_equal(stored[quantity].T.sel(module=mine.module), mine[quantity])
     xr.testing.assert_equal(run.data.load(), mine)

@@ -120,7 +120,7 @@ def test_a_histogram_has_its_bins_beside_it(watch: Watch) -> None:
     assert run.cube["quantity"].values.tolist() == ["weight_norm"]
     assert set(run.tree.children) == {"every_1", "hist"}, "no empty stream of numbers"
     run.close()
-    stored = xr.open_zarr(run.location, group="hist/every_2")
+    stored = xr.open_zarr(run.location, group="hist/every_2", chunks=None)
     assert stored.weight_histogram.sel(module="0").sum("bin").values.tolist() == [32, 32]
     opened = nbp.open_run(run.location).data
     assert np.array_equal(opened.weight_histogram, data.weight_histogram, equal_nan=True)
