@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 
 __all__ = ["Files"]
@@ -45,16 +46,24 @@ class Files:
     def write_sparse(self, key: str, content: bytes, size: int) -> None:
         """Put ``content`` under ``key``, followed by zeros up to ``size`` that take no room."""
         target = self.folder / key
+        try:
+            self._fill_partial(content, size)
+        except OSError:
+            with suppress(OSError):  # what is left of it would keep a full disk full
+                self._partial.unlink(missing_ok=True)
+            raise
+        if not self.has(key):  # only now: a removed record's folder must not come back
+            target.parent.mkdir(parents=True, exist_ok=True)
+        _replace(self._partial, target)
+        self.note(key, len(content))
+
+    def _fill_partial(self, content: bytes, size: int) -> None:
         with self._partial.open("wb", buffering=0) as file:
             written = file.write(content)
             while written < len(content):  # a short write: the disk is nearly full
                 written += file.write(content[written:])
             if size > len(content):
                 file.truncate(size)
-        if not self.has(key):  # only now: a removed record's folder must not come back
-            target.parent.mkdir(parents=True, exist_ok=True)
-        _replace(self._partial, target)
-        self.note(key, len(content))
 
     def note(self, key: str, n_bytes: int) -> None:
         """Take note that ``key`` takes so much room now."""

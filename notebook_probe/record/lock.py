@@ -42,10 +42,16 @@ class Lock:
         _held.add(self)
 
     def is_in_place(self) -> bool:
-        """Whether the folder is still there and still ours, not removed or made anew."""
+        """Whether the folder is still there and still ours, not removed or made anew.
+
+        Raises
+        ------
+        OSError
+            When the system does not let us look.
+        """
         try:
             there = self.path.stat()
-        except OSError:
+        except (FileNotFoundError, NotADirectoryError):
             return False
         ours = os.fstat(self._fd)
         return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import shutil
 import signal
@@ -46,8 +47,25 @@ def replaced(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
+def denied(folder: Path) -> Iterator[None]:
+    """Nobody but the superuser may look into the folder, and that is not us."""
+    mode, superuser = folder.stat().st_mode, os.geteuid() == 0
+    folder.chmod(0)
+    if superuser:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        if superuser:
+            os.seteuid(0)
+        folder.chmod(mode)
+
+
+@contextmanager
 def fault(kind: str, folder: Path) -> Iterator[None]:
-    with {"full": full_disk(), "removed": removed(folder), "replaced": replaced(folder)}[kind]:
+    faults = {"full": full_disk(), "denied": denied(folder)}
+    faults |= {"removed": removed(folder), "replaced": replaced(folder)}
+    with faults[kind]:
         yield
 
 
@@ -63,7 +81,12 @@ def writer(tmp_path: Path) -> Iterator[RecordWriter]:
 
 @pytest.mark.parametrize(
     ("kind", "words"),
-    [("full", "File too large"), ("removed", "was removed"), ("replaced", "removed or replaced")],
+    [
+        ("full", "File too large"),
+        ("denied", "Permission denied"),
+        ("removed", "was removed"),
+        ("replaced", "removed or replaced"),
+    ],
 )
 def test_rows_wait_until_the_fault_is_gone(
     writer: RecordWriter, tmp_path: Path, kind: str, words: str
