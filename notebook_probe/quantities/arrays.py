@@ -16,6 +16,7 @@ __all__ = ["Floats", "dense", "local", "readable", "wide"]
 Floats: TypeAlias = npt.NDArray[np.float32]
 
 _PLAIN = (Tensor, torch.nn.Parameter)
+_FLOAT32 = np.dtype(np.float32)
 
 
 def dense(tensor: Tensor) -> Floats | None:
@@ -25,12 +26,11 @@ def dense(tensor: Tensor) -> Floats | None:
     """
     if type(tensor) not in _PLAIN:
         return None
-    tensor = tensor.detach()
     try:
-        array = tensor.numpy()
+        array = (tensor.detach() if tensor.requires_grad else tensor).numpy()
     except (RuntimeError, TypeError):  # on an accelerator, sparse, half, without values, ...
         return None
-    if array.dtype != np.float32:
+    if array.dtype is not _FLOAT32:
         return None
     if not array.flags.c_contiguous:
         order = sorted(range(array.ndim), key=array.strides.__getitem__, reverse=True)

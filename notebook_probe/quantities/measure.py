@@ -27,7 +27,8 @@ ROW = 2048
 PIECE = 128 * ROW
 """Elements read at a time: 1 MB, so that the second of two sums finds them in cache."""
 
-_Sums: TypeAlias = "tuple[list[Floats], list[Floats]]"
+_Parts: TypeAlias = "list[float | Floats]"
+_Sums: TypeAlias = "tuple[_Parts, _Parts]"
 """Of each row: sums of squares and, when asked for, plain sums."""
 
 SMALLEST = 1e-24
@@ -111,6 +112,8 @@ def _ones() -> Floats:
 
 
 def _measure_array(array: Floats, parts: frozenset[str]) -> Stat:
+    if array.size <= ROW:  # which is read by a dot that warns of nothing
+        return _finished(array, _sums(array, "moments" in parts), parts)
     with np.errstate(all="ignore"):
         sums = _sums(array, "moments" in parts)
     return _finished(array, sums, parts)
@@ -132,25 +135,28 @@ def _finished(array: Floats, sums: _Sums, parts: frozenset[str]) -> Stat:
 
 def _sums(array: Floats, with_total: bool) -> _Sums:
     """Sums of squares of its rows, and the plain sums when asked for."""
-    squares, totals, ones = [], [], _ones()
-    n_rows = array.size // ROW
-    rows = array[: n_rows * ROW].reshape(n_rows, ROW)
-    at_once = PIECE // ROW if with_total else max(n_rows, 1)
-    for start in range(0, n_rows, at_once):
+    size, ones = array.size, _ones()
+    if size <= ROW:
+        squares: _Parts = [float(np.vdot(array, array))]
+        return squares, [float(np.vdot(array, ones[:size]))] if with_total else []
+    squares, totals = [], []
+    whole = size - size % ROW
+    rows = (array if whole == size else array[:whole]).reshape(-1, ROW)
+    at_once = PIECE // ROW if with_total else len(rows)
+    for start in range(0, len(rows), at_once):
         piece = rows[start : start + at_once]
         squares.append(np.vecdot(piece, piece))
         if with_total:
             totals.append(np.vecdot(piece, ones))
-    rest = array[n_rows * ROW :].reshape(1, -1)
-    if rest.size:
-        squares.append(np.vecdot(rest, rest))
-        if with_total:
-            totals.append(np.vecdot(rest, ones[: rest.size]))
+    if whole < size:
+        more = _sums(array[whole:], with_total)
+        squares += more[0]
+        totals += more[1]
     return squares, totals
 
 
-def _added(rows: list[Floats]) -> float:
-    return sum(sum(piece.tolist()) for piece in rows) if rows else 0.0
+def _added(parts: _Parts) -> float:
+    return sum((part if isinstance(part, float) else sum(part.tolist()) for part in parts), 0.0)
 
 
 def _n_nonzero(array: Floats) -> int:
