@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from pathlib import Path
 
@@ -64,7 +65,14 @@ class Opened:
 
 
 def _folder_bytes(folder: Path) -> int:
-    """Bytes of all files below a folder; 0 when the record lies somewhere else."""
+    """Room that the files below a folder take; 0 when the record lies somewhere else.
+
+    A chunk that is being written to is as long as it will be, and takes only what it holds.
+    """
     if not folder.is_dir():
         return 0
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    return sum(_used_bytes(path.stat()) for path in folder.rglob("*") if path.is_file())
+
+
+def _used_bytes(stat: os.stat_result) -> int:
+    return min(stat.st_size, 512 * getattr(stat, "st_blocks", stat.st_size))

@@ -70,6 +70,11 @@ class Commits:
         self._n_commits = 0
         arrays.nodes.group(SCALARS)
 
+    @property
+    def nbytes(self) -> int:
+        """Size of the record on disk."""
+        return self._files.nbytes
+
     def describe(self, modules: Sequence[ModuleRow]) -> None:
         """Write this table of modules from the next commit on; rows are only appended."""
         self._modules = modules

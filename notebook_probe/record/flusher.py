@@ -11,6 +11,8 @@ from typing import Any
 from notebook_probe.record.commit import Commits
 from notebook_probe.record.lock import Lock
 from notebook_probe.record.names import Names
+from notebook_probe.record.rows import row_bytes
+from notebook_probe.record.schema import STOPPED
 from notebook_probe.record.source import Event
 from notebook_probe.record.stream import StreamWriter
 
@@ -39,12 +41,15 @@ class Flusher:
         flush_s: float,
         flush_rows: int,
         ring_bytes: int,
+        max_bytes: int | None = None,
     ) -> None:
         self.streams: dict[str, StreamWriter] = {}
         """By path: ``scalars/every_1``."""
         self.names = Names()
         self.events: list[Event] = []
         self.last_error = ""
+        self.stopped = ""
+        """Why no further row is taken, in words; empty as long as they are."""
         self.flushed_at: float | None = None
         self.finished = False
         self.bring: Callable[[], Callable[[], None] | None] = lambda: None
@@ -55,6 +60,7 @@ class Flusher:
         self._flush_s = flush_s
         self._flush_rows = flush_rows
         self._ring_bytes = ring_bytes
+        self._max_bytes = max_bytes
         self._cpu_s = self._last_cpu_s = 0.0
         self._asked = self._served = 0
         self._many_rows = self._half_full = self._closing = False
@@ -79,7 +85,7 @@ class Flusher:
 
     def has_room(self, n_bytes: int) -> bool:
         """Whether ``n_bytes`` more may wait; asked by a stream whose block of rows is full."""
-        if self._closing or not self._is_ours():
+        if self._closing or self.stopped or not self._is_ours():
             return False
         streams = tuple(self.streams.values())
         waiting = sum(stream.waiting_bytes for stream in streams)
@@ -149,15 +155,10 @@ class Flusher:
     def _serve(self, *, last: bool) -> None:
         asked = self._asked
         started = time.thread_time()
+        wanted = last or asked > self._served
         try:
-            bring = self.bring()
-            if bring is not None:
-                bring()
-            if self._commit(whole=last or asked > self._served):
-                self.flushed_at = time.monotonic()
-            self._commits.seal(tails=last)
-            if last:
-                self._commit(last=True)
+            if wanted or not self.stopped:
+                self._flush(whole=wanted, last=last)
             self.last_error = ""
         except Exception as error:  # whatever it is: a dead thread would lose rows in silence
             self.last_error = f"{type(error).__name__}: {error}"
@@ -166,8 +167,36 @@ class Flusher:
             self._served = asked
             self._changed.notify_all()
 
+    def _flush(self, *, whole: bool, last: bool) -> None:
+        bring = self.bring()
+        if bring is not None:
+            bring()
+        self._stop_when_large()
+        if self._commit(whole=whole):
+            self.flushed_at = time.monotonic()
+        self._commits.seal(tails=last)
+        if last:
+            self._commit(last=True)
+
+    def _stop_when_large(self) -> None:
+        """Take no further row when those that wait bring the record to its size."""
+        if self._max_bytes is None or self.stopped:
+            return
+        streams = tuple(self.streams.values())
+        waiting = sum((one.n_rows - one.published) * row_bytes(one.shape) for one in streams)
+        if self._commits.nbytes + waiting < self._max_bytes:
+            return
+        step = max((one.last_step for one in streams), default=-1)
+        after = f" after step {step}" if step >= 0 else ""
+        self.stopped = f"nothing is recorded{after}: the record has its max_bytes={self._max_bytes}"
+        for stream in streams:
+            stream.seal()
+        self.events.append(Event(step, time.time_ns() // 1_000_000, "full", self.stopped))
+
     def _commit(self, *, whole: bool = False, last: bool = False) -> bool:
         state = "closed" if last else "open"
         attrs = {**self.attrs, "dropped_rows": self.dropped_rows, "state": state}
+        if self.stopped:
+            attrs[STOPPED] = self.stopped
         streams = tuple(self.streams.values())
         return self._commits.commit(attrs, streams, tuple(self.events), whole=whole, last=last)

@@ -44,6 +44,7 @@ __all__ = [
     "PYRAMID",
     "SCALARS",
     "SMALL",
+    "STOPPED",
     "TIME_ATTRS",
     "VECTORS",
     "ArraySpec",
@@ -75,6 +76,9 @@ BLOBS = "blobs"
 MODULE_OF_ELEMENT, INDEX_IN_MODULE = "module_of_element", "index_in_module"
 EVALUATION = "eval_"
 """Begins the names of streams of evaluations: the step of a row is that of the state it is of."""
+
+STOPPED = "recording_stopped"
+"""Attribute of the root: why its writer took no further rows, in words."""
 
 TIME_ATTRS = {
     "units": "milliseconds since 1970-01-01",

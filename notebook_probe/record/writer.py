@@ -35,6 +35,7 @@ from notebook_probe.record.schema import (
     EVALUATION,
     FORMAT_VERSION,
     SCALARS,
+    STOPPED,
     check_quantity,
     module_label,
 )
@@ -71,6 +72,10 @@ class RecordWriter:
         disk makes it later, so that flushing takes 5 % of one core at most.
     ring_bytes : int
         Memory for rows that wait; more are dropped, and counted.
+    max_bytes : int, optional
+        Size on disk at which recording stops: what was recorded till then is kept, rows that come
+        later are refused and counted, and an event and the attribute ``recording_stopped`` say so.
+        The last flush may go beyond it by what had been recorded since the one before.
 
     Raises
     ------
@@ -113,7 +118,9 @@ class RecordWriter:
         flush_s: float = 1.0,
         flush_rows: int = 4096,
         ring_bytes: int = 32 << 20,
+        max_bytes: int | None = None,
     ) -> None:
+        check_max_bytes(max_bytes)
         wanted, folder = read_resume(resume), new_folder(location)
         table = labelled(modules)
         with _write_errors(folder), ExitStack() as failure:
@@ -136,7 +143,10 @@ class RecordWriter:
             self._commits = commits = Commits(
                 self._files, arrays, lock, table, {} if old is None else old.paths
             )
-            self._flusher = Flusher(commits, lock, root_attrs, flush_s, flush_rows, ring_bytes)
+            root_attrs.pop(STOPPED, None)
+            self._flusher = Flusher(
+                commits, lock, root_attrs, flush_s, flush_rows, ring_bytes, max_bytes
+            )
             take_over(old, self._flusher, beginning)
             kept = extents(old, beginning.n_rows)
             self._flusher.start(partial(arrays.cut, kept) if kept != there else None)
@@ -170,6 +180,11 @@ class RecordWriter:
     def last_error(self) -> str:
         """Why the last flush failed, in words; empty when it did not."""
         return self._flusher.last_error
+
+    @property
+    def stopped(self) -> str:
+        """Why nothing more is recorded, in words; empty as long as something is."""
+        return self._flusher.stopped
 
     @property
     def flushed_at(self) -> float | None:
@@ -303,6 +318,12 @@ class RecordWriter:
 
     def _streams(self) -> tuple[StreamWriter, ...]:
         return tuple(self._flusher.streams.values())
+
+
+def check_max_bytes(max_bytes: int | None) -> None:
+    """Raise ValueError unless it is None or a size."""
+    if max_bytes is not None and max_bytes <= 0:
+        raise ValueError(f"max_bytes={max_bytes}; a positive number of bytes, or None")
 
 
 @contextmanager

@@ -264,7 +264,7 @@ class Run(LiveSource):
         failed = self._failed()
         told = failed.error_text if failed is not None else ""
         known = told or self._writer.last_error or self._rows.problem or self._gate.problem
-        return known or self._no_steps()
+        return known or self._writer.stopped or self._no_steps()
 
     def _no_steps(self) -> str:
         """Nothing has told where the steps of this loop end."""

@@ -22,7 +22,8 @@ def told(status: Status) -> str:
     lines = [
         f"{status.name}: {status.state}, step {status.step}, "
         f"{status.steps_per_second:.3g} steps/s, {status.location}",
-        f"{status.n_probes} probes cost {status.cost_percent:.2g} % of step time",
+        f"{status.n_probes} probes cost {status.cost_percent:.2g} % of step time; "
+        f"{_size(status.nbytes)} on disk",
     ]
     if status.budget:
         lines.append(status.budget)
@@ -32,6 +33,13 @@ def told(status: Status) -> str:
     lines += [f"silent: {line}" for line in _silent(status.silent)]
     lines += [f"error: {one.quantity} at {one.module}: {one.error}" for one in status.errors]
     return "\n".join(lines)
+
+
+def _size(n_bytes: int) -> str:
+    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if n_bytes >= scale:
+            return f"{n_bytes / scale:.3g} {unit}"
+    return f"{n_bytes} B"
 
 
 def _costs(probes: tuple[ProbeStatus, ...]) -> list[str]:

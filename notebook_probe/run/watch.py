@@ -35,6 +35,7 @@ def watch(
     name: str | None = None,
     on_compiled: OnCompiled = "skip",
     resume: ResumeLike = None,
+    max_bytes: int | None = None,
 ) -> Run:
     """Watch a model from now on; the training loop stays as it is.
 
@@ -65,6 +66,9 @@ def watch(
         later is removed, and a new record begins with it. ``"branch(1000)"`` goes on at step 1000
         and removes nothing: `Run.data` shows the new branch, and
         ``open_run(store, branch=1)`` the old one. ``"branch"`` branches after the last step.
+    max_bytes : int, optional
+        Size of the record at which recording stops and training goes on; ``status().problem``, an
+        event and the record's attributes say so. What one flush holds may come on top.
 
     Returns
     -------
@@ -73,7 +77,8 @@ def watch(
     Raises
     ------
     ValueError
-        For a ``resume`` that is none of these; for a number or a branch, when ``store`` is None.
+        For a ``resume`` that is none of these; for a number or a branch, when ``store`` is None;
+        for a ``max_bytes`` that is no size.
     RecordMismatchError, RecordLockedError, RecordWriteError, RecordFormatError
         The store holds another model, is in use, or cannot be written; nothing is overwritten.
     NotApplicableError
@@ -105,6 +110,7 @@ def watch(
         modules=module_table(model),
         attrs=_attrs(model),
         resume=resume,
+        max_bytes=max_bytes,
     )
     run = Run(model, writer, name, asked, store is None, on_compiled)
     _runs.add(run)

@@ -83,3 +83,23 @@ def test_a_wrapper_means_the_model_inside(watch: Watch) -> None:
     run = watch(nn.DataParallel(model))
     train_step(model, sgd(model), batch(0))
     assert run.data.module.values.tolist() == ["0", "1", "2"]
+
+
+def test_a_record_that_is_full_stops_and_training_goes_on(watch: Watch) -> None:
+    model = made(mlp)
+    optimizer = sgd(model)
+    run = watch(model, optimizer, max_bytes=50_000)
+    while not run.status().problem:
+        train(model, optimizer, batch, range(50))
+        run.flush()
+    train(model, optimizer, batch, range(3))
+    status = run.status()
+    assert f"{status.nbytes / 1000:.3g} kB on disk" in str(status)
+    run.close()
+    opened = nbp.open_run(run.location)
+    last = opened.data.step.values[-1]
+    assert status.problem == (
+        f"nothing is recorded after step {last}: the record has its max_bytes=50000"
+    )
+    assert status.step >= last + 3
+    assert opened.events[-1].kind == "full"
