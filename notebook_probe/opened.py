@@ -6,8 +6,11 @@ from os import PathLike
 from typing import TYPE_CHECKING
 
 from notebook_probe.record.reader import OpenedRecord
+from notebook_probe.record.writer import RecordWriter
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from notebook_probe.explorer import Explorer
 
 __all__ = ["OpenedRun", "open_run"]
@@ -26,6 +29,47 @@ class OpenedRun(OpenedRecord):
             self._explorer = Explorer(self)
         self._explorer.show()
         return self._explorer
+
+    def backfill(
+        self,
+        module: str,
+        quantity: str,
+        steps: npt.ArrayLike,
+        values: npt.ArrayLike,
+        units: str = "1",
+        long_name: str = "",
+    ) -> None:
+        """Write a series into the finished run, into any steps.
+
+        Of each module, quantity and step the value written last is read; nothing that was
+        recorded is changed on disk.
+
+        Parameters
+        ----------
+        module : str
+            Path of a module or a parameter of the model, ``""`` for the whole.
+        steps, values
+            A step and its value, or as many of both, in any order.
+        units, long_name : str
+            Of a quantity that is new in the record.
+
+        Raises
+        ------
+        UnknownNameError, ValueError, QuantityError
+            Before anything is written.
+        RecordLockedError
+            While the run is being recorded; use `Run.backfill` there.
+        RecordWriteError
+            When it cannot be written.
+
+        Examples
+        --------
+        >>> run = open_run("runs/first.zarr")  # doctest: +SKIP
+        >>> run.backfill("", "test_accuracy", [0, 1000], [0.1, 0.93])  # doctest: +SKIP
+        """
+        with RecordWriter.reopen(self.location) as writer:
+            writer.backfill(module, quantity, steps, values, units, long_name)
+        self.refresh()
 
 
 def open_run(location: str | PathLike[str], branch: int | None = None) -> OpenedRun:

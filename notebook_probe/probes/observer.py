@@ -13,7 +13,8 @@ from __future__ import annotations
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -26,7 +27,7 @@ from notebook_probe.probes.collected import collect_for
 from notebook_probe.probes.compiled import EagerSteps
 from notebook_probe.probes.frame import StepFrame
 from notebook_probe.probes.hooks import WeakHook
-from notebook_probe.probes.phase import Phase, PhaseOfThread, phase_of, quiet
+from notebook_probe.probes.phase import Phase, PhaseOfThread, quiet
 from notebook_probe.probes.plan import is_of_calls
 from notebook_probe.probes.probe import Probe
 from notebook_probe.probes.readings import Readings, readings
@@ -227,6 +228,26 @@ class Observer:
         self.prepare()
         self._pass_gate()
 
+    @contextmanager
+    def at_step(self, step: int, take: Callable[[StepFrame], None]) -> Iterator[None]:
+        """Count the calls on this thread as evaluations of the state after ``step`` updates.
+
+        Everything that is evaluated is read, whatever its schedule; ``take`` is given the frame.
+        """
+        self.settle()
+        self.taps.arm_evaluation(self.evaluation.open_whole(step).readings)
+        self.phase.is_past = True
+        try:
+            yield
+        finally:
+            self.phase.is_past = False
+            self.evaluation.hand(take)
+
+    @property
+    def hears_no_updates(self) -> bool:
+        """What optimizers and backward passes do on this thread is no matter of a step."""
+        return self.is_silent or self.phase.is_past
+
     def _pass_gate(self) -> float:
         """Once per step: by hand at its end, or at the forward that opens the next.
 
@@ -305,7 +326,7 @@ class Observer:
         if phase is not None and self.phase.left(root):
             phase = None
         if phase is None:
-            phase = phase_of(module)
+            phase = self.phase.of(module)
             if phase == "training" and (self.training.frame is None or self.clock.ready):
                 self.boundary()
         return phase
@@ -313,8 +334,8 @@ class Observer:
     def _open_evaluation(self) -> StepFrame | None:
         """The frame of what is evaluated now: the state after so many updates."""
         track, step = self.evaluation, self.clock.upcoming
-        if not track.probes:
-            return None
+        if self.phase.is_past or not track.probes:
+            return track.frame
         if track.frame is None and step <= track.last_step:  # this state has been recorded
             return None
         if track.frame is None or track.frame.step != step:

@@ -63,6 +63,8 @@ class PhaseOfThread(threading.local):
 
     def __init__(self) -> None:
         self.now: Phase | None = None
+        self.is_past = False
+        """Calls on this thread are of an earlier state of the model: they are evaluations all."""
         self._outer: list[Phase | None] = []
 
     def enter(self, root: nn.Module) -> bool:
@@ -72,8 +74,12 @@ class PhaseOfThread(threading.local):
             self._outer.clear()
         else:
             self._outer.append(self.now)
-        self.now = phase_of(root)
+        self.now = self.of(root)
         return outermost
+
+    def of(self, module: nn.Module) -> Phase:
+        """The phase of a call that begins at ``module`` on this thread."""
+        return "evaluation" if self.is_past else phase_of(module)
 
     def left(self, root: nn.Module) -> bool:
         """Tell whether the root's call is over after all; an interrupt runs no forward hook."""

@@ -60,21 +60,35 @@ class Track:
         self.frame = self.upcoming(step).frame(step)
         return self.frame
 
+    def open_whole(self, step: int) -> StepFrame:
+        """Open a frame in which every probe is read, whatever its schedule says."""
+        self.frame = self._read(frozenset(self._schedules)).frame(step)
+        return self.frame
+
     def close(self) -> None:
         """Close the open frame and publish it."""
+        frame = self.frame
+        if frame is not None:
+            self.last_step = frame.step
+            self.hand(self._publish)
+
+    def hand(self, to: Callable[[StepFrame], None]) -> None:
+        """Close the open frame and hand it to somebody."""
         frame, self.frame = self.frame, None
         if frame is not None:
             frame.close()
-            self.last_step = frame.step
             for probe in frame.readings.due if frame.readings is not None else ():
                 probe.was_due = True
-            self._publish(frame)
+            to(frame)
             if frame.has_failures:
                 self.leave_out_disabled()
 
     def upcoming(self, step: int) -> Readings:
         """What will be read in ``step``; its schedules are asked only once."""
-        due = self._ask(step)
+        return self._read(self._ask(step))
+
+    def _read(self, due: frozenset[Schedule]) -> Readings:
+        """What is read when these are due."""
         found = self._readings.get(due)
         if found is None:
             live = (probe for probe in self.probes if not probe.disabled)

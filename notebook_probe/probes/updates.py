@@ -30,7 +30,7 @@ class Steps(Protocol):
     clock: StepClock
 
     @property
-    def is_silent(self) -> bool: ...
+    def hears_no_updates(self) -> bool: ...
     @property
     def frame(self) -> StepFrame | None: ...
     def open_frame(self) -> StepFrame: ...
@@ -127,7 +127,7 @@ class Updates:
         even if no call was seen; an optimizer may step within a backward, parameter by parameter.
         """
         steps = self._steps()
-        if steps is None or steps.is_silent:
+        if steps is None or steps.hears_no_updates:
             return None
         another = torch._C._current_graph_task_id() != self._stepped_in
         if steps.frame is None or (steps.clock.ready and another):
@@ -137,7 +137,7 @@ class Updates:
     def _of(self, optimizer: Optimizer) -> Steps | None:
         """Whose step it is, if the optimizer holds parameters of this model."""
         steps = self._steps()
-        if steps is None or steps.is_silent or not self._ownership.has(optimizer):
+        if steps is None or steps.hears_no_updates or not self._ownership.has(optimizer):
             return None
         return steps
 

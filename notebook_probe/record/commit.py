@@ -101,6 +101,8 @@ class Commits:
             raise RecordWriteError(f"the record {self._files.folder} was removed or replaced")
         self._write_tables(events)
         snapshot = [(stream, stream.rows()) for stream in streams]  # of one moment, more or less
+        for path in self._labels_on_disk.keys() - {stream.path for stream, _ in snapshot}:
+            self._forget(path)
         for stream, rows in snapshot:
             self._write_stream(stream, rows, whole=whole)
         root = self._arrays.nodes.root(attrs)
@@ -123,6 +125,13 @@ class Commits:
     def close(self) -> None:
         """Let go of open files; safe to call twice."""
         self._arrays.chunks.close()
+
+    def _forget(self, path: str) -> None:
+        """Tell no more of a stream whose rows are in another one now."""
+        del self._labels_on_disk[path]
+        self._arrays.nodes.drop(path)
+        there = self._arrays.nodes.texts
+        self._on_disk = {key: text for key, text in self._on_disk.items() if key in there}
 
     def _write_tables(self, events: Sequence[Event]) -> None:
         modules = self._modules

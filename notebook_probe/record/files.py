@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -78,6 +79,12 @@ class Files:
         """Remove ``key``, which may be gone already."""
         (self.folder / key).unlink(missing_ok=True)
         self.nbytes -= self._sizes.pop(key, 0)
+
+    def delete_all(self, under: str) -> None:
+        """Remove a folder and everything below it."""
+        for key in self.keys(under):
+            self.delete(key)
+        shutil.rmtree(self.folder / under, ignore_errors=True)
 
     def keys(self, under: str) -> list[str]:
         """Keys below the folder ``under``."""

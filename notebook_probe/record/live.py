@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -46,6 +47,7 @@ class LiveSource(Exports):
         self._flusher = flusher
         self._branches = Branches.of(flusher.attrs)
         self._record: OpenedRecord | None = None
+        self._gone: dict[str, StreamView] = {}
 
     @property
     def revision(self) -> int:
@@ -79,19 +81,39 @@ class LiveSource(Exports):
             group: [one for one in every if one.kind.group == group] for group in (SCALARS, VECTORS)
         }
         return Snapshot(
-            [LiveStream(stream, self._opened) for stream in of[SCALARS]],
-            [LiveVectors(stream, self._opened) for stream in every if stream.axis is not None],
+            self.views(of[SCALARS]),
+            self.views(one for one in every if one.axis is not None),
             [row.name for row in self.modules],
             self._flusher.attrs,
             self._branches,
-            [LiveStream(stream, self._opened) for stream in of[VECTORS]],
-            [LiveArrays(stream, self._opened) for stream in every if stream.kind.is_blob],
+            self.views(of[VECTORS]),
+            [LiveArrays(stream, self._stored) for stream in every if stream.kind.is_blob],
         )
 
-    def _opened(self) -> OpenedRecord:
+    def views(self, streams: Iterable[StreamWriter]) -> list[Any]:
+        """Views of streams that are being written."""
+        return [
+            LiveStream(stream, self._stored)
+            if stream.axis is None
+            else LiveVectors(stream, self._stored)
+            for stream in streams
+        ]
+
+    def keep(self, stream: StreamWriter) -> None:
+        """Let a stream be read on by who has a view of it, though the record will not have it."""
+        if stream.published:
+            self._gone[stream.path] = self._stored(stream, stream.published)
+
+    def _stored(self, stream: StreamWriter, n_rows: int) -> StreamView:
+        """The stream as last opened, opened again when it was shorter than ``n_rows``."""
+        if stream.path in self._gone:
+            return self._gone[stream.path]
         if self._record is None:
             self._record = OpenedRecord(self.location)
-        return self._record
+        paths = self._record.paths
+        if stream.path not in paths or paths[stream.path].n_rows < n_rows:
+            self._record.refresh()
+        return self._record.paths[stream.path]
 
 
 class LiveStream:
@@ -100,13 +122,16 @@ class LiveStream:
     Parameters
     ----------
     stream : StreamWriter
-    opened : callable
-        Returns the record as last opened; asked only for rows that have left the memory.
+    stored : callable
+        Returns the stream as it lies in the store, of at least so many rows; asked only for rows
+        that have left the memory.
     """
 
-    def __init__(self, stream: StreamWriter, opened: Callable[[], OpenedRecord]) -> None:
+    def __init__(
+        self, stream: StreamWriter, stored: Callable[[StreamWriter, int], StreamView]
+    ) -> None:
         self._stream = stream
-        self._opened = opened
+        self._stored_at = stored
 
     @property
     def name(self) -> str:
@@ -178,11 +203,7 @@ class LiveStream:
         return out
 
     def _stored(self, n_rows: int) -> StreamView:
-        """The stream as last opened, opened again when it was shorter than ``n_rows``."""
-        record, path = self._opened(), self._stream.path
-        if path not in record.paths or record.paths[path].n_rows < n_rows:
-            record.refresh()
-        return record.paths[path]
+        return self._stored_at(self._stream, n_rows)
 
 
 class LiveVectors(LiveStream):

@@ -15,20 +15,25 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
 
+import numpy.typing as npt
+
 from notebook_probe.axis import Axis
 from notebook_probe.errors import ProbeError, QuantityError, RecordWriteError
 from notebook_probe.record.arrays import Arrays
+from notebook_probe.record.backfill import Backfill, leftovers
 from notebook_probe.record.branches import StreamName, read_name
 from notebook_probe.record.commit import Commits
 from notebook_probe.record.continuing import begin, extents, old_record, take_over
 from notebook_probe.record.files import Files
 from notebook_probe.record.flusher import Flusher
+from notebook_probe.record.given import read_series
 from notebook_probe.record.hot_chunks import new_chunks
 from notebook_probe.record.kinds import NUMBERS, RAGGED, Kind, blob, blob_name, vectors
 from notebook_probe.record.live import LiveSource
 from notebook_probe.record.location import new_folder
 from notebook_probe.record.lock import Lock
 from notebook_probe.record.model import check_same_model, differing, extended, labelled
+from notebook_probe.record.reader import open_record
 from notebook_probe.record.resume import ResumeLike, read_resume
 from notebook_probe.record.schema import (
     CONVENTIONS,
@@ -138,6 +143,8 @@ class RecordWriter:
             if beginning.branch > 1:
                 root_attrs["branches"] = [*beginning.starts]
             self._files = Files(folder)
+            for path in leftovers(folder, () if old is None else old.paths):
+                self._files.delete_all(path)
             there = extents(old)
             arrays = Arrays(new_chunks(self._files), there)
             self._commits = commits = Commits(
@@ -156,8 +163,21 @@ class RecordWriter:
         self.run_id = str(root_attrs["run_id"])
         self.first_step, self.branch = beginning.first_step, beginning.branch
         self.source = LiveSource(title, self.location, table, self._flusher)
+        self.out_of_order = Backfill(self._flusher, self.source, self.branch)
         # Also when the writer is forgotten, and at the interpreter's exit.
         self._close = weakref.finalize(self, self._flusher.close)
+
+    @classmethod
+    def reopen(cls, location: str | Path) -> Self:
+        """Go on with a record as it is, whatever model it is of: to write into its steps.
+
+        Raises
+        ------
+        RecordFormatError, RecordLockedError, RecordWriteError
+            There is none, or another writer has it, or it cannot be written.
+        """
+        there = open_record(location)
+        return cls(location, title=there.name, modules=there.modules, resume=True)
 
     @property
     def last_step(self) -> int:
@@ -257,6 +277,40 @@ class RecordWriter:
                 full_name, long_name or name, flusher.has_room, flusher.names, kind=kind
             )
         return flusher.streams[path]
+
+    def backfill(
+        self,
+        module: str,
+        quantity: str,
+        steps: npt.ArrayLike,
+        values: npt.ArrayLike,
+        units: str = "1",
+        long_name: str = "",
+    ) -> None:
+        """Write a series into any steps, passed ones as well; from any thread.
+
+        What is there already is read no more, and stays on disk as it is.
+
+        Parameters
+        ----------
+        module : str
+            Path of a module or a parameter of the model, ``""`` for the whole.
+        steps, values
+            A step and its value, or as many of both, in any order.
+        units, long_name : str
+            Of a quantity that is new in the record.
+
+        Raises
+        ------
+        UnknownNameError, ValueError, QuantityError
+            Before anything is written.
+        RecordWriteError
+            When it cannot be written.
+        """
+        given = read_series(self.source, module, quantity, steps, values, units, long_name)
+        self.out_of_order.write(
+            given.steps, [given.module], [given.variable], given.values, given.axis
+        )
 
     def follow_model(self, modules: Sequence[ModuleRow]) -> None:
         """Note that the model now has these modules: new ones are appended to the table.

@@ -176,10 +176,12 @@ class RowKeeper:
         joined.on_device |= self._early.on_device
         return joined
 
-    def preview(self, frame: StepFrame) -> list[Row]:
+    def preview(
+        self, frame: StepFrame, tally: Callable[[Result], None] = lambda result: None
+    ) -> list[Row]:
         """The rows that a step would have if it ended now."""
         here = HostCopy([frame]).frames()[0] if frame.on_device else frame
-        return self._rows(here, lambda result: None)
+        return self._rows(here, tally)
 
     def drain(self) -> None:
         """Record all that waits, here or on a device; from any thread."""

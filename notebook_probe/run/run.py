@@ -28,6 +28,7 @@ from notebook_probe.run.handle import Handle
 from notebook_probe.run.live_source import LiveSource
 from notebook_probe.run.meter import Meter
 from notebook_probe.run.modules import OnCompiled, check_on_compiled
+from notebook_probe.run.past import Past
 from notebook_probe.run.probeset import ProbeSet
 from notebook_probe.run.requests import Control, Request, Ticket
 from notebook_probe.run.rows import RowKeeper
@@ -43,7 +44,7 @@ MANY_FORWARDS = 16
 """Training forwards without any step after which something seems to be missing."""
 
 
-class Run(LiveSource):
+class Run(LiveSource, Past):
     """A watched model; made by `notebook_probe.watch`.
 
     It is a Source: everything recorded so far can be read at any time. It holds the model weakly,
@@ -174,7 +175,9 @@ class Run(LiveSource):
         self._check_open()
         checked = {name: read_scalar(f"log({name}=...):", value) for name, value in scalars.items()}
         self._rows.declare_scalars(checked)
-        frame = self._observer.frame or self._rows.between_steps(self._observer.clock.step)
+        observer = self._observer
+        open_frame = observer.evaluation.frame if observer.phase.is_past else observer.frame
+        frame = open_frame or self._rows.between_steps(observer.clock.step)
         frame.scalars.update(checked)
         frame.on_device |= any(isinstance(value, Tensor) for value in checked.values())
 

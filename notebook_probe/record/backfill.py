@@ -1,0 +1,191 @@
+"""Rows that are written out of order: into steps that have passed, or that are still to come.
+
+They go to streams of their own, which readers lay over the others (``late.3``) or below them
+(``early.1``), so that of each cell the value written last is read; see `branches`. A row joins the
+newest of these streams when its step is greater than any there; else another stream begins.
+
+So that there are few, two neighbours are merged into a new stream as soon as the older one is not
+twice as long as the younger. Each row is thus written again a logarithmic number of times, and
+none is changed where it lies: what was merged is left out of the next root, and its files are
+removed by the next writer.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from notebook_probe.axis import Axis
+from notebook_probe.errors import RecordWriteError
+from notebook_probe.record import joined
+from notebook_probe.record.branches import IN_ORDER, Order, StreamName, read_name
+from notebook_probe.record.flusher import Flusher
+from notebook_probe.record.kinds import NUMBERS, vectors
+from notebook_probe.record.live import LiveSource
+from notebook_probe.record.missing import NOT_MEASURED
+from notebook_probe.record.source import Floats, Steps, Variable
+from notebook_probe.record.stream import StreamWriter
+
+__all__ = ["Backfill", "leftovers"]
+
+ROWS_AT_A_TIME = 1024
+GROWTH = 2
+"""The older of two neighbours is at least so many times as long as the younger."""
+
+
+class Backfill:
+    """Writes rows of any steps into a record; from any thread.
+
+    Parameters
+    ----------
+    flusher : Flusher
+    source : LiveSource
+    branch : int
+        The branch that is written.
+    """
+
+    def __init__(self, flusher: Flusher, source: LiveSource, branch: int) -> None:
+        self._flusher, self._source, self._branch = flusher, source, branch
+        self._lock = threading.Lock()
+        numbers = [read_name(one.name).rank[1] for one in tuple(flusher.streams.values())]
+        self._last_number = max(numbers, default=0)
+
+    def write(
+        self,
+        steps: Steps,
+        modules: Sequence[str],
+        variables: Sequence[Variable],
+        values: Floats,
+        axis: Axis | None = None,
+    ) -> None:
+        """Write a table of values, of which cells that were not measured leave what is there.
+
+        Parameters
+        ----------
+        steps : int64 array, (row,)
+            Increasing.
+        values : float32 array, (row, variable, module), of vectors (..., size)
+
+        Raises
+        ------
+        QuantityError
+            For a name that stands for something else in the record.
+        RecordWriteError
+            When the memory for waiting rows is full and they cannot be written.
+        """
+        with self._lock:
+            passed = int(np.searchsorted(steps, self._last_in_order(), "right"))
+            late, early = slice(passed), slice(passed, None)
+            if passed:
+                self._write("late", steps[late], modules, variables, values[late], axis)
+            if passed < len(steps):
+                self._write("early", steps[early], modules, variables, values[early], axis)
+
+    def _last_in_order(self) -> int:
+        """The step that the training, or an evaluation, has come to."""
+        own = (one for one in self._streams() if read_name(one.name).branch == self._branch)
+        return max(
+            (one.last_step for one in own if read_name(one.name).rank == IN_ORDER), default=-1
+        )
+
+    def _streams(self) -> tuple[StreamWriter, ...]:
+        return tuple(self._flusher.streams.values())
+
+    def _write(
+        self,
+        order: Order,
+        steps: Steps,
+        modules: Sequence[str],
+        variables: Sequence[Variable],
+        values: Floats,
+        axis: Axis | None,
+    ) -> None:
+        stream = self._newest(order, axis)
+        if stream is None or stream.last_step >= steps[0]:
+            stream = self._begin(order, axis)
+        stream.extend(modules, variables)
+        cells = np.ix_(
+            [stream.variable_index[variable.name] for variable in variables],
+            [stream.module_index[module] for module in modules],
+        )
+        self._append(stream, steps, cells, values)
+        self._merge_neighbours(order, axis)
+
+    def _append(self, stream: StreamWriter, steps: Steps, cells: Any, values: Floats) -> None:
+        now_ms = time.time_ns() // 1_000_000
+        for first in range(0, len(steps), ROWS_AT_A_TIME):
+            part = slice(first, first + ROWS_AT_A_TIME)
+            tables = np.full((len(steps[part]), *stream.shape), NOT_MEASURED, np.float32)
+            for table, row in zip(tables, values[part], strict=True):
+                table[cells] = row
+            self._make_room(tables.nbytes)
+            for step, table in zip(steps[part].tolist(), tables, strict=True):
+                if not stream.record(step, now_ms, table):
+                    why = self._flusher.last_error or "the record is closed"
+                    raise RecordWriteError(f"step {step} was not written: {why}")
+
+    def _make_room(self, n_bytes: int) -> None:
+        if not self._flusher.has_room(n_bytes):
+            self._flusher.flush(timeout_s=60.0)
+
+    # ---------------------------------------------------------------- streams
+
+    def _own(self, order: Order, axis: Axis | None) -> list[StreamWriter]:
+        """The streams of one order, the oldest first."""
+        own = [
+            one
+            for one in self._streams()
+            if (name := read_name(one.name)).branch == self._branch
+            and name.rank != IN_ORDER
+            and name.base.startswith(order)
+            and one.axis == axis
+        ]
+        return sorted(own, key=lambda one: read_name(one.name).rank)
+
+    def _newest(self, order: Order, axis: Axis | None) -> StreamWriter | None:
+        own = self._own(order, axis)
+        return own[-1] if own else None
+
+    def _begin(self, order: Order, axis: Axis | None) -> StreamWriter:
+        self._last_number += 1
+        name = str(StreamName(f"{order}.{self._last_number}", self._branch))
+        flusher = self._flusher
+        kind = NUMBERS if axis is None else vectors(axis)
+        long_name = f"written {order}"
+        stream = StreamWriter(name, long_name, flusher.has_room, flusher.names, kind=kind)
+        flusher.streams[stream.path] = stream
+        return stream
+
+    def _merge_neighbours(self, order: Order, axis: Axis | None) -> None:
+        own = self._own(order, axis)
+        while len(own) > 1 and own[-2].n_rows < GROWTH * own[-1].n_rows:
+            self._merge(order, own[-2], own[-1])
+            own = self._own(order, axis)
+
+    def _merge(self, order: Order, older: StreamWriter, younger: StreamWriter) -> None:
+        """Write both as one, of which the next root tells instead of them."""
+        axis, views = older.axis, self._source.views([older, younger])
+        data = joined.join((), (), views) if axis is not None else joined.join(views, ())
+        merged = self._begin(order, axis)
+        merged.extend([*data.module.values], [*older.variables, *younger.variables])
+        names = [variable.name for variable in merged.variables]
+        whole = np.ix_(range(len(names)), range(merged.shape[1]))
+        for first in range(0, data.sizes["step"], ROWS_AT_A_TIME):
+            part = data.isel(step=slice(first, first + ROWS_AT_A_TIME))
+            table = np.stack([part[name].to_numpy() for name in names])  # (variable, module, step)
+            self._append(merged, part.step.values, whole, np.moveaxis(table, 2, 0))
+        for stream in (older, younger):
+            self._source.keep(stream)
+            del self._flusher.streams[stream.path]
+
+
+def leftovers(folder: Path, published: Collection[str]) -> list[str]:
+    """Paths of streams that were merged into others, or never published, and still lie there."""
+    found = (path for order in ("early", "late") for path in folder.glob(f"*/{order}.*"))
+    paths = (path.relative_to(folder).as_posix() for path in found)
+    return [path for path in paths if path not in published]
