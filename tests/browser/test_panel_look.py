@@ -149,6 +149,10 @@ def test_trouble_is_readable_too(bare: PanelPage, width: int, theme: str, lab: b
     panel = trouble(bare.show(width, theme, lab))
     name = f"{width}-{theme}{'-lab' if lab else ''}"
     expect(panel.action("eager")).to_be_visible()
+    if width >= 1060:
+        bar = panel.page.locator(".nbp-bar").bounding_box()
+        assert bar is not None
+        assert bar["height"] < 50, "the top bar is one line"
     panel.picture(f"trouble-{name}")
     assert panel.page.evaluate(FAINT) == []
     panel.action("silent").click()

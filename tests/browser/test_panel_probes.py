@@ -219,12 +219,14 @@ def test_the_list_of_quantities_keeps_its_choice_while_costs_change(shown: Panel
     expect(quantity.locator("[data-quantity=grad_norm]")).to_have_text("grad_norm")
 
 
-def test_a_budget_stands_beside_the_cost(shown: PanelPage) -> None:
+def test_a_budget_stands_in_the_foot(shown: PanelPage) -> None:
     told = "budget 2 % of step time: one of 4 due steps is measured"
+    budget = shown.page.locator(".nbp-foot .nbp-budget")
     shown.say(status_message(budget=told))
-    expect(shown.page.locator(".nbp-cost")).to_have_text(f"probes cost 2.1 % · {told}")
-    shown.say(status_message())
+    expect(budget).to_have_text(told)
     expect(shown.page.locator(".nbp-cost")).to_have_text("probes cost 2.1 %")
+    shown.say(status_message())
+    expect(budget).to_be_hidden()
 
 
 # --------------------------------------------------------- calls, parameters, vectors, new modules

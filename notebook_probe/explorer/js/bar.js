@@ -26,8 +26,7 @@ export function createBar({ state, theme, link, signal }) {
   });
   const percent = element("span");
   const what = element("span", { class: "nbp-roomy" }, "probes ");
-  const budget = element("span", { class: "nbp-budget" });
-  const cost = element("span", { class: "nbp-soft nbp-cost" }, what, "cost ", percent, budget);
+  const cost = element("span", { class: "nbp-soft nbp-cost" }, what, "cost ", percent);
   cost.title = "Time spent in probes and row keeping, per cent of step time";
   const route = element("span", { class: "nbp-soft nbp-route", role: "status" });
   const pause = controlButton("pause", "Pause");
@@ -80,7 +79,6 @@ export function createBar({ state, theme, link, signal }) {
     setHidden(rate, !model.live || ended); // while it may move again its place is kept
     setHidden(cost, status.cost_percent === null);
     setText(percent, `${significant(status.cost_percent ?? 0, 2)} %`);
-    setText(budget, status.budget && ` · ${status.budget}`);
     refreshScalar(status.scalar);
     refreshRoute(status, model, ended);
     setHidden(controls, !model.live || ended);

@@ -13,6 +13,7 @@ export function createFoot({ state, selection, link, signal }) {
     "aria-expanded": "false",
     hidden: "",
   });
+  const budget = element("span", { class: "nbp-budget nbp-soft", role: "status" });
   const record = element("span", { class: "nbp-record nbp-soft" });
   const facts = element("span", { class: "nbp-soft" });
   const dropped = element("span", { class: "nbp-soft" });
@@ -23,6 +24,7 @@ export function createFoot({ state, selection, link, signal }) {
     { class: "nbp-foot" },
     problems,
     others,
+    budget,
     place,
     downloads.el,
     downloads.code,
@@ -64,6 +66,8 @@ export function createFoot({ state, selection, link, signal }) {
     setHidden(others, rest < 1);
     setText(others, all ? "fewer" : `and ${grouped(rest)} more`);
     setAttribute(others, "aria-expanded", all);
+    setText(budget, status.budget);
+    setHidden(budget, !status.budget);
     const age =
       status.flushed_age_s === null
         ? "not flushed yet"
