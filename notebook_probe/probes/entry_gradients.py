@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 import weakref
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -17,8 +18,9 @@ from torch.autograd.graph import GradientEdge, Node, get_gradient_edge
 
 from notebook_probe.errors import UnreadableError
 from notebook_probe.probes.apart import apart
+from notebook_probe.probes.cut_views import Widened, cut_view
 from notebook_probe.probes.frame import StepFrame
-from notebook_probe.probes.gradients import hook_output
+from notebook_probe.probes.gradients import InPlace, hook_output
 from notebook_probe.probes.phase import quiet
 from notebook_probe.probes.plan import Plan
 from notebook_probe.probes.slots import weight_of
@@ -61,10 +63,18 @@ def hook_entry(
         returned = [tensor for tensor in outputs if _is_returned(tensor, given, edge)]
         is_first = given is entry.inputs[0]
         share = _Share(len(feeding) or len(returned), plan, frame, module, call, is_first)
-        for node, position in feeding if not returned else ():
-            node.register_hook(_Sender(share, position))
         for tensor in returned:
             hook_output(tensor, frame, share.add)
+        if returned:
+            continue
+        # More than that one link, and what reaches the view's base is not the view's alone.
+        view = cut_view(given, edge, outputs) if len(feeding) == 1 else None
+        if view is not None:
+            hook_output(view, frame, partial(share.add_part, Widened(view, given)))
+            continue
+        share.views += [InPlace(output) for output in outputs if _is_view(output, given)]
+        for node, position in feeding:
+            node.register_hook(_Sender(share, position))
 
 
 def _is_returned(output: Tensor, given: Tensor, edge: GradientEdge) -> bool:
@@ -75,9 +85,13 @@ def _is_returned(output: Tensor, given: Tensor, edge: GradientEdge) -> bool:
     """
     if not output.requires_grad:
         return False
+    is_whole = _is_view(output, given) and output.numel() == given.numel()
+    return get_gradient_edge(output) == edge or is_whole
+
+
+def _is_view(output: Tensor, given: Tensor) -> bool:
     base = given if given._base is None else given._base
-    is_view = output._base is not None and output._base is base
-    return get_gradient_edge(output) == edge or (is_view and output.numel() == given.numel())
+    return output._base is not None and output._base is base
 
 
 def _links(entry: Entry, outputs: list[Tensor]) -> dict[tuple[int, int], list[tuple[Node, int]]]:
@@ -110,7 +124,9 @@ def _key(node: Node, output_nr: int) -> tuple[int, int]:
 class _Share:
     """Sums what the links of one input send in one backward, and measures the sum."""
 
-    __slots__ = ("_call", "_frame", "_is_first", "_module", "_n_come", "_plan", "_sum", "n_links")
+    __slots__ = (
+        "_call", "_frame", "_is_first", "_module", "_n_come", "_plan", "_sum", "n_links", "views"
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -124,6 +140,8 @@ class _Share:
         self.n_links, self._is_first = n_links, is_first
         self._plan, self._frame, self._call = plan, frame, call
         self._module = weakref.ref(module)
+        self.views: list[InPlace] = []
+        """Outputs that are views of the input: changed in place, their links never come."""
         self._n_come = 0
         self._sum: Tensor | None = None
 
@@ -139,10 +157,20 @@ class _Share:
         if self._n_come == self.n_links:
             self._finish()
 
+    def add_part(self, widened: Widened, gradient: Tensor | None) -> None:
+        """Add the gradient of a view of the input."""
+        if gradient is None or torch.compiler.is_compiling() or self._frame.closed or quiet():
+            return
+        try:
+            apart(lambda: self.add(widened(gradient.detach())))
+        except Exception as error:  # whatever a tensor is, the backward goes on
+            self._frame.blame_all(self._plan.of("entry"), error)
+
     def _finish(self) -> None:
+        is_whole = self._n_come == self.n_links or not any(one.has_changed() for one in self.views)
         total, self._sum, self._n_come = self._sum, None, 0
         module, frame, plan = self._module(), self._frame, self._plan
-        if total is None or module is None or frame.closed:
+        if total is None or module is None or frame.closed or not is_whole:
             return
         begun = time.perf_counter()
         try:

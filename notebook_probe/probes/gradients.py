@@ -18,7 +18,7 @@ from notebook_probe.probes.phase import quiet
 from notebook_probe.probes.plan import Plan
 from notebook_probe.probes.slots import weight_of
 
-__all__ = ["hook_output", "hook_outputs"]
+__all__ = ["InPlace", "hook_output", "hook_outputs"]
 
 
 def hook_outputs(
@@ -95,6 +95,21 @@ class GradientReader:
             function.call(frame, given, call)
 
 
+class InPlace:
+    """Notices operations that change a tensor in place, from now on."""
+
+    __slots__ = ("_counter", "_version")
+
+    def __init__(self, tensor: Tensor) -> None:
+        # Shares the count of such operations, and after the next line no memory.
+        self._counter = tensor.detach()
+        self._counter.data = tensor.new_empty(0)
+        self._version = self._counter._version
+
+    def has_changed(self) -> bool:
+        return self._counter._version != self._version
+
+
 class StandBy:
     """Reads from the gradient of a view's base, should the view's own hook stay silent.
 
@@ -103,22 +118,18 @@ class StandBy:
     the base itself by others before it are included.
     """
 
-    __slots__ = ("_base_layout", "_counter", "_layout", "_seen", "_version")
+    __slots__ = ("_base_layout", "_layout", "_seen", "_view")
 
     def __init__(self, seen: _Seen, view: Tensor, base: Tensor) -> None:
         self._seen = seen
         offset = view.storage_offset() - base.storage_offset()
         self._layout = view.size(), view.stride(), offset
         self._base_layout = base.size(), base.stride()
-        # Shares the count of in-place operations, and after the next line no memory.
-        self._counter = view.detach()
-        self._counter.data = view.new_empty(0)
-        self._version = self._counter._version
+        self._view = InPlace(view)
 
     def __call__(self, gradient: Tensor | None) -> None:
-        unchanged = self._counter._version == self._version  # then the view was not used
-        if gradient is None or self._seen.has_come or unchanged:
-            return
+        if gradient is None or self._seen.has_come or not self._view.has_changed():
+            return  # a view that was not changed was not used
         like_base = torch.empty_strided(
             *self._base_layout, dtype=gradient.dtype, device=gradient.device
         )

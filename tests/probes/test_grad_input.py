@@ -208,11 +208,18 @@ def test_a_module_that_overwrites_its_input_has_a_record_every_step(op: str, wat
 VIEWS: dict[str, Callable[[Tensor], Tensor]] = {
     "flatten": lambda h: h.flatten(1),
     "transpose": lambda h: h.transpose(0, 1),
+    "slice": lambda h: h[1:4],
+    "transposed slice": lambda h: h[1:, :, ::2].transpose(0, 1),
+    "overlapping": lambda h: h.flatten(1).unfold(1, 2, 1)[:, ::2],
+    "one item": lambda h: h[2],
 }
 
 
+@pytest.mark.parametrize("changed", [True, False])
 @pytest.mark.parametrize("view", VIEWS)
-def test_a_module_whose_output_is_a_view_that_is_changed_later(view: str, watch: Watch) -> None:
+def test_a_module_whose_output_is_a_view_that_may_be_changed_later(
+    view: str, changed: bool, watch: Watch
+) -> None:
     class Viewed(Noted):
         class Part(nn.Module):
             def forward(self, hidden: Tensor) -> Tensor:
@@ -227,11 +234,36 @@ def test_a_module_whose_output_is_a_view_that_is_changed_later(view: str, watch:
             output = self.part(self.note("input", hidden))
             return output.mul_(3) if self._in_place else output * 3
 
-    oracle, plain, model = (made(partial(Viewed, how)) for how in (False, True, True))
+    oracle, plain, model = (made(partial(Viewed, how)) for how in (False, changed, changed))
     notes, run = notes_of(oracle), watch(model, probes={"part": [grad_input_size]})
     train_alike(loop, plain, model)
     loop(oracle, sgd(oracle))
     same_column(run, "part", SIZE, [norm(g) for g in notes.gradients_of("input")], rtol=1e-4)
+
+
+@pytest.mark.parametrize("changed", [True, False])
+def test_a_module_that_returns_its_input_in_pieces_is_right_or_has_a_gap(
+    changed: bool, watch: Watch
+) -> None:
+    class Pieces(nn.Module):
+        def forward(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
+            return hidden[:2], hidden.sum()
+
+    class Cut(Noted):
+        def __init__(self, in_place: bool) -> None:
+            super().__init__()
+            self.linear, self.part, self._in_place = nn.Linear(4, 6), Pieces(), in_place
+
+        def forward(self, x: Tensor) -> Tensor:
+            first, total = self.part(self.note("input", self.linear(x).tanh() * 1))
+            return (first.mul_(3) if self._in_place else first * 3) + total
+
+    oracle, plain, model = (made(partial(Cut, how)) for how in (False, changed, changed))
+    notes, run = notes_of(oracle), watch(model, probes={"part": [grad_input_size]})
+    train_alike(loop, plain, model)
+    loop(oracle, sgd(oracle))
+    wanted = [math.nan if changed else norm(g) for g in notes.gradients_of("input")]
+    same_column(run, "part", SIZE, wanted, rtol=1e-4)
 
 
 # ---------------------------------------------------------------- against full backward hooks
