@@ -1,6 +1,16 @@
 """Quantities: pure functions of a module's tensors; one file per family."""
 
-from notebook_probe.quantities import activity, histograms, moments, norms, spectra
+from notebook_probe.quantities import (
+    activity,
+    histograms,
+    moments,
+    norms,
+    precision,
+    ranks,
+    scales,
+    spectra,
+    updates,
+)
 from notebook_probe.quantities.base import Quantity, as_quantity, quantities, quantity
 from notebook_probe.quantities.features import Feature
 
@@ -12,7 +22,11 @@ __all__ = [
     "histograms",
     "moments",
     "norms",
+    "precision",
     "quantities",
     "quantity",
+    "ranks",
+    "scales",
     "spectra",
+    "updates",
 ]

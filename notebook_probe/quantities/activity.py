@@ -1,4 +1,4 @@
-"""Shares of an output that are silent or broken."""
+"""Shares of an output, or of a gradient, that are silent or broken."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 from notebook_probe.quantities.base import quantity
 from notebook_probe.quantities.stat import Stat
 
-__all__ = ["nonfinite_fraction", "zero_fraction"]
+__all__ = ["grad_zero_fraction", "nonfinite_fraction", "zero_fraction"]
 
 
 @quantity(source="definition")
@@ -20,3 +20,9 @@ def zero_fraction(output_zeros: Stat) -> float:
 def nonfinite_fraction(output_nonfinite: Stat) -> float:
     """Share of output elements that are NaN or infinite; 0 in a healthy network."""
     return output_nonfinite.n_nonfinite / output_nonfinite.n if output_nonfinite.n else math.nan
+
+
+@quantity(source="Cockpit")
+def grad_zero_fraction(grad_zeros: Stat) -> float:
+    """Share of gradient elements that are exactly zero, over all parameters below the module."""
+    return grad_zeros.n_zero / grad_zeros.n if grad_zeros.n else math.nan

@@ -36,12 +36,14 @@ SMALLEST = 1e-24
 
 
 def measure(tensor: Tensor, parts: frozenset[str]) -> Stat:
-    """Measure ``parts`` (of sumsq, moments, zeros, nonfinite) of a tensor, in float32 or wider.
+    """Measure some ``parts`` of a tensor, in float32 or wider.
 
     Parameters
     ----------
     tensor : Tensor, any shape and dtype
         Integers and bools are cast, complex numbers count by their modulus, sparse ones densely.
+    parts : frozenset of str
+        Of sumsq, moments, zeros, nonfinite and largest.
 
     Returns
     -------
@@ -81,7 +83,7 @@ def _stats(tensors: Sequence[Tensor], wanted: frozenset[str]) -> list[Stat]:
     ]
 
 
-@reduction("sumsq", "moments", "zeros", "nonfinite", together=_stats)
+@reduction("sumsq", "moments", "zeros", "nonfinite", "largest", together=_stats)
 def _stat(tensor: Tensor, module: nn.Module | None, wanted: frozenset[str]) -> Stat:
     array = dense(tensor)
     if array is None:
@@ -130,6 +132,8 @@ def _finished(array: Floats, sums: _Sums, parts: frozenset[str]) -> Stat:
         stat.mean, stat.spread = _moments(array, sumsq, _added(totals))
     if "zeros" in parts:
         stat.n_zero = size - _n_nonzero(array)
+    if "largest" in parts and size:
+        stat.largest = float(max(array.max(), -array.min()))
     return stat
 
 
@@ -191,6 +195,8 @@ def _measure_again(array: Floats, parts: frozenset[str]) -> Stat:
         stat.spread = float(np.square(wide - stat.mean).sum())
     if "zeros" in parts:
         stat.n_zero = int(np.count_nonzero(array == 0.0))
+    if "largest" in parts:
+        stat.largest = float(np.abs(array).max())
     return stat
 
 
@@ -207,6 +213,8 @@ def _measure_tensor(tensor: Tensor, parts: frozenset[str]) -> Stat:
         fields["n_zero"] = (tensor == 0).sum().double()
     if "nonfinite" in parts:
         fields["n_nonfinite"] = (~torch.isfinite(tensor)).sum().double()
+    if "largest" in parts and tensor.numel():
+        fields["largest"] = tensor.abs().amax().double()
     if tensor.is_cpu:
         fields = {name: float(value) for name, value in fields.items()}
     return Stat(tensor.numel(), **fields)

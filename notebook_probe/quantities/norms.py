@@ -1,11 +1,14 @@
-"""Sizes: Euclidean norms of weights, gradients, inputs, outputs and updates.
+"""Sizes: Euclidean norms of weights, gradients, inputs and outputs.
 
 All are pooled over a step: the norm of everything concatenated.
 """
 
 from __future__ import annotations
 
+from torch import Tensor
+
 from notebook_probe.quantities.base import quantity
+from notebook_probe.quantities.measure import measure
 from notebook_probe.quantities.stat import Stat, root
 
 __all__ = [
@@ -15,7 +18,7 @@ __all__ = [
     "input_norm",
     "output_grad_norm",
     "output_norm",
-    "update_ratio",
+    "weight_grad_norm",
     "weight_norm",
 ]
 
@@ -33,16 +36,6 @@ def grad_norm(grad_sumsq: Stat) -> float:
     Read when the optimizer steps: after accumulation and clipping. Missing without a gradient.
     """
     return root(grad_sumsq.sumsq)
-
-
-@quantity(source="https://cs231n.github.io/neural-networks-3/#ratio")
-def update_ratio(update_sumsq: Stat, weight_sumsq: Stat) -> float:
-    """Relative step of the weight, ``||W_after - W_before||_2 / (||W_before||_2 + 1e-12)``.
-
-    The difference is the exact one, whatever the optimizer did. About 1e-3 is a usual rule of
-    thumb for a healthy learning rate.
-    """
-    return root(update_sumsq.sumsq) / (root(weight_sumsq.sumsq) + 1e-12)
 
 
 @quantity(aliases=("InputSndNorm",), source="Taiyi")
@@ -80,3 +73,9 @@ def grad_raw_norm(grad_raw_sumsq: Stat) -> float:
     Before clipping, unscaling and the exchange between processes; ``grad_norm`` is as applied.
     """
     return root(grad_raw_sumsq.sumsq)
+
+
+@quantity(aliases=("WeightGradNorm",), combine="rss", source="Taiyi")
+def weight_grad_norm(grad: Tensor) -> float:
+    """Size of the gradient of the weight alone, ``||g||_2``; ``grad_norm`` has the bias as well."""
+    return root(measure(grad, frozenset({"sumsq"})).sumsq)

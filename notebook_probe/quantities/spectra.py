@@ -90,6 +90,24 @@ class Spectrum:
             self._eigenvalues = self._all()
         return self._eigenvalues
 
+    @property
+    def participation(self) -> Tensor:
+        """``(sum of eigenvalues)^2 / sum of their squares``, without knowing them."""
+        products = _inner(self.matrix.T) if self.has_rows else self.matrix
+        return products.trace().square() / products.square().sum()
+
+    @property
+    def singular_values(self) -> Tensor:
+        """Of the rows as they came, not centred; float64, ascending, as many as the rank can be."""
+        if self.has_rows:
+            rows = self.matrix + self.mean
+            products = _inner(rows.T)
+        else:
+            products = self.matrix + self.n_rows * torch.outer(self.mean, self.mean)
+        if not torch.isfinite(products.trace()):
+            return torch.full_like(products[0], torch.nan)
+        return _eigvalsh(products).clamp(min=0).sqrt()
+
     def merge(self, other: Spectrum) -> Spectrum:
         """The Spectrum of the rows of both."""
         if not self.n_rows or not other.n_rows:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+import torch
 from torch import Tensor
 
 __all__ = ["Number", "Stat", "root"]
@@ -33,6 +34,8 @@ class Stat:
     """Sum of squared deviations from the mean."""
     n_zero: float = NOT_MEASURED
     n_nonfinite: float = NOT_MEASURED
+    largest: float = NOT_MEASURED
+    """Largest absolute value; NaN where one is."""
 
     def merge(self, other: Stat) -> Stat:
         """The Stat of both together."""
@@ -47,7 +50,20 @@ class Stat:
             spread=self.spread + other.spread + shift * shift * (self.n * (other.n / n)),
             n_zero=self.n_zero + other.n_zero,
             n_nonfinite=self.n_nonfinite + other.n_nonfinite,
+            largest=_larger(self.largest, other.largest),
         )
+
+    @property
+    def rms(self) -> float:
+        """Root of the mean square; NaN of nothing."""
+        return root(self.sumsq / self.n) if self.n else math.nan
+
+
+def _larger(one: Any, other: Any) -> Any:
+    """The larger of two numbers, NaN if one is; on a device without asking it."""
+    if isinstance(one, Tensor) and isinstance(other, Tensor):
+        return torch.maximum(one, other)
+    return one if one >= other or one != one else other
 
 
 def root(value: float) -> float:
