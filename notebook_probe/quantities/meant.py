@@ -20,6 +20,6 @@ def meant(module: Given) -> Given:
     >>> meant(layer) is layer
     True
     """
-    while module is not None and (inner := module._modules.get("_orig_mod")) is not None:
-        module = inner
+    while module is not None and "_orig_mod" in module._modules:
+        module = module._modules["_orig_mod"]  # type: ignore[assignment]
     return module
