@@ -29,7 +29,7 @@ from notebook_probe.errors import (
     UnknownNameError,
     UnreadableError,
 )
-from notebook_probe.opened import OpenedRun, open_run
+from notebook_probe.opened import OpenedJob, OpenedRun, open_run, open_runs
 from notebook_probe.schedules import Every, Steps
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ __all__ = [
     "Handle",
     "MissingExtraError",
     "NotApplicableError",
+    "OpenedJob",
     "OpenedRun",
     "ProbeError",
     "Quantity",
@@ -65,6 +66,7 @@ __all__ = [
     "UnreadableError",
     "collect",
     "open_run",
+    "open_runs",
     "quantity",
     "watch",
 ]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from os import PathLike
 from typing import TYPE_CHECKING
 
+from notebook_probe.record.many import open_runs
+from notebook_probe.record.ranks import OpenedRanks, rank_folders
 from notebook_probe.record.reader import OpenedRecord
 from notebook_probe.record.writer import RecordWriter
 
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
 
     from notebook_probe.explorer import Explorer
 
-__all__ = ["OpenedRun", "open_run"]
+__all__ = ["OpenedJob", "OpenedRun", "open_run", "open_runs"]
 
 
 class OpenedRun(OpenedRecord):
@@ -72,13 +74,21 @@ class OpenedRun(OpenedRecord):
         self.refresh()
 
 
+class OpenedJob(OpenedRanks, OpenedRun):
+    """A recorded job of several ranks; ``data`` and the other looks have a ``rank`` dimension.
+
+    The panel shows the first rank.
+    """
+
+
 def open_run(location: str | PathLike[str], branch: int | None = None) -> OpenedRun:
     """Open a finished run, or one that another kernel is writing now.
 
     Parameters
     ----------
     location : path or URL
-        Folder of the record.
+        Folder of the record, a packed one, or the folder of a distributed job, whose data has a
+        ``rank`` dimension.
     branch : int, optional
         Whose history is seen, from 1, of a record that was branched; the newest one's by default.
 
@@ -94,4 +104,6 @@ def open_run(location: str | PathLike[str], branch: int | None = None) -> Opened
     >>> run = open_run("runs/first.zarr")  # doctest: +SKIP
     >>> run.data.weight_norm.sel(module="fc1")  # doctest: +SKIP
     """
+    if rank_folders(str(location)):
+        return OpenedJob(str(location), branch)
     return OpenedRun(str(location), branch)

@@ -179,7 +179,9 @@ class Exports(Views):
         """
         folder = local_path(self.location)
         if folder is None or not (folder / ROOT_KEY).is_file():
-            raise RecordWriteError(f"{self.location} is no local folder, which alone can be packed")
+            raise RecordWriteError(
+                f"{self.location} is no folder with a record of its own, which alone can be packed"
+            )
         with new_file(path, overwrite=overwrite) as partial:
             try:
                 pack(folder, partial, finished=self.finished)

@@ -104,23 +104,26 @@ def _joined(parts: Sequence[_Part], modules: Sequence[str]) -> xr.Dataset:
 
 
 def stack(data: xr.Dataset) -> xr.DataArray:
-    """The numbers of ``data`` stacked: dims (module, quantity, step), still unread."""
-    data = data.drop_dims(set(data.dims) - {"module", "step"})  # and with them all vectors
+    """The numbers of ``data`` stacked: dims (..., module, quantity, step), still unread."""
+    above = [dim for dim in data.dims if dim == "rank"]
+    data = data.drop_dims(set(data.dims) - {*above, "module", "step"})  # and with them all vectors
     names = list(data.data_vars)
+    dims = (*map(str, above), "module", "quantity", "step")
 
-    def read(modules: Index, quantities: Index, steps: Index) -> Floats:
-        place = {"module": modules, "step": steps}
+    def read(*places: Index) -> Floats:
+        place = dict(zip(dims, places, strict=True))
+        quantities = place.pop("quantity")
         picked = [data[names[i]].isel(place).to_numpy() for i in quantities]
-        shape = (len(modules), len(steps))
-        return np.stack(picked, axis=1) if picked else np.empty((shape[0], 0, shape[1]), np.float32)
+        empty = np.empty((*map(len, places[:-2]), 0, len(places[-1])), np.float32)
+        return np.stack(picked, axis=-2) if picked else empty
 
-    shape = (data.sizes["module"], len(names), data.sizes["step"])
+    sizes = {**data.sizes, "quantity": len(names)}
     coords = {
         **data.coords,
         "quantity": np.array(names, object),
         "units": ("quantity", np.array([data[name].attrs["units"] for name in names], object)),
     }
-    variable = lazy_variable(("module", "quantity", "step"), shape, read)
+    variable = lazy_variable(dims, tuple(sizes[dim] for dim in dims), read)
     return xr.DataArray(variable, coords=coords, name="value")
 
 
@@ -273,7 +276,8 @@ def _read_joined(
     for part in parts:
         rows = np.searchsorted(part.steps, wanted).clip(max=max(0, len(part.steps) - 1))
         found = np.flatnonzero(part.steps[rows] == wanted) if len(part.steps) else rows[:0]
-        here = np.flatnonzero([labels[module] in part.modules for module in modules])
+        own = frozenset(part.modules)
+        here = np.flatnonzero([labels[module] in own for module in modules])
         if len(found) and len(here):
             names = [labels[module] for module in modules[here]]
             cells = np.ix_(here, found)
