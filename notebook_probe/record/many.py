@@ -36,7 +36,8 @@ def open_runs(runs: str | PathLike[str] | Iterable[str | PathLike[str]]) -> xr.D
     -------
     xarray.Dataset
         Dims (run, module, step), of vectors one more; dask arrays. Modules and steps are those of
-        any run, NaN where a run has none. Coordinates ``run`` (the location), ``title`` and
+        any run, NaN where a run has none; vectors of every module's own length stay where they are.
+        Coordinates ``run`` (the location), ``title`` and
         ``run_id``.
 
     Raises

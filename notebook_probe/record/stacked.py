@@ -28,7 +28,8 @@ def stack_records(
 ) -> xr.Dataset:
     """Dataset with dims (dim, module, step): every quantity of every record, NaN where it has none.
 
-    The wall time, which differs between records, is left out.
+    The wall time, which differs between records, is left out, and so are vectors of every module's
+    own length.
 
     Parameters
     ----------
@@ -94,7 +95,7 @@ class _Union:
     def add(self, place: int, label: str, data: xr.Dataset) -> None:
         self.modules |= dict.fromkeys(data["module"].to_numpy().tolist())
         self.steps = np.union1d(self.steps, data["step"].to_numpy())
-        for name in map(str, data.data_vars):
+        for name in (str(name) for name, array in data.items() if array.dims[0] == "module"):
             array = data[name]
             if self._fits(array):
                 self.like.setdefault(name, array)
