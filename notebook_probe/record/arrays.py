@@ -8,6 +8,7 @@ from typing import Any
 
 from notebook_probe.record.chunks import Array, Chunks, Extent
 from notebook_probe.record.metadata import Nodes
+from notebook_probe.record.rounding import rounded
 from notebook_probe.record.schema import ArraySpec
 
 __all__ = ["Arrays"]
@@ -48,7 +49,8 @@ class Arrays:
 
     def write_rows(self, path: str, start: int, values: Array) -> None:
         """Write ``values`` as rows ``start:`` of the array taken up at ``path``."""
-        self.chunks.write_rows(path, self._specs[path], start, values)
+        spec = self._specs[path]
+        self.chunks.write_rows(path, spec, start, rounded(values, spec.keep_bits))
 
     def grow(self, path: str, shape: tuple[int, ...]) -> None:
         """Let the next root say ``shape`` of the array taken up at ``path``."""

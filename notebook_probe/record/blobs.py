@@ -8,6 +8,7 @@ from functools import partial
 import xarray as xr
 
 from notebook_probe.errors import UnknownNameError, near
+from notebook_probe.record import joined
 from notebook_probe.record.branches import Branches
 from notebook_probe.record.lazy import Index, lazy_variable
 from notebook_probe.record.source import ArrayView, Floats
@@ -41,8 +42,8 @@ def one(
 def _array(view: ArrayView) -> xr.DataArray:
     n_rows, variable = view.n_rows, view.variables[0]
     dims = ("step", *(f"dim_{place}" for place in range(len(view.cell))))
-    attrs = {**variable.attrs, "units": variable.units, "long_name": variable.long_name}
-    lazy = lazy_variable(dims, (n_rows, *view.cell), partial(_read, view, variable.name), attrs)
+    shape, read = (n_rows, *view.cell), partial(_read, view, variable.name)
+    lazy = lazy_variable(dims, shape, read, joined.variable_attrs(variable))
     coords = {
         "step": xr.Variable("step", view.steps(0, n_rows)),
         "time": xr.Variable("step", view.times(0, n_rows).astype("datetime64[ms]")),

@@ -20,10 +20,16 @@ from notebook_probe.record.branches import IN_ORDER, read_name
 from notebook_probe.record.elements import read_element
 from notebook_probe.record.lazy import Index, lazy_variable
 from notebook_probe.record.missing import NOT_MEASURED, measured
-from notebook_probe.record.schema import INDEX_IN_MODULE, MODULE_OF_ELEMENT, VECTORS, module_label
+from notebook_probe.record.schema import (
+    INDEX_IN_MODULE,
+    KEEP_BITS,
+    MODULE_OF_ELEMENT,
+    VECTORS,
+    module_label,
+)
 from notebook_probe.record.source import Floats, Steps, StreamView, Variable, VectorView
 
-__all__ = ["join", "series", "stack", "tree"]
+__all__ = ["join", "series", "stack", "tree", "variable_attrs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +103,7 @@ def _joined(parts: Sequence[_Part], modules: Sequence[str]) -> xr.Dataset:
             (having[0].columns, "step", *having[0].cell_dims),
             (len(labels[having[0].columns]), len(steps), *having[0].cell),
             partial(_read_joined, having, name, labels[having[0].columns], steps),
-            _attrs(variable),
+            variable_attrs(variable),
         )
     coords = {**_modules(labels["module"]), **_steps(steps, times), **_along(parts)}
     return xr.Dataset(variables, coords=coords | _elements(labels["element"]))
@@ -206,9 +212,11 @@ def _variables(parts: Iterable[_Part]) -> dict[str, Variable]:
     return found
 
 
-def _attrs(variable: Variable) -> dict[str, str]:
+def variable_attrs(variable: Variable) -> dict[str, str | int]:
+    """What is told of a quantity."""
     long_name = variable.long_name or variable.name
-    return {**variable.attrs, "units": variable.units, "long_name": long_name}
+    kept = {} if variable.keep_bits is None else {KEEP_BITS: variable.keep_bits}
+    return {**variable.attrs, "units": variable.units, "long_name": long_name, **kept}
 
 
 def _modules(labels: Sequence[str]) -> dict[str, xr.Variable]:
@@ -253,7 +261,7 @@ def _exact(part: _Part) -> xr.Dataset:
         return _picked(_cells(part, name, rows, [part.modules[i] for i in columns]), bins)
 
     variables = {
-        name: lazy_variable(dims, shape, partial(read, name), _attrs(variable))
+        name: lazy_variable(dims, shape, partial(read, name), variable_attrs(variable))
         for name, variable in part.variables.items()
     }
     columns = _modules if part.columns == "module" else _elements

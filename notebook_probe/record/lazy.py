@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,7 +22,7 @@ def lazy_variable(
     dims: tuple[str, ...],
     shape: tuple[int, ...],
     read: Callable[..., Floats],
-    attrs: dict[str, str] | None = None,
+    attrs: Mapping[str, str | int] | None = None,
 ) -> xr.Variable:
     """A float32 variable whose values come from ``read``.
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from notebook_probe.axis import Axis
 from notebook_probe.errors import QuantityError
 from notebook_probe.record.schema import check_axis
+from notebook_probe.record.source import Variable
 
 __all__ = ["Names"]
 
@@ -18,6 +20,16 @@ class Names:
         self._meanings: dict[str, str] = {}
         self._axes: dict[str, Axis] = {}
         self._folders: dict[str, str] = {}
+        self._keep_bits: Mapping[str, int] = {}
+
+    def round_off(self, keep_bits: Mapping[str, int]) -> None:
+        """Store so many bits of the mantissa of these quantities from now on."""
+        self._keep_bits = keep_bits
+
+    def rounded(self, variable: Variable) -> Variable:
+        """The quantity with the precision that is wanted of it."""
+        kept = self._keep_bits.get(variable.name)
+        return variable if kept is None else replace(variable, keep_bits=kept)
 
     def claim(self, quantity: str, meaning: str) -> None:
         """Note a quantity and what its values are.

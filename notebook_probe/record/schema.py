@@ -38,6 +38,7 @@ __all__ = [
     "EVALUATION",
     "FORMAT_VERSION",
     "INDEX_IN_MODULE",
+    "KEEP_BITS",
     "LARGE",
     "LONGEST_NAME",
     "MODULE_OF_ELEMENT",
@@ -79,6 +80,9 @@ EVALUATION = "eval_"
 
 STOPPED = "recording_stopped"
 """Attribute of the root: why its writer took no further rows, in words."""
+
+KEEP_BITS = "keep_bits"
+"""Attribute of a quantity whose values were rounded to so many bits of mantissa."""
 
 TIME_ATTRS = {
     "units": "milliseconds since 1970-01-01",
@@ -122,7 +126,9 @@ class ArraySpec:
     dtype: str
     dims: tuple[str, ...]
     chunks: tuple[int, ...]
-    attrs: Mapping[str, str]
+    attrs: Mapping[str, str | int]
+    keep_bits: int | None = None
+    """Bits of the mantissa of every value; see `rounding`."""
 
     def metadata(self, shape: tuple[int, ...]) -> dict[str, Any]:
         """The array's ``zarr.json``."""
@@ -200,38 +206,36 @@ def quantity_spec(
     variable: Variable, sizes: ChunkSizes, chunk_width: int, axis: Axis | None = None
 ) -> ArraySpec:
     """A quantity's array in chunks of ``chunk_width`` modules, of vectors of `VECTOR_WIDTH`."""
-    coordinates = (
-        ["time"] if axis is None else ["time", *(c for c in axis.coords if c != axis.name)]
-    )
-    attrs = _quantity_attrs(variable, coordinates)
     if axis is None:
         chunks = (sizes.values // chunk_width, chunk_width)
-        return ArraySpec("float32", ("step", "module"), chunks, attrs)
+        return _raw_spec(variable, ("step", "module"), chunks)
     length = max(1, VECTOR_CHUNK_VALUES // (VECTOR_WIDTH * axis.size))
+    coords = [name for name in axis.coords if name != axis.name]
     dims = ("step", "module", axis.name)
-    return ArraySpec("float32", dims, (length, VECTOR_WIDTH, axis.size), attrs)
+    return _raw_spec(variable, dims, (length, VECTOR_WIDTH, axis.size), coords)
 
 
 def ragged_spec(variable: Variable) -> ArraySpec:
     """An array of vectors of every module's own length, one after the other."""
-    attrs = _quantity_attrs(variable, ["time", MODULE_OF_ELEMENT, INDEX_IN_MODULE])
-    return ArraySpec("float32", ("step", "element"), RAGGED_CHUNK, attrs)
+    coords = (MODULE_OF_ELEMENT, INDEX_IN_MODULE)
+    return _raw_spec(variable, ("step", "element"), RAGGED_CHUNK, coords)
 
 
 def blob_spec(variable: Variable, shape: tuple[int, ...]) -> ArraySpec:
     """An array of arrays of ``shape``."""
     length = min(MOST_BLOBS, max(1, VECTOR_CHUNK_VALUES // math.prod(shape)))
     dims = ("step", *(f"dim_{place}" for place in range(len(shape))))
-    return ArraySpec("float32", dims, (length, *shape), _quantity_attrs(variable, ["time"]))
+    return _raw_spec(variable, dims, (length, *shape))
 
 
-def _quantity_attrs(variable: Variable, coordinates: Sequence[str]) -> dict[str, str]:
-    return {
-        **variable.attrs,
-        "units": variable.units,
-        "long_name": variable.long_name or variable.name,
-        "coordinates": " ".join(coordinates),
-    }
+def _raw_spec(
+    variable: Variable,
+    dims: tuple[str, ...],
+    chunks: tuple[int, ...],
+    coords: Sequence[str] = (),
+) -> ArraySpec:
+    attrs = {**variable.attrs, "coordinates": " ".join(["time", *coords])}
+    return _quantity_spec(variable, dims, chunks, attrs)
 
 
 def level_name(size: int) -> str:
@@ -241,13 +245,22 @@ def level_name(size: int) -> str:
 
 def reduced_spec(variable: Variable, method: str, chunk_width: int) -> ArraySpec:
     """A quantity reduced over blocks of rows; ``method`` is its CF cell method."""
-    attrs = {
+    chunks = (SMALL.values // chunk_width, chunk_width)
+    attrs = {"cell_methods": f"step: {method}"}
+    return _quantity_spec(variable, ("step", "module"), chunks, attrs)
+
+
+def _quantity_spec(
+    variable: Variable, dims: tuple[str, ...], chunks: tuple[int, ...], attrs: Mapping[str, str]
+) -> ArraySpec:
+    told: dict[str, str | int] = {
+        **attrs,
         "units": variable.units,
         "long_name": variable.long_name or variable.name,
-        "cell_methods": f"step: {method}",
     }
-    chunks = (SMALL.values // chunk_width, chunk_width)
-    return ArraySpec("float32", ("step", "module"), chunks, attrs)
+    if variable.keep_bits is not None:
+        told[KEEP_BITS] = variable.keep_bits
+    return ArraySpec("float32", dims, chunks, told, variable.keep_bits)
 
 
 def width(n_modules: int) -> int:

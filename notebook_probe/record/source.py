@@ -63,6 +63,8 @@ class Variable:
     units: str = "1"
     long_name: str = ""
     attrs: Mapping[str, str] = field(default_factory=dict)
+    keep_bits: int | None = None
+    """Bits of the mantissa that are stored; None for all."""
 
 
 @dataclass(frozen=True, slots=True)

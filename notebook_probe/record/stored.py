@@ -15,7 +15,8 @@ from notebook_probe.record.chunks import Extent
 from notebook_probe.record.kinds import NUMBERS, Kind, vectors
 from notebook_probe.record.manifest import Manifest
 from notebook_probe.record.pyramid import SIZES
-from notebook_probe.record.schema import PYRAMID, SCALARS, level_name, module_label
+from notebook_probe.record.rounding import read_keep_bits
+from notebook_probe.record.schema import KEEP_BITS, PYRAMID, SCALARS, level_name, module_label
 from notebook_probe.record.source import Floats, Steps, Variable
 from notebook_probe.record.stored_array import StoredArray
 from notebook_probe.record.stored_level import StoredLevel
@@ -231,4 +232,6 @@ def check_length(array: StoredArray, most: int) -> None:
 def _variable(name: str, array: StoredArray) -> Variable:
     attrs = {key: str(value) for key, value in array.attrs.items()}
     attrs.pop("coordinates", None)
-    return Variable(name, attrs.pop("units", "1"), attrs.pop("long_name", name), attrs)
+    keep_bits = read_keep_bits(attrs.pop(KEEP_BITS, ""))
+    units, long_name = attrs.pop("units", "1"), attrs.pop("long_name", name)
+    return Variable(name, units, long_name, attrs, keep_bits)

@@ -115,6 +115,7 @@ class StreamWriter:
         QuantityError
             When a quantity's name cannot be a variable's.
         """
+        variables = [self._names.rounded(variable) for variable in variables]
         axes = self._axes.extended(modules, variables)
         if axes is not self._axes:
             for variable in variables:

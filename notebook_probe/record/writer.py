@@ -35,6 +35,7 @@ from notebook_probe.record.lock import Lock
 from notebook_probe.record.model import check_same_model, differing, extended, labelled
 from notebook_probe.record.reader import open_record
 from notebook_probe.record.resume import ResumeLike, read_resume
+from notebook_probe.record.rounding import check_keep_bits
 from notebook_probe.record.schema import (
     CONVENTIONS,
     EVALUATION,
@@ -81,6 +82,9 @@ class RecordWriter:
         Size on disk at which recording stops: what was recorded till then is kept, rows that come
         later are refused and counted, and an event and the attribute ``recording_stopped`` say so.
         The last flush may go beyond it by what had been recorded since the one before.
+    keep_bits : mapping of str to int, optional
+        Bits of the mantissa, 1 to 22 of 23, that are stored of some quantities, by name; 10 halve
+        the record, with a relative error of 0.05 %. Said in the arrays' attribute ``keep_bits``.
 
     Raises
     ------
@@ -124,8 +128,10 @@ class RecordWriter:
         flush_rows: int = 4096,
         ring_bytes: int = 32 << 20,
         max_bytes: int | None = None,
+        keep_bits: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         check_max_bytes(max_bytes)
+        check_keep_bits(keep_bits)
         wanted, folder = read_resume(resume), new_folder(location)
         table = labelled(modules)
         with _write_errors(folder), ExitStack() as failure:
@@ -154,6 +160,7 @@ class RecordWriter:
             self._flusher = Flusher(
                 commits, lock, root_attrs, flush_s, flush_rows, ring_bytes, max_bytes
             )
+            self._flusher.names.round_off(keep_bits)
             take_over(old, self._flusher, beginning)
             kept = extents(old, beginning.n_rows)
             self._flusher.start(partial(arrays.cut, kept) if kept != there else None)

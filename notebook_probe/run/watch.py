@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from functools import partial
 from os import PathLike
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -36,6 +37,7 @@ def watch(
     on_compiled: OnCompiled = "skip",
     resume: ResumeLike = None,
     max_bytes: int | None = None,
+    keep_bits: Mapping[str, int] = MappingProxyType({}),
 ) -> Run:
     """Watch a model from now on; the training loop stays as it is.
 
@@ -69,6 +71,10 @@ def watch(
     max_bytes : int, optional
         Size of the record at which recording stops and training goes on; ``status().problem``, an
         event and the record's attributes say so. What one flush holds may come on top.
+    keep_bits : dict of str to int, optional
+        Bits of the mantissa (1 to 22 of 23) that are stored of some quantities, by name:
+        ``{"grad_norm": 10}`` halves the room it takes, at a relative error of 0.05 %. The array's
+        attribute ``keep_bits`` says so.
 
     Returns
     -------
@@ -78,7 +84,7 @@ def watch(
     ------
     ValueError
         For a ``resume`` that is none of these; for a number or a branch, when ``store`` is None;
-        for a ``max_bytes`` that is no size.
+        for a ``max_bytes`` or ``keep_bits`` that cannot be.
     RecordMismatchError, RecordLockedError, RecordWriteError, RecordFormatError
         The store holds another model, is in use, or cannot be written; nothing is overwritten.
     NotApplicableError
@@ -111,6 +117,7 @@ def watch(
         attrs=_attrs(model),
         resume=resume,
         max_bytes=max_bytes,
+        keep_bits=keep_bits,
     )
     run = Run(model, writer, name, asked, store is None, on_compiled)
     _runs.add(run)
