@@ -66,3 +66,8 @@ def vectors(stream: StreamWriter, step: int) -> Floats:
 def fill(stream: StreamWriter, steps: range) -> None:
     for step in steps:
         assert stream.record(step, 1_700_000_000_000 + step, row(stream, step))
+
+
+def fill_vectors(stream: StreamWriter, steps: range) -> None:
+    for step in steps:
+        assert stream.record(step, 1_700_000_000_000 + step, vectors(stream, step))
