@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from notebook_probe.record.location import Location
 from notebook_probe.record.many import open_runs
 from notebook_probe.record.ranks import OpenedRanks, rank_folders
 from notebook_probe.record.reader import OpenedRecord
@@ -81,14 +83,14 @@ class OpenedJob(OpenedRanks, OpenedRun):
     """
 
 
-def open_run(location: str | PathLike[str], branch: int | None = None) -> OpenedRun:
+def open_run(location: Location | PathLike[str], branch: int | None = None) -> OpenedRun:
     """Open a finished run, or one that another kernel is writing now.
 
     Parameters
     ----------
-    location : path or URL
+    location : path, URL, zarr Store, icechunk Repository or RemoteStore
         Folder of the record, a packed one, or the folder of a distributed job, whose data has a
-        ``rank`` dimension.
+        ``rank`` dimension; or where it was shipped to.
     branch : int, optional
         Whose history is seen, from 1, of a record that was branched; the newest one's by default.
 
@@ -104,6 +106,5 @@ def open_run(location: str | PathLike[str], branch: int | None = None) -> Opened
     >>> run = open_run("runs/first.zarr")  # doctest: +SKIP
     >>> run.data.weight_norm.sel(module="fc1")  # doctest: +SKIP
     """
-    if rank_folders(str(location)):
-        return OpenedJob(str(location), branch)
-    return OpenedRun(str(location), branch)
+    place = Path(location) if isinstance(location, PathLike) else location
+    return OpenedJob(place, branch) if rank_folders(place) else OpenedRun(place, branch)

@@ -78,17 +78,16 @@ def spans(start: int, n: int, length: int) -> Iterator[tuple[int, slice, slice]]
         row += last - first
 
 
-def is_beyond(place: str, spec: ArraySpec, shape: tuple[int, ...]) -> bool:
+def is_beyond(place: str, chunks: tuple[int, ...], shape: tuple[int, ...]) -> bool:
     """Whether the chunk at ``place``, such as ``"3/0"``, has nothing of an array of ``shape``.
 
     Examples
     --------
-    >>> spec = ArraySpec("float32", ("step", "module"), (100, 4), {})
-    >>> [is_beyond(place, spec, (200, 4)) for place in ("1/0", "2/0", "1/1")]
+    >>> [is_beyond(place, (100, 4), (200, 4)) for place in ("1/0", "2/0", "1/1")]
     [False, True, True]
     """
     numbers = place.split("/")
     if not all(map(str.isdecimal, numbers)):
         return False  # somebody else's: file managers leave theirs everywhere
-    firsts = [int(n) * length for n, length in zip(numbers, spec.chunks, strict=True)]
+    firsts = [int(n) * length for n, length in zip(numbers, chunks, strict=True)]
     return any(first >= end for first, end in zip(firsts, shape, strict=True))

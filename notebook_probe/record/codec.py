@@ -11,7 +11,15 @@ import numpy as np
 import numpy.typing as npt
 from numcodecs import Blosc
 
-__all__ = ["HEADER_BYTES", "decode", "encode", "encode_text", "is_stored", "stored_header"]
+__all__ = [
+    "HEADER_BYTES",
+    "decode",
+    "encode",
+    "encode_text",
+    "is_stored",
+    "packed",
+    "stored_header",
+]
 
 HEADER_BYTES = 16
 """A blosc frame's header."""
@@ -44,6 +52,13 @@ def stored_header(dtype: str, shape: tuple[int, ...]) -> bytes:
 def is_stored(frame: bytes) -> bool:
     """Whether the values of a frame, of which at least the header is given, are not compressed."""
     return bool(frame[2] & STORED)
+
+
+def packed(frame: bytes) -> bytes:
+    """The same chunk of numbers, its values compressed when they were not."""
+    if not is_stored(frame):
+        return frame
+    return encode(np.frombuffer(_numbers.decode(frame), f"u{frame[3]}"))
 
 
 def encode_text(texts: Sequence[str], length: int) -> bytes:

@@ -84,7 +84,7 @@ class HotChunks:
         """Rows above in the last chunk stay until they are written over."""
         for key in self._files.keys(f"{path}/c"):
             place = key.removeprefix(f"{path}/c/")
-            if is_beyond(place, spec, shape):
+            if is_beyond(place, spec.chunks, shape):
                 self._open.drop(key)
                 self._tails.pop(key, None)
                 self._files.delete(key)

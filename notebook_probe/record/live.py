@@ -11,7 +11,9 @@ from notebook_probe.axis import Axis
 from notebook_probe.record.branches import Branches
 from notebook_probe.record.exports import Exports
 from notebook_probe.record.flusher import Flusher
+from notebook_probe.record.location import Location
 from notebook_probe.record.missing import NOT_MEASURED
+from notebook_probe.record.place import Place
 from notebook_probe.record.reader import OpenedRecord
 from notebook_probe.record.rows import Rows
 from notebook_probe.record.schema import SCALARS, VECTORS
@@ -39,15 +41,16 @@ class LiveSource(Exports):
     """
 
     def __init__(
-        self, name: str, location: str, modules: tuple[ModuleRow, ...], flusher: Flusher
+        self, name: str, place: Place, modules: tuple[ModuleRow, ...], flusher: Flusher
     ) -> None:
         self.name = name
-        self.location = location
+        self.location = place.name
+        self._place = place
         self.modules = modules
         self._flusher = flusher
         self._branches = Branches.of(flusher.attrs)
-        self._record: OpenedRecord | None = None
         self._gone: dict[str, StreamView] = {}
+        self._record: tuple[Location, OpenedRecord] | None = None
 
     @property
     def revision(self) -> int:
@@ -108,12 +111,16 @@ class LiveSource(Exports):
         """The stream as last opened, opened again when it was shorter than ``n_rows``."""
         if stream.path in self._gone:
             return self._gone[stream.path]
-        if self._record is None:
-            self._record = OpenedRecord(self.location)
-        paths = self._record.paths
-        if stream.path not in paths or paths[stream.path].n_rows < n_rows:
-            self._record.refresh()
-        return self._record.paths[stream.path]
+        record = self._opened()
+        if stream.path not in record.paths or record.paths[stream.path].n_rows < n_rows:
+            record.refresh()
+        return record.paths[stream.path]
+
+    def _opened(self) -> OpenedRecord:
+        readable = self._place.readable
+        if self._record is None or self._record[0] is not readable:
+            self._record = readable, OpenedRecord(readable)
+        return self._record[1]
 
 
 class LiveStream:

@@ -1,13 +1,15 @@
-"""Where a record is: a path, a URL or a zarr Store."""
+"""Where a record is: a path, a URL, a zarr Store, or one of these with options."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 from urllib.parse import urlparse
 from urllib.request import url2pathname
 
-import zarr
 from zarr.abc.store import Store
 from zarr.core.buffer import default_buffer_prototype
 from zarr.core.sync import sync
@@ -20,15 +22,55 @@ from notebook_probe.record.zipped import is_zip, open_zip
 __all__ = [
     "ROOT_KEY",
     "Location",
+    "RemoteStore",
+    "below",
     "is_unused",
     "local_path",
     "new_folder",
-    "open_store",
+    "opener",
     "read_key",
 ]
 
-Location: TypeAlias = str | Path | Store
 ROOT_KEY = "zarr.json"
+
+
+@dataclass(frozen=True)
+class RemoteStore:
+    """A store that is not a folder of this machine, with what there is to say about it.
+
+    A URL or a store alone will do wherever this is taken: credentials come from the environment.
+
+    Attributes
+    ----------
+    store : str, zarr Store or icechunk Repository
+        ``"s3://bucket/run.zarr"``, ``"gs://..."``, ``"az://..."``, ``"memory://name"``,
+        ``"icechunk:///folder"``, ``"icechunk+s3://bucket/run"``; ``"file:///folder"`` for a folder
+        that is shipped to, such as one on a network.
+    options : mapping of str to str
+        Settings of the store, such as ``{"endpoint": "https://minio.example", "region": "eu"}``;
+        for S3, Google and Azure those of obstore.
+    spool : str or Path, optional
+        Folder of this machine in which the run is written before it is shipped; in the user's
+        cache by default. Give a local disk where homes are on a network.
+    every_s : float, optional
+        Seconds between two shipments; 15 by default, 30 for icechunk, where each is a commit.
+
+    Examples
+    --------
+    >>> store = RemoteStore("s3://bucket/run.zarr", options={"region": "eu-central-1"})
+    >>> run = nbp.watch(model, store=store)  # doctest: +SKIP
+    """
+
+    store: Any
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    spool: str | Path | None = None
+    every_s: float | None = None
+
+    def __str__(self) -> str:
+        return str(self.store)
+
+
+Location: TypeAlias = str | Path | Store | RemoteStore
 
 
 def local_path(location: Location) -> Path | None:
@@ -43,7 +85,9 @@ def local_path(location: Location) -> Path | None:
     """
     if isinstance(location, Path):
         return location.expanduser()
-    if isinstance(location, Store):
+    if isinstance(location, LocalStore):
+        return location.root
+    if not isinstance(location, str):
         return None
     if location.startswith("file://"):
         return Path(url2pathname(urlparse(location).path))
@@ -52,24 +96,46 @@ def local_path(location: Location) -> Path | None:
     return Path(location).expanduser()
 
 
-def open_store(location: Location) -> Store:
-    """The zarr Store of the record at ``location``, for reading.
+def below(location: Location, name: str) -> Location:
+    """The place called ``name`` in the folder or under the URL of ``location``.
 
-    Raises
-    ------
-    FileNotFoundError
-        When there is none.
+    Examples
+    --------
+    >>> below("s3://bucket/run.zarr/", "rank_00003")
+    's3://bucket/run.zarr/rank_00003'
     """
-    if isinstance(location, Store):
-        return location
+    if isinstance(location, RemoteStore):
+        return replace(location, store=below(location.store, name))
+    if isinstance(location, Path):
+        return location / name
+    if isinstance(location, str):
+        return f"{location.rstrip('/')}/{name}"
+    raise RecordWriteError(f"cannot make {name} in {location!r}; give a URL or a path")
+
+
+def opener(location: Location) -> Callable[[], Store]:
+    """What opens the record at ``location`` for reading, as it is when it is called.
+
+    It raises FileNotFoundError when there is none.
+    """
     path = local_path(location)
     if path is not None:
-        if is_zip(path):
-            return open_zip(path)
-        if not (path / ROOT_KEY).is_file():  # a pipe of that name would be waited for
-            raise FileNotFoundError(path)
-        return LocalStore(path, read_only=True)
-    return zarr.open_group(str(location), mode="r", use_consolidated=False).store
+        return partial(_open_path, path)
+    if isinstance(location, Store):
+        return lambda: location
+    from notebook_probe.record.remote.address import engine_of  # which imports this module
+
+    return engine_of(
+        location if isinstance(location, RemoteStore) else RemoteStore(location)
+    ).reader
+
+
+def _open_path(path: Path) -> Store:
+    if is_zip(path):
+        return open_zip(path)
+    if not (path / ROOT_KEY).is_file():  # a pipe of that name would be waited for
+        raise FileNotFoundError(path)
+    return LocalStore(path, read_only=True)
 
 
 def read_key(store: Store, key: str) -> bytes | None:
@@ -81,18 +147,15 @@ def read_key(store: Store, key: str) -> bytes | None:
     return None if found is None else found.to_bytes()
 
 
-def new_folder(location: str | Path) -> Path:
+def new_folder(path: Path) -> Path:
     """The folder to write a record into, made when it is not there yet.
 
     Raises
     ------
     RecordWriteError
-        When it is not on a local disk or cannot be made.
+        When it cannot be made.
     """
-    folder = local_path(location)
-    if folder is None:
-        raise RecordWriteError(f"cannot write to {location}; a run is recorded to a local folder")
-    folder = folder.absolute()
+    folder = path.absolute()
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except FileExistsError:

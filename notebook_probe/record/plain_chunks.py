@@ -45,7 +45,7 @@ class PlainChunks:
     def truncate(self, path: str, spec: ArraySpec, shape: tuple[int, ...]) -> None:
         """Remove whole chunks; rows above in the last one are cleared when it is next written."""
         for key in self._files.keys(f"{path}/c"):
-            if is_beyond(key.removeprefix(f"{path}/c/"), spec, shape):
+            if is_beyond(key.removeprefix(f"{path}/c/"), spec.chunks, shape):
                 self._files.delete(key)
 
     def seal(self, *, tails: bool = False) -> None:

@@ -8,12 +8,14 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
+from zarr.abc.store import Store
+
 from notebook_probe.errors import RecordFormatError, RecordWarning
 from notebook_probe.record.branches import Branches
 from notebook_probe.record.contents import read_contents
 from notebook_probe.record.exports import Exports
 from notebook_probe.record.kinds import NUMBERS
-from notebook_probe.record.location import ROOT_KEY, Location, local_path, open_store, read_key
+from notebook_probe.record.location import ROOT_KEY, Location, local_path, opener, read_key
 from notebook_probe.record.manifest import Manifest
 from notebook_probe.record.schema import SCALARS
 from notebook_probe.record.source import Event, ModuleRow, StreamView, VectorView
@@ -56,10 +58,7 @@ class OpenedRecord(Exports):
     def __init__(self, location: Location, branch: int | None = None) -> None:
         self._path = local_path(location)
         self.location = str(location if self._path is None else self._path)
-        try:
-            self._store = open_store(location)
-        except FileNotFoundError as error:
-            raise RecordFormatError(f"no record at {self.location}") from error
+        self._open = opener(location)
         self._branch = branch
         self._lock = threading.Lock()
         self._revision = 0
@@ -118,10 +117,8 @@ class OpenedRecord(Exports):
         """Read the newest commit."""
         with self._lock:
             self._signature = self._commit_signature()  # before reading: a commit in between counts
-            document = self._root()
-            if document is None:
-                raise RecordFormatError(f"no record at {self.location}")
-            self._contents = read_contents(Manifest(document, self._store, self.location))
+            store, document = self._read_root()
+            self._contents = read_contents(Manifest(document, store, self.location))
             self._branches = Branches.of(self._contents.attrs, self._branch)
             self._revision += 1
         self._warn()
@@ -148,13 +145,21 @@ class OpenedRecord(Exports):
         state = "finished" if self.finished else "open"
         return f"<OpenedRecord {self.location!r}, {state}; {rows or 'no rows'}>"
 
-    def _root(self) -> bytes | None:
+    def _read_root(self) -> tuple[Store, bytes]:
+        """The store as it is now, with its commit record."""
         try:
-            return read_key(self._store, ROOT_KEY)
+            store = self._open()
+        except FileNotFoundError as error:
+            raise RecordFormatError(f"no record at {self.location}") from error
+        try:
+            document = read_key(store, ROOT_KEY)
         except OSError:
             raise
         except Exception as error:  # a damaged archive
             raise RecordFormatError(f"cannot read {self.location}: {error}") from error
+        if document is None:
+            raise RecordFormatError(f"no record at {self.location}")
+        return store, document
 
     def _warn(self) -> None:
         """Say once what was left out."""

@@ -11,7 +11,6 @@ from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -30,10 +29,12 @@ from notebook_probe.record.given import read_series
 from notebook_probe.record.hot_chunks import new_chunks
 from notebook_probe.record.kinds import NUMBERS, RAGGED, Kind, blob, blob_name, vectors
 from notebook_probe.record.live import LiveSource
-from notebook_probe.record.location import new_folder
+from notebook_probe.record.location import Location
 from notebook_probe.record.lock import Lock
 from notebook_probe.record.model import check_same_model, differing, extended, labelled
+from notebook_probe.record.place import Place
 from notebook_probe.record.reader import open_record
+from notebook_probe.record.remote import place_of
 from notebook_probe.record.resume import ResumeLike, read_resume
 from notebook_probe.record.rounding import check_keep_bits
 from notebook_probe.record.schema import (
@@ -60,8 +61,8 @@ class RecordWriter:
 
     Parameters
     ----------
-    location : str or Path
-        Folder of the record, on a local disk.
+    location : str, Path, zarr Store or RemoteStore
+        Folder of the record on a local disk, or a store that it is shipped to.
     title : str
         Name of the run.
     modules : sequence of ModuleRow
@@ -118,7 +119,7 @@ class RecordWriter:
 
     def __init__(
         self,
-        location: str | Path,
+        location: Location,
         *,
         title: str,
         modules: Sequence[ModuleRow],
@@ -132,9 +133,11 @@ class RecordWriter:
     ) -> None:
         check_max_bytes(max_bytes)
         check_keep_bits(keep_bits)
-        wanted, folder = read_resume(resume), new_folder(location)
+        wanted, place = read_resume(resume), place_of(location)
+        folder = place.folder
         table = labelled(modules)
-        with _write_errors(folder), ExitStack() as failure:
+        with _write_errors(place.name), ExitStack() as failure:
+            failure.callback(place.abandon)
             old_record(folder)  # before the lock, which must not appear among foreign files
             lock = Lock(folder)
             failure.callback(lock.release)
@@ -164,18 +167,23 @@ class RecordWriter:
             take_over(old, self._flusher, beginning)
             kept = extents(old, beginning.n_rows)
             self._flusher.start(partial(arrays.cut, kept) if kept != there else None)
+            failure.callback(self._flusher.close)
+            place.begin()
             failure.pop_all()
         self.continued = old is not None
-        self.location = str(folder)
+        self.location = place.name
+        self._place = place
         self.run_id = str(root_attrs["run_id"])
         self.first_step, self.branch = beginning.first_step, beginning.branch
-        self.source = LiveSource(title, self.location, table, self._flusher)
+        self.source = LiveSource(title, place, table, self._flusher)
         self.out_of_order = Backfill(self._flusher, self.source, self.branch)
         # Also when the writer is forgotten, and at the interpreter's exit.
-        self._close = weakref.finalize(self, self._flusher.close)
+        self._close = weakref.finalize(self, _close, self._flusher, place)
+        if place.told:
+            self.event(self.last_step + 1, "spool", place.told)
 
     @classmethod
-    def reopen(cls, location: str | Path) -> Self:
+    def reopen(cls, location: Location) -> Self:
         """Go on with a record as it is, whatever model it is of: to write into its steps.
 
         Raises
@@ -205,8 +213,8 @@ class RecordWriter:
 
     @property
     def last_error(self) -> str:
-        """Why the last flush failed, in words; empty when it did not."""
-        return self._flusher.last_error
+        """Why the last flush or shipment failed, in words; empty when it did not."""
+        return self._flusher.last_error or self._place.problem
 
     @property
     def stopped(self) -> str:
@@ -345,8 +353,8 @@ class RecordWriter:
         self._flusher.events.append(Event(step, time.time_ns() // 1_000_000, kind, text))
 
     def flush(self, timeout_s: float = 10.0) -> bool:
-        """Wait until everything recorded so far is on disk; False when it failed or took longer."""
-        return self._flusher.flush(timeout_s)
+        """Wait until everything recorded so far is stored; False when it failed or took longer."""
+        return self._flusher.flush(timeout_s) and self._place.flush(timeout_s)
 
     def close(self) -> None:
         """Write the rest and mark the record closed; safe to call twice.
@@ -361,7 +369,7 @@ class RecordWriter:
         rows = sum(stream.n_rows for stream in self._streams())
         if rows or self._flusher.events or not self._flusher.finished:
             return False
-        shutil.rmtree(self.location, ignore_errors=True)
+        shutil.rmtree(self._place.folder, ignore_errors=True)
         return True
 
     def __enter__(self) -> Self:
@@ -387,15 +395,20 @@ def check_max_bytes(max_bytes: int | None) -> None:
         raise ValueError(f"max_bytes={max_bytes}; a positive number of bytes, or None")
 
 
+def _close(flusher: Flusher, place: Place) -> None:
+    flusher.close()
+    place.close()
+
+
 @contextmanager
-def _write_errors(folder: Path) -> Iterator[None]:
-    """An error of the system becomes a RecordWriteError that names the folder."""
+def _write_errors(name: str) -> Iterator[None]:
+    """An error of the system becomes a RecordWriteError that names the record."""
     try:
         yield
     except ProbeError:
         raise
     except OSError as error:
-        raise RecordWriteError(f"cannot write the record {folder}: {error}") from error
+        raise RecordWriteError(f"cannot write the record {name}: {error}") from error
 
 
 def _new_attrs() -> dict[str, Any]:

@@ -10,17 +10,19 @@ from functools import partial
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import nn
 from torch.optim import Optimizer
 
 from notebook_probe.errors import NotApplicableError
+from notebook_probe.record.location import Location, below, local_path
 from notebook_probe.record.resume import ResumeLike, read_resume
 from notebook_probe.record.writer import RecordWriter
 from notebook_probe.run.attach import read_presets
 from notebook_probe.run.modules import OnCompiled, check_on_compiled, module_table, unwrap
+from notebook_probe.run.ranks import own_rank, rank_name
 from notebook_probe.run.run import Run
 
 __all__ = ["watch"]
@@ -31,13 +33,14 @@ _runs: weakref.WeakSet[Run] = weakref.WeakSet()
 def watch(
     model: nn.Module,
     optimizer: Optimizer | None = None,
-    store: str | PathLike[str] | None = None,
+    store: Location | PathLike[str] | None = None,
     probes: str | Mapping[Any, Any] | None = "default",
     name: str | None = None,
     on_compiled: OnCompiled = "skip",
     resume: ResumeLike = None,
     max_bytes: int | None = None,
     keep_bits: Mapping[str, int] = MappingProxyType({}),
+    rank: int | Literal["auto"] | None = "auto",
 ) -> Run:
     """Watch a model from now on; the training loop stays as it is.
 
@@ -50,9 +53,10 @@ def watch(
         Held weakly. A compiled, DDP or DataParallel wrapper means the model inside.
     optimizer : Optimizer, optional
         Found by its parameters when left out; given, it is checked to own some of the model's.
-    store : path, optional
+    store : path, URL, zarr Store, icechunk Repository or RemoteStore, optional
         Folder of the record. None makes a fresh one under ``runs/``. A record of the same model
-        is continued; ``resume`` says where.
+        is continued; ``resume`` says where. ``"s3://bucket/run.zarr"`` and the like are written
+        on this machine first and shipped by a thread; see `RemoteStore`.
     probes : "default", None or dict
         What to measure from the first step: nine quantities at every weighted or activation
         module, nothing, or ``{selection: ["Quantity", ["Quantity", "linear(5,0)"]]}``.
@@ -75,6 +79,10 @@ def watch(
         Bits of the mantissa (1 to 22 of 23) that are stored of some quantities, by name:
         ``{"grad_norm": 10}`` halves the room it takes, at a relative error of 0.05 %. The array's
         attribute ``keep_bits`` says so.
+    rank : "auto", int or None
+        In a job of several processes each writes a record of its own, with no word to the others:
+        ``rank_00003`` in ``store``. None writes ``store`` itself, for a job in which one process
+        watches; a number is for processes that torch.distributed does not know of.
 
     Returns
     -------
@@ -108,7 +116,7 @@ def watch(
     asked = partial(read_presets, probes=probes)
     asked(model)  # what cannot be is refused before a file is made
     name = name or type(model).__name__
-    location = _fresh(name) if store is None else Path(store).expanduser()
+    location = _located(store, name, own_rank() if rank == "auto" else rank)
     _close_earlier(model, location, fresh=store is None)
     writer = RecordWriter(
         location,
@@ -125,7 +133,7 @@ def watch(
     return run
 
 
-def _told(writer: RecordWriter, place: Path, resume: ResumeLike) -> str:
+def _told(writer: RecordWriter, place: str, resume: ResumeLike) -> str:
     """One line on what is written from where on."""
     first = writer.first_step
     if not writer.continued:
@@ -136,26 +144,41 @@ def _told(writer: RecordWriter, place: Path, resume: ResumeLike) -> str:
     )
 
 
-def _from_here(location: str) -> Path:
-    """The path as one would type it."""
-    path, here = Path(location), Path.cwd()
-    return path.relative_to(here) if path.is_relative_to(here) else path
+def _located(store: Location | PathLike[str] | None, name: str, rank: int | None) -> Location:
+    """Where the record of this process goes."""
+    if store is None:
+        return _fresh(name, "" if rank is None else f"-{rank_name(rank)}")
+    location = Path(store) if isinstance(store, PathLike) else store
+    return location if rank is None else below(location, rank_name(rank))
 
 
-def _fresh(name: str) -> Path:
+def _from_here(location: str) -> str:
+    """The path as one would type it; a URL as it is."""
+    path, here = local_path(location), Path.cwd()
+    if path is None:
+        return location
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
+
+
+def _fresh(name: str, suffix: str) -> Path:
     """A folder under runs/ that is not there yet."""
     stem = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "run"
-    base = Path("runs") / f"{stem}-{time.strftime('%Y%m%d-%H%M%S')}"
+    base = Path("runs") / f"{stem}-{time.strftime('%Y%m%d-%H%M%S')}{suffix}"
     tries = (base.with_name(f"{base.name}{'' if i == 0 else f'-{i}'}.zarr") for i in range(10_000))
     return next(path for path in tries if not path.exists())
 
 
-def _close_earlier(model: nn.Module, location: Path, fresh: bool) -> None:
+def _close_earlier(model: nn.Module, location: Location, fresh: bool) -> None:
     """Close a run that this one replaces: the same store, or the same model's last fresh one."""
     for run in list(_runs):
-        same_store = Path(run.location).resolve() == location.resolve()
+        same_store = _resolved(run.location) == _resolved(location)
         if not run.closed and (same_store or (fresh and run.replaces_on(model))):
             run.close()
+
+
+def _resolved(location: Location) -> str:
+    path = local_path(location)
+    return str(location if path is None else path.resolve())
 
 
 def _check_owned(model: nn.Module, optimizer: Optimizer) -> None:

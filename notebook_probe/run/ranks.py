@@ -1,0 +1,32 @@
+"""Which of a job's processes this is; nothing here talks to the others."""
+
+from __future__ import annotations
+
+import os
+
+import torch.distributed as dist
+
+__all__ = ["own_rank", "rank_name"]
+
+
+def own_rank() -> int | None:
+    """Rank of this process in a job of several, None in a process alone.
+
+    As torch.distributed says, or, before it is initialized, as launchers do: ``RANK`` and
+    ``WORLD_SIZE``.
+    """
+    if dist.is_available() and dist.is_initialized():
+        return dist.get_rank() if dist.get_world_size() > 1 else None
+    rank, size = os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "")
+    return int(rank) if rank.isdecimal() and size.isdecimal() and int(size) > 1 else None
+
+
+def rank_name(rank: int) -> str:
+    """The folder of a rank's record.
+
+    Examples
+    --------
+    >>> rank_name(3)
+    'rank_00003'
+    """
+    return f"rank_{rank:05d}"
