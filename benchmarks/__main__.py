@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 
-from benchmarks import explorer_refresh, idle, memory, step_time
+from benchmarks import explorer_refresh, idle, memory, record, step_time
 
 BENCHMARKS = {
     "step_time": step_time,
     "idle": idle,
     "memory": memory,
+    "record": record,
     "explorer_refresh": explorer_refresh,
 }
 

@@ -71,6 +71,8 @@ class HotChunks:
         self._whole = PlainChunks(files)
         self._open = Descriptors(files.folder)
         self._tails: dict[str, _Tail] = {}
+        self._full: set[str] = set()
+        """Of the tails those that were full when written, or found so."""
 
     def write_rows(self, path: str, spec: ArraySpec, start: int, values: Array) -> None:
         for number, place, piece in spans(start, len(values), spec.chunks[0]):
@@ -92,12 +94,16 @@ class HotChunks:
                 length = spec.chunks[0]
                 stop = min(length, shape[0] - int(place.split("/")[0]) * length)
                 self._tails[key] = _Tail(spec, stop)
+                self._full.add(key)
 
     def seal(self, *, tails: bool = False) -> None:
-        for key in [key for key, tail in self._tails.items() if tails or tail.is_full]:
+        self._full = {key for key in self._full if key in self._tails and self._tails[key].is_full}
+        for key in sorted(self._tails if tails else self._full):
             spec, stop = self._tails[key].spec, self._tails[key].stop
-            chunk = decode(self._files.read(key) or b"", spec.dtype, spec.chunks)
-            chunk[stop:] = FILL[spec.dtype]
+            chunk = np.full(spec.chunks, FILL[spec.dtype], _little(spec))
+            n_bytes = stop * (chunk.nbytes // len(chunk))
+            rows = self._open.read_at(key, HEADER_BYTES, n_bytes)
+            chunk[:stop] = np.frombuffer(rows, chunk.dtype).reshape(stop, *spec.chunks[1:])
             self._files.write(key, encode(chunk))
             self._open.drop(key)
             del self._tails[key]
@@ -113,6 +119,8 @@ class HotChunks:
         self._open.write_at(key, HEADER_BYTES + row * row_bytes, rows.data.cast("B"))
         tail = self._tails[key]
         tail.stop = row + len(rows)
+        if tail.is_full:
+            self._full.add(key)
         self._files.note(key, HEADER_BYTES + tail.stop * row_bytes)
 
     def _make(self, key: str, spec: ArraySpec, row: int, rows: Array) -> bool:
@@ -154,16 +162,20 @@ def _stored_bytes(spec: ArraySpec) -> int:
     return HEADER_BYTES + int(np.prod(spec.chunks)) * np.dtype(spec.dtype).itemsize
 
 
+def _little(spec: ArraySpec) -> np.dtype[Any]:
+    return np.dtype(spec.dtype).newbyteorder("<")
+
+
 def _blocks(spec: ArraySpec, rows: Array) -> Iterator[tuple[str, Array]]:
     """The chunks side by side in which ``rows`` lie: rest of the key, and rows of full width."""
-    little = np.dtype(spec.dtype).newbyteorder("<")
+    dtype = _little(spec)
     if rows.ndim == 1:
-        yield "", np.ascontiguousarray(rows, little)
+        yield "", np.ascontiguousarray(rows, dtype)
         return
     width, rest = spec.chunks[1], "/0" * (rows.ndim - 2)
     for first in range(0, rows.shape[1], width):
         tile = rows[:, first : first + width]
         if tile.shape[1] < width:
-            tile = np.full((len(rows), *spec.chunks[1:]), FILL[spec.dtype], little)
+            tile = np.full((len(rows), *spec.chunks[1:]), FILL[spec.dtype], dtype)
             tile[:, : rows.shape[1] - first] = rows[:, first:]
-        yield f"/{first // width}{rest}", np.ascontiguousarray(tile, little)
+        yield f"/{first // width}{rest}", np.ascontiguousarray(tile, dtype)

@@ -68,6 +68,7 @@ __all__ = [
     "width",
 ]
 
+WIDEST_REDUCED = 128
 FORMAT_VERSION = 1
 CONVENTIONS = "CF-1.11"
 SCALARS = "scalars"
@@ -244,8 +245,13 @@ def level_name(size: int) -> str:
 
 
 def reduced_spec(variable: Variable, method: str, chunk_width: int) -> ArraySpec:
-    """A quantity reduced over blocks of rows; ``method`` is its CF cell method."""
-    chunks = (SMALL.values // chunk_width, chunk_width)
+    """A quantity reduced over blocks of rows; ``method`` is its CF cell method.
+
+    Its chunks are wider than those of ``chunk_width`` modules that it is made of: a view reads
+    about as many blocks as it has points, and nine arrays per quantity are many files.
+    """
+    wide = min(4 * chunk_width, WIDEST_REDUCED)
+    chunks = (SMALL.values // wide, wide)
     attrs = {"cell_methods": f"step: {method}"}
     return _quantity_spec(variable, ("step", "module"), chunks, attrs)
 
