@@ -21,6 +21,7 @@ help:
 	@echo "make test-crash      writers of a record killed again and again, under readers"
 	@echo "make test-kernels    the kernel protocol on other versions of ipykernel"
 	@echo "make test-libraries  training by Lightning, Hugging Face and others; models of theirs"
+	@echo "make test-readers    a record read in JavaScript; needs npm"
 	@echo "make clean           remove .venv, build and caches"
 
 demo: .venv/stamp-demo
@@ -32,7 +33,7 @@ lab: .venv/stamp-demo
 test: .venv/stamp-test
 	@browser=$$($(BIN)/python tools/find_browser.py) && \
 	$(ONE_THREAD) NOTEBOOK_PROBE_BROWSER="$$browser" \
-	$(BIN)/python -m pytest -m "not kernels and not gpu and not libraries and not crash" --numprocesses 2 --dist loadgroup
+	$(BIN)/python -m pytest -m "not kernels and not gpu and not libraries and not crash and not readers" --numprocesses 2 --dist loadgroup
 
 check: .venv/stamp-check
 	$(BIN)/ruff format --check .
@@ -54,6 +55,11 @@ test-kernels: .venv/stamp-test
 test-libraries: .venv/stamp-pip
 	$(BIN)/python tools/library_env.py
 	$(ONE_THREAD) .venv-libraries/bin/python -m pytest -m libraries tests/libraries --numprocesses 2 --dist loadfile
+
+test-readers: .venv/stamp-test
+	@command -v npm >/dev/null || { echo "npm is needed, which comes with Node.js 20 or newer" >&2; exit 1; }
+	npm install --prefix tests/readers --no-package-lock --ignore-scripts --no-audit --no-fund --silent
+	$(BIN)/python -m pytest -m readers tests/readers
 
 clean:
 	rm -rf .venv .venv-* build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
@@ -91,4 +97,4 @@ BENCH_INSTALL = .venv-bench/bin/python -m pip --disable-pip-version-check instal
 	$(BENCH_INSTALL) --editable ".[lab]" --group bench
 	@touch $@
 
-.PHONY: help demo lab test check bench test-crash test-kernels test-libraries clean
+.PHONY: help demo lab test check bench test-crash test-kernels test-libraries test-readers clean
