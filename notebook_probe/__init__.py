@@ -12,6 +12,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from notebook_probe.axis import PER_CHANNEL, Axis
 from notebook_probe.errors import (
     ClosedRunError,
     DuplicateNameError,
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "PER_CHANNEL",
+    "Axis",
     "ClosedRunError",
     "DuplicateNameError",
     "Every",

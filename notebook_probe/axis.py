@@ -1,4 +1,4 @@
-"""The extra axis of a quantity whose value is a vector of fixed length."""
+"""The extra axis of a quantity whose value is a vector."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["Axis"]
+__all__ = ["PER_CHANNEL", "Axis", "PerChannel"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,6 +44,15 @@ class Axis:
     def size(self) -> int:
         return len(self.coords[self.name])
 
+    @property
+    def expected(self) -> str:
+        """What a value is, in words."""
+        return f"{self.size} real numbers along {self.name!r}"
+
+    def fits(self, shape: tuple[int, ...]) -> bool:
+        """Whether a value can have this shape."""
+        return shape == (self.size,)
+
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, Axis) and self._key() == other._key())
 
@@ -57,3 +66,23 @@ class Axis:
             for name, values in self.coords.items()
         }
         return self.name, self.group, tuple(sorted(coords.items()))
+
+
+class PerChannel:
+    """The axis of vectors that are as long as each module has channels, or whatever it has.
+
+    They are recorded one module after the other, and read as ``run.series(module, quantity)`` with
+    dims (step, index).
+    """
+
+    expected = "a vector of real numbers"
+
+    def fits(self, shape: tuple[int, ...]) -> bool:
+        """Whether a value can have this shape."""
+        return len(shape) == 1 and shape[0] > 0
+
+    def __repr__(self) -> str:
+        return "PER_CHANNEL"
+
+
+PER_CHANNEL = PerChannel()

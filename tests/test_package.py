@@ -29,7 +29,7 @@ def test_importing_the_package_loads_no_torch_and_no_jupyter() -> None:
 
 
 def test_the_public_names_are_sorted_and_all_there() -> None:
-    assert list(nbp.__all__) == sorted(nbp.__all__)
+    assert list(nbp.__all__) == sorted(nbp.__all__, key=lambda name: (not name.isupper(), name))
     assert all(getattr(nbp, name) is not None for name in nbp.__all__)
     assert set(nbp.__all__) <= set(dir(nbp))
 

@@ -98,7 +98,9 @@ class FunctionResult:
         combine = COMBINE[quantity.combine]
         if quantity.axis is None:
             return combine([float(value) for value in values])
-        columns = np.array([np.asarray(value, np.float64) for value in values]).T
+        vectors = [np.asarray(value, np.float64) for value in values]
+        alike = [vector for vector in vectors if len(vector) == len(vectors[-1])]
+        columns = np.array(alike).T  # of calls that differ in length only the last kind counts
         return np.array([combine(column.tolist()) for column in columns])
 
 

@@ -2,6 +2,7 @@
 
 from notebook_probe.quantities import (
     activity,
+    channels,
     histograms,
     moments,
     norms,
@@ -19,6 +20,7 @@ __all__ = [
     "Quantity",
     "activity",
     "as_quantity",
+    "channels",
     "histograms",
     "moments",
     "norms",

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args, overload
 
-from notebook_probe.axis import Axis
+from notebook_probe.axis import Axis, PerChannel
 from notebook_probe.errors import QuantityError
 from notebook_probe.quantities import features
 from notebook_probe.quantities.features import ANYTIME, TENSORS, Feature, Moment, moment_of
@@ -45,7 +45,7 @@ class Quantity:
     combine: Combine = "mean"
     source: str = ""
     aliases: tuple[str, ...] = field(default=())
-    axis: Axis | None = None
+    axis: Axis | PerChannel | None = None
     """Along which its value is a vector; None for a number."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -111,7 +111,7 @@ def quantity(
     combine: Combine = ...,
     source: str = ...,
     aliases: Sequence[str] = ...,
-    axis: Axis | None = ...,
+    axis: Axis | PerChannel | None = ...,
 ) -> Callable[[Callable[..., Any]], Quantity]: ...
 def quantity(
     function: Callable[..., Any] | None = None,
@@ -122,7 +122,7 @@ def quantity(
     combine: Combine = "mean",
     source: str = "",
     aliases: Sequence[str] = (),
-    axis: Axis | None = None,
+    axis: Axis | PerChannel | None = None,
 ) -> Quantity | Callable[[Callable[..., Any]], Quantity]:
     """Make a quantity of a function of tensors, and register it under its name.
 
@@ -138,8 +138,8 @@ def quantity(
         Paper or definition.
     aliases : sequence of str
         Other names under which it can be attached.
-    axis : Axis, optional
-        The value is a vector along it.
+    axis : Axis or PER_CHANNEL, optional
+        The value is a vector along it; ``PER_CHANNEL`` for one of every module's own length.
 
     Returns
     -------
@@ -188,7 +188,7 @@ def _define(
     combine: Combine,
     source: str,
     aliases: tuple[str, ...],
-    axis: Axis | None = None,
+    axis: Axis | PerChannel | None = None,
 ) -> Quantity:
     name = name or str(getattr(function, "__name__", ""))
     if not name.isidentifier():

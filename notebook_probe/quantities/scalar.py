@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from notebook_probe.axis import Axis
+from notebook_probe.axis import Axis, PerChannel
 from notebook_probe.errors import QuantityError
 from notebook_probe.quantities.stat import Number
 
@@ -41,8 +41,8 @@ def read_scalar(where: str, value: Any) -> Number:
     raise _refused(where, f"{type(value).__name__} {value!r}"[:80])
 
 
-def read_vector(where: str, value: Any, axis: Axis) -> Any:
-    """An array, or a detached tensor that stays on its device, as long as the axis.
+def read_vector(where: str, value: Any, axis: Axis | PerChannel) -> Any:
+    """An array, or a detached tensor that stays on its device, as long as the axis has it.
 
     Raises
     ------
@@ -51,10 +51,10 @@ def read_vector(where: str, value: Any, axis: Axis) -> Any:
     """
     vector = value.detach() if isinstance(value, Tensor) else np.asarray(value)
     numeric = not vector.is_complex() if isinstance(vector, Tensor) else vector.dtype.kind in "biuf"
-    if tuple(vector.shape) != (axis.size,) or not numeric:
+    if not axis.fits(tuple(vector.shape)) or not numeric:
         raise QuantityError(
             f"{where} {type(value).__name__} of shape {tuple(vector.shape)} and {vector.dtype}; "
-            f"{axis.size} real numbers along {axis.name!r} are expected"
+            f"{axis.expected} are expected"
         )
     if isinstance(vector, Tensor):
         return vector.double().numpy().copy() if vector.is_cpu else vector.clone()

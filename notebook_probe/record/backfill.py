@@ -25,7 +25,7 @@ from notebook_probe.errors import RecordWriteError
 from notebook_probe.record import joined
 from notebook_probe.record.branches import IN_ORDER, Order, StreamName, read_name
 from notebook_probe.record.flusher import Flusher
-from notebook_probe.record.kinds import NUMBERS, vectors
+from notebook_probe.record.kinds import kind_of
 from notebook_probe.record.live import LiveSource
 from notebook_probe.record.missing import NOT_MEASURED
 from notebook_probe.record.source import Floats, Steps, Variable
@@ -155,7 +155,7 @@ class Backfill:
         self._last_number += 1
         name = str(StreamName(f"{order}.{self._last_number}", self._branch))
         flusher = self._flusher
-        kind = NUMBERS if axis is None else vectors(axis)
+        kind = kind_of(axis)
         long_name = f"written {order}"
         stream = StreamWriter(name, long_name, flusher.has_room, flusher.names, kind=kind)
         flusher.streams[stream.path] = stream

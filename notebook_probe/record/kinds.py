@@ -7,7 +7,7 @@ numbers or arrays of one shape.
 kind          group                   column     array of a quantity on disk
 ============  ======================  =========  ==================================
 `NUMBERS`     ``scalars``             module     (step, module)
-`vectors`     the axis's, say         module     (step, module, axis)
+`kind_of`     the axis's, say         module     (step, module, axis)
               ``hist``
 `RAGGED`      ``vectors``             element    (step, element)
 `blob`        ``blobs/<quantity>``    module     (step, ...), a group of each module
@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from notebook_probe.axis import Axis
+from notebook_probe.axis import Axis, PerChannel
 from notebook_probe.record.axes import Axes
 from notebook_probe.record.elements import read_element
 from notebook_probe.record.schema import (
@@ -44,7 +44,7 @@ from notebook_probe.record.schema import (
 )
 from notebook_probe.record.source import Floats, Variable
 
-__all__ = ["NUMBERS", "RAGGED", "Kind", "blob", "blob_name", "vectors"]
+__all__ = ["NUMBERS", "RAGGED", "Kind", "blob", "blob_name", "kind_of"]
 
 _KEPT = frozenset(string.ascii_lowercase + string.digits + "_-")
 
@@ -160,8 +160,12 @@ RAGGED = _Ragged(
 )
 
 
-def vectors(axis: Axis) -> Kind:
-    """Vectors along ``axis``."""
+def kind_of(axis: Axis | PerChannel | None) -> Kind:
+    """Numbers without an axis, else vectors along it."""
+    if axis is None:
+        return NUMBERS
+    if isinstance(axis, PerChannel):
+        return RAGGED
     return _Vectors(axis.group, f"a vector along {axis.name!r}", (axis.size,), axis)
 
 

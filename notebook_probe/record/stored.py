@@ -12,7 +12,7 @@ import numpy as np
 from notebook_probe.axis import Axis
 from notebook_probe.errors import RecordFormatError, UnknownNameError, near
 from notebook_probe.record.chunks import Extent
-from notebook_probe.record.kinds import NUMBERS, Kind, vectors
+from notebook_probe.record.kinds import NUMBERS, Kind, kind_of
 from notebook_probe.record.manifest import Manifest
 from notebook_probe.record.pyramid import SIZES
 from notebook_probe.record.rounding import read_keep_bits
@@ -173,7 +173,7 @@ class StoredVectors(StoredStream):
 
     @property
     def kind(self) -> Kind:
-        return vectors(self.axis)
+        return kind_of(self.axis)
 
     def __init__(self, manifest: Manifest, path: str) -> None:
         group = path.rpartition("/")[0]

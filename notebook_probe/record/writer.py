@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import numpy.typing as npt
 
-from notebook_probe.axis import Axis
+from notebook_probe.axis import PER_CHANNEL, Axis, PerChannel
 from notebook_probe.errors import ProbeError, QuantityError, RecordWriteError
 from notebook_probe.record.arrays import Arrays
 from notebook_probe.record.backfill import Backfill, leftovers
@@ -27,7 +27,7 @@ from notebook_probe.record.files import Files
 from notebook_probe.record.flusher import Flusher
 from notebook_probe.record.given import read_series
 from notebook_probe.record.hot_chunks import new_chunks
-from notebook_probe.record.kinds import NUMBERS, RAGGED, Kind, blob, blob_name, vectors
+from notebook_probe.record.kinds import Kind, blob, blob_name, kind_of
 from notebook_probe.record.live import LiveSource
 from notebook_probe.record.location import Location
 from notebook_probe.record.lock import Lock
@@ -236,7 +236,9 @@ class RecordWriter:
         path = stream if "/" in stream else f"{SCALARS}/{stream}"
         return self._flusher.streams[path].published
 
-    def stream(self, name: str, long_name: str = "", axis: Axis | None = None) -> StreamWriter:
+    def stream(
+        self, name: str, long_name: str = "", axis: Axis | PerChannel | None = None
+    ) -> StreamWriter:
         """The stream called ``name``, made when new; of numbers, or of vectors along ``axis``.
 
         Raises
@@ -244,9 +246,8 @@ class RecordWriter:
         ScheduleError, QuantityError
             For a name or an axis that the record cannot hold.
         """
-        kind = NUMBERS if axis is None else vectors(axis)
-        found = self._stream(name, long_name, kind)
-        if axis is not None and axis is not found.axis:
+        found = self._stream(name, long_name, kind_of(axis))
+        if isinstance(axis, Axis) and axis is not found.axis:
             self._flusher.names.claim_axis(axis)
             found.axis = axis  # an equal one, which need not be compared again
         return found
@@ -259,7 +260,7 @@ class RecordWriter:
         ScheduleError
             For a name that the record cannot hold.
         """
-        return RaggedWriter(self._stream(name, long_name, RAGGED))
+        return RaggedWriter(self.stream(name, long_name, PER_CHANNEL))
 
     def arrays(self, variable: Variable, module: str, shape: Sequence[int]) -> ArrayWriter:
         """The arrays of ``shape`` of one quantity at one module, such as images; made when new.

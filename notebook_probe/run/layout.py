@@ -9,16 +9,17 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from notebook_probe.axis import Axis
+from notebook_probe.axis import Axis, PerChannel
 from notebook_probe.probes.frame import StepFrame
 from notebook_probe.probes.readings import Readings
 from notebook_probe.probes.results import POOLED, Count, Result
 from notebook_probe.probes.selectors import standard_place
 from notebook_probe.record.missing import MEASURED_NAN, NOT_MEASURED
+from notebook_probe.record.shaped import RaggedWriter
 from notebook_probe.record.source import Floats
 from notebook_probe.record.stream import StreamWriter
 
-__all__ = ["Layout", "Row"]
+__all__ = ["ChannelsRow", "Layout", "Row"]
 
 
 Places: TypeAlias = "npt.NDArray[np.intp]"
@@ -63,6 +64,20 @@ class Row:
         self.stream.record(self.step, self.time_ms, self.values)
 
 
+@dataclass(slots=True)
+class ChannelsRow:
+    """One stream's row of vectors of every module's own length."""
+
+    writer: RaggedWriter
+    step: int
+    time_ms: int
+    vectors: dict[tuple[str, str], Any]
+
+    def record(self) -> None:
+        """Hand it to the writer."""
+        self.writer.record(self.step, self.time_ms, self.vectors)
+
+
 class Layout:
     """The columns of one set of due probes, stream by stream.
 
@@ -74,19 +89,30 @@ class Layout:
     """
 
     def __init__(
-        self, readings: Readings, stream: Callable[[str, Axis | None], StreamWriter]
+        self,
+        readings: Readings,
+        stream: Callable[[str, Axis | PerChannel | None], StreamWriter],
     ) -> None:
         self._columns: dict[Key, _Columns] = {}
+        self._channels: dict[str, _Channels] = {}
         for result in readings.results:
-            probe = result.probe
-            self._of(probe.stream, probe.quantity.axis, stream).add_result(result)
+            name, axis = result.probe.stream, result.probe.quantity.axis
+            if not isinstance(axis, PerChannel):
+                self._of(name, axis, stream).add_result(result)
+            elif name in self._channels:
+                self._channels[name].results.append(result)
+            else:
+                self._channels[name] = _Channels(RaggedWriter(stream(name, axis)), [result])
         for count in readings.counts:
             self._of(count.stream, None, stream).add_count(count)
         for columns in self._columns.values():
             columns.end()
 
     def _of(
-        self, name: str, axis: Axis | None, stream: Callable[[str, Axis | None], StreamWriter]
+        self,
+        name: str,
+        axis: Axis | None,
+        stream: Callable[[str, Axis | PerChannel | None], StreamWriter],
     ) -> _Columns:
         if (name, axis) not in self._columns:
             self._columns[name, axis] = _Columns(stream(name, axis))
@@ -95,6 +121,10 @@ class Layout:
     def rows(self, frame: StepFrame, tally: Callable[[Result], None]) -> dict[Key, Row]:
         """One row per stream that is due; ``tally`` is told of every result that has a value."""
         return {key: columns.row(frame, tally) for key, columns in self._columns.items()}
+
+    def channels(self, frame: StepFrame, tally: Callable[[Result], None]) -> list[ChannelsRow]:
+        """One row per stream of vectors of every module's own length."""
+        return [channels.row(frame, tally) for channels in self._channels.values()]
 
 
 class _Columns:
@@ -147,7 +177,32 @@ class _Columns:
 
     def _call(self, result: Result, call: int) -> int:
         """The column of one call; it has an entry of its own on the module axis."""
-        label = f"{standard_place(result.probe.place)}[{call}]"
+        label = _label(result, call)
         if label not in self._stream.module_index:
             self._stream.extend([label])
         return self._stream.module_index[label]
+
+
+@dataclass(slots=True)
+class _Channels:
+    """What goes into a stream's rows of vectors of every module's own length."""
+
+    writer: RaggedWriter
+    results: list[Result]
+
+    def row(self, frame: StepFrame, tally: Callable[[Result], None]) -> ChannelsRow:
+        """The row of a step."""
+        vectors = {}
+        for result in self.results:
+            values = () if result.probe.disabled else result.values(frame)
+            if values:
+                tally(result)
+            for call, value in values:
+                vectors[result.probe.variable, _label(result, call)] = value
+        return ChannelsRow(self.writer, frame.step, frame.time_ms, vectors)
+
+
+def _label(result: Result, call: int) -> str:
+    """What a value's column is called."""
+    place = standard_place(result.probe.place)
+    return place if call == POOLED else f"{place}[{call}]"

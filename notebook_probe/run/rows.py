@@ -14,7 +14,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable
 
-from notebook_probe.axis import Axis
+from notebook_probe.axis import PER_CHANNEL, Axis, PerChannel
 from notebook_probe.errors import QuantityError
 from notebook_probe.probes.frame import StepFrame
 from notebook_probe.probes.plan import is_of_calls
@@ -28,7 +28,7 @@ from notebook_probe.record.source import ROOT, Variable
 from notebook_probe.record.stream import StreamWriter
 from notebook_probe.record.writer import RecordWriter
 from notebook_probe.run.host_copy import HostCopy
-from notebook_probe.run.layout import Layout, Row
+from notebook_probe.run.layout import ChannelsRow, Layout, Row
 
 __all__ = ["RowKeeper"]
 
@@ -63,7 +63,7 @@ class RowKeeper:
     def __init__(self, writer: RecordWriter, spent: Callable[[int, float, float], None]) -> None:
         self._writer, self._spent = writer, spent
         self._waiting: deque[StepFrame] = deque()
-        self._ready: list[Row] = []
+        self._ready: list[Row | ChannelsRow] = []
         self._handed = time.monotonic()
         self._coming: HostCopy | None = None
         self._copied = time.monotonic()
@@ -82,8 +82,9 @@ class RowKeeper:
         """Give every probe its column; from any thread."""
         for probe in probes:
             place, long_name = [standard_place(probe.place)], str(probe.schedule)
-            stream = self._stream(probe.stream, long_name, probe.quantity.axis)
-            stream.extend(place, [_variable(probe)])
+            axis = probe.quantity.axis
+            columns = [] if axis is PER_CHANNEL else place  # its length is known by its first value
+            self._stream(probe.stream, long_name, axis).extend(columns, [_variable(probe)])
             if is_of_calls(probe) or probe.accumulations:
                 beside = Variable(probe.count, "1", _COUNTS[probe.count])
                 self._stream(probe.stream, long_name).extend(place, [beside])
@@ -116,7 +117,9 @@ class RowKeeper:
             self._stream(LOG_STREAM, "every(1)").extend([place], [variable])
             self._named.add((place, variable.name))
 
-    def _stream(self, name: str, long_name: str = "", axis: Axis | None = None) -> StreamWriter:
+    def _stream(
+        self, name: str, long_name: str = "", axis: Axis | PerChannel | None = None
+    ) -> StreamWriter:
         with self._making:
             return self._writer.stream(name, long_name, axis)
 
@@ -179,9 +182,9 @@ class RowKeeper:
     def preview(
         self, frame: StepFrame, tally: Callable[[Result], None] = lambda result: None
     ) -> list[Row]:
-        """The rows that a step would have if it ended now."""
+        """The rows of numbers, and of vectors along one axis, that it had if it ended now."""
         here = HostCopy([frame]).frames()[0] if frame.on_device else frame
-        return self._rows(here, tally)
+        return [row for row in self._rows(here, tally) if isinstance(row, Row)]
 
     def drain(self) -> None:
         """Record all that waits, here or on a device; from any thread."""
@@ -237,9 +240,12 @@ class RowKeeper:
     def _failed(self, step: int, error: Exception) -> None:
         self.problem = f"step {step}: {type(error).__name__}: {error}"
 
-    def _rows(self, frame: StepFrame, tally: Callable[[Result], None]) -> list[Row]:
+    def _rows(self, frame: StepFrame, tally: Callable[[Result], None]) -> list[Row | ChannelsRow]:
         """The rows of a step, one per due stream."""
-        rows = self._layout(frame.readings).rows(frame, tally) if frame.readings else {}
+        rows, channels = {}, []
+        if frame.readings:
+            layout = self._layout(frame.readings)
+            rows, channels = layout.rows(frame, tally), layout.channels(frame, tally)
         if frame.scalars or frame.collected:
             stream = self._stream(LOG_STREAM)
             row = rows.setdefault((LOG_STREAM, None), Row(stream, frame.step, frame.time_ms))
@@ -251,7 +257,7 @@ class RowKeeper:
             row.variables = [*row.variables, *(stream.variable_index[name] for _, name in named)]
             row.modules = [*row.modules, *(stream.module_index[place] for place, _ in named)]
             row.numbers += named.values()
-        return list(rows.values())
+        return [*rows.values(), *channels]
 
     def _layout(self, readings: Readings) -> Layout:
         layout = self._layouts.get(readings)
