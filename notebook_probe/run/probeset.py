@@ -143,6 +143,10 @@ class ProbeSet:
                 if any(probe.key() in self._wanted for probe in standing.probes)
             )
 
+    def detach_all(self) -> None:
+        """Want nothing more."""
+        self.detach(self.wanted)
+
     def change(self, step: int) -> None:
         """Measure what is wanted from ``step`` on, and say so in the record."""
         self._follow_model(step)

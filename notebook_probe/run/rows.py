@@ -75,6 +75,8 @@ class RowKeeper:
         self.scalars: dict[str, Number] = {}
         """Last value of everything the user logged."""
         self.problem = ""
+        self.when_full: Callable[[], None] | None = None
+        """Called once, when the record takes no further row."""
 
     # ---------------------------------------------------------------- columns
 
@@ -212,6 +214,9 @@ class RowKeeper:
                 row.record()
             except Exception as error:  # the rows behind it are recorded
                 self._failed(row.step, error)
+        if self._writer.stopped and self.when_full is not None:
+            when_full, self.when_full = self.when_full, None
+            when_full()
 
     def _copy_when_due(self) -> None:
         """Begin a copy, or record what has come of the last one; never wait."""

@@ -78,6 +78,7 @@ class Run(LiveSource, Past):
         self._probes = ProbeSet(model, observer, rows.declare, writer.follow_model, writer.event)
         self._doctor = Doctor(model, observer)
         self._gate.apply, self._gate.change = self._probes.apply, self._probes.change
+        rows.when_full = self._probes.detach_all
         observer.taps.is_static = is_compiled(model)
         self._probes.run_eagerly(on_compiled == "eager")
         if writer.continued:

@@ -93,7 +93,10 @@ def test_a_record_that_is_full_stops_and_training_goes_on(watch: Watch) -> None:
         train(model, optimizer, batch, range(50))
         run.flush()
     train(model, optimizer, batch, range(3))
+    run.flush()
+    train(model, optimizer, batch, range(3))
     status = run.status()
+    assert status.n_probes == 0
     assert f"{status.nbytes / 1000:.3g} kB on disk" in str(status)
     run.close()
     opened = nbp.open_run(run.location)
@@ -102,4 +105,4 @@ def test_a_record_that_is_full_stops_and_training_goes_on(watch: Watch) -> None:
         f"nothing is recorded after step {last}: the record has its max_bytes=50000"
     )
     assert status.step >= last + 3
-    assert opened.events[-1].kind == "full"
+    assert [event.kind for event in opened.events][-2:] == ["full", "detach"]
