@@ -1,5 +1,6 @@
 """One thread, one seed and nothing compiled: a test is the same in every run and order."""
 
+import gc
 import sys
 from collections.abc import Iterator
 
@@ -14,6 +15,12 @@ settings.register_profile(
     "project", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("project")
+
+
+def pytest_collection_finish() -> None:
+    """What has been imported stays: the collector need not go through it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
