@@ -22,6 +22,8 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from tests.forks import process_context
+
 __all__ = ["PATIENCE_S", "Pair"]
 
 PATIENCE_S = 120.0
@@ -67,7 +69,7 @@ class Pair:
         self._ranks = []
 
     def _start(self) -> None:
-        context = multiprocessing.get_context("spawn")
+        context = process_context()
         for rank in range(2):
             ours, theirs = context.Pipe()
             process = context.Process(target=_serve, args=(rank, theirs), daemon=True)

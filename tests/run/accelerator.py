@@ -7,7 +7,6 @@ a process, so that it is set up in a process of its own.
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
@@ -16,6 +15,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_map
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
+
+from tests.forks import process_context
 
 __all__ = ["NAME", "Accelerator", "OnDevice", "copies", "host", "moved", "on_device", "waits"]
 
@@ -111,8 +112,7 @@ class Accelerator:
     """A process with the device in it; ``run(function, *arguments)`` calls a function there."""
 
     def __init__(self) -> None:
-        context = multiprocessing.get_context("spawn")
-        self._pool = ProcessPoolExecutor(1, context, initializer=_set_up)
+        self._pool = ProcessPoolExecutor(1, process_context(), initializer=_set_up)
 
     def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
         return self._pool.submit(_forgetful, function, arguments).result(PATIENCE_S)
