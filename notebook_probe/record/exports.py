@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -12,10 +13,12 @@ from notebook_probe.record import joined
 from notebook_probe.record.destination import new_file, new_files
 from notebook_probe.record.location import ROOT_KEY, local_path
 from notebook_probe.record.netcdf import write_netcdf
+from notebook_probe.record.netcdf_groups import of_arrays, of_elements, of_numbers, of_vectors
 from notebook_probe.record.npy import write_npy
 from notebook_probe.record.pack import pack
 from notebook_probe.record.selection import Names, select
 from notebook_probe.record.source import Source
+from notebook_probe.record.tensors import tensors
 from notebook_probe.record.views import Snapshot, Views
 
 if TYPE_CHECKING:
@@ -64,8 +67,9 @@ class Exports(Views):
         -------
         pandas.DataFrame
             Columns ``step`` (int64), ``time``, ``module`` and ``quantity`` (categorical), ``value``
-            (float32); of vectors also the coordinate along their axis, such as ``bin``, and a row
-            per element. What was not measured has no row; a measured NaN has one.
+            (float32). Vectors have a row per element, and a column more: the coordinate along
+            their axis, such as ``bin``, or ``index_in_module``. What was not measured has no row;
+            a measured NaN has one. For arrays of other shapes see `to_npy`.
 
         Raises
         ------
@@ -99,8 +103,9 @@ class Exports(Views):
 
         now = self.snapshot()
         streams, vectors = now.history
-        selection = select([*streams, *vectors], quantity, module, start, stop)
-        return frames(joined.join(streams, now.modules, vectors), selection)
+        ragged = now.branches.history(now.ragged)
+        selection = select([*streams, *vectors], ragged, quantity, module, start, stop)
+        return frames(joined.join(streams, now.modules, vectors, ragged), selection)
 
     def to_netcdf(
         self: _Recorded,
@@ -127,13 +132,16 @@ class Exports(Views):
             Nothing of that name is recorded.
         """
         now = self.snapshot()
-        selection = select([*now.streams, *now.vectors], quantity, module, start, stop)
-        streams = [
-            *((stream.name, stream) for stream in now.streams),
-            *((f"{stream.axis.group}/{stream.name}", stream) for stream in now.vectors),
+        every = [*now.streams, *now.vectors, *now.blobs]
+        selection = select(every, now.ragged, quantity, module, start, stop)
+        groups = [
+            *(of_numbers(stream, selection) for stream in now.streams),
+            *(of_vectors(stream, selection) for stream in now.vectors),
+            *(of_elements(stream, selection) for stream in now.ragged),
+            *(of_arrays(view, selection) for view in now.blobs if selection.modules_of(view)),
         ]
         with new_file(path, overwrite=overwrite) as partial:
-            write_netcdf(partial, now.attrs, streams, self.modules, self.events, selection)
+            write_netcdf(partial, now.attrs, groups, self.modules, self.events)
         return Path(path)
 
     def to_npy(
@@ -144,7 +152,7 @@ class Exports(Views):
         start: int = 0,
         stop: int | None = None,
     ) -> list[Path]:
-        """Write vectors as ``<folder>/<quantity>/<module>.npy``; returns the paths.
+        """Write vectors and arrays as ``<folder>/<quantity>/<module>.npy``; returns the paths.
 
         The first axis is the step; which steps is in ``<module>.step.npy`` beside it. Names are
         percent-encoded, and ``index.json`` tells which file holds what. Numbers are written when
@@ -159,10 +167,11 @@ class Exports(Views):
         """
         now = self.snapshot()
         streams, vectors = now.history
-        streams = [] if quantity is None else streams
-        selection = select([*streams, *vectors], quantity, module, start, stop)
-        target = new_files(folder)
-        return write_npy(target, joined.join(streams, now.modules, vectors), selection)
+        if quantity is None:
+            now, streams = replace(now, streams=()), []
+        every, ragged = [*streams, *vectors, *now.blobs], now.branches.history(now.ragged)
+        selection = select(every, ragged, quantity, module, start, stop)
+        return write_npy(new_files(folder), tensors(now, selection), selection)
 
     def pack(self: _Recorded, path: str | PathLike[str], *, overwrite: bool = False) -> Path:
         """Write the finished record into one file, such as ``"run.zarr.zip"``; returns its path.

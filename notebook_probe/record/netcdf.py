@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from notebook_probe.axis import Axis
 from notebook_probe.record.destination import needed
 from notebook_probe.record.missing import NOT_MEASURED
+from notebook_probe.record.netcdf_groups import Group
 from notebook_probe.record.schema import TIME_ATTRS
-from notebook_probe.record.selection import Selection
-from notebook_probe.record.source import Event, ModuleRow, StreamView
+from notebook_probe.record.source import Event, ModuleRow
 from notebook_probe.record.tables import event_columns, module_columns
 
 __all__ = ["write_netcdf"]
@@ -34,12 +33,11 @@ RESERVED = frozenset({"CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "_Fil
 def write_netcdf(
     path: Path,
     attrs: Mapping[str, Any],
-    streams: Iterable[tuple[str, StreamView]],
+    groups: Iterable[Group],
     modules: Iterable[ModuleRow],
     events: Iterable[Event],
-    selection: Selection,
 ) -> None:
-    """Write the streams, by their path, and the tables of modules and events.
+    """Write the groups, and the tables of modules and events.
 
     Raises
     ------
@@ -51,8 +49,8 @@ def write_netcdf(
         _annotate(file, attrs)
         _write_table(file.create_group("modules"), "module", module_columns(tuple(modules)))
         _write_table(file.create_group("events"), "event", event_columns(tuple(events)))
-        for place, stream in streams:
-            _write_stream(file.create_group(place), stream, selection)
+        for group in groups:
+            _write_group(file.create_group(group.path), group)
 
 
 def _write_table(group: Any, dim: str, columns: Mapping[str, Any]) -> None:
@@ -63,40 +61,38 @@ def _write_table(group: Any, dim: str, columns: Mapping[str, Any]) -> None:
         _write(group, name, (dim,), array, spec.attrs)
 
 
-def _write_stream(group: Any, stream: StreamView, selection: Selection) -> None:
-    axis: Axis | None = getattr(stream, "axis", None)
-    steps = stream.steps()
-    rows, modules = selection.rows(steps), selection.modules_of(stream)
-    n_rows = rows.stop - rows.start
-    cell = {} if axis is None else {axis.name: axis.size}
-    group.dimensions = {"step": n_rows, "module": len(modules), **cell}
-    step_attrs = {"units": "1", "long_name": "optimizer step"}
-    _write(group, "step", ("step",), steps[rows], step_attrs)
-    _write(group, "time", ("step",), stream.times(rows.start, rows.stop), TIME_ATTRS)
-    _write(group, "module", ("module",), np.array(modules, object), {})
-    coords = {} if axis is None else axis.coords
-    for name, along in coords.items():
-        _write(group, name, tuple(cell), np.array(along), {"long_name": name.replace("_", " ")})
-    row_values = max(1, len(modules)) * math.prod(cell.values())
-    slab = max(1, SLAB_VALUES // row_values)
-    shape = (n_rows, len(modules), *cell.values())
-    chunks = (min(slab, n_rows), min(CHUNK_WIDTH, len(modules)), *cell.values())
-    packed = {**PACKED, "chunks": chunks} if all(shape) else {}
-    also = " ".join(["time", *(name for name in coords if name not in cell)])
-    for variable in selection.variables_of(stream):
-        target = group.create_variable(
-            variable.name, ("step", "module", *cell), "<f4", fillvalue=NOT_MEASURED, **packed
+def _write_group(target: Any, group: Group) -> None:
+    rows, stream = group.rows, group.stream
+    target.dimensions = {"step": len(group.steps), **group.dims}
+    _annotate(target, group.attrs)
+    _write(target, "step", ("step",), group.steps, {"units": "1", "long_name": "optimizer step"})
+    _write(target, "time", ("step",), stream.times(rows.start, rows.stop), TIME_ATTRS)
+    for name, (dim, values) in group.coords.items():
+        _write(target, name, (dim,), values, {"long_name": name.replace("_", " ")})
+    slab = max(1, SLAB_VALUES // max(1, math.prod(group.dims.values())))
+    also = " ".join(["time", *(name for name in group.coords if name not in group.dims)])
+    for variable in group.variables:
+        array = target.create_variable(
+            variable.name,
+            ("step", *group.dims),
+            "<f4",
+            fillvalue=NOT_MEASURED,
+            **_chunked(group, slab),
         )
         about = {"units": variable.units, "long_name": variable.long_name or variable.name}
-        _annotate(target, {**variable.attrs, **about, "coordinates": also})
-        for first, last in _spans(rows, slab) if modules else ():
-            values = stream.values(variable.name, first, last, modules)
-            target[first - rows.start : last - rows.start] = values
+        _annotate(array, {**variable.attrs, **about, "coordinates": also})
+        for first in range(rows.start, rows.stop, slab) if all(group.shape) else ():
+            last = min(rows.stop, first + slab)
+            values = stream.values(variable.name, first, last, group.columns)
+            array[first - rows.start : last - rows.start] = values.reshape(-1, *group.shape[1:])
 
 
-def _spans(rows: slice, length: int) -> Iterator[tuple[int, int]]:
-    for first in range(rows.start, rows.stop, length):
-        yield first, min(rows.stop, first + length)
+def _chunked(group: Group, slab: int) -> dict[str, Any]:
+    """Chunks that are written once, of few columns; an empty array has none."""
+    n_rows, width, *cell = group.shape
+    if not all(group.shape):
+        return {}
+    return {**PACKED, "chunks": (min(slab, n_rows), min(CHUNK_WIDTH, width), *cell)}
 
 
 def _write(

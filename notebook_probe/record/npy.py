@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,7 @@ import numpy as np
 import xarray as xr
 
 from notebook_probe.record.missing import measured
-from notebook_probe.record.safe_names import SafeNames
-from notebook_probe.record.schema import VECTOR_WIDTH
+from notebook_probe.record.safe_names import SafeNames, safe_name
 from notebook_probe.record.selection import Selection
 from notebook_probe.record.source import Floats
 
@@ -22,11 +22,18 @@ WINDOW_VALUES = 2**21
 INDEX = "index.json"
 
 
-def write_npy(folder: Path, data: xr.Dataset, selection: Selection) -> list[Path]:
+def write_npy(
+    folder: Path, arrays: Iterable[tuple[str, str, xr.DataArray]], selection: Selection
+) -> list[Path]:
     """Write ``<quantity>/<module>.npy`` and its steps ``<quantity>/<module>.step.npy``.
 
     The first axis is the step, rows without a measurement left out. ``index.json`` tells which
     file holds what, and the coordinates along the other axes.
+
+    Parameters
+    ----------
+    arrays : iterable of (quantity, module, array)
+        Arrays with dims (step, ...), read a few megabytes at a time.
 
     Returns
     -------
@@ -34,60 +41,45 @@ def write_npy(folder: Path, data: xr.Dataset, selection: Selection) -> list[Path
         The files of values, in the order they were written.
     """
     described: list[dict[str, Any]] = []
-    axes: dict[str, Any] = {}
-    modules = [module for module in data["module"].to_numpy() if module in selection.modules]
-    for name in (str(name) for name in data.data_vars if name in selection.quantities):
-        place = folder / name
-        place.mkdir()
-        files = SafeNames()
-        array = data[name]
-        dims = ["step", *map(str, array.dims[2:])]
-        axes |= {dim: array[dim].to_numpy().tolist() for dim in dims[1:]}
-        for first in range(0, len(modules), VECTOR_WIDTH):
-            group = modules[first : first + VECTOR_WIDTH]
-            paths = [place / f"{files.name(module)}.npy" for module in group]
-            shapes = _write_modules(paths, array.sel(module=group), selection)
-            described += [
-                {
-                    "file": path.relative_to(folder).as_posix(),
-                    "module": module,
-                    "quantity": name,
-                    "dims": dims,
-                    "shape": list(shape),
-                }
-                for path, module, shape in zip(paths, group, shapes, strict=True)
-                if path.exists()
-            ]
-    index = {"arrays": described, "coords": axes}
+    coords: dict[str, Any] = {}
+    names: dict[str, SafeNames] = {}
+    for quantity, module, array in arrays:
+        place = folder / safe_name(quantity)
+        place.mkdir(exist_ok=True)
+        name = names.setdefault(quantity, SafeNames()).name(module)
+        shape = _write_array(place / f"{name}.npy", array, selection)
+        if shape[0]:
+            file = f"{place.name}/{name}.npy"
+            dims = [str(dim) for dim in array.dims]
+            one = {"file": file, "module": module, "quantity": quantity}
+            described.append({**one, "dims": dims, "shape": list(shape)})
+            coords |= {
+                dim: array[dim].to_numpy().tolist() for dim in dims[1:] if dim in array.coords
+            }
+    index = {"arrays": described, "coords": coords}
     (folder / INDEX).write_text(json.dumps(index, indent=1), "utf-8")
     return [folder / one["file"] for one in described]
 
 
-def _write_modules(
-    paths: list[Path], array: xr.DataArray, selection: Selection
-) -> list[tuple[int, ...]]:
-    """Write each module's measured rows; returns the shapes. A module without any gets no file."""
-    cell = array.shape[2:]
-    files = [_GrowingFile(path, cell) for path in paths]
-    steps: list[list[Any]] = [[] for _ in paths]
+def _write_array(path: Path, array: xr.DataArray, selection: Selection) -> tuple[int, ...]:
+    """Write the measured rows; returns their shape. Without any there is no file."""
+    file = _GrowingFile(path, array.shape[1:])
+    steps: list[Any] = []
     for part in _windows(array, selection):
         values = np.asarray(part.to_numpy(), np.float32)
-        elements = tuple(range(2, values.ndim))
-        there = np.asarray(measured(values).any(axis=elements))
-        for place in np.flatnonzero(there.any(axis=1)):
-            files[place].append(values[place, there[place]])
-            steps[place].append(part["step"].to_numpy()[there[place]])
-    for path, file, own in zip(paths, files, steps, strict=True):
-        file.close()
-        if own:
-            np.save(path.with_suffix(".step.npy"), np.concatenate(own))
-    return [(file.n_rows, *cell) for file in files]
+        there = np.asarray(measured(values).any(axis=tuple(range(1, values.ndim))))
+        if there.any():
+            file.append(values[there])
+            steps.append(part["step"].to_numpy()[there])
+    file.close()
+    if steps:
+        np.save(path.with_suffix(".step.npy"), np.concatenate(steps))
+    return (file.n_rows, *array.shape[1:])
 
 
 def _windows(array: xr.DataArray, selection: Selection) -> Iterator[xr.DataArray]:
     rows = selection.rows(array["step"].to_numpy())
-    row_values = int(np.prod([array.shape[0], *array.shape[2:]]))
-    window = max(1, WINDOW_VALUES // max(1, row_values))
+    window = max(1, WINDOW_VALUES // max(1, math.prod(array.shape[1:])))
     for first in range(rows.start, rows.stop, window):
         yield array.isel(step=slice(first, min(rows.stop, first + window)))
 

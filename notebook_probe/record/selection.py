@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 
 from notebook_probe.errors import UnknownNameError, near
+from notebook_probe.record.elements import read_element
 from notebook_probe.record.schema import module_label
 from notebook_probe.record.source import Steps, StreamView, Variable
 
@@ -41,19 +42,30 @@ class Selection:
     def modules_of(self, stream: StreamView) -> list[str]:
         return [module for module in stream.modules if module in self.modules]
 
+    def elements_of(self, stream: StreamView) -> list[str]:
+        """Columns of a stream of vectors of every module's own length."""
+        return [label for label in stream.modules if read_element(label)[0] in self.modules]
+
 
 def select(
-    streams: Sequence[StreamView], quantity: Names, module: Names, start: int, stop: int | None
+    streams: Iterable[StreamView],
+    ragged: Iterable[StreamView],
+    quantity: Names,
+    module: Names,
+    start: int,
+    stop: int | None,
 ) -> Selection:
-    """The selection as the user spells it, of what ``streams`` hold.
+    """The selection as the user spells it, of what ``streams`` and ``ragged`` ones hold.
 
     Raises
     ------
     UnknownNameError
         For a name that is not recorded, or a pattern that nothing matches.
     """
-    quantities = dict.fromkeys(v.name for stream in streams for v in stream.variables)
+    streams, ragged = tuple(streams), tuple(ragged)
+    quantities = dict.fromkeys(v.name for stream in (*streams, *ragged) for v in stream.variables)
     modules = dict.fromkeys(m for stream in streams for m in stream.modules)
+    modules |= dict.fromkeys(read_element(m)[0] for stream in ragged for m in stream.modules)
     labels = module if module is None else [module_label(name) for name in _listed(module)]
     return Selection(
         _chosen("quantity", quantity, quantities), _chosen("module", labels, modules), start, stop

@@ -207,7 +207,7 @@ def test_nothing_is_overwritten_unasked_and_nothing_half_written_stays(
         source.to_netcdf(tmp_path / "a.nc")
     with pytest.raises(RecordWriteError, match="npy is not empty"):
         source.to_npy(tmp_path / "npy")
-    monkeypatch.setattr(netcdf, "_write_stream", lambda *_: 1 / 0)
+    monkeypatch.setattr(netcdf, "_write_group", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         source.to_netcdf(tmp_path / "a.nc", overwrite=True)
     assert (tmp_path / "a.nc").read_text() == "mine"
