@@ -22,6 +22,7 @@ help:
 	@echo "make test-kernels    the kernel protocol on other versions of ipykernel"
 	@echo "make test-libraries  training by Lightning, Hugging Face and others; models of theirs"
 	@echo "make test-readers    a record read in JavaScript; needs npm"
+	@echo "make test-s3         records on S3, on a server of the tests' own"
 	@echo "make clean           remove .venv, build and caches"
 
 demo: .venv/stamp-demo
@@ -33,7 +34,7 @@ lab: .venv/stamp-demo
 test: .venv/stamp-test
 	@browser=$$($(BIN)/python tools/find_browser.py) && \
 	$(ONE_THREAD) NOTEBOOK_PROBE_BROWSER="$$browser" \
-	$(BIN)/python -m pytest -m "not kernels and not gpu and not libraries and not crash and not readers" --numprocesses 2 --dist loadgroup
+	$(BIN)/python -m pytest -m "not kernels and not gpu and not libraries and not crash and not readers and not s3" --numprocesses 2 --dist loadgroup
 
 check: .venv/stamp-check
 	$(BIN)/ruff format --check .
@@ -51,6 +52,10 @@ test-crash: .venv/stamp-test
 test-kernels: .venv/stamp-test
 	$(BIN)/python tools/kernel_envs.py
 	$(BIN)/python -m pytest -m kernels
+
+test-s3: .venv/stamp-test
+	$(BIN)/python tools/s3_env.py
+	$(ONE_THREAD) $(BIN)/python -m pytest -m s3 tests/record
 
 test-libraries: .venv/stamp-pip
 	$(BIN)/python tools/library_env.py
@@ -97,4 +102,4 @@ BENCH_INSTALL = .venv-bench/bin/python -m pip --disable-pip-version-check instal
 	$(BENCH_INSTALL) --editable ".[lab]" --group bench
 	@touch $@
 
-.PHONY: help demo lab test check bench test-crash test-kernels test-libraries test-readers clean
+.PHONY: help demo lab test check bench test-crash test-kernels test-libraries test-readers test-s3 clean

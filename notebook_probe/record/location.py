@@ -46,9 +46,9 @@ class RemoteStore:
         ``"s3://bucket/run.zarr"``, ``"gs://..."``, ``"az://..."``, ``"memory://name"``,
         ``"icechunk:///folder"``, ``"icechunk+s3://bucket/run"``; ``"file:///folder"`` for a folder
         that is shipped to, such as one on a network.
-    options : mapping of str to str
+    options : mapping of str to values
         Settings of the store, such as ``{"endpoint": "https://minio.example", "region": "eu"}``;
-        for S3, Google and Azure those of obstore.
+        those of obstore, or of icechunk's own storage.
     spool : str or Path, optional
         Folder of this machine in which the run is written before it is shipped; in the user's
         cache by default. Give a local disk where homes are on a network.
@@ -62,7 +62,7 @@ class RemoteStore:
     """
 
     store: Any
-    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    options: Mapping[str, Any] = field(default_factory=dict, repr=False)
     spool: str | Path | None = None
     every_s: float | None = None
 

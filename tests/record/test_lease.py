@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
 
 from notebook_probe.errors import RecordLockedError
-from notebook_probe.record.location import RemoteStore
-from notebook_probe.record.remote.address import engine_of
 from notebook_probe.record.remote.engine import Engine
 from notebook_probe.record.remote.lease import LEASE_S, Lease
 from tests.record.build import fill
-from tests.record.stores import KINDS, check_rows, location_of, recording
+from tests.record.stores import KINDS, check_rows, engine_at, location_of, new_store, recording
 
 
 @pytest.fixture(params=KINDS)
 def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Engine:
-    return engine_of(RemoteStore(KINDS[request.param](tmp_path)))
+    return engine_at(new_store(request.param, tmp_path, request))
 
 
 @pytest.fixture
@@ -57,6 +58,27 @@ def test_a_lease_that_is_renewed_stays(engine: Engine, later: Any) -> None:
 def test_the_writers_own_lease_is_free_at_once(engine: Engine) -> None:
     Lease(engine, "same")
     Lease(engine, "same").renew()
+
+
+def test_of_several_that_want_it_at_once_one_gets_it(engine: Engine) -> None:
+    if engine.name.startswith("icechunk://"):
+        pytest.skip("icechunk itself warns of a folder with several writers")
+    Lease(engine, "first").release()  # which makes a repository; two must not do that at once
+    together, winners = Barrier(4), []
+
+    def want(token: str) -> None:
+        together.wait()
+        with suppress(RecordLockedError):
+            winners.append(Lease(engine, token))
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(want, "abcd"))
+    kept = []
+    for lease in winners:
+        with suppress(RecordLockedError):  # a plain store tells only now
+            lease.renew()
+            kept.append(lease)
+    assert len(kept) == 1
 
 
 def test_the_answer_to_a_renewal_may_get_lost(engine: Engine) -> None:

@@ -18,14 +18,13 @@ from notebook_probe.errors import (
 )
 from notebook_probe.record import open_record
 from notebook_probe.record.location import RemoteStore, opener
-from notebook_probe.record.remote.address import engine_of
 from tests.record.build import fill
-from tests.record.stores import KINDS, check_rows, location_of, recording
+from tests.record.stores import KINDS, check_rows, engine_at, location_of, new_store, recording
 
 
 @pytest.fixture(params=KINDS)
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
-    return KINDS[request.param](tmp_path)
+    return new_store(request.param, tmp_path, request)
 
 
 def test_a_shipped_record_equals_a_local_one(store: Any, tmp_path: Path) -> None:
@@ -51,7 +50,7 @@ def test_nothing_but_the_record_is_left(store: Any, tmp_path: Path) -> None:
     with recording(location_of(store, tmp_path / "spool")) as writer:
         fill(writer.stream("every_1"), range(100))
     assert list((tmp_path / "spool").iterdir()) == []
-    engine = engine_of(RemoteStore(store))
+    engine = engine_at(store)
     assert engine.lease() is None
     groups = {key.partition("/")[0] for key in list(engine.keys())}
     assert groups == {"zarr.json", "scalars", "pyramid", "modules", "events"}
@@ -75,8 +74,8 @@ def test_a_second_writer_of_the_same_machine_is_told_as_well(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("kind", ["memory", "directory", "zarr"])
 def test_other_objects_are_left_as_they_are(kind: str, tmp_path: Path) -> None:
-    store = KINDS[kind](tmp_path)
-    engine: Any = engine_of(RemoteStore(store))
+    store = new_store(kind, tmp_path)
+    engine: Any = engine_at(store)
     put = getattr(engine, "_put")  # noqa: B009
     wait = put("thesis/chapter1.tex", b"...")
     if wait is not None:
@@ -123,7 +122,7 @@ def test_what_a_crashed_commit_has_written_is_not_seen(tmp_path: Path) -> None:
     with recording(location_of(repository, tmp_path / "spool")) as writer:
         fill(writer.stream("every_1"), range(10))
     session = repository.writable_session("main")
-    engine: Any = engine_of(RemoteStore(session.store))
+    engine: Any = engine_at(session.store)
     engine._put("scalars/every_1/grad_norm/c/0/0", b"half a chunk")
     assert check_rows(opener(RemoteStore(repository))()) == 10
 
@@ -153,7 +152,7 @@ def test_a_library_that_is_missing_is_named_with_its_extra(
 def test_a_store_that_is_not_there_is_no_record(tmp_path: Path) -> None:
     for kind in ("memory", "icechunk"):
         with pytest.raises(RecordFormatError, match="no record at"):
-            open_record(KINDS[kind](tmp_path))
+            open_record(new_store(kind, tmp_path))
 
 
 def test_a_folder_url_alone_is_written_as_a_folder(tmp_path: Path) -> None:

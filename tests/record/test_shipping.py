@@ -16,12 +16,10 @@ import pytest
 from notebook_probe.errors import RecordWriteError
 from notebook_probe.record import open_record
 from notebook_probe.record.hot_chunks import HotChunks
-from notebook_probe.record.location import RemoteStore
-from notebook_probe.record.remote.address import engine_of
 from notebook_probe.record.remote.objects import ObjectEngine
 from notebook_probe.record.schema import ChunkSizes
 from tests.record.build import fill
-from tests.record.stores import KINDS, check_rows, location_of, recording
+from tests.record.stores import check_rows, engine_at, location_of, new_store, recording
 
 
 @pytest.fixture
@@ -44,7 +42,7 @@ def test_between_any_two_requests_a_reader_finds_a_whole_commit(
         look()
 
     def look() -> None:
-        if engine_of(RemoteStore(store)).read("zarr.json") is not None:
+        if engine_at(store).read("zarr.json") is not None:
             seen.append(check_rows(store))
 
     monkeypatch.setattr(ObjectEngine, "_put", watched_put)
@@ -85,7 +83,7 @@ def test_a_tail_is_compressed_on_its_way(store: str, tmp_path: Path) -> None:
     with recording(location_of(store, tmp_path / "spool")) as writer:
         fill(writer.stream("every_1"), range(10))
         assert writer.flush(60)
-        engine = engine_of(RemoteStore(store))
+        engine = engine_at(store)
         sizes = [len(engine.read(key) or b"") for key in list(engine.keys()) if "/c/" in key]
         assert max(sizes) < 20_000
 
@@ -173,7 +171,7 @@ while True:
 def test_a_killed_writer_leaves_a_whole_record_and_loses_no_row_of_the_spool(
     kind: str, tmp_path: Path
 ) -> None:
-    store, spool = KINDS[kind](tmp_path), tmp_path / "spool"
+    store, spool = new_store(kind, tmp_path), tmp_path / "spool"
     moments, n_rows = random.Random(5), 0
     for _ in range(2 if kind == "directory" else 1):
         command = [sys.executable, "-c", WRITER, store, str(spool)]

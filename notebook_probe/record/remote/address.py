@@ -23,7 +23,7 @@ from notebook_probe.registry import Registry
 __all__ = ["engine_of", "place_of", "store_schemes"]
 
 
-store_schemes: Registry[Callable[[str, Mapping[str, str]], Any]] = Registry(
+store_schemes: Registry[Callable[[str, Mapping[str, Any]], Any]] = Registry(
     "scheme of a store", "notebook_probe.stores"
 )
 """``scheme://`` to a function of (url, options): a zarr Store, an obstore store or an `Engine`."""

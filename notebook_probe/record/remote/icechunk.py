@@ -82,8 +82,8 @@ class IcechunkEngine:
         from icechunk import ConflictError as MovedError
         from icechunk import Repository, Storage
 
-        if isinstance(self._there, Storage):
-            Repository.open_or_create(self._there)
+        if isinstance(self._there, Storage) and not Repository.exists(self._there):
+            Repository.create(self._there)
         if LEASE_BRANCH not in self._repository.list_branches():
             self._begin()
         session = self._repository.writable_session(LEASE_BRANCH)

@@ -21,27 +21,27 @@ TIMES: dict[str, Any] = {
 _memory: dict[str, Any] = {}
 
 
-def _objects(url: str, options: Mapping[str, str]) -> Any:
+def _objects(url: str, options: Mapping[str, Any]) -> Any:
     return needed("obstore", "cloud", url).store.from_url(url, config=dict(options), **TIMES)
 
 
-def _directory(url: str, options: Mapping[str, str]) -> Any:
+def _directory(url: str, options: Mapping[str, Any]) -> Any:
     folder = url2pathname(urlparse(url).path)
     return needed("obstore", "cloud", url).store.LocalStore(folder, mkdir=True)
 
 
-def _in_memory(url: str, options: Mapping[str, str]) -> Any:
+def _in_memory(url: str, options: Mapping[str, Any]) -> Any:
     """Of this process, under this name."""
     return _memory.setdefault(url, needed("obstore", "cloud", url).store.MemoryStore())
 
 
-def _icechunk_folder(url: str, options: Mapping[str, str]) -> Any:
+def _icechunk_folder(url: str, options: Mapping[str, Any]) -> Any:
     folder = url2pathname(urlparse(url).path)
     storage = needed("icechunk", "icechunk", url).local_filesystem_storage(folder)
     return IcechunkEngine(storage, url)
 
 
-def _icechunk_s3(url: str, options: Mapping[str, str]) -> Any:
+def _icechunk_s3(url: str, options: Mapping[str, Any]) -> Any:
     parts = urlparse(url)
     credentials = {} if "access_key_id" in options else {"from_env": True}
     storage = needed("icechunk", "icechunk", url).s3_storage(
