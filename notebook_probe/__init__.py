@@ -36,7 +36,7 @@ from notebook_probe.schedules import Every, Steps
 
 if TYPE_CHECKING:
     from notebook_probe.probes.collected import collect
-    from notebook_probe.quantities import Quantity, quantity
+    from notebook_probe.quantities import Quantity, quantity, window_quantity
     from notebook_probe.run.handle import Handle
     from notebook_probe.run.run import Run
     from notebook_probe.run.watch import watch
@@ -74,6 +74,7 @@ __all__ = [
     "open_runs",
     "quantity",
     "watch",
+    "window_quantity",
 ]
 
 _NEED_TORCH = {
@@ -83,6 +84,7 @@ _NEED_TORCH = {
     "collect": "notebook_probe.probes.collected",
     "quantity": "notebook_probe.quantities",
     "watch": "notebook_probe.run.watch",
+    "window_quantity": "notebook_probe.quantities",
 }
 
 

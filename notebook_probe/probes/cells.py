@@ -6,6 +6,7 @@ gave; what it has measured lies in the step's frame, so that a cell serves every
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -14,11 +15,12 @@ from torch import Tensor, nn
 from notebook_probe.errors import QuantityError
 from notebook_probe.probes.frame import StepFrame
 from notebook_probe.probes.probe import Probe
+from notebook_probe.probes.slots import Slot
 from notebook_probe.quantities.arrays import local
 from notebook_probe.quantities.measure import measure_difference
 from notebook_probe.quantities.parts import Reduction
 
-__all__ = ["CallCell", "Cell", "DifferenceCell", "FunctionCell"]
+__all__ = ["CallCell", "Cell", "DifferenceCell", "FunctionCell", "WindowCell"]
 
 MAX_CALLS_APART = 64
 """More calls than this in one step are pooled in the last of them."""
@@ -106,10 +108,11 @@ class DifferenceCell:
 class FunctionCell:
     """A quantity's function called on the tensors themselves, and the values it has given."""
 
-    __slots__ = ("_draws", "index", "names", "probe")
+    __slots__ = ("_draws", "_function", "index", "names", "probe")
 
     def __init__(self, index: int, probe: Probe) -> None:
         self.index, self.probe = index, probe
+        self._function: Callable[..., Any] = probe.quantity.function
         self._draws: bool | None = None  # random numbers; found out at the first call
         self.names = tuple((f.name, f.tensor) for f in probe.quantity.features)
 
@@ -121,16 +124,18 @@ class FunctionCell:
             return
         given = [local(one.detach()) if isinstance(one, Tensor) else one for one in given]
         try:
-            value = probe.quantity.value_of(self._guarded(given))
+            self._keep(frame, self._guarded(given), call)
         except Exception as error:  # a user's quantity must never reach training
             frame.blame(probe, error)
-            return
+
+    def _keep(self, frame: StepFrame, returned: Any, call: int) -> None:
+        value = self.probe.quantity.value_of(returned)
         if isinstance(value, Tensor):
             frame.on_device = True
         values = frame.states[self.index]
         if values is None:
             values = frame.states[self.index] = {}
-        key = min(call, MAX_CALLS_APART - 1) if probe.per_call else 0
+        key = min(call, MAX_CALLS_APART - 1) if self.probe.per_call else 0
         values.setdefault(key, []).append(value)
 
     def clear(self, frame: StepFrame) -> None:
@@ -142,7 +147,7 @@ class FunctionCell:
         versions = _versions(given)
         random = torch.get_rng_state() if self._draws is not False else None
         try:
-            return self.probe.quantity.function(*given)
+            return self._function(*given)
         finally:
             if random is not None:
                 self._draws = not torch.equal(random, torch.get_rng_state())
@@ -150,6 +155,23 @@ class FunctionCell:
                     torch.set_rng_state(random)
             if versions != _versions(given):
                 raise QuantityError(f"{self.probe.quantity.name} changed a tensor in place")
+
+
+class WindowCell(FunctionCell):
+    """A window that is given the tensors themselves; it keeps what it wants of them."""
+
+    __slots__ = ()
+
+    def __init__(self, index: int, probe: Probe, slot: Slot | None) -> None:
+        super().__init__(index, probe)
+        self._function = probe.window_of(slot).update
+
+    def _keep(self, frame: StepFrame, returned: Any, call: int) -> None:
+        """What `update` returns is of no interest; that it returned is."""
+        self.probe.errors_in_a_row = 0
+
+    def clear(self, frame: StepFrame) -> None:
+        """What it has taken in stays."""
 
 
 def _versions(given: list[Any]) -> list[int]:

@@ -269,9 +269,9 @@ class Observer:
         self.n_forwards = 0
         self.training.close()
 
-    def _build(self, due: tuple[Probe, ...]) -> Readings:
+    def _build(self, due: tuple[Probe, ...], sampled: tuple[Probe, ...]) -> Readings:
         model = self._model()
-        return readings(model if model is not None else nn.Module(), due, self._buffers)
+        return readings(model if model is not None else nn.Module(), due, sampled, self._buffers)
 
     def _arm(self, due: Readings | None, everywhere: bool) -> None:
         """Put hooks where something is due; everywhere, while the root may not be called."""

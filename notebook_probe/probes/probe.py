@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 
 from notebook_probe.quantities.base import Quantity
 from notebook_probe.quantities.features import Moment
+from notebook_probe.quantities.window import Window
 from notebook_probe.schedules import Schedule
 
 __all__ = ["MAX_ERRORS", "WAITING", "PhaseName", "Probe"]
@@ -53,6 +54,8 @@ class Probe:
     """Name of the variable with the count."""
     moments: frozenset[Moment] = field(init=False)
     """When its features are read."""
+    windows: dict[object, Window] = field(init=False, default_factory=dict)
+    """What a quantity of several steps has gathered, by the slot of the parameter if of one."""
 
     def __post_init__(self) -> None:
         self.moments = frozenset(self.quantity.moments)
@@ -64,6 +67,14 @@ class Probe:
 
     def key(self) -> tuple[str, str, Schedule, bool]:
         return self.place, self.variable, self.schedule, self.per_call
+
+    def window_of(self, slot: object) -> Window:
+        """The window of a parameter, or with None that of the place; begun when it is new."""
+        if slot not in self.windows:
+            window: Window = self.quantity()
+            window.reset()
+            self.windows[slot] = window
+        return self.windows[slot]
 
     def succeeded(self, step: int) -> None:
         self.n_values += 1

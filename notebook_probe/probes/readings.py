@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import weakref
+from collections import defaultdict
 from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-from notebook_probe.probes.cells import CallCell, Cell, DifferenceCell, FunctionCell
+from notebook_probe.probes.cells import CallCell, Cell, DifferenceCell, FunctionCell, WindowCell
 from notebook_probe.probes.frame import StepFrame
 from notebook_probe.probes.parameters import ParameterReader
 from notebook_probe.probes.places import modules_of
@@ -15,8 +16,8 @@ from notebook_probe.probes.plan import Plan, is_of_calls
 from notebook_probe.probes.probe import Probe
 from notebook_probe.probes.results import Count, FunctionResult, Result, Source, SummaryResult
 from notebook_probe.probes.slots import Slot, slots_of_place
+from notebook_probe.probes.windows import SummaryWindow, TensorWindow, WindowReading
 from notebook_probe.quantities.features import CALL, Feature
-from notebook_probe.quantities.meant import meant
 from notebook_probe.quantities.measure import STAT
 from notebook_probe.quantities.parts import Reduction, parts
 
@@ -39,6 +40,8 @@ class Readings:
     reader : ParameterReader
     results : tuple of Result
         One per due probe.
+    windows : tuple of WindowReading
+        Of due probes and of those that only take in a sample.
     counts : tuple of Count
     n_states, n_counts : int
         The size of a frame.
@@ -53,6 +56,7 @@ class Readings:
     reader: ParameterReader
     results: tuple[Result, ...]
     counts: tuple[Count, ...]
+    windows: tuple[WindowReading, ...]
     n_states: int
     n_counts: int
     n_steps: int = 0
@@ -64,7 +68,7 @@ class Readings:
 
     def seconds(self) -> dict[Probe, float]:
         """Time spent for each probe; what several share counts equally."""
-        spent = dict.fromkeys(self.due, 0.0)
+        spent: defaultdict[Probe, float] = defaultdict(float)
         for sharing, seconds in self.reader.costs():
             for probe in sharing:
                 spent[probe] += seconds / len(sharing)
@@ -76,9 +80,14 @@ class Readings:
         return spent
 
 
-def readings(model: nn.Module, due: tuple[Probe, ...], buffers: dict[Slot, Tensor]) -> Readings:
-    """Work out what to read for the due probes."""
-    return _Builder(model).build(due, buffers)
+def readings(
+    model: nn.Module,
+    due: tuple[Probe, ...],
+    sampled: tuple[Probe, ...],
+    buffers: dict[Slot, Tensor],
+) -> Readings:
+    """Work out what to read for the due probes, and for windows that take a sample only."""
+    return _Builder(model).build(due, sampled, buffers)
 
 
 class _Builder:
@@ -89,14 +98,22 @@ class _Builder:
         self._shared: dict[tuple[object, ...], int] = {}
         self._wanted: dict[int, set[str]] = {}
         self._owners: list[tuple[weakref.ref[nn.Module], Plan]] = []
+        self._windows: list[WindowReading] = []
         self._n_states = 0
 
-    def build(self, due: tuple[Probe, ...], buffers: dict[Slot, Tensor]) -> Readings:
-        for probe in due:  # all parts of a reduction must be known before its cell is made
+    def build(
+        self, due: tuple[Probe, ...], sampled: tuple[Probe, ...], buffers: dict[Slot, Tensor]
+    ) -> Readings:
+        for probe in (
+            *due,
+            *sampled,
+        ):  # all parts of a reduction must be known before its cell is made
             if probe.quantity.pools:
                 for feature in probe.quantity.features:
                     self._indices(probe, feature)
         results = tuple(self._result(probe) for probe in due)
+        for probe in sampled:
+            self._window(probe, is_due=False)
         counted = (*self._calls.values(), *self._parameters.values())
         for i, plan in enumerate(counted):
             plan.counter = i
@@ -108,6 +125,7 @@ class _Builder:
             reader=ParameterReader(self._parameters, self._owners, buffers),
             results=results,
             counts=tuple(self._counts(due)),
+            windows=tuple(self._windows),
             n_states=self._n_states,
             n_counts=len(counted),
         )
@@ -127,16 +145,33 @@ class _Builder:
         return list(dict.fromkeys(counts))
 
     def _result(self, probe: Probe) -> Result:
+        if probe.quantity.is_window:
+            return FunctionResult(probe, self._window(probe, is_due=True))
         if probe.quantity.pools:
-            features = probe.quantity.features
-            sources = tuple(Source(self._cells(probe, feature)) for feature in features)
-            return SummaryResult(probe, sources)
+            return SummaryResult(probe, self._sources(probe))
+        function = FunctionCell(self._new_state(), probe)
+        for plan in self._plans_of_function(probe).values():
+            self._call(plan, function)
+        return FunctionResult(probe, function.index)
+
+    def _window(self, probe: Probe, is_due: bool) -> int:
+        """Have a window take in this step; returns where its value will be."""
         index = self._new_state()
-        function = FunctionCell(index, probe)
-        for plan in self._plans_of_function(probe):
-            plan.functions.setdefault(probe.quantity.moment, []).append(function)
-            plan.join(probe)
-        return FunctionResult(probe, index)
+        if probe.quantity.pools:
+            self._windows.append(SummaryWindow(probe, self._sources(probe), index, is_due))
+            return index
+        for slot, plan in self._plans_of_function(probe).items():
+            self._call(plan, WindowCell(index, probe, slot))
+        self._windows.append(TensorWindow(probe, index, is_due))
+        return index
+
+    def _sources(self, probe: Probe) -> tuple[Source, ...]:
+        return tuple(Source(self._cells(probe, feature)) for feature in probe.quantity.features)
+
+    def _call(self, plan: Plan, function: FunctionCell) -> None:
+        """Have a function called with the tensors of a plan."""
+        plan.functions.setdefault(function.probe.quantity.moment, []).append(function)
+        plan.join(function.probe)
 
     def _cells(self, probe: Probe, feature: Feature) -> tuple[int, ...]:
         """Indices of the cells that make up a feature; makes those that are new."""
@@ -193,15 +228,16 @@ class _Builder:
     def _plans(self, probe: Probe, feature: Feature) -> list[Plan]:
         return [self._plan(place) for place in self._places(probe, feature.tensor)]
 
-    def _plans_of_function(self, probe: Probe) -> list[Plan]:
+    def _plans_of_function(self, probe: Probe) -> dict[Slot | None, Plan]:
+        """Where a function is called: in calls of its module, or for one parameter each."""
         if is_of_calls(probe):
-            return [self._plan(probe.place)]
+            return {None: self._plan(probe.place)}
         if probe.quantity.needs == ("module",):
-            module = meant(self._modules.get(probe.place))
+            module = self._modules.get(probe.place)
             plan = Plan()
             self._owners += [(weakref.ref(module), plan)] if module is not None else []
-            return [plan]
-        return [self._plan(slot) for slot in slots_of_place(self._modules, probe.place)]
+            return {None: plan}
+        return {slot: self._plan(slot) for slot in slots_of_place(self._modules, probe.place)}
 
     def _plan(self, place: str | Slot) -> Plan:
         if isinstance(place, Slot):

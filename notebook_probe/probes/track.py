@@ -28,7 +28,7 @@ class Track:
 
     def __init__(
         self,
-        build: Callable[[tuple[Probe, ...]], Readings],
+        build: Callable[[tuple[Probe, ...], tuple[Probe, ...]], Readings],
         publish: Callable[[StepFrame], None],
         stretch: Stretch,
     ) -> None:
@@ -77,6 +77,9 @@ class Track:
         frame, self.frame = self.frame, None
         if frame is not None:
             frame.close()
+            for window in frame.readings.windows if frame.readings is not None else ():
+                if not window.needs_numbers:
+                    window.end(frame)
             for probe in frame.readings.due if frame.readings is not None else ():
                 probe.was_due = True
             to(frame)
@@ -91,9 +94,11 @@ class Track:
         """What is read when these are due."""
         found = self._readings.get(due)
         if found is None:
-            live = (probe for probe in self.probes if not probe.disabled)
+            live = [probe for probe in self.probes if not probe.disabled]
             probes = tuple(probe for probe in live if probe.schedule in due)
-            found = self._readings[due] = self._build(probes)
+            windows = (probe for probe in live if probe.quantity.is_window)
+            sampled = tuple(probe for probe in windows if probe.schedule not in due)
+            found = self._readings[due] = self._build(probes, sampled)
         return found
 
     def costs(self) -> dict[Probe, float]:

@@ -14,10 +14,12 @@ from notebook_probe.quantities import (
 )
 from notebook_probe.quantities.base import Quantity, as_quantity, quantities, quantity
 from notebook_probe.quantities.features import Feature
+from notebook_probe.quantities.window import Window, window_quantity
 
 __all__ = [
     "Feature",
     "Quantity",
+    "Window",
     "activity",
     "as_quantity",
     "channels",
@@ -31,4 +33,5 @@ __all__ = [
     "scales",
     "spectra",
     "updates",
+    "window_quantity",
 ]

@@ -24,7 +24,7 @@ from notebook_probe.quantities.parts import parts
 from notebook_probe.quantities.scalar import read_scalar, read_vector
 from notebook_probe.registry import Registry
 
-__all__ = ["Combine", "Quantity", "as_quantity", "quantities", "quantity"]
+__all__ = ["Combine", "Quantity", "as_quantity", "define", "quantities", "quantity"]
 
 Combine: TypeAlias = Literal["mean", "sum", "max", "min", "last", "rss"]
 """How values of several calls or tensors in one step become one; rss = root of summed squares."""
@@ -47,6 +47,8 @@ class Quantity:
     aliases: tuple[str, ...] = field(default=())
     axis: Axis | PerChannel | None = None
     """Along which its value is a vector; None for a number."""
+    is_window: bool = False
+    """``function`` makes a `Window`, which takes in every step."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
@@ -162,12 +164,21 @@ def quantity(
     'Largest absolute activation.'
     """
 
-    def define(function: Callable[..., Any]) -> Quantity:
-        made = _define(function, name, units, combine, source, tuple(aliases), axis)
+    def make(function: Callable[..., Any]) -> Quantity:
+        made = define(
+            function,
+            function,
+            name=name or str(getattr(function, "__name__", "")),
+            units=units,
+            combine=combine,
+            source=source,
+            aliases=tuple(aliases),
+            axis=axis,
+        )
         quantities.add(made.name, made, made.aliases)
         return made
 
-    return define if function is None else define(function)
+    return make if function is None else make(function)
 
 
 def as_quantity(given: Quantity | Callable[..., Any] | str) -> Quantity:
@@ -177,31 +188,42 @@ def as_quantity(given: Quantity | Callable[..., Any] | str) -> Quantity:
     if isinstance(given, str):
         return quantities[given]
     if callable(given):
-        return _define(given, None, "1", "mean", "", ())
+        return define(given, given, name=str(getattr(given, "__name__", "")))
     raise QuantityError(f"{given!r} is no quantity; give a name, a quantity or a function")
 
 
-def _define(
+def define(
     function: Callable[..., Any],
-    name: str | None,
-    units: str,
-    combine: Combine,
-    source: str,
-    aliases: tuple[str, ...],
+    reads: Callable[..., Any],
+    *,
+    name: str,
+    units: str = "1",
+    combine: Combine = "mean",
+    source: str = "",
+    aliases: tuple[str, ...] = (),
     axis: Axis | PerChannel | None = None,
+    is_window: bool = False,
 ) -> Quantity:
-    name = name or str(getattr(function, "__name__", ""))
+    """Make a quantity that needs what the parameters of ``reads`` are called; unregistered.
+
+    Raises
+    ------
+    QuantityError
+        As `quantity`.
+    """
     if not name.isidentifier():
         raise QuantityError(
             f"quantity name {name!r} of {function!r} must be an identifier, like 'top_share'"
         )
     if combine not in get_args(Combine):
         raise QuantityError(f"{name}: combine={combine!r}; allowed: {', '.join(get_args(Combine))}")
-    needed = tuple(_feature(name, parameter) for parameter in _parameters(name, function))
+    needed = tuple(_feature(name, parameter) for parameter in _parameters(name, reads))
     first = (inspect.getdoc(function) or "").split("\n\n")[0]
     summary = first.replace("\n", " ").replace("``", "")  # shown as plain text
     _check_moments(name, needed)
-    return Quantity(name, function, needed, units, summary, combine, source, aliases, axis)
+    return Quantity(
+        name, function, needed, units, summary, combine, source, aliases, axis, is_window
+    )
 
 
 def _parameters(name: str, function: Callable[..., Any]) -> list[str]:

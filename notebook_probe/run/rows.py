@@ -185,7 +185,10 @@ class RowKeeper:
         self, frame: StepFrame, tally: Callable[[Result], None] = lambda result: None
     ) -> list[Row]:
         """The rows of numbers, and of vectors along one axis, that it had if it ended now."""
-        here = HostCopy([frame]).frames()[0] if frame.on_device else frame
+        here = HostCopy([frame]).frames()[0] if frame.on_device else copy.copy(frame)
+        here.states = [*here.states]
+        for window in here.readings.windows if here.readings is not None else ():
+            window.look(here)
         return [row for row in self._rows(here, tally) if isinstance(row, Row)]
 
     def drain(self) -> None:
@@ -240,6 +243,9 @@ class RowKeeper:
             self._make_rows(frame)
 
     def _make_rows(self, frame: StepFrame) -> None:
+        for window in frame.readings.windows if frame.readings is not None else ():
+            if window.needs_numbers:
+                window.end(frame)
         self._ready += self._rows(frame, lambda result: result.probe.succeeded(frame.step))
 
     def _failed(self, step: int, error: Exception) -> None:

@@ -1,0 +1,132 @@
+"""Quantities of several steps: a class that is updated at every step and asked when it is due.
+
+>>> @window_quantity(units="1")
+... class LargestNorm:
+...     \"\"\"Largest norm of the gradient since it was last recorded.\"\"\"
+...     def reset(self):
+...         self.largest = 0.0
+...     def update(self, grad_sumsq):
+...         self.largest = max(self.largest, grad_sumsq.sumsq**0.5)
+...     def compute(self):
+...         return self.largest
+>>> LargestNorm.name, LargestNorm.needs
+('largest_norm', ('grad',))
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from notebook_probe.axis import Axis, PerChannel
+from notebook_probe.errors import QuantityError
+from notebook_probe.quantities.base import Combine, Quantity, define, quantities
+
+__all__ = ["Window", "window_quantity"]
+
+METHODS = ("reset", "update", "compute")
+
+
+class Window(Protocol):
+    """What has been gathered since the last due step; as torchmetrics has it."""
+
+    update: Callable[..., None]
+    """Takes in one step; its parameter names are the features it needs.
+
+    Summaries come pooled, once per step. Tensors come as they are read, once per call.
+    """
+
+    def reset(self) -> None:
+        """Forget everything; called before the first step and after each due one."""
+
+    def compute(self) -> Any:
+        """The value of the due step; None where there is nothing to tell. Changes nothing."""
+
+
+def window_quantity(
+    kind: type | None = None,
+    /,
+    *,
+    units: str = "1",
+    name: str | None = None,
+    combine: Combine = "mean",
+    source: str = "",
+    aliases: Sequence[str] = (),
+    axis: Axis | PerChannel | None = None,
+) -> Any:
+    """Make a quantity of a class with ``reset``, ``update`` and ``compute``, and register it.
+
+    Every step is taken in while it is attached, whether due or not. What is recorded in a due step
+    is of all steps after the last due one, this one included.
+
+    Parameters
+    ----------
+    units : str
+        Units of the value, ``"1"`` for a pure number.
+    name : str, optional
+        Its name in the record; the class's own in snake_case by default.
+    combine : {"mean", "sum", "max", "min", "last", "rss"}
+        How the values of several parameters of one module become one.
+    source : str
+        Paper or definition.
+    aliases : sequence of str
+        Other names under which it can be attached.
+    axis : Axis or PER_CHANNEL, optional
+        The value is a vector along it.
+
+    Returns
+    -------
+    Quantity
+        Called, it gives an instance of the class.
+
+    Raises
+    ------
+    QuantityError
+        A missing method, a parameter of ``update`` that is no feature, features of different
+        moments.
+
+    Examples
+    --------
+    >>> @window_quantity(units="1")
+    ... class StepsSeen:
+    ...     \"\"\"Steps since the last due one.\"\"\"
+    ...     def reset(self):
+    ...         self.n = 0
+    ...     def update(self, output_sumsq):
+    ...         self.n += 1
+    ...     def compute(self):
+    ...         return self.n
+    >>> StepsSeen.summary
+    'Steps since the last due one.'
+    """
+
+    def make(kind: type) -> Quantity:
+        own = name or _snake(kind.__name__)
+        missing = [method for method in METHODS if not callable(getattr(kind, method, None))]
+        if missing:
+            raise QuantityError(f"{own}: the class has no {missing[0]}(); {', '.join(METHODS)}")
+        made = define(
+            kind,
+            kind().update,
+            name=own,
+            units=units,
+            combine=combine,
+            source=source,
+            aliases=tuple(aliases),
+            axis=axis,
+            is_window=True,
+        )
+        quantities.add(made.name, made, made.aliases)
+        return made
+
+    return make if kind is None else make(kind)
+
+
+def _snake(name: str) -> str:
+    """As variables are spelled.
+
+    >>> _snake("GradCosine"), _snake("dead_fraction")
+    ('grad_cosine', 'dead_fraction')
+    """
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
