@@ -6,17 +6,19 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from notebook_probe.record.commit import Commits
 from notebook_probe.record.lock import Lock
 from notebook_probe.record.names import Names
+from notebook_probe.record.rounding import check_keep_bits
 from notebook_probe.record.rows import row_bytes
 from notebook_probe.record.schema import STOPPED
 from notebook_probe.record.source import Event
 from notebook_probe.record.stream import StreamWriter
 
-__all__ = ["Flusher"]
+__all__ = ["Flusher", "Options"]
 
 REST = 200
 """A flush that took t seconds of processor time is followed by REST * t seconds of rest: half a
@@ -24,6 +26,28 @@ per cent of one core, which is what a watched training may feel of the writer. W
 cheaper one of the last two: a flush that made files is dear, and the next one is not."""
 LONGEST_REST_S = 15.0
 CLOSE_TIMEOUT_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a record is written; what each means says `RecordWriter`.
+
+    Raises
+    ------
+    ValueError
+        For a size that is none, and bits that cannot be kept.
+    """
+
+    flush_s: float
+    flush_rows: int
+    ring_bytes: int
+    max_bytes: int | None
+    keep_bits: Mapping[str, int]
+
+    def __post_init__(self) -> None:
+        if self.max_bytes is not None and self.max_bytes <= 0:
+            raise ValueError(f"max_bytes={self.max_bytes}; a positive number of bytes, or None")
+        check_keep_bits(self.keep_bits)
 
 
 class Flusher:
@@ -38,14 +62,12 @@ class Flusher:
         commits: Commits,
         lock: Lock,
         attrs: Mapping[str, Any],
-        flush_s: float,
-        flush_rows: int,
-        ring_bytes: int,
-        max_bytes: int | None = None,
+        options: Options,
     ) -> None:
         self.streams: dict[str, StreamWriter] = {}
         """By path: ``scalars/every_1``."""
         self.names = Names()
+        self.names.round_off(options.keep_bits)
         self.events: list[Event] = []
         self.last_error = ""
         self.stopped = ""
@@ -57,10 +79,7 @@ class Flusher:
         self._commits = commits
         self._lock = lock
         self.attrs = attrs
-        self._flush_s = flush_s
-        self._flush_rows = flush_rows
-        self._ring_bytes = ring_bytes
-        self._max_bytes = max_bytes
+        self._options = options
         self._cpu_s = self._last_cpu_s = 0.0
         self._asked = self._served = 0
         self._many_rows = self._half_full = self._closing = False
@@ -89,12 +108,12 @@ class Flusher:
             return False
         streams = tuple(self.streams.values())
         waiting = sum(stream.waiting_bytes for stream in streams)
-        self._half_full = 2 * (waiting + n_bytes) > self._ring_bytes
-        self._many_rows = any(s.n_rows - s.published >= self._flush_rows for s in streams)
+        self._half_full = 2 * (waiting + n_bytes) > self._options.ring_bytes
+        self._many_rows = any(s.n_rows - s.published >= self._options.flush_rows for s in streams)
         if self._half_full or self._many_rows:
             with self._changed:
                 self._changed.notify_all()
-        return waiting == 0 or waiting + n_bytes <= self._ring_bytes
+        return waiting == 0 or waiting + n_bytes <= self._options.ring_bytes
 
     def flush(self, timeout_s: float) -> bool:
         """Have everything recorded so far written; False when it was not, or not in time."""
@@ -143,7 +162,8 @@ class Flusher:
         with self._changed:
             self._changed.wait_for(self._is_urgent, rest_s)
             self._changed.wait_for(
-                lambda: self._is_urgent() or self._many_rows, max(0.0, self._flush_s - rest_s)
+                lambda: self._is_urgent() or self._many_rows,
+                max(0.0, self._options.flush_s - rest_s),
             )
             self._many_rows = self._half_full = False
 
@@ -180,15 +200,16 @@ class Flusher:
 
     def _stop_when_large(self) -> None:
         """Take no further row when those that wait bring the record to its size."""
-        if self._max_bytes is None or self.stopped:
+        most = self._options.max_bytes
+        if most is None or self.stopped:
             return
         streams = tuple(self.streams.values())
         waiting = sum((one.n_rows - one.published) * row_bytes(one.shape) for one in streams)
-        if self._commits.nbytes + waiting < self._max_bytes:
+        if self._commits.nbytes + waiting < most:
             return
         step = max((one.last_step for one in streams), default=-1)
         after = f" after step {step}" if step >= 0 else ""
-        self.stopped = f"nothing is recorded{after}: the record has its max_bytes={self._max_bytes}"
+        self.stopped = f"nothing is recorded{after}: the record has its max_bytes={most}"
         for stream in streams:
             stream.seal()
         self.events.append(Event(step, time.time_ns() // 1_000_000, "full", self.stopped))

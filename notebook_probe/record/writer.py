@@ -4,45 +4,30 @@ from __future__ import annotations
 
 import shutil
 import time
-import uuid
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from datetime import UTC, datetime
-from functools import partial
-from importlib.metadata import PackageNotFoundError, version
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Self
 
 import numpy.typing as npt
 
 from notebook_probe.axis import PER_CHANNEL, Axis, PerChannel
-from notebook_probe.errors import ProbeError, QuantityError, RecordWriteError
-from notebook_probe.record.arrays import Arrays
-from notebook_probe.record.backfill import Backfill, leftovers
+from notebook_probe.errors import QuantityError
+from notebook_probe.record.backfill import Backfill
 from notebook_probe.record.branches import StreamName, read_name
-from notebook_probe.record.commit import Commits
-from notebook_probe.record.continuing import begin, extents, old_record, take_over
-from notebook_probe.record.files import Files
-from notebook_probe.record.flusher import Flusher
+from notebook_probe.record.flusher import Flusher, Options
 from notebook_probe.record.given import read_series
-from notebook_probe.record.hot_chunks import new_chunks
 from notebook_probe.record.kinds import Kind, blob, blob_name, kind_of
 from notebook_probe.record.live import LiveSource
 from notebook_probe.record.location import Location
-from notebook_probe.record.lock import Lock
-from notebook_probe.record.model import check_same_model, differing, extended, labelled
+from notebook_probe.record.model import differing, extended, labelled
+from notebook_probe.record.opening import CHANGED_MODULES, open_to_write
 from notebook_probe.record.place import Place
 from notebook_probe.record.reader import open_record
-from notebook_probe.record.remote import place_of
 from notebook_probe.record.resume import ResumeLike, read_resume
-from notebook_probe.record.rounding import check_keep_bits
 from notebook_probe.record.schema import (
-    CONVENTIONS,
     EVALUATION,
-    FORMAT_VERSION,
     SCALARS,
-    STOPPED,
     check_quantity,
     module_label,
 )
@@ -51,9 +36,6 @@ from notebook_probe.record.source import Event, ModuleRow, Variable
 from notebook_probe.record.stream import StreamWriter
 
 __all__ = ["RecordWriter"]
-
-CHANGED_MODULES = "changed_modules"
-"""Attribute: modules that came, went or were replaced while the record was written."""
 
 
 class RecordWriter:
@@ -76,7 +58,7 @@ class RecordWriter:
         ``"branch(step)"``).
     flush_s, flush_rows : float, int
         Rows reach the disk after so many seconds or so many rows, whichever comes first; a slow
-        disk makes it later, so that flushing takes 5 % of one core at most.
+        disk makes it later, so that flushing takes about half a per cent of one core.
     ring_bytes : int
         Memory for rows that wait; more are dropped, and counted.
     max_bytes : int, optional
@@ -131,56 +113,20 @@ class RecordWriter:
         max_bytes: int | None = None,
         keep_bits: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
-        check_max_bytes(max_bytes)
-        check_keep_bits(keep_bits)
-        wanted, place = read_resume(resume), place_of(location)
-        folder = place.folder
-        table = labelled(modules)
-        with _write_errors(place.name), ExitStack() as failure:
-            failure.callback(place.abandon)
-            old_record(folder)  # before the lock, which must not appear among foreign files
-            lock = Lock(folder)
-            failure.callback(lock.release)
-            old = old_record(folder)
-            wanted.check(folder, old is not None)
-            if old is not None:
-                changed = old.attrs.get(CHANGED_MODULES, ())
-                check_same_model(old.location, old.modules, table, changed)
-                table = old.modules
-            beginning = begin(old, wanted)
-            root_attrs = {**(_new_attrs() if old is None else old.attrs), **attrs, "title": title}
-            if beginning.branch > 1:
-                root_attrs["branches"] = [*beginning.starts]
-            self._files = Files(folder)
-            for path in leftovers(folder, () if old is None else old.paths):
-                self._files.delete_all(path)
-            there = extents(old)
-            arrays = Arrays(new_chunks(self._files), there)
-            self._commits = commits = Commits(
-                self._files, arrays, lock, table, {} if old is None else old.paths
-            )
-            root_attrs.pop(STOPPED, None)
-            self._flusher = Flusher(
-                commits, lock, root_attrs, flush_s, flush_rows, ring_bytes, max_bytes
-            )
-            self._flusher.names.round_off(keep_bits)
-            take_over(old, self._flusher, beginning)
-            kept = extents(old, beginning.n_rows)
-            self._flusher.start(partial(arrays.cut, kept) if kept != there else None)
-            failure.callback(self._flusher.close)
-            place.begin()
-            failure.pop_all()
-        self.continued = old is not None
-        self.location = place.name
-        self._place = place
-        self.run_id = str(root_attrs["run_id"])
-        self.first_step, self.branch = beginning.first_step, beginning.branch
-        self.source = LiveSource(title, place, table, self._flusher)
+        options = Options(flush_s, flush_rows, ring_bytes, max_bytes, keep_bits)
+        told = {**attrs, "title": title}
+        opened = open_to_write(location, labelled(modules), told, read_resume(resume), options)
+        self._files, self._commits = opened.files, opened.commits
+        self._flusher, self._place = opened.flusher, opened.place
+        self.continued, self.location = opened.continued, opened.place.name
+        self.run_id = str(opened.flusher.attrs["run_id"])
+        self.first_step, self.branch = opened.first_step, opened.branch
+        self.source = LiveSource(title, self._place, opened.modules, self._flusher)
         self.out_of_order = Backfill(self._flusher, self.source, self.branch)
         # Also when the writer is forgotten, and at the interpreter's exit.
-        self._close = weakref.finalize(self, _close, self._flusher, place)
-        if place.told:
-            self.event(self.last_step + 1, "spool", place.told)
+        self._close = weakref.finalize(self, _close, self._flusher, self._place)
+        if self._place.told:
+            self.event(self.last_step + 1, "spool", self._place.told)
 
     @classmethod
     def reopen(cls, location: Location) -> Self:
@@ -390,37 +336,6 @@ class RecordWriter:
         return tuple(self._flusher.streams.values())
 
 
-def check_max_bytes(max_bytes: int | None) -> None:
-    """Raise ValueError unless it is None or a size."""
-    if max_bytes is not None and max_bytes <= 0:
-        raise ValueError(f"max_bytes={max_bytes}; a positive number of bytes, or None")
-
-
 def _close(flusher: Flusher, place: Place) -> None:
     flusher.close()
     place.close()
-
-
-@contextmanager
-def _write_errors(name: str) -> Iterator[None]:
-    """An error of the system becomes a RecordWriteError that names the record."""
-    try:
-        yield
-    except ProbeError:
-        raise
-    except OSError as error:
-        raise RecordWriteError(f"cannot write the record {name}: {error}") from error
-
-
-def _new_attrs() -> dict[str, Any]:
-    try:
-        package = version("notebook-probe")
-    except PackageNotFoundError:  # a source tree that is not installed
-        package = "unknown"
-    return {
-        "Conventions": CONVENTIONS,
-        "notebook_probe_version": package,
-        "format_version": FORMAT_VERSION,
-        "run_id": uuid.uuid4().hex,
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
