@@ -14,15 +14,24 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.optim import Optimizer
 
 import notebook_probe as nbp
-from tests.models import made
+from tests.models import loss_of, made
 from tests.probes.parity import differing, everything
 from tests.run.oracle import Numbers, norm, numbers, tensors_in
 
-__all__ = ["MODULE", "PARAMETER", "Diary", "Loop", "check", "play", "probes_everywhere"]
+__all__ = [
+    "MODULE",
+    "PARAMETER",
+    "Diary",
+    "Loop",
+    "check",
+    "play",
+    "probes_everywhere",
+    "steps_of",
+]
 
 PARAMETER = ["weight_norm", "grad_norm", "update_ratio"]
 """Measured at every parameter, under its own path."""
@@ -131,6 +140,23 @@ class Diary:
 
 Loop: TypeAlias = Callable[[nn.Module, Diary], Sequence[Optimizer]]
 """Trains a model, keeps the diary, returns its optimizers."""
+
+
+def steps_of(
+    made_by: Callable[[nn.Module], Optimizer], batch: Callable[[int], Tensor], n: int = 3
+) -> Loop:
+    """Some plain steps of one optimizer."""
+
+    def loop(model: nn.Module, diary: Diary) -> Sequence[Optimizer]:
+        optimizer = made_by(model)
+        for step in range(n):
+            optimizer.zero_grad()
+            loss_of(model(batch(step))).backward()
+            with diary.update(optimizer):
+                optimizer.step()
+        return [optimizer]
+
+    return loop
 
 
 def probes_everywhere(model: nn.Module) -> dict[str, list[str]]:

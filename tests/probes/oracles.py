@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -27,6 +27,7 @@ __all__ = [
     "Loop",
     "Noted",
     "Notes",
+    "Scaled",
     "column",
     "float64",
     "grad_input_size",
@@ -34,6 +35,7 @@ __all__ = [
     "grad_raw_size",
     "norm_of",
     "notes_of",
+    "plain_loop",
     "same_column",
     "train_alike",
     "update_size",
@@ -109,10 +111,41 @@ class Noted(nn.Module):
         return tensor
 
 
+class Scaled(Noted):
+    """Its first part returns the input times a number, at any precision."""
+
+    class Part(nn.Module):
+        def __init__(self, outer: Noted, factor: float) -> None:
+            super().__init__()
+            self._outer, self._factor = [outer], factor
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self._outer[0].note("output", x * self._factor)
+
+    def __init__(self, factor: float = 1.0) -> None:
+        super().__init__()
+        self.part, self.linear = Scaled.Part(self, factor), nn.Linear(4, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.linear(self.part(x) / self.part._factor)
+
+
 def notes_of(model: Noted) -> Notes:
     """Make a twin note what it does from now on."""
     model.notes = Notes()
     return model.notes
+
+
+def plain_loop(batch: Callable[[int], Tensor], steps: Iterable[int]) -> Loop:
+    """Bring the mean square of the output down, one batch per step."""
+
+    def loop(model: nn.Module, optimizer: Optimizer) -> None:
+        for step in steps:
+            optimizer.zero_grad()
+            model(batch(step)).square().mean().backward()
+            optimizer.step()
+
+    return loop
 
 
 def train_alike(

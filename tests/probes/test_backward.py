@@ -14,20 +14,22 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from tests.models import ConvNet, Encoder, Tagger, floats, loss_of, made, mlp, sgd, words
-from tests.probes.oracles import Noted, column, norm_of, notes_of, same_column, train_alike
+from tests.probes.oracles import (
+    Noted,
+    column,
+    norm_of,
+    notes_of,
+    plain_loop,
+    same_column,
+    train_alike,
+)
 from tests.run.conftest import Watch
 from tests.run.oracle import norm
 
 batch = floats(5, 4)
 STEPS = range(3)
 GRADIENT = ["output_grad_norm"]
-
-
-def loop(model: nn.Module, optimizer: Optimizer) -> None:
-    for step in STEPS:
-        optimizer.zero_grad()
-        model(batch(step)).square().mean().backward()
-        optimizer.step()
+loop = plain_loop(batch, STEPS)
 
 
 # ---------------------------------------------------------------- in place behind a module

@@ -27,6 +27,7 @@ from tests.probes.oracles import (
     column,
     norm_of,
     notes_of,
+    plain_loop,
     same_column,
     train_alike,
 )
@@ -111,13 +112,7 @@ CALLS: dict[str, tuple[Call, Call]] = {
     "in sequence": (in_sequence, in_sequence_plainly),
     "selective": (selective, plainly),
 }
-
-
-def loop(model: nn.Module, optimizer: Optimizer) -> None:
-    for step in STEPS:
-        optimizer.zero_grad()
-        model(batch(step)).square().mean().backward()
-        optimizer.step()
+loop = plain_loop(batch, STEPS)
 
 
 def check(run: nbp.Run, notes: Notes, n_calls: int = 1) -> None:

@@ -22,6 +22,7 @@ from tests.probes.oracles import (
     column,
     norm_of,
     notes_of,
+    plain_loop,
     same_column,
     train_alike,
 )
@@ -30,13 +31,7 @@ from tests.run.oracle import norm
 
 batch = floats(5, 4)
 STEPS = range(2)
-
-
-def loop(model: nn.Module, optimizer: Optimizer) -> None:
-    for step in STEPS:
-        optimizer.zero_grad()
-        model(batch(step)).square().mean().backward()
-        optimizer.step()
+loop = plain_loop(batch, STEPS)
 
 
 Pair = namedtuple("Pair", "first second")

@@ -14,7 +14,15 @@ from torch.optim import Optimizer
 from torch.utils.flop_counter import FlopCounterMode
 
 from tests.models import floats, made, sgd
-from tests.probes.oracles import Noted, Notes, column, notes_of, same_column, train_alike
+from tests.probes.oracles import (
+    Noted,
+    Notes,
+    column,
+    notes_of,
+    plain_loop,
+    same_column,
+    train_alike,
+)
 from tests.run.conftest import Watch
 from tests.run.oracle import norm
 
@@ -33,11 +41,7 @@ class Layer(Noted):
         return self.last(self.drop(self.note("output", self.part(x)).tanh()))
 
 
-def loop(model: nn.Module, optimizer: Optimizer) -> None:
-    for step in STEPS:
-        optimizer.zero_grad()
-        model(batch(step)).square().mean().backward()
-        optimizer.step()
+loop = plain_loop(batch, STEPS)
 
 
 def output_norms(notes: Notes) -> list[float]:

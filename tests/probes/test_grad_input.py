@@ -19,6 +19,7 @@ from tests.probes.oracles import (
     grad_input_size,
     norm_of,
     notes_of,
+    plain_loop,
     same_column,
     train_alike,
 )
@@ -28,13 +29,7 @@ from tests.run.oracle import norm
 batch = floats(5, 4)
 STEPS = range(3)
 SIZE = "grad_input_size"
-
-
-def loop(model: nn.Module, optimizer: Optimizer) -> None:
-    for step in STEPS:
-        optimizer.zero_grad()
-        model(batch(step)).square().mean().backward()
-        optimizer.step()
+loop = plain_loop(batch, STEPS)
 
 
 # ---------------------------------------------------------------- the module's own share

@@ -12,7 +12,7 @@ from torch.optim import SGD, Adam, Optimizer
 
 import notebook_probe as nbp
 from tests.models import floats, loss_of, made, mlp
-from tests.probes.optimizer_oracles import MODULE, PARAMETER, Diary, check, play
+from tests.probes.optimizer_oracles import MODULE, PARAMETER, Diary, check, play, steps_of
 from tests.run.conftest import Watch
 
 batch = floats(5, 4)
@@ -99,15 +99,7 @@ class Scaled(nn.Module):
 
 
 def test_entries_of_parameter_lists_and_dicts_are_recorded_by_name(watch: Watch) -> None:
-    def loop(model: nn.Module, diary: Diary) -> Sequence[Optimizer]:
-        optimizer = Adam(model.parameters(), lr=0.01)
-        for step in range(3):
-            optimizer.zero_grad()
-            loss_of(model(batch(step))).backward()
-            with diary.update(optimizer):
-                optimizer.step()
-        return [optimizer]
-
+    loop = steps_of(lambda model: Adam(model.parameters(), lr=0.01), batch)
     run, diary = play(Scaled, loop, watch)
     check(run, diary)
     for name in ("scales.0", "scales.1", "shifts.left"):

@@ -15,6 +15,7 @@ from notebook_probe.quantities.stat import Stat
 from tests.models import floats, made
 from tests.probes.oracles import (
     Noted,
+    Scaled,
     column,
     notes_of,
     same_column,
@@ -24,25 +25,6 @@ from tests.run.conftest import Watch
 
 batch = floats(5, 4)
 STEPS = range(3)
-
-
-class Scaled(Noted):
-    """Its first part returns the input times a number, at any precision."""
-
-    class Part(nn.Module):
-        def __init__(self, outer: Noted, factor: float) -> None:
-            super().__init__()
-            self._outer, self._factor = [outer], factor
-
-        def forward(self, x: Tensor) -> Tensor:
-            return self._outer[0].note("output", x * self._factor)
-
-    def __init__(self, factor: float = 1.0) -> None:
-        super().__init__()
-        self.part, self.linear = Scaled.Part(self, factor), nn.Linear(4, 3)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.linear(self.part(x) / self.part._factor)
 
 
 def n_broken(output_nonfinite: Stat) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from torch import Tensor, nn, optim
 from torch.optim import Optimizer
 
 from tests.models import floats, loss_of, made, mlp
-from tests.probes.optimizer_oracles import Diary, check, play
+from tests.probes.optimizer_oracles import Diary, check, play, steps_of
 from tests.probes.parity import differing, everything
 from tests.run.conftest import Watch
 
@@ -51,31 +52,16 @@ def test_the_update_is_the_exact_difference_whatever_the_optimizer(
     kind: str, way: str, watch: Watch
 ) -> None:
     made_by, options, _ = KINDS[kind]
-
-    def loop(model: nn.Module, diary: Diary) -> Sequence[Optimizer]:
-        optimizer = made_by(model.parameters(), **options, **WAYS[way])  # type: ignore[arg-type]
-        for step in range(4):
-            optimizer.zero_grad()
-            loss_of(model(batch(step))).backward()
-            with diary.update(optimizer):
-                optimizer.step()
-        return [optimizer]
-
+    chosen: dict[str, Any] = {**options, **WAYS[way]}
+    loop = steps_of(lambda model: made_by(model.parameters(), **chosen), batch, 4)
     check(*play(mlp, loop, watch))
 
 
 def test_an_update_that_is_orthogonalised_is_read_as_it_was_applied(watch: Watch) -> None:
     """Muon takes matrices only; the biases belong to nobody and have no update."""
-
-    def loop(model: nn.Module, diary: Diary) -> Sequence[Optimizer]:
-        optimizer = optim.Muon([value for value in model.parameters() if value.ndim == 2])
-        for step in range(3):
-            optimizer.zero_grad()
-            loss_of(model(batch(step))).backward()
-            with diary.update(optimizer):
-                optimizer.step()
-        return [optimizer]
-
+    loop = steps_of(
+        lambda model: optim.Muon([value for value in model.parameters() if value.ndim == 2]), batch
+    )
     run, diary = play(mlp, loop, watch)
     check(run, diary)
     assert np.isnan(run.data.update_ratio.sel(module="0.bias")).all()
@@ -124,15 +110,7 @@ class Replacing(Optimizer):
 
 
 def test_a_weight_whose_storage_is_replaced_in_the_step_has_its_update(watch: Watch) -> None:
-    def loop(model: nn.Module, diary: Diary) -> Sequence[Optimizer]:
-        optimizer = Replacing(list(model.parameters()))
-        for step in range(3):
-            optimizer.zero_grad()
-            loss_of(model(batch(step))).backward()
-            with diary.update(optimizer):
-                optimizer.step()
-        return [optimizer]
-
+    loop = steps_of(lambda model: Replacing(list(model.parameters())), batch)
     run, diary = play(mlp, loop, watch)
     check(run, diary)
     ratios = run.series("0.weight", "update_ratio")

@@ -15,6 +15,7 @@ from torch.optim import SGD, Optimizer
 from tests.models import floats, made, sgd
 from tests.probes.oracles import (
     Noted,
+    Scaled,
     column,
     float64,
     norm_of,
@@ -28,25 +29,6 @@ from tests.run.oracle import norm
 
 batch = floats(5, 4)
 STEPS = range(3)
-
-
-class Scaled(Noted):
-    """Its first part returns the input times a number, at any precision."""
-
-    class Part(nn.Module):
-        def __init__(self, outer: Noted, factor: float) -> None:
-            super().__init__()
-            self._outer, self._factor = [outer], factor
-
-        def forward(self, x: Tensor) -> Tensor:
-            return self._outer[0].note("output", x * self._factor)
-
-    def __init__(self, factor: float = 1.0) -> None:
-        super().__init__()
-        self.part, self.linear = Scaled.Part(self, factor), nn.Linear(4, 3)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.linear(self.part(x) / self.part._factor)
 
 
 # ---------------------------------------------------------------- half precision

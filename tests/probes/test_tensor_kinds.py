@@ -22,6 +22,7 @@ from tests.probes.oracles import (
     grad_mean,
     norm_of,
     notes_of,
+    plain_loop,
     same_column,
     train_alike,
     update_size,
@@ -31,13 +32,7 @@ from tests.run.oracle import Numbers, norm
 
 batch = floats(5, 4)
 STEPS = range(2)
-
-
-def loop(model: nn.Module, optimizer: Optimizer) -> None:
-    for step in STEPS:
-        optimizer.zero_grad()
-        model(batch(step)).square().mean().backward()
-        optimizer.step()
+loop = plain_loop(batch, STEPS)
 
 
 # ---------------------------------------------------------------- numbers of every type
