@@ -12,12 +12,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
+from zarr.abc.store import Store
 
-from notebook_probe.errors import RecordFormatError, RecordWriteError, UnknownNameError, near
+from notebook_probe.errors import (
+    ProbeError,
+    RecordFormatError,
+    RecordWriteError,
+    UnknownNameError,
+    near,
+)
 from notebook_probe.record.destination import new_files
-from notebook_probe.record.location import ROOT_KEY, Location, local_path
+from notebook_probe.record.location import ROOT_KEY, Location, RemoteStore, below, local_path
 from notebook_probe.record.missing import measured
 from notebook_probe.record.reader import OpenedRecord
+from notebook_probe.record.remote.address import engine_of
+from notebook_probe.record.remote.shipper import told
 from notebook_probe.record.schema import module_label
 from notebook_probe.record.selection import Names
 from notebook_probe.record.stacked import stack_records
@@ -30,13 +39,41 @@ __all__ = ["OpenedRanks", "rank_folders"]
 _FOLDER = re.compile(r"rank_(\d{5})")
 
 
-def rank_folders(location: Location) -> dict[int, Path]:
-    """Folders of the ranks' records at ``location``, where no record of its own is."""
+def rank_folders(location: Location) -> dict[int, Location]:
+    """Places of the ranks' records at ``location``, where no record of its own is.
+
+    Raises
+    ------
+    RecordFormatError
+        When a store cannot be reached.
+    """
     folder = local_path(location)
-    if folder is None or not folder.is_dir() or (folder / ROOT_KEY).exists():
-        return {}
-    named = [(_FOLDER.fullmatch(path.name), path) for path in sorted(folder.iterdir())]
-    return {int(name[1]): path for name, path in named if name and (path / ROOT_KEY).is_file()}
+    names = _of_store(location) if folder is None else _of_folder(folder)
+    ranks = filter(None, map(_FOLDER.fullmatch, sorted(names)))
+    return {int(rank[1]): below(location, rank[0]) for rank in ranks}
+
+
+def _of_folder(folder: Path) -> list[str]:
+    """Names of the records in a folder that is none itself."""
+    if not folder.is_dir() or (folder / ROOT_KEY).exists():
+        return []
+    return [path.name for path in folder.iterdir() if (path / ROOT_KEY).is_file()]
+
+
+def _of_store(location: Location) -> list[str]:
+    """Names of the records below the URL of a store that holds none itself."""
+    if isinstance(location, Store):
+        return []
+    try:
+        engine = engine_of(location if isinstance(location, RemoteStore) else RemoteStore(location))
+        if engine.read(ROOT_KEY) is not None:
+            return []
+        tails = (key.partition("/") for key in list(engine.keys()))
+        return [name for name, _, tail in tails if tail == ROOT_KEY]
+    except (FileNotFoundError, ProbeError):  # for who opens it, or says what is wrong
+        return []
+    except Exception as error:
+        raise RecordFormatError(f"cannot read {location}: {told(error)}") from error
 
 
 class OpenedRanks(OpenedRecord):
@@ -64,7 +101,9 @@ class OpenedRanks(OpenedRecord):
         super().__init__(next(iter(folders.values())), branch)
         others = {rank: OpenedRecord(path, branch) for rank, path in folders.items()}
         self.ranks: Mapping[int, OpenedRecord] = MappingProxyType(others)
-        self.location = str(local_path(location))
+        folder = local_path(location)
+        self.location = str(location if folder is None else folder)
+        self._given = location
 
     @property
     def finished(self) -> bool:

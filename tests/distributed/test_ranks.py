@@ -49,6 +49,12 @@ def test_each_rank_has_a_record_below_the_store(
         assert np.array_equal(data.input_norm.sel(module="0"), np.array(norms, np.float32))
         weights.append(data.weight_norm.sel(module="0").values)
     assert np.array_equal(*weights)
+    run = nbp.open_run(store)
+    assert run.location == str(store)
+    assert dict(run.data.sizes) == {"rank": 2, "module": 1, "step": 4}
+    assert run.series("0", "input_norm").transpose("rank", "step").values.tolist() == [
+        norms for _, norms in told
+    ]
 
 
 def watch_on_one(rank: int, store: Path) -> str:
