@@ -50,8 +50,3 @@ def test_every_block_of_the_readme_runs_in_a_fresh_process(tmp_path: Path) -> No
 
 def test_the_first_example_has_eight_lines() -> None:
     assert sum(bool(line.strip()) for line in BLOCKS[0].splitlines()) == 8
-
-
-def test_the_files_the_readme_points_to_are_there() -> None:
-    targets = re.findall(r"\]\((?!https?:)([^)#]+)\)", README)
-    assert [target for target in targets if not (ROOT / target).exists()] == []

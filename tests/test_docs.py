@@ -1,0 +1,58 @@
+"""What the pages of docs/ and the README say of the package is there; what can run runs elsewhere.
+
+The README's blocks run in tests/test_readme.py. Those of docs/ may need servers and buckets: here
+they are read.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import notebook_probe as nbp
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```python\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
+
+
+def nodes(page: Path) -> Iterator[ast.AST]:
+    """Everything in the page's Python; a block that is none raises SyntaxError."""
+    for block in BLOCK.findall(page.read_text("utf-8")):
+        yield from ast.walk(ast.parse(block, str(page)))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_name_that_a_page_uses_is_there(page: Path) -> None:
+    owners = {"nbp": nbp, "run": nbp.Run}
+    used = [
+        (node.value.id, node.attr)
+        for node in nodes(page)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+    ]
+    missing = [name for name in used if name[0] in owners and not hasattr(owners[name[0]], name[1])]
+    assert missing == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_option_that_a_page_names_is_one(page: Path) -> None:
+    unknown = []
+    for node in nodes(page):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            owner = node.func.value
+            if isinstance(owner, ast.Name) and owner.id == "nbp":
+                allowed = inspect.signature(getattr(nbp, node.func.attr)).parameters
+                given = {keyword.arg for keyword in node.keywords}
+                unknown += [(node.func.attr, name) for name in given - {*allowed, None}]
+    assert unknown == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_files_that_a_page_points_to_are_there(page: Path) -> None:
+    targets = re.findall(r"\]\((?!https?:)([^)#]+)\)", page.read_text("utf-8"))
+    assert [target for target in targets if not (page.parent / target).exists()] == []
