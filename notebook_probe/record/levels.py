@@ -12,7 +12,7 @@ from functools import partial
 
 from notebook_probe.record.arrays import Arrays
 from notebook_probe.record.axes import Axes
-from notebook_probe.record.pyramid import METHODS, SIZES, Pyramid, Totals
+from notebook_probe.record.pyramid import METHODS, NOTHING, SIZES, Pyramid, Totals
 from notebook_probe.record.rows import Rows
 from notebook_probe.record.schema import (
     PYRAMID,
@@ -30,7 +30,7 @@ BATCH_BYTES = 2**20
 """Blocks that wait at most; a run that never has so many gets its pyramid when it is closed."""
 COLUMNS_AT_A_TIME = 64
 
-NOTHING = tuple(Totals.nothing(0, 0, 0) for _ in SIZES)
+NONE_WAITING = (NOTHING,) * len(SIZES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class _State:
     def published(self, axes: Axes) -> _State:
         pairs = zip(self.n_written, self.waiting, strict=True)
         n_written = tuple(n + len(blocks) for n, blocks in pairs)
-        return replace(self, waiting=NOTHING, n_written=n_written, axes=axes)
+        return replace(self, waiting=NONE_WAITING, n_written=n_written, axes=axes)
 
     @property
     def nbytes(self) -> int:
@@ -86,7 +86,7 @@ class Levels:
         self._stored = stored
         self._n_rows = n_rows
         kept = tuple(min(n, n_rows // size) for n, size in zip(n_written, SIZES, strict=True))
-        self._state = self._next = _State(None, NOTHING, kept)
+        self._state = self._next = _State(None, NONE_WAITING, kept)
 
     def write(self, arrays: Arrays, rows: Rows, start: int, width: int, *, whole: bool) -> None:
         """Take in the rows from ``start`` on; write what waits when it is much or to be ``whole``.

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from notebook_probe.record.missing import MEASURED_NAN, NOT_MEASURED, measured
 from notebook_probe.record.source import Floats, Steps
 
-__all__ = ["METHODS", "SIZES", "Pyramid", "Totals"]
+__all__ = ["METHODS", "NOTHING", "SIZES", "Pyramid", "Totals"]
 
 SIZES = (64, 1024, 16384)
 """Rows per block of each level; each a multiple of the one before."""
@@ -66,6 +66,9 @@ class Totals:
     @classmethod
     def after_each_other(cls, parts: Sequence[Totals]) -> Totals:
         """Blocks in order of their rows; all become as wide as the widest."""
+        parts = [part for part in parts if len(part)] or parts[:1]
+        if len(parts) == 1:
+            return parts[0]
         shape = np.max([part.total.shape[1:] for part in parts], axis=0)
         return cls._joined([part._widened(*shape) for part in parts], 0)
 
@@ -83,6 +86,18 @@ class Totals:
             for one in fields(cls)
         }
         return cls(**columns)
+
+    def plus(self, later: Totals) -> Totals:
+        """Each block and the one of later rows, which may be wider, as one."""
+        wide = self._widened(*later.total.shape[1:])
+        with np.errstate(invalid="ignore"):
+            return Totals(
+                wide.steps,
+                np.fmin(wide.minimum, later.minimum),
+                np.fmax(wide.maximum, later.maximum),
+                wide.total + later.total,
+                wide.count + later.count,
+            )
 
     def merged(self, per_block: int) -> Totals:
         """Every ``per_block`` blocks as one."""
@@ -154,6 +169,10 @@ Reduce: TypeAlias = Callable[[slice, int], Totals]
 """Takes a range of units, and how many of them make a block."""
 
 
+NOTHING = Totals.nothing(0, 0, 0)
+"""No block."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Level:
     """Blocks of ``factor`` units: of rows, or of the blocks of the level below."""
@@ -165,8 +184,12 @@ class _Level:
 
     def fed(self, n_units: int, reduce: Reduce) -> tuple[_Level, Totals]:
         """The level after ``n_units`` more, and the blocks that they completed."""
+        if n_units == 0:
+            return self, NOTHING
         head = min(n_units, self.factor - self.n_open)
-        first = Totals.after_each_other([self.open, reduce(slice(head), head)]).merged(2)
+        first = reduce(slice(head), head)
+        if self.n_open:
+            first = self.open.plus(first)
         if self.n_open + head < self.factor:
             return _Level(self.factor, self.n_open + head, first), first[:0]
         n_left = (n_units - head) % self.factor

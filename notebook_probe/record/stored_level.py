@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -48,7 +49,12 @@ class StoredLevel:
         return module_label(module) in self._columns and arrays <= self._arrays.keys()
 
     def steps(self, start: int = 0, stop: int | None = None) -> Steps:
-        return np.asarray(self._arrays["step"][start:stop])
+        return self._steps[start:stop]
+
+    @cached_property
+    def _steps(self) -> Steps:
+        """Kept, since every look at a range asks for them to find its rows."""
+        return np.asarray(self._arrays["step"][:])
 
     def reduced(self, quantity: str, module: str, start: int, stop: int) -> dict[str, Floats]:
         column = self._columns[module_label(module)]

@@ -38,7 +38,9 @@ def _row(stream: StreamView, step: float) -> int:
     if stream.levels:
         level = stream.levels[max(stream.levels)]
         block = int(np.searchsorted(level.steps(), step))
-        low, high = max(0, block - 1) * level.size, block * level.size
+        if block == 0:
+            return 0
+        low, high = (block - 1) * level.size, block * level.size
         high = stream.n_rows if block == level.n_blocks else high
     return low + int(np.searchsorted(stream.steps(low, high), step))
 
