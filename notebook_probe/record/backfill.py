@@ -47,10 +47,13 @@ class Backfill:
     source : LiveSource
     branch : int
         The branch that is written.
+    first_step : int
+        The step that it goes on with.
     """
 
-    def __init__(self, flusher: Flusher, source: LiveSource, branch: int) -> None:
-        self._flusher, self._source, self._branch = flusher, source, branch
+    def __init__(self, flusher: Flusher, source: LiveSource, branch: int, first_step: int) -> None:
+        self._flusher, self._source = flusher, source
+        self._branch, self._first_step = branch, first_step
         self._lock = threading.Lock()
         numbers = [read_name(one.name).rank[1] for one in tuple(flusher.streams.values())]
         self._last_number = max(numbers, default=0)
@@ -89,9 +92,8 @@ class Backfill:
     def _last_in_order(self) -> int:
         """The step that the training, or an evaluation, has come to."""
         own = (one for one in self._streams() if read_name(one.name).branch == self._branch)
-        return max(
-            (one.last_step for one in own if read_name(one.name).rank == IN_ORDER), default=-1
-        )
+        ends = [one.last_step for one in own if read_name(one.name).rank == IN_ORDER]
+        return max([self._first_step - 1, *ends])
 
     def _streams(self) -> tuple[StreamWriter, ...]:
         return tuple(self._flusher.streams.values())

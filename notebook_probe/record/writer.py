@@ -122,7 +122,7 @@ class RecordWriter:
         self.run_id = str(opened.flusher.attrs["run_id"])
         self.first_step, self.branch = opened.first_step, opened.branch
         self.source = LiveSource(title, self._place, opened.modules, self._flusher)
-        self.out_of_order = Backfill(self._flusher, self.source, self.branch)
+        self.out_of_order = Backfill(self._flusher, self.source, self.branch, self.first_step)
         # Also when the writer is forgotten, and at the interpreter's exit.
         self._close = weakref.finalize(self, _close, self._flusher, self._place)
         if self._place.told:
