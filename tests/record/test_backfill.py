@@ -266,3 +266,11 @@ def test_a_schedule_cannot_be_called_like_late_rows(tmp_path: Path) -> None:
             with pytest.raises(ValueError, match="letters, digits and _ only"):
                 writer.stream(name)
         writer.stream("late").extend(["fc"], [Variable("other")])
+
+
+def test_a_branch_is_written_into_before_its_first_step(tmp_path: Path) -> None:
+    recorded(tmp_path).close()
+    with new_writer(tmp_path, resume="branch(50)") as writer:
+        writer.backfill("fc", "grad_norm", [20], [-5])
+        assert writer.source.series("fc", "grad_norm").sel(step=20) == -5
+    assert open_record(tmp_path).series("fc", "grad_norm").sel(step=20) == -5
