@@ -29,8 +29,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from notebook_probe.record import OpenedRecord, RecordWriter, Variable, open_record
-from notebook_probe.record import writer as writer_module
+from notebook_probe.record import OpenedRecord, RecordWriter, Variable, open_record, opening
 from notebook_probe.record.hot_chunks import HotChunks
 from notebook_probe.record.missing import NOT_MEASURED, measured
 from notebook_probe.record.plain_chunks import PlainChunks
@@ -91,7 +90,7 @@ class Histories(RuleBasedStateMachine):
         self.attach(("every_1", "fc", "norm"))
 
     def _open(self, engine: Any, resume: Any) -> None:
-        with patch.object(writer_module, "new_chunks", engine):
+        with patch.object(opening, "new_chunks", engine):
             self.writer = new_writer(self.folder, resume=resume)
         self.step = self.writer.first_step
         self.published = deepcopy(self.truth)
