@@ -11,15 +11,16 @@ from weakref import WeakSet
 __all__ = ["Descriptors"]
 
 MOST_OPEN = 192
-"""Of the 1024 files that a process usually may have open."""
+SHARE = 5
+"""Of the files that a process may have open, usually 1024 or 256, at most a fifth is ours."""
 
 
 class Descriptors:
     """Open files below one folder, by key; made and used by one thread."""
 
-    def __init__(self, folder: Path, most: int = MOST_OPEN) -> None:
+    def __init__(self, folder: Path) -> None:
         self._folder = str(folder)
-        self._most = most
+        self._most = _most_open()
         self._fds: OrderedDict[str, int] = OrderedDict()
         _all.add(self)
 
@@ -52,6 +53,19 @@ class Descriptors:
             self._fds[key] = os.open(f"{self._folder}/{key}", os.O_RDWR)
         self._fds.move_to_end(key)
         return self._fds[key]
+
+
+if sys.platform == "win32":
+
+    def _most_open() -> int:
+        return MOST_OPEN
+
+else:
+    import resource
+
+    def _most_open() -> int:
+        allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        return MOST_OPEN if allowed < 0 else min(MOST_OPEN, allowed // SHARE)
 
 
 _all: WeakSet[Descriptors] = WeakSet()
