@@ -33,6 +33,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("browser"):
             item.add_marker(pytest.mark.xdist_group("browser"))
+            item.add_marker(pytest.mark.timeout(5 * PATIENCE_S))
 
 
 def find_chromium(playwright: Playwright) -> str:

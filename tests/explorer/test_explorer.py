@@ -110,7 +110,7 @@ class Ear:
 
     def waits_for(self, wanted: Callable[[Any], bool]) -> Any:
         with self._news:
-            assert self._news.wait_for(lambda: any(map(wanted, self.heard)), timeout=20)
+            assert self._news.wait_for(lambda: any(map(wanted, self.heard)), timeout=60)
             return next(message for message in self.heard if wanted(message))
 
     def hears(self, kind: str) -> Any:
@@ -275,7 +275,7 @@ def test_the_panel_of_a_run_goes_with_the_run(notebook: Notebook) -> None:
     gc.collect()
     assert gone() is None
     assert refresher is not None
-    refresher._thread.join(20)
+    refresher._thread.join(60)
     assert panel.comm is None
     notebook.ends_cell()
     assert notebook.cell_callbacks == []

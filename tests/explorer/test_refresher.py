@@ -26,7 +26,7 @@ class Owner:
 
     def wait_for(self, n: int) -> bool:
         with self.refreshed:
-            return self.refreshed.wait_for(lambda: self.n >= n, timeout=10)
+            return self.refreshed.wait_for(lambda: self.n >= n, timeout=60)
 
 
 def test_it_refreshes_until_it_is_closed() -> None:
@@ -48,7 +48,7 @@ def test_it_ends_with_an_owner_that_nobody_holds() -> None:
     assert owner.wait_for(1)
     del owner
     gc.collect()
-    assert ended.wait(10)
+    assert ended.wait(60)
     assert reference() is None
     refresher.close()
 

@@ -12,7 +12,7 @@ import notebook_probe as nbp
 from notebook_probe.run.requests import Control, Request, Ticket
 from tests.models import floats, sgd, train_step
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 MANY = 1_000_000
 
 batch = floats(5, 4)

@@ -24,7 +24,7 @@ from tests.run.conftest import Watch
 from tests.run.traces import n_hooks, our_threads
 
 batch = floats(5, 4)
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 
 
 def wait_until(condition: Callable[[], bool]) -> None:

@@ -17,6 +17,7 @@ from notebook_probe.record.missing import measured
 from notebook_probe.run.requests import Control
 from tests.models import CASES, floats, loss_of, made, mlp, sgd, train, train_step
 from tests.run.conftest import Watch
+from tests.run.loops import PATIENCE_S
 
 batch = floats(5, 4)
 
@@ -378,7 +379,7 @@ def test_data_can_be_read_from_another_thread_while_training_runs(watch: Watch) 
             run.status()
     finally:
         stopping.set()
-    training.wait(30)
+    training.wait(PATIENCE_S)
     assert run.status().problem == ""
     assert run.put(Control("pause")).state == "queued"
 
