@@ -96,7 +96,7 @@ class Track:
         if found is None:
             live = [probe for probe in self.probes if not probe.disabled]
             probes = tuple(probe for probe in live if probe.schedule in due)
-            windows = (probe for probe in live if probe.quantity.is_window)
+            windows = (probe for probe in live if probe.quantity.samples == "every")
             sampled = tuple(probe for probe in windows if probe.schedule not in due)
             found = self._readings[due] = self._build(probes, sampled)
         return found

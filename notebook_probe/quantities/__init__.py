@@ -2,6 +2,8 @@
 
 from notebook_probe.quantities import (
     activity,
+    batchnorm,
+    changes,
     channels,
     histograms,
     moments,
@@ -22,6 +24,8 @@ __all__ = [
     "Window",
     "activity",
     "as_quantity",
+    "batchnorm",
+    "changes",
     "channels",
     "histograms",
     "moments",

@@ -1,13 +1,34 @@
-"""Shares of an output, or of a gradient, that are silent or broken."""
+"""Shares of an output, or of a gradient, that are silent, dead or broken."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from functools import reduce
 
+import torch
+from torch import Tensor, nn
+
+from notebook_probe.errors import QuantityError
+from notebook_probe.quantities.arrays import readable
 from notebook_probe.quantities.base import quantity
+from notebook_probe.quantities.parts import reduction
+from notebook_probe.quantities.samples import channel_axis, sample_blocks
 from notebook_probe.quantities.stat import Stat
+from notebook_probe.quantities.window import window_quantity
 
-__all__ = ["grad_zero_fraction", "nonfinite_fraction", "zero_fraction"]
+__all__ = [
+    "DeadFraction",
+    "Peaks",
+    "dormant_fraction",
+    "grad_zero_fraction",
+    "nonfinite_fraction",
+    "peaks",
+    "zero_fraction",
+]
+
+DORMANT = 0.025
+"""Share of the usual activity below which a unit is called dormant."""
 
 
 @quantity(source="definition")
@@ -26,3 +47,80 @@ def nonfinite_fraction(output_nonfinite: Stat) -> float:
 def grad_zero_fraction(grad_zeros: Stat) -> float:
     """Share of gradient elements that are exactly zero, over all parameters below the module."""
     return grad_zeros.n_zero / grad_zeros.n if grad_zeros.n else math.nan
+
+
+@dataclass(slots=True)
+class Peaks:
+    """The largest output of each channel, and its mean size; float64 (channel,)."""
+
+    n_rows: int
+    largest: Tensor
+    size: Tensor
+    """Sum of the magnitudes."""
+
+    def merge(self, other: Peaks) -> Peaks:
+        """Of the rows of both."""
+        if not self.n_rows or not other.n_rows:
+            return self if self.n_rows else other
+        if self.largest.shape != other.largest.shape:
+            raise QuantityError(
+                f"calls with {len(self.largest)} and with {len(other.largest)} channels in one "
+                f"step have no common channels"
+            )
+        largest = torch.maximum(self.largest, other.largest)
+        return Peaks(self.n_rows + other.n_rows, largest, self.size + other.size)
+
+
+@reduction("peaks", first_only=True)
+def peaks(
+    tensor: Tensor, module: nn.Module | None = None, wanted: frozenset[str] = frozenset()
+) -> Peaks:
+    """Measure how far each channel comes up, over all samples and positions.
+
+    Examples
+    --------
+    >>> peaks(torch.tensor([[0.0, -1.0], [2.0, -3.0]]), nn.Linear(2, 2)).largest
+    tensor([ 2., -1.], dtype=torch.float64)
+    """
+    values = readable(tensor)
+    axis = channel_axis(module, max(2, values.dim()))
+    wide = torch.float64 if values.device.type != "mps" else torch.float32
+    nothing = values.new_zeros(0, dtype=wide)
+    states = [
+        Peaks(len(rows), rows.amax(0), rows.abs().sum(0))
+        for rows in sample_blocks(values, axis, wide)
+    ]
+    return reduce(Peaks.merge, states, Peaks(0, nothing, nothing))
+
+
+@window_quantity(aliases=("LinearDeadNeuronNum",), source="Taiyi")
+class DeadFraction:
+    """Share of units that were never above 0, over all steps since the last due one.
+
+    A unit is a channel, over all samples and positions. Every 50 steps or so it tells units that
+    are dead from those that are silent on one batch.
+    """
+
+    def reset(self) -> None:
+        self._largest: Tensor | None = None
+
+    def update(self, output_peaks: Peaks) -> None:
+        if not output_peaks.n_rows:
+            return
+        before, now = self._largest, output_peaks.largest
+        is_same = before is not None and before.shape == now.shape
+        self._largest = torch.maximum(before, now) if before is not None and is_same else now
+
+    def compute(self) -> Tensor | None:
+        return None if self._largest is None else (self._largest <= 0).double().mean()
+
+
+@quantity(source="https://arxiv.org/abs/2302.12902")
+def dormant_fraction(output_peaks: Peaks) -> Tensor | float:
+    """Share of units with ``E|h_i| / mean_k E|h_k| <= 0.025``: hardly active beside the others.
+
+    Missing where no unit is active at all.
+    """
+    size = output_peaks.size
+    usual = size.mean() if len(size) else torch.tensor(torch.nan)
+    return (size / usual <= DORMANT).double().mean().where(usual > 0, torch.nan)

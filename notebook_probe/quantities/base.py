@@ -24,10 +24,13 @@ from notebook_probe.quantities.parts import parts
 from notebook_probe.quantities.scalar import read_scalar, read_vector
 from notebook_probe.registry import Registry
 
-__all__ = ["Combine", "Quantity", "as_quantity", "define", "quantities", "quantity"]
+__all__ = ["Combine", "Quantity", "Samples", "as_quantity", "define", "quantities", "quantity"]
 
 Combine: TypeAlias = Literal["mean", "sum", "max", "min", "last", "rss"]
 """How values of several calls or tensors in one step become one; rss = root of summed squares."""
+
+Samples: TypeAlias = Literal["now", "every", "due"]
+"""Of a quantity of several steps: every one that is trained, or those at which it is due."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -47,8 +50,8 @@ class Quantity:
     aliases: tuple[str, ...] = field(default=())
     axis: Axis | PerChannel | None = None
     """Along which its value is a vector; None for a number."""
-    is_window: bool = False
-    """``function`` makes a `Window`, which takes in every step."""
+    samples: Samples = "now"
+    """Which steps a value is of: its own or, ``function`` making a `Window`, several."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
@@ -65,6 +68,11 @@ class Quantity:
     def pools(self) -> bool:
         """Made of summaries, which are pooled exactly over a step before it is computed."""
         return bool(self.features[0].part)
+
+    @property
+    def is_window(self) -> bool:
+        """It is of several steps."""
+        return self.samples != "now"
 
     @property
     def moment(self) -> Moment:
@@ -202,7 +210,7 @@ def define(
     source: str = "",
     aliases: tuple[str, ...] = (),
     axis: Axis | PerChannel | None = None,
-    is_window: bool = False,
+    samples: Samples = "now",
 ) -> Quantity:
     """Make a quantity that needs what the parameters of ``reads`` are called; unregistered.
 
@@ -221,9 +229,7 @@ def define(
     first = (inspect.getdoc(function) or "").split("\n\n")[0]
     summary = first.replace("\n", " ").replace("``", "")  # shown as plain text
     _check_moments(name, needed)
-    return Quantity(
-        name, function, needed, units, summary, combine, source, aliases, axis, is_window
-    )
+    return Quantity(name, function, needed, units, summary, combine, source, aliases, axis, samples)
 
 
 def _parameters(name: str, function: Callable[..., Any]) -> list[str]:

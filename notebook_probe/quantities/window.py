@@ -21,7 +21,7 @@ from typing import Any, Protocol
 
 from notebook_probe.axis import Axis, PerChannel
 from notebook_probe.errors import QuantityError
-from notebook_probe.quantities.base import Combine, Quantity, define, quantities
+from notebook_probe.quantities.base import Combine, Quantity, Samples, define, quantities
 
 __all__ = ["Window", "window_quantity"]
 
@@ -54,6 +54,7 @@ def window_quantity(
     source: str = "",
     aliases: Sequence[str] = (),
     axis: Axis | PerChannel | None = None,
+    samples: Samples = "every",
 ) -> Any:
     """Make a quantity of a class with ``reset``, ``update`` and ``compute``, and register it.
 
@@ -74,6 +75,9 @@ def window_quantity(
         Other names under which it can be attached.
     axis : Axis or PER_CHANNEL, optional
         The value is a vector along it.
+
+    samples : {"every", "due"}
+        Which steps are taken in: every one, or only those at which it is due.
 
     Returns
     -------
@@ -115,7 +119,7 @@ def window_quantity(
             source=source,
             aliases=tuple(aliases),
             axis=axis,
-            is_window=True,
+            samples=samples,
         )
         quantities.add(made.name, made, made.aliases)
         return made

@@ -1,0 +1,120 @@
+"""A weight or a gradient against what it was: at the step before, or at the beginning."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from notebook_probe.quantities.arrays import wide
+from notebook_probe.quantities.window import window_quantity
+
+__all__ = ["DistanceFromInit", "GradCosine", "LayerRotation", "SignFlipCount", "SignFlips"]
+
+
+class _Pair:
+    """The tensor of this step and that of the step before, whatever is due."""
+
+    before: Tensor | None = None
+    now: Tensor | None = None
+
+    def reset(self) -> None:
+        """Both stay: the next step's pair needs them."""
+
+    def keep(self, tensor: Tensor) -> None:
+        self.before, self.now = self.now, tensor
+
+    @property
+    def pair(self) -> tuple[Tensor, Tensor] | None:
+        """None before the second step, and where the shape has changed."""
+        if self.before is None or self.now is None or self.before.shape != self.now.shape:
+            return None
+        return self.before, self.now
+
+
+class _SinceFirst:
+    """The tensor of the first step seen, and what became of it."""
+
+    first: Tensor | None = None
+
+    def reset(self) -> None:
+        """The first one stays."""
+        self.value: Tensor | None = None
+
+    def update(self, weight: Tensor) -> None:
+        now = wide(weight)
+        if self.first is None or self.first.shape != now.shape:
+            self.first = now.clone()
+        self.value = self.compare(self.first, now)
+
+    def compare(self, first: Tensor, now: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def compute(self) -> Tensor | None:
+        return self.value
+
+
+@window_quantity(samples="due", combine="rss", source="Cockpit")
+class DistanceFromInit(_SinceFirst):
+    """How far the weight has come, ``||W_t - W_0||_2``; ``W_0`` is that of the first due step."""
+
+    def compare(self, first: Tensor, now: Tensor) -> Tensor:
+        return (now.double() - first.double()).norm()
+
+
+@window_quantity(samples="due", source="https://arxiv.org/abs/1806.01603")
+class LayerRotation(_SinceFirst):
+    """How far the weight has turned, ``1 - cos(W_t, W_0)``: 0 as it began, 1 at a right angle.
+
+    ``W_0`` is that of the first due step. Missing for a weight of zeros.
+    """
+
+    def compare(self, first: Tensor, now: Tensor) -> Tensor:
+        return 1 - _cosine(first, now)
+
+
+@window_quantity(combine="sum", aliases=("WeightParamJump",), source="Taiyi")
+class SignFlipCount(_Pair):
+    """Number of weights that changed sign since the step before, ``#(w_t w_(t-1) < 0)``."""
+
+    def update(self, weight: Tensor) -> None:
+        self.keep(wide(weight).sign().to(torch.int8))
+
+    def compute(self) -> Tensor | None:
+        return None if self.pair is None else _flips(*self.pair).sum().double()
+
+
+@window_quantity(source="Taiyi")
+class SignFlips(_Pair):
+    """Share of weights that changed sign since the step before, ``#(w_t w_(t-1) < 0) / n``."""
+
+    def update(self, weight: Tensor) -> None:
+        self.keep(wide(weight).sign().to(torch.int8))
+
+    def compute(self) -> Tensor | None:
+        return None if self.pair is None else _flips(*self.pair).double().mean()
+
+
+@window_quantity(source="definition")
+class GradCosine(_Pair):
+    """Whether successive gradients agree, ``cos(g_t, g_(t-1))``, as applied.
+
+    Below 0 the weight swings to and fro: the learning rate is high. Near 1 it could be higher.
+    Missing for a gradient of zeros.
+    """
+
+    def update(self, grad: Tensor) -> None:
+        self.keep(wide(grad).clone())
+
+    def compute(self) -> Tensor | None:
+        return None if self.pair is None else _cosine(*self.pair)
+
+
+def _flips(before: Tensor, now: Tensor) -> Tensor:
+    """Of signs, -1, 0 and 1."""
+    return before * now < 0
+
+
+def _cosine(one: Tensor, other: Tensor) -> Tensor:
+    """Of two tensors seen as vectors; NaN where one is all zero."""
+    first, second = one.double().flatten(), other.double().flatten()
+    return first.dot(second) / (first.norm() * second.norm())

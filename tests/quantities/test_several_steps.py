@@ -1,0 +1,174 @@
+"""Quantities of several steps against numpy: running statistics, dead units, what has changed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import notebook_probe as nbp
+from notebook_probe.quantities import as_quantity
+from notebook_probe.quantities.activity import dormant_fraction, peaks
+
+BATCHES = [torch.randn(6, 3, 4, 4, generator=torch.Generator().manual_seed(i)) for i in range(5)]
+DUE = "linear(2,0)"
+WINDOWS = {0: [0], 2: [1, 2], 4: [3, 4]}
+
+
+def normed(momentum: float | None = 0.1) -> nn.Sequential:
+    torch.manual_seed(0)
+    return nn.Sequential(
+        nn.Conv2d(3, 4, 1), nn.BatchNorm2d(4, momentum=momentum), nn.ReLU(), nn.Conv2d(4, 2, 4)
+    )
+
+
+def train(model: nn.Module, after: Callable[[], None] = lambda: None, lr: float = 0.05) -> None:
+    optimizer = torch.optim.SGD(model.parameters(), lr=lr)
+    for x in BATCHES:
+        optimizer.zero_grad()
+        model(x).square().mean().backward()
+        after()
+        optimizer.step()
+
+
+def recorded(path: Path, place: str, names: list[str], due: str = DUE) -> dict[str, Any]:
+    model = normed()
+    with nbp.watch(
+        model, store=path / "run.zarr", probes={place: [[n, due] for n in names]}
+    ) as run:
+        train(model)
+        assert not run.status().errors
+    return {name: run.series(place, name) for name in names}
+
+
+def wide(tensor: Tensor) -> Any:
+    return tensor.detach().double().numpy().copy()
+
+
+def test_batchnorm_s_discrepancies_are_those_of_the_paper(tmp_path: Path) -> None:
+    model, inputs, running = normed(), [], []
+    model[1].register_forward_pre_hook(lambda m, args: inputs.append(wide(args[0])))
+    norm: Any = model[1]
+    train(model, lambda: running.append((wide(norm.running_mean), wide(norm.running_var))))
+    rows = [np.moveaxis(x, 1, -1).reshape(-1, 4) for x in inputs]
+    found = recorded(tmp_path, "1", ["bn_mean_tid", "bn_var_tid"])
+    for step, steps in WINDOWS.items():
+        mean, deviation = running[step][0], np.sqrt(running[step][1])
+        scale = np.linalg.norm(deviation) + 1e-8
+        means = np.mean([np.linalg.norm(rows[k].mean(0) - mean) / scale for k in steps])
+        spreads = np.mean(
+            [np.linalg.norm(rows[k].std(0, ddof=1) - deviation) / scale for k in steps]
+        )
+        assert float(found["bn_mean_tid"].sel(step=step)) == pytest.approx(means, rel=1e-5)
+        assert float(found["bn_var_tid"].sel(step=step)) == pytest.approx(spreads, rel=1e-5)
+
+
+def test_what_keeps_no_running_statistics_has_no_discrepancy_and_says_so(tmp_path: Path) -> None:
+    model = normed()
+    with nbp.watch(model, store=tmp_path / "run.zarr", probes={"0": ["bn_mean_tid"]}) as run:
+        train(model)
+        [probe] = run.status().probes
+    assert (probe.n_values, probe.n_errors) == (0, 0)
+    assert "Conv2d keeps no running mean" in probe.note
+
+
+def test_a_unit_is_dead_that_was_silent_in_every_step(tmp_path: Path) -> None:
+    model, outputs = normed(), []
+    model[2].register_forward_hook(lambda m, args, y: outputs.append(wide(y)))
+    train(model, lr=5.0)
+    largest = [np.moveaxis(y, 1, -1).reshape(-1, 4).max(0) for y in outputs]
+    twin = normed()
+    probes: Any = {"2": [["dead_fraction", DUE]]}
+    with nbp.watch(twin, store=tmp_path / "run.zarr", probes=probes) as run:
+        train(twin, lr=5.0)
+    for step, steps in WINDOWS.items():
+        want = np.mean(np.max([largest[k] for k in steps], axis=0) <= 0)
+        assert float(run.series("2", "dead_fraction").sel(step=step)) == pytest.approx(want)
+
+
+@pytest.mark.parametrize(
+    ("rows", "dead", "dormant"),
+    [
+        ([[1.0, 0.0, -2.0], [3.0, 0.0, -1.0]], 2 / 3, 1 / 3),
+        ([[0.0, 0.0], [0.0, 0.0]], 1.0, math.nan),
+        ([[100.0, 1.0]], 0.0, 0.5),
+    ],
+)
+def test_dead_and_dormant_are_what_a_hand_counts(
+    rows: list[list[float]], dead: float, dormant: float
+) -> None:
+    found = peaks(torch.tensor(rows), nn.Linear(2, len(rows[0])))
+    window = as_quantity("dead_fraction")()
+    window.reset()
+    window.update(found)
+    assert float(window.compute()) == pytest.approx(dead)
+    np.testing.assert_allclose(float(dormant_fraction(found)), dormant)
+
+
+def test_of_nothing_nothing_is_told() -> None:
+    found = peaks(torch.zeros(0, 3), nn.Linear(2, 3))
+    assert math.isnan(float(dormant_fraction(found)))
+    for name in ("dead_fraction", "bn_mean_tid", "bn_var_tid", "sign_flips", "grad_cosine"):
+        window = as_quantity(name)()
+        window.reset()
+        assert window.compute() is None, name
+
+
+@pytest.fixture(scope="module")
+def steps() -> list[tuple[Any, Any]]:
+    """Weight and gradient of the last layer, step by step, of an unwatched twin."""
+    model, found = normed(), list[tuple[Any, Any]]()
+    last: Any = model[3]
+    train(model, lambda: found.append((wide(last.weight), wide(last.weight.grad))))
+    return found
+
+
+def cosine(one: Any, other: Any) -> float:
+    return float((one * other).sum() / np.linalg.norm(one) / np.linalg.norm(other))
+
+
+PAIRS: dict[str, Callable[[Any, Any], float]] = {
+    "sign_flip_count": lambda one, other: float((one[0] * other[0] < 0).sum()),
+    "sign_flips": lambda one, other: float((one[0] * other[0] < 0).mean()),
+    "grad_cosine": lambda one, other: cosine(one[1], other[1]),
+}
+SINCE: dict[str, Callable[[Any, Any], float]] = {
+    "distance_from_init": lambda one, other: float(np.linalg.norm(one[0] - other[0])),
+    "layer_rotation": lambda one, other: 1 - cosine(one[0], other[0]),
+}
+
+
+@pytest.mark.parametrize("due", ["every(1)", DUE])
+def test_changes_are_from_the_step_before_or_from_the_first(
+    due: str, steps: list[tuple[Any, Any]], tmp_path: Path
+) -> None:
+    found = recorded(tmp_path, "3", [*PAIRS, *SINCE], due)
+    for name, of in PAIRS.items():
+        series = found[name]
+        assert 0 not in series.step, "before the first step there is none"
+        want = [of(steps[step - 1], steps[step]) for step in series.step.values]
+        np.testing.assert_allclose(series.values, want, rtol=1e-5, err_msg=name)
+    for name, of in SINCE.items():
+        series = found[name]
+        want = [of(steps[0], steps[step]) for step in series.step.values]
+        assert 0 in series.step
+        np.testing.assert_allclose(series.values, want, rtol=1e-4, atol=1e-7, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    ("alias", "name"),
+    [
+        ("MeanTID", "bn_mean_tid"),
+        ("VarTID", "bn_var_tid"),
+        ("WeightParamJump", "sign_flip_count"),
+        ("LinearDeadNeuronNum", "dead_fraction"),
+    ],
+)
+def test_taiyi_s_names_of_windows_are_known(alias: str, name: str) -> None:
+    assert as_quantity(alias).name == name
