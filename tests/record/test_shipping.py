@@ -192,3 +192,22 @@ def test_a_killed_writer_leaves_a_whole_record_and_loses_no_row_of_the_spool(
         assert last.last_step == n_rows - 1
     assert check_rows(store) == n_rows
     assert list(spool.iterdir()) == []
+
+
+FORGETFUL = """
+import sys
+from pathlib import Path
+from tests.record.build import fill
+from tests.record.stores import location_of, recording
+writer = recording(location_of(sys.argv[1], Path(sys.argv[2])))
+fill(writer.stream("every_1"), range(100))
+"""
+
+
+def test_a_program_that_just_ends_has_shipped_everything(tmp_path: Path) -> None:
+    store = new_store("directory", tmp_path)
+    command = [sys.executable, "-W", "error", "-c", FORGETFUL, store, str(tmp_path / "spool")]
+    subprocess.run(command, check=True, timeout=120)
+    assert open_record(store).finished
+    assert check_rows(store) == 100
+    assert list((tmp_path / "spool").iterdir()) == []
