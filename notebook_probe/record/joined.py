@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import xarray as xr
 
 from notebook_probe.axis import Axis
@@ -43,7 +45,6 @@ class _Part:
     variables: Mapping[str, Variable]
     modules: tuple[str, ...]
     steps: Steps
-    times: Steps
 
     @property
     def rank(self) -> tuple[int, int]:
@@ -92,9 +93,6 @@ def _joined(parts: Sequence[_Part], modules: Sequence[str]) -> xr.Dataset:
     }
     every = [part.steps for part in parts] or [np.empty(0, np.int64)]
     steps = reduce(np.union1d, every)
-    times = np.full(len(steps), -1, np.int64)
-    for part in reversed(parts):
-        times[np.searchsorted(steps, part.steps)] = part.times
     variables = {}
     for name, variable in _variables(parts).items():
         having = [part for part in parts if name in part.variables]
@@ -105,7 +103,7 @@ def _joined(parts: Sequence[_Part], modules: Sequence[str]) -> xr.Dataset:
             partial(_read_joined, having, name, labels[having[0].columns], steps),
             variable_attrs(variable),
         )
-    coords = {**_modules(labels["module"]), **_steps(steps, times), **_along(parts)}
+    coords = {**_modules(labels["module"]), **_steps(parts, steps), **_along(parts)}
     return xr.Dataset(variables, coords=coords | _elements(labels["element"]))
 
 
@@ -195,13 +193,13 @@ def _parts(
 def _part(stream: StreamView, columns: str, axis: Axis | None) -> _Part:
     n = stream.n_rows
     variables = {variable.name: variable for variable in stream.variables}
-    steps, times = stream.steps(0, n), stream.times(0, n)
-    return _Part(stream, columns, axis, variables, stream.modules, steps, times)
+    return _Part(stream, columns, axis, variables, stream.modules, stream.steps(0, n))
 
 
 def _labels(parts: Iterable[_Part], modules: Sequence[str]) -> list[str]:
     recorded = dict.fromkeys(label for part in parts for label in part.modules)
-    return [*(m for m in modules if m in recorded), *(r for r in recorded if r not in set(modules))]
+    known = frozenset(modules)
+    return [*(m for m in modules if m in recorded), *(r for r in recorded if r not in known)]
 
 
 def _variables(parts: Iterable[_Part]) -> dict[str, Variable]:
@@ -223,10 +221,11 @@ def _modules(labels: Sequence[str]) -> dict[str, xr.Variable]:
     return {"module": xr.Variable("module", np.array([*labels, None], object)[:-1])}
 
 
-def _steps(steps: Steps, times: Steps) -> dict[str, xr.Variable]:
+def _steps(parts: Sequence[_Part], steps: Steps) -> dict[str, xr.Variable]:
+    read, about = partial(_read_times, parts, steps), {"long_name": "wall time"}
     return {
         "step": xr.Variable("step", steps, {"units": "1", "long_name": "optimizer step"}),
-        "time": xr.Variable("step", times.astype("datetime64[ms]"), {"long_name": "wall time"}),
+        "time": lazy_variable(("step",), steps.shape, read, about, "datetime64[ms]"),
     }
 
 
@@ -265,7 +264,7 @@ def _exact(part: _Part) -> xr.Dataset:
         for name, variable in part.variables.items()
     }
     columns = _modules if part.columns == "module" else _elements
-    coords = {**columns(part.modules), **_steps(part.steps, part.times), **_along([part])}
+    coords = {**columns(part.modules), **_steps([part], part.steps), **_along([part])}
     return xr.Dataset(variables, coords=coords)
 
 
@@ -280,18 +279,37 @@ def _read_joined(
 ) -> Floats:
     """Cells (module, step, ...) of a joined variable, from the uppermost stream first."""
     out = np.full((len(modules), len(places), *parts[0].cell), NOT_MEASURED, np.float32)
-    wanted = steps[places]
     for part in parts:
-        rows = np.searchsorted(part.steps, wanted).clip(max=max(0, len(part.steps) - 1))
-        found = np.flatnonzero(part.steps[rows] == wanted) if len(part.steps) else rows[:0]
+        rows, found = _found(part.steps, steps, places)
         own = frozenset(part.modules)
         here = np.flatnonzero([labels[module] in own for module in modules])
         if len(found) and len(here):
             names = [labels[module] for module in modules[here]]
-            cells = np.ix_(here, found)
+            whole = len(found) == len(places) and len(here) == len(modules)
+            cells = slice(None) if whole else np.ix_(here, found)
             kept, new = out[cells], _cells(part, name, rows[found], names).swapaxes(0, 1)
             out[cells] = np.where(measured(kept), kept, new)
     return _picked(out, bins)
+
+
+def _read_times(parts: Sequence[_Part], steps: Steps, places: Index) -> npt.NDArray[Any]:
+    """Wall times, those of the first stream that has the step."""
+    out = np.full(len(places), -1, np.int64)
+    for part in reversed(parts):
+        rows, found = _found(part.steps, steps, places)
+        if len(found):
+            first, last = int(rows[found].min()), int(rows[found].max())
+            out[found] = part.stream.times(first, last + 1)[rows[found] - first]
+    return out.astype("datetime64[ms]")
+
+
+def _found(own: Steps, steps: Steps, places: Index) -> tuple[Index, Index]:
+    """A stream's row for each of ``places`` on the joined axis, and which of these are its own."""
+    if len(own) == len(steps):  # the joined axis has every step of every stream
+        return places, np.arange(len(places))
+    wanted = steps[places]
+    rows = np.searchsorted(own, wanted).clip(max=max(0, len(own) - 1))
+    return rows, np.flatnonzero(own[rows] == wanted) if len(own) else rows[:0]
 
 
 def _picked(cells: Floats, bins: tuple[Index, ...]) -> Floats:
@@ -303,6 +321,7 @@ def _cells(part: _Part, name: str, rows: Index, modules: Sequence[str]) -> Float
     """Values (row, module, ...) at scattered rows: one read of the range that spans them."""
     if not len(rows):
         return np.empty((0, len(modules), *part.cell), np.float32)
-    first = int(rows.min())
-    span = part.stream.values(name, first, int(rows.max()) + 1, modules)
-    return span[rows - first]
+    first, last = int(rows.min()), int(rows.max())
+    span = part.stream.values(name, first, last + 1, modules)
+    is_span = len(rows) == len(span) and (rows[0], rows[-1]) == (first, last)
+    return span if is_span and (np.diff(rows) == 1).all() else span[rows - first]

@@ -11,8 +11,6 @@ import xarray as xr
 from xarray.backends import BackendArray
 from xarray.core import indexing
 
-from notebook_probe.record.source import Floats
-
 __all__ = ["Index", "lazy_variable"]
 
 Index: TypeAlias = npt.NDArray[np.intp]
@@ -21,26 +19,31 @@ Index: TypeAlias = npt.NDArray[np.intp]
 def lazy_variable(
     dims: tuple[str, ...],
     shape: tuple[int, ...],
-    read: Callable[..., Floats],
+    read: Callable[..., npt.NDArray[Any]],
     attrs: Mapping[str, str | int] | None = None,
+    dtype: str = "float32",
 ) -> xr.Variable:
-    """A float32 variable whose values come from ``read``.
+    """A variable whose values come from ``read``.
 
     Parameters
     ----------
     read : callable
         Takes one integer array per dimension and returns the values of their outer product.
     """
-    array = indexing.LazilyIndexedArray(_LazyArray(shape, read))
+    array = indexing.LazilyIndexedArray(_LazyArray(shape, read, np.dtype(dtype)))
     return xr.Variable(dims, array, attrs)
 
 
 class _LazyArray(BackendArray):
-    dtype = np.dtype(np.float32)
-
-    def __init__(self, shape: tuple[int, ...], read: Callable[..., Floats]) -> None:
+    def __init__(
+        self, shape: tuple[int, ...], read: Callable[..., npt.NDArray[Any]], dtype: np.dtype[Any]
+    ) -> None:
         self.shape = shape
+        self.dtype = dtype
         self._read = read
+
+    def __deepcopy__(self, _: object) -> _LazyArray:
+        return self  # nothing in it changes
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
         support = indexing.IndexingSupport.OUTER

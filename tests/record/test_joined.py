@@ -62,6 +62,10 @@ def expected() -> xr.Dataset:
     return data
 
 
+def test_a_deep_copy_of_what_is_unread_is_the_same(source: Source) -> None:
+    xr.testing.assert_identical(source.data.copy(deep=True).load(), source.data.load())
+
+
 def test_data_joins_the_streams_and_prefers_the_one_with_more_rows(source: Source) -> None:
     data, oracle = source.data, expected()
     assert data.grad_norm.dims == ("module", "step")
