@@ -20,6 +20,7 @@ body = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 8), nn.ReLU())
 model = nn.Sequential(OrderedDict(body=body, head=nn.Linear(8, 3)))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 loss_fn = nn.CrossEntropyLoss()
+torch.save(model.state_dict(), "step1.pt")
 loader = [(torch.randn(16, 4), torch.randint(3, (16,))) for _ in range(5)]
 """
 """What the README takes from its reader: a model, the parts of its loop, the usual import."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.optim import Optimizer
 
 import notebook_probe as nbp
 from tests.models import floats, made, mlp, sgd, train, train_step
@@ -129,3 +132,32 @@ def test_a_model_that_got_a_layer_while_it_was_watched_can_be_resumed(tmp_path: 
             train(model, sgd(model), batch, range(2))
             assert not run.series("3", "weight_norm").isnull().any()
     assert nbp.open_run(tmp_path).series("3", "weight_norm").step.values.tolist() == [1, 2, 4, 5]
+
+
+def test_the_page_about_going_on_runs_as_it_is_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = (Path(__file__).parents[2] / "docs" / "continuing.md").read_text("utf-8")
+    model = made(mlp)
+
+    def train_on(model: nn.Module, optimizer: Optimizer, n_steps: int) -> None:
+        train(model.train(), optimizer, batch, range(n_steps))
+
+    readers_own = {
+        "nbp": nbp,
+        "torch": torch,
+        "copy": copy,
+        "model": model,
+        "optimizer": sgd(model),
+        "train": train_on,
+        "loss_fn": nn.CrossEntropyLoss(),
+        "images": batch(0),
+        "labels": torch.zeros(5, dtype=torch.long),
+    }
+    for block in re.findall(r"^```python\n(.*?)^```", page, flags=re.DOTALL | re.MULTILINE):
+        exec(block, readers_own)  # the page's own code
+    record = nbp.open_run("runs/first.zarr")
+    assert record.series("", "test_accuracy").values.tolist() == [0.5]
+    assert record.series("1", "eval_zero_fraction").step.values.tolist() == [6]
+    assert record.series("0", "rank").values.tolist() == [4, 4, 3]
