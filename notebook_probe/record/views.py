@@ -114,7 +114,7 @@ class Views(ABC):
 
         The first, the last, the least and the greatest value are always among them. Of a long
         range the pyramid is read, whose points are at the first step of a block that is at most as
-        wide as two points; where the range is short enough every value comes back as it is.
+        wide as four points; where the range is short enough every value comes back as it is.
 
         Parameters
         ----------

@@ -1,6 +1,6 @@
 """A series between two steps, in as many points as a picture shows: read from the pyramid.
 
-Blocks are taken that are no wider than half the distance of two points; what lies at the ends of
+Blocks are taken that are no wider than four points, two pixels; what lies at the ends of
 the range, behind the end of the pyramid, or in a block with a value that is not finite comes from
 the rows themselves.
 """
@@ -17,6 +17,9 @@ from notebook_probe.record.source import Floats, LevelView, Steps, StreamView
 from notebook_probe.record.thin import Thinned, minmax
 
 __all__ = ["between", "has_series", "thin_stream"]
+
+RAW_ROWS = 2**15
+"""Rows that are read as fast as their blocks, of which there are three arrays."""
 
 Points = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
 
@@ -60,11 +63,11 @@ def thin_stream(
 def _level(
     stream: StreamView, module: str, quantity: str, n_rows: int, n_points: int
 ) -> LevelView | None:
-    """The coarsest level with a block for every two points."""
+    """The coarsest level with a block for every four points, which is every two pixels."""
     fine = [
         level
         for size, level in sorted(stream.levels.items())
-        if 2 * n_rows >= n_points * size and level.has(quantity, module)
+        if n_rows > RAW_ROWS and 4 * n_rows >= n_points * size and level.has(quantity, module)
     ]
     return fine[-1] if fine else None
 

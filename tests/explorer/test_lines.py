@@ -12,7 +12,7 @@ import pytest
 from notebook_probe.explorer import distant
 from notebook_probe.explorer.lines import Lines, points_per_series
 from notebook_probe.explorer.selection import Selection
-from notebook_probe.record import OpenedRecord, RecordWriter, Variable, open_record
+from notebook_probe.record import OpenedRecord, RecordWriter, Variable, open_record, zoom
 from notebook_probe.record.missing import MEASURED_NAN
 from notebook_probe.record.source import Event, Source
 from notebook_probe.record.stored import StoredStream
@@ -178,6 +178,7 @@ def test_many_series_share_the_frame() -> None:
 def long_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[OpenedRecord, np.ndarray]:
     """A record that counts as long, and its one series."""
     monkeypatch.setattr(distant, "FAR_ROWS", 1000)
+    monkeypatch.setattr(zoom, "RAW_ROWS", 1000)
     values = np.random.default_rng(2).normal(size=30_000).astype(np.float32)
     values[[3, 7777, 15_000, 29_000]] = [50.0, -60.0, 70.0, np.inf]
     with RecordWriter(tmp_path / "a.zarr", title="long", modules=[]) as writer:

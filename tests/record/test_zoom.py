@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from notebook_probe.errors import UnknownNameError
-from notebook_probe.record import OpenedRecord, Variable, open_record
+from notebook_probe.record import OpenedRecord, Variable, open_record, zoom
 from notebook_probe.record import stream as stream_module
 from notebook_probe.record.missing import MEASURED_NAN, NOT_MEASURED, measured
 from notebook_probe.record.pyramid import SIZES, Pyramid, Totals
@@ -21,6 +21,13 @@ from notebook_probe.record.stored_level import StoredLevel
 from notebook_probe.record.thin import Thinned
 from notebook_probe.record.zoom import between, thin_stream
 from tests.record.build import GRAD, LAW, new_writer
+
+
+@pytest.fixture(autouse=True, scope="module")
+def short_runs_have_levels_too() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(zoom, "RAW_ROWS", 0)
+        yield
 
 
 class Stream:
