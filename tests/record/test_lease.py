@@ -118,3 +118,18 @@ def test_a_writer_that_lost_its_lease_ships_no_more_and_says_so(
         (told,) = [event.text for event in third.source.events if event.kind == "spool"]
     assert check_rows(Path(told.rpartition(" in ")[2])) == 50
     assert check_rows(store) == 10
+
+
+def test_a_lease_is_renewed_between_shipments_that_are_far_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("notebook_probe.record.remote.lease.RENEW_S", 0.0)
+    monkeypatch.setattr("notebook_probe.record.remote.shipper.RENEW_S", 0.01)
+    store = f"memory://{tmp_path.name}"
+    engine = engine_at(store)
+    with recording(location_of(store, tmp_path / "spool")) as writer:  # ships when it is asked to
+        fill(writer.stream("every_1"), range(5))
+        first, until = engine.lease(), time.monotonic() + 60
+        while engine.lease() == first:
+            assert time.monotonic() < until
+        assert check_rows(store) == 0

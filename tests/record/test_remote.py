@@ -132,6 +132,13 @@ def test_a_url_of_no_known_scheme_is_refused() -> None:
         recording("s4://bucket/run.zarr")
 
 
+def test_an_option_that_the_store_does_not_have_is_refused() -> None:
+    with pytest.raises(
+        RecordFormatError, match=r"cannot open s3://.*'endpiont' is not valid [^\n]*$"
+    ):
+        recording(RemoteStore("s3://bucket/run.zarr", options={"endpiont": "http://127.0.0.1"}))
+
+
 def test_what_is_no_store_is_refused() -> None:
     with pytest.raises(RecordWriteError, match="cannot record to a int; a path, a URL, a zarr St"):
         recording(RemoteStore(3))

@@ -9,13 +9,14 @@ from typing import Any
 from zarr.abc.store import Store
 from zarr.storage import ObjectStore
 
-from notebook_probe.errors import RecordWriteError
+from notebook_probe.errors import ProbeError, RecordFormatError, RecordWriteError
 from notebook_probe.record.location import Location, RemoteStore, local_path, new_folder
 from notebook_probe.record.place import LocalPlace, Place
 from notebook_probe.record.remote.engine import Engine
 from notebook_probe.record.remote.icechunk import IcechunkEngine
 from notebook_probe.record.remote.objects import ObjectEngine
 from notebook_probe.record.remote.place import ShippedPlace
+from notebook_probe.record.remote.shipper import told
 from notebook_probe.record.remote.spool import spool_of
 from notebook_probe.record.remote.stores import StoreEngine
 from notebook_probe.registry import Registry
@@ -36,14 +37,22 @@ def engine_of(store: RemoteStore) -> Engine:
     ------
     UnknownNameError
         For a URL of a scheme that nobody has registered.
-    ImportError
+    MissingExtraError
         When the package that opens it is missing; the message says which extra has it.
+    RecordFormatError
+        When it cannot be opened with these options.
     """
     given = store.store
     if not isinstance(given, str):
         return _engine(given, str(given))
     url = given if "://" in given else Path(given).expanduser().absolute().as_uri()
-    return _engine(store_schemes[url.partition("://")[0]](url, store.options), url)
+    opens = store_schemes[url.partition("://")[0]]
+    try:
+        return _engine(opens(url, store.options), url)
+    except ProbeError:
+        raise
+    except Exception as error:
+        raise RecordFormatError(f"cannot open {url}: {told(error)}") from error
 
 
 def place_of(location: Location) -> Place:

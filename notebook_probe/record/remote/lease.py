@@ -17,7 +17,7 @@ from typing import Any
 from notebook_probe.errors import RecordLockedError
 from notebook_probe.record.remote.engine import ConflictError, Engine, Leased
 
-__all__ = ["LEASE_S", "Lease"]
+__all__ = ["LEASE_S", "RENEW_S", "Lease"]
 
 LEASE_S = 90.0
 """A dead writer's record can be taken over after so long, or at once from its own spool."""

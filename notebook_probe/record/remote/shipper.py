@@ -6,12 +6,14 @@ away, the next shipment brings the newest state of each file once.
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
 from collections.abc import Callable
 
 from notebook_probe.errors import RecordLockedError
+from notebook_probe.record.remote.lease import RENEW_S
 
 __all__ = ["Shipper", "told"]
 
@@ -46,6 +48,7 @@ class Shipper:
         self._next: Callable[[], object] = begin
         self._ship, self._keep, self._end = ship, keep, end
         self._every_s = every_s
+        self._shipped_at = -math.inf
         self._pause_s = 0.0
         self._is_lost = False
         self._until: float | None = None
@@ -110,17 +113,24 @@ class Shipper:
             elif self._pause_s:
                 self._changed.wait_for(lambda: self._until is not None, self._pause_s)
             else:
-                self._changed.wait_for(self._is_asked, self._every_s)
+                rest_s = max(0.0, self._shipped_at + self._every_s - time.monotonic())
+                self._changed.wait_for(self._is_asked, min(rest_s, RENEW_S))
 
     def _is_asked(self) -> bool:
         return self._until is not None or self._asked > self._served
+
+    def _is_due(self) -> bool:
+        late = time.monotonic() >= self._shipped_at + self._every_s
+        return self._is_asked() or late or bool(self._pause_s)
 
     def _serve(self) -> None:
         asked = self._asked
         if not self._is_lost:
             try:
                 self._keep()
-                self._next()
+                if self._is_due():
+                    self._next()
+                    self._next, self._shipped_at = self._ship, time.monotonic()
             except RecordLockedError as error:
                 self._is_lost = True
                 self.problem = f"nothing is shipped any more: {error}"
@@ -128,7 +138,7 @@ class Shipper:
                 self.problem = f"not shipped yet: {told(error)}"
                 self._pause_s = min(max(2 * self._pause_s, FIRST_PAUSE_S), LONGEST_PAUSE_S)
             else:
-                self._next, self.problem, self._pause_s = self._ship, "", 0.0
+                self.problem, self._pause_s = "", 0.0
         with self._changed:
             self._served = asked
             self._changed.notify_all()
