@@ -59,9 +59,10 @@ class Chunks(Protocol):
         """
 
     def seal(self, *, tails: bool = False) -> None:
-        """Give full chunks their final form; all that was written has been published by now.
+        """Give some full chunks their final form; all that was written has been published by now.
 
-        With ``tails`` the last chunks as well; they are turned back when rows follow after all.
+        With ``tails`` all of them, and the last ones as well; these are turned back when rows
+        follow after all.
         """
 
     def close(self) -> None:

@@ -11,8 +11,8 @@ beginning. Any reader of zarr decodes it at any time.
 2. Rows are written with ``pwrite`` at their place: as wide as the chunk, NaN beyond the axis, so
    that a column added later has NaN before it, and nothing of what a cut record once had there.
 3. The root is replaced (`commit`): the rows of all arrays become visible together.
-4. A chunk that is full is compressed into a file of its own and renamed over its key; when the
-   record is closed the last ones are too. Rows that follow after all turn it back (1).
+4. A chunk that is full is compressed into a file of its own and renamed over its key, soon; when
+   the record is closed the last ones are too. Rows that follow after all turn it back (1).
 
 Why nothing tears
 -----------------
@@ -31,6 +31,7 @@ values that cannot be compressed are stored as well, by any writer.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -47,6 +48,10 @@ from notebook_probe.record.plain_chunks import PlainChunks
 from notebook_probe.record.schema import LARGE, ArraySpec
 
 __all__ = ["HotChunks", "new_chunks"]
+
+SEAL_PART = 16
+"""All chunks of a stream are full at the same step. One in so many is compressed at a time: they
+can wait, and the training beside should not feel it."""
 
 
 @dataclass(slots=True)
@@ -98,7 +103,8 @@ class HotChunks:
 
     def seal(self, *, tails: bool = False) -> None:
         self._full = {key for key in self._full if key in self._tails and self._tails[key].is_full}
-        for key in sorted(self._tails if tails else self._full):
+        some = sorted(self._full)[: math.ceil(len(self._full) / SEAL_PART)]
+        for key in sorted(self._tails) if tails else some:
             spec, stop = self._tails[key].spec, self._tails[key].stop
             chunk = np.full(spec.chunks, FILL[spec.dtype], _little(spec))
             n_bytes = stop * (chunk.nbytes // len(chunk))

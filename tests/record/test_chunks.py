@@ -230,3 +230,22 @@ def test_a_short_write_goes_on_where_it_ended(
     chunks.write_rows("q", NUMBERS, 0, values)
     assert np.array_equal(on_disk(tmp_path, "q", (10, 2)), values)
     chunks.close()
+
+
+def test_full_chunks_are_sealed_a_few_at_a_time_and_all_in_the_end(tmp_path: Path) -> None:
+    chunks = HotChunks(Files(tmp_path))
+    spec = ArraySpec("float32", ("step", "module"), (500, 2), {})
+
+    def n_stored() -> int:
+        return sum(map(is_stored, chunk_files(tmp_path).values()))
+
+    chunks.write_rows("q", spec, 0, np.ones((500, 80), np.float32))
+    left = [n_stored()]
+    while left[-1]:
+        chunks.seal()
+        left.append(n_stored())
+        assert 0 < left[-2] - left[-1] <= 3
+    chunks.write_rows("q", spec, 500, np.ones((700, 80), np.float32))
+    chunks.seal(tails=True)
+    assert n_stored() == 0
+    chunks.close()
