@@ -20,15 +20,13 @@ from typing import Any
 
 import numpy as np
 
-from notebook_probe.axis import Axis
 from notebook_probe.errors import RecordWriteError
-from notebook_probe.record import joined
 from notebook_probe.record.branches import IN_ORDER, Order, StreamName, read_name
 from notebook_probe.record.flusher import Flusher
-from notebook_probe.record.kinds import kind_of
+from notebook_probe.record.kinds import NUMBERS, Kind
 from notebook_probe.record.live import LiveSource
-from notebook_probe.record.missing import NOT_MEASURED
-from notebook_probe.record.source import Floats, Steps, Variable
+from notebook_probe.record.missing import NOT_MEASURED, measured
+from notebook_probe.record.source import Floats, Steps, StreamView, Variable
 from notebook_probe.record.stream import StreamWriter
 
 __all__ = ["Backfill", "leftovers"]
@@ -64,7 +62,7 @@ class Backfill:
         modules: Sequence[str],
         variables: Sequence[Variable],
         values: Floats,
-        axis: Axis | None = None,
+        kind: Kind = NUMBERS,
     ) -> None:
         """Write a table of values, of which cells that were not measured leave what is there.
 
@@ -73,6 +71,8 @@ class Backfill:
         steps : int64 array, (row,)
             Increasing.
         values : float32 array, (row, variable, module), of vectors (..., size)
+        kind : Kind
+            Of the values; for vectors of every module's own length modules are elements.
 
         Raises
         ------
@@ -85,9 +85,9 @@ class Backfill:
             passed = int(np.searchsorted(steps, self._last_in_order(), "right"))
             late, early = slice(passed), slice(passed, None)
             if passed:
-                self._write("late", steps[late], modules, variables, values[late], axis)
+                self._write("late", steps[late], modules, variables, values[late], kind)
             if passed < len(steps):
-                self._write("early", steps[early], modules, variables, values[early], axis)
+                self._write("early", steps[early], modules, variables, values[early], kind)
 
     def _last_in_order(self) -> int:
         """The step that the training, or an evaluation, has come to."""
@@ -105,18 +105,18 @@ class Backfill:
         modules: Sequence[str],
         variables: Sequence[Variable],
         values: Floats,
-        axis: Axis | None,
+        kind: Kind,
     ) -> None:
-        stream = self._newest(order, axis)
+        stream = self._newest(order, kind)
         if stream is None or stream.last_step >= steps[0]:
-            stream = self._begin(order, axis)
+            stream = self._begin(order, kind)
         stream.extend(modules, variables)
         cells = np.ix_(
             [stream.variable_index[variable.name] for variable in variables],
             [stream.module_index[module] for module in modules],
         )
         self._append(stream, steps, cells, values)
-        self._merge_neighbours(order, axis)
+        self._merge_neighbours(order, kind)
 
     def _append(self, stream: StreamWriter, steps: Steps, cells: Any, values: Floats) -> None:
         now_ms = time.time_ns() // 1_000_000
@@ -137,7 +137,7 @@ class Backfill:
 
     # ---------------------------------------------------------------- streams
 
-    def _own(self, order: Order, axis: Axis | None) -> list[StreamWriter]:
+    def _own(self, order: Order, kind: Kind) -> list[StreamWriter]:
         """The streams of one order, the oldest first."""
         own = [
             one
@@ -145,45 +145,57 @@ class Backfill:
             if (name := read_name(one.name)).branch == self._branch
             and name.rank != IN_ORDER
             and name.base.startswith(order)
-            and one.axis == axis
+            and one.kind.group == kind.group
         ]
         return sorted(own, key=lambda one: read_name(one.name).rank)
 
-    def _newest(self, order: Order, axis: Axis | None) -> StreamWriter | None:
-        own = self._own(order, axis)
+    def _newest(self, order: Order, kind: Kind) -> StreamWriter | None:
+        own = self._own(order, kind)
         return own[-1] if own else None
 
-    def _begin(self, order: Order, axis: Axis | None) -> StreamWriter:
+    def _begin(self, order: Order, kind: Kind) -> StreamWriter:
         self._last_number += 1
         name = str(StreamName(f"{order}.{self._last_number}", self._branch))
         flusher = self._flusher
-        kind = kind_of(axis)
         long_name = f"written {order}"
         stream = StreamWriter(name, long_name, flusher.has_room, flusher.names, kind=kind)
         flusher.streams[stream.path] = stream
         return stream
 
-    def _merge_neighbours(self, order: Order, axis: Axis | None) -> None:
-        own = self._own(order, axis)
+    def _merge_neighbours(self, order: Order, kind: Kind) -> None:
+        own = self._own(order, kind)
         while len(own) > 1 and own[-2].n_rows < GROWTH * own[-1].n_rows:
             self._merge(order, own[-2], own[-1])
-            own = self._own(order, axis)
+            own = self._own(order, kind)
 
     def _merge(self, order: Order, older: StreamWriter, younger: StreamWriter) -> None:
         """Write both as one, of which the next root tells instead of them."""
-        axis, views = older.axis, self._source.views([older, younger])
-        data = joined.join((), (), views) if axis is not None else joined.join(views, ())
-        merged = self._begin(order, axis)
-        merged.extend([*data.module.values], [*older.variables, *younger.variables])
-        names = [variable.name for variable in merged.variables]
-        whole = np.ix_(range(len(names)), range(merged.shape[1]))
-        for first in range(0, data.sizes["step"], ROWS_AT_A_TIME):
-            part = data.isel(step=slice(first, first + ROWS_AT_A_TIME))
-            table = np.stack([part[name].to_numpy() for name in names])  # (variable, module, step)
-            self._append(merged, part.step.values, whole, np.moveaxis(table, 2, 0))
+        views = self._source.views([older, younger])
+        merged = self._begin(order, older.kind)
+        merged.extend([*older.modules, *younger.modules], [*older.variables, *younger.variables])
+        whole = np.ix_(*map(range, merged.shape[:2]))
+        steps = np.union1d(*(view.steps() for view in views))
+        for first in range(0, len(steps), ROWS_AT_A_TIME):
+            part = steps[first : first + ROWS_AT_A_TIME]
+            self._append(merged, part, whole, _overlaid(merged, part, views))
         for stream in (older, younger):
             self._source.keep(stream)
             del self._flusher.streams[stream.path]
+
+
+def _overlaid(merged: StreamWriter, steps: Steps, views: Sequence[StreamView]) -> Floats:
+    """Tables of ``merged`` at ``steps``: of each cell what the last of the views has."""
+    tables = np.full((len(steps), *merged.shape), NOT_MEASURED, np.float32)
+    for view in views:
+        own = view.steps()
+        start, stop = np.searchsorted(own, [steps[0], steps[-1] + 1])
+        rows = np.searchsorted(steps, own[start:stop])
+        columns = [merged.module_index[module] for module in view.modules]
+        for variable in view.variables:
+            cells = rows[:, None], merged.variable_index[variable.name], np.array(columns)[None]
+            new = view.values(variable.name, int(start), int(stop))
+            tables[cells] = np.where(measured(new), new, tables[cells])
+    return tables
 
 
 def leftovers(folder: Path, published: Collection[str]) -> list[str]:

@@ -56,6 +56,10 @@ class RaggedWriter:
         ValueError
             For what is no vector, or a step that does not grow.
         """
+        return self.stream.record(step, time_ms, self.row(values))
+
+    def row(self, values: Mapping[tuple[str, str], npt.ArrayLike]) -> Floats:
+        """A step's vectors as the stream records them; gives new ones their columns."""
         index = self.stream.variable_index
         vectors = {
             (quantity_place(self.stream.path, index, quantity), module_label(module)): _vector(
@@ -68,7 +72,7 @@ class RaggedWriter:
         row = np.full(self.stream.shape, NOT_MEASURED, np.float32)
         for (variable, module), vector in vectors.items():
             row[variable, self._places[module, len(vector)]] = vector
-        return self.stream.record(step, time_ms, row)
+        return row
 
     def _extend(self, module: str, size: int) -> None:
         if (module, size) not in self._places:

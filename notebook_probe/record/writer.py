@@ -271,7 +271,7 @@ class RecordWriter:
         """
         given = read_series(self.source, module, quantity, steps, values, units, long_name)
         self.out_of_order.write(
-            given.steps, [given.module], [given.variable], given.values, given.axis
+            given.steps, [given.module], [given.variable], given.values, kind_of(given.axis)
         )
 
     def follow_model(self, modules: Sequence[ModuleRow]) -> None:

@@ -73,6 +73,15 @@ class ChannelsRow:
     time_ms: int
     vectors: dict[tuple[str, str], Any]
 
+    @property
+    def stream(self) -> StreamWriter:
+        return self.writer.stream
+
+    @property
+    def values(self) -> Floats:
+        """As the stream records them."""
+        return self.writer.row(self.vectors)
+
     def record(self) -> None:
         """Hand it to the writer."""
         self.writer.record(self.step, self.time_ms, self.vectors)

@@ -15,7 +15,7 @@ from notebook_probe.record.backfill import Backfill
 from notebook_probe.record.missing import measured
 from notebook_probe.record.writer import RecordWriter
 from notebook_probe.run.gate import Gate
-from notebook_probe.run.layout import Row
+from notebook_probe.run.layout import ChannelsRow, Row
 from notebook_probe.run.rows import RowKeeper
 
 __all__ = ["Past"]
@@ -112,13 +112,13 @@ class Past(ABC):
             yield
 
     def _keep_past(self, frame: StepFrame) -> None:
-        for row in self._rows.preview(frame, lambda result: result.probe.succeeded(frame.step)):
+        for row in self._rows.rows_of(frame, lambda result: result.probe.succeeded(frame.step)):
             _write(self._writer.out_of_order, row)
 
 
-def _write(out_of_order: Backfill, row: Row) -> None:
+def _write(out_of_order: Backfill, row: Row | ChannelsRow) -> None:
     """Write the cells of a row that were measured; the others leave what is there."""
-    stream, table = row.stream, row.values
+    table, stream = row.values, row.stream
     cells = measured(table).reshape(*table.shape[:2], -1).nonzero()
     variables, modules = np.unique(cells[0]), np.unique(cells[1])
     if len(variables):
@@ -127,5 +127,5 @@ def _write(out_of_order: Backfill, row: Row) -> None:
             [stream.modules[place] for place in modules],
             [stream.variables[place] for place in variables],
             table[np.ix_(variables, modules)][None],
-            stream.axis,
+            stream.kind,
         )

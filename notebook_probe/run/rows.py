@@ -181,15 +181,17 @@ class RowKeeper:
         joined.on_device |= self._early.on_device
         return joined
 
-    def preview(
-        self, frame: StepFrame, tally: Callable[[Result], None] = lambda result: None
-    ) -> list[Row]:
+    def preview(self, frame: StepFrame) -> list[Row]:
         """The rows of numbers, and of vectors along one axis, that it had if it ended now."""
+        return [row for row in self.rows_of(frame, lambda result: None) if isinstance(row, Row)]
+
+    def rows_of(self, frame: StepFrame, tally: Callable[[Result], None]) -> list[Row | ChannelsRow]:
+        """The rows that a frame had if it ended now; ``tally`` is told of results."""
         here = HostCopy([frame]).frames()[0] if frame.on_device else copy.copy(frame)
         here.states = [*here.states]
         for window in here.readings.windows if here.readings is not None else ():
             window.look(here)
-        return [row for row in self._rows(here, tally) if isinstance(row, Row)]
+        return self._rows(here, tally)
 
     def drain(self) -> None:
         """Record all that waits, here or on a device; from any thread."""

@@ -160,6 +160,23 @@ def test_vectors_are_evaluated_at_old_steps_too(watch: Watch) -> None:
     assert histogram.sum() == 5 * 8
 
 
+def test_vectors_of_every_modules_own_length_are_evaluated_too(watch: Watch) -> None:
+    model = made(mlp)
+    run = watch(model, probes=None)
+    run.attach("*", "input_channel_mean", phase="eval")
+    kept = states(model, run, 3)
+    for step in (2, 0, 1, 2):
+        with run.at_step(step), torch.no_grad():
+            model.load_state_dict(kept[step])
+            model.eval()(batch(step))
+    run.close()
+    for seen in (run, nbp.open_run(run.location)):
+        means = seen.series("0", "eval_input_channel_mean")
+        assert means.step.values.tolist() == [0, 1, 2]
+        expected = [batch(step).double().mean(0).numpy() for step in range(3)]
+        np.testing.assert_allclose(means, expected, rtol=1e-5, atol=1e-7)
+
+
 @pytest.mark.parametrize("step", [-1, 1.0, True, "1", None])
 def test_a_step_that_is_none_is_refused(watch: Watch, step: Any) -> None:
     run = watch(made(mlp))
