@@ -24,6 +24,7 @@ from notebook_probe.probes.gradients import InPlace, hook_output
 from notebook_probe.probes.phase import quiet
 from notebook_probe.probes.plan import Plan
 from notebook_probe.probes.slots import weight_of
+from notebook_probe.quantities.meant import meant
 
 __all__ = ["Entry", "hook_entry", "mark_entry"]
 
@@ -187,7 +188,7 @@ class _Share:
             if self._is_first or not cell.first_only:
                 cell.add(frame, gradient, module, self._call)
         for function in plan.at("entry") if self._is_first else ():  # as of the input, the first
-            given = {"grad_input": gradient, "weight": weight_of(module), "module": module}
+            given = {"grad_input": gradient, "weight": weight_of(module), "module": meant(module)}
             function.call(frame, given, self._call)
 
 

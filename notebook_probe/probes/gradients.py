@@ -17,6 +17,7 @@ from notebook_probe.probes.frame import StepFrame
 from notebook_probe.probes.phase import quiet
 from notebook_probe.probes.plan import Plan
 from notebook_probe.probes.slots import weight_of
+from notebook_probe.quantities.meant import meant
 
 __all__ = ["InPlace", "hook_output", "hook_outputs"]
 
@@ -91,7 +92,7 @@ class GradientReader:
             if self._counts or not cell.first_only:
                 cell.add(frame, gradient, module, call)
         for function in plan.at("backward") if self._counts else ():  # as of the output, the first
-            given = {"grad_output": gradient, "weight": weight_of(module), "module": module}
+            given = {"grad_output": gradient, "weight": weight_of(module), "module": meant(module)}
             function.call(frame, given, call)
 
 

@@ -27,6 +27,7 @@ from notebook_probe.probes.phase import Phase, quiet
 from notebook_probe.probes.plan import Plan
 from notebook_probe.probes.slots import weight_of
 from notebook_probe.probes.values import stranger_in, tensors_of
+from notebook_probe.quantities.meant import meant
 
 __all__ = ["CallListener", "Tap"]
 
@@ -195,7 +196,11 @@ class Tap:
                 if "output" in needs:
                     begun.input = first[0].detach().clone()  # the module may overwrite it
                 else:
-                    given = {"input": first[0], "weight": weight_of(module), "module": module}
+                    given = {
+                        "input": first[0],
+                        "weight": weight_of(module),
+                        "module": meant(module),
+                    }
                     function.call(frame, given, call)
         if plan.is_numbered or begun.input is not None or begun.entry is not None:
             self._begun[key] = begun
@@ -241,10 +246,14 @@ class Tap:
                 given = {
                     "output": first[0] if first else None,
                     "input": begun.input if begun is not None else None,
-                    "weight": weight_of(module),
-                    "module": module,
+                    **_beside(module),
                 }
                 function.call(frame, given, call)
+
+
+def _beside(module: nn.Module) -> dict[str, Any]:
+    """What can be had at any moment."""
+    return {"weight": weight_of(module), "module": meant(module)}
 
 
 def _register_before(module: nn.Module, hook: Callable[..., Any]) -> RemovableHandle:

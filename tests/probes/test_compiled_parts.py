@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from tests.models import floats, made, sgd, train
 from tests.probes.optimizer_oracles import PARAMETER, probes_everywhere
@@ -113,3 +113,22 @@ def test_what_lies_within_a_compiled_part_says_why_it_is_silent(watch: Watch) ->
     notes = {(one.module, one.quantity): one.note for one in run.probes()}
     assert "compiled" in notes["1.1", "output_norm"]
     assert notes["1", "output_norm"] == notes["1.1", "weight_norm"] == ""
+
+
+def test_a_function_of_the_module_is_given_the_part_and_not_its_wrapper(watch: Watch) -> None:
+    def width(module: nn.Module, output: Tensor) -> float:
+        assert isinstance(module, nn.Linear)
+        return float(module.out_features)
+
+    def width_back(module: nn.Module, grad_output: Tensor) -> float:
+        return width(module, grad_output)
+
+    def width_in(module: nn.Module, input: Tensor) -> float:
+        return width(module, input)
+
+    model = made(nested)
+    layer(model)
+    run = watch(model, probes={"0": [width, width_back, width_in]})
+    train(model, sgd(model), batch, range(2))
+    for name in ("width", "width_back", "width_in"):
+        assert run.series("0", name).values.tolist() == [8.0, 8.0], run.status()
