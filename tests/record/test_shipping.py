@@ -6,7 +6,7 @@ import random
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -27,26 +27,34 @@ def store(tmp_path: Path) -> str:
     return f"memory://{tmp_path.name}"
 
 
+@pytest.fixture
+def after_each_request(store: str, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Have something called after each object that is put or deleted, once there is a root."""
+
+    def begin(look: Callable[[], None]) -> None:
+        put, delete = ObjectEngine._put, ObjectEngine._delete
+        reader = engine_at(store)
+
+        async def watched_put(engine: ObjectEngine, key: str, content: bytes) -> None:
+            await put(engine, key, content)
+            if reader.read("zarr.json") is not None:
+                look()
+
+        async def watched_delete(engine: ObjectEngine, key: str) -> None:
+            await delete(engine, key)
+            look()
+
+        monkeypatch.setattr(ObjectEngine, "_put", watched_put)
+        monkeypatch.setattr(ObjectEngine, "_delete", watched_delete)
+
+    return begin
+
+
 def test_between_any_two_requests_a_reader_finds_a_whole_commit(
-    store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: str, tmp_path: Path, after_each_request: Callable[..., None]
 ) -> None:
     seen: list[int] = []
-    put, delete = ObjectEngine._put, ObjectEngine._delete
-
-    async def watched_put(engine: ObjectEngine, key: str, content: bytes) -> None:
-        await put(engine, key, content)
-        look()
-
-    async def watched_delete(engine: ObjectEngine, key: str) -> None:
-        await delete(engine, key)
-        look()
-
-    def look() -> None:
-        if engine_at(store).read("zarr.json") is not None:
-            seen.append(check_rows(store))
-
-    monkeypatch.setattr(ObjectEngine, "_put", watched_put)
-    monkeypatch.setattr(ObjectEngine, "_delete", watched_delete)
+    after_each_request(lambda: seen.append(check_rows(store)))
     with recording(location_of(store, tmp_path / "here")) as writer:
         for start in range(0, 100, 50):
             fill(writer.stream("every_1"), range(start, start + 50))
@@ -55,6 +63,25 @@ def test_between_any_two_requests_a_reader_finds_a_whole_commit(
         fill(writer.stream("every_1"), range(30, 80))
         assert writer.flush(60), writer.last_error
     assert list(dict.fromkeys(seen)) == [0, 50, 100, 30, 80]
+
+
+def test_values_for_old_steps_appear_together_as_well(
+    store: str, tmp_path: Path, after_each_request: Callable[..., None]
+) -> None:
+    seen: list[tuple[float, ...]] = []
+
+    def look() -> None:
+        record = open_record(store)
+        if "accuracy" in record.data:
+            seen.append(tuple(record.series("fc", "accuracy").values.tolist()))
+
+    after_each_request(look)
+    for late in ([([3, 5], [1.0, 2.0]), ([1, 5], [3.0, 4.0])], [([0, 5], [5.0, 6.0])]):
+        with recording(location_of(store, tmp_path / "spool")) as writer:
+            for steps, values in late:
+                writer.backfill("fc", "accuracy", steps, values)
+                assert writer.flush(60), writer.last_error
+    assert list(dict.fromkeys(seen)) == [(1, 2), (3, 1, 4), (5, 3, 1, 6)]
 
 
 def test_a_chunk_that_does_not_change_is_shipped_once(
