@@ -1,0 +1,98 @@
+"""Broken vectors, arrays, pyramids and branches: named, left out, the numbers still readable."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import pytest
+
+from notebook_probe.errors import RecordFormatError, RecordWarning
+from notebook_probe.record import Variable, open_record
+from tests.record.build import BINS, COUNTS, GRAD, fill, new_writer, vectors
+
+Node: TypeAlias = dict[str, Any]
+N_ROWS = 2048
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("shapes") / "whole.zarr"
+    with new_writer(folder) as writer:
+        stream = writer.stream("every_1")
+        stream.extend(["fc"], [GRAD])
+        fill(stream, range(N_ROWS))
+        hist = writer.stream("every_1", axis=BINS)
+        hist.extend(["fc"], [COUNTS])
+        assert hist.record(0, 0, vectors(hist, 0))
+        ragged = writer.ragged("every_1")
+        ragged.extend([Variable("channel_norm")])
+        assert ragged.record(0, 0, {("channel_norm", "fc"): np.ones(3)})
+        assert writer.arrays(Variable("image"), "fc", (2, 2)).record(0, 0, np.eye(2))
+    return folder
+
+
+@pytest.fixture
+def folder(whole: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(whole, tmp_path / "run.zarr"))
+
+
+def spoil(folder: Path, path: str, **changed: object) -> None:
+    root = json.loads((folder / "zarr.json").read_text())
+    root["consolidated_metadata"]["metadata"][path].update(changed)
+    (folder / "zarr.json").write_text(json.dumps(root))
+
+
+SPOILT = {
+    "bins of words": ("hist/every_1/bin", {"data_type": "string"}),
+    "giant axis": ("hist/every_1/bin", {"shape": [2**40]}),
+    "axes of two lengths": ("hist/every_1/bin_lo", {"shape": [2]}),
+    "vectors too short": ("hist/every_1/counts", {"shape": [1, 1, 2]}),
+    "elements of numbers": ("vectors/every_1/module_of_element", {"data_type": "int64"}),
+    "giant element axis": ("vectors/every_1/index_in_module", {"shape": [2**40]}),
+    "an array of no module": ("blobs/image/fc", {"attributes": {}}),
+    "an array without steps": ("blobs/image/fc/step", {"node_type": "group"}),
+}
+
+
+@pytest.mark.parametrize(("path", "changed"), SPOILT.values(), ids=SPOILT)
+def test_a_part_that_is_wrong_is_left_out_and_named(folder: Path, path: str, changed: Node) -> None:
+    spoil(folder, path, **changed)
+    with pytest.warns(RecordWarning, match=f"left out: .*{'/'.join(path.split('/')[:2])}"):
+        record = open_record(folder)
+    assert len(record.problems) == 1
+    assert record.series("fc", "grad_norm").size == N_ROWS
+    assert record.data["grad_norm"].shape == (1, N_ROWS)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"shape": [3, 1]}, {"shape": [2**40, 1]}, {"data_type": "float64"}, {"node_type": "group"}],
+    ids=str,
+)
+def test_a_wrong_pyramid_is_done_without(folder: Path, changed: Node) -> None:
+    for size in (64, 1024):
+        spoil(folder, f"pyramid/every_1/by{size}/grad_norm_max", **changed)
+    thinned = open_record(folder).thinned("fc", "grad_norm", n_points=16)
+    assert (thinned.y.min(), thinned.y.max()) == (0, N_ROWS - 1)
+
+
+def test_a_damaged_pyramid_chunk_is_named(folder: Path) -> None:
+    for chunk in (folder / "pyramid/every_1").glob("*/grad_norm_max/c/*/*"):
+        chunk.write_bytes(chunk.read_bytes()[:20])
+    record = open_record(folder)
+    with pytest.raises(RecordFormatError, match=r"pyramid/every_1/by.*/grad_norm_max"):
+        record.thinned("fc", "grad_norm", n_points=16)
+    assert record.series("fc", "grad_norm").size == N_ROWS
+
+
+@pytest.mark.parametrize("branches", ["0", [], [0, "x"], {"a": 1}, [0, None]], ids=str)
+def test_branches_that_make_no_sense_are_refused(folder: Path, branches: object) -> None:
+    root = json.loads((folder / "zarr.json").read_text())
+    root["attributes"]["branches"] = branches
+    (folder / "zarr.json").write_text(json.dumps(root))
+    with pytest.raises(RecordFormatError, match="branches="):
+        open_record(folder)
