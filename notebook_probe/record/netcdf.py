@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from notebook_probe.record.destination import needed
+from notebook_probe.record.joined import variable_attrs
 from notebook_probe.record.missing import NOT_MEASURED
 from notebook_probe.record.netcdf_groups import Group
 from notebook_probe.record.schema import TIME_ATTRS
@@ -79,8 +80,7 @@ def _write_group(target: Any, group: Group) -> None:
             fillvalue=NOT_MEASURED,
             **_chunked(group, slab),
         )
-        about = {"units": variable.units, "long_name": variable.long_name or variable.name}
-        _annotate(array, {**variable.attrs, **about, "coordinates": also})
+        _annotate(array, {**variable_attrs(variable), "coordinates": also})
         for first in range(rows.start, rows.stop, slab) if all(group.shape) else ():
             last = min(rows.stop, first + slab)
             values = stream.values(variable.name, first, last, group.columns)
