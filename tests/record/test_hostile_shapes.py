@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from notebook_probe.errors import RecordFormatError, RecordWarning
-from notebook_probe.record import Variable, open_record
+from notebook_probe.record import Variable, open_record, zoom
 from tests.record.build import BINS, COUNTS, GRAD, fill, new_writer, vectors
 
 Node: TypeAlias = dict[str, Any]
@@ -73,14 +73,18 @@ def test_a_part_that_is_wrong_is_left_out_and_named(folder: Path, path: str, cha
     [{"shape": [3, 1]}, {"shape": [2**40, 1]}, {"data_type": "float64"}, {"node_type": "group"}],
     ids=str,
 )
-def test_a_wrong_pyramid_is_done_without(folder: Path, changed: Node) -> None:
+def test_a_wrong_pyramid_is_done_without(
+    folder: Path, changed: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(zoom, "RAW_ROWS", 0)
     for size in (64, 1024):
         spoil(folder, f"pyramid/every_1/by{size}/grad_norm_max", **changed)
     thinned = open_record(folder).thinned("fc", "grad_norm", n_points=16)
     assert (thinned.y.min(), thinned.y.max()) == (0, N_ROWS - 1)
 
 
-def test_a_damaged_pyramid_chunk_is_named(folder: Path) -> None:
+def test_a_damaged_pyramid_chunk_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zoom, "RAW_ROWS", 0)
     for chunk in (folder / "pyramid/every_1").glob("*/grad_norm_max/c/*/*"):
         chunk.write_bytes(chunk.read_bytes()[:20])
     record = open_record(folder)
