@@ -9,6 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+EXTRAS = PYPROJECT["optional-dependencies"]  # the quickstart needs two of them
 # Names on conda-forge of what has another name on PyPI: the builds without a GPU or a display.
 CONDA_NAMES = {
     "torch": "pytorch-cpu",
@@ -17,7 +18,7 @@ CONDA_NAMES = {
 }
 REQUIREMENTS = [
     requirement
-    for group in (PYPROJECT["dependencies"], *PYPROJECT["optional-dependencies"].values())
+    for group in (PYPROJECT["dependencies"], *(EXTRAS[name] for name in ("lab", "demo")))
     for requirement in group
     if not requirement.startswith(PYPROJECT["name"])
 ]

@@ -78,14 +78,14 @@ def reduction(
 
     Examples
     --------
-    >>> class Largest(float):
+    >>> class Smallest(float):
     ...     def merge(self, other):
-    ...         return Largest(max(self, other))
-    >>> @reduction("largest")
-    ... def largest(tensor, module, wanted):
-    ...     return Largest(tensor.abs().max())
-    >>> parts["largest"].parts
-    ('largest',)
+    ...         return Smallest(min(self, other))
+    >>> @reduction("smallest")
+    ... def smallest(tensor, module, wanted):
+    ...     return Smallest(tensor.abs().min())
+    >>> parts["smallest"].parts
+    ('smallest',)
     """
 
     def register(measure: M) -> M:
