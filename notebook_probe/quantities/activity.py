@@ -10,10 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from notebook_probe.errors import QuantityError
-from notebook_probe.quantities.arrays import readable
 from notebook_probe.quantities.base import quantity
 from notebook_probe.quantities.parts import reduction
-from notebook_probe.quantities.samples import channel_axis, sample_blocks
+from notebook_probe.quantities.samples import samples
 from notebook_probe.quantities.stat import Stat
 from notebook_probe.quantities.window import window_quantity
 
@@ -58,6 +57,11 @@ class Peaks:
     size: Tensor
     """Sum of the magnitudes."""
 
+    @classmethod
+    def of(cls, rows: Tensor) -> Peaks:
+        """Of rows (sample, channel)."""
+        return cls(len(rows), rows.amax(0), rows.abs().sum(0))
+
     def merge(self, other: Peaks) -> Peaks:
         """Of the rows of both."""
         if not self.n_rows or not other.n_rows:
@@ -82,15 +86,9 @@ def peaks(
     >>> peaks(torch.tensor([[0.0, -1.0], [2.0, -3.0]]), nn.Linear(2, 2)).largest
     tensor([ 2., -1.], dtype=torch.float64)
     """
-    values = readable(tensor)
-    axis = channel_axis(module, max(2, values.dim()))
-    wide = torch.float64 if values.device.type != "mps" else torch.float32
-    nothing = values.new_zeros(0, dtype=wide)
-    states = [
-        Peaks(len(rows), rows.amax(0), rows.abs().sum(0))
-        for rows in sample_blocks(values, axis, wide)
-    ]
-    return reduce(Peaks.merge, states, Peaks(0, nothing, nothing))
+    _, blocks = samples(tensor, module)
+    nothing = torch.zeros(0, dtype=torch.float64)
+    return reduce(Peaks.merge, map(Peaks.of, blocks), Peaks(0, nothing, nothing))
 
 
 @window_quantity(aliases=("LinearDeadNeuronNum",), source="Taiyi")

@@ -14,10 +14,9 @@ from torch import Tensor, nn
 
 from notebook_probe.axis import PER_CHANNEL
 from notebook_probe.errors import QuantityError
-from notebook_probe.quantities.arrays import readable
 from notebook_probe.quantities.base import quantity
 from notebook_probe.quantities.parts import reduction
-from notebook_probe.quantities.samples import channel_axis, sample_blocks
+from notebook_probe.quantities.samples import samples
 
 __all__ = ["Channels", "channels", "input_channel_mean", "input_channel_std"]
 
@@ -69,14 +68,9 @@ def channels(
     >>> found.mean
     tensor([2., 1.], dtype=torch.float64)
     """
-    if tensor.is_nested:  # the rows of all its parts
-        tensor = torch.cat([*tensor.detach().unbind()])
-    values = readable(tensor)
-    axis = channel_axis(module, max(2, values.dim()))
-    wide = torch.float64 if values.device.type != "mps" else torch.float32
-    states = [Channels.of(rows) for rows in sample_blocks(values, axis, wide)]
-    nothing = values.new_full((torch.atleast_2d(values).shape[axis],), torch.nan, dtype=wide)
-    return reduce(Channels.merge, states, Channels(0, nothing, nothing))
+    width, blocks = samples(tensor, module)
+    nothing = torch.full((width,), torch.nan, dtype=torch.float64)
+    return reduce(Channels.merge, map(Channels.of, blocks), Channels(0, nothing, nothing))
 
 
 @quantity(axis=PER_CHANNEL, aliases=("InputMean",), source="Taiyi")

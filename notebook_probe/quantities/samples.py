@@ -12,9 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from notebook_probe.quantities.arrays import readable
 from notebook_probe.quantities.meant import meant
 
-__all__ = ["channel_axis", "sample_blocks"]
+__all__ = ["channel_axis", "sample_blocks", "samples"]
 
 BLOCK = 1 << 17
 """Elements of a block, where that makes enough rows: so much stays in the cache."""
@@ -50,6 +51,30 @@ def channel_axis(module: nn.Module | None, n_dims: int) -> int:
 @cache
 def _axis_of(kind: Any) -> int | None:
     return next((axis for kinds, axis in AXES.items() if issubclass(kind, kinds)), None)
+
+
+def samples(tensor: Tensor, module: nn.Module | None) -> tuple[int, Iterator[Tensor]]:
+    """Number of channels, and the rows (sample, channel) of what entered or left ``module``.
+
+    The rows come block by block, copies in float64; those of a nested tensor are of all its parts.
+
+    Raises
+    ------
+    UnreadableError
+        A tensor without values, or of a kind nobody can convert.
+
+    Examples
+    --------
+    >>> width, blocks = samples(torch.zeros(2, 3, 4, 4), nn.Conv2d(3, 8, 1))
+    >>> width, [block.shape for block in blocks]
+    (3, [torch.Size([32, 3])])
+    """
+    if tensor.is_nested:
+        tensor = torch.cat([*tensor.detach().unbind()])
+    values = readable(tensor)
+    axis = channel_axis(module, max(2, values.dim()))
+    wide = torch.float64 if values.device.type != "mps" else torch.float32
+    return torch.atleast_2d(values).shape[axis], sample_blocks(values, axis, wide)
 
 
 def sample_blocks(tensor: Tensor, axis: int, dtype: torch.dtype) -> Iterator[Tensor]:

@@ -19,10 +19,9 @@ import torch
 from torch import Tensor, nn
 
 from notebook_probe.errors import QuantityError
-from notebook_probe.quantities.arrays import readable
 from notebook_probe.quantities.base import quantity
 from notebook_probe.quantities.parts import reduction
-from notebook_probe.quantities.samples import channel_axis, sample_blocks
+from notebook_probe.quantities.samples import samples
 
 __all__ = [
     "Spectrum",
@@ -190,14 +189,9 @@ def spectrum(
     >>> found.eigenvalues
     tensor([4., 0.], dtype=torch.float64)
     """
-    if tensor.is_nested:  # the rows of all its parts
-        tensor = torch.cat([*tensor.detach().unbind()])
-    values = readable(tensor)
-    axis = channel_axis(module, max(2, values.dim()))
-    wide = torch.float64 if values.device.type != "mps" else torch.float32
-    states = [Spectrum.of(rows) for rows in sample_blocks(values, axis, wide)]
-    empty = values.new_zeros((0, 1), dtype=wide)
-    return reduce(Spectrum.merge, states, Spectrum(0, empty.sum(0), empty))
+    _, blocks = samples(tensor, module)
+    empty = torch.zeros((0, 1), dtype=torch.float64)
+    return reduce(Spectrum.merge, map(Spectrum.of, blocks), Spectrum(0, empty.sum(0), empty))
 
 
 @quantity(aliases=("InputCovMaxEig",), source="Taiyi")
