@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from notebook_probe.quantities.stat import Number
 
 if TYPE_CHECKING:
     from notebook_probe.probes.readings import Readings
+    from notebook_probe.probes.windows import WindowReading
 
 __all__ = ["Collected", "StepFrame"]
 
@@ -87,6 +88,11 @@ class StepFrame:
         self.calls: list[int] = [0] * n_counts
         self.arrivals: list[int] = [0] * n_counts
         """Gradients that came back to each place, or were accumulated in each parameter."""
+
+    @property
+    def windows(self) -> Sequence[WindowReading]:
+        """What takes in a sample of this step."""
+        return self.readings.windows if self.readings is not None else ()
 
     def hook(self, tensor: Tensor, read: Callable[[Tensor], None]) -> None:
         """Have a gradient read; a leaf outlives its graph, so that its hook ends with the step."""

@@ -196,11 +196,7 @@ class Tap:
                 if "output" in needs:
                     begun.input = first[0].detach().clone()  # the module may overwrite it
                 else:
-                    given = {
-                        "input": first[0],
-                        "weight": weight_of(module),
-                        "module": meant(module),
-                    }
+                    given = {"input": first[0], **_beside(module)}
                     function.call(frame, given, call)
         if plan.is_numbered or begun.input is not None or begun.entry is not None:
             self._begun[key] = begun

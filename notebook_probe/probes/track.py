@@ -61,8 +61,10 @@ class Track:
         return self.frame
 
     def open_whole(self, step: int) -> StepFrame:
-        """Open a frame in which every probe is read, whatever its schedule says."""
-        self.frame = self._read(frozenset(self._schedules)).frame(step)
+        """Open a frame in which every probe of a single step is read, whatever its schedule."""
+        live = (probe for probe in self.probes if not probe.disabled)
+        of_one = tuple(probe for probe in live if not probe.quantity.is_window)
+        self.frame = self._build(of_one, ()).frame(step)
         return self.frame
 
     def close(self) -> None:
@@ -77,7 +79,7 @@ class Track:
         frame, self.frame = self.frame, None
         if frame is not None:
             frame.close()
-            for window in frame.readings.windows if frame.readings is not None else ():
+            for window in frame.windows:
                 if not window.needs_numbers:
                     window.end(frame)
             for probe in frame.readings.due if frame.readings is not None else ():
@@ -88,10 +90,7 @@ class Track:
 
     def upcoming(self, step: int) -> Readings:
         """What will be read in ``step``; its schedules are asked only once."""
-        return self._read(self._ask(step))
-
-    def _read(self, due: frozenset[Schedule]) -> Readings:
-        """What is read when these are due."""
+        due = self._ask(step)
         found = self._readings.get(due)
         if found is None:
             live = [probe for probe in self.probes if not probe.disabled]

@@ -78,8 +78,9 @@ class Past(ABC):
 
         Calls of the model inside count as evaluations of the state after ``step`` updates,
         whatever mode it is in, and `log` writes there too. Every probe of phase ``"eval"``
-        measures, due or not. The step of the training stays as it is, and nothing inside is part
-        of it. What was recorded at this step before is read no more.
+        measures, due or not; but none of several steps, of which the others are not there. The
+        step of the training stays as it is, and nothing inside is part of it. What was recorded
+        at this step before is read no more.
 
         The model's state is yours: load the checkpoint inside, and before you train on load the
         newest one again.

@@ -189,7 +189,7 @@ class RowKeeper:
         """The rows that a frame had if it ended now; ``tally`` is told of results."""
         here = HostCopy([frame]).frames()[0] if frame.on_device else copy.copy(frame)
         here.states = [*here.states]
-        for window in here.readings.windows if here.readings is not None else ():
+        for window in here.windows:
             window.look(here)
         return self._rows(here, tally)
 
@@ -245,7 +245,7 @@ class RowKeeper:
             self._make_rows(frame)
 
     def _make_rows(self, frame: StepFrame) -> None:
-        for window in frame.readings.windows if frame.readings is not None else ():
+        for window in frame.windows:
             if window.needs_numbers:
                 window.end(frame)
         self._ready += self._rows(frame, lambda result: result.probe.succeeded(frame.step))

@@ -148,6 +148,38 @@ def test_an_error_inside_ends_it_and_keeps_what_was_measured(watch: Watch) -> No
     assert n_hooks(model) == 0
 
 
+class CallsSeen:
+    """Calls since the last due step."""
+
+    def reset(self) -> None:
+        self.n = 0
+
+    def update(self, output: Tensor) -> None:
+        self.n += 1
+
+    def compute(self) -> int:
+        return self.n
+
+
+def test_quantities_of_several_steps_take_no_old_checkpoint_in(watch: Watch) -> None:
+    model = made(mlp)
+    run = watch(model, probes=None)
+    quantities = [nbp.window_quantity(CallsSeen), "dead_fraction", "output_norm"]
+    run.attach("0", quantities, "linear(2,1)", phase="eval")
+    for step in range(4):
+        with torch.no_grad():
+            model.eval()(batch(step))
+            with run.at_step(1):
+                model(batch(9))
+        train_step(model.train(), sgd(model), batch(step))
+    run.settle()
+    assert not run.status().errors
+    seen = run.series("0", "eval_calls_seen")
+    assert seen.step.values.tolist() == [1, 3]
+    assert seen.values.tolist() == [2.0, 2.0], "one of each state"
+    assert run.series("0", "eval_dead_fraction").step.values.tolist() == [1, 3]
+
+
 def test_vectors_are_evaluated_at_old_steps_too(watch: Watch) -> None:
     model = made(mlp)
     run = watch(model, probes=None)
