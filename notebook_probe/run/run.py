@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -21,6 +20,7 @@ from notebook_probe.quantities.scalar import read_scalar
 from notebook_probe.record.writer import RecordWriter
 from notebook_probe.run.attach import Asked, QuantityLike, read_asked
 from notebook_probe.run.background import Background
+from notebook_probe.run.condition import Condition
 from notebook_probe.run.doctor import Doctor
 from notebook_probe.run.ending import end, ending_on_a_thread
 from notebook_probe.run.gate import Gate
@@ -32,16 +32,13 @@ from notebook_probe.run.past import Past
 from notebook_probe.run.probeset import ProbeSet
 from notebook_probe.run.requests import Control, Request, Ticket
 from notebook_probe.run.rows import RowKeeper
-from notebook_probe.run.status import ProbeStatus, QuantityInfo, State, Status
+from notebook_probe.run.status import ProbeStatus, QuantityInfo, Status
 from notebook_probe.schedules import ScheduleLike
 
 if TYPE_CHECKING:
     from notebook_probe.explorer import Explorer
 
 __all__ = ["Run"]
-
-MANY_FORWARDS = 16
-"""Training forwards without any step after which something seems to be missing."""
 
 
 class Run(LiveSource, Past):
@@ -69,7 +66,7 @@ class Run(LiveSource, Past):
         self._stretch = Stretch(tell=partial(_tell_budget, writer))
         rows = RowKeeper(writer, partial(_spent, self._meter, self._stretch))
         writer.feed(rows.hand_over)
-        first = self._first = writer.first_step
+        first = writer.first_step
         self._gate = Gate(first)
         observer = Observer(
             model, first, rows.publish, rows.keep, self._gate, rows.declare_collected, self._stretch
@@ -85,7 +82,7 @@ class Run(LiveSource, Past):
             writer.event(first, "resume", "the training goes on")
         observer.evaluation.last_step = writer.last_evaluated
         self._probes.begin(asked, first, told=writer.continued)
-        self._background: Background | None = None
+        self._condition = Condition(writer, rows, observer, self._gate, self._meter, self._stretch)
         self._explorer: Explorer | None = None
         self._is_fresh = fresh
         self._ended = weakref.finalize(
@@ -225,60 +222,7 @@ class Run(LiveSource, Past):
         For each probe it tells when it last fired, why it did not, and what it costs.
         ``print(run.status())`` sums it up.
         """
-        writer, probes = self._writer, self.probes()
-        flushed = writer.flushed_at
-        return Status(
-            name=self.name,
-            location=self.location,
-            state=self._state(),
-            step=self._observer.clock.upcoming,
-            steps_per_second=self._meter.steps_per_second,
-            cost_percent=self._meter.cost_percent,
-            n_probes=len(probes),
-            dropped_rows=writer.dropped_rows,
-            nbytes=writer.nbytes,
-            flushed_age_s=math.nan if flushed is None else time.monotonic() - flushed,
-            background=self._background is not None and self._background.running,
-            scalars={name: float(value) for name, value in self._rows.scalars.items()},
-            probes=tuple(probes),
-            problem=self._problem(),
-            budget=self._stretch.told,
-        )
-
-    def _state(self) -> State:
-        background = self._background
-        if self.closed:
-            return "finished"
-        if self._failed() is not None:
-            return "failed"
-        if self._gate.is_held:
-            return "paused"
-        if self._meter.is_moving or (background is not None and background.running):
-            return "training"
-        return "idle" if self._observer.clock.step > 0 else "waiting"
-
-    def _failed(self) -> Background | None:
-        """The background training that ended in an error, until a later step is trained."""
-        background = self._background
-        if background is None or background.error is None:
-            return None
-        return None if self._meter.moved_since(background.ended_at) else background
-
-    def _problem(self) -> str:
-        failed = self._failed()
-        told = failed.error_text if failed is not None else ""
-        known = told or self._writer.last_error or self._rows.problem or self._gate.problem
-        return known or self._writer.stopped or self._no_steps()
-
-    def _no_steps(self) -> str:
-        """Nothing has told where the steps of this loop end."""
-        clock, n_forwards = self._observer.clock, self._observer.n_forwards
-        if clock.step > self._first or clock.has_stepped or n_forwards < MANY_FORWARDS:
-            return ""
-        return (
-            f"{n_forwards} training forwards and no optimizer step: in a loop without an optimizer "
-            "call run.step() after each backward"
-        )
+        return self._condition.status(self.name, tuple(self.probes()), closed=self.closed)
 
     # ---------------------------------------------------------------- training, showing, ending
 
@@ -330,14 +274,14 @@ class Run(LiveSource, Past):
             While an earlier one still runs.
         """
         self._check_open()
-        if self._background is not None and self._background.running:
+        if self._condition.trains_in_background:
             raise RuntimeError("training already runs in the background; press Stop or wait()")
-        self._background = Background(
+        self._condition.background = Background(
             function,
             on_end=self._observer.settle,
             stop=partial(self._gate.put, Control("stop")),  # not of self: a run may be dropped
         )
-        return self._background
+        return self._condition.background
 
     def explore(self) -> Explorer:
         """Show the Explorer under this cell; it stays alive while the cells below run."""
@@ -368,7 +312,7 @@ class Run(LiveSource, Past):
         self.close()
 
     def __repr__(self) -> str:
-        return f"<Run {self.name!r}: {self._state()}, {self.location}>"
+        return f"<Run {self.name!r}: {self._condition.state(self.closed)}, {self.location}>"
 
     # ---------------------------------------------------------------- inside
 

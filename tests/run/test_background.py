@@ -73,11 +73,11 @@ def test_stop_is_no_error_of_a_background_training(watch: Watch, model: nn.Modul
 
 def test_a_second_start_is_refused_while_the_first_runs(watch: Watch, model: nn.Module) -> None:
     run = watch(model, probes=None)
-    with training(run, model):
+    with training(run, model) as loop:
         with pytest.raises(RuntimeError, match="already runs in the background; press Stop"):
             run.train_in_background(lambda: None)
         with pytest.raises(TimeoutError, match=r"still runs after 0\.01 s"):
-            run._background.wait(0.01)  # type: ignore[union-attr]
+            loop.background.wait(0.01)
     run.train_in_background(lambda: None).wait(PATIENCE_S)
 
 
