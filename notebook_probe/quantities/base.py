@@ -18,6 +18,8 @@ from typing import Any, Literal, TypeAlias, get_args, overload
 from notebook_probe.axis import Axis, PerChannel
 from notebook_probe.errors import QuantityError
 from notebook_probe.quantities import features
+from notebook_probe.quantities.cost import COSTS, Cost, cost_of_reading, dearest
+from notebook_probe.quantities.docstring import Explained, explained
 from notebook_probe.quantities.features import ANYTIME, TENSORS, Feature, Moment, moment_of
 from notebook_probe.quantities.measure import STAT
 from notebook_probe.quantities.parts import parts
@@ -43,10 +45,14 @@ class Quantity:
     name: str
     function: Callable[..., Any]
     features: tuple[Feature, ...]
+    explained: Explained
+    """What its docstring says."""
     units: str = "1"
-    summary: str = ""
     combine: Combine = "mean"
     source: str = ""
+    question: str = ""
+    """What it helps to answer, in the words of those who ask."""
+    cost: Cost = "scalar"
     aliases: tuple[str, ...] = field(default=())
     axis: Axis | PerChannel | None = None
     """Along which its value is a vector; None for a number."""
@@ -58,6 +64,16 @@ class Quantity:
 
     def __repr__(self) -> str:
         return f"<quantity {self.name}({', '.join(f.name for f in self.features)})>"
+
+    @property
+    def summary(self) -> str:
+        """The first line of its docstring."""
+        return self.explained.summary
+
+    @property
+    def family(self) -> str:
+        """The file it is from."""
+        return self.function.__module__.rpartition(".")[2]
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -120,6 +136,8 @@ def quantity(
     name: str | None = ...,
     combine: Combine = ...,
     source: str = ...,
+    question: str = ...,
+    cost: Cost | None = ...,
     aliases: Sequence[str] = ...,
     axis: Axis | PerChannel | None = ...,
 ) -> Callable[[Callable[..., Any]], Quantity]: ...
@@ -131,10 +149,15 @@ def quantity(
     name: str | None = None,
     combine: Combine = "mean",
     source: str = "",
+    question: str = "",
+    cost: Cost | None = None,
     aliases: Sequence[str] = (),
     axis: Axis | PerChannel | None = None,
 ) -> Quantity | Callable[[Callable[..., Any]], Quantity]:
     """Make a quantity of a function of tensors, and register it under its name.
+
+    Its docstring is what people read of it: a first line with the formula in double backticks,
+    paragraphs on how to read it, and a section ``Warnings`` with the pitfalls.
 
     Parameters
     ----------
@@ -146,6 +169,11 @@ def quantity(
         How values of several calls or tensors in one step become one.
     source : str
         Paper or definition.
+    question : str
+        What it helps to answer, such as `notebook_probe.quantities.questions.DEAD`.
+    cost : str, optional
+        Its class, where it is dearer than what its features say: one of
+        `notebook_probe.quantities.cost.COSTS`.
     aliases : sequence of str
         Other names under which it can be attached.
     axis : Axis or PER_CHANNEL, optional
@@ -166,10 +194,10 @@ def quantity(
     --------
     >>> @quantity(units="1", combine="max")
     ... def largest(output):
-    ...     \"\"\"Largest absolute activation.\"\"\"
+    ...     \"\"\"Largest activation, ``max |y|``.\"\"\"
     ...     return output.abs().amax()
-    >>> largest.summary
-    'Largest absolute activation.'
+    >>> largest.explained.formula, largest.cost
+    ('max |y|', 'activations')
     """
 
     def make(function: Callable[..., Any]) -> Quantity:
@@ -180,6 +208,8 @@ def quantity(
             units=units,
             combine=combine,
             source=source,
+            question=question,
+            cost=cost,
             aliases=tuple(aliases),
             axis=axis,
         )
@@ -208,6 +238,8 @@ def define(
     units: str = "1",
     combine: Combine = "mean",
     source: str = "",
+    question: str = "",
+    cost: Cost | None = None,
     aliases: tuple[str, ...] = (),
     axis: Axis | PerChannel | None = None,
     samples: Samples = "now",
@@ -225,11 +257,29 @@ def define(
         )
     if combine not in get_args(Combine):
         raise QuantityError(f"{name}: combine={combine!r}; allowed: {', '.join(get_args(Combine))}")
+    if cost is not None and cost not in COSTS:
+        raise QuantityError(f"{name}: cost={cost!r}; allowed: {', '.join(COSTS)}")
     needed = tuple(_feature(name, parameter) for parameter in _parameters(name, reads))
-    first = (inspect.getdoc(function) or "").split("\n\n")[0]
-    summary = first.replace("\n", " ").replace("``", "")  # shown as plain text
     _check_moments(name, needed)
-    return Quantity(name, function, needed, units, summary, combine, source, aliases, axis, samples)
+    return Quantity(
+        name,
+        function,
+        needed,
+        explained(inspect.getdoc(function) or ""),
+        units,
+        combine,
+        source,
+        question,
+        cost or dearest(map(_cost, needed)),
+        aliases,
+        axis,
+        samples,
+    )
+
+
+def _cost(feature: Feature) -> Cost:
+    reading = cost_of_reading(feature.tensor)
+    return dearest([reading, parts[feature.part].cost]) if feature.part else reading
 
 
 def _parameters(name: str, function: Callable[..., Any]) -> list[str]:

@@ -86,7 +86,7 @@ class Histogram:
         return Histogram(self.counts + other.counts.to(self.counts.device))
 
 
-@reduction("histogram")
+@reduction("histogram", cost="sort")
 def histogram(
     tensor: Tensor, module: nn.Module | None = None, wanted: frozenset[str] = frozenset()
 ) -> Histogram:

@@ -13,6 +13,7 @@ from typing import Any, Protocol, Self, TypeAlias, TypeVar
 
 from torch import Tensor, nn
 
+from notebook_probe.quantities.cost import Cost
 from notebook_probe.registry import Registry
 
 __all__ = ["Measure", "Reduction", "State", "parts", "reduction"]
@@ -45,6 +46,8 @@ class Reduction:
     """Of a call's tensors it takes the first floating-point one, not all."""
     together: Together | None = None
     """Measures many tensors in less time than one by one."""
+    cost: Cost = "scalar"
+    """What it takes besides reading the tensor."""
 
     def measure_all(self, tensors: Sequence[Tensor], wanted: frozenset[str]) -> list[Any]:
         """The state of each of some parameters' tensors."""
@@ -68,13 +71,16 @@ parts: Registry[Reduction] = Registry("part", "notebook_probe.parts", _same)
 
 
 def reduction(
-    *names: str, first_only: bool = False, together: Together | None = None
+    *names: str,
+    first_only: bool = False,
+    together: Together | None = None,
+    cost: Cost = "scalar",
 ) -> Callable[[M], M]:
     """Register the decorated function as what measures the parts ``names``.
 
     The function is given a tensor, the module where it was read (None for a parameter's own
     tensors) and those of its parts that some quantity wants. It keeps no tensor it was given, and
-    draws no random number of torch's.
+    draws no random number of torch's. ``cost`` is its class where it is more than one pass.
 
     Examples
     --------
@@ -89,7 +95,7 @@ def reduction(
     """
 
     def register(measure: M) -> M:
-        made = Reduction(names, measure, first_only, together)
+        made = Reduction(names, measure, first_only, together, cost)
         for name in names:
             parts.add(name, made)
         return measure

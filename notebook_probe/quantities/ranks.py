@@ -65,7 +65,7 @@ class Matrix:
         return Matrix(torch.maximum(self.largest, other.largest), self.sumsq + other.sumsq)
 
 
-@reduction("matrix")
+@reduction("matrix", cost="factorisation")
 def matrix(
     tensor: Tensor, module: nn.Module | None = None, wanted: frozenset[str] = frozenset()
 ) -> Matrix:

@@ -172,7 +172,7 @@ def _eigvalsh(matrix: Tensor) -> Tensor:
         return torch.full_like(matrix[0], torch.nan)
 
 
-@reduction("spectrum", first_only=True)
+@reduction("spectrum", first_only=True, cost="factorisation")
 def spectrum(
     tensor: Tensor, module: nn.Module | None = None, wanted: frozenset[str] = frozenset()
 ) -> Spectrum:

@@ -22,6 +22,7 @@ from typing import Any, Protocol
 from notebook_probe.axis import Axis, PerChannel
 from notebook_probe.errors import QuantityError
 from notebook_probe.quantities.base import Combine, Quantity, Samples, define, quantities
+from notebook_probe.quantities.cost import Cost
 
 __all__ = ["Window", "window_quantity"]
 
@@ -52,6 +53,8 @@ def window_quantity(
     name: str | None = None,
     combine: Combine = "mean",
     source: str = "",
+    question: str = "",
+    cost: Cost | None = None,
     aliases: Sequence[str] = (),
     axis: Axis | PerChannel | None = None,
     samples: Samples = "every",
@@ -71,11 +74,15 @@ def window_quantity(
         How the values of several parameters of one module become one.
     source : str
         Paper or definition.
+    question : str
+        What it helps to answer, such as `notebook_probe.quantities.questions.DEAD`.
+    cost : str, optional
+        Its class, where it is dearer than what its features say: one of
+        `notebook_probe.quantities.cost.COSTS`.
     aliases : sequence of str
         Other names under which it can be attached.
     axis : Axis or PER_CHANNEL, optional
         The value is a vector along it.
-
     samples : {"every", "due"}
         Which steps are taken in: every one, or only those at which it is due.
 
@@ -117,6 +124,8 @@ def window_quantity(
             units=units,
             combine=combine,
             source=source,
+            question=question,
+            cost=cost,
             aliases=tuple(aliases),
             axis=axis,
             samples=samples,

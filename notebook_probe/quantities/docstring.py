@@ -1,0 +1,49 @@
+"""What a quantity's docstring says of it: written once, read by the table, the pages and the panel.
+
+The first line has the formula in double backticks; the paragraphs after it say how to read the
+value; the numpydoc section ``Warnings`` has the pitfalls. Other sections are for other readers.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+__all__ = ["Explained", "explained"]
+
+_FORMULA = re.compile(r"``(.+?)``", re.DOTALL)
+_SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """The parts of a docstring; a part that is not there is empty."""
+
+    summary: str
+    formula: str
+    reading: str
+    pitfalls: str
+
+
+def explained(doc: str) -> Explained:
+    r"""Take a clean docstring apart.
+
+    Examples
+    --------
+    >>> doc = "Zeros, ``#(y = 0) / n``.\n\nHalf is usual.\n\nWarnings\n--------\nOne batch."
+    >>> found = explained(doc)
+    >>> found.summary, found.formula
+    ('Zeros, #(y = 0) / n.', '#(y = 0) / n')
+    >>> found.reading, found.pitfalls
+    ('Half is usual.', 'One batch.')
+    """
+    body, *rest = _SECTION.split(doc)
+    sections = dict(zip(rest[::2], rest[1::2], strict=True))
+    first, _, reading = body.strip().partition("\n\n")
+    first = first.replace("\n", " ")
+    return Explained(
+        summary=first.replace("``", ""),  # shown as plain text
+        formula=", ".join(_FORMULA.findall(first)),
+        reading=reading.strip(),
+        pitfalls=sections.get("Warnings", "").strip(),
+    )

@@ -1,0 +1,35 @@
+"""The questions that quantities answer, in the words of those who ask.
+
+>>> DEAD
+'Are my ReLUs dead?'
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ATTENTION",
+    "BATCHNORM",
+    "COLLAPSE",
+    "DATA",
+    "DEAD",
+    "LEARNING",
+    "NOISE",
+    "PROGRESS",
+    "RANGE",
+    "RATE",
+    "SIGNAL",
+    "SPIKE",
+]
+
+SIGNAL = "Do my activations or gradients vanish or explode?"
+DEAD = "Are my ReLUs dead?"
+BATCHNORM = "Training is fine, evaluation is bad: is it BatchNorm?"
+RATE = "Is my learning rate too high or too low?"
+LEARNING = "Which layers learn, which are frozen?"
+SPIKE = "Why did the loss spike?"
+RANGE = "Will bf16 or fp16 overflow? Where did the NaN start?"
+ATTENTION = "Has attention collapsed or saturated?"
+COLLAPSE = "Do representations collapse? Is the layer too wide?"
+NOISE = "Is my batch size sensible? How noisy is the gradient?"
+DATA = "Is it my data or my loader?"
+PROGRESS = "Is it still improving? Is the minimum flat?"
