@@ -25,8 +25,8 @@ from notebook_probe.explorer.heat import Heat
 from notebook_probe.explorer.lines import Lines
 from notebook_probe.explorer.selection import Selection
 from notebook_probe.explorer.views import View
-from notebook_probe.record.source import ModuleRow, Source, Variable
-from notebook_probe.record.writer import RecordWriter
+from notebook_probe.record.format.source import ModuleRow, Source, Variable
+from notebook_probe.record.write.writer import RecordWriter
 
 N_MODULES, N_ROWS, N_SERIES, N_PIXELS = 100, 100_000, 10, 700
 PERIOD_S, STEPS, PAIRS = 0.25, 60, 40

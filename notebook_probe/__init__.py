@@ -31,7 +31,7 @@ from notebook_probe.errors import (
     UnreadableError,
 )
 from notebook_probe.opened import OpenedJob, OpenedRun, open_run, open_runs
-from notebook_probe.record.location import RemoteStore
+from notebook_probe.record.store.location import RemoteStore
 from notebook_probe.schedules import Every, Steps
 
 if TYPE_CHECKING:

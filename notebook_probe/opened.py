@@ -6,11 +6,11 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from notebook_probe.record.location import Location
-from notebook_probe.record.many import open_runs
-from notebook_probe.record.ranks import OpenedRanks, rank_folders
-from notebook_probe.record.reader import OpenedRecord
-from notebook_probe.record.writer import RecordWriter
+from notebook_probe.record.read.many import open_runs
+from notebook_probe.record.read.ranks import OpenedRanks, rank_folders
+from notebook_probe.record.read.reader import OpenedRecord
+from notebook_probe.record.store.location import Location
+from notebook_probe.record.write.writer import RecordWriter
 
 if TYPE_CHECKING:
     import numpy.typing as npt

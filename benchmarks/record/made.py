@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from notebook_probe.record import ModuleRow, RecordWriter, StreamWriter, Variable
-from notebook_probe.record.source import Floats
+from notebook_probe.record.format.source import Floats
 
 __all__ = ["SHAPES", "Made", "Noise"]
 

@@ -23,8 +23,8 @@ from zarr.codecs import BloscCodec
 
 from benchmarks.record.made import SHAPES, Made, Noise
 from benchmarks.table import Table
-from notebook_probe.record.schema import LARGE, width
-from notebook_probe.record.source import Floats
+from notebook_probe.record.format.schema import LARGE, width
+from notebook_probe.record.format.source import Floats
 
 __all__ = ["run"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from notebook_probe.record.source import Source
+from notebook_probe.record.format.source import Source
 from notebook_probe.run.requests import Controls
 
 try:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 
 from notebook_probe.explorer.tallies import rounded
-from notebook_probe.record.source import Source
+from notebook_probe.record.format.source import Source
 from notebook_probe.run.requests import Controls
 from notebook_probe.run.status import QuantityInfo
 

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from notebook_probe.explorer.column import Growing
-from notebook_probe.record.source import Source, Steps
+from notebook_probe.record.format.source import Source, Steps
 
 __all__ = ["Clock"]
 

@@ -7,8 +7,8 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from notebook_probe.record.missing import measured
-from notebook_probe.record.source import Floats, Steps, StreamView
+from notebook_probe.record.format.missing import measured
+from notebook_probe.record.format.source import Floats, Steps, StreamView
 
 __all__ = ["Column", "Growing"]
 

@@ -20,7 +20,7 @@ from notebook_probe.explorer.report import Report
 from notebook_probe.explorer.selection import Selection, default_home
 from notebook_probe.explorer.tickets import Tickets
 from notebook_probe.explorer.views import VIEWS
-from notebook_probe.record.source import Source
+from notebook_probe.record.format.source import Source
 from notebook_probe.run.requests import Attach, Compiled, Control, Controls, Detach, Request
 from notebook_probe.run.status import Status
 

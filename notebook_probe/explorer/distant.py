@@ -19,9 +19,9 @@ from notebook_probe.explorer.thinning import (
     spread,
     thinned,
 )
-from notebook_probe.record.source import StreamView
-from notebook_probe.record.thin import Thinned
-from notebook_probe.record.zoom import between, thin_stream
+from notebook_probe.record.format.source import StreamView
+from notebook_probe.record.format.thin import Thinned
+from notebook_probe.record.views.zoom import between, thin_stream
 
 __all__ = ["Line", "line_of"]
 

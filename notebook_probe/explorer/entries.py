@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 
-from notebook_probe.record.source import ROOT, Source
+from notebook_probe.record.format.source import ROOT, Source
 
 __all__ = ["axis_order", "in_order", "owner_of"]
 

@@ -15,7 +15,7 @@ from notebook_probe.explorer.kernel import kernel_route
 from notebook_probe.explorer.panel import Panel
 from notebook_probe.explorer.refresher import Refresher
 from notebook_probe.explorer.snapshot import Snapshot
-from notebook_probe.record.source import Source
+from notebook_probe.record.format.source import Source
 from notebook_probe.run.requests import Controls
 
 __all__ = ["Explorer"]

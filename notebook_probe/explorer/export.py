@@ -16,7 +16,7 @@ from notebook_probe.explorer.wire import VERSION, Exported
 from notebook_probe.figures import Look, overview
 from notebook_probe.figures.grid import Grid, HeatGrid
 from notebook_probe.figures.style import encoded
-from notebook_probe.record.source import Source
+from notebook_probe.record.format.source import Source
 
 __all__ = ["export", "picture"]
 

@@ -10,7 +10,7 @@ from notebook_probe.explorer.selection import Selection
 from notebook_probe.explorer.views import Frame, view
 from notebook_probe.explorer.wire import VERSION, HeatFrame
 from notebook_probe.figures.grid import HeatGrid
-from notebook_probe.record.source import Source
+from notebook_probe.record.format.source import Source
 
 __all__ = ["Heat"]
 

@@ -10,7 +10,7 @@ from notebook_probe.explorer.selection import Selection, Series
 from notebook_probe.explorer.thinning import Axis, Points, joined
 from notebook_probe.explorer.views import Frame, view
 from notebook_probe.explorer.wire import VERSION, LineSeries, LinesFrame
-from notebook_probe.record.source import Source
+from notebook_probe.record.format.source import Source
 
 __all__ = ["Lines", "points_per_series"]
 

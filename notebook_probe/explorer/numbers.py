@@ -11,9 +11,9 @@ import xarray as xr
 
 from notebook_probe.errors import ProbeError
 from notebook_probe.explorer.selection import Selection, Series
-from notebook_probe.record.joined import join
-from notebook_probe.record.missing import measured
-from notebook_probe.record.source import Source, StreamView
+from notebook_probe.record.format.missing import measured
+from notebook_probe.record.format.source import Source, StreamView
+from notebook_probe.record.views.joined import join
 
 __all__ = ["ExportError", "csv", "netcdf"]
 

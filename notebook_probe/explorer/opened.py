@@ -7,7 +7,7 @@ import os
 import time
 from pathlib import Path
 
-from notebook_probe.record.source import Source
+from notebook_probe.record.format.source import Source
 from notebook_probe.run.status import State, Status
 
 __all__ = ["Opened"]

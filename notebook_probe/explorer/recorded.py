@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from notebook_probe.explorer.entries import axis_order
-from notebook_probe.record.missing import measured
-from notebook_probe.record.source import Source, StreamView
+from notebook_probe.record.format.missing import measured
+from notebook_probe.record.format.source import Source, StreamView
 
 __all__ = ["Recorded"]
 

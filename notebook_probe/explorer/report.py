@@ -22,7 +22,7 @@ from notebook_probe.explorer.wire import (
     StatusMessage,
     TicketRow,
 )
-from notebook_probe.record.source import Source
+from notebook_probe.record.format.source import Source
 from notebook_probe.run.requests import Controls
 from notebook_probe.run.status import QuantityInfo, Status
 

@@ -14,7 +14,7 @@ from notebook_probe.explorer.entries import axis_order
 from notebook_probe.explorer.export import N_COLUMNS, picture
 from notebook_probe.explorer.selection import Selection
 from notebook_probe.figures.grid import HeatGrid
-from notebook_probe.record.source import Source
+from notebook_probe.record.format.source import Source
 
 __all__ = ["Snapshot"]
 

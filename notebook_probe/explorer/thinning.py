@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from notebook_probe.explorer.column import Column
-from notebook_probe.record.source import Floats, Steps
-from notebook_probe.record.thin import minmax
+from notebook_probe.record.format.source import Floats, Steps
+from notebook_probe.record.format.thin import minmax
 
 __all__ = ["LOG_PARTS", "MOST_MARKS", "NOTHING", "Axis", "Points", "joined", "spread", "thinned"]
 

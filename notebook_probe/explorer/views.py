@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from notebook_probe.explorer.selection import Selection
-from notebook_probe.record.source import Source
+from notebook_probe.record.format.source import Source
 from notebook_probe.registry import Registry
 
 __all__ = ["VIEWS", "Frame", "View", "view"]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from notebook_probe.record.blocks import Blocks, BlockThinner
-from notebook_probe.record.source import Floats, Source, StreamView
+from notebook_probe.record.format.source import Floats, Source, StreamView
+from notebook_probe.record.write.blocks import Blocks, BlockThinner
 
 __all__ = ["LOST", "MEASURED", "UNMEASURED", "Grid", "HeatGrid"]
 

@@ -25,7 +25,7 @@ from notebook_probe.figures.style import (
     text_inches,
     ticks,
 )
-from notebook_probe.record.source import Source
+from notebook_probe.record.format.source import Source
 
 __all__ = ["draw_heat", "heat", "heat_inches", "read_grid", "row_names"]
 

@@ -25,9 +25,9 @@ from notebook_probe.figures.style import (
     text_inches,
     ticks,
 )
-from notebook_probe.record.missing import measured
-from notebook_probe.record.source import Source
-from notebook_probe.record.thin import minmax
+from notebook_probe.record.format.missing import measured
+from notebook_probe.record.format.source import Source
+from notebook_probe.record.format.thin import minmax
 
 __all__ = ["PLAIN_LOOK", "Look", "Series", "draw_lines", "label_inches", "lines"]
 

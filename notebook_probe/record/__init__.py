@@ -1,7 +1,6 @@
 """The record: one run as an open, chunked zarr store. numpy, xarray and zarr only."""
 
-from notebook_probe.record.reader import OpenedRecord, open_record
-from notebook_probe.record.source import (
+from notebook_probe.record.format.source import (
     ROOT,
     Event,
     ModuleRow,
@@ -10,8 +9,10 @@ from notebook_probe.record.source import (
     Variable,
     VectorView,
 )
-from notebook_probe.record.stream import StreamWriter
-from notebook_probe.record.writer import RecordWriter
+from notebook_probe.record.read.reader import OpenedRecord, open_record
+from notebook_probe.record.store.remote import store_schemes
+from notebook_probe.record.write.stream import StreamWriter
+from notebook_probe.record.write.writer import RecordWriter
 
 __all__ = [
     "ROOT",
@@ -25,4 +26,5 @@ __all__ = [
     "Variable",
     "VectorView",
     "open_record",
+    "store_schemes",
 ]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from notebook_probe.probes.observer import Observer
-from notebook_probe.record.writer import RecordWriter
+from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.gate import Gate
 from notebook_probe.run.rows import RowKeeper
 

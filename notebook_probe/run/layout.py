@@ -14,10 +14,10 @@ from notebook_probe.probes.frame import StepFrame
 from notebook_probe.probes.readings import Readings
 from notebook_probe.probes.results import POOLED, Count, Result
 from notebook_probe.probes.selectors import standard_place
-from notebook_probe.record.missing import MEASURED_NAN, NOT_MEASURED
-from notebook_probe.record.shaped import RaggedWriter
-from notebook_probe.record.source import Floats
-from notebook_probe.record.stream import StreamWriter
+from notebook_probe.record.format.missing import MEASURED_NAN, NOT_MEASURED
+from notebook_probe.record.format.source import Floats
+from notebook_probe.record.write.shaped import RaggedWriter
+from notebook_probe.record.write.stream import StreamWriter
 
 __all__ = ["ChannelsRow", "Layout", "Row"]
 

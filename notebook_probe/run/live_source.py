@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from notebook_probe.probes.frame import StepFrame
 from notebook_probe.probes.observer import Observer
-from notebook_probe.record.exports import Exports
-from notebook_probe.record.live import LiveSource as RecordedSource
-from notebook_probe.record.source import Event, ModuleRow, StreamView, VectorView
-from notebook_probe.record.views import Snapshot
-from notebook_probe.record.writer import RecordWriter
+from notebook_probe.record.export.exports import Exports
+from notebook_probe.record.format.source import Event, ModuleRow, StreamView, VectorView
+from notebook_probe.record.views.snapshot import Snapshot
+from notebook_probe.record.write.live import LiveSource as RecordedSource
+from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.open_step import with_open_step
 from notebook_probe.run.rows import RowKeeper
 

@@ -11,7 +11,7 @@ from torch.nn.parameter import UninitializedParameter
 
 from notebook_probe.probes.places import modules_of
 from notebook_probe.quantities.meant import meant
-from notebook_probe.record.source import ROOT, ModuleRow
+from notebook_probe.record.format.source import ROOT, ModuleRow
 
 __all__ = ["OnCompiled", "check_on_compiled", "module_table", "unwrap"]
 

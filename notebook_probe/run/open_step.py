@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from notebook_probe.axis import Axis
-from notebook_probe.record.missing import NOT_MEASURED
-from notebook_probe.record.source import Floats, LevelView, Steps, StreamView, Variable
+from notebook_probe.record.format.missing import NOT_MEASURED
+from notebook_probe.record.format.source import Floats, LevelView, Steps, StreamView, Variable
 from notebook_probe.run.layout import Row
 
 __all__ = ["with_open_step"]

@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from notebook_probe.probes.frame import StepFrame
 from notebook_probe.probes.observer import Observer
-from notebook_probe.record.backfill import Backfill
-from notebook_probe.record.missing import measured
-from notebook_probe.record.writer import RecordWriter
+from notebook_probe.record.format.missing import measured
+from notebook_probe.record.write.backfill import Backfill
+from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.gate import Gate
 from notebook_probe.run.layout import ChannelsRow, Row
 from notebook_probe.run.rows import RowKeeper

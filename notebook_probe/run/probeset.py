@@ -16,7 +16,7 @@ from notebook_probe.probes.places import modules_of
 from notebook_probe.probes.probe import WAITING, Probe
 from notebook_probe.probes.selectors import Where, select, standard_place
 from notebook_probe.quantities import as_quantity
-from notebook_probe.record.source import ModuleRow
+from notebook_probe.record.format.source import ModuleRow
 from notebook_probe.run.attach import Asked, read_asked
 from notebook_probe.run.modules import module_table
 from notebook_probe.run.requests import Attach, Compiled, Detach, Request

@@ -24,9 +24,9 @@ from notebook_probe.probes.results import Result
 from notebook_probe.probes.selectors import standard_place
 from notebook_probe.quantities import quantities
 from notebook_probe.quantities.stat import Number
-from notebook_probe.record.source import ROOT, Variable
-from notebook_probe.record.stream import StreamWriter
-from notebook_probe.record.writer import RecordWriter
+from notebook_probe.record.format.source import ROOT, Variable
+from notebook_probe.record.write.stream import StreamWriter
+from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.host_copy import HostCopy
 from notebook_probe.run.layout import ChannelsRow, Layout, Row
 

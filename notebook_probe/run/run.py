@@ -17,7 +17,7 @@ from notebook_probe.probes.probe import PhaseName
 from notebook_probe.probes.selectors import Where
 from notebook_probe.probes.stretch import Stretch
 from notebook_probe.quantities.scalar import read_scalar
-from notebook_probe.record.writer import RecordWriter
+from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.attach import Asked, QuantityLike, read_asked
 from notebook_probe.run.background import Background
 from notebook_probe.run.condition import Condition

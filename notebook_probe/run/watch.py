@@ -17,9 +17,9 @@ from torch import nn
 from torch.optim import Optimizer
 
 from notebook_probe.errors import NotApplicableError
-from notebook_probe.record.location import Location, below, local_path
-from notebook_probe.record.resume import ResumeLike, read_resume
-from notebook_probe.record.writer import RecordWriter
+from notebook_probe.record.format.resume import ResumeLike, read_resume
+from notebook_probe.record.store.location import Location, below, local_path
+from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.attach import read_presets
 from notebook_probe.run.modules import OnCompiled, check_on_compiled, module_table, unwrap
 from notebook_probe.run.ranks import own_rank, rank_name

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from notebook_probe.record.branches import Branches
-from notebook_probe.record.source import (
+from notebook_probe.record.format.source import (
     Event,
     Floats,
     LevelView,
@@ -18,7 +17,8 @@ from notebook_probe.record.source import (
     Variable,
     VectorView,
 )
-from notebook_probe.record.views import Snapshot, Views
+from notebook_probe.record.views.branches import Branches
+from notebook_probe.record.views.snapshot import Snapshot, Views
 from notebook_probe.run.requests import Request, Ticket
 from notebook_probe.run.status import ProbeStatus, QuantityInfo, State, Status
 

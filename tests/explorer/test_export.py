@@ -19,9 +19,9 @@ from notebook_probe.explorer.code import code
 from notebook_probe.explorer.export import export, picture
 from notebook_probe.explorer.selection import Selection
 from notebook_probe.figures.grid import HeatGrid
-from notebook_probe.record.missing import MEASURED_NAN
-from notebook_probe.record.source import ModuleRow, Variable
-from notebook_probe.record.writer import RecordWriter
+from notebook_probe.record.format.missing import MEASURED_NAN
+from notebook_probe.record.format.source import ModuleRow, Variable
+from notebook_probe.record.write.writer import RecordWriter
 from tests.explorer.fakes import START_MS, FakeSource, FakeStream
 
 VALUES = np.array([[1.0, 2.0], [np.nan, 4.0], [5.0, np.inf], [7.0, 8.0]], np.float32)

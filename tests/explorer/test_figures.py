@@ -17,8 +17,8 @@ from matplotlib.text import Text
 from notebook_probe.errors import UnknownNameError
 from notebook_probe.figures import Look, heat, lines, overview
 from notebook_probe.figures.style import LOST_COLOUR, OKABE_ITO, colour, encoded
-from notebook_probe.record.missing import MEASURED_NAN
-from notebook_probe.record.source import Event
+from notebook_probe.record.format.missing import MEASURED_NAN
+from notebook_probe.record.format.source import Event
 from tests.explorer.fakes import START_MS, FakeSource, FakeStream
 
 A, B = ("a", "norm"), ("b", "norm")

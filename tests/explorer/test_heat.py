@@ -9,7 +9,7 @@ import pytest
 
 from notebook_probe.explorer.heat import Heat
 from notebook_probe.explorer.selection import Selection
-from notebook_probe.record.missing import MEASURED_NAN
+from notebook_probe.record.format.missing import MEASURED_NAN
 from tests.explorer.fakes import FakeSource, FakeStream
 
 

@@ -12,10 +12,11 @@ import pytest
 from notebook_probe.explorer import distant
 from notebook_probe.explorer.lines import Lines, points_per_series
 from notebook_probe.explorer.selection import Selection
-from notebook_probe.record import OpenedRecord, RecordWriter, Variable, open_record, zoom
-from notebook_probe.record.missing import MEASURED_NAN
-from notebook_probe.record.source import Event, Source
-from notebook_probe.record.stored import StoredStream
+from notebook_probe.record import OpenedRecord, RecordWriter, Variable, open_record
+from notebook_probe.record.format.missing import MEASURED_NAN
+from notebook_probe.record.format.source import Event, Source
+from notebook_probe.record.read.stored import StoredStream
+from notebook_probe.record.views import zoom
 from tests.explorer.fakes import START_MS, FakeSource, FakeStream
 
 A, B = ("a", "norm"), ("b", "norm")

@@ -15,7 +15,7 @@ import notebook_probe as nbp
 from notebook_probe.explorer.conversation import Conversation
 from notebook_probe.explorer.door import parse
 from notebook_probe.explorer.export import export
-from notebook_probe.record.source import Source
+from notebook_probe.record.format.source import Source
 from notebook_probe.run.requests import Controls
 from tests.models import floats, sgd, train_step
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from notebook_probe.explorer import recorded
 from notebook_probe.explorer.recorded import Recorded
-from notebook_probe.record.missing import MEASURED_NAN
+from notebook_probe.record.format.missing import MEASURED_NAN
 from tests.explorer.fakes import FakeSource, FakeStream
 
 

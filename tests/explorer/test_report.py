@@ -11,7 +11,7 @@ import pytest
 from notebook_probe.explorer.reasons import reasons
 from notebook_probe.explorer.report import Report
 from notebook_probe.explorer.wire import ModelMessage, StatusMessage
-from notebook_probe.record.source import ModuleRow
+from notebook_probe.record.format.source import ModuleRow
 from notebook_probe.run.status import ProbeStatus
 from tests.explorer.fakes import START_MS, FakeControls, FakeSource, FakeStream
 

@@ -15,7 +15,7 @@ from torch.optim import Optimizer
 from torch.utils.data import TensorDataset
 
 import notebook_probe as nbp
-from notebook_probe.record.source import Event
+from notebook_probe.record.format.source import Event
 from notebook_probe.run.status import Status
 from tests.libraries.measured import attach_everything
 from tests.libraries.observed import Step

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from notebook_probe.record import schema
-from notebook_probe.record.missing import MEASURED_NAN, NOT_MEASURED
+from notebook_probe.record.format import schema
+from notebook_probe.record.format.missing import MEASURED_NAN, NOT_MEASURED
 from tests.readers.told import begin, finish, nodes_of, plain
 
 PAGE = (Path(__file__).parents[2] / "docs/format.md").read_text("utf-8")

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import zarr
 
 from notebook_probe.record import RecordWriter
-from notebook_probe.record.missing import MEASURED_NAN, NOT_MEASURED
+from notebook_probe.record.format.missing import MEASURED_NAN, NOT_MEASURED
 from tests.record.build import BINS, COUNTS, GRAD, WEIGHT, fill, new_writer, vectors
 
 __all__ = ["begin", "finish", "nodes_of", "plain"]

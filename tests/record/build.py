@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 
 from notebook_probe.axis import Axis
 from notebook_probe.record import ModuleRow, RecordWriter, StreamWriter, Variable
-from notebook_probe.record.source import Floats
+from notebook_probe.record.format.source import Floats
 
 MODULES = (
     ModuleRow("", "Net", 30, 0, -1),

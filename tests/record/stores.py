@@ -16,9 +16,9 @@ from zarr.abc.store import Store
 from zarr.storage import MemoryStore
 
 from notebook_probe.record import RecordWriter
-from notebook_probe.record.location import Location, RemoteStore, opener
-from notebook_probe.record.remote.address import engine_of
-from notebook_probe.record.remote.engine import Engine
+from notebook_probe.record.store.location import Location, RemoteStore, opener
+from notebook_probe.record.store.remote.address import engine_of
+from notebook_probe.record.store.remote.engine import Engine
 from tests.record.build import GRAD, MODULES, NEVER_S, WEIGHT
 from tests.record.s3_server import BUCKET
 

@@ -16,14 +16,20 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from notebook_probe.record.chunks import Array, Chunks
-from notebook_probe.record.codec import HEADER_BYTES, decode, encode, is_stored, stored_header
-from notebook_probe.record.descriptors import Descriptors
-from notebook_probe.record.files import Files
-from notebook_probe.record.hot_chunks import HotChunks
-from notebook_probe.record.missing import MEASURED_NAN, NOT_MEASURED
-from notebook_probe.record.plain_chunks import PlainChunks
-from notebook_probe.record.schema import ArraySpec
+from notebook_probe.record.format.chunks import Array, Chunks
+from notebook_probe.record.format.codec import (
+    HEADER_BYTES,
+    decode,
+    encode,
+    is_stored,
+    stored_header,
+)
+from notebook_probe.record.format.missing import MEASURED_NAN, NOT_MEASURED
+from notebook_probe.record.format.schema import ArraySpec
+from notebook_probe.record.store.files import Files
+from notebook_probe.record.write.descriptors import Descriptors
+from notebook_probe.record.write.hot_chunks import HotChunks
+from notebook_probe.record.write.plain_chunks import PlainChunks
 
 NUMBERS = ArraySpec("float32", ("step", "module"), (5, 2), {})
 VECTORS = ArraySpec("float32", ("step", "module", "bin"), (4, 2, 3), {})

@@ -15,8 +15,8 @@ import xarray as xr
 import zarr
 
 from notebook_probe.record import RecordWriter
-from notebook_probe.record.hot_chunks import HotChunks
-from notebook_probe.record.schema import ChunkSizes
+from notebook_probe.record.format.schema import ChunkSizes
+from notebook_probe.record.write.hot_chunks import HotChunks
 from tests.record.build import GRAD, new_writer, row
 from tests.record.crash import CONTEXT
 

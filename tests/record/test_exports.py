@@ -15,10 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from notebook_probe.errors import MissingExtraError, RecordWriteError, UnknownNameError
-from notebook_probe.record import OpenedRecord, RecordWriter, Variable, frames, netcdf, open_record
-from notebook_probe.record.live import LiveSource
-from notebook_probe.record.missing import MEASURED_NAN, NOT_MEASURED
-from notebook_probe.record.safe_names import SafeNames, safe_name
+from notebook_probe.record import OpenedRecord, RecordWriter, Variable, open_record
+from notebook_probe.record.export import frames, netcdf
+from notebook_probe.record.export.safe_names import SafeNames, safe_name
+from notebook_probe.record.format.missing import MEASURED_NAN, NOT_MEASURED
+from notebook_probe.record.write.live import LiveSource
 from tests.record.build import BINS, COUNTS, GRAD, LAW, WEIGHT, fill, new_writer, vectors
 
 T0 = 1_700_000_000_000
@@ -224,7 +225,7 @@ def test_a_missing_library_is_named_with_its_extra(
     def none(library: str) -> None:
         raise builtins.ImportError(library)
 
-    monkeypatch.setattr("notebook_probe.record.destination.import_module", none)
+    monkeypatch.setattr("notebook_probe.record.store.destination.import_module", none)
     with pytest.raises(MissingExtraError, match=r"needs h5netcdf: pip install .*\[netcdf\]"):
         source.to_netcdf(tmp_path / "a.nc")
     assert not list(tmp_path.glob("*.nc*"))

@@ -15,8 +15,8 @@ import subprocess, sys
 from pathlib import Path
 import numpy as np
 from notebook_probe.record import RecordWriter, open_record
-from notebook_probe.record.hot_chunks import HotChunks
-from notebook_probe.record.schema import ChunkSizes
+from notebook_probe.record.write.hot_chunks import HotChunks
+from notebook_probe.record.format.schema import ChunkSizes
 from tests.record.build import GRAD, MODULES
 
 disk = Path(sys.argv[1])

@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 
 from notebook_probe.record import Variable, open_record
-from notebook_probe.record.missing import measured
+from notebook_probe.record.format.missing import measured
 from tests.record.build import GRAD, WEIGHT, fill, new_writer, row
 
 

@@ -29,11 +29,12 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from notebook_probe.record import OpenedRecord, RecordWriter, Variable, open_record, opening
-from notebook_probe.record.hot_chunks import HotChunks
-from notebook_probe.record.missing import NOT_MEASURED, measured
-from notebook_probe.record.plain_chunks import PlainChunks
-from notebook_probe.record.views import Views
+from notebook_probe.record import OpenedRecord, RecordWriter, Variable, open_record
+from notebook_probe.record.format.missing import NOT_MEASURED, measured
+from notebook_probe.record.views.snapshot import Views
+from notebook_probe.record.write import opening
+from notebook_probe.record.write.hot_chunks import HotChunks
+from notebook_probe.record.write.plain_chunks import PlainChunks
 from tests.record.build import new_writer
 
 PLACES, QUANTITIES = ("(root)", "fc"), ("loss", "norm")  # few, so that writes meet

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from notebook_probe.errors import RecordFormatError, RecordWarning
-from notebook_probe.record import Variable, open_record, zoom
+from notebook_probe.record import Variable, open_record
+from notebook_probe.record.views import zoom
 from tests.record.build import BINS, COUNTS, GRAD, fill, new_writer, vectors
 
 Node: TypeAlias = dict[str, Any]

@@ -12,8 +12,8 @@ import xarray as xr
 
 from notebook_probe.errors import UnknownNameError
 from notebook_probe.record import ROOT, RecordWriter, Source, Variable, open_record
-from notebook_probe.record.missing import MEASURED_NAN, NOT_MEASURED
-from notebook_probe.record.source import Floats, StreamView
+from notebook_probe.record.format.missing import MEASURED_NAN, NOT_MEASURED
+from notebook_probe.record.format.source import Floats, StreamView
 from tests.record.build import GRAD, WEIGHT, fill, new_writer
 
 DENSE, SPARSE = range(12), range(0, 30, 5)

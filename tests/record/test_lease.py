@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from notebook_probe.errors import RecordLockedError
-from notebook_probe.record.remote.engine import Engine
-from notebook_probe.record.remote.lease import LEASE_S, Lease
+from notebook_probe.record.store.remote.engine import Engine
+from notebook_probe.record.store.remote.lease import LEASE_S, Lease
 from tests.record.build import fill
 from tests.record.stores import KINDS, check_rows, engine_at, location_of, new_store, recording
 
@@ -98,7 +98,7 @@ def test_what_is_no_lease_keeps_nobody_away(engine: Engine) -> None:
 def test_a_writer_that_lost_its_lease_ships_no_more_and_says_so(
     tmp_path: Path, later: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("notebook_probe.record.remote.lease.RENEW_S", 0.0)
+    monkeypatch.setattr("notebook_probe.record.store.remote.lease.RENEW_S", 0.0)
     store = f"memory://{tmp_path.name}"
     first = recording(location_of(store, tmp_path / "here"))
     fill(first.stream("every_1"), range(5))
@@ -123,8 +123,8 @@ def test_a_writer_that_lost_its_lease_ships_no_more_and_says_so(
 def test_a_lease_is_renewed_between_shipments_that_are_far_apart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("notebook_probe.record.remote.lease.RENEW_S", 0.0)
-    monkeypatch.setattr("notebook_probe.record.remote.shipper.RENEW_S", 0.01)
+    monkeypatch.setattr("notebook_probe.record.store.remote.lease.RENEW_S", 0.0)
+    monkeypatch.setattr("notebook_probe.record.store.remote.shipper.RENEW_S", 0.01)
     store = f"memory://{tmp_path.name}"
     engine = engine_at(store)
     with recording(location_of(store, tmp_path / "spool")) as writer:  # ships when it is asked to

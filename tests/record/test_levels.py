@@ -10,9 +10,9 @@ import pytest
 import xarray as xr
 
 from notebook_probe.record import RecordWriter, StreamWriter, open_record
-from notebook_probe.record import levels as levels_module
-from notebook_probe.record.missing import NOT_MEASURED, measured
-from notebook_probe.record.source import Floats
+from notebook_probe.record.format.missing import NOT_MEASURED, measured
+from notebook_probe.record.format.source import Floats
+from notebook_probe.record.write import levels as levels_module
 from tests.record.build import GRAD, MODULES, WEIGHT, new_writer
 from tests.record.test_pyramid import oracle, same
 

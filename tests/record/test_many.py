@@ -24,7 +24,7 @@ from notebook_probe.errors import (
     UnknownNameError,
 )
 from notebook_probe.record import RecordWriter
-from notebook_probe.record.missing import measured
+from notebook_probe.record.format.missing import measured
 from tests.record.build import BINS, COUNTS, GRAD, WEIGHT, fill, vectors
 
 
@@ -109,7 +109,7 @@ def test_without_dask_the_extra_is_named(runs: Path, monkeypatch: pytest.MonkeyP
     def none(library: str) -> None:
         raise ImportError(library)
 
-    monkeypatch.setattr("notebook_probe.record.destination.import_module", none)
+    monkeypatch.setattr("notebook_probe.record.store.destination.import_module", none)
     with pytest.raises(MissingExtraError, match=r"open_runs needs dask.*\[analysis\]"):
         nbp.open_runs(f"{runs}/*.zarr")
 

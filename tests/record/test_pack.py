@@ -12,7 +12,8 @@ import xarray as xr
 from zarr.storage import ZipStore
 
 from notebook_probe.errors import RecordFormatError, RecordLockedError, RecordWriteError
-from notebook_probe.record import RecordWriter, open_record, zipped
+from notebook_probe.record import RecordWriter, open_record
+from notebook_probe.record.store import zipped
 from tests.record.build import BINS, COUNTS, GRAD, fill, new_writer, vectors
 
 

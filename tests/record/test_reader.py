@@ -11,8 +11,8 @@ from zarr.storage import LocalStore, MemoryStore
 
 from notebook_probe.errors import RecordFormatError
 from notebook_probe.record import open_record
-from notebook_probe.record.location import Location
-from notebook_probe.record.metadata import Nodes
+from notebook_probe.record.format.metadata import Nodes
+from notebook_probe.record.store.location import Location
 from tests.record.build import GRAD, fill, new_writer
 
 

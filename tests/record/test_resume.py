@@ -13,7 +13,7 @@ import xarray as xr
 
 from notebook_probe.errors import RecordFormatError, RecordMismatchError, UnknownNameError
 from notebook_probe.record import ModuleRow, OpenedRecord, RecordWriter, open_record
-from notebook_probe.record.resume import Resume, read_resume
+from notebook_probe.record.format.resume import Resume, read_resume
 from tests.record.build import BINS, COUNTS, GRAD, MODULES, WEIGHT, fill, new_writer, row, vectors
 
 

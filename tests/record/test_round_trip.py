@@ -18,8 +18,8 @@ from hypothesis.extra import numpy as hnp
 
 from notebook_probe.errors import QuantityError, ScheduleError
 from notebook_probe.record import ROOT, RecordWriter, Variable, open_record
-from notebook_probe.record.missing import MEASURED_NAN, NOT_MEASURED
-from notebook_probe.record.source import Floats
+from notebook_probe.record.format.missing import MEASURED_NAN, NOT_MEASURED
+from notebook_probe.record.format.source import Floats
 from tests.record.build import GRAD, LAW, MODULES, WEIGHT, fill, new_writer
 
 names = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)

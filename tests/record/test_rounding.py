@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from notebook_probe.record import RecordWriter, Variable, open_record
-from notebook_probe.record.missing import MEASURED_NAN, NOT_MEASURED
-from notebook_probe.record.rounding import rounded
-from notebook_probe.record.source import Floats
+from notebook_probe.record.format.missing import MEASURED_NAN, NOT_MEASURED
+from notebook_probe.record.format.rounding import rounded
+from notebook_probe.record.format.source import Floats
 from tests.record.build import LAW
 
 patterns = arrays.arrays(np.uint32, 40, elements=st.integers(0, 2**32 - 1))

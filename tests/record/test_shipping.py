@@ -15,9 +15,9 @@ import pytest
 
 from notebook_probe.errors import RecordWriteError
 from notebook_probe.record import open_record
-from notebook_probe.record.hot_chunks import HotChunks
-from notebook_probe.record.remote.objects import ObjectEngine
-from notebook_probe.record.schema import ChunkSizes
+from notebook_probe.record.format.schema import ChunkSizes
+from notebook_probe.record.store.remote.objects import ObjectEngine
+from notebook_probe.record.write.hot_chunks import HotChunks
 from tests.record.build import fill
 from tests.record.stores import check_rows, engine_at, location_of, new_store, recording
 
@@ -87,7 +87,7 @@ def test_values_for_old_steps_appear_together_as_well(
 def test_a_chunk_that_does_not_change_is_shipped_once(
     store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("notebook_probe.record.remote.mirror.SETTLED_NS", 0)
+    monkeypatch.setattr("notebook_probe.record.store.remote.mirror.SETTLED_NS", 0)
     monkeypatch.setattr(HotChunks, "sizes", ChunkSizes(1000, 4096))
     sent: list[str] = []
     put = ObjectEngine._put
@@ -127,7 +127,7 @@ def away(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     with monkeypatch.context() as patched:
         for name in ("_put", "read", "lease", "swap_lease"):
             patched.setattr(ObjectEngine, name, fail)
-        patched.setattr("notebook_probe.record.remote.shipper.FIRST_PAUSE_S", 0.01)
+        patched.setattr("notebook_probe.record.store.remote.shipper.FIRST_PAUSE_S", 0.01)
         yield
 
 
@@ -149,7 +149,7 @@ def test_a_store_that_is_away_delays_nothing_but_the_shipping(
 def test_what_could_not_be_shipped_at_the_end_is_shipped_by_the_next_writer(
     store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("notebook_probe.record.remote.shipper.CLOSE_S", 0.1)
+    monkeypatch.setattr("notebook_probe.record.store.remote.shipper.CLOSE_S", 0.1)
     location = location_of(store, tmp_path / "spool")
     writer = recording(location)
     with away(monkeypatch):

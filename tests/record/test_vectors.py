@@ -19,11 +19,11 @@ from notebook_probe.record import (
     Source,
     open_record,
 )
-from notebook_probe.record import stream as stream_module
-from notebook_probe.record.live import LiveSource
-from notebook_probe.record.missing import NOT_MEASURED
-from notebook_probe.record.reader import OpenedRecord
-from notebook_probe.record.source import Floats
+from notebook_probe.record.format.missing import NOT_MEASURED
+from notebook_probe.record.format.source import Floats
+from notebook_probe.record.read.reader import OpenedRecord
+from notebook_probe.record.write import stream as stream_module
+from notebook_probe.record.write.live import LiveSource
 from tests.record.build import BINS, COUNTS, GRAD, fill, fill_vectors, new_writer
 
 

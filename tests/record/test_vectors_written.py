@@ -18,8 +18,8 @@ from notebook_probe.record import (
     Variable,
     open_record,
 )
-from notebook_probe.record.missing import MEASURED_NAN, NOT_MEASURED, measured
-from notebook_probe.record.source import Floats
+from notebook_probe.record.format.missing import MEASURED_NAN, NOT_MEASURED, measured
+from notebook_probe.record.format.source import Floats
 from tests.record.build import BINS, COUNTS, GRAD, LAW, fill, fill_vectors, new_writer, vectors
 
 OTHERS = Variable("others")

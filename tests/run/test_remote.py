@@ -9,7 +9,7 @@ import pytest
 from torch import nn
 
 import notebook_probe as nbp
-from notebook_probe.record.remote.objects import ObjectEngine
+from notebook_probe.record.store.remote.objects import ObjectEngine
 from tests.models import floats, made, mlp, sgd, train
 from tests.run.conftest import Watch
 from tests.run.traces import n_hooks

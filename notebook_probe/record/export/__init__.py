@@ -1,0 +1,1 @@
+"""Out of a record: data frames, netCDF, .npy and zip archives."""

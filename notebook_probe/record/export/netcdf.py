@@ -1,0 +1,120 @@
+"""A record as one netCDF-4 file: a group per stream, as in its tree.
+
+Values are copied a few megabytes at a time, whatever the length of the run.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from notebook_probe.record.export.netcdf_groups import Group
+from notebook_probe.record.format.missing import NOT_MEASURED
+from notebook_probe.record.format.schema import TIME_ATTRS
+from notebook_probe.record.format.source import Event, ModuleRow
+from notebook_probe.record.format.tables import event_columns, module_columns
+from notebook_probe.record.store.destination import needed
+from notebook_probe.record.views.joined import variable_attrs
+
+__all__ = ["write_netcdf"]
+
+SLAB_VALUES = 2**20
+CHUNK_WIDTH = 16
+"""Modules of a chunk: a series of one module is read without all others."""
+PACKED = {"compression": "gzip", "compression_opts": 1, "shuffle": True}
+RESERVED = frozenset({"CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "_FillValue"})
+"""Attributes by which the format itself keeps its dimensions and gaps."""
+
+
+def write_netcdf(
+    path: Path,
+    attrs: Mapping[str, Any],
+    groups: Iterable[Group],
+    modules: Iterable[ModuleRow],
+    events: Iterable[Event],
+) -> None:
+    """Write the groups, and the tables of modules and events.
+
+    Raises
+    ------
+    MissingExtraError
+        When h5netcdf is not installed.
+    """
+    h5netcdf = needed("h5netcdf", "netcdf", "to_netcdf")
+    with h5netcdf.File(path, "w") as file:
+        _annotate(file, attrs)
+        _write_table(file.create_group("modules"), "module", module_columns(tuple(modules)))
+        _write_table(file.create_group("events"), "event", event_columns(tuple(events)))
+        for group in groups:
+            _write_group(file.create_group(group.path), group)
+
+
+def _write_table(group: Any, dim: str, columns: Mapping[str, Any]) -> None:
+    for name, (spec, values) in columns.items():
+        if not group.dimensions:
+            group.dimensions = {dim: len(values)}
+        array = np.array(values, _dtype(spec.dtype))
+        _write(group, name, (dim,), array, spec.attrs)
+
+
+def _write_group(target: Any, group: Group) -> None:
+    rows, stream = group.rows, group.stream
+    target.dimensions = {"step": len(group.steps), **group.dims}
+    _annotate(target, group.attrs)
+    _write(target, "step", ("step",), group.steps, {"units": "1", "long_name": "optimizer step"})
+    _write(target, "time", ("step",), stream.times(rows.start, rows.stop), TIME_ATTRS)
+    for name, (dim, values) in group.coords.items():
+        _write(target, name, (dim,), values, {"long_name": name.replace("_", " ")})
+    slab = max(1, SLAB_VALUES // max(1, math.prod(group.dims.values())))
+    also = " ".join(["time", *(name for name in group.coords if name not in group.dims)])
+    for variable in group.variables:
+        array = target.create_variable(
+            variable.name,
+            ("step", *group.dims),
+            "<f4",
+            fillvalue=NOT_MEASURED,
+            **_chunked(group, slab),
+        )
+        _annotate(array, {**variable_attrs(variable), "coordinates": also})
+        for first in range(rows.start, rows.stop, slab) if all(group.shape) else ():
+            last = min(rows.stop, first + slab)
+            values = stream.values(variable.name, first, last, group.columns)
+            array[first - rows.start : last - rows.start] = values.reshape(-1, *group.shape[1:])
+
+
+def _chunked(group: Group, slab: int) -> dict[str, Any]:
+    """Chunks that are written once, of few columns; an empty array has none."""
+    n_rows, width, *cell = group.shape
+    if not all(group.shape):
+        return {}
+    return {**PACKED, "chunks": (min(slab, n_rows), min(CHUNK_WIDTH, width), *cell)}
+
+
+def _write(
+    group: Any, name: str, dims: tuple[str, ...], values: Any, attrs: Mapping[str, Any]
+) -> None:
+    variable = group.create_variable(name, dims, _dtype(values.dtype))
+    if len(values):
+        variable[:] = values
+    _annotate(variable, attrs)
+
+
+def _dtype(dtype: Any) -> Any:
+    if dtype in ("string", np.dtype(object)):
+        return needed("h5py", "netcdf", "to_netcdf").string_dtype()
+    return np.dtype(dtype)
+
+
+def _annotate(target: Any, attrs: Mapping[str, Any]) -> None:
+    """Set attributes; what netCDF has no type for is written as JSON."""
+    for name, value in attrs.items():
+        plain = isinstance(value, str | int | float) and not isinstance(value, bool)
+        safe = name.replace("/", "_").replace("\0", "_") or "_"
+        key = f"{safe}_" if safe in RESERVED else safe
+        text = value if plain else json.dumps(value)
+        target.attrs[key] = text.replace("\0", "\\0") if isinstance(text, str) else text

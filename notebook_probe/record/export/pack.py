@@ -1,0 +1,54 @@
+"""A record in one file: a zip archive whose members are the record's files as they are.
+
+They are stored, not compressed again: chunks already are, and a reader finds each at its place.
+"""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+from notebook_probe.errors import RecordFormatError
+from notebook_probe.record.store.location import ROOT_KEY
+from notebook_probe.record.store.lock import Lock
+
+__all__ = ["pack"]
+
+TIMELESS = (1980, 1, 1, 0, 0, 0)
+"""Equal records make equal archives."""
+
+
+def pack(folder: Path, target: Path, *, finished: bool) -> None:
+    """Write the record in ``folder`` into the zip file ``target``.
+
+    Raises
+    ------
+    RecordLockedError
+        When it is still being written. One whose writer died can be packed.
+    RecordFormatError
+        When something in it is neither a file nor a folder.
+    """
+    with ExitStack() as held:
+        if not finished:
+            held.callback(Lock(folder).release)
+        archive = held.enter_context(zipfile.ZipFile(target, "w", zipfile.ZIP_STORED))
+        for path in _files(folder):
+            member = zipfile.ZipInfo(path.relative_to(folder).as_posix(), TIMELESS)
+            member.external_attr = 0o644 << 16
+            archive.writestr(member, path.read_bytes())
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """The record's files, the root first; hidden ones are the writer's own."""
+    yield folder / ROOT_KEY
+    for above, folders, names in os.walk(folder):
+        folders.sort()
+        for name in sorted([*names, *folders]):
+            path = Path(above) / name
+            if path.is_symlink() or not (path.is_file() or path.is_dir()):
+                raise RecordFormatError(f"{path} is a link or a device; files are expected")
+            if path.is_file() and not name.startswith(".") and path != folder / ROOT_KEY:
+                yield path

@@ -1,0 +1,1 @@
+"""What a record is: names, arrays, axes, kinds and codecs, and what a reader is given."""

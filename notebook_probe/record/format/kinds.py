@@ -1,0 +1,198 @@
+"""The kinds of streams, and how each lies on disk.
+
+To the training thread they are alike: a row is a table of quantities by columns, whose cells are
+numbers or arrays of one shape.
+
+============  ======================  =========  ==================================
+kind          group                   column     array of a quantity on disk
+============  ======================  =========  ==================================
+`NUMBERS`     ``scalars``             module     (step, module)
+`kind_of`     the axis's, say         module     (step, module, axis)
+              ``hist``
+`RAGGED`      ``vectors``             element    (step, element)
+`blob`        ``blobs/<quantity>``    module     (step, ...), a group of each module
+============  ======================  =========  ==================================
+"""
+
+from __future__ import annotations
+
+import hashlib
+import string
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from notebook_probe.axis import Axis, PerChannel
+from notebook_probe.record.format.axes import Axes
+from notebook_probe.record.format.elements import read_element
+from notebook_probe.record.format.schema import (
+    BLOBS,
+    INDEX_IN_MODULE,
+    LONGEST_NAME,
+    MODULE_OF_ELEMENT,
+    SCALARS,
+    VECTORS,
+    ArraySpec,
+    ChunkSizes,
+    blob_spec,
+    check_stream,
+    coordinate_spec,
+    index_spec,
+    module_spec,
+    quantity_spec,
+    ragged_spec,
+)
+from notebook_probe.record.format.source import Floats, Variable
+
+__all__ = ["NUMBERS", "RAGGED", "Kind", "blob", "blob_name", "kind_of"]
+
+_KEPT = frozenset(string.ascii_lowercase + string.digits + "_-")
+
+Column: TypeAlias = tuple[ArraySpec, Sequence[Any]]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How the streams of one group lie on disk; of numbers by module, unless a subclass."""
+
+    group: str
+    meaning: str
+    """What a quantity of it is, for whoever gives its name to something else."""
+    cell: tuple[int, ...] = ()
+    """Shape of one value."""
+    axis: Axis | None = None
+    coords: tuple[str, ...] = ()
+    """Names that no quantity can have beside it."""
+    attrs: Mapping[str, str] = field(default_factory=dict)
+    """Attributes of each stream's group."""
+
+    @property
+    def is_blob(self) -> bool:
+        """A stream of it is one quantity at one module."""
+        return False
+
+    def check(self, name: str) -> None:
+        """Raise ScheduleError unless a stream can be called ``name``."""
+        check_stream(name)
+
+    @property
+    def parents(self) -> dict[str, dict[str, str]]:
+        """The groups above, with their attributes."""
+        return {self.group: {}}
+
+    def columns(self, axes: Axes) -> dict[str, Column]:
+        """The arrays that are written whole whenever the axes have grown."""
+        return {"module": (module_spec(), axes.modules)}
+
+    def spec(self, variable: Variable, sizes: ChunkSizes, width: int) -> ArraySpec:
+        """A quantity's array; ``width`` modules to a chunk where they are an axis."""
+        return quantity_spec(variable, sizes, width)
+
+    def stored(self, values: Floats) -> Floats:
+        """Values (row, column, ...) as rows of the quantity's array."""
+        return values
+
+    def shape(self, n_rows: int, n_columns: int) -> tuple[int, ...]:
+        """Shape of a quantity's array."""
+        return n_rows, n_columns, *self.cell
+
+
+class _Vectors(Kind):
+    axis: Axis
+
+    @property
+    def parents(self) -> dict[str, dict[str, str]]:
+        return {self.group: {"axis": self.axis.name}}
+
+    def columns(self, axes: Axes) -> dict[str, Column]:
+        along = {
+            name: (coordinate_spec(self.axis, name), values)
+            for name, values in self.axis.coords.items()
+        }
+        return {**super().columns(axes), **along}
+
+    def spec(self, variable: Variable, sizes: ChunkSizes, width: int) -> ArraySpec:
+        return quantity_spec(variable, sizes, width, self.axis)
+
+
+class _Ragged(Kind):
+    def columns(self, axes: Axes) -> dict[str, Column]:
+        elements = [read_element(label) for label in axes.modules]
+        return {
+            MODULE_OF_ELEMENT: (module_spec("element"), [module for module, _, _ in elements]),
+            INDEX_IN_MODULE: (index_spec(), [index for _, index, _ in elements]),
+        }
+
+    def spec(self, variable: Variable, sizes: ChunkSizes, width: int) -> ArraySpec:
+        return ragged_spec(variable)
+
+
+class _Blob(Kind):
+    @property
+    def is_blob(self) -> bool:
+        return True
+
+    def check(self, name: str) -> None:
+        """Nothing: `blob_name` makes it."""
+
+    @property
+    def parents(self) -> dict[str, dict[str, str]]:
+        return {BLOBS: {}, self.group: {}}
+
+    def columns(self, axes: Axes) -> dict[str, Column]:
+        return {}
+
+    def spec(self, variable: Variable, sizes: ChunkSizes, width: int) -> ArraySpec:
+        return blob_spec(variable, self.cell)
+
+    def stored(self, values: Floats) -> Floats:
+        return values[:, 0]
+
+    def shape(self, n_rows: int, n_columns: int) -> tuple[int, ...]:
+        return n_rows, *self.cell
+
+
+NUMBERS = Kind(SCALARS, "a number")
+RAGGED = _Ragged(
+    VECTORS,
+    "a vector of every module's own length",
+    coords=("element", MODULE_OF_ELEMENT, INDEX_IN_MODULE),
+)
+
+
+def kind_of(axis: Axis | PerChannel | None) -> Kind:
+    """Numbers without an axis, else vectors along it."""
+    if axis is None:
+        return NUMBERS
+    if isinstance(axis, PerChannel):
+        return RAGGED
+    return _Vectors(axis.group, f"a vector along {axis.name!r}", (axis.size,), axis)
+
+
+def blob(quantity: str, module: str, shape: tuple[int, ...]) -> Kind:
+    """Arrays of ``shape``, of one quantity at one module."""
+    meaning = "an array of every module's own shape"
+    return _Blob(f"{BLOBS}/{quantity}", meaning, shape, attrs={"module": module})
+
+
+def blob_name(module: str) -> str:
+    """The group of a module's arrays: its name, percent-encoded.
+
+    Upper case is encoded too, because some file systems do not tell it from lower case, and dots,
+    because they have a meaning in the names of streams.
+
+    Examples
+    --------
+    >>> blob_name("layer1.conv"), blob_name("../Net"), blob_name("(root)")
+    ('layer1%2Econv', '%2E%2E%2F%4Eet', '%28root%29')
+    """
+    encoded = "".join(
+        letter
+        if letter in _KEPT
+        else "".join(f"%{byte:02X}" for byte in letter.encode(errors="surrogatepass"))
+        for letter in module
+    )
+    if len(encoded) <= LONGEST_NAME:
+        return encoded
+    digest = hashlib.sha256(module.encode(errors="surrogatepass")).hexdigest()
+    return f"{encoded[: LONGEST_NAME - 33]}~{digest[:32]}"

@@ -1,0 +1,71 @@
+"""The commit record: the root ``zarr.json`` with the metadata of every array in it.
+
+Shapes of all arrays become visible together when this one file is replaced. It is built here from
+the arrays' own metadata, not by ``zarr.consolidate_metadata``, which would read every file again;
+and of JSON texts that are made once, because nothing but a shape changes from commit to commit.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from notebook_probe.record.format.schema import ArraySpec
+
+__all__ = ["Nodes"]
+
+NO_SHAPE = '"shape":[]'
+
+
+class Nodes:
+    """Every group and array below the root, each as the text of its ``zarr.json``."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, str] = {}
+        """By path."""
+        self._around: dict[str, tuple[str, str]] = {}
+        self._order: list[str] = []
+
+    def group(self, path: str, attrs: Mapping[str, Any] | None = None) -> None:
+        """Put a group."""
+        self.texts[path] = _dump(_group(attrs or {}))
+
+    def array(self, path: str, spec: ArraySpec, shape: tuple[int, ...]) -> None:
+        """Put an array, or the new shape of one whose ``spec`` is as before."""
+        if path not in self._around:
+            head, tail = _dump(spec.metadata(())).split(NO_SHAPE, 1)
+            self._around[path] = f'{head}"shape":[', f"]{tail}"
+        head, tail = self._around[path]
+        self.texts[path] = f"{head}{','.join(map(str, shape))}{tail}"
+
+    def drop(self, path: str) -> None:
+        """Take away a group and what it holds."""
+        for key in [key for key in self.texts if f"{key}/".startswith(f"{path}/")]:
+            del self.texts[key]
+            self._around.pop(key, None)
+
+    def root(self, attrs: Mapping[str, Any]) -> str:
+        """The root's ``zarr.json``.
+
+        Keys are sorted by depth, parent and name: zarr before 3.2 loses arrays, or whole groups,
+        when the children of one parent are not neighbours within their depth.
+        """
+        if len(self._order) != len(self.texts) or not self.texts.keys() >= set(self._order):
+            self._order = sorted(self.texts, key=_place)
+        entries = ",".join([f'"{path}":{self.texts[path]}' for path in self._order])
+        inline = '{"kind":"inline","must_understand":false,"metadata":{' + entries + "}}"
+        return f'{_dump(_group(attrs))[:-1]},"consolidated_metadata":{inline}}}'
+
+
+def _group(attrs: Mapping[str, Any]) -> dict[str, Any]:
+    return {"zarr_format": 3, "node_type": "group", "attributes": dict(attrs)}
+
+
+def _place(path: str) -> tuple[int, str, str]:
+    parent, _, name = path.rpartition("/")
+    return path.count("/"), parent, name
+
+
+def _dump(document: Mapping[str, Any]) -> str:
+    return json.dumps(document, separators=(",", ":"))

@@ -1,0 +1,62 @@
+"""Fewer bits of the mantissa, for quantities that were recorded with a wish for small files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from notebook_probe.record.format.source import Floats
+
+__all__ = ["check_keep_bits", "read_keep_bits", "rounded"]
+
+MANTISSA_BITS = 23
+_EXPONENT = np.uint32(0x7F800000)
+
+
+def rounded(values: Floats, keep_bits: int | None) -> Floats:
+    """Each value to the nearest with ``keep_bits`` bits of mantissa, ties to even.
+
+    The relative error is at most ``2 ** -(keep_bits + 1)``, for subnormal numbers the absolute one
+    that of the smallest normal number. NaN, of whatever bits, infinity and zero stay as they are,
+    order is kept, and what was rounded is not changed by being rounded again; a value above the
+    greatest that can be told is that one. None keeps all.
+
+    Parameters
+    ----------
+    values : float32 array
+    keep_bits : int or None
+        From 1 to 22.
+
+    Examples
+    --------
+    >>> rounded(np.array([1.1, -1000.5, np.inf], np.float32), 3).tolist()
+    [1.125, -1024.0, inf]
+    """
+    if keep_bits is None:
+        return values
+    dropped = MANTISSA_BITS - keep_bits
+    bits = np.ascontiguousarray(values).view(np.uint32)
+    mask = ~np.uint32((1 << dropped) - 1)
+    half = np.uint32((1 << (dropped - 1)) - 1)
+    up = (bits + half + ((bits >> np.uint32(dropped)) & np.uint32(1))) & mask
+    finite = (bits & _EXPONENT) != _EXPONENT
+    overflows = (up & _EXPONENT) == _EXPONENT
+    nearest = np.where(overflows, bits & mask, up)
+    return np.where(finite, nearest, bits).view(np.float32)
+
+
+def read_keep_bits(text: str) -> int | None:
+    """What an array's attribute says; None for what makes no sense."""
+    kept = int(text) if text.isdecimal() and len(text) < 3 else 0
+    return kept if 1 <= kept < MANTISSA_BITS else None
+
+
+def check_keep_bits(keep_bits: Mapping[str, int]) -> None:
+    """Raise ValueError unless so many bits can be kept of every quantity."""
+    for quantity, kept in keep_bits.items():
+        if type(kept) is not int or not 1 <= kept < MANTISSA_BITS:
+            raise ValueError(
+                f"keep_bits of {quantity!r} is {kept!r}; 1 to {MANTISSA_BITS - 1} of float32's "
+                f"{MANTISSA_BITS} bits of mantissa"
+            )

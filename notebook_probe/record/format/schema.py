@@ -1,0 +1,321 @@
+"""What lies on disk: names, dtypes, chunks, codecs and attributes of format version 1.
+
+::
+
+    run.zarr/
+      zarr.json            root group with consolidated metadata: the commit record
+      .lock                held by the writer
+      scalars/<stream>/    step, time (step) int64; module (module) string;
+                           <quantity> (step, module) float32, NaN where not measured
+      hist/<stream>/       the same with <quantity> (step, module, bin) float32; bin and its edges
+                           (bin) float64. Vectors along another axis have a group of their own
+      pyramid/<stream>/by64, by1024, by16384/
+                           step (step), of the first row of each block of so many rows; module;
+                           <quantity>_min, _max, _mean (step, module) float32, whole blocks only
+      vectors/<stream>/    vectors of every module's own length, one module after the other:
+                           <quantity> (step, element) float32; module_of_element, index_in_module
+                           (element)
+      blobs/<quantity>/<module>/   arrays of every module's own shape: <quantity> (step, ...)
+                           float32; the module's name is percent-encoded, and an attribute
+      modules/             one row per module, in definition order
+      events/              what happened at which step
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from notebook_probe.axis import Axis
+from notebook_probe.errors import QuantityError, ScheduleError
+from notebook_probe.record.format.source import ROOT, Variable
+
+__all__ = [
+    "BLOBS",
+    "CONVENTIONS",
+    "EVALUATION",
+    "FORMAT_VERSION",
+    "INDEX_IN_MODULE",
+    "KEEP_BITS",
+    "LARGE",
+    "LONGEST_NAME",
+    "MODULE_OF_ELEMENT",
+    "PYRAMID",
+    "SCALARS",
+    "SMALL",
+    "STOPPED",
+    "TIME_ATTRS",
+    "VECTORS",
+    "ArraySpec",
+    "ChunkSizes",
+    "blob_spec",
+    "check_axis",
+    "check_quantity",
+    "check_stream",
+    "coordinate_spec",
+    "index_spec",
+    "level_name",
+    "module_label",
+    "module_spec",
+    "quantity_spec",
+    "ragged_spec",
+    "reduced_spec",
+    "step_spec",
+    "text_spec",
+    "time_spec",
+    "width",
+]
+
+WIDEST_REDUCED = 128
+FORMAT_VERSION = 1
+CONVENTIONS = "CF-1.11"
+SCALARS = "scalars"
+PYRAMID = "pyramid"
+VECTORS = "vectors"
+BLOBS = "blobs"
+MODULE_OF_ELEMENT, INDEX_IN_MODULE = "module_of_element", "index_in_module"
+EVALUATION = "eval_"
+"""Begins the names of streams of evaluations: the step of a row is that of the state it is of."""
+
+STOPPED = "recording_stopped"
+"""Attribute of the root: why its writer took no further rows, in words."""
+
+KEEP_BITS = "keep_bits"
+"""Attribute of a quantity whose values were rounded to so many bits of mantissa."""
+
+TIME_ATTRS = {
+    "units": "milliseconds since 1970-01-01",
+    "calendar": "proleptic_gregorian",
+    "standard_name": "time",
+    "long_name": "wall time",
+}
+NAMES_CHUNK = 1024
+VECTOR_CHUNK_VALUES = 2**16
+VECTOR_WIDTH = 16
+"""Modules of a chunk of vectors."""
+RAGGED_CHUNK = (1024, 256)
+MOST_BLOBS = 16
+"""Arrays of a chunk, when they are small."""
+LONGEST_NAME = 200
+"""A name becomes a folder; file systems stop at 255 bytes."""
+RESERVED = ("step", "time", "module")
+GROUPS = (SCALARS, PYRAMID, VECTORS, BLOBS, "modules", "events")
+"""Groups whose layout is another than that of vectors."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkSizes:
+    """How much a chunk holds: a series is read chunk by chunk, so many values are better..."""
+
+    values: int
+    """Of a quantity."""
+    index: int
+    """Rows of the step axis."""
+
+
+SMALL = ChunkSizes(2**15, 2**15)
+"""... unless every flush writes the last chunk of every array anew."""
+LARGE = ChunkSizes(2**18, 2**16)
+
+
+@dataclass(frozen=True, slots=True)
+class ArraySpec:
+    """One array on disk, except how long it is now."""
+
+    dtype: str
+    dims: tuple[str, ...]
+    chunks: tuple[int, ...]
+    attrs: Mapping[str, str | int]
+    keep_bits: int | None = None
+    """Bits of the mantissa of every value; see `rounding`."""
+
+    def metadata(self, shape: tuple[int, ...]) -> dict[str, Any]:
+        """The array's ``zarr.json``."""
+        fill: dict[str, float | str] = {
+            "float32": "NaN",
+            "float64": "NaN",
+            "int64": -1,
+            "string": "",
+        }
+        return {
+            "zarr_format": 3,
+            "node_type": "array",
+            "shape": list(shape),
+            "data_type": self.dtype,
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": list(self.chunks)}},
+            "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+            "fill_value": fill[self.dtype],
+            "codecs": _codecs(self.dtype),
+            "dimension_names": list(self.dims),
+            "attributes": dict(self.attrs),
+            "storage_transformers": [],
+        }
+
+
+def _codecs(dtype: str) -> list[dict[str, Any]]:
+    itemsize = {"float32": 4, "float64": 8, "int64": 8, "string": 1}[dtype]
+    text = dtype == "string"
+    blosc = {
+        "typesize": itemsize,
+        "cname": "zstd",
+        "clevel": 1,
+        "shuffle": "noshuffle" if text else "shuffle",
+        "blocksize": 0,
+    }
+    values: dict[str, Any] = {"name": "bytes", "configuration": {"endian": "little"}}
+    return [
+        {"name": "vlen-utf8", "configuration": {}} if text else values,
+        {"name": "blosc", "configuration": blosc},
+    ]
+
+
+def step_spec(sizes: ChunkSizes) -> ArraySpec:
+    """The step axis of a stream."""
+    attrs = {"units": "1", "long_name": "optimizer step"}
+    return ArraySpec("int64", ("step",), (sizes.index,), attrs)
+
+
+def time_spec(sizes: ChunkSizes) -> ArraySpec:
+    """The wall time of each row."""
+    return ArraySpec("int64", ("step",), (sizes.index,), TIME_ATTRS)
+
+
+def module_spec(dim: str = "module") -> ArraySpec:
+    """The module of every column of a stream."""
+    return text_spec(dim, "path of the module or parameter")
+
+
+def index_spec() -> ArraySpec:
+    """The place of every element in its module's vector."""
+    attrs = {"units": "1", "long_name": "place in the module's vector"}
+    return ArraySpec("int64", ("element",), (NAMES_CHUNK,), attrs)
+
+
+def text_spec(dim: str, long_name: str) -> ArraySpec:
+    """A column of text."""
+    return ArraySpec("string", (dim,), (NAMES_CHUNK,), {"long_name": long_name})
+
+
+def coordinate_spec(axis: Axis, name: str) -> ArraySpec:
+    """A coordinate along the axis of vectors."""
+    return ArraySpec("float64", (axis.name,), (axis.size,), {"long_name": name.replace("_", " ")})
+
+
+def quantity_spec(
+    variable: Variable, sizes: ChunkSizes, chunk_width: int, axis: Axis | None = None
+) -> ArraySpec:
+    """A quantity's array in chunks of ``chunk_width`` modules, of vectors of `VECTOR_WIDTH`."""
+    if axis is None:
+        chunks = (sizes.values // chunk_width, chunk_width)
+        return _raw_spec(variable, ("step", "module"), chunks)
+    length = max(1, VECTOR_CHUNK_VALUES // (VECTOR_WIDTH * axis.size))
+    coords = [name for name in axis.coords if name != axis.name]
+    dims = ("step", "module", axis.name)
+    return _raw_spec(variable, dims, (length, VECTOR_WIDTH, axis.size), coords)
+
+
+def ragged_spec(variable: Variable) -> ArraySpec:
+    """An array of vectors of every module's own length, one after the other."""
+    coords = (MODULE_OF_ELEMENT, INDEX_IN_MODULE)
+    return _raw_spec(variable, ("step", "element"), RAGGED_CHUNK, coords)
+
+
+def blob_spec(variable: Variable, shape: tuple[int, ...]) -> ArraySpec:
+    """An array of arrays of ``shape``."""
+    length = min(MOST_BLOBS, max(1, VECTOR_CHUNK_VALUES // math.prod(shape)))
+    dims = ("step", *(f"dim_{place}" for place in range(len(shape))))
+    return _raw_spec(variable, dims, (length, *shape))
+
+
+def _raw_spec(
+    variable: Variable,
+    dims: tuple[str, ...],
+    chunks: tuple[int, ...],
+    coords: Sequence[str] = (),
+) -> ArraySpec:
+    attrs = {**variable.attrs, "coordinates": " ".join(["time", *coords])}
+    return _quantity_spec(variable, dims, chunks, attrs)
+
+
+def level_name(size: int) -> str:
+    """The group of a pyramid's level with ``size`` rows per block."""
+    return f"by{size}"
+
+
+def reduced_spec(variable: Variable, method: str, chunk_width: int) -> ArraySpec:
+    """A quantity reduced over blocks of rows; ``method`` is its CF cell method.
+
+    Its chunks are wider than those of ``chunk_width`` modules that it is made of: a view reads
+    about as many blocks as it has points, and nine arrays per quantity are many files.
+    """
+    wide = min(4 * chunk_width, WIDEST_REDUCED)
+    chunks = (SMALL.values // wide, wide)
+    attrs = {"cell_methods": f"step: {method}"}
+    return _quantity_spec(variable, ("step", "module"), chunks, attrs)
+
+
+def _quantity_spec(
+    variable: Variable, dims: tuple[str, ...], chunks: tuple[int, ...], attrs: Mapping[str, str]
+) -> ArraySpec:
+    told: dict[str, str | int] = {
+        **attrs,
+        "units": variable.units,
+        "long_name": variable.long_name or variable.name,
+    }
+    if variable.keep_bits is not None:
+        told[KEEP_BITS] = variable.keep_bits
+    return ArraySpec("float32", dims, chunks, told, variable.keep_bits)
+
+
+def width(n_modules: int) -> int:
+    """Modules per chunk: the next power of two of ``n_modules / 16``, from 4 to 64.
+
+    Examples
+    --------
+    >>> [width(n) for n in (1, 100, 10_000)]
+    [4, 8, 64]
+    """
+    wanted = -(-n_modules // 16)
+    return min(64, max(4, 1 << max(0, wanted - 1).bit_length()))
+
+
+def module_label(name: str) -> str:
+    """``name`` as module axes spell it: the root's ``""`` would collide with the fill value."""
+    return name or ROOT
+
+
+def check_quantity(name: str) -> None:
+    """Raise QuantityError unless ``name`` can be a variable of a dataset and a folder."""
+    if name in RESERVED:
+        raise QuantityError(f"a quantity cannot be called {name!r}; it is a coordinate's name")
+    if not _is_plain(name):
+        raise QuantityError(
+            f"quantity name {name[:80]!r}: letters, digits and _ only (ASCII), "
+            f"not starting with a digit, at most {LONGEST_NAME} characters"
+        )
+
+
+def check_axis(axis: Axis) -> None:
+    """Raise QuantityError unless ``axis`` can be a dimension, and its group a folder."""
+    for name in axis.coords:
+        check_quantity(name)
+    if axis.group in GROUPS or not _is_plain(axis.group):
+        raise QuantityError(
+            f"axis {axis.name!r}: group {axis.group[:80]!r} must be a plain name, "
+            f"and none of {', '.join(GROUPS)}"
+        )
+
+
+def check_stream(name: str) -> None:
+    """Raise ScheduleError unless ``name`` can be the name of a stream's group."""
+    if not _is_plain(name):
+        raise ScheduleError(
+            f"stream name {name[:80]!r}: letters, digits and _ only (ASCII), "
+            f"not starting with a digit, at most {LONGEST_NAME} characters"
+        )
+
+
+def _is_plain(name: str) -> bool:
+    return name.isascii() and name.isidentifier() and len(name) <= LONGEST_NAME

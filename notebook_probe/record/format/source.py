@@ -1,0 +1,204 @@
+"""What everybody reads: a run, live or finished, seen as a Source.
+
+The Explorer, the figures and the user's analysis read only this; a live run, the writer's own
+memory and an opened record all provide it, so nobody asks which one they hold.
+
+A *stream* is one schedule's own step axis: rows appear when it is due, columns are
+``(quantity, module)``. Rows below ``n_rows`` never change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from notebook_probe.axis import Axis
+from notebook_probe.record.format.thin import Thinned
+
+__all__ = [
+    "ROOT",
+    "ArrayView",
+    "Event",
+    "Floats",
+    "LevelView",
+    "ModuleRow",
+    "Source",
+    "Steps",
+    "StreamView",
+    "Variable",
+    "VectorView",
+]
+
+ROOT = "(root)"
+"""How the root module (path ``""``) is written on module axes, where ``""`` is the fill value."""
+
+Floats = npt.NDArray[np.float32]
+Steps = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleRow:
+    """One module of the watched model; its place in the table is the forward (definition) order."""
+
+    name: str
+    class_name: str
+    n_params: int
+    """Parameter elements of the module and everything below it, each once."""
+    n_own_params: int
+    """Parameter elements the module itself owns; 0 means it has no weight."""
+    parent: int
+    """Row of the parent in the same table; -1 for the root."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """One quantity as the record stores it."""
+
+    name: str
+    units: str = "1"
+    long_name: str = ""
+    attrs: Mapping[str, str] = field(default_factory=dict)
+    keep_bits: int | None = None
+    """Bits of the mantissa that are stored; None for all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened at a step: attach, detach, pause, resume, error, parameter change."""
+
+    step: int
+    time_ms: int
+    kind: str
+    text: str
+
+
+class LevelView(Protocol):
+    """One level of a stream's pyramid: its whole blocks of ``size`` rows, those on disk."""
+
+    @property
+    def size(self) -> int: ...
+    @property
+    def n_blocks(self) -> int: ...
+    def has(self, quantity: str, module: str) -> bool:
+        """Whether it knows this series."""
+
+    def steps(self, start: int = 0, stop: int | None = None) -> Steps:
+        """Step of the first row of blocks ``start:stop``."""
+
+    def reduced(self, quantity: str, module: str, start: int, stop: int) -> Mapping[str, Floats]:
+        """``min``, ``max`` and ``mean`` of a series over blocks ``start:stop``, (block,) each.
+
+        NaN does not count in the first two; the mean is finite where all that was measured is.
+        """
+
+
+class StreamView(Protocol):
+    """One schedule's rows: ``values(q)[row, module]`` at ``steps()[row]``."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def modules(self) -> tuple[str, ...]: ...
+    @property
+    def variables(self) -> tuple[Variable, ...]: ...
+    @property
+    def levels(self) -> Mapping[int, LevelView]:
+        """Its pyramid as far as it is on disk, by rows per block; empty in a short record."""
+
+    @property
+    def n_rows(self) -> int:
+        """Rows that can be read now, those not yet on disk included."""
+
+    def steps(self, start: int = 0, stop: int | None = None) -> Steps:
+        """Steps of rows ``start:stop``, strictly increasing, int64 (row,)."""
+
+    def times(self, start: int = 0, stop: int | None = None) -> Steps:
+        """Wall time of rows ``start:stop`` in milliseconds since 1970, int64 (row,)."""
+
+    def values(
+        self,
+        quantity: str,
+        start: int = 0,
+        stop: int | None = None,
+        modules: Sequence[str] | None = None,
+    ) -> Floats:
+        """Values of rows ``start:stop``, float32 (row, module); NaN where nothing was recorded."""
+
+
+class VectorView(StreamView, Protocol):
+    """One schedule's rows of vectors: ``values(q)[row, module]`` is one, along ``axis``."""
+
+    @property
+    def axis(self) -> Axis: ...
+
+
+class ArrayView(StreamView, Protocol):
+    """One quantity at one module whose values are arrays: ``values(q)[row, 0]`` is one."""
+
+    @property
+    def cell(self) -> tuple[int, ...]:
+        """Their shape."""
+
+
+class Source(Protocol):
+    """One run as its readers see it, growing or finished."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def location(self) -> str: ...
+    @property
+    def revision(self) -> int:
+        """Grows whenever there is something new to read."""
+
+    @property
+    def finished(self) -> bool: ...
+    @property
+    def modules(self) -> tuple[ModuleRow, ...]: ...
+    @property
+    def streams(self) -> Mapping[str, StreamView]:
+        """Streams of numbers, by name."""
+
+    @property
+    def vectors(self) -> Mapping[str, VectorView]:
+        """Streams of vectors, by path: ``"hist/every_1"``."""
+
+    @property
+    def events(self) -> tuple[Event, ...]: ...
+    @property
+    def data(self) -> xr.Dataset:
+        """Dims (module, step), a variable per quantity; streams joined, NaN where unmeasured.
+
+        Vectors have their axis as a third dimension; those of every module's own length have dims
+        (element, step).
+        """
+
+    @property
+    def blobs(self) -> Mapping[str, Mapping[str, xr.DataArray]]:
+        """Arrays of every module's own shape: quantity, then module; dims (step, ...)."""
+
+    @property
+    def cube(self) -> xr.DataArray:
+        """Numbers of ``data`` stacked: dims (module, quantity, step)."""
+
+    @property
+    def tree(self) -> xr.DataTree:
+        """Each stream with its own step axis, exact, nothing joined."""
+
+    def series(self, module: str, quantity: str) -> xr.DataArray:
+        """One series over its own steps, unmeasured rows dropped; dims (step,), of vectors more."""
+
+    def thinned(
+        self,
+        module: str,
+        quantity: str,
+        start: float | None = None,
+        stop: float | None = None,
+        n_points: int = 1400,
+    ) -> Thinned:
+        """At most ``n_points`` of one series of numbers, with its extremes; for pictures."""

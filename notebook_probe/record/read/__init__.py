@@ -1,0 +1,1 @@
+"""Reading records that lie in a store, one or many, written here or by anybody."""

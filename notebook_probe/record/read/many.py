@@ -1,0 +1,95 @@
+"""Many runs as one dataset, read by dask where it is looked at."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from functools import partial
+from glob import glob
+from os import PathLike, fspath
+from uuid import uuid4
+
+import numpy as np
+import xarray as xr
+
+from notebook_probe.errors import RecordFormatError, RecordWarning
+from notebook_probe.record.format.schema import width
+from notebook_probe.record.read.reader import OpenedRecord
+from notebook_probe.record.read.stacked import stack_records
+from notebook_probe.record.store.destination import needed
+
+__all__ = ["open_runs"]
+
+CHUNK_VALUES = 2**20
+CHUNK_MODULES = 16
+
+
+def open_runs(runs: str | PathLike[str] | Iterable[str | PathLike[str]]) -> xr.Dataset:
+    """Open many runs as one dataset with a ``run`` dimension, larger than memory.
+
+    Parameters
+    ----------
+    runs : str, path or iterable of these
+        A pattern such as ``"runs/*.zarr"``, or the locations themselves.
+
+    Returns
+    -------
+    xarray.Dataset
+        Dims (run, module, step), of vectors one more; dask arrays. Modules and steps are those of
+        any run, NaN where a run has none; vectors of every module's own length stay where they are.
+        Coordinates ``run`` (the location), ``title`` and
+        ``run_id``.
+
+    Raises
+    ------
+    RecordFormatError
+        No record is there.
+    MissingExtraError
+        dask is not installed: ``pip install 'notebook-probe[analysis]'``.
+
+    Warns
+    -----
+    RecordWarning
+        For what matches and is no readable record; the others are there.
+
+    Examples
+    --------
+    >>> study = open_runs("runs/*.zarr")  # doctest: +SKIP
+    >>> study.weight_norm.sel(module="fc").mean("run").plot()  # doctest: +SKIP
+    """
+    needed("dask.array", "analysis", "open_runs")
+    records: dict[str, OpenedRecord] = {}
+    problem = RecordFormatError(f"no record matches {runs!r}")
+    for place in _locations(runs):
+        try:
+            records[place] = OpenedRecord(place)
+        except RecordFormatError as error:
+            problem = error
+            warnings.warn(f"left out: {error}", RecordWarning, stacklevel=2)
+    if not records:
+        raise problem
+    titles = [record.name for record in records.values()]
+    ids = [str(record.attrs.get("run_id", "")) for record in records.values()]
+    data = stack_records("run", list(records), [partial(_data, place) for place in records])
+    chunked = data.chunk(_chunks(data), token=uuid4().hex)  # dask would read all to make one
+    about = {"title": np.array(titles, object), "run_id": np.array(ids, object)}
+    return chunked.assign_coords({name: ("run", values) for name, values in about.items()})
+
+
+def _data(place: str) -> xr.Dataset:
+    return OpenedRecord(place).data
+
+
+def _locations(runs: str | PathLike[str] | Iterable[str | PathLike[str]]) -> list[str]:
+    given = [runs] if isinstance(runs, str | PathLike) else runs
+    found: list[str] = []
+    for one in (str(fspath(each)) for each in given):
+        is_pattern = "*" in one or "?" in one
+        found += sorted(glob(one)) if is_pattern else [one]  # noqa: PTH207  also absolute ones
+    return list(dict.fromkeys(found))
+
+
+def _chunks(data: xr.Dataset) -> dict[str, int]:
+    """About the chunks of the records themselves: what is read is decoded once."""
+    modules = max(CHUNK_MODULES, width(data.sizes["module"]))
+    return {"run": 1, "module": modules, "step": CHUNK_VALUES // modules}

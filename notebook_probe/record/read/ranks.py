@@ -1,0 +1,185 @@
+"""The records of a distributed job, one of each rank, seen together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+from zarr.abc.store import Store
+
+from notebook_probe.errors import (
+    ProbeError,
+    RecordFormatError,
+    RecordWriteError,
+    UnknownNameError,
+    near,
+)
+from notebook_probe.record.format.missing import measured
+from notebook_probe.record.format.schema import module_label
+from notebook_probe.record.read.reader import OpenedRecord
+from notebook_probe.record.read.stacked import stack_records
+from notebook_probe.record.store.destination import new_files
+from notebook_probe.record.store.location import ROOT_KEY, Location, RemoteStore, below, local_path
+from notebook_probe.record.store.remote.address import engine_of
+from notebook_probe.record.store.remote.shipper import told
+from notebook_probe.record.views.selection import Names
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["OpenedRanks", "rank_folders"]
+
+_FOLDER = re.compile(r"rank_(\d{5})")
+
+
+def rank_folders(location: Location) -> dict[int, Location]:
+    """Places of the ranks' records at ``location``, where no record of its own is.
+
+    Raises
+    ------
+    RecordFormatError
+        When a store cannot be reached.
+    """
+    folder = local_path(location)
+    names = _of_store(location) if folder is None else _of_folder(folder)
+    ranks = filter(None, map(_FOLDER.fullmatch, sorted(names)))
+    return {int(rank[1]): below(location, rank[0]) for rank in ranks}
+
+
+def _of_folder(folder: Path) -> list[str]:
+    """Names of the records in a folder that is none itself."""
+    if not folder.is_dir() or (folder / ROOT_KEY).exists():
+        return []
+    return [path.name for path in folder.iterdir() if (path / ROOT_KEY).is_file()]
+
+
+def _of_store(location: Location) -> list[str]:
+    """Names of the records below the URL of a store that holds none itself."""
+    if isinstance(location, Store):
+        return []
+    try:
+        engine = engine_of(location if isinstance(location, RemoteStore) else RemoteStore(location))
+        if engine.read(ROOT_KEY) is not None:
+            return []
+        tails = (key.partition("/") for key in list(engine.keys()))
+        return [name for name, _, tail in tails if tail == ROOT_KEY]
+    except (FileNotFoundError, ProbeError):  # for who opens it, or says what is wrong
+        return []
+    except Exception as error:
+        raise RecordFormatError(f"cannot read {location}: {told(error)}") from error
+
+
+class OpenedRanks(OpenedRecord):
+    """A job as its readers see it: what every rank measured, along a ``rank`` dimension.
+
+    ``data``, ``cube``, ``tree``, ``series`` and the tables are of all ranks. Each rank's record is
+    a whole one, ``ranks[3]``; where one is asked for a single stream, as by a panel, it is the
+    first's.
+
+    Parameters
+    ----------
+    location : str or Path
+        Folder with a ``rank_00000``, ``rank_00001``, ... each.
+
+    Raises
+    ------
+    RecordFormatError
+        No record is there, or one that cannot be read.
+    """
+
+    def __init__(self, location: Location, branch: int | None = None) -> None:
+        folders = rank_folders(location)
+        if not folders:
+            raise RecordFormatError(f"no record at {location}")
+        super().__init__(next(iter(folders.values())), branch)
+        others = {rank: OpenedRecord(path, branch) for rank, path in folders.items()}
+        self.ranks: Mapping[int, OpenedRecord] = MappingProxyType(others)
+        folder = local_path(location)
+        self.location = str(location if folder is None else folder)
+        self._given = location
+
+    @property
+    def finished(self) -> bool:
+        return all(record.finished for record in self.ranks.values())
+
+    @property
+    def revision(self) -> int:
+        """Grows whenever a rank has something new to read."""
+        return super().revision + sum(record.revision for record in self.ranks.values())
+
+    @property
+    def data(self) -> xr.Dataset:
+        """Dims (rank, module, step), of vectors one more; read where it is looked at.
+
+        Ranks are joined on the union of their steps and modules, NaN where one has none.
+        """
+        looks = [record.data for record in self.ranks.values()]
+        opened = [partial(_same, look) for look in looks]
+        return stack_records("rank", list(self.ranks), opened).assign_attrs(self.attrs)
+
+    @property
+    def tree(self) -> xr.DataTree:
+        """Each rank's tree below its folder's name, ``tree["rank_00003/every_1"]``."""
+        trees = {f"rank_{rank:05}": record.tree for rank, record in self.ranks.items()}
+        return xr.DataTree(children=trees)
+
+    def series(self, module: str, quantity: str) -> xr.DataArray:
+        """One quantity of one module of every rank, dims (rank, step), of vectors one more.
+
+        The steps are those of any rank, NaN where another has none.
+
+        Raises
+        ------
+        UnknownNameError
+            No rank has recorded anything of that name.
+        """
+        data, label = self.data, module_label(module)
+        if quantity not in data:
+            close = near(quantity, map(str, data.data_vars))
+            raise UnknownNameError(f"no quantity {quantity!r} is recorded; {close}")
+        if label not in data["module"]:
+            close = near(label, data["module"].to_numpy().tolist())
+            raise UnknownNameError(f"no module {label!r} is recorded; {close}")
+        column = data[quantity].sel(module=label).load()
+        there = measured(column.to_numpy()).any(axis=(0, *range(2, column.ndim)))
+        return column.isel(step=np.flatnonzero(there))
+
+    def iter_dataframes(
+        self,
+        quantity: Names = None,
+        module: Names = None,
+        start: int = 0,
+        stop: int | None = None,
+    ) -> Iterator[pd.DataFrame]:
+        """As of one run, with a column ``rank`` in front; rank after rank."""
+        for rank, record in self.ranks.items():
+            for part in record.iter_dataframes(quantity, module, start, stop):
+                part.insert(0, "rank", rank)
+                yield part
+
+    def to_npy(self, folder: str | PathLike[str], *names: Any, **selected: Any) -> list[Path]:
+        """As of one run, in a folder ``rank_00003`` for each rank."""
+        target = new_files(folder)
+        return [
+            path
+            for rank, record in self.ranks.items()
+            for path in record.to_npy(target / f"rank_{rank:05}", *names, **selected)
+        ]
+
+    def to_netcdf(self, path: str | PathLike[str], *names: Any, **selected: Any) -> Path:
+        """Refuse: a file holds one rank's groups, ``ranks[3].to_netcdf(path)``."""
+        raise RecordWriteError(
+            f"{self.location} has the records of {len(self.ranks)} ranks; write one of them: "
+            f".ranks[{next(iter(self.ranks))}].to_netcdf({str(path)!r})"
+        )
+
+
+def _same(data: xr.Dataset) -> xr.Dataset:
+    return data

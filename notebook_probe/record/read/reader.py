@@ -1,0 +1,179 @@
+"""A record opened for reading: finished, or growing under another process's writer."""
+
+from __future__ import annotations
+
+import threading
+import time
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from zarr.abc.store import Store
+
+from notebook_probe.errors import RecordFormatError, RecordWarning
+from notebook_probe.record.export.exports import Exports
+from notebook_probe.record.format.kinds import NUMBERS
+from notebook_probe.record.format.schema import SCALARS
+from notebook_probe.record.format.source import Event, ModuleRow, StreamView, VectorView
+from notebook_probe.record.read.contents import read_contents
+from notebook_probe.record.read.manifest import Manifest
+from notebook_probe.record.read.stored import StoredStream, StoredVectors
+from notebook_probe.record.read.stored_shapes import StoredBlob, StoredRagged
+from notebook_probe.record.store.location import ROOT_KEY, Location, local_path, opener, read_key
+from notebook_probe.record.views.branches import Branches
+from notebook_probe.record.views.snapshot import Snapshot
+
+__all__ = ["OpenedRecord", "open_record"]
+
+
+def open_record(location: Location) -> OpenedRecord:
+    """Open the record at a path, a URL or in a zarr Store.
+
+    Raises
+    ------
+    RecordFormatError
+        When there is nothing, something else, or a record of a newer format.
+
+    Warns
+    -----
+    RecordWarning
+        For a part that cannot be read; the others can.
+    """
+    return OpenedRecord(location)
+
+
+class OpenedRecord(Exports):
+    """One record as its readers see it; a Source.
+
+    Everything is read from one commit of the writer. `revision` looks for a newer one, and
+    everything read afterwards comes from that.
+
+    Parameters
+    ----------
+    location : str, Path or zarr Store
+    branch : int, optional
+        Whose history is seen, from 1; the newest one's by default.
+    """
+
+    def __init__(self, location: Location, branch: int | None = None) -> None:
+        self._path = local_path(location)
+        self.location = str(location if self._path is None else self._path)
+        self._given = location
+        self._open = opener(location)
+        self._branch = branch
+        self._lock = threading.Lock()
+        self._revision = 0
+        self._signature: object = None
+        self._told: set[str] = set()
+        self.refresh()
+
+    @property
+    def name(self) -> str:
+        return str(self.attrs.get("title", self.location))
+
+    @property
+    def finished(self) -> bool:
+        return self.attrs.get("state") == "closed"
+
+    @property
+    def revision(self) -> int:
+        """Number of commits seen; looks for a new one (on a local disk: one ``stat``)."""
+        if self._commit_signature() != self._signature:
+            self.refresh()
+        return self._revision
+
+    @property
+    def attrs(self) -> Mapping[str, Any]:
+        return self._contents.attrs
+
+    @property
+    def modules(self) -> tuple[ModuleRow, ...]:
+        return self._contents.modules
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        return self._contents.events
+
+    @property
+    def streams(self) -> Mapping[str, StreamView]:
+        """Streams of numbers, by name."""
+        return {view.name: view for view in self.snapshot().history[0]}
+
+    @property
+    def vectors(self) -> Mapping[str, VectorView]:
+        """Streams of vectors, by path: ``"hist/every_1"``."""
+        return {f"{view.axis.group}/{view.name}": view for view in self.snapshot().history[1]}
+
+    @property
+    def paths(self) -> Mapping[str, StoredStream]:
+        """Streams of both kinds and of every branch, by their place in the record."""
+        return self._contents.paths
+
+    @property
+    def problems(self) -> tuple[RecordFormatError, ...]:
+        """Why parts of the record that are there were left out."""
+        return self._contents.problems
+
+    def refresh(self) -> None:
+        """Read the newest commit."""
+        with self._lock:
+            self._signature = self._commit_signature()  # before reading: a commit in between counts
+            store, document = self._read_root()
+            self._contents = read_contents(Manifest(document, store, self.location))
+            self._branches = Branches.of(self._contents.attrs, self._branch)
+            self._revision += 1
+        self._warn()
+
+    def snapshot(self) -> Snapshot:
+        now = self._contents
+        every = tuple(now.paths.values())
+        vectors = [stream for stream in every if isinstance(stream, StoredVectors)]
+        return Snapshot(
+            [stream for stream in every if stream.kind is NUMBERS],
+            vectors,
+            [row.name for row in now.modules],
+            now.attrs,
+            self._branches,
+            [stream for stream in every if isinstance(stream, StoredRagged)],
+            [stream for stream in every if isinstance(stream, StoredBlob)],
+        )
+
+    def __repr__(self) -> str:
+        rows = ", ".join(
+            f"{path.removeprefix(SCALARS + '/')}: {stream.n_rows} rows"
+            for path, stream in self.paths.items()
+        )
+        state = "finished" if self.finished else "open"
+        return f"<OpenedRecord {self.location!r}, {state}; {rows or 'no rows'}>"
+
+    def _read_root(self) -> tuple[Store, bytes]:
+        """The store as it is now, with its commit record."""
+        try:
+            store = self._open()
+        except FileNotFoundError as error:
+            raise RecordFormatError(f"no record at {self.location}") from error
+        try:
+            document = read_key(store, ROOT_KEY)
+        except OSError:
+            raise
+        except Exception as error:  # a damaged archive
+            raise RecordFormatError(f"cannot read {self.location}: {error}") from error
+        if document is None:
+            raise RecordFormatError(f"no record at {self.location}")
+        return store, document
+
+    def _warn(self) -> None:
+        """Say once what was left out."""
+        for text in map(str, self.problems):
+            if text not in self._told:
+                self._told.add(text)
+                warnings.warn(f"left out: {text}", RecordWarning, stacklevel=2)
+
+    def _commit_signature(self) -> object:
+        if self._path is None:
+            return int(time.monotonic())  # a remote store is asked once a second at most
+        try:
+            stat = (self._path / ROOT_KEY).stat()
+        except OSError:
+            return self._signature  # removed, or packed: what was read stays readable
+        return stat.st_mtime_ns, stat.st_size, stat.st_ino

@@ -1,0 +1,64 @@
+"""One level of a stream's pyramid as it lies in the store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+from notebook_probe.record.format.chunks import Extent
+from notebook_probe.record.format.reductions import METHODS
+from notebook_probe.record.format.schema import module_label
+from notebook_probe.record.format.source import Floats, Steps
+
+__all__ = ["StoredLevel"]
+
+
+class _Array(Protocol):
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def chunks(self) -> tuple[int, ...]: ...
+    def __getitem__(self, key: Any, /) -> Any: ...
+
+
+class StoredLevel:
+    """A LevelView of fixed length.
+
+    Parameters
+    ----------
+    arrays : mapping of str to array
+        ``step``, ``module`` and the reductions, as they are called in the store.
+    """
+
+    def __init__(self, size: int, arrays: Mapping[str, _Array]) -> None:
+        self.size = size
+        self._arrays = arrays
+        self.n_blocks = arrays["step"].shape[0]
+        labels = np.asarray(arrays["module"][:]).tolist()
+        self._columns = {label: place for place, label in enumerate(labels)}
+
+    def extents(self) -> dict[str, Extent]:
+        """Shape and chunks of each array, for a writer that goes on with it."""
+        return {name: Extent(array.shape, array.chunks) for name, array in self._arrays.items()}
+
+    def has(self, quantity: str, module: str) -> bool:
+        arrays = {f"{quantity}_{suffix}" for suffix in METHODS}
+        return module_label(module) in self._columns and arrays <= self._arrays.keys()
+
+    def steps(self, start: int = 0, stop: int | None = None) -> Steps:
+        return self._steps[start:stop]
+
+    @cached_property
+    def _steps(self) -> Steps:
+        """Kept, since every look at a range asks for them to find its rows."""
+        return np.asarray(self._arrays["step"][:])
+
+    def reduced(self, quantity: str, module: str, start: int, stop: int) -> dict[str, Floats]:
+        column = self._columns[module_label(module)]
+        return {
+            suffix: np.asarray(self._arrays[f"{quantity}_{suffix}"][start:stop, column])
+            for suffix in METHODS
+        }

@@ -1,0 +1,1 @@
+"""Where a record lies: folders, archives, remote stores; and who may write there."""

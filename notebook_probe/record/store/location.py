@@ -1,0 +1,172 @@
+"""Where a record is: a path, a URL, a zarr Store, or one of these with options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeAlias
+from urllib.parse import urlparse
+from urllib.request import url2pathname
+
+from zarr.abc.store import Store
+from zarr.core.buffer import default_buffer_prototype
+from zarr.core.sync import sync
+from zarr.storage import LocalStore
+
+from notebook_probe.errors import RecordWriteError
+from notebook_probe.record.store.lock import LOCK_NAME
+from notebook_probe.record.store.zipped import is_zip, open_zip
+
+__all__ = [
+    "ROOT_KEY",
+    "Location",
+    "RemoteStore",
+    "below",
+    "is_unused",
+    "local_path",
+    "new_folder",
+    "opener",
+    "read_key",
+]
+
+ROOT_KEY = "zarr.json"
+
+
+@dataclass(frozen=True)
+class RemoteStore:
+    """A store that is not a folder of this machine, with what there is to say about it.
+
+    A URL or a store alone will do wherever this is taken: credentials come from the environment.
+
+    Attributes
+    ----------
+    store : str, zarr Store or icechunk Repository
+        ``"s3://bucket/run.zarr"``, ``"gs://..."``, ``"az://..."``, ``"memory://name"``,
+        ``"icechunk:///folder"``, ``"icechunk+s3://bucket/run"``; ``"file:///folder"`` for a folder
+        that is shipped to, such as one on a network.
+    options : mapping of str to values
+        Settings of the store, such as ``{"endpoint": "https://minio.example", "region": "eu"}``;
+        those of obstore, or of icechunk's own storage.
+    spool : str or Path, optional
+        Folder of this machine in which the run is written before it is shipped; in the user's
+        cache by default. Give a local disk where homes are on a network.
+    every_s : float, optional
+        Seconds between two shipments; 15 by default, 30 for icechunk, where each is a commit.
+
+    Examples
+    --------
+    >>> store = RemoteStore("s3://bucket/run.zarr", options={"region": "eu-central-1"})
+    >>> run = nbp.watch(model, store=store)  # doctest: +SKIP
+    """
+
+    store: Any
+    options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    spool: str | Path | None = None
+    every_s: float | None = None
+
+    def __str__(self) -> str:
+        return str(self.store)
+
+
+Location: TypeAlias = str | Path | Store | RemoteStore
+
+
+def local_path(location: Location) -> Path | None:
+    """The folder that ``location`` names on this machine's disk, or None.
+
+    Examples
+    --------
+    >>> local_path("file:///tmp/first%20run.zarr").as_posix()
+    '/tmp/first run.zarr'
+    >>> local_path("s3://bucket/first.zarr") is None
+    True
+    """
+    if isinstance(location, Path):
+        return location.expanduser()
+    if isinstance(location, LocalStore):
+        return location.root
+    if not isinstance(location, str):
+        return None
+    if location.startswith("file://"):
+        return Path(url2pathname(urlparse(location).path))
+    if "://" in location or "::" in location:
+        return None
+    return Path(location).expanduser()
+
+
+def below(location: Location, name: str) -> Location:
+    """The place called ``name`` in the folder or under the URL of ``location``.
+
+    Examples
+    --------
+    >>> below("s3://bucket/run.zarr/", "rank_00003")
+    's3://bucket/run.zarr/rank_00003'
+    """
+    if isinstance(location, RemoteStore):
+        return replace(location, store=below(location.store, name))
+    if isinstance(location, Path):
+        return location / name
+    if isinstance(location, str):
+        return f"{location.rstrip('/')}/{name}"
+    raise RecordWriteError(f"cannot make {name} in {location!r}; give a URL or a path")
+
+
+def opener(location: Location) -> Callable[[], Store]:
+    """What opens the record at ``location`` for reading, as it is when it is called.
+
+    It raises FileNotFoundError when there is none.
+    """
+    path = local_path(location)
+    if path is not None:
+        return partial(_open_path, path)
+    if isinstance(location, Store):
+        return lambda: location
+    from notebook_probe.record.store.remote.address import engine_of  # which imports this module
+
+    return engine_of(
+        location if isinstance(location, RemoteStore) else RemoteStore(location)
+    ).reader
+
+
+def _open_path(path: Path) -> Store:
+    if is_zip(path):
+        return open_zip(path)
+    if not (path / ROOT_KEY).is_file():  # a pipe of that name would be waited for
+        raise FileNotFoundError(path)
+    return LocalStore(path, read_only=True)
+
+
+def read_key(store: Store, key: str) -> bytes | None:
+    """The bytes under ``key``, or None."""
+    try:
+        found = sync(store.get(key, default_buffer_prototype()))
+    except (FileNotFoundError, NotADirectoryError):  # there is no store at all
+        return None
+    return None if found is None else found.to_bytes()
+
+
+def new_folder(path: Path) -> Path:
+    """The folder to write a record into, made when it is not there yet.
+
+    Raises
+    ------
+    RecordWriteError
+        When it cannot be made.
+    """
+    folder = path.absolute()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        return folder  # a file: for the caller, who knows what may be there
+    except OSError as error:
+        raise RecordWriteError(f"cannot make the folder {folder}: {error.strerror}") from error
+    return folder
+
+
+def is_unused(folder: Path) -> bool:
+    """Whether ``folder`` is empty, or was left by a writer that died before its first commit."""
+    return not any(folder.iterdir()) or (
+        (folder / LOCK_NAME).exists() and not (folder / ROOT_KEY).exists()
+    )

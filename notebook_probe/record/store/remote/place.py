@@ -1,0 +1,109 @@
+"""A record on its way to a store: spool, lease and shipper of one writer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+from notebook_probe.errors import ProbeError, RecordWriteError
+from notebook_probe.record.store.location import Location
+from notebook_probe.record.store.remote.engine import Engine
+from notebook_probe.record.store.remote.lease import Lease
+from notebook_probe.record.store.remote.mirror import Mirror
+from notebook_probe.record.store.remote.shipper import Shipper, told
+from notebook_probe.record.store.remote.spool import Spool
+
+__all__ = ["ShippedPlace"]
+
+BEGIN_S = 60.0
+"""So long a run waits for its first shipment, to tell a wrong address from a slow one."""
+
+
+class ShippedPlace:
+    """A spool whose record is shipped to ``engine``.
+
+    Parameters
+    ----------
+    spool : Path
+        Folder for the spool.
+    every_s : float
+        Seconds between two shipments.
+
+    Raises
+    ------
+    RecordLockedError
+        When another writer has the store.
+    RecordFormatError
+        When something else is there.
+    RecordWriteError
+        When the store cannot be reached.
+    """
+
+    def __init__(self, engine: Engine, spool: Path, every_s: float) -> None:
+        self.name = engine.name
+        self._engine = engine
+        with ExitStack() as failure, _reaching(engine):
+            self._spool = Spool(spool, engine.name)
+            failure.callback(self._spool.release)
+            self._lease = Lease(engine, self._spool.note.token)
+            failure.callback(self._lease.release)
+            self.told = self._spool.fill(engine)
+            mirror = Mirror(self._spool, engine, self._lease.keep)
+            failure.pop_all()
+        self.folder: Path = self._spool.folder
+        self.folder.mkdir(exist_ok=True)
+        self.readable: Location = self.folder
+        self._shipper = Shipper(mirror.begin, mirror.ship, self._lease.keep, self._end, every_s)
+
+    @property
+    def problem(self) -> str:
+        problem = self._shipper.problem
+        return f"{problem}; everything is in {self.folder}" if problem else ""
+
+    def begin(self) -> None:
+        """Ship the first commit.
+
+        Raises
+        ------
+        RecordWriteError
+            When it does not reach the store.
+        """
+        if not self._shipper.start(BEGIN_S):
+            problem = self._shipper.problem or f"no answer for {BEGIN_S:.0f} s"
+            raise RecordWriteError(f"cannot write to {self.name}: {problem}")
+
+    def flush(self, timeout_s: float) -> bool:
+        return self._shipper.flush(timeout_s)
+
+    def close(self) -> None:
+        self._shipper.close()
+
+    def abandon(self) -> None:
+        if self._shipper.is_running:
+            self._shipper.close(0.0)
+        else:
+            self._end(all_shipped=False)
+            with suppress(Exception):  # the error that is being raised says more
+                self._lease.release()
+
+    def _end(self, all_shipped: bool) -> None:
+        """What is in the store need not stay here; the rest is for the next writer."""
+        if all_shipped:
+            with suppress(Exception):  # then it ends by itself
+                self._lease.release()
+            self.readable = self._engine.reader()
+            self._spool.remove()
+        else:
+            self._spool.release()
+
+
+@contextmanager
+def _reaching(engine: Engine) -> Iterator[None]:
+    """Whatever a library raises becomes a RecordWriteError that names the store."""
+    try:
+        yield
+    except ProbeError:
+        raise
+    except Exception as error:
+        raise RecordWriteError(f"cannot reach {engine.name}: {told(error)}") from error

@@ -1,0 +1,151 @@
+"""The thread that ships: nothing that goes wrong there reaches training, and nothing is lost by it.
+
+What waits to be shipped is files on disk, never a queue in memory: however long the network is
+away, the next shipment brings the newest state of each file once.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+import time
+from collections.abc import Callable
+
+from notebook_probe.errors import RecordLockedError
+from notebook_probe.record.store.remote.lease import RENEW_S
+
+__all__ = ["Shipper", "told"]
+
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
+"""After an error; the pause doubles from one to the next."""
+CLOSE_S = 60.0
+"""So long closing tries to reach the store."""
+
+
+class Shipper:
+    """Calls ``ship`` every ``every_s`` seconds.
+
+    Parameters
+    ----------
+    begin, ship, keep : callable
+        The first shipment, each one after it, and the renewal of the lease in between.
+    end : callable
+        Called at the end with whether everything is in the store.
+    """
+
+    def __init__(
+        self,
+        begin: Callable[[], object],
+        ship: Callable[[], object],
+        keep: Callable[[], object],
+        end: Callable[[bool], object],
+        every_s: float,
+    ) -> None:
+        self.problem = ""
+        self.done = False
+        """Everything is in the store, and the thread has ended."""
+        self._next: Callable[[], object] = begin
+        self._ship, self._keep, self._end = ship, keep, end
+        self._every_s = every_s
+        self._shipped_at = -math.inf
+        self._pause_s = 0.0
+        self._is_lost = False
+        self._until: float | None = None
+        """Set by closing: no attempt begins later."""
+        self._asked = self._served = 0
+        self._changed = threading.Condition()
+        self._pid = os.getpid()
+        self._thread = threading.Thread(target=self._run, name="notebook_probe ship", daemon=True)
+
+    @property
+    def is_running(self) -> bool:
+        return self._thread.is_alive()
+
+    def start(self, timeout_s: float) -> bool:
+        """Start the thread, and wait for the first shipment; whether it succeeded in time."""
+        self._asked = 1
+        self._thread.start()
+        with self._changed:
+            self._changed.wait_for(lambda: self._served, timeout_s)
+            return bool(self._served) and not self.problem
+
+    def flush(self, timeout_s: float) -> bool:
+        """Have everything that is in the spool shipped; False when it was not, or not in time."""
+        if os.getpid() != self._pid or not self._thread.is_alive():
+            return self.done
+        with self._changed:
+            self._asked += 1
+            ticket = self._asked
+            self._changed.notify_all()
+            over = self._thread.is_alive
+            self._changed.wait_for(lambda: self._served >= ticket or not over(), timeout_s)
+            return self._served >= ticket and not self.problem
+
+    def close(self, patience_s: float | None = None) -> None:
+        """Ship the rest, trying for so long, and end the thread; safe to call twice."""
+        if os.getpid() != self._pid:
+            return  # a forked child: the thread is its parent's
+        with self._changed:
+            wanted_s = CLOSE_S if patience_s is None else patience_s
+            self._until = self._until or time.monotonic() + wanted_s
+            self._changed.notify_all()
+        if threading.current_thread() is not self._thread:  # the collector may run in any thread
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._is_over():
+            self._wait()
+            is_last = self._until is not None
+            self._serve()
+            self.done = is_last and not self.problem
+        self._end(self.done)
+
+    def _is_over(self) -> bool:
+        late = self._until is not None and time.monotonic() > self._until
+        return self.done or late or (self._is_lost and self._until is not None)
+
+    def _wait(self) -> None:
+        """Until a shipment is due: by time, asked for, or the last; after an error by its pause."""
+        with self._changed:
+            if self._until is not None:
+                self._changed.wait(self._pause_s)
+            elif self._pause_s:
+                self._changed.wait_for(lambda: self._until is not None, self._pause_s)
+            else:
+                rest_s = max(0.0, self._shipped_at + self._every_s - time.monotonic())
+                self._changed.wait_for(self._is_asked, min(rest_s, RENEW_S))
+
+    def _is_asked(self) -> bool:
+        return self._until is not None or self._asked > self._served
+
+    def _is_due(self) -> bool:
+        late = time.monotonic() >= self._shipped_at + self._every_s
+        return self._is_asked() or late or bool(self._pause_s)
+
+    def _serve(self) -> None:
+        asked = self._asked
+        if not self._is_lost:
+            try:
+                self._keep()
+                if self._is_due():
+                    self._next()
+                    self._next, self._shipped_at = self._ship, time.monotonic()
+            except RecordLockedError as error:
+                self._is_lost = True
+                self.problem = f"nothing is shipped any more: {error}"
+            except Exception as error:  # whatever it is: it must not end the thread
+                self.problem = f"not shipped yet: {told(error)}"
+                self._pause_s = min(max(2 * self._pause_s, FIRST_PAUSE_S), LONGEST_PAUSE_S)
+            else:
+                self.problem, self._pause_s = "", 0.0
+        with self._changed:
+            self._served = asked
+            self._changed.notify_all()
+
+
+def told(error: BaseException) -> str:
+    """The first line of what the library says; the first of several errors at once."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return f"{type(error).__name__}: {error}".partition("\n")[0]

@@ -1,0 +1,84 @@
+"""Any zarr Store."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable
+from typing import TypeVar
+
+from zarr.abc.store import Store
+from zarr.core.buffer import cpu, default_buffer_prototype
+from zarr.core.sync import sync
+
+from notebook_probe.record.store.location import ROOT_KEY
+from notebook_probe.record.store.remote.engine import Changes, ConflictError, Leased, chunk_of
+
+__all__ = ["StoreEngine"]
+
+LEASE = ".lease"
+
+T = TypeVar("T")
+
+
+class StoreEngine:
+    """The keys of a zarr Store, one after the other, in the order of objects.
+
+    A zarr Store compares nothing while it replaces: two writers that begin within the same moment
+    are noticed when the one renews its lease, not when it takes it.
+    """
+
+    every_s = 15.0
+
+    def __init__(self, store: Store, name: str) -> None:
+        self.name = name
+        self._store = store
+
+    def read(self, key: str) -> bytes | None:
+        found = _now(self._store.get(key, default_buffer_prototype()))
+        return None if found is None else bytes(found.to_bytes())
+
+    def keys(self) -> list[str]:
+        return [key for key in _now(_all(self._store.list())) if key != LEASE]
+
+    def apply(self, changes: Changes) -> None:
+        for key, path in changes.chunks.items():
+            content = chunk_of(path)
+            if content is not None:
+                self._put(key, content)
+                changes.sent(key)
+            changes.keep()
+        for key, document in changes.documents.items():
+            self._put(key, document)
+        changes.keep()
+        self._put(ROOT_KEY, changes.root)
+        for key in changes.gone:
+            _now(self._store.delete(key))
+
+    def _put(self, key: str, content: bytes) -> None:
+        _now(self._store.set(key, cpu.Buffer.from_bytes(content)))
+
+    def lease(self) -> Leased | None:
+        found = self.read(LEASE)
+        return None if found is None else Leased(found, None)
+
+    def swap_lease(self, content: bytes, before: Leased | None) -> Leased:
+        if self.lease() != before:
+            raise ConflictError(self.name)
+        self._put(LEASE, content)
+        return Leased(content, None)
+
+    def drop_lease(self, held: Leased) -> None:
+        _now(self._store.delete(LEASE))
+
+    def reader(self) -> Store:
+        return self._store
+
+
+def _now(awaitable: Awaitable[T]) -> T:
+    async def wait() -> T:
+        return await awaitable
+
+    return sync(wait())
+
+
+async def _all(keys: AsyncIterator[str]) -> list[str]:
+    return [key async for key in keys]

@@ -1,0 +1,1 @@
+"""Looking at streams, recorded or live: joined, lazily, thinned, by branch."""

@@ -1,0 +1,327 @@
+"""Streams seen as xarray: joined on the step axis (data, cube), exact (tree), one column (series).
+
+Nothing but the step axes is read before it is looked at. Where two streams measured the same cell,
+the value that was written last is taken: that of the stream of greater rank (`branches`); of equal
+rank that of the one with more rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial, reduce
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from notebook_probe.axis import Axis
+from notebook_probe.errors import UnknownNameError, near
+from notebook_probe.record.format.elements import read_element
+from notebook_probe.record.format.missing import NOT_MEASURED, measured
+from notebook_probe.record.format.schema import (
+    INDEX_IN_MODULE,
+    KEEP_BITS,
+    MODULE_OF_ELEMENT,
+    VECTORS,
+    module_label,
+)
+from notebook_probe.record.format.source import Floats, Steps, StreamView, Variable, VectorView
+from notebook_probe.record.views.branches import IN_ORDER, read_name
+from notebook_probe.record.views.lazy import Index, lazy_variable
+
+__all__ = ["join", "series", "stack", "tree", "variable_attrs"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A stream as long as it was when the join was made."""
+
+    stream: StreamView
+    columns: str
+    """What its columns are: "module" or "element"."""
+    axis: Axis | None
+    variables: Mapping[str, Variable]
+    modules: tuple[str, ...]
+    steps: Steps
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        return read_name(self.stream.name).rank
+
+    @property
+    def path(self) -> str:
+        """In `tree`."""
+        if self.columns == "element":
+            return f"{VECTORS}/{self.stream.name}"
+        return self.stream.name if self.axis is None else f"{self.axis.group}/{self.stream.name}"
+
+    @property
+    def cell_dims(self) -> tuple[str, ...]:
+        return () if self.axis is None else (self.axis.name,)
+
+    @property
+    def cell(self) -> tuple[int, ...]:
+        return () if self.axis is None else (self.axis.size,)
+
+
+def join(
+    streams: Iterable[StreamView],
+    modules: Sequence[str],
+    vectors: Iterable[VectorView] = (),
+    ragged: Iterable[StreamView] = (),
+) -> xr.Dataset:
+    """Dataset with dims (module, step): every quantity, on the union of the streams' steps.
+
+    Parameters
+    ----------
+    modules : sequence of str
+        Definition order; what is recorded and not in it (parameters, logged scalars) follows.
+    vectors : iterable of VectorView
+        Their quantities have their axis as a third dimension.
+    ragged : iterable of StreamView
+        Vectors of every module's own length: dims (element, step).
+    """
+    return _joined(_parts(streams, vectors, ragged), modules)
+
+
+def _joined(parts: Sequence[_Part], modules: Sequence[str]) -> xr.Dataset:
+    labels = {
+        "module": _labels([part for part in parts if part.columns == "module"], modules),
+        "element": _labels([part for part in parts if part.columns == "element"], ()),
+    }
+    every = [part.steps for part in parts] or [np.empty(0, np.int64)]
+    steps = reduce(np.union1d, every)
+    variables = {}
+    for name, variable in _variables(parts).items():
+        having = [part for part in parts if name in part.variables]
+        having.sort(key=lambda part: part.rank, reverse=True)
+        variables[name] = lazy_variable(
+            (having[0].columns, "step", *having[0].cell_dims),
+            (len(labels[having[0].columns]), len(steps), *having[0].cell),
+            partial(_read_joined, having, name, labels[having[0].columns], steps),
+            variable_attrs(variable),
+        )
+    coords = {**_modules(labels["module"]), **_steps(parts, steps), **_along(parts)}
+    return xr.Dataset(variables, coords=coords | _elements(labels["element"]))
+
+
+def stack(data: xr.Dataset) -> xr.DataArray:
+    """The numbers of ``data`` stacked: dims (..., module, quantity, step), still unread."""
+    above = [dim for dim in data.dims if dim == "rank"]
+    data = data.drop_dims(set(data.dims) - {*above, "module", "step"})  # and with them all vectors
+    names = list(data.data_vars)
+    dims = (*map(str, above), "module", "quantity", "step")
+
+    def read(*places: Index) -> Floats:
+        place = dict(zip(dims, places, strict=True))
+        quantities = place.pop("quantity")
+        picked = [data[names[i]].isel(place).to_numpy() for i in quantities]
+        empty = np.empty((*map(len, places[:-2]), 0, len(places[-1])), np.float32)
+        return np.stack(picked, axis=-2) if picked else empty
+
+    sizes = {**data.sizes, "quantity": len(names)}
+    coords = {
+        **data.coords,
+        "quantity": np.array(names, object),
+        "units": ("quantity", np.array([data[name].attrs["units"] for name in names], object)),
+    }
+    variable = lazy_variable(dims, tuple(sizes[dim] for dim in dims), read)
+    return xr.DataArray(variable, coords=coords, name="value")
+
+
+def tree(
+    streams: Iterable[StreamView],
+    vectors: Iterable[VectorView] = (),
+    ragged: Iterable[StreamView] = (),
+) -> xr.DataTree:
+    """One node per stream with its own step axis; dims (step, module, ...) as on disk.
+
+    Streams of vectors are below their group: ``tree["hist/every_1"]``.
+    """
+    nodes = {part.path: part for part in _parts(streams, vectors, ragged)}
+    return xr.DataTree.from_dict({path: _exact(part) for path, part in nodes.items()})
+
+
+def series(
+    streams: Iterable[StreamView],
+    modules: Sequence[str],
+    module: str,
+    quantity: str,
+    vectors: Iterable[VectorView] = (),
+) -> xr.DataArray:
+    """One quantity at one module over the steps at which it was measured.
+
+    Dims (step,), of a vector (step, its axis).
+
+    Raises
+    ------
+    UnknownNameError
+        For a quantity or a module of which nothing is recorded.
+    """
+    label = module_label(module)
+    parts = _parts(streams, vectors)
+    variables = _variables(parts)
+    if quantity not in variables:
+        raise UnknownNameError(f"no quantity {quantity!r} is recorded; {near(quantity, variables)}")
+    having = [part for part in parts if quantity in part.variables]
+    if not any(label in part.modules for part in having):
+        known = _labels(having, modules)
+        raise UnknownNameError(
+            f"no {quantity} of module {label!r} is recorded; {near(label, known)}"
+        )
+    column = _joined(having, modules)[quantity].sel(module=label).load()
+    along = tuple(range(1, column.ndim))  # of a vector
+    return column[measured(column.to_numpy()).any(axis=along)]
+
+
+def _parts(
+    streams: Iterable[StreamView],
+    vectors: Iterable[VectorView],
+    ragged: Iterable[StreamView] = (),
+) -> list[_Part]:
+    parts = [
+        *(_part(stream, "module", None) for stream in streams),
+        *(_part(stream, "module", stream.axis) for stream in vectors),
+        *(_part(stream, "element", None) for stream in ragged),
+    ]
+    # What was written out of order comes last: its times and columns are told by no schedule.
+    return sorted(parts, key=lambda part: (part.rank != IN_ORDER, -len(part.steps)))
+
+
+def _part(stream: StreamView, columns: str, axis: Axis | None) -> _Part:
+    n = stream.n_rows
+    variables = {variable.name: variable for variable in stream.variables}
+    return _Part(stream, columns, axis, variables, stream.modules, stream.steps(0, n))
+
+
+def _labels(parts: Iterable[_Part], modules: Sequence[str]) -> list[str]:
+    recorded = dict.fromkeys(label for part in parts for label in part.modules)
+    known = frozenset(modules)
+    return [*(m for m in modules if m in recorded), *(r for r in recorded if r not in known)]
+
+
+def _variables(parts: Iterable[_Part]) -> dict[str, Variable]:
+    found: dict[str, Variable] = {}
+    for part in parts:
+        for name, variable in part.variables.items():
+            found.setdefault(name, variable)
+    return found
+
+
+def variable_attrs(variable: Variable) -> dict[str, str | int]:
+    """What is told of a quantity."""
+    long_name = variable.long_name or variable.name
+    kept = {} if variable.keep_bits is None else {KEEP_BITS: variable.keep_bits}
+    return {**variable.attrs, "units": variable.units, "long_name": long_name, **kept}
+
+
+def _modules(labels: Sequence[str]) -> dict[str, xr.Variable]:
+    return {"module": xr.Variable("module", np.array([*labels, None], object)[:-1])}
+
+
+def _steps(parts: Sequence[_Part], steps: Steps) -> dict[str, xr.Variable]:
+    read, about = partial(_read_times, parts, steps), {"long_name": "wall time"}
+    return {
+        "step": xr.Variable("step", steps, {"units": "1", "long_name": "optimizer step"}),
+        "time": lazy_variable(("step",), steps.shape, read, about, "datetime64[ms]"),
+    }
+
+
+def _elements(labels: Sequence[str]) -> dict[str, xr.Variable]:
+    """Coordinates of the columns of vectors of every module's own length."""
+    if not labels:
+        return {}
+    elements = [read_element(label) for label in labels]
+    modules = np.array([*(module for module, _, _ in elements), None], object)[:-1]
+    indices = np.array([index for _, index, _ in elements])
+    return {
+        MODULE_OF_ELEMENT: xr.Variable("element", modules),
+        INDEX_IN_MODULE: xr.Variable("element", indices),
+    }
+
+
+def _along(parts: Iterable[_Part]) -> dict[str, xr.Variable]:
+    """Coordinates along the axes of vectors."""
+    axes = [part.axis for part in parts if part.axis is not None]
+    return {
+        name: xr.Variable(axis.name, np.array(values))
+        for axis in axes
+        for name, values in axis.coords.items()
+    }
+
+
+def _exact(part: _Part) -> xr.Dataset:
+    shape = (len(part.steps), len(part.modules), *part.cell)
+    dims = ("step", part.columns, *part.cell_dims)
+
+    def read(name: str, rows: Index, columns: Index, *bins: Index) -> Floats:
+        return _picked(_cells(part, name, rows, [part.modules[i] for i in columns]), bins)
+
+    variables = {
+        name: lazy_variable(dims, shape, partial(read, name), variable_attrs(variable))
+        for name, variable in part.variables.items()
+    }
+    columns = _modules if part.columns == "module" else _elements
+    coords = {**columns(part.modules), **_steps([part], part.steps), **_along([part])}
+    return xr.Dataset(variables, coords=coords)
+
+
+def _read_joined(
+    parts: Sequence[_Part],
+    name: str,
+    labels: Sequence[str],
+    steps: Steps,
+    modules: Index,
+    places: Index,
+    *bins: Index,
+) -> Floats:
+    """Cells (module, step, ...) of a joined variable, from the uppermost stream first."""
+    out = np.full((len(modules), len(places), *parts[0].cell), NOT_MEASURED, np.float32)
+    for part in parts:
+        rows, found = _found(part.steps, steps, places)
+        own = frozenset(part.modules)
+        here = np.flatnonzero([labels[module] in own for module in modules])
+        if len(found) and len(here):
+            names = [labels[module] for module in modules[here]]
+            whole = len(found) == len(places) and len(here) == len(modules)
+            cells = slice(None) if whole else np.ix_(here, found)
+            kept, new = out[cells], _cells(part, name, rows[found], names).swapaxes(0, 1)
+            out[cells] = np.where(measured(kept), kept, new)
+    return _picked(out, bins)
+
+
+def _read_times(parts: Sequence[_Part], steps: Steps, places: Index) -> npt.NDArray[Any]:
+    """Wall times, those of the first stream that has the step."""
+    out = np.full(len(places), -1, np.int64)
+    for part in reversed(parts):
+        rows, found = _found(part.steps, steps, places)
+        if len(found):
+            first, last = int(rows[found].min()), int(rows[found].max())
+            out[found] = part.stream.times(first, last + 1)[rows[found] - first]
+    return out.astype("datetime64[ms]")
+
+
+def _found(own: Steps, steps: Steps, places: Index) -> tuple[Index, Index]:
+    """A stream's row for each of ``places`` on the joined axis, and which of these are its own."""
+    if len(own) == len(steps):  # the joined axis has every step of every stream
+        return places, np.arange(len(places))
+    wanted = steps[places]
+    rows = np.searchsorted(own, wanted).clip(max=max(0, len(own) - 1))
+    return rows, np.flatnonzero(own[rows] == wanted) if len(own) else rows[:0]
+
+
+def _picked(cells: Floats, bins: tuple[Index, ...]) -> Floats:
+    """Of each vector the wanted elements."""
+    return cells[..., bins[0]] if bins else cells
+
+
+def _cells(part: _Part, name: str, rows: Index, modules: Sequence[str]) -> Floats:
+    """Values (row, module, ...) at scattered rows: one read of the range that spans them."""
+    if not len(rows):
+        return np.empty((0, len(modules), *part.cell), np.float32)
+    first, last = int(rows.min()), int(rows.max())
+    span = part.stream.values(name, first, last + 1, modules)
+    is_span = len(rows) == len(span) and (rows[0], rows[-1]) == (first, last)
+    return span if is_span and (np.diff(rows) == 1).all() else span[rows - first]

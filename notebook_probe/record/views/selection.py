@@ -1,0 +1,94 @@
+"""Which quantities, modules and steps are meant."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from notebook_probe.errors import UnknownNameError, near
+from notebook_probe.record.format.elements import read_element
+from notebook_probe.record.format.schema import module_label
+from notebook_probe.record.format.source import Steps, StreamView, Variable
+
+__all__ = ["Names", "Selection", "select"]
+
+Names: TypeAlias = str | Iterable[str] | None
+"""A name, a pattern with ``*``, several of both, or None for all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Names that are recorded, and a range of steps."""
+
+    quantities: frozenset[str]
+    modules: frozenset[str]
+    start: int
+    stop: int | None
+    """Steps ``start <= step < stop``; no end when None."""
+
+    def rows(self, steps: Steps) -> slice:
+        """The rows of a stream, or of a joined axis, that are meant."""
+        first = int(np.searchsorted(steps, self.start))
+        last = len(steps) if self.stop is None else int(np.searchsorted(steps, self.stop))
+        return slice(first, max(first, last))
+
+    def variables_of(self, stream: StreamView) -> list[Variable]:
+        return [variable for variable in stream.variables if variable.name in self.quantities]
+
+    def modules_of(self, stream: StreamView) -> list[str]:
+        return [module for module in stream.modules if module in self.modules]
+
+    def elements_of(self, stream: StreamView) -> list[str]:
+        """Columns of a stream of vectors of every module's own length."""
+        return [label for label in stream.modules if read_element(label)[0] in self.modules]
+
+
+def select(
+    streams: Iterable[StreamView],
+    ragged: Iterable[StreamView],
+    quantity: Names,
+    module: Names,
+    start: int,
+    stop: int | None,
+) -> Selection:
+    """The selection as the user spells it, of what ``streams`` and ``ragged`` ones hold.
+
+    Raises
+    ------
+    UnknownNameError
+        For a name that is not recorded, or a pattern that nothing matches.
+    """
+    streams, ragged = tuple(streams), tuple(ragged)
+    quantities = dict.fromkeys(v.name for stream in (*streams, *ragged) for v in stream.variables)
+    modules = dict.fromkeys(m for stream in streams for m in stream.modules)
+    modules |= dict.fromkeys(read_element(m)[0] for stream in ragged for m in stream.modules)
+    labels = module if module is None else [module_label(name) for name in _listed(module)]
+    return Selection(
+        _chosen("quantity", quantity, quantities), _chosen("module", labels, modules), start, stop
+    )
+
+
+def _listed(names: str | Iterable[str]) -> list[str]:
+    return [names] if isinstance(names, str) else list(names)
+
+
+def _chosen(what: str, names: Names, known: Iterable[str]) -> frozenset[str]:
+    if names is None:
+        return frozenset(known)
+    found: set[str] = set()
+    for name in _listed(names):
+        matches = [one for one in known if one == name] or [
+            one for one in known if "*" in name and _matches(name, one)
+        ]
+        if not matches:
+            raise UnknownNameError(f"no {what} {name!r} is recorded; {near(name, known)}")
+        found.update(matches)
+    return frozenset(found)
+
+
+def _matches(pattern: str, name: str) -> bool:
+    return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), name, re.DOTALL) is not None

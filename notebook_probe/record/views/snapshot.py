@@ -1,0 +1,149 @@
+"""The ways to look at a record, written once for whoever holds one."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from notebook_probe.record.format.schema import module_label
+from notebook_probe.record.format.source import ArrayView, StreamView, VectorView
+from notebook_probe.record.format.thin import Thinned, minmax
+from notebook_probe.record.views import blobs, channels, joined
+from notebook_probe.record.views.branches import Branches
+from notebook_probe.record.views.zoom import between, has_series, thin_stream
+
+__all__ = ["Snapshot", "Views"]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What a source holds now."""
+
+    streams: Sequence[StreamView]
+    """As they lie in the record, those of every branch."""
+    vectors: Sequence[VectorView]
+    modules: Sequence[str]
+    """Names in definition order."""
+    attrs: Mapping[str, Any]
+    branches: Branches
+    ragged: Sequence[StreamView] = ()
+    """Vectors of every module's own length; their columns are elements."""
+    blobs: Sequence[ArrayView] = ()
+
+    @property
+    def history(self) -> tuple[list[StreamView], list[VectorView]]:
+        """Streams and vectors of the newest branch, what came before it included."""
+        return self.branches.history(self.streams), self.branches.history(self.vectors)
+
+
+class Views(ABC):
+    """Everything a Source derives from its streams; each look is of one moment."""
+
+    @abstractmethod
+    def snapshot(self) -> Snapshot:
+        """What there is to look at now."""
+
+    @property
+    def data(self) -> xr.Dataset:
+        """Everything recorded, dims (module, step), a variable per quantity; NaN = not measured.
+
+        The streams of all schedules are joined on the union of their steps; vectors have their
+        axis as a third dimension, those of every module's own length dims (element, step). Values
+        are read where they are looked at. Of a live run, the open step is part of it once its
+        optimizer has stepped.
+        """
+        now = self.snapshot()
+        streams, vectors = now.history
+        ragged = now.branches.history(now.ragged)
+        return joined.join(streams, now.modules, vectors, ragged).assign_attrs(now.attrs)
+
+    @property
+    def blobs(self) -> Mapping[str, Mapping[str, xr.DataArray]]:
+        """Arrays of every module's own shape, such as images: ``blobs[quantity][module]``.
+
+        Each has dims (step, dim_0, ...), and is read where it is looked at.
+        """
+        now = self.snapshot()
+        return blobs.by_quantity(now.blobs, now.branches)
+
+    @property
+    def cube(self) -> xr.DataArray:
+        """Numbers of ``data`` stacked: dims (module, quantity, step); select before loading."""
+        return joined.stack(self.data)
+
+    @property
+    def tree(self) -> xr.DataTree:
+        """Every schedule's own step axis, of every branch, exact, nothing joined."""
+        now = self.snapshot()
+        return joined.tree(now.streams, now.vectors, now.ragged)
+
+    def series(self, module: str, quantity: str) -> xr.DataArray:
+        """One quantity of one module over the steps at which it was measured, dims (step,).
+
+        A vector has its axis, or its place in the module's vector, as a second dimension, an
+        array its own.
+
+        Raises
+        ------
+        UnknownNameError
+            Nothing of that name is recorded; the message lists close ones.
+        """
+        now = self.snapshot()
+        label, ragged = module_label(module), now.branches.history(now.ragged)
+        if quantity in (arrays := blobs.by_quantity(now.blobs, now.branches)):
+            return blobs.one(arrays, label, quantity)
+        if any(one.name == quantity for stream in ragged for one in stream.variables):
+            return channels.series(ragged, label, quantity)
+        streams, vectors = now.history
+        return joined.series(streams, now.modules, module, quantity, vectors)
+
+    def thinned(
+        self,
+        module: str,
+        quantity: str,
+        start: float | None = None,
+        stop: float | None = None,
+        n_points: int = 1400,
+    ) -> Thinned:
+        """At most ``n_points`` points of a series of numbers, for a picture of it.
+
+        The first, the last, the least and the greatest value are always among them. Of a long
+        range the pyramid is read, whose points are at the first step of a block that is at most as
+        wide as four points; where the range is short enough every value comes back as it is.
+
+        Parameters
+        ----------
+        start, stop : float, optional
+            Steps from ``start`` up to but not including ``stop``; all by default.
+        n_points : int
+            At least 4; two per pixel lose nothing that can be seen.
+
+        Returns
+        -------
+        Thinned
+            Points ``x`` (steps) and ``y``, and ``nonfinite``: every step whose value is not finite.
+
+        Raises
+        ------
+        UnknownNameError
+            Nothing of that name is recorded; the message lists close ones.
+        """
+        now = self.snapshot()
+        streams, _ = now.history
+        label = module_label(module)
+        having = [stream for stream in streams if has_series(stream, label, quantity)]
+        if len(having) == 1:
+            return thin_stream(
+                having[0], label, quantity, *between(having[0], start, stop), n_points
+            )
+        column = joined.series(streams, now.modules, module, quantity)
+        low, high = (
+            None if end is None else np.searchsorted(column.step, end) for end in (start, stop)
+        )
+        column = column[low:high]
+        return minmax(column.step, column, n_points)

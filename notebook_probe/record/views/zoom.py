@@ -1,0 +1,121 @@
+"""A series between two steps, in as many points as a picture shows: read from the pyramid.
+
+Blocks are taken that are no wider than four points, two pixels; what lies at the ends of
+the range, behind the end of the pyramid, or in a block with a value that is not finite comes from
+the rows themselves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from notebook_probe.record.format.missing import measured
+from notebook_probe.record.format.source import Floats, LevelView, Steps, StreamView
+from notebook_probe.record.format.thin import Thinned, minmax
+
+__all__ = ["between", "has_series", "thin_stream"]
+
+RAW_ROWS = 2**15
+"""Rows that are read as fast as their blocks, of which there are three arrays."""
+
+Points = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
+
+
+def has_series(stream: StreamView, module: str, quantity: str) -> bool:
+    """Whether the stream has columns of both names."""
+    return module in stream.modules and any(one.name == quantity for one in stream.variables)
+
+
+def between(stream: StreamView, start: float | None, stop: float | None) -> tuple[int, int]:
+    """Rows of the steps from ``start`` up to but not including ``stop``; None is the end."""
+    first = 0 if start is None else _row(stream, start)
+    return first, max(first, stream.n_rows if stop is None else _row(stream, stop))
+
+
+def _row(stream: StreamView, step: float) -> int:
+    """The first row whose step is not below ``step``."""
+    low, high = 0, stream.n_rows
+    if stream.levels:
+        level = stream.levels[max(stream.levels)]
+        block = int(np.searchsorted(level.steps(), step))
+        if block == 0:
+            return 0
+        low, high = (block - 1) * level.size, block * level.size
+        high = stream.n_rows if block == level.n_blocks else high
+    return low + int(np.searchsorted(stream.steps(low, high), step))
+
+
+def thin_stream(
+    stream: StreamView, module: str, quantity: str, first: int, stop: int, n_points: int
+) -> Thinned:
+    """Rows ``first:stop`` of one series in at most ``n_points``; see `Source.thinned`."""
+    level = _level(stream, module, quantity, stop - first, n_points)
+    if level is None:
+        x, y = _raw(stream, module, quantity, first, stop)
+    else:
+        x, y = _coarse(stream, level, module, quantity, first, stop)
+    return minmax(x, y, n_points)
+
+
+def _level(
+    stream: StreamView, module: str, quantity: str, n_rows: int, n_points: int
+) -> LevelView | None:
+    """The coarsest level with a block for every four points, which is every two pixels."""
+    fine = [
+        level
+        for size, level in sorted(stream.levels.items())
+        if n_rows > RAW_ROWS and 4 * n_rows >= n_points * size and level.has(quantity, module)
+    ]
+    return fine[-1] if fine else None
+
+
+def _raw(stream: StreamView, module: str, quantity: str, first: int, stop: int) -> Points:
+    if first >= stop:  # which a store would read a chunk for
+        return np.empty(0), np.empty(0)
+    values = stream.values(quantity, first, stop, [module])[:, 0]
+    known = measured(values)
+    return stream.steps(first, stop)[known].astype(np.float64), values[known].astype(np.float64)
+
+
+def _coarse(
+    stream: StreamView, level: LevelView, module: str, quantity: str, first: int, stop: int
+) -> Points:
+    """Minimum and maximum of every block but those at the ends, at the step where it begins."""
+    size = level.size
+    low, high = first // size + 1, min((stop - 1) // size, level.n_blocks)
+    if low >= high:
+        return _raw(stream, module, quantity, first, stop)
+    reduced = level.reduced(quantity, module, low, high)
+    mean = reduced["mean"]
+    lost = low + np.flatnonzero(measured(mean) & ~np.isfinite(mean))
+    fine, fine_stop = (int(lost[0]), int(lost[-1]) + 1) if len(lost) else (low, low)
+    points = _Blocks(level.steps(low, high), reduced["min"], reduced["max"])
+    return _joined(
+        _raw(stream, module, quantity, first, low * size),
+        points.between(0, fine - low),
+        _raw(stream, module, quantity, fine * size, fine_stop * size),
+        points.between(fine_stop - low, high - low),
+        _raw(stream, module, quantity, high * size, stop),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Blocks:
+    steps: Steps
+    minimum: Floats
+    maximum: Floats
+
+    def between(self, start: int, stop: int) -> Points:
+        """Two points of each block, or one, or none where nothing was measured."""
+        minimum, maximum = self.minimum[start:stop], self.maximum[start:stop]
+        y = np.stack([minimum, maximum], axis=1).astype(np.float64)
+        kept = np.stack([np.isfinite(minimum), maximum > minimum], axis=1)
+        x = np.repeat(self.steps[start:stop, None], 2, axis=1).astype(np.float64)
+        return x[kept], y[kept]
+
+
+def _joined(*parts: Points) -> Points:
+    return np.concatenate([x for x, _ in parts]), np.concatenate([y for _, y in parts])

@@ -1,0 +1,1 @@
+"""Writing a record: rows to chunks, one root after the other, and going on with it later."""

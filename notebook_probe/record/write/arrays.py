@@ -1,0 +1,76 @@
+"""The arrays of a record as its writer sees them: their chunks, and what the root says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from notebook_probe.record.format.chunks import Array, Chunks, Extent
+from notebook_probe.record.format.metadata import Nodes
+from notebook_probe.record.format.rounding import rounded
+from notebook_probe.record.format.schema import ArraySpec
+from notebook_probe.record.format.tables import Column
+
+__all__ = ["Arrays"]
+
+
+class Arrays:
+    """Writes arrays and notes their shapes, which `nodes` has for the next root.
+
+    Parameters
+    ----------
+    there : mapping of str to Extent
+        The arrays that are there already, as published, by path.
+    """
+
+    def __init__(self, chunks: Chunks, there: Mapping[str, Extent]) -> None:
+        self.nodes = Nodes()
+        self.chunks = chunks
+        self._there = there
+        self._specs: dict[str, ArraySpec] = {}
+
+    def take_up(self, path: str, wanted: Callable[[], ArraySpec]) -> ArraySpec:
+        """What is written at ``path``: as ``wanted``, in the chunks that are there already.
+
+        The first time, what a killed writer left there beyond what it published is removed.
+        """
+        if path not in self._specs:
+            spec = wanted()
+            there = self._there.get(path, Extent((0,) * len(spec.dims), spec.chunks))
+            spec = replace(spec, chunks=there.chunks)
+            self.chunks.truncate(path, spec, there.shape)
+            self._specs[path] = spec
+        return self._specs[path]
+
+    def cut(self, there: Mapping[str, Extent]) -> None:
+        """Remove what lies beyond ``there``, now published, before an array is written again."""
+        self._there = there
+        self._specs.clear()
+
+    def write_rows(self, path: str, start: int, values: Array) -> None:
+        """Write ``values`` as rows ``start:`` of the array taken up at ``path``."""
+        spec = self._specs[path]
+        self.chunks.write_rows(path, spec, start, rounded(values, spec.keep_bits))
+
+    def grow(self, path: str, shape: tuple[int, ...]) -> None:
+        """Let the next root say ``shape`` of the array taken up at ``path``."""
+        self.nodes.array(path, self._specs[path], shape)
+
+    def write_whole(self, path: str, spec: ArraySpec, values: Sequence[Any]) -> None:
+        """Write a whole array of one axis."""
+        if path in self._there:
+            spec = replace(spec, chunks=self._there[path].chunks)
+        self.chunks.write_whole(path, spec, values)
+        self.nodes.array(path, spec, (len(values),))
+
+    def write_table(self, path: str, columns: Mapping[str, Column]) -> None:
+        """Write a whole table."""
+        self.nodes.group(path)
+        for name, (spec, values) in columns.items():
+            self.write_whole(f"{path}/{name}", spec, values)
+
+    def chunk_width(self, group: str) -> int | None:
+        """Modules per chunk of the arrays that are there already in ``group``, or None."""
+        shapes = (e.chunks for path, e in self._there.items() if path.startswith(f"{group}/"))
+        return next((chunks[1] for chunks in shapes if len(chunks) == 2), None)

@@ -1,0 +1,205 @@
+"""Rows that are written out of order: into steps that have passed, or that are still to come.
+
+They go to streams of their own, which readers lay over the others (``late.3``) or below them
+(``early.1``), so that of each cell the value written last is read; see `branches`. A row joins the
+newest of these streams when its step is greater than any there; else another stream begins.
+
+So that there are few, two neighbours are merged into a new stream as soon as the older one is not
+twice as long as the younger. Each row is thus written again a logarithmic number of times, and
+none is changed where it lies: what was merged is left out of the next root, and its files are
+removed by the next writer.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from notebook_probe.errors import RecordWriteError
+from notebook_probe.record.format.kinds import NUMBERS, Kind
+from notebook_probe.record.format.missing import NOT_MEASURED, measured
+from notebook_probe.record.format.source import Floats, Steps, StreamView, Variable
+from notebook_probe.record.views.branches import IN_ORDER, Order, StreamName, read_name
+from notebook_probe.record.write.flusher import Flusher
+from notebook_probe.record.write.live import LiveSource
+from notebook_probe.record.write.stream import StreamWriter
+
+__all__ = ["Backfill", "leftovers"]
+
+ROWS_AT_A_TIME = 1024
+GROWTH = 2
+"""The older of two neighbours is at least so many times as long as the younger."""
+
+
+class Backfill:
+    """Writes rows of any steps into a record; from any thread.
+
+    Parameters
+    ----------
+    flusher : Flusher
+    source : LiveSource
+    branch : int
+        The branch that is written.
+    first_step : int
+        The step that it goes on with.
+    """
+
+    def __init__(self, flusher: Flusher, source: LiveSource, branch: int, first_step: int) -> None:
+        self._flusher, self._source = flusher, source
+        self._branch, self._first_step = branch, first_step
+        self._lock = threading.Lock()
+        numbers = [read_name(one.name).rank[1] for one in tuple(flusher.streams.values())]
+        self._last_number = max(numbers, default=0)
+
+    def write(
+        self,
+        steps: Steps,
+        modules: Sequence[str],
+        variables: Sequence[Variable],
+        values: Floats,
+        kind: Kind = NUMBERS,
+    ) -> None:
+        """Write a table of values, of which cells that were not measured leave what is there.
+
+        Parameters
+        ----------
+        steps : int64 array, (row,)
+            Increasing.
+        values : float32 array, (row, variable, module), of vectors (..., size)
+        kind : Kind
+            Of the values; for vectors of every module's own length modules are elements.
+
+        Raises
+        ------
+        QuantityError
+            For a name that stands for something else in the record.
+        RecordWriteError
+            When the memory for waiting rows is full and they cannot be written.
+        """
+        with self._lock:
+            passed = int(np.searchsorted(steps, self._last_in_order(), "right"))
+            late, early = slice(passed), slice(passed, None)
+            if passed:
+                self._write("late", steps[late], modules, variables, values[late], kind)
+            if passed < len(steps):
+                self._write("early", steps[early], modules, variables, values[early], kind)
+
+    def _last_in_order(self) -> int:
+        """The step that the training, or an evaluation, has come to."""
+        own = (one for one in self._streams() if read_name(one.name).branch == self._branch)
+        ends = [one.last_step for one in own if read_name(one.name).rank == IN_ORDER]
+        return max([self._first_step - 1, *ends])
+
+    def _streams(self) -> tuple[StreamWriter, ...]:
+        return tuple(self._flusher.streams.values())
+
+    def _write(
+        self,
+        order: Order,
+        steps: Steps,
+        modules: Sequence[str],
+        variables: Sequence[Variable],
+        values: Floats,
+        kind: Kind,
+    ) -> None:
+        stream = self._newest(order, kind)
+        if stream is None or stream.last_step >= steps[0]:
+            stream = self._begin(order, kind)
+        stream.extend(modules, variables)
+        cells = np.ix_(
+            [stream.variable_index[variable.name] for variable in variables],
+            [stream.module_index[module] for module in modules],
+        )
+        self._append(stream, steps, cells, values)
+        self._merge_neighbours(order, kind)
+
+    def _append(self, stream: StreamWriter, steps: Steps, cells: Any, values: Floats) -> None:
+        now_ms = time.time_ns() // 1_000_000
+        for first in range(0, len(steps), ROWS_AT_A_TIME):
+            part = slice(first, first + ROWS_AT_A_TIME)
+            tables = np.full((len(steps[part]), *stream.shape), NOT_MEASURED, np.float32)
+            for table, row in zip(tables, values[part], strict=True):
+                table[cells] = row
+            self._make_room(tables.nbytes)
+            for step, table in zip(steps[part].tolist(), tables, strict=True):
+                if not stream.record(step, now_ms, table):
+                    why = self._flusher.last_error or "the record is closed"
+                    raise RecordWriteError(f"step {step} was not written: {why}")
+
+    def _make_room(self, n_bytes: int) -> None:
+        if not self._flusher.has_room(n_bytes):
+            self._flusher.flush(timeout_s=60.0)
+
+    # ---------------------------------------------------------------- streams
+
+    def _own(self, order: Order, kind: Kind) -> list[StreamWriter]:
+        """The streams of one order, the oldest first."""
+        own = [
+            one
+            for one in self._streams()
+            if (name := read_name(one.name)).branch == self._branch
+            and name.rank != IN_ORDER
+            and name.base.startswith(order)
+            and one.kind.group == kind.group
+        ]
+        return sorted(own, key=lambda one: read_name(one.name).rank)
+
+    def _newest(self, order: Order, kind: Kind) -> StreamWriter | None:
+        own = self._own(order, kind)
+        return own[-1] if own else None
+
+    def _begin(self, order: Order, kind: Kind) -> StreamWriter:
+        self._last_number += 1
+        name = str(StreamName(f"{order}.{self._last_number}", self._branch))
+        flusher = self._flusher
+        long_name = f"written {order}"
+        stream = StreamWriter(name, long_name, flusher.has_room, flusher.names, kind=kind)
+        flusher.streams[stream.path] = stream
+        return stream
+
+    def _merge_neighbours(self, order: Order, kind: Kind) -> None:
+        own = self._own(order, kind)
+        while len(own) > 1 and own[-2].n_rows < GROWTH * own[-1].n_rows:
+            self._merge(order, own[-2], own[-1])
+            own = self._own(order, kind)
+
+    def _merge(self, order: Order, older: StreamWriter, younger: StreamWriter) -> None:
+        """Write both as one, of which the next root tells instead of them."""
+        views = self._source.views([older, younger])
+        merged = self._begin(order, older.kind)
+        merged.extend([*older.modules, *younger.modules], [*older.variables, *younger.variables])
+        whole = np.ix_(*map(range, merged.shape[:2]))
+        steps = np.union1d(*(view.steps() for view in views))
+        for first in range(0, len(steps), ROWS_AT_A_TIME):
+            part = steps[first : first + ROWS_AT_A_TIME]
+            self._append(merged, part, whole, _overlaid(merged, part, views))
+        for stream in (older, younger):
+            self._source.keep(stream)
+            del self._flusher.streams[stream.path]
+
+
+def _overlaid(merged: StreamWriter, steps: Steps, views: Sequence[StreamView]) -> Floats:
+    """Tables of ``merged`` at ``steps``: of each cell what the last of the views has."""
+    tables = np.full((len(steps), *merged.shape), NOT_MEASURED, np.float32)
+    for view in views:
+        own = view.steps()
+        start, stop = np.searchsorted(own, [steps[0], steps[-1] + 1])
+        rows = np.searchsorted(steps, own[start:stop])
+        columns = [merged.module_index[module] for module in view.modules]
+        for variable in view.variables:
+            cells = rows[:, None], merged.variable_index[variable.name], np.array(columns)[None]
+            new = view.values(variable.name, int(start), int(stop))
+            tables[cells] = np.where(measured(new), new, tables[cells])
+    return tables
+
+
+def leftovers(folder: Path, published: Collection[str]) -> list[str]:
+    """Paths of streams that were merged into others, or never published, and still lie there."""
+    found = (path for order in ("early", "late") for path in folder.glob(f"*/{order}.*"))
+    paths = (path.relative_to(folder).as_posix() for path in found)
+    return [path for path in paths if path not in published]

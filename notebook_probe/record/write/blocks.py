@@ -1,0 +1,132 @@
+"""A heat map of a run of any length: block reductions on a grid of steps that coarsens as it grows.
+
+Each increment is reduced once. When there are too many blocks, neighbours are merged in pairs, so
+memory and the cost of a picture depend on its width, not on the length of the run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from notebook_probe.record.format.missing import measured
+from notebook_probe.record.format.source import Floats, Steps
+
+__all__ = ["BlockThinner", "Blocks"]
+
+SLAB_ROWS = 8192
+"""Rows reduced at a time: bounds the memory when a whole run is fed at once."""
+
+Counts = npt.NDArray[np.int64]
+Doubles = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """Reductions over ``size`` steps each; arrays are (block, column)."""
+
+    size: int
+    """Steps per block, a power of two."""
+    first_steps: Steps
+    """(block,) multiples of ``size``, increasing; blocks in which no row fell are left out."""
+    mean: Floats
+    """Mean of the finite values; NaN where there is none."""
+    maximum: Floats
+    """Greatest finite value; NaN where there is none."""
+    n_finite: Counts
+    n_nonfinite: Counts
+    """Measured values that are NaN or infinite; cells not measured are in neither count."""
+
+
+class BlockThinner:
+    """Online reduction of rows to at most ``2 * max_blocks`` blocks of equal numbers of steps.
+
+    Parameters
+    ----------
+    max_blocks : int
+        Wanted resolution, such as the width of the picture in pixels; there are more than half
+        as many blocks as soon as there are that many rows without gaps.
+
+    Examples
+    --------
+    >>> thinner = BlockThinner(max_blocks=2)
+    >>> thinner.feed(np.arange(8), np.arange(8, dtype=np.float32)[:, None])
+    >>> blocks = thinner.blocks()
+    >>> blocks.size, blocks.first_steps.tolist(), blocks.mean[:, 0].tolist()
+    (2, [0, 2, 4, 6], [0.5, 2.5, 4.5, 6.5])
+    """
+
+    def __init__(self, max_blocks: int) -> None:
+        if max_blocks < 1:
+            raise ValueError(f"max_blocks={max_blocks}; at least 1")
+        self._most = 2 * max_blocks
+        self._size = 1
+        self._numbers = np.empty(0, np.int64)
+        self._sums = np.empty((0, 0))
+        self._maxima = np.empty((0, 0))
+        self._finite = np.empty((0, 0), np.int64)
+        self._nonfinite = np.empty((0, 0), np.int64)
+
+    def feed(self, steps: Steps, values: Floats) -> None:
+        """Add rows.
+
+        Parameters
+        ----------
+        steps : int array, (row,)
+            Greater than all steps before, increasing.
+        values : float32 array, (row, column)
+            As read from a record, where a cell not measured is told from a NaN by its bits. May be
+            wider than before: columns are only ever appended.
+        """
+        self._widen(values.shape[1])
+        for first in range(0, len(steps), SLAB_ROWS):
+            last = first + SLAB_ROWS
+            self._append(steps[first:last], values[first:last])
+            self._merge()
+            while len(self._numbers) > self._most:
+                self._size *= 2
+                self._numbers //= 2
+                self._merge()
+
+    def _append(self, steps: Steps, values: Floats) -> None:
+        """Put every row at the end as a block of its own."""
+        finite = np.isfinite(values)
+        doubles = values.astype(np.float64)
+        self._numbers = np.concatenate([self._numbers, steps // self._size])
+        self._sums = np.concatenate([self._sums, np.where(finite, doubles, 0.0)])
+        self._maxima = np.concatenate([self._maxima, np.where(finite, doubles, -np.inf)])
+        self._finite = np.concatenate([self._finite, finite.astype(np.int64)])
+        lost = measured(values) & ~finite
+        self._nonfinite = np.concatenate([self._nonfinite, lost.astype(np.int64)])
+
+    def blocks(self) -> Blocks:
+        """The reductions so far."""
+        empty = self._finite == 0
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mean = np.where(empty, np.nan, self._sums / self._finite)
+        maxima = np.where(empty, np.nan, self._maxima)
+        return Blocks(
+            self._size,
+            self._numbers * self._size,
+            mean.astype(np.float32),
+            maxima.astype(np.float32),
+            self._finite.copy(),
+            self._nonfinite.copy(),
+        )
+
+    def _merge(self) -> None:
+        """Reduce rows of equal block number to one."""
+        self._numbers, starts = np.unique(self._numbers, return_index=True)
+        self._sums = np.add.reduceat(self._sums, starts)
+        self._maxima = np.maximum.reduceat(self._maxima, starts)
+        self._finite = np.add.reduceat(self._finite, starts)
+        self._nonfinite = np.add.reduceat(self._nonfinite, starts)
+
+    def _widen(self, n_columns: int) -> None:
+        added = ((0, 0), (0, n_columns - self._sums.shape[1]))
+        self._sums = np.pad(self._sums, added)
+        self._maxima = np.pad(self._maxima, added, constant_values=-np.inf)
+        self._finite = np.pad(self._finite, added)
+        self._nonfinite = np.pad(self._nonfinite, added)

@@ -1,0 +1,204 @@
+"""One flush: data first, then the metadata of new arrays, the root last.
+
+Everything written is final or not yet visible, and a row's place is its number, so a flush that
+fails half-way is simply done again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from notebook_probe.errors import RecordWriteError
+from notebook_probe.record.format.axes import Axes
+from notebook_probe.record.format.kinds import NUMBERS
+from notebook_probe.record.format.reductions import SIZES
+from notebook_probe.record.format.schema import (
+    SCALARS,
+    step_spec,
+    time_spec,
+    width,
+)
+from notebook_probe.record.format.source import Event, ModuleRow
+from notebook_probe.record.format.tables import event_columns, module_columns
+from notebook_probe.record.read.stored import StoredStream
+from notebook_probe.record.store.files import Files
+from notebook_probe.record.store.location import ROOT_KEY
+from notebook_probe.record.store.lock import Lock
+from notebook_probe.record.views.branches import IN_ORDER, read_name
+from notebook_probe.record.write.arrays import Arrays
+from notebook_probe.record.write.levels import Levels
+from notebook_probe.record.write.rows import Rows
+from notebook_probe.record.write.stream import StreamWriter
+
+__all__ = ["Commits"]
+
+METADATA_EVERY = 10
+"""Commits between two renewals of the arrays' own metadata, which only some readers look at."""
+
+
+class Commits:
+    """The record's folder, as the one thread that writes it sees it.
+
+    Parameters
+    ----------
+    stored : mapping of str to StoredStream
+        The streams that are there already, by path.
+    """
+
+    def __init__(
+        self,
+        files: Files,
+        arrays: Arrays,
+        lock: Lock,
+        modules: Sequence[ModuleRow],
+        stored: Mapping[str, StoredStream],
+    ) -> None:
+        self._files = files
+        self._arrays = arrays
+        self._lock = lock
+        self._modules = modules
+        self._stored = stored
+        self._levels: dict[str, Levels] = {}
+        self._widths: dict[str, int] = {}
+        self._on_disk: dict[str, str] = {}
+        self._labels_on_disk: dict[str, tuple[str, ...]] = {}
+        self._events_on_disk = -1
+        self._n_modules_on_disk = -1
+        self._root = ""
+        self._n_commits = 0
+        arrays.nodes.group(SCALARS)
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the record on disk."""
+        return self._files.nbytes
+
+    def describe(self, modules: Sequence[ModuleRow]) -> None:
+        """Write this table of modules from the next commit on; rows are only appended."""
+        self._modules = modules
+
+    def commit(
+        self,
+        attrs: Mapping[str, Any],
+        streams: Iterable[StreamWriter],
+        events: Sequence[Event],
+        *,
+        whole: bool = False,
+        last: bool = False,
+    ) -> bool:
+        """Write what is new and publish it; returns whether anything was.
+
+        With ``whole`` nothing waits for more of its kind.
+
+        Raises
+        ------
+        OSError
+            When it cannot be written; what was published before stays.
+        """
+        if not self._lock.is_in_place():
+            raise RecordWriteError(f"the record {self._files.folder} was removed or replaced")
+        self._write_tables(events)
+        snapshot = [(stream, stream.rows()) for stream in streams]  # of one moment, more or less
+        for path in self._labels_on_disk.keys() - {stream.path for stream, _ in snapshot}:
+            self._forget(path)
+        for stream, rows in snapshot:
+            self._write_stream(stream, rows, whole=whole)
+        root = self._arrays.nodes.root(attrs)
+        if root == self._root:
+            return False
+        self._write_nodes(last=last)
+        self._files.write(ROOT_KEY, root.encode())
+        self._root = root
+        self._n_commits += 1
+        for stream, rows in snapshot:
+            stream.publish(rows.stop)
+        for levels in self._levels.values():
+            levels.commit()
+        return True
+
+    def seal(self, *, tails: bool = False) -> None:
+        """Give all that is published its final form, with ``tails`` also the last chunks."""
+        self._arrays.chunks.seal(tails=tails)
+
+    def close(self) -> None:
+        """Let go of open files; safe to call twice."""
+        self._arrays.chunks.close()
+
+    def _forget(self, path: str) -> None:
+        """Tell no more of a stream whose rows are in another one now."""
+        del self._labels_on_disk[path]
+        self._arrays.nodes.drop(path)
+        there = self._arrays.nodes.texts
+        self._on_disk = {key: text for key, text in self._on_disk.items() if key in there}
+
+    def _write_tables(self, events: Sequence[Event]) -> None:
+        modules = self._modules
+        if len(modules) != self._n_modules_on_disk:
+            self._arrays.write_table("modules", module_columns(modules))
+            self._n_modules_on_disk = len(modules)
+        if len(events) != self._events_on_disk:
+            self._arrays.write_table("events", event_columns(events))
+            self._events_on_disk = len(events)
+
+    def _write_stream(self, stream: StreamWriter, rows: Rows, *, whole: bool) -> None:
+        """Write the rows that wait."""
+        path, axes, arrays, sizes = stream.path, rows.axes, self._arrays, self._arrays.chunks.sizes
+        kind, start, stop = stream.kind, stream.published, rows.stop
+        self._write_columns(stream, axes)
+        chunk_width = self._chunk_width(path, len(axes.modules))
+        for place, variable in enumerate(axes.variables):
+            key = f"{path}/{variable.name}"
+            wanted = partial(kind.spec, variable, sizes, chunk_width)
+            length = arrays.take_up(key, wanted).chunks[0]
+            for first in range(start, stop, length):  # bounds the memory of a long backlog
+                last = min(stop, first + length)
+                arrays.write_rows(key, first, kind.stored(rows.values(place, first, last)))
+            arrays.grow(key, kind.shape(stop, len(axes.modules)))
+        for name, spec, index in (("time", time_spec, rows.times), ("step", step_spec, rows.steps)):
+            arrays.take_up(f"{path}/{name}", partial(spec, sizes))
+            arrays.write_rows(f"{path}/{name}", start, index(start, stop))
+            arrays.grow(f"{path}/{name}", (stop,))
+        if kind is NUMBERS and read_name(stream.name).rank == IN_ORDER:
+            self._levels_of(stream).write(arrays, rows, start, chunk_width, whole=whole)
+
+    def _levels_of(self, stream: StreamWriter) -> Levels:
+        path = stream.path
+        if path not in self._levels:
+            stored = self._stored.get(path)
+            n_written = stored.n_blocks if stored else (0,) * len(SIZES)
+            self._levels[path] = Levels(stream.name, stored, stream.published, n_written)
+        return self._levels[path]
+
+    def _write_columns(self, stream: StreamWriter, axes: Axes) -> None:
+        """Write what tells the columns apart, and the groups."""
+        nodes, path = self._arrays.nodes, stream.path
+        for above, attrs in stream.kind.parents.items():
+            nodes.group(above, attrs)
+        names = [variable.name for variable in axes.variables]
+        told = {"long_name": stream.long_name, "quantities": names, **stream.kind.attrs}
+        nodes.group(path, told)
+        if self._labels_on_disk.get(path) != axes.modules:
+            for name, (spec, values) in stream.kind.columns(axes).items():
+                self._arrays.write_whole(f"{path}/{name}", spec, values)
+            self._labels_on_disk[path] = axes.modules
+
+    def _chunk_width(self, stream: str, n_modules: int) -> int:
+        """Modules per chunk of a stream, the same for all its arrays and for good."""
+        if stream not in self._widths:
+            there = self._arrays.chunk_width(stream)
+            # More modules may be attached later, up to all of them.
+            self._widths[stream] = there or width(max(n_modules, len(self._modules)))
+        return self._widths[stream]
+
+    def _write_nodes(self, *, last: bool) -> None:
+        """Renew the arrays' own metadata: now and then, and all together when an array is new."""
+        texts = self._arrays.nodes.texts
+        new = texts.keys() != self._on_disk.keys()
+        if not (new or last or self._n_commits % METADATA_EVERY == 0):
+            return
+        for path, text in texts.items():
+            if self._on_disk.get(path) != text:
+                self._files.write(f"{path}/{ROOT_KEY}", text.encode())
+                self._on_disk[path] = text

@@ -1,0 +1,155 @@
+"""Going on with a record that is already there: where, and with how many of its rows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from notebook_probe.errors import RecordFormatError
+from notebook_probe.record.format.chunks import Extent
+from notebook_probe.record.format.resume import Resume
+from notebook_probe.record.format.schema import EVALUATION, PYRAMID, level_name
+from notebook_probe.record.format.source import Event, StreamView
+from notebook_probe.record.read.reader import OpenedRecord
+from notebook_probe.record.read.stored import StoredStream
+from notebook_probe.record.read.stored_level import StoredLevel
+from notebook_probe.record.store.location import ROOT_KEY, is_unused
+from notebook_probe.record.views.branches import IN_ORDER, Branches, read_name
+from notebook_probe.record.write.flusher import Flusher
+from notebook_probe.record.write.stream import StreamWriter
+
+__all__ = ["Beginning", "begin", "extents", "old_record", "take_over"]
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """Where a writer begins."""
+
+    first_step: int = 0
+    starts: tuple[int, ...] = (0,)
+    """First step of every branch; the last one is written."""
+    n_rows: Mapping[str, int] = field(default_factory=dict)
+    """Rows that stay of each stream, by path."""
+    events: tuple[Event, ...] = ()
+
+    @property
+    def branch(self) -> int:
+        return len(self.starts)
+
+
+def old_record(folder: Path) -> OpenedRecord | None:
+    """The record that is there already, or None for a place that is free.
+
+    Raises RecordFormatError for anything else.
+    """
+    if folder.is_dir() and is_unused(folder):
+        return None
+    if not (folder / ROOT_KEY).is_file():
+        what = "a folder with other files" if folder.is_dir() else "a file"
+        raise RecordFormatError(f"{folder} is {what}, not a record; nothing was changed")
+    old = OpenedRecord(folder)
+    if old.problems:  # what cannot be read would be lost by going on
+        raise old.problems[0]
+    return old
+
+
+def begin(old: OpenedRecord | None, resume: Resume) -> Beginning:
+    """Where to begin: after the last step, at an earlier one, on a new branch."""
+    if old is None:
+        return Beginning(resume.step or 0)
+    starts, n_rows = Branches.of(old.attrs).starts, _all_rows(old)
+    streams = [*old.streams.values(), *old.vectors.values()]
+    first = resume.step if resume.step is not None else max(starts[-1], _next_step(streams))
+    events: tuple[Event, ...] = ()
+    if resume.branches:
+        text = f"branch {len(starts) + 1} begins; branch {len(starts)} stays as it is"
+        starts, events = (*starts, first), (_event(first, "branch", text),)
+    elif resume.step is not None:
+        own = (path for path in n_rows if read_name(old.paths[path].name).branch == len(starts))
+        kept = {path: _rows_before(first, old.paths[path]) for path in own}
+        starts = (*starts[:-1], min(starts[-1], first))
+        events = _told_cut(first, {path: n_rows[path] - n for path, n in kept.items()})
+        n_rows |= kept
+    return Beginning(first, starts, n_rows, events)
+
+
+def _all_rows(old: OpenedRecord) -> dict[str, int]:
+    return {path: stream.n_rows for path, stream in old.paths.items()}
+
+
+def _next_step(streams: Iterable[StreamView]) -> int:
+    """The step after the last trained one; what was evaluated last is its state before."""
+    in_order = [one for one in streams if read_name(one.name).rank == IN_ORDER and one.n_rows]
+    ends = (_last_step(one) + (not one.name.startswith(EVALUATION)) for one in in_order)
+    return max(ends, default=0)
+
+
+def _last_step(stream: StreamView) -> int:
+    return int(stream.steps(stream.n_rows - 1, stream.n_rows)[0])
+
+
+def _rows_before(step: int, stream: StreamView) -> int:
+    return int(np.searchsorted(stream.steps(), step))
+
+
+def _told_cut(step: int, removed: Mapping[str, int]) -> tuple[Event, ...]:
+    told = [f"{n} of {path}" for path, n in removed.items() if n]
+    if not told:
+        return ()
+    text = f"rows of step {step} and later were removed: {', '.join(told)}"
+    return (_event(step, "truncate", text),)
+
+
+def _event(step: int, kind: str, text: str) -> Event:
+    return Event(step, time.time_ns() // 1_000_000, kind, text)
+
+
+def extents(old: OpenedRecord | None, n_rows: Mapping[str, int] | None = None) -> dict[str, Extent]:
+    """Shape and chunks of the arrays of ``old`` by path, as published or cut to ``n_rows``."""
+    if old is None:
+        return {}
+    kept = _all_rows(old) if n_rows is None else n_rows
+    return {
+        f"{path}/{name}": extent if name in unstepped else _of_length(extent, n)
+        for stream_path, stream in old.paths.items()
+        for unstepped in [{"module", *stream.column_arrays}]
+        for path, group, n in _groups(stream_path, stream, kept[stream_path])
+        for name, extent in group.extents().items()
+    }
+
+
+def _of_length(extent: Extent, n: int) -> Extent:
+    return replace(extent, shape=(min(n, extent.shape[0]), *extent.shape[1:]))
+
+
+def _groups(
+    path: str, stream: StoredStream, n_rows: int
+) -> Iterator[tuple[str, StoredStream | StoredLevel, int]]:
+    """A stream and its pyramid, each with its path and how long it is with ``n_rows``."""
+    yield path, stream, n_rows
+    for size, level in stream.levels.items():
+        yield f"{PYRAMID}/{stream.name}/{level_name(size)}", level, n_rows // size
+
+
+def take_over(old: OpenedRecord | None, flusher: Flusher, beginning: Beginning) -> None:
+    """Go on with what stays of ``old``."""
+    if old is None:
+        return
+    flusher.events.extend([*old.events, *beginning.events])
+    for path, stored in old.paths.items():
+        n = beginning.n_rows[path]
+        flusher.streams[path] = StreamWriter(
+            stored.name,
+            stored.long_name,
+            flusher.has_room,
+            flusher.names,
+            kind=stored.kind,
+            n_rows=n,
+            last_step=int(stored.steps(n - 1, n)[0]) if n else -1,
+            modules=stored.modules,
+            variables=stored.variables,
+        )

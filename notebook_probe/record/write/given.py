@@ -1,0 +1,132 @@
+"""A series as a user gives it, checked and made ready to be written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from notebook_probe.axis import Axis
+from notebook_probe.errors import QuantityError, UnknownNameError, near
+from notebook_probe.record.format.missing import MEASURED_NAN
+from notebook_probe.record.format.schema import check_quantity, module_label
+from notebook_probe.record.format.source import (
+    Floats,
+    ModuleRow,
+    Steps,
+    StreamView,
+    Variable,
+    VectorView,
+)
+
+__all__ = ["GivenSeries", "read_series"]
+
+
+class _Source(Protocol):
+    @property
+    def modules(self) -> tuple[ModuleRow, ...]: ...
+    @property
+    def streams(self) -> Mapping[str, StreamView]: ...
+    @property
+    def vectors(self) -> Mapping[str, VectorView]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class GivenSeries:
+    """One series; each step once, increasing."""
+
+    module: str
+    variable: Variable
+    steps: Steps
+    values: Floats
+    """(row, variable=1, module=1), of vectors (..., size)"""
+    axis: Axis | None
+
+
+def read_series(
+    source: _Source,
+    module: str,
+    quantity: str,
+    steps: npt.ArrayLike,
+    values: npt.ArrayLike,
+    units: str = "1",
+    long_name: str = "",
+) -> GivenSeries:
+    """Read a series of a module and a quantity; of a step that is given twice the last value holds.
+
+    Raises
+    ------
+    UnknownNameError
+        For a module that is neither in the model nor in the record.
+    ValueError
+        For steps that are not whole numbers from 0, or not as many as values.
+    QuantityError
+        For values that are no real numbers, or no vectors where the quantity is one.
+    """
+    check_quantity(quantity)
+    label, known = module_label(module), _known(source)
+    if label not in known and not _is_parameter(source, label):
+        raise UnknownNameError(
+            f"no module {label!r} in the model or its record; {near(label, known)}"
+        )
+    variable, axis = _variable(source, quantity, Variable(quantity, units, long_name))
+    rows, table = _steps(steps), _values(quantity, values, axis)
+    if len(rows) != len(table):
+        raise ValueError(
+            f"{len(rows)} steps and {len(table)} values of {quantity}; one value per step"
+        )
+    # np.unique keeps the first of equal ones: turned round, that is the last.
+    distinct, places = np.unique(rows[::-1], return_index=True)
+    return GivenSeries(label, variable, distinct, table[::-1][places][:, None, None], axis)
+
+
+def _known(source: _Source) -> list[str]:
+    recorded = [name for stream in source.streams.values() for name in stream.modules]
+    return [*dict.fromkeys([*(row.name for row in source.modules), *recorded])]
+
+
+def _is_parameter(source: _Source, label: str) -> bool:
+    """Whether it may be one of those that a module owns; their names are in no table."""
+    owner = module_label(label.rpartition(".")[0])
+    return any(row.name == owner and row.n_own_params for row in source.modules)
+
+
+def _variable(source: _Source, quantity: str, new: Variable) -> tuple[Variable, Axis | None]:
+    """The quantity as the record has it already, else as it was given."""
+    for vectors in source.vectors.values():
+        for variable in vectors.variables:
+            if variable.name == quantity:
+                return variable, vectors.axis
+    for stream in source.streams.values():
+        for variable in stream.variables:
+            if variable.name == quantity:
+                return variable, None
+    return new, None
+
+
+def _steps(given: npt.ArrayLike) -> Steps:
+    steps = np.atleast_1d(np.asarray(given))
+    if steps.ndim != 1 or (steps.size and not np.issubdtype(steps.dtype, np.integer)):
+        raise ValueError(f"steps={given!r}; a whole number or a list of them")
+    if steps.size and steps.min() < 0:
+        raise ValueError(f"step {steps.min()}; steps are counted from 0")
+    return steps.astype(np.int64)
+
+
+def _values(quantity: str, given: npt.ArrayLike, axis: Axis | None) -> Floats:
+    table = np.asarray(given)
+    cell = () if axis is None else (axis.size,)
+    if table.shape[table.ndim - len(cell) :] != cell or table.ndim - len(cell) not in (0, 1):
+        wanted = "a number" if axis is None else f"a vector of {axis.size} along {axis.name!r}"
+        raise QuantityError(f"values of {quantity} with shape {table.shape}; {wanted} per step")
+    if table.dtype.kind not in "buif":
+        raise QuantityError(
+            f"values of {quantity} of type {table.dtype}; real numbers are expected"
+        )
+    with np.errstate(over="ignore"):  # beyond float32 is infinite
+        floats = table.reshape(-1, *cell).astype(np.float32)
+    floats[np.isnan(floats)] = MEASURED_NAN
+    return floats

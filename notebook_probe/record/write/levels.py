@@ -1,0 +1,180 @@
+"""Writing the pyramid of one stream: ``pyramid/<stream>/by64`` and its coarser siblings.
+
+Blocks wait until there are enough of them to be worth the files they touch; readers take the rows
+themselves where a level ends. What waits is forgotten only when a commit has published it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from notebook_probe.record.format.axes import Axes
+from notebook_probe.record.format.reductions import METHODS, SIZES
+from notebook_probe.record.format.schema import (
+    PYRAMID,
+    SMALL,
+    level_name,
+    module_spec,
+    reduced_spec,
+    step_spec,
+)
+from notebook_probe.record.format.source import Floats, Steps, StreamView
+from notebook_probe.record.write.arrays import Arrays
+from notebook_probe.record.write.pyramid import NOTHING, Pyramid, Totals
+from notebook_probe.record.write.rows import Rows
+
+__all__ = ["Levels"]
+
+BATCH_BYTES = 2**20
+"""Blocks that wait at most; a run that never has so many gets its pyramid when it is closed."""
+COLUMNS_AT_A_TIME = 64
+
+NONE_WAITING = (NOTHING,) * len(SIZES)
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """The unfinished blocks, the finished ones that wait, and how many are on disk."""
+
+    pyramid: Pyramid | None
+    """None until the rows that are on disk already have been read."""
+    waiting: tuple[Totals, ...]
+    n_written: tuple[int, ...]
+    axes: Axes | None = None
+    """Those of the levels as they were published last."""
+
+    def fed(self, steps: Steps, values: Floats) -> _State:
+        pyramid, done = (self.pyramid or Pyramid()).fed(steps, values)
+        pairs = zip(self.waiting, done, strict=True)
+        waiting = tuple(Totals.after_each_other(pair) for pair in pairs)
+        return replace(self, pyramid=pyramid, waiting=waiting)
+
+    def published(self, axes: Axes) -> _State:
+        pairs = zip(self.n_written, self.waiting, strict=True)
+        n_written = tuple(n + len(blocks) for n, blocks in pairs)
+        return replace(self, waiting=NONE_WAITING, n_written=n_written, axes=axes)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(blocks.nbytes for blocks in self.waiting)
+
+
+class Levels:
+    """The pyramid of one stream, as the thread that writes it keeps it.
+
+    Parameters
+    ----------
+    name : str
+        Of the stream.
+    stored : StreamView, optional
+        Rows that are on disk already: where the unfinished blocks begin, and maybe the pyramid.
+    n_rows : int
+        How many of them count.
+    n_written : sequence of int
+        Blocks of each level on disk; those beyond ``n_rows`` do not count.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        stored: StreamView | None = None,
+        n_rows: int = 0,
+        n_written: Sequence[int] = (0,) * len(SIZES),
+    ) -> None:
+        self._path = f"{PYRAMID}/{name}"
+        self._stored = stored
+        self._n_rows = n_rows
+        kept = tuple(min(n, n_rows // size) for n, size in zip(n_written, SIZES, strict=True))
+        self._state = self._next = _State(None, NONE_WAITING, kept)
+
+    def write(self, arrays: Arrays, rows: Rows, start: int, width: int, *, whole: bool) -> None:
+        """Take in the rows from ``start`` on; write what waits when it is much or to be ``whole``.
+
+        What is on disk is published in any case.
+        """
+        state = self._state
+        if state.pyramid is None and rows.stop > start and self._stored is not None:
+            state = self._caught_up(self._stored, state)
+        for steps, values in rows.tables(start, rows.stop):
+            state = state.fed(steps, values)
+        if whole or state.nbytes > BATCH_BYTES or (state.axes is None and any(state.n_written)):
+            self._publish(arrays, rows.axes, width, state)
+            state = state.published(rows.axes)
+        self._next = state
+
+    def commit(self) -> None:
+        """Note that what was written last is published."""
+        self._state = self._next
+
+    def _caught_up(self, stored: StreamView, state: _State) -> _State:
+        """With what the rows on disk leave open, and the blocks that were not written of them."""
+        covered = min(n * size for n, size in zip(state.n_written, SIZES, strict=True))
+        start = covered // SIZES[-1] * SIZES[-1]
+        pyramid, done = _of_stored(stored, start, self._n_rows)
+        waiting = tuple(
+            blocks[n - start // size :]
+            for blocks, n, size in zip(done, state.n_written, SIZES, strict=True)
+        )
+        return replace(state, pyramid=pyramid, waiting=waiting)
+
+    def _publish(self, arrays: Arrays, axes: Axes, width: int, state: _State) -> None:
+        for size, blocks, start in zip(SIZES, state.waiting, state.n_written, strict=True):
+            if start + len(blocks):
+                path = f"{self._path}/{level_name(size)}"
+                arrays.nodes.group(PYRAMID)
+                arrays.nodes.group(self._path)
+                arrays.nodes.group(path, {"rows_per_block": size})
+                _write_level(arrays, path, axes, width, start, blocks)
+                labels = f"{path}/module"
+                if labels not in arrays.nodes.texts or axes is not state.axes:
+                    arrays.write_whole(labels, module_spec(), axes.modules)
+
+
+def _write_level(
+    arrays: Arrays, path: str, axes: Axes, width: int, start: int, blocks: Totals
+) -> None:
+    stop, reductions = start + len(blocks), blocks.arrays()
+    for place, variable in enumerate(axes.variables):
+        for suffix, method in METHODS.items():
+            key = f"{path}/{variable.name}_{suffix}"
+            arrays.take_up(key, partial(reduced_spec, variable, method, width))
+            if place < reductions[suffix].shape[1]:
+                arrays.write_rows(key, start, reductions[suffix][:, place])
+            arrays.grow(key, (stop, len(axes.modules)))
+    arrays.take_up(f"{path}/step", partial(step_spec, SMALL))
+    arrays.write_rows(f"{path}/step", start, blocks.steps)
+    arrays.grow(f"{path}/step", (stop,))
+
+
+def _of_stored(stream: StreamView, start: int, stop: int) -> tuple[Pyramid, tuple[Totals, ...]]:
+    """The pyramid of rows ``start:stop`` and its blocks; a few columns are read at a time."""
+    steps = stream.steps(start, stop)
+    variables = [
+        _side_by_side(
+            [
+                Pyramid().fed(steps, values[:, None])
+                for values in _column_groups(stream, variable.name, start, stop)
+            ],
+            axis=2,
+        )
+        for variable in stream.variables
+    ]
+    return _side_by_side(variables, axis=1)
+
+
+def _side_by_side(
+    parts: Sequence[tuple[Pyramid, tuple[Totals, ...]]], axis: int
+) -> tuple[Pyramid, tuple[Totals, ...]]:
+    levels = zip(*(done for _, done in parts), strict=True)
+    return (
+        Pyramid.side_by_side([pyramid for pyramid, _ in parts], axis),
+        tuple(Totals.side_by_side(level, axis) for level in levels),
+    )
+
+
+def _column_groups(stream: StreamView, quantity: str, start: int, stop: int) -> Iterator[Floats]:
+    for first in range(0, len(stream.modules), COLUMNS_AT_A_TIME):
+        modules = stream.modules[first : first + COLUMNS_AT_A_TIME]
+        yield stream.values(quantity, start, stop, modules)

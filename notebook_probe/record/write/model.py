@@ -1,0 +1,114 @@
+"""The model that a record is of: whether a given one is the same, and how its table grows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from notebook_probe.errors import RecordMismatchError
+from notebook_probe.record.format.schema import module_label
+from notebook_probe.record.format.source import ModuleRow
+
+__all__ = ["check_same_model", "differing", "extended", "labelled"]
+
+MOST = 4
+"""Modules named of each kind of difference."""
+
+
+def labelled(modules: Iterable[ModuleRow]) -> tuple[ModuleRow, ...]:
+    """The rows with their names as module axes spell them."""
+    return tuple(replace(row, name=module_label(row.name)) for row in modules)
+
+
+def extended(there: Sequence[ModuleRow], given: Sequence[ModuleRow]) -> tuple[ModuleRow, ...]:
+    """The table with the modules at its end that only ``given`` has.
+
+    Rows that are there stay, also of modules that are gone.
+    """
+    places = {row.name: place for place, row in enumerate(there)}
+    added = [row for row in given if row.name not in places]
+    places |= {row.name: len(there) + i for i, row in enumerate(added)}
+    parents = [places[given[row.parent].name] if row.parent >= 0 else -1 for row in added]
+    return (*there, *(replace(row, parent=p) for row, p in zip(added, parents, strict=True)))
+
+
+def check_same_model(
+    location: str,
+    there: Sequence[ModuleRow],
+    given: Sequence[ModuleRow],
+    changed: Iterable[str] = (),
+) -> None:
+    """Raise RecordMismatchError, naming the differences, unless the modules are the same.
+
+    Parameters
+    ----------
+    changed : iterable of str
+        Modules that came, went or were replaced while the record was written: they may be as they
+        are.
+    """
+    free = set(changed)
+    old = {row.name: row for row in there if row.name not in free}
+    new = {row.name: row for row in given if row.name not in free}
+    missing = [row for name, row in old.items() if name not in new]
+    extra = [row for name, row in new.items() if name not in old]
+    renamed = _renamed(missing, extra)
+    pairs = [(old[name], new[name]) for name in old if name in new]
+    told = [
+        _told("other modules", [_both(a, b) for a, b in pairs if _identity(a) != _identity(b)]),
+        _told("renamed", [f"{a.name} is given as {b.name}" for a, b in renamed]),
+        _told("not given", [_one(row) for row in missing if row not in [a for a, _ in renamed]]),
+        _told("not there", [_one(row) for row in extra if row not in [b for _, b in renamed]]),
+    ]
+    if any(told):
+        raise RecordMismatchError(
+            f"{location} holds the record of another model; "
+            f"{'; '.join(part for part in told if part)}. Nothing was changed: give another folder"
+        )
+
+
+def differing(there: Sequence[ModuleRow], given: Sequence[ModuleRow]) -> set[str]:
+    """Names of modules that are in one of the tables only, or not the same in both."""
+    old, new = ({row.name: _identity(row) for row in rows} for rows in (there, given))
+    return {name for name in old.keys() | new.keys() if old.get(name) != new.get(name)}
+
+
+def _identity(row: ModuleRow) -> tuple[str, int]:
+    """What makes a module another one; its children are compared on their own."""
+    return row.class_name, row.n_own_params
+
+
+def _renamed(
+    missing: Sequence[ModuleRow], extra: Sequence[ModuleRow]
+) -> list[tuple[ModuleRow, ModuleRow]]:
+    """Pairs of a missing module and an extra one that is like it, in definition order."""
+    free, pairs = list(extra), []
+    for row in missing:
+        like = next((other for other in free if _likeness(other) == _likeness(row)), None)
+        if like is not None:
+            free.remove(like)
+            pairs.append((row, like))
+    return pairs
+
+
+def _likeness(row: ModuleRow) -> tuple[str, int, int]:
+    return row.class_name, row.n_params, row.name.count(".")
+
+
+def _one(row: ModuleRow) -> str:
+    return f"{row.name} ({_kind(row)})"
+
+
+def _both(there: ModuleRow, given: ModuleRow) -> str:
+    return f"{there.name} ({_kind(there)} there, {_kind(given)} given)"
+
+
+def _kind(row: ModuleRow) -> str:
+    own = f", {row.n_own_params} parameters" if row.n_own_params else ""
+    return f"{row.class_name}{own}"
+
+
+def _told(what: str, items: Sequence[str]) -> str:
+    if not items:
+        return ""
+    more = f" and {len(items) - MOST} more" if len(items) > MOST else ""
+    return f"{what}: {', '.join(items[:MOST])}{more}"

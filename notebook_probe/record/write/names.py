@@ -1,0 +1,80 @@
+"""What each name of a record stands for: in its joined dataset it can stand for one thing only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from notebook_probe.axis import Axis
+from notebook_probe.errors import QuantityError
+from notebook_probe.record.format.schema import check_axis
+from notebook_probe.record.format.source import Variable
+
+__all__ = ["Names"]
+
+
+class Names:
+    """Quantities that are numbers, quantities that are vectors, and coordinates."""
+
+    def __init__(self) -> None:
+        self._meanings: dict[str, str] = {}
+        self._axes: dict[str, Axis] = {}
+        self._folders: dict[str, str] = {}
+        self._keep_bits: Mapping[str, int] = {}
+
+    def round_off(self, keep_bits: Mapping[str, int]) -> None:
+        """Store so many bits of the mantissa of these quantities from now on."""
+        self._keep_bits = keep_bits
+
+    def rounded(self, variable: Variable) -> Variable:
+        """The quantity with the precision that is wanted of it."""
+        kept = self._keep_bits.get(variable.name)
+        return variable if kept is None else replace(variable, keep_bits=kept)
+
+    def claim(self, quantity: str, meaning: str) -> None:
+        """Note a quantity and what its values are.
+
+        Raises
+        ------
+        QuantityError
+            When its name stands for something else.
+        """
+        self._note(quantity, meaning)
+
+    def claim_coordinates(self, group: str, names: Iterable[str]) -> None:
+        """Note what stands beside the quantities of ``group``; raises as `claim` does."""
+        for name in names:
+            self._note(name, f"a coordinate of {group!r}")
+
+    def claim_folder(self, group: str) -> None:
+        """Note a group; raises QuantityError when another differs from it by case only."""
+        known = self._folders.setdefault(group.casefold(), group)
+        if known != group:
+            raise QuantityError(
+                f"{group!r} differs from {known!r} by case only, and some file systems would mix "
+                f"them"
+            )
+
+    def claim_axis(self, axis: Axis) -> None:
+        """Note an axis and its coordinates.
+
+        Raises
+        ------
+        QuantityError
+            When its group has another axis, or a name stands for something else.
+        """
+        check_axis(axis)
+        if self._axes.setdefault(axis.group, axis) != axis:
+            raise QuantityError(
+                f"{axis.group!r} of this record are along another {self._axes[axis.group].name!r} "
+                f"axis; record to a new folder"
+            )
+        self.claim_coordinates(axis.group, axis.coords)
+
+    def _note(self, name: str, meaning: str) -> None:
+        # Some file systems do not tell upper from lower case.
+        known = self._meanings.setdefault(name.casefold(), meaning)
+        if known != meaning:
+            raise QuantityError(
+                f"{name!r} is {known} in this record and cannot be {meaning} as well"
+            )

@@ -1,0 +1,123 @@
+"""Opening a record to write it: made when there is none, gone on with when there is one."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from notebook_probe.errors import ProbeError, RecordWriteError
+from notebook_probe.record.format.resume import Resume
+from notebook_probe.record.format.schema import CONVENTIONS, FORMAT_VERSION, STOPPED
+from notebook_probe.record.format.source import ModuleRow
+from notebook_probe.record.store.files import Files
+from notebook_probe.record.store.location import Location
+from notebook_probe.record.store.lock import Lock
+from notebook_probe.record.store.place import Place
+from notebook_probe.record.store.remote import place_of
+from notebook_probe.record.write.arrays import Arrays
+from notebook_probe.record.write.backfill import leftovers
+from notebook_probe.record.write.commit import Commits
+from notebook_probe.record.write.continuing import begin, extents, old_record, take_over
+from notebook_probe.record.write.flusher import Flusher, Options
+from notebook_probe.record.write.hot_chunks import new_chunks
+from notebook_probe.record.write.model import check_same_model
+
+__all__ = ["CHANGED_MODULES", "Opened", "open_to_write"]
+
+CHANGED_MODULES = "changed_modules"
+"""Attribute: modules that came, went or were replaced while the record was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A record that is being written."""
+
+    place: Place
+    files: Files
+    commits: Commits
+    flusher: Flusher
+    modules: tuple[ModuleRow, ...]
+    """The record's own table."""
+    continued: bool
+    first_step: int
+    branch: int
+
+
+def open_to_write(
+    location: Location,
+    modules: tuple[ModuleRow, ...],
+    attrs: Mapping[str, Any],
+    resume: Resume,
+    options: Options,
+) -> Opened:
+    """Lock the record, publish where it goes on, and start to write.
+
+    Raises
+    ------
+    RecordFormatError, RecordMismatchError, RecordLockedError, RecordWriteError
+        Nothing was changed.
+    """
+    place = place_of(location)
+    folder = place.folder
+    with _write_errors(place.name), ExitStack() as failure:
+        failure.callback(place.abandon)
+        old_record(folder)  # before the lock, which must not appear among foreign files
+        lock = Lock(folder)
+        failure.callback(lock.release)
+        old = old_record(folder)
+        resume.check(folder, old is not None)
+        if old is not None:
+            changed = old.attrs.get(CHANGED_MODULES, ())
+            check_same_model(old.location, old.modules, modules, changed)
+            modules = old.modules
+        beginning = begin(old, resume)
+        root_attrs = {**(_new_attrs() if old is None else old.attrs), **attrs}
+        root_attrs.pop(STOPPED, None)
+        if beginning.branch > 1:
+            root_attrs["branches"] = [*beginning.starts]
+        files, there = Files(folder), extents(old)
+        paths = {} if old is None else old.paths
+        for path in leftovers(folder, paths):
+            files.delete_all(path)
+        arrays = Arrays(new_chunks(files), there)
+        commits = Commits(files, arrays, lock, modules, paths)
+        flusher = Flusher(commits, lock, root_attrs, options)
+        take_over(old, flusher, beginning)
+        kept = extents(old, beginning.n_rows)
+        flusher.start(partial(arrays.cut, kept) if kept != there else None)
+        failure.callback(flusher.close)
+        place.begin()
+        failure.pop_all()
+    first, branch = beginning.first_step, beginning.branch
+    return Opened(place, files, commits, flusher, modules, old is not None, first, branch)
+
+
+@contextmanager
+def _write_errors(name: str) -> Iterator[None]:
+    """An error of the system becomes a RecordWriteError that names the record."""
+    try:
+        yield
+    except ProbeError:
+        raise
+    except OSError as error:
+        raise RecordWriteError(f"cannot write the record {name}: {error}") from error
+
+
+def _new_attrs() -> dict[str, Any]:
+    try:
+        package = version("notebook-probe")
+    except PackageNotFoundError:  # a source tree that is not installed
+        package = "unknown"
+    return {
+        "Conventions": CONVENTIONS,
+        "notebook_probe_version": package,
+        "format_version": FORMAT_VERSION,
+        "run_id": uuid.uuid4().hex,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+    }

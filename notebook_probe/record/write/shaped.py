@@ -1,0 +1,127 @@
+"""Recording values of every module's own shape: vectors of its own length, arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from notebook_probe.record.format.elements import element_labels
+from notebook_probe.record.format.lookup import quantity_place
+from notebook_probe.record.format.missing import MEASURED_NAN, NOT_MEASURED
+from notebook_probe.record.format.schema import module_label
+from notebook_probe.record.format.source import Floats, Variable
+from notebook_probe.record.write.stream import StreamWriter
+
+__all__ = ["ArrayWriter", "RaggedWriter", "check_shape"]
+
+
+class RaggedWriter:
+    """One schedule's vectors of every module's own length; made by `RecordWriter.ragged`.
+
+    A module gets its columns when it is first recorded, and further ones when the length of its
+    vectors changes.
+    """
+
+    def __init__(self, stream: StreamWriter) -> None:
+        self.stream = stream
+        self._places: dict[tuple[str, int], slice] = {}
+
+    def extend(self, variables: Sequence[Variable]) -> None:
+        """Append quantities; raises QuantityError for a name that cannot be."""
+        self.stream.extend(variables=variables)
+
+    def record(
+        self, step: int, time_ms: int, values: Mapping[tuple[str, str], npt.ArrayLike]
+    ) -> bool:
+        """Record a step's vectors.
+
+        Parameters
+        ----------
+        step, time_ms : int
+            As `StreamWriter.record` takes them.
+        values : mapping
+            Quantity and module to vector, (size,) of real numbers.
+
+        Returns
+        -------
+        bool
+            False when the row was dropped, and counted.
+
+        Raises
+        ------
+        UnknownNameError
+            For a quantity that this stream was not extended by.
+        ValueError
+            For what is no vector, or a step that does not grow.
+        """
+        return self.stream.record(step, time_ms, self.row(values))
+
+    def row(self, values: Mapping[tuple[str, str], npt.ArrayLike]) -> Floats:
+        """A step's vectors as the stream records them; gives new ones their columns."""
+        index = self.stream.variable_index
+        vectors = {
+            (quantity_place(self.stream.path, index, quantity), module_label(module)): _vector(
+                quantity, module, given
+            )
+            for (quantity, module), given in values.items()
+        }
+        for (_, module), vector in vectors.items():
+            self._extend(module, len(vector))
+        row = np.full(self.stream.shape, NOT_MEASURED, np.float32)
+        for (variable, module), vector in vectors.items():
+            row[variable, self._places[module, len(vector)]] = vector
+        return row
+
+    def _extend(self, module: str, size: int) -> None:
+        if (module, size) not in self._places:
+            labels = element_labels(module, size)
+            self.stream.extend(labels)
+            first = self.stream.module_index[labels[0]]
+            self._places[module, size] = slice(first, first + size)
+
+
+class ArrayWriter:
+    """Arrays of one quantity at one module; made by `RecordWriter.arrays`."""
+
+    def __init__(self, stream: StreamWriter) -> None:
+        self.stream = stream
+
+    def record(self, step: int, time_ms: int, array: npt.ArrayLike) -> bool:
+        """Record one array of real numbers; returns False when it was dropped, and counted.
+
+        Raises
+        ------
+        ValueError
+            For an array of another shape, or a step that does not grow.
+        """
+        cells = _floats(array)
+        if cells.shape != self.stream.kind.cell:
+            raise ValueError(
+                f"an array of shape {cells.shape} in {self.stream.path!r}; "
+                f"{self.stream.kind.cell} is recorded there"
+            )
+        return self.stream.record(step, time_ms, cells[None, None])
+
+
+def _vector(quantity: str, module: str, given: npt.ArrayLike) -> Floats:
+    vector = _floats(given)
+    if vector.ndim != 1 or not len(vector):
+        raise ValueError(f"{quantity} of {module!r} has shape {vector.shape}; a vector is expected")
+    return vector
+
+
+def _floats(given: npt.ArrayLike) -> Floats:
+    """As float32; a NaN that was measured differs from a cell that nobody wrote."""
+    with np.errstate(over="ignore"):  # beyond float32 is infinite
+        floats = np.array(given, np.float32)
+    floats[np.isnan(floats)] = MEASURED_NAN
+    return floats
+
+
+def check_shape(shape: Sequence[int]) -> tuple[int, ...]:
+    """Raise ValueError unless there can be an array of ``shape``."""
+    if not shape or min(shape) < 1:
+        raise ValueError(f"an array of shape {tuple(shape)}; at least one element is expected")
+    return tuple(shape)

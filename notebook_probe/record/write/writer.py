@@ -1,0 +1,341 @@
+"""Writing a record: rows from the training thread, everything else on a thread of its own."""
+
+from __future__ import annotations
+
+import shutil
+import time
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Self
+
+import numpy.typing as npt
+
+from notebook_probe.axis import PER_CHANNEL, Axis, PerChannel
+from notebook_probe.errors import QuantityError
+from notebook_probe.record.format.kinds import Kind, blob, blob_name, kind_of
+from notebook_probe.record.format.resume import ResumeLike, read_resume
+from notebook_probe.record.format.schema import (
+    EVALUATION,
+    SCALARS,
+    check_quantity,
+    module_label,
+)
+from notebook_probe.record.format.source import Event, ModuleRow, Variable
+from notebook_probe.record.read.reader import open_record
+from notebook_probe.record.store.location import Location
+from notebook_probe.record.store.place import Place
+from notebook_probe.record.views.branches import StreamName, read_name
+from notebook_probe.record.write.backfill import Backfill
+from notebook_probe.record.write.flusher import Flusher, Options
+from notebook_probe.record.write.given import read_series
+from notebook_probe.record.write.live import LiveSource
+from notebook_probe.record.write.model import differing, extended, labelled
+from notebook_probe.record.write.opening import CHANGED_MODULES, open_to_write
+from notebook_probe.record.write.shaped import ArrayWriter, RaggedWriter, check_shape
+from notebook_probe.record.write.stream import StreamWriter
+
+__all__ = ["RecordWriter"]
+
+
+class RecordWriter:
+    """The one writer of a record: makes it, or goes on with one of the same model.
+
+    Parameters
+    ----------
+    location : str, Path, zarr Store or RemoteStore
+        Folder of the record on a local disk, or a store that it is shipped to.
+    title : str
+        Name of the run.
+    modules : sequence of ModuleRow
+        The model, in definition order.
+    attrs : mapping of str to str, optional
+        Further attributes of the root group.
+    resume : None, bool, int or str
+        What to do with a record that is there: go on after its last step (None, or True when it
+        must be there), refuse it (False), go on at an earlier step, removing what was recorded at
+        that step and later (int), or keep all and begin a branch (``"branch"``,
+        ``"branch(step)"``).
+    flush_s, flush_rows : float, int
+        Rows reach the disk after so many seconds or so many rows, whichever comes first; a slow
+        disk makes it later, so that flushing takes about half a per cent of one core.
+    ring_bytes : int
+        Memory for rows that wait; more are dropped, and counted.
+    max_bytes : int, optional
+        Size on disk at which recording stops: what was recorded till then is kept, rows that come
+        later are refused and counted, and an event and the attribute ``recording_stopped`` say so.
+        The last flush may go beyond it by what had been recorded since the one before.
+    keep_bits : mapping of str to int, optional
+        Bits of the mantissa, 1 to 22 of 23, that are stored of some quantities, by name; 10 halve
+        the record, with a relative error of 0.05 %. Said in the arrays' attribute ``keep_bits``.
+
+    Raises
+    ------
+    RecordFormatError
+        When something else is there; it is left as it is.
+    RecordMismatchError
+        When the record of another model is there.
+    RecordLockedError
+        When another writer has it.
+    RecordWriteError
+        When it cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np
+    >>> from notebook_probe.record import Variable, open_record
+    >>> folder = tempfile.mkdtemp()
+    >>> with RecordWriter(folder, title="first", modules=[]) as writer:
+    ...     stream = writer.stream("every_1", "every(1)")
+    ...     stream.extend(["fc"], [Variable("norm")])
+    ...     for step in range(3):
+    ...         kept = stream.record(step, 0, np.array([[step / 2]], np.float32))
+    >>> open_record(folder).series("fc", "norm").values.tolist()
+    [0.0, 0.5, 1.0]
+    """
+
+    branch: int
+    """The branch that is written, from 1."""
+    first_step: int
+    """The step to begin with."""
+
+    def __init__(
+        self,
+        location: Location,
+        *,
+        title: str,
+        modules: Sequence[ModuleRow],
+        attrs: Mapping[str, str] = MappingProxyType({}),
+        resume: ResumeLike = None,
+        flush_s: float = 1.0,
+        flush_rows: int = 4096,
+        ring_bytes: int = 32 << 20,
+        max_bytes: int | None = None,
+        keep_bits: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
+        options = Options(flush_s, flush_rows, ring_bytes, max_bytes, keep_bits)
+        told = {**attrs, "title": title}
+        opened = open_to_write(location, labelled(modules), told, read_resume(resume), options)
+        self._files, self._commits = opened.files, opened.commits
+        self._flusher, self._place = opened.flusher, opened.place
+        self.continued, self.location = opened.continued, opened.place.name
+        self.run_id = str(opened.flusher.attrs["run_id"])
+        self.first_step, self.branch = opened.first_step, opened.branch
+        self.source = LiveSource(title, self._place, opened.modules, self._flusher)
+        self.out_of_order = Backfill(self._flusher, self.source, self.branch, self.first_step)
+        # Also when the writer is forgotten, and at the interpreter's exit.
+        self._close = weakref.finalize(self, _close, self._flusher, self._place)
+        if self._place.told:
+            self.event(self.last_step + 1, "spool", self._place.told)
+
+    @classmethod
+    def reopen(cls, location: Location) -> Self:
+        """Go on with a record as it is, whatever model it is of: to write into its steps.
+
+        Raises
+        ------
+        RecordFormatError, RecordLockedError, RecordWriteError
+            There is none, or another writer has it, or it cannot be written.
+        """
+        there = open_record(location)
+        return cls(location, title=there.name, modules=there.modules, resume=True)
+
+    @property
+    def last_step(self) -> int:
+        """Greatest step in any stream, -1 when there is none."""
+        return max((stream.last_step for stream in self._streams()), default=-1)
+
+    @property
+    def last_evaluated(self) -> int:
+        """Step of the last state that this branch has an evaluation of, -1 when there is none."""
+        own = (one for one in self._streams() if read_name(one.name).branch == self.branch)
+        ends = (one.last_step for one in own if one.name.startswith(EVALUATION))
+        return max(ends, default=-1)
+
+    @property
+    def dropped_rows(self) -> int:
+        """Rows of this writer that did not reach the disk and never will."""
+        return self._flusher.dropped_rows
+
+    @property
+    def last_error(self) -> str:
+        """Why the last flush or shipment failed, in words; empty when it did not."""
+        return self._flusher.last_error or self._place.problem
+
+    @property
+    def stopped(self) -> str:
+        """Why nothing more is recorded, in words; empty as long as something is."""
+        return self._flusher.stopped
+
+    @property
+    def flushed_at(self) -> float | None:
+        """``time.monotonic()`` of the last flush that wrote something."""
+        return self._flusher.flushed_at
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the record on disk."""
+        return self._files.nbytes
+
+    def published_rows(self, stream: str) -> int:
+        """Rows of a stream that readers of the store can see; of vectors, ``"hist/<name>"``."""
+        path = stream if "/" in stream else f"{SCALARS}/{stream}"
+        return self._flusher.streams[path].published
+
+    def stream(
+        self, name: str, long_name: str = "", axis: Axis | PerChannel | None = None
+    ) -> StreamWriter:
+        """The stream called ``name``, made when new; of numbers, or of vectors along ``axis``.
+
+        Raises
+        ------
+        ScheduleError, QuantityError
+            For a name or an axis that the record cannot hold.
+        """
+        found = self._stream(name, long_name, kind_of(axis))
+        if isinstance(axis, Axis) and axis is not found.axis:
+            self._flusher.names.claim_axis(axis)
+            found.axis = axis  # an equal one, which need not be compared again
+        return found
+
+    def ragged(self, name: str, long_name: str = "") -> RaggedWriter:
+        """The vectors of every module's own length on the schedule ``name``, made when new.
+
+        Raises
+        ------
+        ScheduleError
+            For a name that the record cannot hold.
+        """
+        return RaggedWriter(self.stream(name, long_name, PER_CHANNEL))
+
+    def arrays(self, variable: Variable, module: str, shape: Sequence[int]) -> ArrayWriter:
+        """The arrays of ``shape`` of one quantity at one module, such as images; made when new.
+
+        Raises
+        ------
+        QuantityError
+            For a name that the record cannot hold or that stands for something else, and for
+            another shape than the record has.
+        """
+        check_quantity(variable.name)
+        label = module_label(module)
+        kind = blob(variable.name, label, check_shape(shape))
+        self._flusher.names.claim_folder(kind.group)
+        found = self._stream(blob_name(label), label, kind)
+        found.extend([label], [variable])
+        if found.kind.cell != kind.cell:
+            raise QuantityError(
+                f"{variable.name} of {label!r} has shape {found.kind.cell} in this record, "
+                f"not {kind.cell}"
+            )
+        return ArrayWriter(found)
+
+    def _stream(self, name: str, long_name: str, kind: Kind) -> StreamWriter:
+        flusher, full_name = self._flusher, str(StreamName(name, self.branch))
+        path = f"{kind.group}/{full_name}"
+        if path not in flusher.streams:
+            kind.check(name)
+            flusher.streams[path] = StreamWriter(
+                full_name, long_name or name, flusher.has_room, flusher.names, kind=kind
+            )
+        return flusher.streams[path]
+
+    def backfill(
+        self,
+        module: str,
+        quantity: str,
+        steps: npt.ArrayLike,
+        values: npt.ArrayLike,
+        units: str = "1",
+        long_name: str = "",
+    ) -> None:
+        """Write a series into any steps, passed ones as well; from any thread.
+
+        What is there already is read no more, and stays on disk as it is.
+
+        Parameters
+        ----------
+        module : str
+            Path of a module or a parameter of the model, ``""`` for the whole.
+        steps, values
+            A step and its value, or as many of both, in any order.
+        units, long_name : str
+            Of a quantity that is new in the record.
+
+        Raises
+        ------
+        UnknownNameError, ValueError, QuantityError
+            Before anything is written.
+        RecordWriteError
+            When it cannot be written.
+        """
+        given = read_series(self.source, module, quantity, steps, values, units, long_name)
+        self.out_of_order.write(
+            given.steps, [given.module], [given.variable], given.values, kind_of(given.axis)
+        )
+
+    def follow_model(self, modules: Sequence[ModuleRow]) -> None:
+        """Note that the model now has these modules: new ones are appended to the table.
+
+        What came, went or was replaced makes no other model of it when the record is resumed.
+        """
+        there, given = self.source.modules, labelled(modules)
+        changed = differing(there, given)
+        if changed:
+            attrs, table = self._flusher.attrs, extended(there, given)
+            known = sorted(changed.union(attrs.get(CHANGED_MODULES, ())))
+            self._flusher.attrs = {**attrs, CHANGED_MODULES: known}
+            self._commits.describe(table)
+            self.source.modules = table
+
+    def feed(self, bring: Callable[[], None]) -> None:
+        """Have ``bring``, a method whose object is held weakly, record what waits elsewhere.
+
+        It is called before each flush, on the writer's thread.
+        """
+        self._flusher.bring = weakref.WeakMethod(bring)
+
+    def event(self, step: int, kind: str, text: str) -> None:
+        """Note that something happened at ``step``."""
+        self._flusher.events.append(Event(step, time.time_ns() // 1_000_000, kind, text))
+
+    def flush(self, timeout_s: float = 10.0) -> bool:
+        """Wait until everything recorded so far is stored; False when it failed or took longer."""
+        return self._flusher.flush(timeout_s) and self._place.flush(timeout_s)
+
+    def close(self) -> None:
+        """Write the rest and mark the record closed; safe to call twice.
+
+        What cannot be written is counted in ``dropped_rows``, and ``last_error`` says why.
+        """
+        self._close()
+
+    def discard_if_empty(self) -> bool:
+        """Close, and remove the record when it holds no row and no event."""
+        self.close()
+        rows = sum(stream.n_rows for stream in self._streams())
+        if rows or self._flusher.events or not self._flusher.finished:
+            return False
+        shutil.rmtree(self._place.folder, ignore_errors=True)
+        return True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        rows = ", ".join(
+            f"{stream.path.removeprefix(SCALARS + '/')}: {stream.n_rows} rows"
+            for stream in self._streams()
+        )
+        return f"<RecordWriter {self.location!r}; {rows or 'no rows'}>"
+
+    def _streams(self) -> tuple[StreamWriter, ...]:
+        return tuple(self._flusher.streams.values())
+
+
+def _close(flusher: Flusher, place: Place) -> None:
+    flusher.close()
+    place.close()
