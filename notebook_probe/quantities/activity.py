@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from notebook_probe.errors import QuantityError
+from notebook_probe.quantities import questions
 from notebook_probe.quantities.base import quantity
 from notebook_probe.quantities.parts import reduction
 from notebook_probe.quantities.samples import samples
@@ -30,21 +31,47 @@ DORMANT = 0.025
 """Share of the usual activity below which a unit is called dormant."""
 
 
-@quantity(source="definition")
+@quantity(source="definition", question=questions.DEAD)
 def zero_fraction(output_zeros: Stat) -> float:
-    """Share of output elements that are exactly zero: how much of a ReLU is silent now."""
+    """Share of outputs that are exactly zero now, ``#(y = 0) / n``.
+
+    How much of a ReLU is silent. About half is usual after a ReLU on centred inputs. Rising
+    towards 1, less and less gets through; 0 where the activation has no flat part.
+
+    Warnings
+    --------
+    A unit that is silent on this batch may speak on the next: `dead_fraction` tells those
+    apart. Dropout and padding make zeros, too.
+    """
     return output_zeros.n_zero / output_zeros.n if output_zeros.n else math.nan
 
 
-@quantity(source="definition")
+@quantity(source="definition", question=questions.RANGE)
 def nonfinite_fraction(output_nonfinite: Stat) -> float:
-    """Share of output elements that are NaN or infinite; 0 in a healthy network."""
+    """Share of outputs that are NaN or infinite, ``#(NaN or inf) / n``; 0 in a healthy network.
+
+    The module nearest the input that leaves 0 first is where it began; everything behind it
+    follows in the same step.
+
+    Warnings
+    --------
+    A later operation can hide it: a mask, or ``nan_to_num``, puts a number in its place.
+    """
     return output_nonfinite.n_nonfinite / output_nonfinite.n if output_nonfinite.n else math.nan
 
 
-@quantity(source="Cockpit")
+@quantity(source="Cockpit", question=questions.DEAD)
 def grad_zero_fraction(grad_zeros: Stat) -> float:
-    """Share of gradient elements that are exactly zero, over all parameters below the module."""
+    """Share of gradient elements that are exactly zero, ``#(g = 0) / n``.
+
+    Over all parameters below the module. What has no gradient does not learn: high behind dead
+    units, in embeddings whose words do not occur, and where a mask or a branch cuts something
+    off.
+
+    Warnings
+    --------
+    Values too small for the type become zero as well: compare `output_grad_underflow_fraction`.
+    """
     return grad_zeros.n_zero / grad_zeros.n if grad_zeros.n else math.nan
 
 
@@ -91,12 +118,19 @@ def peaks(
     return reduce(Peaks.merge, map(Peaks.of, blocks), Peaks(0, nothing, nothing))
 
 
-@window_quantity(aliases=("LinearDeadNeuronNum",), source="Taiyi")
+@window_quantity(aliases=("LinearDeadNeuronNum",), source="Taiyi", question=questions.DEAD)
 class DeadFraction:
-    """Share of units that were never above 0, over all steps since the last due one.
+    """Share of units never above 0 since the last due step, ``#{c : max y_c <= 0} / C``.
 
-    A unit is a channel, over all samples and positions. Every 50 steps or so it tells units that
-    are dead from those that are silent on one batch.
+    A unit is a channel, over all samples and positions. Every 50 steps or so it tells units
+    that are dead from those that are silent on one batch. A ReLU's dead unit has no gradient
+    and stays dead; more than half of them is waste, and usually the work of a learning rate
+    that was too high.
+
+    Warnings
+    --------
+    Recorded at every step it is of one batch only. Of a layer without a ReLU, such as a linear
+    one, it counts the units that were never positive, which may be as they should.
     """
 
     def reset(self) -> None:
@@ -113,11 +147,17 @@ class DeadFraction:
         return None if self._largest is None else (self._largest <= 0).double().mean()
 
 
-@quantity(source="https://arxiv.org/abs/2302.12902")
+@quantity(source="https://arxiv.org/abs/2302.12902", question=questions.DEAD)
 def dormant_fraction(output_peaks: Peaks) -> Tensor | float:
-    """Share of units with ``E|h_i| / mean_k E|h_k| <= 0.025``: hardly active beside the others.
+    """Share of units that hardly act, ``#{i : E|h_i| <= 0.025 mean_k E|h_k|} / C``.
 
-    Missing where no unit is active at all.
+    Also finds units of tanh or GELU that have gone quiet. A rise over training means that the
+    network loses the ability to fit what is new, which was found in reinforcement learning
+    first. Missing where no unit is active at all.
+
+    Warnings
+    --------
+    Relative to the layer's mean: one unit that shouts makes all others dormant.
     """
     size = output_peaks.size
     usual = size.mean() if len(size) else torch.tensor(torch.nan)

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from notebook_probe.errors import UnreadableError
+from notebook_probe.quantities import questions
 from notebook_probe.quantities.channels import Channels
 from notebook_probe.quantities.meant import meant
 from notebook_probe.quantities.parts import reduction
@@ -64,12 +65,21 @@ def running(
     return Running(mean.detach().to(wide, copy=True), variance.detach().to(wide).sqrt())
 
 
-@window_quantity(name="bn_mean_tid", aliases=("MeanTID",), source=SOURCE)
+@window_quantity(
+    name="bn_mean_tid", aliases=("MeanTID",), source=SOURCE, question=questions.BATCHNORM
+)
 class BnMeanTid:
-    """Discrepancy of the mean, average of ``||mu_B - mu_run||_2 / ||sigma_run||_2`` over steps.
+    """Discrepancy of the mean, average of ``||mu_B - mu_run||_2 / ||sigma_run||_2``.
 
-    Above about 0.5 the network does not see in evaluation what it was trained on: batches are
-    small, or the running mean lags. Missing without running statistics.
+    Over the steps since the last due one. ``mu_B`` is the mean of each channel in a batch,
+    ``mu_run`` and ``sigma_run`` are the running statistics, which evaluation uses. Above about
+    0.5 the network does not see in evaluation what it was trained on: batches are small, or the
+    running mean lags. Missing without running statistics.
+
+    Warnings
+    --------
+    Large in the first steps of any training, while the running statistics are still those of
+    the initialisation.
     """
 
     def reset(self) -> None:
@@ -84,12 +94,20 @@ class BnMeanTid:
         return _distance(self._means, self._last.mean, self._last) if self._means else None
 
 
-@window_quantity(name="bn_var_tid", aliases=("VarTID",), source=SOURCE)
+@window_quantity(
+    name="bn_var_tid", aliases=("VarTID",), source=SOURCE, question=questions.BATCHNORM
+)
 class BnVarTid:
     """Discrepancy of the spread, average of ``||sigma_B - sigma_run||_2 / ||sigma_run||_2``.
 
-    ``sigma_B`` has divisor rows less one; a step with a single row is left out. Missing without
-    running statistics.
+    Over the steps since the last due one. ``sigma_B`` is the deviation of each channel in a
+    batch, divisor rows less one, ``sigma_run`` that which evaluation uses. Small batches make it
+    large. A step with a single row is left out; missing without running statistics.
+
+    Warnings
+    --------
+    Large in the first steps of any training, while the running statistics are still those of
+    the initialisation.
     """
 
     def reset(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from notebook_probe.quantities import questions
 from notebook_probe.quantities.arrays import wide
 from notebook_probe.quantities.window import window_quantity
 
@@ -53,28 +54,57 @@ class _SinceFirst:
         return self.value
 
 
-@window_quantity(samples="due", combine="rss", source="Cockpit")
+@window_quantity(samples="due", combine="rss", source="Cockpit", question=questions.LEARNING)
 class DistanceFromInit(_SinceFirst):
-    """How far the weight has come, ``||W_t - W_0||_2``; ``W_0`` is that of the first due step."""
+    """How far the weight has come, ``||W_t - W_0||_2``.
+
+    ``W_0`` is that of the first due step. It grows fast at first and then more slowly; a layer
+    that stays near 0 beside the others is frozen or gets no gradient.
+
+    Warnings
+    --------
+    Of a probe that is attached in the middle of training it is the way from there. Without
+    weight decay a noisy walk grows too, like the root of the steps, and leads nowhere.
+    """
 
     def compare(self, first: Tensor, now: Tensor) -> Tensor:
         return (now.double() - first.double()).norm()
 
 
-@window_quantity(samples="due", source="https://arxiv.org/abs/1806.01603")
+@window_quantity(
+    samples="due", source="https://arxiv.org/abs/1806.01603", question=questions.LEARNING
+)
 class LayerRotation(_SinceFirst):
     """How far the weight has turned, ``1 - cos(W_t, W_0)``: 0 as it began, 1 at a right angle.
 
-    ``W_0`` is that of the first due step. Missing for a weight of zeros.
+    ``W_0`` is that of the first due step. Layers that generalise well turned far in the source,
+    near 1, all of them alike; one that stays near 0 keeps its random features. Missing for a
+    weight of zeros.
+
+    Warnings
+    --------
+    Of a probe that is attached in the middle of training it is the turn from there. A
+    fine-tuned layer is meant to turn little.
     """
 
     def compare(self, first: Tensor, now: Tensor) -> Tensor:
         return 1 - _cosine(first, now)
 
 
-@window_quantity(combine="sum", aliases=("WeightParamJump",), source="Taiyi")
+@window_quantity(
+    combine="sum", aliases=("WeightParamJump",), source="Taiyi", question=questions.RATE
+)
 class SignFlipCount(_Pair):
-    """Number of weights that changed sign since the step before, ``#(w_t w_(t-1) < 0)``."""
+    """Number of weights that changed sign since the step before, ``#(w_t w_(t-1) < 0)``.
+
+    High at first and falling as training settles; a rise tells of steps as large as the
+    weights.
+
+    Warnings
+    --------
+    Large layers have more to flip: `sign_flips` is the share. Missing in the first step that is
+    seen.
+    """
 
     def update(self, weight: Tensor) -> None:
         self.keep(wide(weight).sign().to(torch.int8))
@@ -83,9 +113,18 @@ class SignFlipCount(_Pair):
         return None if self.pair is None else _flips(*self.pair).sum().double()
 
 
-@window_quantity(source="Taiyi")
+@window_quantity(source="Taiyi", question=questions.RATE)
 class SignFlips(_Pair):
-    """Share of weights that changed sign since the step before, ``#(w_t w_(t-1) < 0) / n``."""
+    """Share of weights that changed sign since the step before, ``#(w_t w_(t-1) < 0) / n``.
+
+    Below a per cent is usual after the first steps. A rise tells of steps as large as the
+    weights.
+
+    Warnings
+    --------
+    Weights around zero flip without meaning: many of them, as with sparse weights, make a noisy
+    share. Missing in the first step that is seen.
+    """
 
     def update(self, weight: Tensor) -> None:
         self.keep(wide(weight).sign().to(torch.int8))
@@ -94,12 +133,17 @@ class SignFlips(_Pair):
         return None if self.pair is None else _flips(*self.pair).double().mean()
 
 
-@window_quantity(source="definition")
+@window_quantity(source="definition", question=questions.RATE)
 class GradCosine(_Pair):
     """Whether successive gradients agree, ``cos(g_t, g_(t-1))``, as applied.
 
     Below 0 the weight swings to and fro: the learning rate is high. Near 1 it could be higher.
-    Missing for a gradient of zeros.
+    About 0 is usual where the noise of small batches rules. Missing for a gradient of zeros and
+    in the first step that is seen.
+
+    Warnings
+    --------
+    Says little on small batches, whose noise is nearly orthogonal in many dimensions.
     """
 
     def update(self, grad: Tensor) -> None:

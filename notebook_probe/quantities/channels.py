@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from notebook_probe.axis import PER_CHANNEL
 from notebook_probe.errors import QuantityError
+from notebook_probe.quantities import questions
 from notebook_probe.quantities.base import quantity
 from notebook_probe.quantities.parts import reduction
 from notebook_probe.quantities.samples import samples
@@ -73,13 +74,29 @@ def channels(
     return reduce(Channels.merge, map(Channels.of, blocks), Channels(0, nothing, nothing))
 
 
-@quantity(axis=PER_CHANNEL, aliases=("InputMean",), source="Taiyi")
+@quantity(axis=PER_CHANNEL, aliases=("InputMean",), source="Taiyi", question=questions.SIGNAL)
 def input_channel_mean(input_channels: Channels) -> Tensor:
-    """Mean of each channel of the inputs, over samples and positions."""
+    """Mean of each channel of the inputs, ``E[x_c]`` over samples and positions.
+
+    Channels that stand far from 0 beside their deviation shift the whole layer behind them; one
+    that drifts over the steps shows what the layer before is doing.
+
+    Warnings
+    --------
+    Which axis holds the channels follows from the kind of the module.
+    """
     return input_channels.mean
 
 
-@quantity(axis=PER_CHANNEL, source="definition")
+@quantity(axis=PER_CHANNEL, source="definition", question=questions.SIGNAL)
 def input_channel_std(input_channels: Channels) -> Tensor:
-    """Standard deviation of each channel of the inputs, divisor rows less one; NaN of one row."""
+    """Standard deviation of each channel of the inputs, ``sqrt(sum (x_c - mean_c)^2 / (R - 1))``.
+
+    ``R`` are the rows: samples and positions. A channel at 0 says nothing; channels of very
+    different sizes make the layer hard to train. NaN of one row.
+
+    Warnings
+    --------
+    Positions of one sample resemble each other: many rows need not be much evidence.
+    """
     return (input_channels.squares / (input_channels.n_rows - 1)).sqrt()

@@ -42,7 +42,7 @@ def explained(doc: str) -> Explained:
     first, _, reading = body.strip().partition("\n\n")
     first = first.replace("\n", " ")
     return Explained(
-        summary=first.replace("``", ""),  # shown as plain text
+        summary=first.replace("`", ""),  # shown as plain text
         formula=", ".join(_FORMULA.findall(first)),
         reading=reading.strip(),
         pitfalls=sections.get("Warnings", "").strip(),

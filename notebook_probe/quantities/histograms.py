@@ -29,6 +29,7 @@ import torch
 from torch import Tensor, nn
 
 from notebook_probe.axis import Axis
+from notebook_probe.quantities import questions
 from notebook_probe.quantities.arrays import readable
 from notebook_probe.quantities.base import quantity
 from notebook_probe.quantities.parts import reduction
@@ -241,28 +242,60 @@ def _flat(tensor: Tensor) -> Tensor:
     return tensor.reshape(-1)
 
 
-@quantity(axis=BINS, source="definition")
+@quantity(axis=BINS, source="definition", question=questions.LEARNING)
 def weight_histogram(weight_histogram: Histogram) -> Tensor:
-    """Counts of the weights, in bins of powers of four of either sign, as the forward used them."""
+    """Counts of the weights as the forward used them, ``#{w in bin}``.
+
+    The bins are powers of four of either sign. A bell around zero that widens slowly is usual.
+    A growing bin at 0 is pruning or decay; a far tail is a few weights that run away.
+
+    Warnings
+    --------
+    The bins are as wide as their values are large, so heights are no density. NaN and
+    infinities have bins of their own.
+    """
     return weight_histogram.counts
 
 
-@quantity(axis=BINS, source="definition")
+@quantity(axis=BINS, source="definition", question=questions.SIGNAL)
 def grad_histogram(grad_histogram: Histogram) -> Tensor:
-    """Counts of the gradient's elements, in bins of powers of four of either sign, as applied."""
+    """Counts of the gradient's elements as applied, ``#{g in bin}``.
+
+    The bins are powers of four of either sign. A block that moves left as it trains is a
+    gradient that vanishes, one that moves right explodes; two humps are two kinds of units.
+
+    Warnings
+    --------
+    The bins are as wide as their values are large, so heights are no density. Of all parameters
+    below the module.
+    """
     return grad_histogram.counts
 
 
-@quantity(axis=BINS, source="definition")
+@quantity(axis=BINS, source="definition", question=questions.SIGNAL)
 def output_histogram(output_histogram: Histogram) -> Tensor:
-    """Counts of the outputs, in bins of powers of four of either sign."""
+    """Counts of the outputs, ``#{y in bin}``.
+
+    The bins are powers of four of either sign. Shows what mean and deviation hide: two humps, a
+    tail, a block at exactly 0 after a ReLU, at one value after a saturated tanh.
+
+    Warnings
+    --------
+    The bins are as wide as their values are large, so heights are no density. Of this step's
+    batch alone.
+    """
     return output_histogram.counts
 
 
-@quantity(axis=BINS, source="https://arxiv.org/abs/1710.03740")
+@quantity(axis=BINS, source="https://arxiv.org/abs/1710.03740", question=questions.RANGE)
 def grad_output_histogram(grad_output_histogram: Histogram) -> Tensor:
-    """Counts of the gradients that reach the output, in bins of powers of four of either sign.
+    """Counts of the gradients that reach the output, ``#{dL/dy in bin}``.
 
-    What lies below ``2**-25`` would be lost in float16 without loss scaling.
+    The bins are powers of four of either sign. What lies below ``2**-25`` would be lost in
+    float16 without loss scaling; the room to its largest bin is what a scale can use.
+
+    Warnings
+    --------
+    Under a gradient scaler these are scaled gradients, as they are in the backward pass.
     """
     return grad_output_histogram.counts

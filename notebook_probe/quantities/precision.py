@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor
 
+from notebook_probe.quantities import questions
 from notebook_probe.quantities.base import quantity
 
 __all__ = [
@@ -18,34 +19,64 @@ __all__ = [
 
 
 @quantity(
-    units="bit", combine="min", source="https://github.com/huggingface/transformers/pull/11274"
+    units="bit",
+    combine="min",
+    source="https://github.com/huggingface/transformers/pull/11274",
+    question=questions.RANGE,
 )
 def range_headroom_bits(output: Tensor) -> Tensor | float:
     """Bits between the largest activation and overflow, ``log2(finfo(dtype).max / max |y|)``.
 
     Below 2 a float16 model is about to overflow. 0 or less once something is infinite; infinite
     where all is zero; NaN where something is NaN, and for integers.
+
+    Warnings
+    --------
+    Of the type the module computes in: in float32 there are 100 bits and more even where
+    float16 would have overflowed.
     """
     return _headroom(output)
 
 
-@quantity(units="bit", combine="min", source="definition")
+@quantity(units="bit", combine="min", source="definition", question=questions.RANGE)
 def output_grad_headroom_bits(grad_output: Tensor) -> Tensor | float:
-    """Bits between the largest gradient at the output and overflow, as ``range_headroom_bits``."""
+    """Bits from the largest output gradient to overflow, ``log2(finfo(dtype).max / max |dL/dy|)``.
+
+    What a gradient scaler may still use: each doubling of the scale takes one bit. 0 or less
+    once something is infinite, which makes the scaler skip the step; infinite where all is
+    zero.
+
+    Warnings
+    --------
+    Of the type the gradient has; in float32 there is always room.
+    """
     return _headroom(grad_output)
 
 
-@quantity(source="definition")
+@quantity(source="definition", question=questions.RANGE)
 def underflow_fraction(output: Tensor) -> Tensor | float:
-    """Share of activations that lost precision, ``#(0 < |y| < finfo(dtype).tiny) / n``."""
+    """Share of activations that lost precision, ``#(0 < |y| < finfo(dtype).tiny) / n``.
+
+    These subnormal numbers have fewer bits the smaller they are, and many devices make zeros of
+    them. A share that grows in float16 says that a layer's scale is too small.
+
+    Warnings
+    --------
+    What has become zero altogether no longer counts: see `zero_fraction`.
+    """
     return _underflow(output)
 
 
-@quantity(source="definition")
+@quantity(source="definition", question=questions.RANGE)
 def output_grad_underflow_fraction(grad_output: Tensor) -> Tensor | float:
-    """Share of gradients at the output that float16 cannot hold, ``#(0 < |g| < 2^-24) / n``.
+    """Share of output gradients that float16 cannot hold, ``#(0 < |dL/dy| < 2^-24) / n``.
 
-    Of any type: what a loss scale of 1 would lose.
+    Of any type: what a loss scale of 1 would lose. In a float32 run it tells beforehand whether
+    float16 will need a scaler.
+
+    Warnings
+    --------
+    In float16 itself it is 0, as what is lost is a zero already. A scaler's scale is in it.
     """
     size = _magnitude(grad_output)
     if not size.numel():

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from notebook_probe.errors import QuantityError
+from notebook_probe.quantities import questions
 from notebook_probe.quantities.base import quantity
 from notebook_probe.quantities.parts import reduction
 from notebook_probe.quantities.samples import samples
@@ -194,28 +195,45 @@ def spectrum(
     return reduce(Spectrum.merge, map(Spectrum.of, blocks), Spectrum(0, empty.sum(0), empty))
 
 
-@quantity(aliases=("InputCovMaxEig",), source="Taiyi")
+@quantity(aliases=("InputCovMaxEig",), source="Taiyi", question=questions.COLLAPSE)
 def input_cov_max_eig(input_spectrum: Spectrum) -> Tensor:
-    """Largest eigenvalue of the covariance of the inputs: variance along their main direction."""
+    """Largest eigenvalue of the inputs' covariance, ``l_1``: variance along the main direction.
+
+    It bounds the learning rate that the layer bears, about ``2 / l_1`` for a linear layer on
+    centred inputs with squared loss; normalisation brings it down.
+
+    Warnings
+    --------
+    Scales with the square of the inputs. Missing for fewer than two rows.
+    """
     return input_spectrum.leading[0]
 
 
-@quantity(aliases=("InputCovStableRank",), source="Taiyi")
+@quantity(aliases=("InputCovStableRank",), source="Taiyi", question=questions.COLLAPSE)
 def input_cov_stable_rank(input_spectrum: Spectrum) -> Tensor:
-    """Stable rank of the inputs, sum of eigenvalues over the largest; missing if constant.
+    """Stable rank of the inputs, ``sum l / l_1`` of the eigenvalues of their covariance.
 
     About how many directions carry them: 1 when all lie on a line, the number of channels when
-    they are spread evenly.
+    they are spread evenly. Missing for constant inputs.
+
+    Warnings
+    --------
+    The largest eigenvalue alone sets it, and it cannot exceed the rows less one.
     """
     largest, total = input_spectrum.leading
     return total / largest
 
 
-@quantity(source="definition")
+@quantity(source="definition", question=questions.COLLAPSE)
 def input_cov_condition(input_spectrum: Spectrum) -> Tensor:
-    """Condition number of the inputs' covariance, largest over smallest eigenvalue.
+    """Condition number of the inputs' covariance, ``l_1 / l_d``: largest over smallest eigenvalue.
 
-    Infinite when it is singular, as it is with no more rows than channels.
+    The larger, the more unequal the speeds at which a layer learns along different directions.
+    Infinite when the covariance is singular, as it is with no more rows than channels.
+
+    Warnings
+    --------
+    A dead or a doubled channel makes it infinite: `input_cov_condition_50` is milder.
     """
     largest, _ = input_spectrum.leading
     if input_spectrum.is_singular:
@@ -234,25 +252,60 @@ def _ratio(spectrum: Spectrum, percent: int) -> Tensor:
     return eigenvalues[0] / (eigenvalues[place] + 1e-7)
 
 
-@quantity(aliases=("InputCovCondition20",), source="Taiyi")
+@quantity(aliases=("InputCovCondition20",), source="Taiyi", question=questions.COLLAPSE)
 def input_cov_condition_20(input_spectrum: Spectrum) -> Tensor:
-    """Largest eigenvalue of the inputs' covariance over the one after 20 % of them (+ 1e-7)."""
+    """Condition of the inputs over a fifth of the directions, ``l_1 / (l_i + 1e-7)``.
+
+    The eigenvalues ``l`` of the covariance fall; ``i = d * 20 // 100``. How far the first fifth
+    of the directions stands out; 1 when they are all alike. Batch normalisation lowers it,
+    which is one account of why it speeds up training.
+
+    Warnings
+    --------
+    Of fewer than five channels it is about 1. Few rows make it large.
+    """
     return _ratio(input_spectrum, 20)
 
 
-@quantity(aliases=("InputCovCondition50",), source="Taiyi")
+@quantity(aliases=("InputCovCondition50",), source="Taiyi", question=questions.COLLAPSE)
 def input_cov_condition_50(input_spectrum: Spectrum) -> Tensor:
-    """Largest eigenvalue of the inputs' covariance over the one after 50 % of them (+ 1e-7)."""
+    """Condition of the inputs over half of the directions, ``l_1 / (l_i + 1e-7)``.
+
+    The eigenvalues ``l`` of the covariance fall; ``i = d * 50 // 100``. How far the main
+    direction stands above the middle one; 1 when all are alike.
+
+    Warnings
+    --------
+    1e7 times the largest eigenvalue where half of the directions are empty, as with fewer rows
+    than half of the channels.
+    """
     return _ratio(input_spectrum, 50)
 
 
-@quantity(aliases=("InputCovCondition80",), source="Taiyi")
+@quantity(aliases=("InputCovCondition80",), source="Taiyi", question=questions.COLLAPSE)
 def input_cov_condition_80(input_spectrum: Spectrum) -> Tensor:
-    """Largest eigenvalue of the inputs' covariance over the one after 80 % of them (+ 1e-7)."""
+    """Condition of the inputs over four fifths of the directions, ``l_1 / (l_i + 1e-7)``.
+
+    The eigenvalues ``l`` of the covariance fall; ``i = d * 80 // 100``. As the condition
+    number, without the directions that hardly matter.
+
+    Warnings
+    --------
+    1e7 times the largest eigenvalue where a fifth of the directions is empty, as with fewer
+    rows than channels.
+    """
     return _ratio(input_spectrum, 80)
 
 
-@quantity(aliases=("InputCovCondition",), source="Taiyi")
+@quantity(aliases=("InputCovCondition",), source="Taiyi", question=questions.COLLAPSE)
 def input_cov_condition_100(input_spectrum: Spectrum) -> Tensor:
-    """Largest eigenvalue of the inputs' covariance over the smallest (+ 1e-7)."""
+    """Condition number of the inputs as Taiyi has it, ``l_1 / (l_d + 1e-7)``, always finite.
+
+    Comparable with Taiyi's figures; `input_cov_condition` is the plain one.
+
+    Warnings
+    --------
+    1e7 times the largest eigenvalue where a direction is empty, which is then no condition
+    number but a scale.
+    """
     return _ratio(input_spectrum, 100)
