@@ -17,6 +17,7 @@ from notebook_probe.probes.frame import StepFrame
 from notebook_probe.probes.probe import Probe
 from notebook_probe.probes.slots import Slot
 from notebook_probe.quantities.arrays import local
+from notebook_probe.quantities.features import moment_of
 from notebook_probe.quantities.measure import measure_difference
 from notebook_probe.quantities.parts import Reduction
 
@@ -108,17 +109,20 @@ class DifferenceCell:
 class FunctionCell:
     """A quantity's function called on the tensors themselves, and the values it has given."""
 
-    __slots__ = ("_draws", "_function", "index", "names", "probe")
+    __slots__ = ("_draws", "_function", "_of_batch", "index", "names", "probe")
 
     def __init__(self, index: int, probe: Probe) -> None:
         self.index, self.probe = index, probe
         self._function: Callable[..., Any] = probe.quantity.function
         self._draws: bool | None = None  # random numbers; found out at the first call
         self.names = tuple((f.name, f.tensor) for f in probe.quantity.features)
+        self._of_batch = any(moment_of(need) == "handed" for need in probe.quantity.needs)
 
     def call(self, frame: StepFrame, tensors: dict[str, Any], call: int = 0) -> None:
         """Call it if all it needs is there; an error is the probe's alone."""
         probe = self.probe
+        if self._of_batch:
+            tensors = {**tensors, **frame.batch}
         given = [tensors.get(tensor) for _, tensor in self.names]
         if probe.disabled or any(one is None for one in given) or (probe.per_call and call < 0):
             return

@@ -52,11 +52,13 @@ class StepFrame:
     __slots__ = (
         "_handles",
         "arrivals",
+        "batch",
         "begun",
         "calls",
         "closed",
         "collected",
         "has_failures",
+        "of_step",
         "on_device",
         "readings",
         "scalars",
@@ -84,6 +86,10 @@ class StepFrame:
         self.collected: dict[tuple[str, str], Collected] = {}
         """What the model gave of itself, by place and name."""
         self._handles: list[RemovableHandle] = []
+        self.batch: dict[str, Tensor] = {}
+        """What the loop has handed over of the batch that is trained now."""
+        self.of_step: dict[str, float] = {}
+        """Values of the step as a whole, by feature."""
         self.states: list[Any] = [None] * n_states
         self.calls: list[int] = [0] * n_counts
         self.arrivals: list[int] = [0] * n_counts
@@ -103,6 +109,7 @@ class StepFrame:
     def close(self) -> None:
         """Read no more."""
         self.closed = True
+        self.batch = {}
         for handle in self._handles:
             handle.remove()
         self._handles.clear()

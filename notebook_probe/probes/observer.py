@@ -28,7 +28,7 @@ from notebook_probe.probes.compiled import EagerSteps
 from notebook_probe.probes.frame import StepFrame
 from notebook_probe.probes.hooks import WeakHook
 from notebook_probe.probes.phase import Phase, PhaseOfThread, quiet
-from notebook_probe.probes.plan import is_of_calls
+from notebook_probe.probes.plan import is_of_batch, is_of_calls
 from notebook_probe.probes.probe import Probe
 from notebook_probe.probes.readings import Readings, readings
 from notebook_probe.probes.slots import Slot
@@ -108,6 +108,8 @@ class Observer:
         self._accumulations = AccumulationHooks(self._updates)
         self.n_forwards = 0
         """Training calls of the root in the open step."""
+        self.handed: set[str] = set()
+        """Names under which the loop has ever handed something over."""
         self.was_rooted = False
         """A training call of the root was ever seen."""
         self._turn = threading.RLock()  # two threads may train one model
@@ -344,6 +346,23 @@ class Observer:
                 frame = track.open(step)
                 self.taps.arm_evaluation(frame.readings)
         return track.frame
+
+    def frame_of_batch(self) -> StepFrame | None:
+        """The open frame of the batch that the loop trains or evaluates; begins its step."""
+        root = self._model()
+        if self.is_silent or root is None or not any(map(is_of_batch, self.probes)):
+            return None
+        if self.phase.of(root) == "evaluation":
+            return self._open_evaluation()
+        if self.training.frame is None or self.clock.ready:
+            self.boundary(rooted=self.was_rooted)
+        return self.training.frame
+
+    def waited(self, seconds: float) -> None:
+        """The loop has waited for data, as part of the open step."""
+        frame = self.training.frame
+        if frame is not None:
+            frame.of_step["wait_seconds"] = frame.of_step.get("wait_seconds", 0.0) + seconds
 
     # ---------------------------------------------------------------- what the model collects
 

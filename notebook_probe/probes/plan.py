@@ -9,7 +9,7 @@ from notebook_probe.probes.cells import Cell, DifferenceCell, FunctionCell
 from notebook_probe.probes.probe import Probe
 from notebook_probe.quantities.features import CALL, Moment, moment_of
 
-__all__ = ["Plan", "is_of_calls"]
+__all__ = ["Plan", "is_of_batch", "is_of_calls"]
 
 
 def is_of_calls(probe: Probe) -> bool:
@@ -17,9 +17,14 @@ def is_of_calls(probe: Probe) -> bool:
     return any(need in CALL for need in probe.quantity.needs)
 
 
-@dataclass(slots=True)
+def is_of_batch(probe: Probe) -> bool:
+    """Tell whether a probe needs something that the loop hands over."""
+    return any(moment_of(need) == "handed" for need in probe.quantity.needs)
+
+
+@dataclass(slots=True, eq=False)
 class Plan:
-    """The readings of one module's calls, or of one parameter.
+    """The readings of one module's calls, of one parameter, or of a batch as it is handed over.
 
     Attributes
     ----------

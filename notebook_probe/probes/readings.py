@@ -10,14 +10,22 @@ from torch import Tensor, nn
 
 from notebook_probe.probes.cells import CallCell, Cell, DifferenceCell, FunctionCell, WindowCell
 from notebook_probe.probes.frame import StepFrame
+from notebook_probe.probes.of_step import AT_END, step_source
 from notebook_probe.probes.parameters import ParameterReader
 from notebook_probe.probes.places import modules_of
 from notebook_probe.probes.plan import Plan, is_of_calls
 from notebook_probe.probes.probe import Probe
-from notebook_probe.probes.results import Count, FunctionResult, Result, Source, SummaryResult
+from notebook_probe.probes.results import (
+    CellSource,
+    Count,
+    FunctionResult,
+    Result,
+    Source,
+    SummaryResult,
+)
 from notebook_probe.probes.slots import Slot, slots_of_place
 from notebook_probe.probes.windows import SummaryWindow, TensorWindow, WindowReading
-from notebook_probe.quantities.features import CALL, Feature
+from notebook_probe.quantities.features import CALL, Feature, is_of_step, moment_of
 from notebook_probe.quantities.measure import STAT
 from notebook_probe.quantities.parts import Reduction, parts
 
@@ -37,6 +45,12 @@ class Readings:
         Slot -> what is read of the parameter.
     raw : dict
         Those of the parameters that are read at each accumulation.
+    handed : Plan
+        What is read of a batch when the loop hands it over.
+    batch : frozenset of str
+        What of a batch is needed at all.
+    at_end : tuple of str
+        Values of the step that are read when it ends.
     reader : ParameterReader
     results : tuple of Result
         One per due probe.
@@ -53,6 +67,9 @@ class Readings:
     calls: dict[str, Plan]
     parameters: dict[Slot, Plan]
     raw: dict[Slot, Plan]
+    handed: Plan
+    batch: frozenset[str]
+    at_end: tuple[str, ...]
     reader: ParameterReader
     results: tuple[Result, ...]
     counts: tuple[Count, ...]
@@ -72,7 +89,7 @@ class Readings:
         for sharing, seconds in self.reader.costs():
             for probe in sharing:
                 spent[probe] += seconds / len(sharing)
-        for plan in (*self.calls.values(), *self.parameters.values()):
+        for plan in (*self.calls.values(), *self.parameters.values(), self.handed):
             for moment, seconds in [*plan.seconds.items()]:
                 sharing = plan.of(moment)
                 for probe in sharing:
@@ -95,6 +112,7 @@ class _Builder:
         self._modules = modules_of(model, every_path=True)
         self._calls: dict[str, Plan] = {}
         self._parameters: dict[Slot, Plan] = {}
+        self._handed = Plan()
         self._shared: dict[tuple[object, ...], int] = {}
         self._wanted: dict[int, set[str]] = {}
         self._owners: list[tuple[weakref.ref[nn.Module], Plan]] = []
@@ -104,12 +122,10 @@ class _Builder:
     def build(
         self, due: tuple[Probe, ...], sampled: tuple[Probe, ...], buffers: dict[Slot, Tensor]
     ) -> Readings:
-        for probe in (
-            *due,
-            *sampled,
-        ):  # all parts of a reduction must be known before its cell is made
-            if probe.quantity.pools:
-                for feature in probe.quantity.features:
+        every = (*due, *sampled)
+        for probe in every:  # all parts of a reduction must be known before its cell is made
+            for feature in probe.quantity.features:
+                if feature.part:
                     self._indices(probe, feature)
         results = tuple(self._result(probe) for probe in due)
         for probe in sampled:
@@ -117,11 +133,15 @@ class _Builder:
         counted = (*self._calls.values(), *self._parameters.values())
         for i, plan in enumerate(counted):
             plan.counter = i
+        needs = {need for probe in every for need in probe.quantity.needs}
         return Readings(
             due=due,
             calls=self._calls,
             parameters=self._parameters,
             raw={s: p for s, p in self._parameters.items() if p.wants("grad_raw", "accumulated")},
+            handed=self._handed,
+            batch=frozenset(need for need in needs if moment_of(need) == "handed"),
+            at_end=tuple(needs & AT_END.keys()),
             reader=ParameterReader(self._parameters, self._owners, buffers),
             results=results,
             counts=tuple(self._counts(due)),
@@ -166,7 +186,12 @@ class _Builder:
         return index
 
     def _sources(self, probe: Probe) -> tuple[Source, ...]:
-        return tuple(Source(self._cells(probe, feature)) for feature in probe.quantity.features)
+        return tuple(self._source(probe, feature) for feature in probe.quantity.features)
+
+    def _source(self, probe: Probe, feature: Feature) -> Source:
+        if is_of_step(feature.tensor):
+            return step_source(feature.tensor)
+        return CellSource(self._cells(probe, feature))
 
     def _call(self, plan: Plan, function: FunctionCell) -> None:
         """Have a function called with the tensors of a plan."""
@@ -206,7 +231,7 @@ class _Builder:
         return tuple(self._index(place, probe.per_call, feature, reduction) for place in places)
 
     def _index(
-        self, place: str | Slot, per_call: bool, feature: Feature, reduction: Reduction
+        self, place: str | Slot | Plan, per_call: bool, feature: Feature, reduction: Reduction
     ) -> int:
         key = (place, per_call, feature.tensor, reduction)
         if key not in self._shared:
@@ -219,9 +244,11 @@ class _Builder:
         self._n_states += 1
         return self._n_states - 1
 
-    def _places(self, probe: Probe, tensor: str) -> tuple[str | Slot, ...]:
+    def _places(self, probe: Probe, tensor: str) -> tuple[str | Slot | Plan, ...]:
         if tensor in CALL:
             return (probe.place,)
+        if moment_of(tensor) == "handed":
+            return (self._handed,)
         below = tensor in ("grad", "grad_raw")
         return slots_of_place(self._modules, probe.place, below)
 
@@ -232,6 +259,8 @@ class _Builder:
         """Where a function is called: in calls of its module, or for one parameter each."""
         if is_of_calls(probe):
             return {None: self._plan(probe.place)}
+        if probe.quantity.moment == "handed":
+            return {None: self._handed}
         if probe.quantity.needs == ("module",):
             module = self._modules.get(probe.place)
             plan = Plan()
@@ -239,7 +268,9 @@ class _Builder:
             return {None: plan}
         return {slot: self._plan(slot) for slot in slots_of_place(self._modules, probe.place)}
 
-    def _plan(self, place: str | Slot) -> Plan:
+    def _plan(self, place: str | Slot | Plan) -> Plan:
+        if isinstance(place, Plan):
+            return place
         if isinstance(place, Slot):
             return self._parameters.setdefault(place, Plan())
         return self._calls.setdefault(place, Plan())

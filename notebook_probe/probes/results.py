@@ -12,7 +12,7 @@ from notebook_probe.probes.frame import StepFrame
 from notebook_probe.probes.probe import Probe
 from notebook_probe.quantities.combine import COMBINE
 
-__all__ = ["POOLED", "Count", "FunctionResult", "Result", "Source", "SummaryResult"]
+__all__ = ["POOLED", "CellSource", "Count", "FunctionResult", "Result", "Source", "SummaryResult"]
 
 Values: TypeAlias = "Sequence[tuple[int, Any]]"
 
@@ -29,14 +29,22 @@ class Result(Protocol):
         """``(call, value)`` of a step; empty where there is a gap."""
 
 
+class Source(Protocol):
+    """Where a step's state of one feature comes from."""
+
+    def state(self, frame: StepFrame) -> Any:
+        """What the step has of it, by call where calls are kept apart; None for a gap."""
+
+
 @dataclass(frozen=True, slots=True)
-class Source:
+class CellSource:
     """One feature's cells: several parameters make up a module's gradient."""
 
     indices: tuple[int, ...]
 
-    def state(self, states: list[Any]) -> Any:
+    def state(self, frame: StepFrame) -> Any:
         """What all its cells have measured together; None when none has."""
+        states = frame.states
         state = states[self.indices[0]] if self.indices else None
         for index in self.indices[1:]:
             other = states[index]
@@ -55,13 +63,13 @@ class SummaryResult:
     def values(self, frame: StepFrame) -> Values:
         if self.probe.per_call:
             return self._of_calls(frame)
-        states = [source.state(frame.states) for source in self.sources]
+        states = [source.state(frame) for source in self.sources]
         if None in states:  # not called, no gradient, no update
             return ()
         return self._computed(frame, states, POOLED)
 
     def _of_calls(self, frame: StepFrame) -> Values:
-        states = [frame.states[source.indices[0]] or {} for source in self.sources]
+        states = [source.state(frame) or {} for source in self.sources]
         calls = [call for call in states[0] if all(call in state for state in states)]
         return [
             value

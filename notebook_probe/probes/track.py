@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from notebook_probe.probes.frame import StepFrame
+from notebook_probe.probes.of_step import AT_END
 from notebook_probe.probes.probe import Probe
 from notebook_probe.probes.readings import Readings
 from notebook_probe.probes.stretch import Stretch
@@ -63,7 +64,9 @@ class Track:
     def open_whole(self, step: int) -> StepFrame:
         """Open a frame in which every probe of a single step is read, whatever its schedule."""
         live = (probe for probe in self.probes if not probe.disabled)
-        of_one = tuple(probe for probe in live if not probe.quantity.is_window)
+        of_one = tuple(
+            probe for probe in live if not (probe.quantity.is_window or probe.quantity.is_of_step)
+        )
         self.frame = self._build(of_one, ()).frame(step)
         return self.frame
 
@@ -79,6 +82,8 @@ class Track:
         frame, self.frame = self.frame, None
         if frame is not None:
             frame.close()
+            for name in frame.readings.at_end if frame.readings is not None else ():
+                frame.of_step[name] = AT_END[name](frame)
             for window in frame.windows:
                 if not window.needs_numbers:
                     window.end(frame)

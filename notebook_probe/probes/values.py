@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
-__all__ = ["stranger_in", "tensors_of"]
+__all__ = ["first_of", "stranger_in", "tensors_of"]
 
 MAX_DEPTH = 16
 
@@ -30,6 +30,11 @@ def tensors_of(value: Any) -> list[Tensor]:
         return [value[0]]
     leaves = _leaves(value, {}, 0)
     return list({id(leaf): leaf for leaf in leaves if isinstance(leaf, Tensor)}.values())
+
+
+def first_of(tensors: Sequence[Tensor]) -> Tensor:
+    """The first floating-point tensor, else the first one; of at least one."""
+    return next((tensor for tensor in tensors if tensor.is_floating_point()), tensors[0])
 
 
 def stranger_in(value: Any) -> str:

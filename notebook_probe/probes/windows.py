@@ -84,7 +84,7 @@ class SummaryWindow:
                 _compute(self._probe, self._index, frame, [window])
 
     def _update(self, window: Window, frame: StepFrame) -> None:
-        states = [source.state(frame.states) for source in self._sources]
+        states = [source.state(frame) for source in self._sources]
         if all(state is not None for state in states):
             window.update(*states)
 

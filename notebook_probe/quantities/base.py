@@ -20,7 +20,15 @@ from notebook_probe.errors import QuantityError
 from notebook_probe.quantities import features
 from notebook_probe.quantities.cost import COSTS, Cost, cost_of_reading, dearest
 from notebook_probe.quantities.docstring import Explained, explained
-from notebook_probe.quantities.features import ANYTIME, TENSORS, Feature, Moment, moment_of
+from notebook_probe.quantities.features import (
+    TENSORS,
+    Feature,
+    Moment,
+    is_anytime,
+    is_of_step,
+    moment_of,
+    moment_of_all,
+)
 from notebook_probe.quantities.measure import STAT
 from notebook_probe.quantities.parts import parts
 from notebook_probe.quantities.scalar import read_scalar, read_vector
@@ -83,7 +91,17 @@ class Quantity:
     @property
     def pools(self) -> bool:
         """Made of summaries, which are pooled exactly over a step before it is computed."""
-        return bool(self.features[0].part)
+        return self.features[0].is_summary
+
+    @property
+    def is_of_step(self) -> bool:
+        """It needs values that are known when the step is over."""
+        return any(map(is_of_step, self.needs))
+
+    @property
+    def is_of_model(self) -> bool:
+        """It is of the step or the batch as a whole, not of a module or a parameter."""
+        return self.is_of_step or self.moment == "handed"
 
     @property
     def is_window(self) -> bool:
@@ -93,7 +111,7 @@ class Quantity:
     @property
     def moment(self) -> Moment:
         """When its tensors can be read together; of summaries, that of the first."""
-        return next((moment_of(need) for need in self.needs if need not in ANYTIME), "before")
+        return moment_of_all(self.needs)
 
     @property
     def moments(self) -> tuple[Moment, ...]:
@@ -307,12 +325,12 @@ def _feature(name: str, parameter: str) -> Feature:
 
 
 def _check_moments(name: str, needed: tuple[Feature, ...]) -> None:
-    if all(feature.part for feature in needed):
+    if all(feature.is_summary for feature in needed):
         return
-    if any(feature.part for feature in needed):
+    if any(feature.is_summary for feature in needed):
         raise QuantityError(f"{name} mixes tensors and summaries; use one kind")
-    tensors = {feature.tensor for feature in needed} - ANYTIME
-    moments = {moment_of(tensor) for tensor in tensors}
+    tensors = {feature.tensor for feature in needed}
+    moments = {moment_of(tensor) for tensor in tensors if not is_anytime(tensor)}
     if len(moments) > 1:
         given = ", ".join(feature.name for feature in needed)
         raise QuantityError(

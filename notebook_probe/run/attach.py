@@ -19,7 +19,7 @@ from notebook_probe.probes.probe import PhaseName, Probe
 from notebook_probe.probes.selectors import Where, default_places, select, standard_place
 from notebook_probe.probes.slots import weight_slots
 from notebook_probe.quantities import Quantity, as_quantity
-from notebook_probe.quantities.features import CALL
+from notebook_probe.quantities.features import ANYTIME, CALL, moment_of
 from notebook_probe.quantities.meant import meant
 from notebook_probe.schedules import Schedule, ScheduleLike, schedule
 
@@ -114,11 +114,12 @@ def _check_kind(quantity: Quantity, phase: str, per_call: bool) -> None:
     if phase not in get_args(PhaseName):
         raise NotApplicableError(f"phase={phase!r}; allowed: 'training', 'eval'")
     needs = ", ".join(quantity.needs)
-    if phase == "eval" and not set(quantity.needs) <= {"input", "output", "weight", "module"}:
+    if phase == "eval" and not all(map(_is_of_evaluation, quantity.needs)):
         raise NotApplicableError(
-            f"{quantity.name} needs {needs}; an evaluation has only input, output, weight, module"
+            f"{quantity.name} needs {needs}; an evaluation has only input, output, weight, module "
+            f"and what run.batch() hands over"
         )
-    if phase == "eval" and not set(quantity.needs) & CALL.keys():
+    if phase == "eval" and set(quantity.needs) <= ANYTIME:
         raise NotApplicableError(f"{quantity.name} needs {needs}; that is no matter of evaluation")
     if per_call and quantity.is_window:
         raise NotApplicableError(f"{quantity.name} is of several steps; per_call is of one")
@@ -128,13 +129,22 @@ def _check_kind(quantity: Quantity, phase: str, per_call: bool) -> None:
         raise NotApplicableError(f"{quantity.name} needs {needs}, not of calls alone")
 
 
+def _is_of_evaluation(need: str) -> bool:
+    return need in ("input", "output", *ANYTIME) or moment_of(need) == "handed"
+
+
 def misfit(modules: Mapping[str, nn.Module], place: str, quantity: Quantity) -> str:
     """Why ``quantity`` cannot be measured at ``place``, in words; empty when it can.
 
     ``modules`` are all of the model by path; a place that is none of them is a parameter.
     """
     is_module = place in modules
+    if place and quantity.is_of_model:
+        needs = ", ".join(quantity.needs)
+        return f"{quantity.name} needs {needs}, of the step as a whole; attach it at '', the model"
     for need in quantity.needs:
+        if moment_of(need) in ("handed", "closing"):
+            continue
         if need in CALL or need == "module":
             if not is_module:
                 return f"{quantity.name} needs {need!r}; {place!r} is a parameter and has none"

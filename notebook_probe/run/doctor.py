@@ -14,12 +14,13 @@ from torch import nn
 from notebook_probe.probes.compiled import has_compiled, is_compiled
 from notebook_probe.probes.observer import Observer
 from notebook_probe.probes.places import modules_of
-from notebook_probe.probes.plan import is_of_calls
+from notebook_probe.probes.plan import is_of_batch, is_of_calls
 from notebook_probe.probes.probe import WAITING, Probe
 from notebook_probe.probes.selectors import standard_place
 from notebook_probe.probes.slots import slots_of_place
 from notebook_probe.quantities import quantities
 from notebook_probe.run.status import COMPILED, ProbeStatus, QuantityInfo
+from notebook_probe.run.untold import untold
 from notebook_probe.schedules import Foreseen, Schedule
 
 __all__ = ["Doctor"]
@@ -124,6 +125,8 @@ class Doctor:
             return probe.gap
         if not modules:
             return "the model no longer exists"
+        if missing := untold(probe.quantity, self._observer.handed):
+            return missing
         slots = slots_of_place(modules, probe.place)
         if probe.place not in modules and all(slot.get() is None for slot in slots):
             return "the model no longer has it"
@@ -144,6 +147,8 @@ class Doctor:
             return "called, but no gradient passed through it to an input"
         if "grad_output" in needs:
             return "called, but no gradient reached its output"
+        if is_of_batch(probe):
+            return "called before run.batch() handed over what it needs; do so before the forward"
         return "called, but with no tensor that can be read"
 
     def _why_never_called(self) -> str:

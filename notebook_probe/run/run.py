@@ -6,9 +6,9 @@ import math
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, SupportsFloat
+from typing import TYPE_CHECKING, Any
 
-from torch import Tensor, nn
+from torch import nn
 
 from notebook_probe.errors import ClosedRunError
 from notebook_probe.probes.compiled import is_compiled
@@ -16,7 +16,6 @@ from notebook_probe.probes.observer import Observer
 from notebook_probe.probes.probe import PhaseName
 from notebook_probe.probes.selectors import Where
 from notebook_probe.probes.stretch import Stretch
-from notebook_probe.quantities.scalar import read_scalar
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.attach import Asked, QuantityLike, read_asked
 from notebook_probe.run.background import Background
@@ -26,6 +25,7 @@ from notebook_probe.run.ending import end, ending_on_a_thread
 from notebook_probe.run.gate import Gate
 from notebook_probe.run.handle import Handle
 from notebook_probe.run.live_source import LiveSource
+from notebook_probe.run.loop import FromLoop
 from notebook_probe.run.meter import Meter
 from notebook_probe.run.modules import OnCompiled, check_on_compiled
 from notebook_probe.run.past import Past
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 __all__ = ["Run"]
 
 
-class Run(LiveSource, Past):
+class Run(LiveSource, FromLoop, Past):
     """A watched model; made by `notebook_probe.watch`.
 
     It is a Source: everything recorded so far can be read at any time. It holds the model weakly,
@@ -158,34 +158,6 @@ class Run(LiveSource, Past):
         )
         self._probes.detach(probes)
         self._change_between_steps()
-
-    def log(self, **scalars: SupportsFloat) -> None:
-        """Record scalars of your own at the open step, e.g. ``run.log(loss=loss)``.
-
-        A tensor stays on its device until the next flush. The same name again in one step
-        replaces the value.
-
-        Raises
-        ------
-        QuantityError
-            For anything but one real number, and for a name that cannot be a variable's.
-        """
-        self._check_open()
-        checked = {name: read_scalar(f"log({name}=...):", value) for name, value in scalars.items()}
-        self._rows.declare_scalars(checked)
-        observer = self._observer
-        open_frame = observer.evaluation.frame if observer.phase.is_past else observer.frame
-        frame = open_frame or self._rows.between_steps(observer.clock.step)
-        frame.scalars.update(checked)
-        frame.on_device |= any(isinstance(value, Tensor) for value in checked.values())
-
-    def step(self) -> None:
-        """Close the open step by hand, after backward, in loops without an optimizer.
-
-        From the first call on, steps close only so.
-        """
-        self._check_open()
-        self._observer.step()
 
     # ---------------------------------------------------------------- controls
 

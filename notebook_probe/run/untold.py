@@ -1,0 +1,34 @@
+"""What the training loop has not told yet, so that a quantity of it has no value."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from notebook_probe.quantities.base import Quantity
+
+__all__ = ["untold"]
+
+
+def untold(quantity: Quantity, handed: Collection[str]) -> str:
+    """One sentence on what is missing; empty when nothing of the loop's own is.
+
+    Parameters
+    ----------
+    quantity : Quantity
+        Without a value so far.
+    handed : collection of str
+        Names under which anything was handed over.
+    """
+    for need in quantity.needs:
+        family, _, key = need.partition(".")
+        if family == "batch" and key not in handed:
+            so_far = f"; so far it has {', '.join(sorted(handed))}" if handed else ""
+            return f"the loop has not handed over {key}: run.batch({key}=...){so_far}"
+        if family == "logged":
+            return f"nothing is logged that it needs: run.log({key or 'loss'}=...)"
+        if need == "wait_seconds":
+            return "no batch has come through run.batches(loader) yet"
+    if quantity.moment == "handed":
+        needs = ", ".join(need.partition(".")[2] for need in quantity.needs if "batch." in need)
+        return f"{needs} have not been there together in a due step yet"
+    return "no due step has ended yet" if quantity.is_of_step else ""
