@@ -8,11 +8,13 @@ from notebook_probe.quantities import (
     histograms,
     moments,
     norms,
+    peaks,
     precision,
     ranks,
     scales,
     spectra,
     updates,
+    weight_spectra,
 )
 from notebook_probe.quantities.base import Quantity, as_quantity, quantities, quantity
 from notebook_probe.quantities.features import Feature
@@ -30,6 +32,7 @@ __all__ = [
     "histograms",
     "moments",
     "norms",
+    "peaks",
     "precision",
     "quantities",
     "quantity",
@@ -37,5 +40,6 @@ __all__ = [
     "scales",
     "spectra",
     "updates",
+    "weight_spectra",
     "window_quantity",
 ]

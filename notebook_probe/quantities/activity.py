@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import reduce
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from notebook_probe.errors import QuantityError
 from notebook_probe.quantities import questions
 from notebook_probe.quantities.base import quantity
-from notebook_probe.quantities.parts import reduction
-from notebook_probe.quantities.samples import samples
+from notebook_probe.quantities.peaks import Peaks
 from notebook_probe.quantities.stat import Stat
 from notebook_probe.quantities.window import window_quantity
 
 __all__ = [
     "DeadFraction",
-    "Peaks",
     "dormant_fraction",
     "grad_zero_fraction",
     "nonfinite_fraction",
-    "peaks",
     "zero_fraction",
 ]
 
@@ -75,49 +69,6 @@ def grad_zero_fraction(grad_zeros: Stat) -> float:
     return grad_zeros.n_zero / grad_zeros.n if grad_zeros.n else math.nan
 
 
-@dataclass(slots=True)
-class Peaks:
-    """The largest output of each channel, and its mean size; float64 (channel,)."""
-
-    n_rows: int
-    largest: Tensor
-    size: Tensor
-    """Sum of the magnitudes."""
-
-    @classmethod
-    def of(cls, rows: Tensor) -> Peaks:
-        """Of rows (sample, channel)."""
-        return cls(len(rows), rows.amax(0), rows.abs().sum(0))
-
-    def merge(self, other: Peaks) -> Peaks:
-        """Of the rows of both."""
-        if not self.n_rows or not other.n_rows:
-            return self if self.n_rows else other
-        if self.largest.shape != other.largest.shape:
-            raise QuantityError(
-                f"calls with {len(self.largest)} and with {len(other.largest)} channels in one "
-                f"step have no common channels"
-            )
-        largest = torch.maximum(self.largest, other.largest)
-        return Peaks(self.n_rows + other.n_rows, largest, self.size + other.size)
-
-
-@reduction("peaks", first_only=True)
-def peaks(
-    tensor: Tensor, module: nn.Module | None = None, wanted: frozenset[str] = frozenset()
-) -> Peaks:
-    """Measure how far each channel comes up, over all samples and positions.
-
-    Examples
-    --------
-    >>> peaks(torch.tensor([[0.0, -1.0], [2.0, -3.0]]), nn.Linear(2, 2)).largest
-    tensor([ 2., -1.], dtype=torch.float64)
-    """
-    _, blocks = samples(tensor, module)
-    nothing = torch.zeros(0, dtype=torch.float64)
-    return reduce(Peaks.merge, map(Peaks.of, blocks), Peaks(0, nothing, nothing))
-
-
 @window_quantity(aliases=("LinearDeadNeuronNum",), source="Taiyi", question=questions.DEAD)
 class DeadFraction:
     """Share of units never above 0 since the last due step, ``#{c : max y_c <= 0} / C``.
@@ -125,13 +76,16 @@ class DeadFraction:
     A unit is a channel, over all samples and positions. Every 50 steps or so it tells units
     that are dead from those that are silent on one batch. A ReLU's dead unit has no gradient
     and stays dead; more than half of them is waste, and usually the work of a learning rate
-    that was too high.
+    that was too high. Missing where an output is NaN. A subclass may have another
+    ``threshold``: Taiyi's is -2.
 
     Warnings
     --------
     Recorded at every step it is of one batch only. Of a layer without a ReLU, such as a linear
     one, it counts the units that were never positive, which may be as they should.
     """
+
+    threshold = 0.0
 
     def reset(self) -> None:
         self._largest: Tensor | None = None
@@ -144,21 +98,25 @@ class DeadFraction:
         self._largest = torch.maximum(before, now) if before is not None and is_same else now
 
     def compute(self) -> Tensor | None:
-        return None if self._largest is None else (self._largest <= 0).double().mean()
+        if self._largest is None:
+            return None
+        is_dead = (self._largest <= self.threshold).double()
+        return is_dead.where(~self._largest.isnan(), torch.nan).mean()
 
 
 @quantity(source="https://arxiv.org/abs/2302.12902", question=questions.DEAD)
-def dormant_fraction(output_peaks: Peaks) -> Tensor | float:
+def dormant_fraction(output_peaks: Peaks) -> Tensor:
     """Share of units that hardly act, ``#{i : E|h_i| <= 0.025 mean_k E|h_k|} / C``.
 
     Also finds units of tanh or GELU that have gone quiet. A rise over training means that the
     network loses the ability to fit what is new, which was found in reinforcement learning
-    first. Missing where no unit is active at all.
+    first. Missing where no unit is active at all, or an output is not finite.
 
     Warnings
     --------
     Relative to the layer's mean: one unit that shouts makes all others dormant.
     """
     size = output_peaks.size
-    usual = size.mean() if len(size) else torch.tensor(torch.nan)
-    return (size / usual <= DORMANT).double().mean().where(usual > 0, torch.nan)
+    usual = size.mean()
+    known = (usual > 0) & (usual < torch.inf)
+    return (size / usual <= DORMANT).double().mean().where(known, torch.nan)

@@ -9,13 +9,28 @@ from torch import Tensor
 
 from notebook_probe.quantities import questions
 from notebook_probe.quantities.base import quantity
+from notebook_probe.quantities.histograms import BINS, Histogram
+from notebook_probe.quantities.stat import Stat
 
 __all__ = [
+    "grad_nonfinite_fraction",
+    "grad_underflow_fraction",
+    "input_nonfinite_fraction",
     "output_grad_headroom_bits",
+    "output_grad_nonfinite_fraction",
     "output_grad_underflow_fraction",
     "range_headroom_bits",
     "underflow_fraction",
+    "weight_nonfinite_fraction",
 ]
+
+_LOST = torch.tensor(
+    [
+        -(2.0**-25) <= low < high <= 2.0**-25
+        for low, high in zip(BINS.coords["bin_lo"], BINS.coords["bin_hi"], strict=True)
+    ]
+)
+"""The bins of what float16 rounds to zero."""
 
 
 @quantity(
@@ -82,6 +97,82 @@ def output_grad_underflow_fraction(grad_output: Tensor) -> Tensor | float:
     if not size.numel():
         return math.nan
     return ((size > 0) & (size < 2.0**-24)).double().mean()
+
+
+@quantity(source="definition", question=questions.RANGE)
+def input_nonfinite_fraction(input_nonfinite: Stat) -> float:
+    """Share of inputs that are NaN or infinite, ``#(NaN or inf) / n``; 0 in a healthy network.
+
+    At the first layer it says whether it was the data.
+
+    Warnings
+    --------
+    Masks of minus infinity that are handed to attention count, and do no harm.
+    """
+    return _nonfinite(input_nonfinite)
+
+
+@quantity(source="definition", question=questions.RANGE)
+def output_grad_nonfinite_fraction(grad_output_nonfinite: Stat) -> float:
+    """Share of the gradient at the output that is NaN or infinite, ``#(NaN or inf) / n``.
+
+    Going from the output of the network to its input, the module where it first leaves 0 is where
+    the backward pass broke.
+
+    Warnings
+    --------
+    Under loss scaling infinities now and then are usual: the scaler skips such a step.
+    """
+    return _nonfinite(grad_output_nonfinite)
+
+
+@quantity(source="definition", question=questions.RANGE)
+def grad_nonfinite_fraction(grad_nonfinite: Stat) -> float:
+    """Share of gradient elements that are NaN or infinite, ``#(NaN or inf) / n``.
+
+    Over all parameters below the module, as applied. Above 0 the next weights are broken, unless
+    something skips the step.
+
+    Warnings
+    --------
+    Clipping by the norm spreads one infinity over all gradients: `grad_raw_norm` is before that.
+    """
+    return _nonfinite(grad_nonfinite)
+
+
+@quantity(source="definition", question=questions.RANGE)
+def weight_nonfinite_fraction(weight_nonfinite: Stat) -> float:
+    """Share of weights that are NaN or infinite, ``#(NaN or inf) / n``; then training is lost.
+
+    Go back to a checkpoint before the step at which it left 0, and look at
+    `grad_nonfinite_fraction` of the step before.
+
+    Warnings
+    --------
+    It is the weight that this step's forward used: the step that broke it is the one before.
+    """
+    return _nonfinite(weight_nonfinite)
+
+
+@quantity(source="https://arxiv.org/abs/1710.03740", question=questions.RANGE)
+def grad_underflow_fraction(grad_histogram: Histogram) -> Tensor:
+    """Share of gradients that round to zero in float16, ``#(0 < |g| < 2^-25) / n``.
+
+    Over all parameters below the module, of any type, as applied: what would be lost if
+    gradients were kept in float16 without a loss scale. Above a few per cent use bfloat16, or
+    scale the loss.
+
+    Warnings
+    --------
+    What was lost already is zero and does not count: compare `grad_zero_fraction`.
+    """
+    counts = grad_histogram.counts
+    n = counts.sum()
+    return counts[_LOST].sum().double() / n
+
+
+def _nonfinite(stat: Stat) -> float:
+    return stat.n_nonfinite / stat.n if stat.n else math.nan
 
 
 def _headroom(tensor: Tensor) -> Tensor | float:

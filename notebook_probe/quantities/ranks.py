@@ -1,8 +1,6 @@
-"""How many directions something uses: of activations, of gradients, of a weight."""
+"""How many directions something uses: activations, and the gradients that reach them."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -11,16 +9,19 @@ from notebook_probe.quantities import questions
 from notebook_probe.quantities.arrays import readable
 from notebook_probe.quantities.base import quantity
 from notebook_probe.quantities.parts import reduction
-from notebook_probe.quantities.spectra import Spectrum
+from notebook_probe.quantities.spectrum import Spectrum
+from notebook_probe.quantities.window import window_quantity
 
 __all__ = [
-    "Matrix",
+    "Saturation",
     "effective_rank",
     "output_grad_cov_max_eig",
     "participation_ratio",
-    "spectral_norm",
-    "weight_stable_rank",
+    "sample_effective_rank",
 ]
+
+EXPLAINED = 0.99
+"""Share of the variance that counts as all of it."""
 
 
 @quantity(
@@ -40,9 +41,43 @@ def effective_rank(output_spectrum: Spectrum) -> Tensor:
     Not more than the rows: on a small batch it says more of the batch than of the layer. A
     large common mean brings it towards 1.
     """
-    values = output_spectrum.singular_values
-    share = values / values.sum() + 1e-7
-    return (-(share * share.log()).sum()).exp()
+    return _entropy_rank(output_spectrum.singular_values)
+
+
+def _entropy_rank(values: Tensor) -> Tensor:
+    total = values.sum()
+    share = values / total + 1e-7
+    return (-(share * share.log()).sum()).exp().where(total > 0, torch.nan)
+
+
+@reduction("sample_spectrum", first_only=True, cost="factorisation")
+def sample_spectrum(
+    tensor: Tensor, module: nn.Module | None = None, wanted: frozenset[str] = frozenset()
+) -> Spectrum:
+    """Measure a tensor as one row per sample, whatever belongs to the sample in its columns.
+
+    Examples
+    --------
+    >>> sample_spectrum(torch.zeros(2, 3, 4, 4)).mean.shape
+    torch.Size([48])
+    """
+    values = torch.atleast_2d(readable(tensor))
+    wide = torch.float64 if values.device.type != "mps" else torch.float32
+    return Spectrum.of(values.to(wide, copy=True).flatten(1))
+
+
+@quantity(source="https://arxiv.org/abs/2210.02885", question=questions.COLLAPSE)
+def sample_effective_rank(output_sample_spectrum: Spectrum) -> Tensor:
+    """Effective rank of one vector per sample, ``exp(-sum p ln p)``, ``p = s / sum(s) + 1e-7``.
+
+    As `effective_rank`, with all that belongs to a sample in one row: how many different samples
+    the layer still tells apart. Falling, they are mapped onto each other.
+
+    Warnings
+    --------
+    At most the number of samples in a step: small batches say little.
+    """
+    return _entropy_rank(output_sample_spectrum.singular_values)
 
 
 @quantity(source="common usage", question=questions.COLLAPSE)
@@ -75,68 +110,33 @@ def output_grad_cov_max_eig(grad_output_spectrum: Spectrum) -> Tensor:
     return grad_output_spectrum.leading[0]
 
 
-@dataclass(slots=True)
-class Matrix:
-    """What is asked of a weight as a linear map; of several, of all side by side."""
+@window_quantity(source="https://arxiv.org/abs/1907.08589; Delve", question=questions.COLLAPSE)
+class Saturation:
+    """Share of the directions that hold 99 % of the variance, ``k / d``: Delve's saturation.
 
-    largest: Tensor
-    """Largest squared singular value, float64."""
-    sumsq: Tensor
-    """Sum of them all."""
-
-    def merge(self, other: Matrix) -> Matrix:
-        """Of the block-diagonal matrix of both."""
-        return Matrix(torch.maximum(self.largest, other.largest), self.sumsq + other.sumsq)
-
-
-@reduction("matrix", cost="factorisation")
-def matrix(
-    tensor: Tensor, module: nn.Module | None = None, wanted: frozenset[str] = frozenset()
-) -> Matrix:
-    """Measure a weight as the matrix (first axis, all others); a vector is a single column.
-
-    Examples
-    --------
-    >>> found = matrix(torch.tensor([[3.0, 0.0], [0.0, 4.0]]))
-    >>> float(found.largest), float(found.sumsq)
-    (16.0, 25.0)
-    """
-    values = readable(tensor)
-    wide = values.double() if values.device.type != "mps" else values
-    rows = wide.reshape(len(wide), -1) if wide.dim() and wide.numel() else wide.reshape(1, -1)
-    products = rows @ rows.T if len(rows) < rows.shape[1] else rows.T @ rows
-    total = products.trace()
-    if not products.numel() or not torch.isfinite(total):
-        return Matrix(total, total)
-    return Matrix(torch.linalg.eigvalsh(products)[-1], total)
-
-
-@quantity(source="Yoshida & Miyato 2017", question=questions.SIGNAL)
-def spectral_norm(weight_matrix: Matrix) -> Tensor:
-    """Largest factor by which the weight stretches an input, its singular value ``s_1``.
-
-    Exact, from the smaller of ``W W^T`` and ``W^T W`` in float64. Above 1 in many layers,
-    signals and gradients can grow with depth; growth over training often comes before
-    instability.
+    ``k`` is the smallest with ``l_1 + ... + l_k >= 0.99 sum(l)``; ``l`` are the eigenvalues of
+    the covariance of the outputs over all steps since the last due one. Near 1 the layer is too
+    narrow, near 0 wider than it needs to be. Missing for constant outputs.
 
     Warnings
     --------
-    A convolution's weight counts as the matrix (output channels, all else), which is not the
-    norm of the convolution itself.
+    With fewer rows than channels it is bounded by the rows: let it gather some steps, as with
+    ``"every(50)"``. Every step in between costs a covariance.
     """
-    return weight_matrix.largest.clamp(min=0).sqrt()
 
+    def reset(self) -> None:
+        self._seen: Spectrum | None = None
 
-@quantity(source="Rudelson & Vershynin 2007", question=questions.COLLAPSE)
-def weight_stable_rank(weight_matrix: Matrix) -> Tensor:
-    """Number of directions in which the weight works, ``||W||_F^2 / s_1^2``.
+    def update(self, output_spectrum: Spectrum) -> None:
+        seen = self._seen
+        is_same = seen is not None and seen.mean.shape == output_spectrum.mean.shape
+        self._seen = seen.merge(output_spectrum) if seen and is_same else output_spectrum
 
-    Between 1 and the smaller side of the matrix; a square random matrix
-    has a quarter of it. Falling, the layer narrows to a few directions. Missing for a
-    weight of zeros.
-
-    Warnings
-    --------
-    The top singular value alone sets it: many middling directions look the same as few.
-    """
-    return weight_matrix.sumsq / weight_matrix.largest
+    def compute(self) -> Tensor | None:
+        if self._seen is None:
+            return None
+        eigenvalues = self._seen.eigenvalues
+        total = eigenvalues.sum()
+        missing = total - eigenvalues.cumsum(0) > (1 - EXPLAINED) * total
+        share = (1 + missing.double().sum()) / len(eigenvalues)
+        return share.where(total > 0, torch.nan)

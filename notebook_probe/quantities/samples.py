@@ -54,7 +54,7 @@ def _axis_of(kind: Any) -> int | None:
 
 
 def samples(tensor: Tensor, module: nn.Module | None) -> tuple[int, Iterator[Tensor]]:
-    """Number of channels, and the rows (sample, channel) of what entered or left ``module``.
+    """Number of channels, 1 at least, and the rows (sample, channel) at a call of ``module``.
 
     The rows come block by block, copies in float64; those of a nested tensor are of all its parts.
 
@@ -74,7 +74,7 @@ def samples(tensor: Tensor, module: nn.Module | None) -> tuple[int, Iterator[Ten
     values = readable(tensor)
     axis = channel_axis(module, max(2, values.dim()))
     wide = torch.float64 if values.device.type != "mps" else torch.float32
-    return torch.atleast_2d(values).shape[axis], sample_blocks(values, axis, wide)
+    return max(1, torch.atleast_2d(values).shape[axis]), sample_blocks(values, axis, wide)
 
 
 def sample_blocks(tensor: Tensor, axis: int, dtype: torch.dtype) -> Iterator[Tensor]:

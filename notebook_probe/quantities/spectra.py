@@ -1,198 +1,30 @@
-"""Eigenvalues of the covariance of a module's inputs: how many directions carry them.
-
-Rows are samples (and positions), columns are channels; see `samples`. Columns are centred, the
-divisor is the number of rows less one. Several calls in a step count as one with all their rows.
-
-What was decomposed once serves every quantity of a module and step. With fewer rows than channels
-it is the small matrix of inner products between rows, which has the same non-zero eigenvalues.
-Products are taken in float64, since squares in float32 lose all but the largest eigenvalues; for
-the largest alone, of few rows, float32 will do.
-"""
+"""Eigenvalues of the covariance of a module's inputs: how many directions carry them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import reduce
-
-import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from notebook_probe.errors import QuantityError
+from notebook_probe.axis import PER_CHANNEL
 from notebook_probe.quantities import questions
 from notebook_probe.quantities.base import quantity
-from notebook_probe.quantities.parts import reduction
-from notebook_probe.quantities.samples import samples
+from notebook_probe.quantities.spectrum import Spectrum
 
 __all__ = [
-    "Spectrum",
     "input_cov_condition",
     "input_cov_condition_20",
     "input_cov_condition_50",
     "input_cov_condition_80",
     "input_cov_condition_100",
+    "input_cov_eigs",
     "input_cov_max_eig",
     "input_cov_stable_rank",
-    "spectrum",
+    "input_cov_top_eigs_20",
+    "input_cov_top_eigs_50",
+    "input_cov_top_eigs_80",
+    "output_cov_eigs",
+    "output_grad_cov_eigs",
 ]
-
-ROUNDING = 8 * torch.finfo(torch.float64).eps
-"""So much of a number may be rounding."""
-
-SINGLE = (1e-24, 1e30)
-"""Sums of squares that float32 can hold with all their parts."""
-
-
-@dataclass(slots=True)
-class Spectrum:
-    """The covariance of rows, and its eigenvalues once somebody asks for them."""
-
-    n_rows: int
-    mean: Tensor
-    """float64 (channel,)"""
-    matrix: Tensor
-    """The rows less their mean, (row, channel), as long as they are fewer than the channels; then
-    the sum of their outer products, (channel, channel)."""
-    _leading: tuple[Tensor, Tensor] | None = None
-    _eigenvalues: Tensor | None = None
-
-    @classmethod
-    def of(cls, rows: Tensor) -> Spectrum:
-        """The Spectrum of rows (sample, channel), which are written over."""
-        mean = rows.mean(0)
-        return cls._centred(mean, rows.sub_(mean))
-
-    @classmethod
-    def _centred(cls, mean: Tensor, rows: Tensor) -> Spectrum:
-        few = len(rows) < len(mean)
-        return cls(len(rows), mean, rows if few else _inner(rows))
-
-    @property
-    def has_rows(self) -> bool:
-        return self.n_rows < len(self.mean)
-
-    @property
-    def is_singular(self) -> bool:
-        """Whether there are too few rows for a covariance of full rank, whatever they are."""
-        return self.n_rows <= len(self.mean)
-
-    @property
-    def leading(self) -> tuple[Tensor, Tensor]:
-        """The largest eigenvalue and the sum of all; NaN as below. Cheaper than all of them."""
-        if self._leading is None:
-            self._leading = self._lead()
-        return self._leading
-
-    @property
-    def eigenvalues(self) -> Tensor:
-        """All of them, descending, float64 (channel,); NaN for fewer than two rows or any NaN."""
-        if self._eigenvalues is None:
-            self._eigenvalues = self._all()
-        return self._eigenvalues
-
-    @property
-    def participation(self) -> Tensor:
-        """``(sum of eigenvalues)^2 / sum of their squares``, without knowing them."""
-        products = _inner(self.matrix.T) if self.has_rows else self.matrix
-        return products.trace().square() / products.square().sum()
-
-    @property
-    def singular_values(self) -> Tensor:
-        """Of the rows as they came, not centred; float64, ascending, as many as the rank can be."""
-        if self.has_rows:
-            rows = self.matrix + self.mean
-            products = _inner(rows.T)
-        else:
-            products = self.matrix + self.n_rows * torch.outer(self.mean, self.mean)
-        if not torch.isfinite(products.trace()):
-            return torch.full_like(products[0], torch.nan)
-        return _eigvalsh(products).clamp(min=0).sqrt()
-
-    def merge(self, other: Spectrum) -> Spectrum:
-        """The Spectrum of the rows of both."""
-        if not self.n_rows or not other.n_rows:
-            return self if self.n_rows else other
-        if self.mean.shape != other.mean.shape:
-            raise QuantityError(
-                f"calls with {len(self.mean)} and with {len(other.mean)} channels in one step have "
-                f"no common covariance"
-            )
-        n_rows = self.n_rows + other.n_rows
-        shift = other.mean - self.mean
-        mean = self.mean + shift * (other.n_rows / n_rows)
-        if self.has_rows and other.has_rows:
-            moved = [each.matrix + (each.mean - mean) for each in (self, other)]
-            return self._centred(mean, torch.cat(moved))
-        between = torch.outer(shift, shift).mul_(self.n_rows * (other.n_rows / n_rows))
-        return Spectrum(n_rows, mean, between.add_(self._scatter()).add_(other._scatter()))
-
-    def _scatter(self) -> Tensor:
-        return _inner(self.matrix) if self.has_rows else self.matrix
-
-    def _lead(self) -> tuple[Tensor, Tensor]:
-        if self.has_rows and self.n_rows > 1:
-            products = _inner(self.matrix.float().T)
-            total, rounding = products.trace(), self.n_rows * self._of_constants()
-            if rounding < total and SINGLE[0] < total < SINGLE[1]:
-                largest = _eigvalsh(products)[-1]
-                return largest / (self.n_rows - 1), total / (self.n_rows - 1)
-        return self.eigenvalues[0], self.eigenvalues.sum()
-
-    def _all(self) -> Tensor:
-        matrix = _inner(self.matrix.T) if self.has_rows else self.matrix
-        if self.n_rows < 2 or not torch.isfinite(matrix.trace()):
-            return torch.full_like(self.mean, torch.nan)
-        found = _eigvalsh(matrix).flip(0) / (self.n_rows - 1)
-        rank = min(len(self.mean), self.n_rows - 1)  # the others are zero but for rounding
-        eigenvalues = 0 * found[0].repeat(len(self.mean))  # NaN where the solver gave up
-        rounding = torch.maximum(ROUNDING * len(self.mean) * found[0], self._of_constants())
-        eigenvalues[:rank] = found[:rank].masked_fill(found[:rank] <= rounding, 0.0)
-        return eigenvalues
-
-    def _of_constants(self) -> Tensor:
-        """Variance that rounding may leave in constant columns."""
-        return (ROUNDING * self.mean).square().sum()
-
-
-def _inner(columns: Tensor) -> Tensor:
-    """Inner products between columns; numpy sees the symmetry, and does half the work."""
-    if not columns.is_cpu:
-        return columns.T @ columns
-    array = columns.numpy()
-    with np.errstate(all="ignore"):  # what is not finite is found in the result
-        return torch.from_numpy(array.T @ array)
-
-
-def _eigvalsh(matrix: Tensor) -> Tensor:
-    """Ascending eigenvalues; NaN where the solver gives up. In float64 numpy's is the faster."""
-    try:
-        if matrix.is_cpu and matrix.dtype is torch.float64:
-            return torch.from_numpy(np.linalg.eigvalsh(matrix.numpy()))
-        return torch.linalg.eigvalsh(matrix)
-    except (np.linalg.LinAlgError, torch.linalg.LinAlgError):  # type: ignore[attr-defined]
-        return torch.full_like(matrix[0], torch.nan)
-
-
-@reduction("spectrum", first_only=True, cost="factorisation")
-def spectrum(
-    tensor: Tensor, module: nn.Module | None = None, wanted: frozenset[str] = frozenset()
-) -> Spectrum:
-    """Measure the covariance of the samples in a tensor that entered or left ``module``.
-
-    Raises
-    ------
-    UnreadableError
-        A tensor without values, or of a kind nobody can convert.
-
-    Examples
-    --------
-    >>> found = spectrum(torch.tensor([[0.0, 1.0], [2.0, 1.0], [4.0, 1.0]]), nn.Linear(2, 2))
-    >>> found.eigenvalues
-    tensor([4., 0.], dtype=torch.float64)
-    """
-    _, blocks = samples(tensor, module)
-    empty = torch.zeros((0, 1), dtype=torch.float64)
-    return reduce(Spectrum.merge, map(Spectrum.of, blocks), Spectrum(0, empty.sum(0), empty))
 
 
 @quantity(aliases=("InputCovMaxEig",), source="Taiyi", question=questions.COLLAPSE)
@@ -309,3 +141,101 @@ def input_cov_condition_100(input_spectrum: Spectrum) -> Tensor:
     number but a scale.
     """
     return _ratio(input_spectrum, 100)
+
+
+@quantity(
+    axis=PER_CHANNEL,
+    aliases=("ForwardInputEigOfCovExtension",),
+    source="Taiyi",
+    question=questions.COLLAPSE,
+)
+def input_cov_eigs(input_spectrum: Spectrum) -> Tensor:
+    """Eigenvalues of the covariance of the inputs, ``l_1 >= l_2 >= ...``, all.
+
+    On a log scale a straight fall is usual; a cliff is where the inputs have no more directions.
+    Its length is the number of channels.
+
+    Warnings
+    --------
+    No more than the rows less one are above 0: on a small batch the end of it is the batch's.
+    """
+    return input_spectrum.eigenvalues
+
+
+@quantity(axis=PER_CHANNEL, aliases=("spectrum",), source="definition", question=questions.COLLAPSE)
+def output_cov_eigs(output_spectrum: Spectrum) -> Tensor:
+    """Eigenvalues of the covariance of the outputs, ``l_1 >= l_2 >= ...``, all.
+
+    What `participation_ratio` and `saturation` make one number of. The flatter, the more
+    directions the representation uses; collapse begins at the tail.
+
+    Warnings
+    --------
+    No more than the rows less one are above 0: on a small batch the end of it is the batch's.
+    """
+    return output_spectrum.eigenvalues
+
+
+@quantity(
+    axis=PER_CHANNEL,
+    aliases=("BackwardOutputEigOfCovExtension",),
+    source="Taiyi",
+    question=questions.SIGNAL,
+)
+def output_grad_cov_eigs(grad_output_spectrum: Spectrum) -> Tensor:
+    """Eigenvalues of the covariance of the gradients at the output, ``l_1 >= l_2 >= ...``, all.
+
+    How many directions the samples pull in: of a classifier's last layer about as many as there
+    are classes.
+
+    Warnings
+    --------
+    With a loss that is a mean over samples they shrink like the square of the batch.
+    """
+    return grad_output_spectrum.eigenvalues
+
+
+def _top(spectrum: Spectrum, percent: int) -> Tensor:
+    """The largest ``ceil(d percent / 100)`` eigenvalues, ascending."""
+    eigenvalues = spectrum.eigenvalues
+    return eigenvalues[: -(-len(eigenvalues) * percent // 100)].flip(0)
+
+
+@quantity(axis=PER_CHANNEL, source="Taiyi", question=questions.COLLAPSE)
+def input_cov_top_eigs_20(input_spectrum: Spectrum) -> Tensor:
+    """Largest fifth of the eigenvalues of the inputs' covariance, ``ceil(0.2 d)``, ascending.
+
+    The part of `input_cov_eigs` that matters most, as Taiyi's documents have it.
+
+    Warnings
+    --------
+    Of up to five channels it is the largest alone.
+    """
+    return _top(input_spectrum, 20)
+
+
+@quantity(axis=PER_CHANNEL, source="Taiyi", question=questions.COLLAPSE)
+def input_cov_top_eigs_50(input_spectrum: Spectrum) -> Tensor:
+    """Largest half of the eigenvalues of the inputs' covariance, ``ceil(0.5 d)``, ascending.
+
+    The upper part of `input_cov_eigs`, as Taiyi's documents have it.
+
+    Warnings
+    --------
+    With fewer rows than half of the channels some are 0.
+    """
+    return _top(input_spectrum, 50)
+
+
+@quantity(axis=PER_CHANNEL, source="Taiyi", question=questions.COLLAPSE)
+def input_cov_top_eigs_80(input_spectrum: Spectrum) -> Tensor:
+    """Largest four fifths of the eigenvalues of the inputs' covariance, ``ceil(0.8 d)``, ascending.
+
+    `input_cov_eigs` without its end, which is often the batch's and not the layer's; as Taiyi's
+    documents have it.
+
+    Warnings
+    --------
+    With fewer rows than channels some are 0.
+    """
+    return _top(input_spectrum, 80)

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from notebook_probe.quantities import precision, ranks, scales
+from notebook_probe.quantities import precision, ranks, scales, weight_spectra
 from notebook_probe.quantities.measure import measure
-from notebook_probe.quantities.ranks import matrix
-from notebook_probe.quantities.spectra import spectrum
+from notebook_probe.quantities.spectrum import spectrum
+from notebook_probe.quantities.weight_spectra import matrix
 
 SEEDS = st.integers(0, 2**31 - 1)
 SIZES = st.integers(2, 9)
@@ -61,9 +61,9 @@ def test_ranks_are_bounded_and_know_neither_scale_nor_basis(
 def test_a_weight_s_stable_rank_lies_between_1_and_its_rank(seed: int, n: int, m: int) -> None:
     w = normal(seed, n, m)
     found = matrix(w)
-    stretch = float(ranks.spectral_norm(found))
+    stretch = float(weight_spectra.spectral_norm(found))
     assert math.isclose(stretch, np.linalg.norm(w.double().numpy(), 2), rel_tol=1e-6)
-    assert 1 - 1e-9 <= float(ranks.weight_stable_rank(found)) <= min(n, m) + 1e-6
+    assert 1 - 1e-9 <= float(weight_spectra.weight_stable_rank(found)) <= min(n, m) + 1e-6
 
 
 @LAWS
@@ -144,8 +144,8 @@ def test_what_does_not_vary_takes_part_in_no_direction(rows: Tensor) -> None:
 )
 def test_a_weight_of_any_kind_is_a_matrix(weight: Tensor, norm: float, rank: float) -> None:
     found: Any = matrix(weight)
-    np.testing.assert_allclose(float(ranks.spectral_norm(found)), norm, rtol=1e-6)
-    np.testing.assert_allclose(float(ranks.weight_stable_rank(found)), rank, rtol=1e-6)
+    np.testing.assert_allclose(float(weight_spectra.spectral_norm(found)), norm, rtol=1e-6)
+    np.testing.assert_allclose(float(weight_spectra.weight_stable_rank(found)), rank, rtol=1e-6)
 
 
 def test_several_weights_are_one_block_diagonal_matrix() -> None:
@@ -153,6 +153,6 @@ def test_several_weights_are_one_block_diagonal_matrix() -> None:
     block = torch.block_diag(one, two).double().numpy()
     found = matrix(one).merge(matrix(two))
     stretch = np.linalg.norm(block, 2)
-    assert float(ranks.spectral_norm(found)) == pytest.approx(stretch, rel=1e-6)
+    assert float(weight_spectra.spectral_norm(found)) == pytest.approx(stretch, rel=1e-6)
     want = np.linalg.norm(block) ** 2 / stretch**2
-    assert float(ranks.weight_stable_rank(found)) == pytest.approx(want, rel=1e-6)
+    assert float(weight_spectra.weight_stable_rank(found)) == pytest.approx(want, rel=1e-6)

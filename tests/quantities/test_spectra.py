@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from notebook_probe.errors import QuantityError, UnreadableError
-from notebook_probe.quantities.spectra import spectrum
+from notebook_probe.quantities.spectrum import spectrum
 from tests.quantities.covariances import NAMES, close, eigenvalues, expected, normal, value
 
 

@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from notebook_probe.quantities import Quantity, as_quantity, spectra
-from notebook_probe.quantities.spectra import spectrum
+from notebook_probe.quantities import Quantity, as_quantity, solvers
+from notebook_probe.quantities.spectrum import spectrum
 from tests.quantities.covariances import NAMES, expected, normal, value
 
 
@@ -71,13 +71,13 @@ def test_quantities_of_a_step_share_one_decomposition(
     shape: tuple[int, int], dtypes: list[torch.dtype], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     solved: list[Tensor] = []
-    solve = spectra._eigvalsh
+    solve = solvers.eigvalsh
 
     def spied(matrix: Tensor) -> Tensor:
         solved.append(matrix)
         return solve(matrix)
 
-    monkeypatch.setattr(spectra, "_eigvalsh", spied)
+    monkeypatch.setattr("notebook_probe.quantities.spectrum.eigvalsh", spied)
     state = spectrum(normal(*shape))
     assert solved == []
     for name in (*NAMES[:3], NAMES[-1]):
