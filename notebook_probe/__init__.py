@@ -37,6 +37,7 @@ from notebook_probe.schedules import Every, Steps
 if TYPE_CHECKING:
     from notebook_probe.probes.collected import collect
     from notebook_probe.quantities import Quantity, quantity, window_quantity
+    from notebook_probe.quantities.table import quantities
     from notebook_probe.run.handle import Handle
     from notebook_probe.run.run import Run
     from notebook_probe.run.watch import watch
@@ -72,6 +73,7 @@ __all__ = [
     "collect",
     "open_run",
     "open_runs",
+    "quantities",
     "quantity",
     "watch",
     "window_quantity",
@@ -82,6 +84,7 @@ _NEED_TORCH = {
     "Quantity": "notebook_probe.quantities",
     "Run": "notebook_probe.run.run",
     "collect": "notebook_probe.probes.collected",
+    "quantities": "notebook_probe.quantities.table",
     "quantity": "notebook_probe.quantities",
     "watch": "notebook_probe.run.watch",
     "window_quantity": "notebook_probe.quantities",
@@ -93,7 +96,8 @@ def __getattr__(name: str) -> Any:
         home = _NEED_TORCH[name]
     except KeyError:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
-    return getattr(import_module(home), name)
+    found = getattr(import_module(home), name)
+    return globals().get(name, found)  # importing has set a subpackage of this name
 
 
 def __dir__() -> list[str]:

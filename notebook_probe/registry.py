@@ -63,8 +63,8 @@ class Registry(Generic[T]):
 
     def __getitem__(self, name: str) -> T:
         found = self._find(name)
-        if found is None and self._group:
-            self._load_entry_points()
+        if found is None:
+            self.load()
             found = self._find(name)
         if found is None:
             everything = [*self._members, *self._aliases]
@@ -86,7 +86,8 @@ class Registry(Generic[T]):
     def _find(self, name: str) -> T | None:
         return self._members.get(self._aliases.get(name, name))
 
-    def _load_entry_points(self) -> None:
-        for entry in entry_points(group=self._group):
+    def load(self) -> None:
+        """Register what other packages announce, as a look-up that misses does."""
+        for entry in entry_points(group=self._group) if self._group else ():
             if entry.name not in self._members:
                 self.add(entry.name, entry.load())

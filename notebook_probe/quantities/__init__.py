@@ -1,4 +1,10 @@
-"""Quantities: pure functions of a module's tensors; one file per family."""
+"""Quantities: pure functions of a module's tensors; one file per family.
+
+Called, the package gives the table of them all: ``nbp.quantities("overflow")``.
+"""
+
+import sys
+from types import ModuleType
 
 from notebook_probe.quantities import (
     activity,
@@ -10,9 +16,11 @@ from notebook_probe.quantities import (
     norms,
     peaks,
     precision,
+    questions,
     ranks,
     scales,
     spectra,
+    table,
     updates,
     weight_spectra,
 )
@@ -36,10 +44,21 @@ __all__ = [
     "precision",
     "quantities",
     "quantity",
+    "questions",
     "ranks",
     "scales",
     "spectra",
+    "table",
     "updates",
     "weight_spectra",
     "window_quantity",
 ]
+
+
+class _Callable(ModuleType):
+    """``nbp.quantities`` is this package, and what one asks of it first is the table."""
+
+    __call__ = staticmethod(table.quantities)
+
+
+sys.modules[__name__].__class__ = _Callable

@@ -1,0 +1,129 @@
+"""The table of all quantities: what there is to measure, what it means and what it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from html import escape
+from typing import Any
+
+from notebook_probe.errors import UnknownNameError, near
+from notebook_probe.quantities.base import Quantity
+from notebook_probe.quantities.base import quantities as registered
+
+__all__ = ["COLUMNS", "QuantityTable", "quantities"]
+
+COLUMNS: dict[str, Callable[[Quantity], str]] = {
+    "name": lambda q: q.name,
+    "meaning": lambda q: q.summary,
+    "formula": lambda q: q.explained.formula,
+    "question": lambda q: q.question,
+    "needs": lambda q: ", ".join(q.needs),
+    "units": lambda q: q.units,
+    "cost": lambda q: q.cost,
+    "family": lambda q: q.family,
+    "aliases": lambda q: ", ".join(q.aliases),
+    "source": lambda q: q.source,
+}
+"""What is told of each quantity."""
+
+PRINTED = ("name", "cost", "needs", "meaning")
+"""The columns of the table as text, which has to fit a line."""
+
+
+@dataclass(frozen=True, repr=False)
+class QuantityTable:
+    """Some quantities, shown as a table; a sequence, and by name a mapping."""
+
+    rows: tuple[Quantity, ...]
+
+    def __iter__(self) -> Iterator[Quantity]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, name: str) -> Quantity:
+        """The quantity of this name or alias, if it is in the table."""
+        for quantity in self.rows:
+            if name in (quantity.name, *quantity.aliases):
+                return quantity
+        known = [known for quantity in self.rows for known in (quantity.name, *quantity.aliases)]
+        raise UnknownNameError(f"no quantity {name!r} in this table; {near(name, known)}")
+
+    def to_dataframe(self) -> Any:
+        """As a pandas.DataFrame, a column for each of `COLUMNS`."""
+        import pandas
+
+        return pandas.DataFrame(self._cells(tuple(COLUMNS)), columns=list(COLUMNS))
+
+    def _cells(self, columns: Sequence[str]) -> list[list[str]]:
+        return [[COLUMNS[column](quantity) for column in columns] for quantity in self.rows]
+
+    def __repr__(self) -> str:
+        lines = [list(PRINTED), *self._cells(PRINTED)]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        text = ("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
+        return "\n".join([*text, f"({len(self)} quantities)"])
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{column}</th>" for column in COLUMNS)
+        body = "".join(_row(cells) for cells in self._cells(tuple(COLUMNS)))
+        return (
+            '<div style="max-height: 32em; overflow: auto">'
+            f'<table><thead><tr style="text-align: left">{head}</tr></thead>'
+            f"<tbody>{body}</tbody></table></div><p>{len(self)} quantities</p>"
+        )
+
+
+def _row(cells: Sequence[str]) -> str:
+    inside = "".join(f'<td style="text-align: left">{escape(cell)}</td>' for cell in cells)
+    return f"<tr>{inside}</tr>"
+
+
+def quantities(
+    search: str = "", *, family: str = "*", needs: str = "*", cost: str = "*"
+) -> QuantityTable:
+    """What can be measured: a table of every quantity, yours included.
+
+    Parameters
+    ----------
+    search : str
+        Words that a row must hold, in any column; upper and lower case are the same.
+    family : str
+        Name or glob of the family, such as ``"spectra"``.
+    needs : str
+        Name or glob of a tensor it is made of, such as ``"grad"`` or ``"*put"``.
+    cost : str
+        Its class: ``"scalar"`` is there anyway; ``"parameters"`` and ``"activations"`` are one pass
+        over them; ``"sort"``, ``"factorisation"``, ``"forward"`` and ``"backward"`` are more.
+
+    Returns
+    -------
+    QuantityTable
+        Shown as a table in a notebook and as text elsewhere; iterate it, or take one by its name.
+
+    Examples
+    --------
+    >>> [quantity.name for quantity in quantities("batchnorm", family="batchnorm")]
+    ['bn_mean_tid', 'bn_var_tid']
+    >>> quantities()["RankMe"].question
+    'Do representations collapse? Is the layer too wide?'
+    """
+    registered.load()
+    words = search.casefold().split()
+    return QuantityTable(
+        tuple(
+            quantity
+            for quantity in registered.values()
+            if fnmatchcase(quantity.family, family)
+            and any(fnmatchcase(need, needs) for need in quantity.needs)
+            and fnmatchcase(quantity.cost, cost)
+            and all(word in _text(quantity) for word in words)
+        )
+    )
+
+
+def _text(quantity: Quantity) -> str:
+    return "\n".join(column(quantity) for column in COLUMNS.values()).casefold()

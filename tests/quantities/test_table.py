@@ -1,0 +1,102 @@
+"""`nbp.quantities()`: the table of what can be measured."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from html.parser import HTMLParser
+
+import pytest
+from torch import Tensor
+
+import notebook_probe as nbp
+from notebook_probe.errors import UnknownNameError
+from notebook_probe.quantities import quantities as registered
+from notebook_probe.quantities.table import COLUMNS
+
+
+def names(*args: str, **where: str) -> list[str]:
+    return [quantity.name for quantity in nbp.quantities(*args, **where)]
+
+
+def test_the_table_has_a_row_for_every_quantity() -> None:
+    assert names() == list(registered)
+
+
+def test_the_first_access_and_later_ones_are_the_same_package() -> None:
+    script = """
+import notebook_probe as nbp
+first = nbp.quantities
+assert first is nbp.quantities and first("bn_mean")["MeanTID"].name == "bn_mean_tid"
+import notebook_probe.quantities as package
+assert package is first
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+
+
+def test_a_search_finds_words_in_any_column_whatever_their_case() -> None:
+    assert names("RANKME") == ["effective_rank"]
+    assert {"bn_mean_tid", "bn_var_tid"} <= set(names("is it batchnorm?"))
+    assert names("rankme overflow") == []
+
+
+def test_filters_take_names_and_globs() -> None:
+    assert all(quantity.cost == "sort" for quantity in nbp.quantities(cost="sort"))
+    assert "grad_norm" in names(needs="grad")
+    assert "output_grad_norm" not in names(needs="grad")
+    assert {"output_grad_norm", "grad_norm"} <= set(names(needs="grad*"))
+    assert set(names(family="batchnorm")) == {"bn_mean_tid", "bn_var_tid"}
+    assert names(family="none") == []
+
+
+def test_a_quantity_of_one_s_own_is_in_the_table() -> None:
+    @nbp.quantity(question="Is the gate open?")
+    def test_table_gate(output: Tensor) -> Tensor:
+        """Openness, ``mean(y)``, of <b>my</b> gate."""
+        return output.mean()
+
+    assert names("gate open") == ["test_table_gate"]
+    html = nbp.quantities("gate open")._repr_html_()
+    assert "<b>my</b>" not in html
+    assert "&lt;b&gt;my&lt;/b&gt;" in html
+
+
+def test_a_row_is_found_by_name_and_alias_and_nearly() -> None:
+    table = nbp.quantities(family="ranks")
+    assert table["RankMe"] is table["effective_rank"]
+    with pytest.raises(UnknownNameError, match=r"in this table.*effective_rank"):
+        table["efective_rank"]
+
+
+def test_as_text_it_is_aligned_and_says_how_many_there_are() -> None:
+    head, *rows, count = repr(nbp.quantities(family="batchnorm")).splitlines()
+    assert head.split() == ["name", "cost", "needs", "meaning"]
+    place = head.index("meaning")
+    assert all(row[place - 2 : place] == "  " and row[place] == "D" for row in rows)
+    assert count == "(2 quantities)"
+
+
+class Cells(HTMLParser):
+    """How many cells each row has."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: list[int] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "tr":
+            self.rows.append(0)
+        if tag in ("td", "th"):
+            self.rows[-1] += 1
+
+
+def test_in_a_notebook_every_row_has_every_column() -> None:
+    cells = Cells()
+    cells.feed(nbp.quantities()._repr_html_())
+    assert cells.rows == [len(COLUMNS)] * (1 + len(registered))
+
+
+def test_it_becomes_a_dataframe() -> None:
+    frame = nbp.quantities(family="ranks").to_dataframe()
+    assert list(frame.columns) == list(COLUMNS)
+    assert frame.set_index("name").units["effective_rank"] == "1"
