@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
 
 from notebook_probe.explorer.clock import Clock
@@ -17,6 +19,9 @@ __all__ = ["Lines", "points_per_series"]
 MOST_POINTS = 1400
 LEAST_POINTS = 50
 MOST_EVENTS = 200
+
+_Key: TypeAlias = tuple[str, object, Series]
+"""A stream, its version, a series."""
 
 
 def points_per_series(n_series: int, width: int) -> int:
@@ -36,7 +41,7 @@ class Lines:
     """Keeps the series on the screen and reads only what they gain."""
 
     def __init__(self) -> None:
-        self._lines: dict[tuple[str, Series], Line] = {}
+        self._lines: dict[_Key, Line] = {}
         self._clock = Clock()
 
     def frame(self, source: Source, selection: Selection, width: int) -> Frame:
@@ -63,14 +68,15 @@ class Lines:
 
     def _read(self, source: Source, selection: Selection) -> None:
         """Bring the selected series up to date and forget all others."""
-        lines: dict[tuple[str, Series], Line] = {}
+        lines: dict[_Key, Line] = {}
         for name, stream in source.streams.items():
             modules, quantities = set(stream.modules), {one.name for one in stream.variables}
             for series in selection.series:
                 if series[0] in modules and series[1] in quantities:
-                    line = self._lines.get((name, series)) or line_of(stream, *series)
+                    key = name, stream.version, series
+                    line = self._lines.get(key) or line_of(stream, *series)
                     line.read_new(stream)
-                    lines[name, series] = line
+                    lines[key] = line
         self._lines = lines
         if selection.x_axis == "time":
             self._clock.read_new(source)
@@ -79,7 +85,7 @@ class Lines:
         return joined(
             [
                 line.points(selection.window, self._axis(stream, selection), n_points)
-                for (stream, of), line in self._lines.items()
+                for (stream, _, of), line in self._lines.items()
                 if of == series
             ]
         )

@@ -63,10 +63,10 @@ class HeatGrid:
         self._streams: dict[str, _Reduced] = {}
 
     def read_new(self, source: Source) -> None:
-        """Take in what the source has gained since the last call."""
+        """Take in what the source has gained since the last call, or all that was written over."""
         for name, stream in source.streams.items():
             if any(variable.name == self.quantity for variable in stream.variables):
-                if name not in self._streams:
+                if name not in self._streams or self._streams[name].version != stream.version:
                     self._streams[name] = _Reduced(self.n_columns, self.window, stream)
                 self._streams[name].read_new(stream, self.quantity)
 
@@ -95,6 +95,7 @@ class _Reduced:
         self, n_columns: int, window: tuple[float, float] | None, stream: StreamView
     ) -> None:
         self.thinner = BlockThinner(max(1, n_columns // 2))
+        self.version = stream.version
         self.modules: tuple[str, ...] = ()
         self.first_step = self.last_step = -1
         self._stop_step = np.inf if window is None else window[1]

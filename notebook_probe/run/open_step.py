@@ -62,6 +62,10 @@ class _WithRow:
         return self._stream.levels
 
     @property
+    def version(self) -> tuple[object, ...]:
+        return self._stream.version
+
+    @property
     def n_rows(self) -> int:
         return self._n + 1
 

@@ -53,6 +53,10 @@ class FakeStream:
         return {}
 
     @property
+    def version(self) -> tuple[object, ...]:
+        return ()
+
+    @property
     def n_rows(self) -> int:
         return len(self._steps)
 

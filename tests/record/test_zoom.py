@@ -38,6 +38,7 @@ class Stream:
     name = "every_1"
     modules = ("fc",)
     variables = (Variable("q"),)
+    version: tuple[object, ...] = ()
 
     def __init__(self, steps: Steps, values: Floats, n_covered: int) -> None:
         self._steps, self._values = steps, values

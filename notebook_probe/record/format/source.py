@@ -4,7 +4,7 @@ The Explorer, the figures and the user's analysis read only this; a live run, th
 memory and an opened record all provide it, so nobody asks which one they hold.
 
 A *stream* is one schedule's own step axis: rows appear when it is due, columns are
-``(quantity, module)``. Rows below ``n_rows`` never change.
+``(quantity, module)``. Rows below ``n_rows`` change only with ``version``.
 """
 
 from __future__ import annotations
@@ -109,6 +109,10 @@ class StreamView(Protocol):
     @property
     def levels(self) -> Mapping[int, LevelView]:
         """Its pyramid as far as it is on disk, by rows per block; empty in a short record."""
+
+    @property
+    def version(self) -> tuple[object, ...]:
+        """Changes when values below ``n_rows`` have: when they were written over from elsewhere."""
 
     @property
     def n_rows(self) -> int:

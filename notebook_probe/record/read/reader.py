@@ -21,6 +21,7 @@ from notebook_probe.record.read.stored import StoredStream, StoredVectors
 from notebook_probe.record.read.stored_shapes import StoredBlob, StoredRagged
 from notebook_probe.record.store.location import ROOT_KEY, Location, local_path, opener, read_key
 from notebook_probe.record.views.branches import Branches
+from notebook_probe.record.views.overlaid import overlaid
 from notebook_probe.record.views.snapshot import Snapshot
 
 __all__ = ["OpenedRecord", "open_record"]
@@ -97,7 +98,7 @@ class OpenedRecord(Exports):
     @property
     def streams(self) -> Mapping[str, StreamView]:
         """Streams of numbers, by name."""
-        return {view.name: view for view in self.snapshot().history[0]}
+        return {view.name: view for view in overlaid(self.snapshot().history[0])}
 
     @property
     def vectors(self) -> Mapping[str, VectorView]:

@@ -61,6 +61,8 @@ class StoredStream:
         """What it holds, for a writer that goes on with it."""
         return NUMBERS
 
+    version: tuple[object, ...] = ()
+
     def __init__(self, manifest: Manifest, path: str) -> None:
         self._manifest, self._path = manifest, path
         self.name = path.rpartition("/")[2]

@@ -167,6 +167,10 @@ class _History:
         return {}
 
     @property
+    def version(self) -> tuple[object, ...]:
+        return tuple(piece.view.version for piece in self._pieces)
+
+    @property
     def n_rows(self) -> int:
         return sum(map(len, self._pieces))
 

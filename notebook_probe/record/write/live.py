@@ -26,6 +26,7 @@ from notebook_probe.record.read.reader import OpenedRecord
 from notebook_probe.record.store.location import Location
 from notebook_probe.record.store.place import Place
 from notebook_probe.record.views.branches import Branches
+from notebook_probe.record.views.overlaid import overlaid
 from notebook_probe.record.views.snapshot import Snapshot
 from notebook_probe.record.write.flusher import Flusher
 from notebook_probe.record.write.rows import Rows
@@ -67,7 +68,7 @@ class LiveSource(Exports):
 
     @property
     def streams(self) -> Mapping[str, StreamView]:
-        return {view.name: view for view in self.snapshot().history[0]}
+        return {view.name: view for view in overlaid(self.snapshot().history[0])}
 
     @property
     def vectors(self) -> Mapping[str, VectorView]:
@@ -156,6 +157,10 @@ class LiveStream:
     def levels(self) -> Mapping[int, LevelView]:
         start = self._stream.rows().start
         return self._stored(start).levels if start else {}
+
+    @property
+    def version(self) -> tuple[object, ...]:
+        return ()
 
     @property
     def n_rows(self) -> int:
