@@ -17,6 +17,7 @@ from torch.optim import Optimizer
 
 from notebook_probe.probes.apart import apart
 from notebook_probe.probes.frame import StepFrame
+from notebook_probe.probes.options import Group, groups_of, options_in
 from notebook_probe.probes.plan import Plan
 from notebook_probe.probes.probe import Probe
 from notebook_probe.probes.slots import Slot
@@ -54,15 +55,17 @@ class ParameterReader:
         self._buffers, self._owners = buffers, owners
         self._before = [(s, p) for s, p in plans.items() if p.wants("weight", "before")]
         self._weights = Together("weight", [plan for _, plan in self._before])
-        self._with_grad = [(s, p) for s, p in plans.items() if p.wants("grad", "before")]
-        self._grads = Together("grad", [plan for _, plan in self._with_grad])
+        self._ready = [(s, p) for s, p in plans.items() if p.is_read_when_ready]
+        self._grads = Together("grad", [plan for _, plan in self._ready])
         self._changing = [
             (s, p) for s, p in plans.items() if p.differences or p.wants("update", "after")
         ]
         self._after = [
-            (s, p) for s, p in plans.items() if p.differences or p.at("after") or p.has_after_cells
+            (s, p) for s, p in plans.items() if p.differences or p.at("after") or p.after_cells
         ]
+        self._has_options = any(plan.options for plan in plans.values())
         self._kept: dict[Slot, Tensor] = {}
+        self._kept_gradients: dict[Slot, Tensor] = {}
 
     def read_before(self, frame: StepFrame, weights: set[int] | None, changing: set[int]) -> None:
         """Weights as this step's forward used them, and copies of those that will change.
@@ -81,7 +84,7 @@ class ParameterReader:
         weights = _there(self._before, owned)
         self._weights.measure(frame, weights)
         for (slot, plan), weight in zip(self._before, weights, strict=True):
-            if weight is not None and plan.functions:
+            if weight is not None and plan.at("before"):
                 _timed(self._call_of_weight, "before", frame, plan, slot, weight)
 
     def _read_modules(self, frame: StepFrame) -> None:
@@ -96,49 +99,51 @@ class ParameterReader:
             if weight is not None and id(weight) in owned:
                 _timed(self._keep, "after", frame, plan, slot, weight)
 
-    def read_gradients(
-        self, frame: StepFrame, owned: set[int] | None = None, scale: Tensor | None = None
-    ) -> None:
+    def read_gradients(self, frame: StepFrame, optimizer: Optimizer | None) -> None:
         """Gradients as they will be applied, in place of those a closure's earlier run left.
 
         Parameters
         ----------
-        owned : set of int, optional
-            Identities of the parameters that will be updated; of all when None.
-        scale : Tensor, optional
-            The loss scale that the optimizer will divide them by.
+        optimizer : Optimizer, optional
+            Which will apply them; without one all there are, and no options.
         """
-        apart(self._read_gradients, frame, owned, scale)
+        apart(self._read_gradients, frame, optimizer)
 
-    def _read_gradients(
-        self, frame: StepFrame, owned: set[int] | None, scale: Tensor | None
-    ) -> None:
-        weights = _there(self._with_grad, owned)
+    def _read_gradients(self, frame: StepFrame, optimizer: Optimizer | None) -> None:
+        weights = _there(self._ready, owned_by(optimizer) if optimizer is not None else None)
         gradients = [None if weight is None else weight.grad for weight in weights]
+        scale = getattr(optimizer, "grad_scale", None)  # of a fused optimizer, while it steps
         if scale is not None:
             gradients = [g if g is None else g.detach() / scale.to(g.device) for g in gradients]
         self._grads.measure(frame, gradients)
-        read = zip(self._with_grad, weights, gradients, strict=True)
-        for place, ((slot, plan), weight, gradient) in enumerate(read):
+        groups = self._groups(optimizer)
+        for place, (slot, plan) in enumerate(self._ready):
+            weight, gradient = weights[place], gradients[place]
             if weight is None:
                 continue
             if gradient is None:
                 self._grads.clear(frame, place)
-            if plan.functions:
-                _timed(self._call_of_gradient, "before", frame, plan, slot, weight, gradient)
+            if plan.options or plan.at("ready") or plan.keeps_gradient:
+                group = groups.get(id(weight), {})
+                _timed(self._read_ready, "ready", frame, plan, slot, weight, gradient, group)
+
+    def _groups(self, optimizer: Optimizer | None) -> dict[int, Group]:
+        return groups_of(optimizer) if self._has_options and optimizer is not None else {}
 
     def read_after(self, frame: StepFrame, optimizer: Optimizer) -> None:
         """What the step changed, after minus before from the stored values, and its state."""
         apart(self._read_all_after, frame, optimizer)
 
     def _read_all_after(self, frame: StepFrame, optimizer: Optimizer) -> None:
-        owned = owned_by(optimizer)
+        owned, groups = owned_by(optimizer), self._groups(optimizer)
         for slot, plan in self._after:
             new = slot.get()
             if new is not None and id(new) in owned:
-                old = self._kept.pop(slot, None)
-                state = optimizer.state.get(new, {})
-                _timed(self._read_after, "after", frame, plan, slot, new, old, state)
+                old, state = self._kept.pop(slot, None), optimizer.state.get(new, {})
+                given: dict[str, Any] = {f"state.{key}": _tensor(v) for key, v in state.items()}
+                given |= options_in(groups.get(id(new), {}), plan.options)
+                given["grad"] = self._kept_gradients.pop(slot, None)
+                _timed(self._read_after, "after", frame, plan, slot, new, old, given)
 
     def costs(self) -> Iterator[tuple[Sequence[Probe], float]]:
         """Seconds spent on what is measured together, with the probes that share them."""
@@ -150,18 +155,29 @@ class ParameterReader:
             function.call(frame, {"module": module})
 
     def _call_of_weight(self, frame: StepFrame, plan: Plan, slot: Slot, weight: Tensor) -> None:
-        given = {"weight": weight, "module": slot.owner()}
         for function in plan.at("before"):
-            if "grad" not in function.probe.quantity.needs:
-                function.call(frame, given)
+            function.call(frame, {"weight": weight, "module": slot.owner()})
 
-    def _call_of_gradient(
-        self, frame: StepFrame, plan: Plan, slot: Slot, weight: Tensor, gradient: Tensor | None
+    def _read_ready(
+        self,
+        frame: StepFrame,
+        plan: Plan,
+        slot: Slot,
+        weight: Tensor,
+        gradient: Tensor | None,
+        group: Group,
     ) -> None:
-        given = {"grad": gradient, "weight": weight, "module": slot.owner()}
-        for function in plan.at("before"):
-            if "grad" in function.probe.quantity.needs:
-                function.call(frame, given)
+        options = options_in(group, plan.options)
+        for option, value in options.items():
+            for cell in plan.cells.get(option, ()):
+                number = _tensor(value)
+                if number is not None:
+                    cell.put(frame, number)
+        given = {"grad": gradient, "weight": weight, "module": slot.owner(), **options}
+        for function in plan.at("ready"):
+            function.call(frame, given)
+        if gradient is not None and plan.keeps_gradient:  # an optimizer may write over it
+            self._kept_gradients[slot] = local(gradient.detach()).clone()
 
     def _read_after(
         self,
@@ -170,17 +186,16 @@ class ParameterReader:
         slot: Slot,
         new: Tensor,
         old: Tensor | None,
-        state: dict[str, Any],
+        given: dict[str, Any],
     ) -> None:
         new = local(new)
         before = old if old is not None and old.shape == new.shape else None
-        given = {f"state.{key}": _tensor(value) for key, value in state.items()}
         if before is not None and plan.wants("update", "after"):
             given["update"] = wide(new) - wide(before)
-        for tensor, value in given.items():
-            for cell in plan.cells.get(tensor, ()):
-                if value is not None:
-                    cell.put(frame, value)
+        for tensor in plan.after_cells:
+            for cell in plan.cells[tensor]:
+                if given.get(tensor) is not None:
+                    cell.put(frame, given[tensor])
         beside = {"weight": new if before is None else before, "module": slot.owner()}
         for function in plan.at("after"):
             function.call(frame, {**given, **beside})
@@ -218,7 +233,9 @@ def _timed(
 
 
 def _tensor(value: Any) -> Tensor | None:
-    """A state as a tensor: optimizers count their steps in plain numbers too."""
+    """A state or an option as a tensor: optimizers keep plain numbers too."""
     if isinstance(value, Tensor):
         return value
-    return torch.tensor(float(value)) if isinstance(value, int | float) else None
+    if isinstance(value, int | float):
+        return torch.tensor(float(value))
+    return torch.tensor(value) if isinstance(value, tuple) else None

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from notebook_probe.probes.cells import Cell, DifferenceCell, FunctionCell
+from notebook_probe.probes.options import wanted_options
 from notebook_probe.probes.probe import Probe
 from notebook_probe.quantities.features import CALL, Moment, moment_of
 
@@ -22,9 +24,10 @@ def is_of_batch(probe: Probe) -> bool:
     return any(moment_of(need) == "handed" for need in probe.quantity.needs)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False)
 class Plan:
-    """The readings of one module's calls, of one parameter, or of a batch as it is handed over.
+    """The readings of one module's calls, of one parameter, or of a batch as it is handed over;
+    all of them are known before it is used.
 
     Attributes
     ----------
@@ -67,10 +70,28 @@ class Plan:
             tensor in function.probe.quantity.needs for function in self.at(moment)
         )
 
+    @cached_property
+    def after_cells(self) -> tuple[str, ...]:
+        """What is summarised that exists once the optimizer has stepped."""
+        return tuple(t for t, cells in self.cells.items() if cells and moment_of(t) == "after")
+
+    @cached_property
+    def options(self) -> tuple[str, ...]:
+        """The options of the parameter's group that something needs."""
+        functions = (function for some in self.functions.values() for function in some)
+        needs = (need for function in functions for need in function.probe.quantity.needs)
+        return wanted_options(dict.fromkeys((*self.cells, *needs)))
+
+    @cached_property
+    def keeps_gradient(self) -> bool:
+        """A function of the time after the step is given the gradient too."""
+        return any("grad" in function.probe.quantity.needs for function in self.at("after"))
+
     @property
-    def has_after_cells(self) -> bool:
-        """Something is summarised that exists once the optimizer has stepped."""
-        return any(moment_of(tensor) == "after" for tensor, cells in self.cells.items() if cells)
+    def is_read_when_ready(self) -> bool:
+        """Something is read when the gradients are as the optimizer will apply them."""
+        read = self.wants("grad", "ready") or bool(self.at("ready"))
+        return read or bool(self.options) or self.keeps_gradient
 
     def spent(self, moment: Moment, seconds: float) -> None:
         """Add to the cost of a moment."""

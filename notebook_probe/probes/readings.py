@@ -18,6 +18,7 @@ from notebook_probe.probes.probe import Probe
 from notebook_probe.probes.results import (
     CellSource,
     Count,
+    EachSource,
     FunctionResult,
     Result,
     Source,
@@ -25,7 +26,7 @@ from notebook_probe.probes.results import (
 )
 from notebook_probe.probes.slots import Slot, slots_of_place
 from notebook_probe.probes.windows import SummaryWindow, TensorWindow, WindowReading
-from notebook_probe.quantities.features import CALL, Feature, is_of_step, moment_of
+from notebook_probe.quantities.features import CALL, Feature, is_of_all, is_of_step, moment_of
 from notebook_probe.quantities.measure import STAT
 from notebook_probe.quantities.parts import Reduction, parts
 
@@ -191,7 +192,15 @@ class _Builder:
     def _source(self, probe: Probe, feature: Feature) -> Source:
         if is_of_step(feature.tensor):
             return step_source(feature.tensor)
-        return CellSource(self._cells(probe, feature))
+        indices = self._cells(probe, feature)
+        return EachSource(self._by_owner(probe, indices)) if feature.each else CellSource(indices)
+
+    def _by_owner(self, probe: Probe, indices: tuple[int, ...]) -> tuple[CellSource, ...]:
+        """The cells of each module's own parameters, in the order of the model."""
+        owned: dict[object, list[int]] = {}
+        for slot, index in zip(self._slots(probe, of_all=True), indices, strict=True):
+            owned.setdefault(slot.owner, []).append(index)
+        return tuple(CellSource(tuple(those)) for those in owned.values())
 
     def _call(self, plan: Plan, function: FunctionCell) -> None:
         """Have a function called with the tensors of a plan."""
@@ -227,7 +236,7 @@ class _Builder:
 
     def _indices(self, probe: Probe, feature: Feature) -> tuple[int, ...]:
         reduction = parts[feature.part]
-        places = self._places(probe, feature.tensor)
+        places = self._places(probe, feature)
         return tuple(self._index(place, probe.per_call, feature, reduction) for place in places)
 
     def _index(
@@ -244,16 +253,18 @@ class _Builder:
         self._n_states += 1
         return self._n_states - 1
 
-    def _places(self, probe: Probe, tensor: str) -> tuple[str | Slot | Plan, ...]:
-        if tensor in CALL:
+    def _places(self, probe: Probe, feature: Feature) -> tuple[str | Slot | Plan, ...]:
+        if feature.tensor in CALL:
             return (probe.place,)
-        if moment_of(tensor) == "handed":
+        if moment_of(feature.tensor) == "handed":
             return (self._handed,)
-        below = tensor in ("grad", "grad_raw")
-        return slots_of_place(self._modules, probe.place, below)
+        return self._slots(probe, is_of_all(feature))
+
+    def _slots(self, probe: Probe, of_all: bool) -> tuple[Slot, ...]:
+        return slots_of_place(self._modules, probe.place, below=of_all)
 
     def _plans(self, probe: Probe, feature: Feature) -> list[Plan]:
-        return [self._plan(place) for place in self._places(probe, feature.tensor)]
+        return [self._plan(place) for place in self._places(probe, feature)]
 
     def _plans_of_function(self, probe: Probe) -> dict[Slot | None, Plan]:
         """Where a function is called: in calls of its module, or for one parameter each."""
@@ -266,7 +277,7 @@ class _Builder:
             plan = Plan()
             self._owners += [(weakref.ref(module), plan)] if module is not None else []
             return {None: plan}
-        return {slot: self._plan(slot) for slot in slots_of_place(self._modules, probe.place)}
+        return {slot: self._plan(slot) for slot in self._slots(probe, of_all=False)}
 
     def _plan(self, place: str | Slot | Plan) -> Plan:
         if isinstance(place, Plan):

@@ -12,7 +12,16 @@ from notebook_probe.probes.frame import StepFrame
 from notebook_probe.probes.probe import Probe
 from notebook_probe.quantities.combine import COMBINE
 
-__all__ = ["POOLED", "CellSource", "Count", "FunctionResult", "Result", "Source", "SummaryResult"]
+__all__ = [
+    "POOLED",
+    "CellSource",
+    "Count",
+    "EachSource",
+    "FunctionResult",
+    "Result",
+    "Source",
+    "SummaryResult",
+]
 
 Values: TypeAlias = "Sequence[tuple[int, Any]]"
 
@@ -51,6 +60,18 @@ class CellSource:
             if other is not None:
                 state = other if state is None else state.merge(other)
         return state
+
+
+@dataclass(frozen=True, slots=True)
+class EachSource:
+    """One feature of every module below a place that owns parameters, in the model's order."""
+
+    owners: tuple[CellSource, ...]
+
+    def state(self, frame: StepFrame) -> Any:
+        """A tuple with None for a module that has none; None when no module has."""
+        states = tuple(owner.state(frame) for owner in self.owners)
+        return None if all(state is None for state in states) else states
 
 
 @dataclass(slots=True)

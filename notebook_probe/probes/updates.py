@@ -92,8 +92,7 @@ class Updates:
         if frame is None:
             return
         begun = time.perf_counter()
-        scale = getattr(optimizer, "grad_scale", None)  # of a fused optimizer, while it steps
-        _reader(frame).read_gradients(frame, owned_by(optimizer), scale)
+        _reader(frame).read_gradients(frame, optimizer)
         frame.seconds += time.perf_counter() - begun
 
     def step_ends(self, optimizer: Optimizer) -> None:
@@ -117,7 +116,7 @@ class Updates:
         """Read what can be read of a step that no optimizer told us of."""
         begun = time.perf_counter()
         _reader(frame).read_before(frame, None, set())
-        _reader(frame).read_gradients(frame)
+        _reader(frame).read_gradients(frame, None)
         frame.seconds += time.perf_counter() - begun
 
     def accumulated(self) -> StepFrame | None:

@@ -24,10 +24,9 @@ from notebook_probe.quantities.features import (
     TENSORS,
     Feature,
     Moment,
-    is_anytime,
     is_of_step,
+    meeting,
     moment_of,
-    moment_of_all,
 )
 from notebook_probe.quantities.measure import STAT
 from notebook_probe.quantities.parts import parts
@@ -111,7 +110,7 @@ class Quantity:
     @property
     def moment(self) -> Moment:
         """When its tensors can be read together; of summaries, that of the first."""
-        return moment_of_all(self.needs)
+        return meeting(self.needs) or moment_of(self.needs[0])
 
     @property
     def moments(self) -> tuple[Moment, ...]:
@@ -329,9 +328,7 @@ def _check_moments(name: str, needed: tuple[Feature, ...]) -> None:
         return
     if any(feature.is_summary for feature in needed):
         raise QuantityError(f"{name} mixes tensors and summaries; use one kind")
-    tensors = {feature.tensor for feature in needed}
-    moments = {moment_of(tensor) for tensor in tensors if not is_anytime(tensor)}
-    if len(moments) > 1:
+    if meeting(feature.tensor for feature in needed) is None:
         given = ", ".join(feature.name for feature in needed)
         raise QuantityError(
             f"{name}({given}) needs tensors that exist at different moments of a step; "

@@ -2,15 +2,16 @@
 
 A feature is a tensor (``output``), a summary of one (``output_moments``), or a value of the step
 (``logged_loss``). The four tensors of a call belong to modules. Others belong to parameters, by
-their own name or that of their module, and others to the step as a whole.
+their own name or that of their module, and others to the step as a whole. ``each_grad_sumsq`` holds
+one summary for every module below a place that owns parameters.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from notebook_probe.errors import QuantityError, near
 
@@ -21,19 +22,28 @@ __all__ = [
     "TENSORS",
     "Feature",
     "Moment",
-    "is_anytime",
+    "is_of_all",
     "is_of_step",
+    "meeting",
     "moment_of",
-    "moment_of_all",
     "read",
 ]
 
 Moment: TypeAlias = Literal[
-    "forward", "backward", "entry", "before", "accumulated", "after", "handed", "closing"
+    "forward",
+    "backward",
+    "entry",
+    "before",
+    "ready",
+    "accumulated",
+    "after",
+    "handed",
+    "closing",
 ]
 """When a feature can be read: in the call, when the gradient reaches its output, when the gradient
-has passed through to its input, before the optimizer's step, after each accumulation, after the
-step; when the loop hands it over, and when the step is over."""
+has passed through to its input, before the optimizer's step, when the gradients are as it will
+apply them, after each accumulation, after the step; when the loop hands it over, and when the step
+is over."""
 
 CALL: dict[str, Moment] = {
     "input": "forward",
@@ -43,16 +53,21 @@ CALL: dict[str, Moment] = {
 }
 PARAMETER: dict[str, Moment] = {
     "weight": "before",
-    "grad": "before",
+    "grad": "ready",
     "grad_raw": "accumulated",
     "update": "after",
 }
 TENSORS: dict[str, Moment] = {**CALL, **PARAMETER}
 
-KEYED: dict[str, Moment] = {"state": "after", "batch": "handed", "logged": "closing"}
+KEYED: dict[str, Moment] = {
+    "state": "after",
+    "group": "ready",
+    "batch": "handed",
+    "logged": "closing",
+}
 """Families of features by key: ``state_exp_avg`` is the optimizer's state ``exp_avg`` of a
-parameter, ``batch_targets`` what ``run.batch(targets=...)`` handed over, ``logged_loss`` what
-``run.log(loss=...)`` recorded."""
+parameter, ``group_lr`` the option ``lr`` of its parameter group, ``batch_targets`` what
+``run.batch(targets=...)`` handed over, ``logged_loss`` what ``run.log(loss=...)`` recorded."""
 
 STEP: dict[str, Moment] = {
     "logged": "closing",
@@ -67,6 +82,20 @@ _FIXED = {**TENSORS, **STEP}
 
 ANYTIME = frozenset({"weight", "module"})
 
+_MOMENTS = frozenset(get_args(Moment))
+_BESIDE: dict[str, frozenset[Moment]] = {
+    **dict.fromkeys(ANYTIME, _MOMENTS),
+    "batch": _MOMENTS - {"before"},
+    "grad": frozenset({"ready", "after"}),
+    "group": frozenset({"ready", "after"}),
+}
+"""What can be had at several moments, beside another feature."""
+
+OF_ALL = frozenset({"grad", "grad_raw", "group"})
+"""Summaries of these are of all parameters below a module, of the others of its weight."""
+
+EACH = "each_"
+
 
 @dataclass(frozen=True, slots=True)
 class Feature:
@@ -74,12 +103,15 @@ class Feature:
 
     tensor: str
     part: str = ""
+    each: bool = False
+    """One summary for every module below the place that owns parameters, in the model's order."""
 
     @property
     def name(self) -> str:
         """As a function's parameter spells it."""
         tensor = self.tensor.replace(".", "_", 1)
-        return f"{tensor}_{self.part}" if self.part else tensor
+        name = f"{tensor}_{self.part}" if self.part else tensor
+        return EACH + name if self.each else name
 
     @property
     def is_summary(self) -> bool:
@@ -88,24 +120,28 @@ class Feature:
 
 
 def moment_of(tensor: str) -> Moment:
-    """When a tensor can be read.
+    """When a tensor is read, if nothing else is asked for beside it.
 
     >>> moment_of("grad_output"), moment_of("state.exp_avg"), moment_of("logged.loss")
     ('backward', 'after', 'closing')
     """
     known = _FIXED.get(tensor)
-    return known or KEYED.get(tensor.partition(".")[0], "before")
+    return known or KEYED.get(_family(tensor), "before")
 
 
-def moment_of_all(tensors: Iterable[str]) -> Moment:
-    """When some tensors can be read together: when the one that cannot wait is there.
+def meeting(tensors: Iterable[str]) -> Moment | None:
+    """The moment at which all of some tensors can be read; None when there is none.
 
-    >>> moment_of_all(["output", "batch.targets"]), moment_of_all(["batch.losses", "module"])
+    >>> meeting(["grad", "weight"]), meeting(["grad", "update"]), meeting(["grad", "output"])
+    ('ready', 'after', None)
+    >>> meeting(["output", "batch.targets"]), meeting(["module", "batch.losses"])
     ('forward', 'handed')
     """
-    moments = [moment_of(tensor) for tensor in tensors if tensor not in ANYTIME]
-    hurried = [moment for moment in moments if moment != "handed"]
-    return next(iter(hurried or moments), "before")
+    moments = {tensor: moment_of(tensor) for tensor in tensors}
+    common = frozenset.intersection(
+        *(_BESIDE.get(_family(tensor), frozenset({moment})) for tensor, moment in moments.items())
+    )
+    return next((moment for moment in moments.values() if moment in common), None)
 
 
 def is_of_step(tensor: str) -> bool:
@@ -113,13 +149,13 @@ def is_of_step(tensor: str) -> bool:
     return moment_of(tensor) == "closing"
 
 
-def is_anytime(tensor: str) -> bool:
-    """Whether it can be had at every moment, beside another feature.
+def is_of_all(feature: Feature) -> bool:
+    """Whether a feature is of all parameters below a module, not only of its weight."""
+    return feature.each or (bool(feature.part) and _family(feature.tensor) in OF_ALL)
 
-    >>> is_anytime("weight"), is_anytime("batch.targets"), is_anytime("output")
-    (True, True, False)
-    """
-    return tensor in ANYTIME or moment_of(tensor) == "handed"
+
+def _family(tensor: str) -> str:
+    return tensor.partition(".")[0]
 
 
 def read(parameter: str, parts: Collection[str]) -> Feature:
@@ -133,13 +169,15 @@ def read(parameter: str, parts: Collection[str]) -> Feature:
     Examples
     --------
     >>> read("state_exp_avg", ("sumsq",))
-    Feature(tensor='state.exp_avg', part='')
-    >>> read("grad_output_sumsq", ("sumsq",))
-    Feature(tensor='grad_output', part='sumsq')
+    Feature(tensor='state.exp_avg', part='', each=False)
+    >>> read("each_grad_sumsq", ("sumsq",))
+    Feature(tensor='grad', part='sumsq', each=True)
     """
     known = _known(tuple(parts))
     if parameter in known:
         return known[parameter]
+    if parameter.startswith(EACH):
+        return _each(parameter, parts)
     family, _, key = parameter.partition("_")
     if family in KEYED and key:
         part = next((part for part in parts if key.endswith(f"_{part}")), "")
@@ -149,6 +187,16 @@ def read(parameter: str, parts: Collection[str]) -> Feature:
         f"no feature {parameter!r}; {near(parameter, known, 2)}; "
         f"tensors: {', '.join(TENSORS)}, {families}, and module; of the step: {', '.join(STEP)}"
     )
+
+
+def _each(parameter: str, parts: Collection[str]) -> Feature:
+    feature = read(parameter.removeprefix(EACH), parts)
+    if feature.tensor in CALL or not feature.part:
+        raise QuantityError(
+            f"no feature {parameter!r}; {EACH}... is for summaries of {', '.join(PARAMETER)}, "
+            f"such as {EACH}grad_sumsq"
+        )
+    return replace(feature, each=True)
 
 
 @cache

@@ -19,7 +19,7 @@ from notebook_probe.probes.probe import PhaseName, Probe
 from notebook_probe.probes.selectors import Where, default_places, select, standard_place
 from notebook_probe.probes.slots import weight_slots
 from notebook_probe.quantities import Quantity, as_quantity
-from notebook_probe.quantities.features import ANYTIME, CALL, moment_of
+from notebook_probe.quantities.features import ANYTIME, CALL, is_of_all, moment_of
 from notebook_probe.quantities.meant import meant
 from notebook_probe.schedules import Schedule, ScheduleLike, schedule
 
@@ -142,7 +142,8 @@ def misfit(modules: Mapping[str, nn.Module], place: str, quantity: Quantity) -> 
     if place and quantity.is_of_model:
         needs = ", ".join(quantity.needs)
         return f"{quantity.name} needs {needs}, of the step as a whole; attach it at '', the model"
-    for need in quantity.needs:
+    for feature in quantity.features:
+        need = feature.tensor
         if moment_of(need) in ("handed", "closing"):
             continue
         if need in CALL or need == "module":
@@ -151,7 +152,7 @@ def misfit(modules: Mapping[str, nn.Module], place: str, quantity: Quantity) -> 
             closed = _closed(modules[place]) if need in CALL else ""
             if closed:
                 return f"{quantity.name} needs {need!r}; {_told(place, modules)} {closed}"
-        elif is_module and not _has_parameter(modules[place], need):
+        elif is_module and not _has_parameter(modules[place], is_of_all(feature)):
             return f"{quantity.name} needs {need!r}; {_told(place, modules)} has none"
     return ""
 
@@ -163,8 +164,8 @@ def _closed(module: nn.Module) -> str:
     return "is never called" if type(module).forward is nn.Module.forward else ""
 
 
-def _has_parameter(module: nn.Module, need: str) -> bool:
-    if need in ("grad", "grad_raw"):
+def _has_parameter(module: nn.Module, below: bool) -> bool:
+    if below:
         return next(module.parameters(), None) is not None
     return bool(weight_slots(module))
 

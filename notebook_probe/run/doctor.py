@@ -19,6 +19,7 @@ from notebook_probe.probes.probe import WAITING, Probe
 from notebook_probe.probes.selectors import standard_place
 from notebook_probe.probes.slots import slots_of_place
 from notebook_probe.quantities import quantities
+from notebook_probe.quantities.features import is_of_all
 from notebook_probe.run.status import COMPILED, ProbeStatus, QuantityInfo
 from notebook_probe.run.untold import untold
 from notebook_probe.schedules import Foreseen, Schedule
@@ -200,12 +201,14 @@ def _is_foreseen(schedule: Schedule) -> TypeGuard[Foreseen]:
 
 
 def _why_no_gradient(probe: Probe, modules: dict[str, nn.Module]) -> str:
-    below = bool({"grad", "grad_raw"} & set(probe.quantity.needs))
+    below = any(map(is_of_all, probe.quantity.features))
     values = [slot.get() for slot in slots_of_place(modules, probe.place, below)]
     if values and not any(value is not None and value.requires_grad for value in values):
         return "frozen: nothing there requires a gradient"
     if any(need.startswith("state.") for need in probe.quantity.needs):
         return "the optimizer keeps no such state of it"
+    if any(need.startswith("group.") for need in probe.quantity.needs):
+        return "the optimizer has no such option, or none has stepped yet"
     return "no optimizer step with a gradient here yet"
 
 
