@@ -26,8 +26,9 @@ def is_of_batch(probe: Probe) -> bool:
 
 @dataclass(eq=False)
 class Plan:
-    """The readings of one module's calls, of one parameter, or of a batch as it is handed over;
-    all of them are known before it is used.
+    """The readings of one module's calls, of one parameter, or of a batch as it is handed over.
+
+    All of them are known before it is used.
 
     Attributes
     ----------

@@ -39,7 +39,11 @@ def weight_norm(weight_sumsq: Stat) -> float:
     return root(weight_sumsq.sumsq)
 
 
-@quantity(aliases=("optimizer_grads_l2norm",), source="GoMLX", question=questions.SIGNAL)
+@quantity(
+    aliases=("optimizer_grads_l2norm", "grad_norm_clipped"),
+    source="GoMLX",
+    question=questions.SIGNAL,
+)
 def grad_norm(grad_sumsq: Stat) -> float:
     """Size of the gradient, ``||g||_2`` over all parameters below the module, as applied.
 

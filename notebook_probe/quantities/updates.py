@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+
+from torch import Tensor
 
 from notebook_probe.quantities import questions
+from notebook_probe.quantities.arrays import wide
 from notebook_probe.quantities.base import quantity
 from notebook_probe.quantities.stat import Stat, root
 
-__all__ = ["log_step_size", "update_norm", "update_ratio"]
+__all__ = ["log_step_size", "update_cosine", "update_norm", "update_ratio"]
 
 
 @quantity(source="definition", question=questions.RATE)
@@ -39,16 +43,32 @@ def update_ratio(update_sumsq: Stat, weight_sumsq: Stat) -> float:
     return root(update_sumsq.sumsq) / (root(weight_sumsq.sumsq) + 1e-12)
 
 
-@quantity(source="GoMLX", question=questions.RATE)
-def log_step_size(update_sumsq: Stat) -> float:
-    """Length of the step of the weight on a log scale, ``ln ||W_after - W_before||_2``.
+@quantity(source="GoMLX", aliases=("trainer_log_step_size_l2norm",), question=questions.RATE)
+def log_step_size(each_update_sumsq: Sequence[Stat | None]) -> float:
+    """Length of the step on a log scale, ``ln ||W_after - W_before||_2`` over all parameters below.
 
-    A straight falling line is a learning rate that decays exponentially. Minus infinity for a
-    weight that did not move.
+    At the root it is that of the whole model. It falls with the learning rate; a jump is a step
+    that went astray. Minus infinity where nothing moved, missing where no optimizer stepped.
 
     Warnings
     --------
-    Natural logarithm: a difference of 2.3 is a factor of ten.
+    Natural logarithm: one less is a step 2.7 times shorter.
     """
-    length = root(update_sumsq.sumsq)
+    length = root(sum(one.sumsq for one in each_update_sumsq if one is not None))
     return math.log(length) if length else -math.inf
+
+
+@quantity(source="definition", question=questions.RATE)
+def update_cosine(update: Tensor, grad: Tensor) -> Tensor:
+    """Whether the step goes down the gradient, ``cos(W_after - W_before, -g)``.
+
+    1 for plain SGD; momentum, weight decay and Adam's scaling turn the step away from the gradient
+    of this batch. Below 0 the step of this weight goes up its own gradient. Missing where the
+    weight did not move, or without a gradient.
+
+    Warnings
+    --------
+    In bfloat16 small steps are rounded away or to a coarse grid, which turns them too.
+    """
+    step, gradient = wide(update).double().flatten(), wide(grad).double().flatten()
+    return -step.dot(gradient) / (step.norm() * gradient.norm())

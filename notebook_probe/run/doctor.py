@@ -205,11 +205,16 @@ def _why_no_gradient(probe: Probe, modules: dict[str, nn.Module]) -> str:
     values = [slot.get() for slot in slots_of_place(modules, probe.place, below)]
     if values and not any(value is not None and value.requires_grad for value in values):
         return "frozen: nothing there requires a gradient"
-    if any(need.startswith("state.") for need in probe.quantity.needs):
-        return "the optimizer keeps no such state of it"
-    if any(need.startswith("group.") for need in probe.quantity.needs):
-        return "the optimizer has no such option, or none has stepped yet"
-    return "no optimizer step with a gradient here yet"
+    families = (need.partition(".")[0] for need in probe.quantity.needs)
+    absent = (_ABSENT[family] for family in families if family in _ABSENT)
+    return next(absent, "no optimizer step with a gradient here yet")
+
+
+_ABSENT = {
+    "state": "the optimizer keeps no such state of it",
+    "group": "no optimizer that has stepped has such an option for it",
+}
+"""Of families of features, what is missing where the quantity has no value."""
 
 
 def _first_due(schedule: Schedule, step: int) -> str:

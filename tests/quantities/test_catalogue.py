@@ -111,7 +111,6 @@ OF_PARAMETERS: dict[str, Callable[[Seen], float]] = {
     "grad_zero_fraction": lambda s: float(np.mean(s.every_g == 0)),
     "weight_grad_norm": lambda s: size(s.g[0]),
     "update_norm": lambda s: size(s.moved),
-    "log_step_size": lambda s: math.log(size(s.moved)),
     "spectral_norm": lambda s: float(np.linalg.svd(matrix(s), compute_uv=False)[0]),
     "weight_stable_rank": lambda s: float(
         size(matrix(s)) ** 2 / np.linalg.svd(matrix(s), compute_uv=False)[0] ** 2

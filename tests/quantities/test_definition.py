@@ -85,6 +85,14 @@ def mixed_moments(output: Tensor, grad: Tensor) -> float:
     return 1.0
 
 
+def each_of_a_call(each_output_sumsq: Any) -> float:
+    return 1.0
+
+
+def each_tensor(each_grad: Any) -> float:
+    return 1.0
+
+
 def mixed_kinds(output: Tensor, output_sumsq: Any) -> float:
     return 1.0
 
@@ -100,6 +108,8 @@ def mixed_kinds(output: Tensor, output_sumsq: Any) -> float:
         (no_feature, r"no_feature\(\) needs no feature; name its parameters after input, output"),
         (mixed_moments, r"\(output, grad\) needs tensors that exist at different moments"),
         (mixed_moments, "use summaries such as output_sumsq"),
+        (each_of_a_call, r"each_... is for summaries of weight, .*, such as each_grad_sumsq"),
+        (each_tensor, r"no feature 'each_grad'; each_... is for summaries"),
         (mixed_kinds, "mixes tensors and summaries"),
         (lambda output: output, "quantity name '<lambda>'"),
         (functools.partial(wrong_feature), "must be an identifier"),
