@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -41,7 +42,17 @@ class Running:
         return other
 
 
-@reduction("running", first_only=True)
+def _statistics(module: nn.Module | None) -> tuple[Any, Any]:
+    mean, variance = (getattr(module, f"running_{name}", None) for name in ("mean", "var"))
+    return mean, variance
+
+
+def _lacks(module: nn.Module | None) -> str:
+    has_both = all(isinstance(one, Tensor) for one in _statistics(module))
+    return "" if has_both else "keeps no running mean and variance"
+
+
+@reduction("running", first_only=True, lacks=_lacks)
 def running(
     tensor: Tensor, module: nn.Module | None = None, wanted: frozenset[str] = frozenset()
 ) -> Running:
@@ -58,9 +69,9 @@ def running(
     tensor([1., 1., 1.], dtype=torch.float64)
     """
     module = meant(module)
-    mean, variance = (getattr(module, f"running_{name}", None) for name in ("mean", "var"))
-    if not isinstance(mean, Tensor) or not isinstance(variance, Tensor):
-        raise UnreadableError(f"{type(module).__name__} keeps no running mean and variance")
+    if lack := _lacks(module):
+        raise UnreadableError(f"{type(module).__name__} {lack}")
+    mean, variance = _statistics(module)
     wide = torch.float64 if mean.device.type != "mps" else torch.float32
     return Running(mean.detach().to(wide, copy=True), variance.detach().to(wide).sqrt())
 

@@ -32,7 +32,14 @@ Measure: TypeAlias = Callable[[Tensor, nn.Module | None, frozenset[str]], Any]
 Together: TypeAlias = Callable[[Sequence[Tensor], frozenset[str]], list[Any]]
 """``together(tensors, wanted) -> [State, ...]``, one of each parameter's tensor."""
 
+Lacks: TypeAlias = Callable[[nn.Module], str]
+"""``lacks(module) -> str``, a predicate in words; empty for a module that has what is needed."""
+
 M = TypeVar("M", bound=Measure)
+
+
+def _lacks_nothing(module: nn.Module) -> str:
+    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +55,8 @@ class Reduction:
     """Measures many tensors in less time than one by one."""
     cost: Cost = "scalar"
     """What it takes besides reading the tensor."""
+    lacks: Lacks = _lacks_nothing
+    """Tells of a module what it would need to have, so that no probe of it is ever attached."""
 
     def measure_all(self, tensors: Sequence[Tensor], wanted: frozenset[str]) -> list[Any]:
         """The state of each of some parameters' tensors."""
@@ -75,12 +84,14 @@ def reduction(
     first_only: bool = False,
     together: Together | None = None,
     cost: Cost = "scalar",
+    lacks: Lacks = _lacks_nothing,
 ) -> Callable[[M], M]:
     """Register the decorated function as what measures the parts ``names``.
 
     The function is given a tensor, the module where it was read (None for a parameter's own
     tensors) and those of its parts that some quantity wants. It keeps no tensor it was given, and
-    draws no random number of torch's. ``cost`` is its class where it is more than one pass.
+    draws no random number of torch's. ``cost`` is its class where it is more than one pass;
+    ``lacks`` says why some module has nothing to measure, such as ``"keeps no running mean"``.
 
     Examples
     --------
@@ -95,7 +106,7 @@ def reduction(
     """
 
     def register(measure: M) -> M:
-        made = Reduction(names, measure, first_only, together, cost)
+        made = Reduction(names, measure, first_only, together, cost, lacks)
         for name in names:
             parts.add(name, made)
         return measure

@@ -16,29 +16,17 @@ from torch import nn
 from notebook_probe.errors import NotApplicableError, QuantityError, UnknownNameError
 from notebook_probe.probes.places import modules_of
 from notebook_probe.probes.probe import PhaseName, Probe
-from notebook_probe.probes.selectors import Where, default_places, select, standard_place
+from notebook_probe.probes.selectors import Where, select, standard_place
 from notebook_probe.probes.slots import weight_slots
 from notebook_probe.quantities import Quantity, as_quantity
 from notebook_probe.quantities.features import ANYTIME, CALL, is_of_all, moment_of
 from notebook_probe.quantities.meant import meant
+from notebook_probe.quantities.parts import parts
 from notebook_probe.schedules import Schedule, ScheduleLike, schedule
 
-__all__ = ["DEFAULT", "Asked", "misfit", "read_asked", "read_presets"]
+__all__ = ["Asked", "misfit", "modules_by_path", "read_asked"]
 
 QuantityLike: TypeAlias = "Quantity | Callable[..., Any] | str"
-
-DEFAULT = (
-    "weight_norm",
-    "grad_norm",
-    "update_ratio",
-    "output_mean",
-    "output_std",
-    "output_norm",
-    "output_grad_norm",
-    "zero_fraction",
-    "nonfinite_fraction",
-)
-"""What the default probes measure at every weighted or activation module."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,23 +36,6 @@ class Asked:
     probes: tuple[Probe, ...]
     skipped: tuple[str, ...]
     """Sentences: which place was left out, and why."""
-
-
-def read_presets(model: nn.Module, probes: Any) -> Asked:
-    """Read the ``probes`` argument of watch: ``"default"``, None, or Taiyi's dict."""
-    if probes is None:
-        return Asked((), ())
-    if isinstance(probes, Mapping):
-        return read_asked(model, probes, None, None)
-    if probes != "default":
-        raise QuantityError(f"probes={probes!r}; allowed: 'default', None or a dict of selections")
-    modules, every_step = _modules(model), schedule(None)
-    wanted = [
-        _fit(modules, place, as_quantity(name), every_step)
-        for place in default_places(model)
-        for name in DEFAULT
-    ]
-    return Asked(tuple(probe for probe in wanted if isinstance(probe, Probe)), ())
 
 
 def read_asked(
@@ -98,7 +69,7 @@ def read_asked(
         return Asked(_unique(probe for part in parts for probe in part.probes), _all(parts))
     chosen, due = as_quantity(quantity), schedule(when)  # type: ignore[arg-type]
     _check_kind(chosen, phase, per_call)
-    places, modules = select(model, where), _modules(model)
+    places, modules = select(model, where), modules_by_path(model)
     if not places:
         raise UnknownNameError(f"attach({where!r}, ...): an empty selection names no module")
     tried = [_fit(modules, place, chosen, due, phase, per_call) for place in places]
@@ -154,7 +125,14 @@ def misfit(modules: Mapping[str, nn.Module], place: str, quantity: Quantity) -> 
                 return f"{quantity.name} needs {need!r}; {_told(place, modules)} {closed}"
         elif is_module and not _has_parameter(modules[place], is_of_all(feature)):
             return f"{quantity.name} needs {need!r}; {_told(place, modules)} has none"
-    return ""
+    lack = _lack(quantity, modules[place]) if is_module else ""
+    return f"{quantity.name}: {_told(place, modules)} {lack}" if lack else ""
+
+
+def _lack(quantity: Quantity, module: nn.Module) -> str:
+    """What the summaries that a quantity is made of miss at a module; empty when nothing."""
+    found = (parts[feature.part].lacks(module) for feature in quantity.features if feature.part)
+    return next(filter(None, found), "")
 
 
 def _closed(module: nn.Module) -> str:
@@ -170,7 +148,7 @@ def _has_parameter(module: nn.Module, below: bool) -> bool:
     return bool(weight_slots(module))
 
 
-def _modules(model: nn.Module) -> dict[str, nn.Module]:
+def modules_by_path(model: nn.Module) -> dict[str, nn.Module]:
     """Every module by every path that leads to it."""
     return {path: meant(module) for path, module in modules_of(model, every_path=True).items()}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -20,8 +20,8 @@ from notebook_probe.errors import NotApplicableError
 from notebook_probe.record.format.resume import ResumeLike, read_resume
 from notebook_probe.record.store.location import Location, below, local_path
 from notebook_probe.record.write.writer import RecordWriter
-from notebook_probe.run.attach import read_presets
 from notebook_probe.run.modules import OnCompiled, check_on_compiled, module_table, unwrap
+from notebook_probe.run.presets import read_presets
 from notebook_probe.run.ranks import own_rank, rank_name
 from notebook_probe.run.run import Run
 
@@ -34,7 +34,7 @@ def watch(
     model: nn.Module,
     optimizer: Optimizer | None = None,
     store: Location | PathLike[str] | None = None,
-    probes: str | Mapping[Any, Any] | None = "default",
+    probes: str | Sequence[str] | Mapping[Any, Any] | None = "default",
     name: str | None = None,
     on_compiled: OnCompiled = "skip",
     resume: ResumeLike = None,
@@ -57,9 +57,11 @@ def watch(
         Folder of the record. None makes a fresh one under ``runs/``. A record of the same model
         is continued; ``resume`` says where. ``"s3://bucket/run.zarr"`` and the like are written
         on this machine first and shipped by a thread; see `RemoteStore`.
-    probes : "default", None or dict
-        What to measure from the first step: nine quantities at every weighted or activation
-        module, nothing, or ``{selection: ["Quantity", ["Quantity", "linear(5,0)"]]}``.
+    probes : str, sequence of str, dict or None
+        What to measure from the first step: a preset or several of ``"default"``,
+        ``"gradients"``, ``"activations"``, ``"spectra"``, ``"batchnorm"``, ``"precision"``,
+        ``"optimizer"`` and ``"everything"``; None for nothing; or
+        ``{selection: ["Quantity", ["Quantity", "linear(5,0)"]]}``.
     name : str, optional
         Shown in the Explorer; the model's class by default.
     on_compiled : "skip" or "eager"

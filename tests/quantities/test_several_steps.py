@@ -70,13 +70,15 @@ def test_batchnorm_s_discrepancies_are_those_of_the_paper(tmp_path: Path) -> Non
         assert float(found["bn_var_tid"].sel(step=step)) == pytest.approx(spreads, rel=1e-5)
 
 
-def test_what_keeps_no_running_statistics_has_no_discrepancy_and_says_so(tmp_path: Path) -> None:
-    model = normed()
-    with nbp.watch(model, store=tmp_path / "run.zarr", probes={"0": ["bn_mean_tid"]}) as run:
-        train(model)
-        [probe] = run.status().probes
-    assert (probe.n_values, probe.n_errors) == (0, 0)
-    assert "Conv2d keeps no running mean" in probe.note
+@pytest.mark.parametrize("kind", [nn.Conv2d(1, 1, 1), nn.BatchNorm1d(3, track_running_stats=False)])
+def test_what_keeps_no_running_statistics_is_refused(kind: nn.Module, tmp_path: Path) -> None:
+    with (
+        nbp.watch(nn.Sequential(kind), store=tmp_path / "run.zarr", probes=None) as run,
+        pytest.raises(
+            nbp.NotApplicableError, match=f"{type(kind).__name__}.* keeps no running mean"
+        ),
+    ):
+        run.attach("0", "bn_mean_tid")
 
 
 def test_a_unit_is_dead_that_was_silent_in_every_step(tmp_path: Path) -> None:

@@ -59,9 +59,17 @@ def test_what_is_no_selection_is_refused(where: Any, watch: Watch) -> None:
         run.attach(where, "weight_norm")
 
 
-@pytest.mark.parametrize("wrong", ["all", 5, ["weight_norm"], True])
+@pytest.mark.parametrize("wrong", [5, [5], True])
 def test_watch_says_what_probes_may_be(wrong: Any, watch: Watch) -> None:
-    with pytest.raises(QuantityError, match="allowed: 'default', None or a dict of selections"):
+    with pytest.raises(
+        QuantityError, match=r"allowed: None, a dict .* or several of default, grad"
+    ):
+        watch(made(mlp), probes=wrong)
+
+
+@pytest.mark.parametrize("wrong", ["spectrum", ["default", "spectrum"]])
+def test_an_unknown_preset_lists_the_close_ones(wrong: Any, watch: Watch) -> None:
+    with pytest.raises(UnknownNameError, match=r"no preset 'spectrum'.*spectra"):
         watch(made(mlp), probes=wrong)
 
 

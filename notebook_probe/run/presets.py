@@ -1,0 +1,193 @@
+"""Presets: what to measure, where and how often, under one name for ``watch(probes=...)``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from torch import nn
+
+from notebook_probe.errors import QuantityError
+from notebook_probe.probes.probe import Probe
+from notebook_probe.probes.selectors import default_places
+from notebook_probe.quantities import as_quantity, quantities
+from notebook_probe.registry import Registry
+from notebook_probe.run.attach import Asked, misfit, modules_by_path, read_asked
+from notebook_probe.schedules import schedule
+
+__all__ = ["DEFAULT", "Preset", "Row", "presets", "read_presets"]
+
+Places: TypeAlias = Callable[[nn.Module], Sequence[str]]
+
+
+def whole(model: nn.Module) -> tuple[str, ...]:
+    """The model itself, where quantities of the step and of all layers together live."""
+    return ("",)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Some quantities, at the places where they fit."""
+
+    names: tuple[str, ...]
+    places: Places = default_places
+    """Every weighted or activation module, if nothing else is said."""
+    schedule: str = "every(1)"
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """What is attached together, and what it is good for and costs."""
+
+    about: str
+    rows: tuple[Row, ...]
+
+
+presets: Registry[Preset] = Registry("preset")
+"""Every preset by name; `presets.add` adds one of your own."""
+
+DEFAULT = (
+    "weight_norm",
+    "grad_norm",
+    "update_ratio",
+    "output_mean",
+    "output_std",
+    "output_norm",
+    "output_grad_norm",
+    "zero_fraction",
+    "nonfinite_fraction",
+)
+"""What the default probes measure at every weighted or activation module."""
+
+presets.add("default", Preset("Norms, moments and silent units.", (Row(DEFAULT),)))
+presets.add(
+    "gradients",
+    Preset(
+        "Whether gradients vanish, explode or swing, of the parameters and between the layers.",
+        (
+            Row(("grad_norm", "grad_rms", "grad_abs_max", "grad_zero_fraction", "grad_cosine")),
+            Row(("output_grad_norm", "output_grad_rms", "output_grad_abs_max")),
+        ),
+    ),
+)
+presets.add(
+    "activations",
+    Preset(
+        "How large activations are, and which units are silent or dead.",
+        (
+            Row(("output_mean", "output_std", "output_rms", "output_abs_max", "input_std")),
+            Row(("zero_fraction", "dormant_fraction", "nonfinite_fraction")),
+            Row(("dead_fraction", "output_histogram"), schedule="every(50)"),
+        ),
+    ),
+)
+presets.add(
+    "spectra",
+    Preset(
+        "How many directions inputs, outputs and weights use, every ten steps.",
+        (
+            Row(
+                (
+                    "input_cov_max_eig",
+                    "input_cov_stable_rank",
+                    "input_cov_condition_50",
+                    "effective_rank",
+                    "participation_ratio",
+                    "spectral_norm",
+                    "weight_stable_rank",
+                ),
+                schedule="every(10)",
+            ),
+        ),
+    ),
+)
+presets.add(
+    "batchnorm",
+    Preset(
+        "What BatchNorm sees in training against what it uses in evaluation, every ten steps.",
+        (Row(("bn_mean_tid", "bn_var_tid"), schedule="every(10)"),),
+    ),
+)
+presets.add(
+    "precision",
+    Preset(
+        "How near to overflow and underflow numbers come, for training in half precision.",
+        (
+            Row(("range_headroom_bits", "underflow_fraction", "nonfinite_fraction")),
+            Row(("output_grad_headroom_bits", "output_grad_underflow_fraction")),
+            Row(("weight_abs_max", "grad_abs_max")),
+        ),
+    ),
+)
+presets.add(
+    "optimizer",
+    Preset(
+        "What the optimizer does to the weights, and where it has taken them.",
+        (
+            Row(("weight_norm", "grad_norm", "update_norm", "update_ratio", "log_step_size")),
+            Row(("sign_flips", "distance_from_init", "layer_rotation"), schedule="every(10)"),
+        ),
+    ),
+)
+
+
+def _without_extra_passes() -> tuple[str, ...]:
+    costly = ("forward", "backward")
+    return tuple(
+        quantity.name
+        for quantity in quantities.values()
+        if quantity.function.__module__.startswith("notebook_probe.quantities.")
+        and quantity.cost not in costly
+    )
+
+
+presets.add(
+    "everything",
+    Preset(
+        "All that is built in and needs no pass of its own, wherever it fits, every ten steps.",
+        tuple(
+            Row(_without_extra_passes(), places, "every(10)") for places in (default_places, whole)
+        ),
+    ),
+)
+
+
+def read_presets(model: nn.Module, probes: Any) -> Asked:
+    """Read the ``probes`` argument of watch: None, a preset, several, or Taiyi's dict.
+
+    What two presets share is measured on the schedule of the first.
+
+    Raises
+    ------
+    UnknownNameError
+        No preset of this name; the message lists the close ones.
+    QuantityError
+        Something else.
+    """
+    if probes is None:
+        return Asked((), ())
+    if isinstance(probes, Mapping):
+        return read_asked(model, probes, None, None)
+    names = [probes] if isinstance(probes, str) else probes
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        raise QuantityError(
+            f"probes={probes!r}; allowed: None, a dict of selections, or one or several of "
+            f"{', '.join(presets)}"
+        )
+    wanted: dict[tuple[str, str], Probe] = {}
+    for row in (row for name in names for row in presets[name].rows):
+        for probe in _fitting(model, row):
+            wanted.setdefault((probe.place, probe.variable), probe)
+    return Asked(tuple(wanted.values()), ())
+
+
+def _fitting(model: nn.Module, row: Row) -> list[Probe]:
+    modules, due = modules_by_path(model), schedule(row.schedule)
+    chosen = [as_quantity(name) for name in row.names]
+    return [
+        Probe(place, quantity, due)
+        for place in row.places(model)
+        for quantity in chosen
+        if not misfit(modules, place, quantity)
+    ]

@@ -1,0 +1,93 @@
+"""What the presets attach, and that all of it gives numbers in a real run."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from torch import nn
+
+from notebook_probe.quantities import as_quantity
+from notebook_probe.run.presets import DEFAULT, Preset, Row, presets
+from tests.models import ConvNet, floats, made, mlp, sgd, train
+from tests.run.conftest import Watch
+
+STEPS = 11
+
+
+def recorded(watch: Watch, preset: str) -> tuple[set[str], set[str]]:
+    """The numbers that a preset asked for of a small network, and those that came."""
+    model = made(ConvNet)
+    run = watch(model, probes=preset)
+    train(model, sgd(model), floats(4, 1, 6, 6), range(STEPS))
+    assert not run.status().errors
+    asked = {probe.quantity for probe in run.probes()}
+    numbers = {name for name in asked if as_quantity(name).axis is None}
+    data = run.data.load()
+    return numbers, {name for name in numbers & set(data) if np.isfinite(data[name]).any()}
+
+
+@pytest.mark.parametrize("name", [name for name in presets if name != "everything"])
+def test_what_a_preset_attaches_is_measured(name: str, watch: Watch) -> None:
+    asked, found = recorded(watch, name)
+    assert asked
+    assert asked == found
+
+
+def test_everything_can_be_attached_at_once_and_nothing_raises(watch: Watch) -> None:
+    asked, found = recorded(watch, "everything")
+    assert {"weight_norm", "output_std", "grad_cosine", "spectral_norm", "bn_mean_tid"} <= found
+    assert len(found) > 0.8 * len(asked), asked - found
+
+
+def test_every_name_in_a_preset_is_a_quantity_and_written_as_it_is_called() -> None:
+    names = [name for preset in presets.values() for row in preset.rows for name in row.names]
+    assert [as_quantity(name).name for name in names] == names
+
+
+def test_every_preset_says_what_it_is_for() -> None:
+    assert all(preset.about.endswith(".") for preset in presets.values())
+
+
+def test_batchnorm_s_preset_sits_at_batchnorms_alone(watch: Watch) -> None:
+    run = watch(made(ConvNet), probes="batchnorm")
+    assert {probe.module for probe in run.probes()} == {"norm1", "norm2"}
+
+
+def test_presets_join_and_what_they_share_keeps_the_schedule_of_the_first(watch: Watch) -> None:
+    run = watch(made(mlp), probes=["default", "everything"])
+    of_head = {p.quantity: p.schedule for p in run.probes() if p.module == "2"}
+    assert all(of_head[name] == "every(1)" for name in DEFAULT)
+    assert of_head["effective_rank"] == "every(10)"
+    assert len(of_head) == sum(probe.module == "2" for probe in run.probes())
+
+
+def test_a_preset_of_one_s_own_is_data(watch: Watch) -> None:
+    def heads(model: nn.Module) -> list[str]:
+        return [path for path, module in model.named_modules() if isinstance(module, nn.Linear)]
+
+    presets.add("test_heads", Preset("Ranks of heads.", (Row(("effective_rank",), heads),)))
+    run = watch(made(mlp), probes=("test_heads",))
+    assert [(p.module, p.quantity) for p in run.probes()] == [
+        ("0", "effective_rank"),
+        ("2", "effective_rank"),
+    ]
+
+
+def test_nothing_built_in_that_needs_a_pass_of_its_own_is_in_everything() -> None:
+    names = {name for row in presets["everything"].rows for name in row.names}
+    costs = {as_quantity(name).cost for name in names}
+    assert "factorisation" in costs
+    assert not costs & {"forward", "backward"}
+
+
+def test_a_model_that_grows_has_the_preset_on_what_is_new(watch: Watch) -> None:
+    model = made(mlp)
+    run = watch(model, probes="precision")
+    optimizer = sgd(model)
+    train(model, optimizer, floats(3, 4), range(1))
+    model.append(nn.Linear(2, 2))
+    optimizer.add_param_group({"params": list(model[3].parameters())})
+    train(model, optimizer, floats(3, 4), range(1, 3))
+    assert {"range_headroom_bits", "grad_abs_max"} <= {
+        probe.quantity for probe in run.probes() if probe.module == "3"
+    }
