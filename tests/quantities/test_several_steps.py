@@ -72,8 +72,9 @@ def test_batchnorm_s_discrepancies_are_those_of_the_paper(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("kind", [nn.Conv2d(1, 1, 1), nn.BatchNorm1d(3, track_running_stats=False)])
 def test_what_keeps_no_running_statistics_is_refused(kind: nn.Module, tmp_path: Path) -> None:
+    model = nn.Sequential(kind)
     with (
-        nbp.watch(nn.Sequential(kind), store=tmp_path / "run.zarr", probes=None) as run,
+        nbp.watch(model, store=tmp_path / "run.zarr", probes=None) as run,
         pytest.raises(
             nbp.NotApplicableError, match=f"{type(kind).__name__}.* keeps no running mean"
         ),
