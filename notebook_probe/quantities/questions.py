@@ -18,6 +18,7 @@ __all__ = [
     "RANGE",
     "RATE",
     "SIGNAL",
+    "SPEED",
     "SPIKE",
 ]
 
@@ -32,4 +33,5 @@ ATTENTION = "Has attention collapsed or saturated?"
 COLLAPSE = "Do representations collapse? Is the layer too wide?"
 NOISE = "Is my batch size sensible? How noisy is the gradient?"
 DATA = "Is it my data or my loader?"
+SPEED = "How fast is a step, and how much memory does it need?"
 PROGRESS = "Is it still improving? Is the minimum flat?"
