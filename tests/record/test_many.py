@@ -185,6 +185,16 @@ def test_a_series_of_a_job_has_every_rank(job: Path) -> None:
         run.series("fc", "loss")
 
 
+def test_the_ranks_of_a_job_are_runs_beside_others(job: Path, tmp_path: Path) -> None:
+    alone = record(tmp_path / "alone.zarr", "alone", ["fc"], range(3))
+    study = nbp.open_runs([job, alone])
+    ranks = [str(job / "rank_00000"), str(job / "rank_00003")]
+    assert study.run.values.tolist() == [*ranks, str(alone)]
+    of_job = nbp.open_run(job).data.grad_norm.sel(module="fc", rank=3).dropna("step")
+    here = study.grad_norm.sel(module="fc", run=ranks[1]).dropna("step")
+    np.testing.assert_array_equal(here, of_job)
+
+
 def test_cube_and_tree_of_a_job(job: Path) -> None:
     run = nbp.open_run(job)
     cube = run.cube

@@ -14,6 +14,7 @@ import xarray as xr
 
 from notebook_probe.errors import RecordFormatError, RecordWarning
 from notebook_probe.record.format.schema import width
+from notebook_probe.record.read.ranks import rank_folders
 from notebook_probe.record.read.reader import OpenedRecord
 from notebook_probe.record.read.stacked import stack_records
 from notebook_probe.record.store.destination import needed
@@ -30,7 +31,8 @@ def open_runs(runs: str | PathLike[str] | Iterable[str | PathLike[str]]) -> xr.D
     Parameters
     ----------
     runs : str, path or iterable of these
-        A pattern such as ``"runs/*.zarr"``, or the locations themselves.
+        A pattern such as ``"runs/*.zarr"``, or the locations themselves. Of a distributed job each
+        rank is a run, ``"runs/job.zarr/rank_00003"``.
 
     Returns
     -------
@@ -62,7 +64,7 @@ def open_runs(runs: str | PathLike[str] | Iterable[str | PathLike[str]]) -> xr.D
     problem = RecordFormatError(f"no record matches {runs!r}")
     for place in _locations(runs):
         try:
-            records[place] = OpenedRecord(place)
+            records |= {run: OpenedRecord(run) for run in _ranks(place)}
         except RecordFormatError as error:
             problem = error
             warnings.warn(f"left out: {error}", RecordWarning, stacklevel=2)
@@ -87,6 +89,11 @@ def _locations(runs: str | PathLike[str] | Iterable[str | PathLike[str]]) -> lis
         is_pattern = "*" in one or "?" in one
         found += sorted(glob(one)) if is_pattern else [one]  # noqa: PTH207  also absolute ones
     return list(dict.fromkeys(found))
+
+
+def _ranks(place: str) -> list[str]:
+    """The records of a job's ranks, or the one of a run."""
+    return [str(folder) for folder in rank_folders(place).values()] or [place]
 
 
 def _chunks(data: xr.Dataset) -> dict[str, int]:
