@@ -8,6 +8,7 @@ from dataclasses import replace
 from notebook_probe.probes.frame import StepFrame
 from notebook_probe.probes.observer import Observer
 from notebook_probe.record.export.exports import Exports
+from notebook_probe.record.format.kinds import NUMBERS, RAGGED
 from notebook_probe.record.format.source import Event, ModuleRow, StreamView, VectorView
 from notebook_probe.record.views.snapshot import Snapshot
 from notebook_probe.record.write.live import LiveSource as RecordedSource
@@ -63,8 +64,12 @@ class LiveSource(Exports):
     def snapshot(self) -> Snapshot:
         rows = [row for frame in self._open_frames() for row in self._rows.preview(frame)]
         now = self._recorded.snapshot()  # after them: a step that closes meanwhile is not missed
-        streams, vectors = with_open_step(now.streams, rows), with_open_step(now.vectors, rows)
-        return replace(now, streams=streams, vectors=vectors)
+        return replace(
+            now,
+            streams=with_open_step(now.streams, rows, NUMBERS.group),
+            vectors=[with_open_step([view], rows, view.axis.group)[0] for view in now.vectors],
+            ragged=with_open_step(now.ragged, rows, RAGGED.group),
+        )
 
     @property
     def _recorded(self) -> RecordedSource:

@@ -10,25 +10,23 @@ import numpy as np
 from notebook_probe.axis import Axis
 from notebook_probe.record.format.missing import NOT_MEASURED
 from notebook_probe.record.format.source import Floats, LevelView, Steps, StreamView, Variable
-from notebook_probe.run.layout import Row
+from notebook_probe.run.layout import ChannelsRow, Row
 
 __all__ = ["with_open_step"]
 
 
-def with_open_step(streams: Iterable[StreamView], rows: Iterable[Row]) -> list[Any]:
-    """The streams, those that the open step is due in with its row at the end."""
-    last = {(row.stream.name, row.stream.axis): row for row in rows}
+def with_open_step(
+    streams: Iterable[StreamView], rows: Iterable[Row | ChannelsRow], group: str
+) -> list[Any]:
+    """The streams of a group, those that the open step is due in with its row at the end."""
+    last = {row.stream.name: row for row in rows if row.stream.kind.group == group}
     return [
-        _with_row(stream, last[key]) if (key := _key(stream)) in last else stream
+        _with_row(stream, last[stream.name]) if stream.name in last else stream
         for stream in streams
     ]
 
 
-def _key(stream: StreamView) -> tuple[str, Axis | None]:
-    return stream.name, getattr(stream, "axis", None)
-
-
-def _with_row(stream: StreamView, row: Row) -> StreamView:
+def _with_row(stream: StreamView, row: Row | ChannelsRow) -> StreamView:
     """The stream and one row more; alone when the step has been closed in the meantime."""
     longer = _WithRow(stream, row)  # counts the rows before it is asked what the last one is
     return longer if row.stream.last_step < row.step else stream
@@ -37,7 +35,7 @@ def _with_row(stream: StreamView, row: Row) -> StreamView:
 class _WithRow:
     """A StreamView and one row more."""
 
-    def __init__(self, stream: StreamView, row: Row) -> None:
+    def __init__(self, stream: StreamView, row: Row | ChannelsRow) -> None:
         self._stream, self._row, self._values = stream, row, row.values
         self._n = stream.n_rows
 

@@ -181,9 +181,9 @@ class RowKeeper:
         joined.on_device |= self._early.on_device
         return joined
 
-    def preview(self, frame: StepFrame) -> list[Row]:
-        """The rows of numbers, and of vectors along one axis, that it had if it ended now."""
-        return [row for row in self.rows_of(frame, lambda result: None) if isinstance(row, Row)]
+    def preview(self, frame: StepFrame) -> list[Row | ChannelsRow]:
+        """The rows that it had if it ended now."""
+        return self.rows_of(frame, lambda result: None)
 
     def rows_of(self, frame: StepFrame, tally: Callable[[Result], None]) -> list[Row | ChannelsRow]:
         """The rows that a frame had if it ended now; ``tally`` is told of results."""

@@ -155,3 +155,20 @@ def test_calls_of_different_width_have_no_common_mean() -> None:
     narrow, wide = (channels(torch.zeros(2, n)) for n in (2, 3))
     with pytest.raises(QuantityError, match="with 2 and with 3 channels"):
         narrow.merge(wide)
+
+
+def test_the_open_step_is_part_of_what_a_live_run_shows(watch: Watch) -> None:
+    model = made(ConvNet)
+    inputs = Inputs(model, {"conv1": 1})
+    run = watch(model, probes={"conv1": ["input_channel_mean", "output_norm"]})
+    with pytest.raises(nbp.UnknownNameError, match="no input_channel_mean of module 'conv1'"):
+        run.series("conv1", "input_channel_mean")
+    optimizer = sgd(model)
+    for step in range(3):
+        train_step(model, optimizer, images(step))
+        rows = inputs.take()["conv1"]
+        mean = run.series("conv1", "input_channel_mean")
+        assert mean.step.values.tolist() == [*range(step + 1)]
+        assert mean.step.equals(run.series("conv1", "output_norm").step)
+        np.testing.assert_allclose(mean[step], rows.mean(0), rtol=1e-5, atol=1e-6)
+        assert run.data.input_channel_mean.sizes["step"] == step + 1

@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 
 from notebook_probe.errors import UnknownNameError, near
+from notebook_probe.record.format.elements import read_element
 from notebook_probe.record.format.missing import NOT_MEASURED, measured
 from notebook_probe.record.format.schema import INDEX_IN_MODULE, MODULE_OF_ELEMENT
 from notebook_probe.record.format.source import StreamView
@@ -25,11 +26,12 @@ def series(ragged: Sequence[StreamView], module: str, quantity: str) -> xr.DataA
         For a module of which nothing is recorded.
     """
     having = [stream for stream in ragged if any(one.name == quantity for one in stream.variables)]
+    owners = [read_element(label)[0] for stream in having for label in stream.modules]
+    if module not in owners:
+        close = near(module, dict.fromkeys(owners))
+        raise UnknownNameError(f"no {quantity} of module {module!r} is recorded; {close}")
     column = joined.join((), (), (), having)[quantity]
     places = np.flatnonzero(column[MODULE_OF_ELEMENT] == module)
-    if not len(places):
-        close = near(module, dict.fromkeys(column[MODULE_OF_ELEMENT].values.tolist()))
-        raise UnknownNameError(f"no {quantity} of module {module!r} is recorded; {close}")
     indices = column[INDEX_IN_MODULE].values[places]
     cells = column.isel(element=places).to_numpy()
     out = np.full((column.sizes["step"], indices.max() + 1), NOT_MEASURED, np.float32)
