@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from notebook_probe.probes import processes
 from notebook_probe.probes.accumulations import AccumulationHooks
+from notebook_probe.probes.again import Again
 from notebook_probe.probes.clock import StepClock, listen
 from notebook_probe.probes.collected import collect_for
 from notebook_probe.probes.compiled import EagerSteps
@@ -30,6 +31,7 @@ from notebook_probe.probes.hooks import WeakHook
 from notebook_probe.probes.phase import Phase, PhaseOfThread, quiet
 from notebook_probe.probes.plan import is_of_batch, is_of_calls
 from notebook_probe.probes.probe import Probe
+from notebook_probe.probes.probe_batch import ProbeBatch
 from notebook_probe.probes.readings import Readings, readings
 from notebook_probe.probes.slots import Slot
 from notebook_probe.probes.stretch import Stretch
@@ -99,6 +101,7 @@ class Observer:
         self.training = Track(self._build, publish, stretch)
         self.evaluation = Track(self._build, evaluated, Stretch())
         self.taps = Taps(model, self)
+        self.again = Again(model)
         self._model = weakref.ref(model)
         self._process = processes.generation()
         self._gated = -1
@@ -150,6 +153,14 @@ class Observer:
         self._accumulations.set(self.training.upcoming(self.clock.upcoming).raw)
         self.prepare()
 
+    def keep_batch(self, batch: ProbeBatch) -> None:
+        """Run the model on this one from now on, and compare with nothing of an earlier one."""
+        self.again.batch = batch
+        for probe in self.training.probes:
+            if "again" in probe.moments:
+                probe.windows.clear()
+        self.training.begin_anew()
+
     def between_steps(self, act: Callable[[], None]) -> None:
         """Do something now if no step is open, and let none open meanwhile."""
         with self._turn:
@@ -191,6 +202,8 @@ class Observer:
                 frame = self.training.frame or self.training.open(self.clock.step)
                 self._arm(frame.readings, everywhere=not rooted)
                 self._updates.begin()
+            if frame.readings is not None and frame.readings.again:
+                self.again.read(frame, frame.readings.again)
         return frame
 
     def boundary(self, rooted: bool = False) -> None:
@@ -201,7 +214,7 @@ class Observer:
         begun = time.perf_counter()
         held = self._pass_gate()
         frame = self.open_frame(rooted)
-        spent = time.perf_counter() - begun - held
+        spent = time.perf_counter() - begun - held - frame.seconds  # which it has counted itself
         frame.seconds += spent
         frame.begun -= spent
         optimizer = self.clock.inside

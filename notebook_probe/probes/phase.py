@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import sys
 import threading
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import CodeType, FrameType
 from typing import Literal, TypeAlias
 
@@ -17,9 +20,10 @@ from torch import nn
 from torch._C import _functorch
 from torch.utils.checkpoint import CheckpointFunction
 
-__all__ = ["Phase", "PhaseOfThread", "frame_is_active", "quiet"]
+__all__ = ["Phase", "PhaseOfThread", "aside", "frame_is_active", "quiet"]
 
-Phase: TypeAlias = Literal["training", "evaluation", "recomputation"]
+Phase: TypeAlias = Literal["training", "evaluation", "recomputation", "aside"]
+"""aside: a call of our own, which nobody records."""
 
 _CALL = nn.Module._call_impl.__code__
 _CHECKPOINT = CheckpointFunction.forward.__code__
@@ -58,27 +62,58 @@ def _is_checkpointed() -> bool:
     return frame is not None
 
 
+class _Aside(threading.local):
+    """Whether this thread's calls of any watched model are our own."""
+
+    now = False
+
+
+_aside = _Aside()
+_phases: weakref.WeakSet[PhaseOfThread] = weakref.WeakSet()
+_joining = threading.Lock()
+
+
+@contextmanager
+def aside() -> Iterator[None]:
+    """Whatever model this thread calls inside, no run takes it for training or evaluation."""
+    with _joining:
+        phases = [(phase, phase.now, [*phase.outer]) for phase in _phases]
+    before, _aside.now = _aside.now, True
+    for phase, _, _ in phases:
+        phase.now = "aside"
+    try:
+        yield
+    finally:
+        _aside.now = before
+        for phase, now, outer in phases:  # an interrupt runs no forward hook
+            phase.now, phase.outer = now, outer
+
+
 class PhaseOfThread(threading.local):
     """The phase of the outermost call on this thread; None outside of any."""
 
     def __init__(self) -> None:
+        with _joining:
+            _phases.add(self)
         self.now: Phase | None = None
         self.is_past = False
         """Calls on this thread are of an earlier state of the model: they are evaluations all."""
-        self._outer: list[Phase | None] = []
+        self.outer: list[Phase | None] = []
 
     def enter(self, root: nn.Module) -> bool:
         """Begin a call of the root; True when it is the outermost one."""
         outermost = self.now is None or not frame_is_active(_CALL, root, skip=1)
         if outermost:
-            self._outer.clear()
+            self.outer.clear()
         else:
-            self._outer.append(self.now)
+            self.outer.append(self.now)
         self.now = self.of(root)
         return outermost
 
     def of(self, module: nn.Module) -> Phase:
         """The phase of a call that begins at ``module`` on this thread."""
+        if _aside.now:
+            return "aside"
         return "evaluation" if self.is_past else phase_of(module)
 
     def left(self, root: nn.Module) -> bool:
@@ -86,12 +121,12 @@ class PhaseOfThread(threading.local):
         over = not frame_is_active(_CALL, root)
         if over:
             self.now = None
-            self._outer.clear()
+            self.outer.clear()
         return over
 
     def leave(self) -> None:
         """End a call of the root."""
-        self.now = self._outer.pop() if self._outer else None
+        self.now = self.outer.pop() if self.outer else None
 
 
 def frame_is_active(code: CodeType, owner: object, skip: int = 0) -> bool:

@@ -26,7 +26,14 @@ from notebook_probe.probes.results import (
 )
 from notebook_probe.probes.slots import Slot, slots_of_place
 from notebook_probe.probes.windows import SummaryWindow, TensorWindow, WindowReading
-from notebook_probe.quantities.features import CALL, Feature, is_of_all, is_of_step, moment_of
+from notebook_probe.quantities.features import (
+    AGAIN,
+    CALL,
+    Feature,
+    is_of_all,
+    is_of_step,
+    moment_of,
+)
 from notebook_probe.quantities.measure import STAT
 from notebook_probe.quantities.parts import Reduction, parts
 
@@ -44,6 +51,8 @@ class Readings:
         Module path -> what is read in its calls.
     parameters : dict
         Slot -> what is read of the parameter.
+    again : dict
+        Place -> what is read when the model is run once more.
     raw : dict
         Those of the parameters that are read at each accumulation.
     handed : Plan
@@ -67,6 +76,7 @@ class Readings:
     due: tuple[Probe, ...]
     calls: dict[str, Plan]
     parameters: dict[Slot, Plan]
+    again: dict[str, Plan]
     raw: dict[Slot, Plan]
     handed: Plan
     batch: frozenset[str]
@@ -90,7 +100,8 @@ class Readings:
         for sharing, seconds in self.reader.costs():
             for probe in sharing:
                 spent[probe] += seconds / len(sharing)
-        for plan in (*self.calls.values(), *self.parameters.values(), self.handed):
+        plans = (self.calls, self.parameters, self.again, {"": self.handed})
+        for plan in (plan for some in plans for plan in some.values()):
             for moment, seconds in [*plan.seconds.items()]:
                 sharing = plan.of(moment)
                 for probe in sharing:
@@ -114,6 +125,7 @@ class _Builder:
         self._calls: dict[str, Plan] = {}
         self._parameters: dict[Slot, Plan] = {}
         self._handed = Plan()
+        self._again: dict[str, Plan] = {}
         self._shared: dict[tuple[object, ...], int] = {}
         self._wanted: dict[int, set[str]] = {}
         self._owners: list[tuple[weakref.ref[nn.Module], Plan]] = []
@@ -139,6 +151,7 @@ class _Builder:
             due=due,
             calls=self._calls,
             parameters=self._parameters,
+            again=self._again,
             raw={s: p for s, p in self._parameters.items() if p.wants("grad_raw", "accumulated")},
             handed=self._handed,
             batch=frozenset(need for need in needs if moment_of(need) == "handed"),
@@ -254,7 +267,7 @@ class _Builder:
         return self._n_states - 1
 
     def _places(self, probe: Probe, feature: Feature) -> tuple[str | Slot | Plan, ...]:
-        if feature.tensor in CALL:
+        if feature.tensor in CALL or feature.tensor in AGAIN:
             return (probe.place,)
         if moment_of(feature.tensor) == "handed":
             return (self._handed,)
@@ -264,6 +277,8 @@ class _Builder:
         return slots_of_place(self._modules, probe.place, below=of_all)
 
     def _plans(self, probe: Probe, feature: Feature) -> list[Plan]:
+        if feature.tensor in AGAIN:
+            return [self._again.setdefault(probe.place, Plan())]
         return [self._plan(place) for place in self._places(probe, feature)]
 
     def _plans_of_function(self, probe: Probe) -> dict[Slot | None, Plan]:
@@ -272,6 +287,8 @@ class _Builder:
             return {None: self._plan(probe.place)}
         if probe.quantity.moment == "handed":
             return {None: self._handed}
+        if probe.quantity.moment == "again":
+            return {None: self._again.setdefault(probe.place, Plan())}
         if probe.quantity.needs == ("module",):
             module = self._modules.get(probe.place)
             plan = Plan()

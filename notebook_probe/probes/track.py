@@ -54,7 +54,12 @@ class Track:
             schedule: tuple(probe for probe in live if probe.schedule == schedule)
             for schedule in dict.fromkeys(probe.schedule for probe in live)
         }
-        self._readings, self._asked = {}, None
+        self._asked = None
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Work out what is read anew, from the next step on."""
+        self._readings = {}
 
     def open(self, step: int) -> StepFrame:
         """Open a frame for ``step``; what is due is decided now."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal, TypeAlias, get_args
 
-from notebook_probe.quantities.features import CALL, PARAMETER
+from notebook_probe.quantities.features import AGAIN, CALL, PARAMETER
 
 __all__ = ["COSTS", "Cost", "cost_of_reading", "dearest"]
 
@@ -36,4 +36,6 @@ def cost_of_reading(tensor: str) -> Cost:
     """
     if tensor in CALL:
         return "activations"
+    if tensor in AGAIN:
+        return "backward" if tensor == "landscape" else "forward"
     return "parameters" if tensor in PARAMETER or tensor.startswith("state.") else "scalar"

@@ -16,6 +16,7 @@ from typing import Literal, TypeAlias, get_args
 from notebook_probe.errors import QuantityError, near
 
 __all__ = [
+    "AGAIN",
     "CALL",
     "PARAMETER",
     "STEP",
@@ -39,11 +40,12 @@ Moment: TypeAlias = Literal[
     "after",
     "handed",
     "closing",
+    "again",
 ]
 """When a feature can be read: in the call, when the gradient reaches its output, when the gradient
 has passed through to its input, before the optimizer's step, when the gradients are as it will
-apply them, after each accumulation, after the step; when the loop hands it over, and when the step
-is over."""
+apply them, after each accumulation, after the step; when the loop hands it over, when the step is
+over, and when the model is run once more on the probe batch, as the step begins."""
 
 CALL: dict[str, Moment] = {
     "input": "forward",
@@ -57,7 +59,13 @@ PARAMETER: dict[str, Moment] = {
     "grad_raw": "accumulated",
     "update": "after",
 }
-TENSORS: dict[str, Moment] = {**CALL, **PARAMETER}
+AGAIN: dict[str, Moment] = {
+    "probe_output": "again",
+    "landscape": "again",
+}
+"""What the model is run for once more: a module's output for the probe batch, and the `Landscape`
+of the loss round a module's parameters."""
+TENSORS: dict[str, Moment] = {**CALL, **PARAMETER, **AGAIN}
 
 KEYED: dict[str, Moment] = {
     "state": "after",
@@ -85,14 +93,14 @@ ANYTIME = frozenset({"weight", "module"})
 _MOMENTS = frozenset(get_args(Moment))
 _BESIDE: dict[str, frozenset[Moment]] = {
     **dict.fromkeys(ANYTIME, _MOMENTS),
-    "batch": _MOMENTS - {"before"},
+    "batch": _MOMENTS - {"before", "again"},
     "grad": frozenset({"ready", "after"}),
     "group": frozenset({"ready", "after"}),
 }
 """What can be had at several moments, beside another feature."""
 
-OF_ALL = frozenset({"grad", "grad_raw", "group"})
-"""Summaries of these are of all parameters below a module, of the others of its weight."""
+OF_ALL = frozenset({"grad", "grad_raw", "group", "landscape"})
+"""What is read of these is of all parameters below a module, of others of its weight."""
 
 EACH = "each_"
 

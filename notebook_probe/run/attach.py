@@ -117,10 +117,11 @@ def misfit(modules: Mapping[str, nn.Module], place: str, quantity: Quantity) -> 
         need = feature.tensor
         if moment_of(need) in ("handed", "closing"):
             continue
-        if need in CALL or need == "module":
+        is_seen = need in CALL or need == "probe_output"
+        if is_seen or need == "module":
             if not is_module:
                 return f"{quantity.name} needs {need!r}; {place!r} is a parameter and has none"
-            closed = _closed(modules[place]) if need in CALL else ""
+            closed = _closed(modules[place]) if is_seen else ""
             if closed:
                 return f"{quantity.name} needs {need!r}; {_told(place, modules)} {closed}"
         elif is_module and not _has_parameter(modules[place], is_of_all(feature)):

@@ -65,6 +65,7 @@ class Condition:
             scalars={name: float(value) for name, value in self._rows.scalars.items()},
             probes=probes,
             problem=self._problem(),
+            progress=self._observer.again.progress,
             budget=self._stretch.told,
         )
 
@@ -75,7 +76,8 @@ class Condition:
             return "failed"
         if self._gate.is_held:
             return "paused"
-        if self._meter.is_moving or self.trains_in_background:
+        is_measuring = bool(self._observer.again.progress)
+        if self._meter.is_moving or self.trains_in_background or is_measuring:
             return "training"
         return "idle" if self._observer.clock.step > 0 else "waiting"
 

@@ -81,6 +81,15 @@ class Gate:
 
         return remove
 
+    def once(self, act: Callable[[], None]) -> None:
+        """Do something at the next boundary, on the training thread."""
+
+        def late() -> None:
+            remove()
+            act()
+
+        remove = self.each_boundary(late)
+
     def __call__(self, step: int) -> float:
         """Pass the gate on the way to ``step``; raises TrainingStopped after Stop.
 

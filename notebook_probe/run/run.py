@@ -30,6 +30,7 @@ from notebook_probe.run.meter import Meter
 from notebook_probe.run.modules import OnCompiled, check_on_compiled
 from notebook_probe.run.past import Past
 from notebook_probe.run.probeset import ProbeSet
+from notebook_probe.run.probing import Probing
 from notebook_probe.run.requests import Control, Request, Ticket
 from notebook_probe.run.rows import RowKeeper
 from notebook_probe.run.status import ProbeStatus, QuantityInfo, Status
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["Run"]
 
 
-class Run(LiveSource, FromLoop, Past):
+class Run(LiveSource, FromLoop, Probing, Past):
     """A watched model; made by `notebook_probe.watch`.
 
     It is a Source: everything recorded so far can be read at any time. It holds the model weakly,

@@ -85,6 +85,8 @@ class Status:
     """Every probe: when it last fired, why it did not, what it costs."""
     problem: str = ""
     """The writer's or the loop's error, in words."""
+    progress: str = ""
+    """What is being measured now and takes a while, in words; mostly empty."""
     budget: str = ""
     """What is done to keep the cost inside `Run.budget`, in words; empty without one."""
 

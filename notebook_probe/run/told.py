@@ -25,6 +25,8 @@ def told(status: Status) -> str:
         f"{status.n_probes} probes cost {status.cost_percent:.2g} % of step time; "
         f"{_size(status.nbytes)} on disk",
     ]
+    if status.progress:
+        lines.append(f"measuring {status.progress}")
     if status.budget:
         lines.append(status.budget)
     lines += [f"  {line}" for line in _costs(status.probes)]

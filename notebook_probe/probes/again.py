@@ -1,0 +1,163 @@
+"""Running the model once more on the probe batch, as a step opens, for what is due in it."""
+
+from __future__ import annotations
+
+import time
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from notebook_probe.errors import ClosedRunError, UnreadableError
+from notebook_probe.probes.frame import StepFrame
+from notebook_probe.probes.places import modules_of
+from notebook_probe.probes.plan import Plan
+from notebook_probe.probes.probe_batch import ProbeBatch
+from notebook_probe.probes.selectors import standard_place
+from notebook_probe.probes.slots import slots_of_place, weight_of
+from notebook_probe.probes.values import tensors_of
+from notebook_probe.quantities.landscape import Landscape
+from notebook_probe.quantities.meant import meant
+
+__all__ = ["NO_BATCH", "Again"]
+
+NO_BATCH = "there is no probe batch: keep one with run.probe_batch(inputs, targets, loss_fn)"
+
+
+class Again:
+    """The probe batch of one model, and the readings that need it.
+
+    Attributes
+    ----------
+    batch : ProbeBatch or None
+    progress : str
+        What is being measured now, in words; empty when nothing is.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        self._model = weakref.ref(model)
+        self.batch: ProbeBatch | None = None
+        self.progress = ""
+        self._told = ""
+
+    def try_out(self, batch: ProbeBatch) -> None:
+        """Evaluate a batch once, so that its errors come to whoever gives it."""
+        with batch.untouched(self.model), torch.no_grad():
+            batch.loss(self.model, {})
+
+    @property
+    def model(self) -> nn.Module:
+        model = self._model()
+        if model is None:
+            raise ClosedRunError("the watched model no longer exists")
+        return model
+
+    def read(self, frame: StepFrame, plans: Mapping[str, Plan]) -> None:
+        """Measure what is due of the state in which the step begins."""
+        begun, every = time.perf_counter(), [p for plan in plans.values() for p in plan.probes]
+        try:
+            if self.batch is None:
+                raise UnreadableError(NO_BATCH)
+            with self.batch.untouched(self.model):
+                self._read_outputs(frame, plans, self.batch)
+                self._read_landscapes(frame, plans, self.batch)
+        except Exception as error:  # the model, the loss: whatever fails, training goes on
+            frame.blame_all(every, error)
+        finally:
+            self.progress = ""
+            frame.seconds += time.perf_counter() - begun
+
+    def _read_outputs(self, frame: StepFrame, plans: Mapping[str, Plan], batch: ProbeBatch) -> None:
+        """One forward pass for all outputs."""
+        wanted = {
+            place: plan for place, plan in plans.items() if plan.wants("probe_output", "again")
+        }
+        if not wanted:
+            return
+        begun = time.perf_counter()
+        self.progress = "outputs for the probe batch"
+        modules = modules_of(self.model, every_path=True)
+        seen: dict[str, list[Sequence[Tensor]]] = {place: [] for place in wanted}
+        with torch.no_grad(), _listening(modules, seen):
+            batch.outputs(self.model, {})
+        seconds = (time.perf_counter() - begun) / len(wanted)
+        for place, plan in wanted.items():
+            begun = time.perf_counter()
+            try:
+                _give_outputs(frame, plan, modules[place], seen.pop(place))
+            except Exception as error:  # as above
+                frame.blame_all(plan.of("again"), error)
+            plan.spent("again", seconds + time.perf_counter() - begun)
+
+    def _read_landscapes(
+        self, frame: StepFrame, plans: Mapping[str, Plan], batch: ProbeBatch
+    ) -> None:
+        """One landscape per place, for all its quantities."""
+        modules = modules_of(self.model, every_path=True)
+        for place, plan in plans.items():
+            functions = [f for f in plan.at("again") if "landscape" in f.probe.quantity.needs]
+            if not functions:
+                continue
+            begun = time.perf_counter()
+            try:
+                landscape = self._landscape(modules, place, batch)
+                for function in functions:
+                    self._told = f"{function.probe.quantity.name} at {standard_place(place)}"
+                    function.call(frame, {"landscape": landscape, "module": modules.get(place)})
+            except Exception as error:  # as above
+                frame.blame_all([function.probe for function in functions], error)
+            plan.spent("again", time.perf_counter() - begun)
+
+    def _landscape(self, modules: dict[str, nn.Module], place: str, batch: ProbeBatch) -> Landscape:
+        """Of all parameters at a place and below it that are trained."""
+        names = {id(value): name for name, value in self.model.named_parameters()}
+        below = [slot.get() for slot in slots_of_place(modules, place, below=True)]
+        point = [own for own in below if own is not None and own.requires_grad]
+        loss = partial(self._loss, batch, [names[id(own)] for own in point])
+        return Landscape(loss, point, self._tell)
+
+    def _loss(self, batch: ProbeBatch, names: Sequence[str], point: Sequence[Tensor]) -> Tensor:
+        return batch.loss(self.model, dict(zip(names, point, strict=True)))
+
+    def _tell(self, counts: str) -> None:
+        self.progress = f"{self._told}: {counts}"
+
+
+def _give_outputs(
+    frame: StepFrame, plan: Plan, module: nn.Module, calls: Sequence[Sequence[Tensor]]
+) -> None:
+    """Summaries of all calls; functions are given what the first one returned."""
+    for number, tensors in enumerate(calls):
+        for cell in plan.cells.get("probe_output", ()):
+            for tensor in tensors[:1] if cell.first_only else tensors:
+                cell.add(frame, tensor, module, number)
+    if not any(calls):
+        raise UnreadableError("not called for the probe batch")
+    given = {"weight": weight_of(module), "module": meant(module)}
+    for function in plan.at("again"):
+        if "probe_output" in function.probe.quantity.needs:
+            function.call(frame, {**given, "probe_output": next(filter(None, calls))[0]})
+
+
+@contextmanager
+def _listening(
+    modules: Mapping[str, nn.Module], seen: Mapping[str, list[Sequence[Tensor]]]
+) -> Iterator[None]:
+    """Keep what these modules return, copied: a later operation may write into it."""
+    handles = []
+    for place, calls in seen.items():
+
+        def keep(module: nn.Module, args: Any, output: Any, calls: Any = calls) -> None:
+            floats = [one for one in tensors_of(output) if one.is_floating_point()]
+            calls.append([one.detach().clone() for one in floats or tensors_of(output)])
+
+        handles.append(modules[place].register_forward_hook(keep))
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()

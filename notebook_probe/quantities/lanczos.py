@@ -1,0 +1,61 @@
+"""The largest eigenvalue of a matrix that is known by its products alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from torch import Tensor
+
+__all__ = ["largest_eigenvalue"]
+
+MOST_PRODUCTS = 100
+TOLERANCE = 1e-4
+"""Residual, in units of the spectral radius; the error is of the order of its square."""
+
+
+def largest_eigenvalue(product: Callable[[Tensor], Tensor], start: Tensor) -> float:
+    """Largest eigenvalue of a symmetric matrix by Lanczos' three-term recurrence.
+
+    Without orthogonalising anew: eigenvalues may appear twice, the largest is right all the same
+    (Paige 1980), and three vectors are all that is kept.
+
+    Parameters
+    ----------
+    product : callable
+        The matrix times a vector.
+    start : Tensor, shape (n,)
+        Any vector with a part along the eigenvector that is sought.
+
+    Returns
+    -------
+    float
+        NaN when 100 products do not find it, and for a matrix that is not finite.
+
+    Examples
+    --------
+    >>> import torch
+    >>> diagonal = torch.tensor([-5.0, 1.0, 3.0])
+    >>> round(largest_eigenvalue(lambda v: diagonal * v, torch.ones(3)), 4)
+    3.0
+    """
+    before, now, beta = start.new_zeros(()), start / start.norm(), 0.0
+    diagonal: list[float] = []
+    beside: list[float] = []
+    for _ in range(MOST_PRODUCTS):
+        following = product(now) - beta * before
+        alpha = float(now.dot(following))
+        following -= alpha * now
+        beta = float(following.norm())
+        diagonal.append(alpha)
+        if not math.isfinite(alpha + beta):
+            return math.nan
+        values, vectors = np.linalg.eigh(
+            np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1)
+        )
+        if beta * abs(vectors[-1, -1]) <= TOLERANCE * np.abs(values).max():
+            return float(values[-1])
+        beside.append(beta)
+        before, now = now, following / beta
+    return math.nan

@@ -1,0 +1,132 @@
+"""The loss on the probe batch, as a function of some parameters, round where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property, reduce
+
+import torch
+from torch import Tensor
+
+from notebook_probe.errors import UnreadableError
+
+__all__ = ["Landscape"]
+
+
+class Landscape:
+    """The feature ``landscape``: a loss, its gradient and products with its Hessian.
+
+    Directions and gradients are flat vectors of all parameters, at least float32. What was
+    computed once serves every quantity of a place and step.
+
+    Parameters
+    ----------
+    loss : callable
+        The loss with other tensors in place of those of ``point``; 0-d.
+    point : sequence of Tensor
+        Where the parameters are.
+    tell : callable, optional
+        Told in words, at each evaluation, how many there have been.
+
+    Examples
+    --------
+    >>> bowl = Landscape(lambda point: 3 * point[0].square().sum(), [torch.tensor([1.0, 2.0])])
+    >>> float(bowl.value), bowl.gradient, bowl.product(torch.tensor([1.0, 0.0]))
+    (15.0, tensor([ 6., 12.]), tensor([6., 0.]))
+    """
+
+    def __init__(
+        self,
+        loss: Callable[[Sequence[Tensor]], Tensor],
+        point: Sequence[Tensor],
+        tell: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        if not point:
+            raise UnreadableError("nothing there requires a gradient")
+        if any(tensor.is_complex() for tensor in point):
+            raise UnreadableError("the loss has no real derivatives by complex parameters")
+        self.point = tuple(tensor.detach().requires_grad_() for tensor in point)
+        self._loss, self._tell = loss, tell
+        self._n_losses = self._n_products = 0
+
+    @property
+    def size(self) -> int:
+        """Number of parameters, every element counted."""
+        return sum(tensor.numel() for tensor in self.point)
+
+    @property
+    def position(self) -> Tensor:
+        """A copy of the parameters as a flat vector."""
+        return self.join(self.point).clone()
+
+    @cached_property
+    def value(self) -> Tensor:
+        """The loss where the parameters are, 0-d float64."""
+        with torch.no_grad():
+            return self._evaluate(self.point).double()
+
+    @cached_property
+    def gradient(self) -> Tensor:
+        """Its gradient there, flat."""
+        return self.join(self._slopes if "_slopes" in vars(self) else self._derive(False))
+
+    def product(self, vector: Tensor) -> Tensor:
+        """The Hessian times a flat vector, flat."""
+        self._n_products += 1
+        self._tell_counts()
+        pairs = zip(self._slopes, self.split(vector), strict=True)
+        curved = [(slope, part) for slope, part in pairs if slope.requires_grad]
+        if not curved:  # the loss is linear in them
+            return torch.zeros_like(vector)
+        slopes, parts = zip(*curved, strict=True)
+        return self.join(
+            torch.autograd.grad(
+                slopes,
+                self.point,
+                parts,
+                retain_graph=True,
+                allow_unused=True,
+                materialize_grads=True,
+            )
+        )
+
+    def loss_at(self, offset: Tensor) -> Tensor:
+        """The loss at ``position + offset``, 0-d float64."""
+        with torch.no_grad():
+            moved = [own + part for own, part in zip(self.point, self.split(offset), strict=True)]
+            return self._evaluate(moved).double()
+
+    def split(self, vector: Tensor) -> tuple[Tensor, ...]:
+        """A flat vector in parts of the parameters' own shapes and kinds."""
+        parts = vector.split([tensor.numel() for tensor in self.point])
+        return tuple(
+            part.reshape(own.shape).to(own.device, own.dtype)
+            for part, own in zip(parts, self.point, strict=True)
+        )
+
+    def join(self, parts: Sequence[Tensor]) -> Tensor:
+        """A flat vector of parts like those of the parameters."""
+        home = self.point[0].device
+        dtype = reduce(torch.promote_types, (own.dtype for own in self.point), torch.float32)
+        return torch.cat([part.detach().reshape(-1).to(home, dtype) for part in parts])
+
+    @cached_property
+    def _slopes(self) -> tuple[Tensor, ...]:
+        """The gradient, with the graph by which it is derived again."""
+        return self._derive(True)
+
+    def _derive(self, again: bool) -> tuple[Tensor, ...]:
+        loss = self._evaluate(self.point)
+        if not loss.requires_grad:
+            raise UnreadableError("the loss of the probe batch does not depend on these parameters")
+        return torch.autograd.grad(
+            loss, self.point, create_graph=again, allow_unused=True, materialize_grads=True
+        )
+
+    def _evaluate(self, point: Sequence[Tensor]) -> Tensor:
+        self._n_losses += 1
+        self._tell_counts()
+        return self._loss(point)
+
+    def _tell_counts(self) -> None:
+        self._tell(f"{self._n_losses} losses, {self._n_products} Hessian products")
