@@ -58,59 +58,50 @@ class Again:
 
     def read(self, frame: StepFrame, plans: Mapping[str, Plan]) -> None:
         """Measure what is due of the state in which the step begins."""
-        begun, every = time.perf_counter(), [p for plan in plans.values() for p in plan.probes]
+        begun = time.perf_counter()
         try:
             if self.batch is None:
                 raise UnreadableError(NO_BATCH)
             with self.batch.untouched(self.model):
-                self._read_outputs(frame, plans, self.batch)
-                self._read_landscapes(frame, plans, self.batch)
+                self._read_places(frame, plans, self.batch)
         except Exception as error:  # the model, the loss: whatever fails, training goes on
-            frame.blame_all(every, error)
+            frame.blame_all([p for plan in plans.values() for p in plan.probes], error)
         finally:
             self.progress = ""
             frame.seconds += time.perf_counter() - begun
 
-    def _read_outputs(self, frame: StepFrame, plans: Mapping[str, Plan], batch: ProbeBatch) -> None:
-        """One forward pass for all outputs."""
-        wanted = {
-            place: plan for place, plan in plans.items() if plan.wants("probe_output", "again")
-        }
+    def _read_places(self, frame: StepFrame, plans: Mapping[str, Plan], batch: ProbeBatch) -> None:
+        modules = modules_of(self.model, every_path=True)
+        outputs = self._outputs(plans, batch, modules)
+        for place, plan in plans.items():
+            begun, module = time.perf_counter(), modules.get(place)
+            given: dict[str, Any] = {"module": meant(module)}
+            if module is not None:
+                given["weight"] = weight_of(module)
+            if place in outputs:
+                given["probe_output"] = _pool(frame, plan, module, outputs.pop(place))
+            if plan.wants("landscape", "again"):
+                given["landscape"] = self._landscape(modules, place, batch)
+            for function in plan.at("again"):
+                self._told = f"{function.probe.quantity.name} at {standard_place(place)}"
+                function.call(frame, given)
+            plan.spent("again", time.perf_counter() - begun)
+
+    def _outputs(
+        self, plans: Mapping[str, Plan], batch: ProbeBatch, modules: Mapping[str, nn.Module]
+    ) -> dict[str, list[Sequence[Tensor]]]:
+        """What the calls of each module return, in one forward pass for all."""
+        wanted = {p: plan for p, plan in plans.items() if plan.wants("probe_output", "again")}
+        seen: dict[str, list[Sequence[Tensor]]] = {place: [] for place in wanted}
         if not wanted:
-            return
+            return seen
         begun = time.perf_counter()
         self.progress = "outputs for the probe batch"
-        modules = modules_of(self.model, every_path=True)
-        seen: dict[str, list[Sequence[Tensor]]] = {place: [] for place in wanted}
         with torch.no_grad(), _listening(modules, seen):
             batch.outputs(self.model, {})
-        seconds = (time.perf_counter() - begun) / len(wanted)
-        for place, plan in wanted.items():
-            begun = time.perf_counter()
-            try:
-                _give_outputs(frame, plan, modules[place], seen.pop(place))
-            except Exception as error:  # as above
-                frame.blame_all(plan.of("again"), error)
-            plan.spent("again", seconds + time.perf_counter() - begun)
-
-    def _read_landscapes(
-        self, frame: StepFrame, plans: Mapping[str, Plan], batch: ProbeBatch
-    ) -> None:
-        """One landscape per place, for all its quantities."""
-        modules = modules_of(self.model, every_path=True)
-        for place, plan in plans.items():
-            functions = [f for f in plan.at("again") if "landscape" in f.probe.quantity.needs]
-            if not functions:
-                continue
-            begun = time.perf_counter()
-            try:
-                landscape = self._landscape(modules, place, batch)
-                for function in functions:
-                    self._told = f"{function.probe.quantity.name} at {standard_place(place)}"
-                    function.call(frame, {"landscape": landscape, "module": modules.get(place)})
-            except Exception as error:  # as above
-                frame.blame_all([function.probe for function in functions], error)
-            plan.spent("again", time.perf_counter() - begun)
+        for plan in wanted.values():
+            plan.spent("again", (time.perf_counter() - begun) / len(wanted))
+        return seen
 
     def _landscape(self, modules: dict[str, nn.Module], place: str, batch: ProbeBatch) -> Landscape:
         """Of all parameters at a place and below it that are trained."""
@@ -127,20 +118,20 @@ class Again:
         self.progress = f"{self._told}: {counts}"
 
 
-def _give_outputs(
-    frame: StepFrame, plan: Plan, module: nn.Module, calls: Sequence[Sequence[Tensor]]
-) -> None:
-    """Summaries of all calls; functions are given what the first one returned."""
+def _pool(
+    frame: StepFrame, plan: Plan, module: nn.Module | None, calls: Sequence[Sequence[Tensor]]
+) -> Tensor | None:
+    """Summarise all calls; returns what the first one returned."""
     for number, tensors in enumerate(calls):
         for cell in plan.cells.get("probe_output", ()):
             for tensor in tensors[:1] if cell.first_only else tensors:
                 cell.add(frame, tensor, module, number)
-    if not any(calls):
-        raise UnreadableError("not called for the probe batch")
-    given = {"weight": weight_of(module), "module": meant(module)}
-    for function in plan.at("again"):
-        if "probe_output" in function.probe.quantity.needs:
-            function.call(frame, {**given, "probe_output": next(filter(None, calls))[0]})
+    first = next(filter(None, calls), None)
+    if first is None:
+        for probe in plan.probes:
+            if "probe_output" in probe.quantity.needs:
+                probe.gap = "not called for the probe batch"
+    return first[0] if first else None
 
 
 @contextmanager

@@ -99,8 +99,11 @@ _BESIDE: dict[str, frozenset[Moment]] = {
 }
 """What can be had at several moments, beside another feature."""
 
-OF_ALL = frozenset({"grad", "grad_raw", "group", "landscape"})
-"""What is read of these is of all parameters below a module, of others of its weight."""
+OF_ALL = frozenset({"grad", "grad_raw", "group"})
+"""Summaries of these are of all parameters below a module, of the others of its weight."""
+
+WHOLE = frozenset({"landscape"})
+"""Of all parameters below a module at once."""
 
 EACH = "each_"
 
@@ -159,7 +162,9 @@ def is_of_step(tensor: str) -> bool:
 
 def is_of_all(feature: Feature) -> bool:
     """Whether a feature is of all parameters below a module, not only of its weight."""
-    return feature.each or (bool(feature.part) and _family(feature.tensor) in OF_ALL)
+    if feature.each or feature.tensor in WHOLE:
+        return True
+    return bool(feature.part) and _family(feature.tensor) in OF_ALL
 
 
 def _family(tensor: str) -> str:

@@ -41,10 +41,6 @@ class Landscape:
         point: Sequence[Tensor],
         tell: Callable[[str], None] = lambda text: None,
     ) -> None:
-        if not point:
-            raise UnreadableError("nothing there requires a gradient")
-        if any(tensor.is_complex() for tensor in point):
-            raise UnreadableError("the loss has no real derivatives by complex parameters")
         self.point = tuple(tensor.detach().requires_grad_() for tensor in point)
         self._loss, self._tell = loss, tell
         self._n_losses = self._n_products = 0
@@ -116,6 +112,10 @@ class Landscape:
         return self._derive(True)
 
     def _derive(self, again: bool) -> tuple[Tensor, ...]:
+        if not self.point:
+            raise UnreadableError("nothing there requires a gradient")
+        if any(tensor.is_complex() for tensor in self.point):
+            raise UnreadableError("the loss has no real derivatives by complex parameters")
         loss = self._evaluate(self.point)
         if not loss.requires_grad:
             raise UnreadableError("the loss of the probe batch does not depend on these parameters")

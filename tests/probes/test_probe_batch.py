@@ -33,6 +33,8 @@ def loss_fn(output: Any, targets: Any) -> Tensor:
 class Whole(nn.Module):
     """A case with BatchNorm, dropout, a frozen part in evaluation mode, a hook and a counter."""
 
+    n_seen: Tensor
+
     def __init__(self) -> None:
         super().__init__()
         self.first, self.norm = nn.Linear(4, 6), nn.BatchNorm1d(6)
