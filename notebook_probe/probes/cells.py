@@ -7,7 +7,7 @@ gave; what it has measured lies in the step's frame, so that a cell serves every
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -20,8 +20,11 @@ from notebook_probe.quantities.arrays import local
 from notebook_probe.quantities.features import moment_of
 from notebook_probe.quantities.measure import measure_difference
 from notebook_probe.quantities.parts import Reduction
+from notebook_probe.quantities.scores import Attention
 
 __all__ = ["CallCell", "Cell", "DifferenceCell", "FunctionCell", "WindowCell"]
+
+Readable: TypeAlias = "Tensor | Attention"
 
 MAX_CALLS_APART = 64
 """More calls than this in one step are pooled in the last of them."""
@@ -47,7 +50,7 @@ class Cell:
         self._measure, self.first_only = reduction.measure, reduction.first_only
         self.probes: list[Probe] = []
 
-    def add(self, frame: StepFrame, tensor: Tensor, module: nn.Module | None, call: int) -> None:
+    def add(self, frame: StepFrame, tensor: Readable, module: nn.Module | None, call: int) -> None:
         """Measure a tensor, and pool it with what this step has measured before."""
         try:
             state, states = self._measure(tensor, module, self.wanted), frame.states
@@ -75,7 +78,7 @@ class CallCell(Cell):
 
     __slots__ = ()
 
-    def add(self, frame: StepFrame, tensor: Tensor, module: nn.Module | None, call: int) -> None:
+    def add(self, frame: StepFrame, tensor: Readable, module: nn.Module | None, call: int) -> None:
         if call < 0:  # a recomputation under a checkpoint: which call it was, nobody can say
             return
         try:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from torch import Tensor
-from torch.utils.hooks import RemovableHandle
 
 from notebook_probe.errors import UnreadableError
 from notebook_probe.probes.probe import Probe
@@ -21,6 +20,13 @@ if TYPE_CHECKING:
     from notebook_probe.probes.windows import WindowReading
 
 __all__ = ["Collected", "StepFrame"]
+
+
+class Removable(Protocol):
+    """Something that was put up for a step."""
+
+    def remove(self) -> None:
+        """Take it down; again, if it has been taken down before."""
 
 
 @dataclass(slots=True)
@@ -85,7 +91,7 @@ class StepFrame:
         """What the user logged."""
         self.collected: dict[tuple[str, str], Collected] = {}
         """What the model gave of itself, by place and name."""
-        self._handles: list[RemovableHandle] = []
+        self._handles: list[Removable] = []
         self.batch: dict[str, Tensor] = {}
         """What the loop has handed over of the batch that is trained now."""
         self.of_step: dict[str, float] = {}
@@ -104,7 +110,11 @@ class StepFrame:
         """Have a gradient read; a leaf outlives its graph, so that its hook ends with the step."""
         handle = tensor.register_hook(read)
         if tensor.is_leaf:
-            self._handles.append(handle)
+            self.keep(handle)
+
+    def keep(self, handle: Removable) -> None:
+        """Take something down when the step ends, should it still be up."""
+        self._handles.append(handle)
 
     def close(self) -> None:
         """Read no more."""

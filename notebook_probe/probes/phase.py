@@ -20,7 +20,7 @@ from torch import nn
 from torch._C import _functorch
 from torch.utils.checkpoint import CheckpointFunction
 
-__all__ = ["Phase", "PhaseOfThread", "aside", "frame_is_active", "quiet"]
+__all__ = ["Phase", "PhaseOfThread", "aside", "call_is_active", "frame_is_active", "quiet"]
 
 Phase: TypeAlias = Literal["training", "evaluation", "recomputation", "aside"]
 """aside: a call of our own, which nobody records."""
@@ -102,7 +102,7 @@ class PhaseOfThread(threading.local):
 
     def enter(self, root: nn.Module) -> bool:
         """Begin a call of the root; True when it is the outermost one."""
-        outermost = self.now is None or not frame_is_active(_CALL, root, skip=1)
+        outermost = self.now is None or not call_is_active(root, skip=1)
         if outermost:
             self.outer.clear()
         else:
@@ -118,7 +118,7 @@ class PhaseOfThread(threading.local):
 
     def left(self, root: nn.Module) -> bool:
         """Tell whether the root's call is over after all; an interrupt runs no forward hook."""
-        over = not frame_is_active(_CALL, root)
+        over = not call_is_active(root)
         if over:
             self.now = None
             self.outer.clear()
@@ -127,6 +127,11 @@ class PhaseOfThread(threading.local):
     def leave(self) -> None:
         """End a call of the root."""
         self.now = self.outer.pop() if self.outer else None
+
+
+def call_is_active(module: nn.Module, skip: int = 0) -> bool:
+    """Tell whether a call of ``module`` is on this stack, besides ``skip`` inner ones."""
+    return frame_is_active(_CALL, module, skip)
 
 
 def frame_is_active(code: CodeType, owner: object, skip: int = 0) -> bool:

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from notebook_probe.probes.apart import apart
+from notebook_probe.probes.attention_mode import AttentionMode, hear_attention
 from notebook_probe.probes.entry_gradients import Entry, hook_entry, mark_entry
 from notebook_probe.probes.frame import StepFrame
 from notebook_probe.probes.gradients import hook_outputs
@@ -69,6 +70,7 @@ class _Begun:
     """Of the step's calls of this module, in the order in which they begin."""
     input: Tensor | None = None
     entry: Entry | None = None
+    attention: AttentionMode | None = None
 
 
 class Tap:
@@ -184,6 +186,7 @@ class Tap:
     ) -> None:
         call = NO_CALL if recomputed else frame.calls[plan.counter] + len(self._begun)
         begun = _Begun(call, entry=mark_entry(tensors) if _reads_share(plan) else None)
+        is_begun = plan.is_numbered or begun.entry is not None
         if not recomputed:
             first = _first(tensors)
             for cell in plan.cells.get("input", ()):
@@ -198,7 +201,9 @@ class Tap:
                 else:
                     given = {"input": first[0], **_beside(module)}
                     function.call(frame, given, call)
-        if plan.is_numbered or begun.input is not None or begun.entry is not None:
+            if plan.hears_attention:
+                begun.attention = hear_attention(module, plan, frame, call)
+        if is_begun or begun.input is not None or begun.attention is not None:
             self._begun[key] = begun
 
     def _read_outputs(
@@ -212,6 +217,8 @@ class Tap:
     ) -> None:
         begun = self._begun.pop(key, None)
         call = NO_CALL if begun is None else begun.number
+        if begun is not None and begun.attention is not None:
+            begun.attention.end()
         if not recomputed:
             frame.calls[plan.counter] += 1
             self.last_step = frame.step
@@ -269,7 +276,7 @@ def _reads_entry(plan: Plan) -> bool:
     functions = plan.at("forward")
     wants_input = any("input" in function.probe.quantity.needs for function in functions)
     reads_input = bool(plan.cells.get("input")) or wants_input
-    return reads_input or _reads_share(plan) or plan.is_numbered
+    return reads_input or _reads_share(plan) or plan.is_numbered or plan.hears_attention
 
 
 def _reads_share(plan: Plan) -> bool:

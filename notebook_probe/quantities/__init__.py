@@ -8,6 +8,7 @@ from types import ModuleType
 
 from notebook_probe.quantities import (
     activity,
+    attention,
     batchnorm,
     changes,
     channels,
@@ -41,6 +42,7 @@ __all__ = [
     "Window",
     "activity",
     "as_quantity",
+    "attention",
     "batchnorm",
     "changes",
     "channels",

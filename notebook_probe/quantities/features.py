@@ -31,6 +31,7 @@ __all__ = [
 ]
 
 Moment: TypeAlias = Literal[
+    "inside",
     "forward",
     "backward",
     "entry",
@@ -42,17 +43,21 @@ Moment: TypeAlias = Literal[
     "closing",
     "again",
 ]
-"""When a feature can be read: in the call, when the gradient reaches its output, when the gradient
-has passed through to its input, before the optimizer's step, when the gradients are as it will
-apply them, after each accumulation, after the step; when the loop hands it over, when the step is
-over, and when the model is run once more on the probe batch, as the step begins."""
+"""When a feature can be read: while a call computes it, as the call begins or returns, when the
+gradient reaches its output, when the gradient has passed through to its input, before the
+optimizer's step, when the gradients are as it will apply them, after each accumulation, after the
+step; when the loop hands it over, when the step is over, and when the model is run once more on
+the probe batch, as the step begins."""
 
 CALL: dict[str, Moment] = {
     "input": "forward",
     "output": "forward",
     "grad_output": "backward",
     "grad_input": "entry",
+    "attention": "inside",
 }
+"""``attention`` is no tensor but the scores of one attention, an `Attention`."""
+
 PARAMETER: dict[str, Moment] = {
     "weight": "before",
     "grad": "ready",

@@ -26,8 +26,8 @@ class State(Protocol):
         """The state of both together, as if their elements (or rows) had come in one tensor."""
 
 
-Measure: TypeAlias = Callable[[Tensor, nn.Module | None, frozenset[str]], Any]
-"""``measure(tensor, module, wanted) -> State``."""
+Measure: TypeAlias = Callable[[Any, nn.Module | None, frozenset[str]], Any]
+"""``measure(tensor, module, wanted) -> State``; of an attention, its scores for a tensor."""
 
 Together: TypeAlias = Callable[[Sequence[Tensor], frozenset[str]], list[Any]]
 """``together(tensors, wanted) -> [State, ...]``, one of each parameter's tensor."""

@@ -87,8 +87,8 @@ def _check_kind(quantity: Quantity, phase: str, per_call: bool) -> None:
     needs = ", ".join(quantity.needs)
     if phase == "eval" and not all(map(_is_of_evaluation, quantity.needs)):
         raise NotApplicableError(
-            f"{quantity.name} needs {needs}; an evaluation has only input, output, weight, module "
-            f"and what run.batch() hands over"
+            f"{quantity.name} needs {needs}; an evaluation has only input, output, "
+            f"attention, weight, module and what run.batch() hands over"
         )
     if phase == "eval" and set(quantity.needs) <= ANYTIME:
         raise NotApplicableError(f"{quantity.name} needs {needs}; that is no matter of evaluation")
@@ -101,7 +101,7 @@ def _check_kind(quantity: Quantity, phase: str, per_call: bool) -> None:
 
 
 def _is_of_evaluation(need: str) -> bool:
-    return need in ("input", "output", *ANYTIME) or moment_of(need) == "handed"
+    return need in ANYTIME or moment_of(need) in ("inside", "forward", "handed")
 
 
 def misfit(modules: Mapping[str, nn.Module], place: str, quantity: Quantity) -> str:

@@ -103,7 +103,7 @@ def mixed_kinds(output: Tensor, output_sumsq: Any) -> float:
         (wrong_feature, r"wrong_feature\(outptu\): no feature 'outptu'; close: 'output'"),
         (
             wrong_feature,
-            "tensors: input, output, grad_output, grad_input, weight, grad, grad_raw, update, ",
+            "tensors: input, output, grad_output, grad_input, attention, weight, grad, grad_raw, ",
         ),
         (no_feature, r"no_feature\(\) needs no feature; name its parameters after input, output"),
         (mixed_moments, r"\(output, grad\) needs tensors that exist at different moments"),
