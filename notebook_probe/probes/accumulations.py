@@ -1,11 +1,13 @@
-"""``grad_raw``: a parameter's gradient after each accumulation, before clipping and unscaling."""
+"""A parameter's gradient while it is accumulated, before clipping and unscaling.
+
+``grad_raw`` is the running sum after an accumulation, ``grad_micro`` what one backward added to it.
+"""
 
 from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -28,7 +30,7 @@ class AccumulationListener(Protocol):
 
 
 class AccumulationHooks:
-    """Hooks on the parameters whose raw gradients are due in the open step.
+    """Hooks on the parameters whose accumulations are due in the open step.
 
     Parameters
     ----------
@@ -38,39 +40,69 @@ class AccumulationHooks:
 
     def __init__(self, listener: AccumulationListener) -> None:
         self._listener = weakref.ref(listener)
-        self._handles: dict[Slot, tuple[RemovableHandle, Plan]] = {}
+        self._hooked: dict[Slot, _Hooked] = {}
 
     def set(self, wanted: dict[Slot, Plan]) -> None:
         """Read these from now on, and no others."""
-        if not wanted and not self._handles:
+        if not wanted and not self._hooked:
             return
-        for slot in [*self._handles]:
-            handle, plan = self._handles[slot]
-            if wanted.get(slot) is not plan or not _is_on(handle, slot.get()):
-                handle.remove()
-                del self._handles[slot]
+        for slot in [*self._hooked]:
+            hooked = self._hooked[slot]
+            if wanted.get(slot) is not hooked.plan or not hooked.is_on(slot.get()):
+                hooked.remove()
+                del self._hooked[slot]
         for slot, plan in wanted.items():
             parameter = slot.get()
-            if slot not in self._handles and parameter is not None and parameter.requires_grad:
-                handle = parameter.register_post_accumulate_grad_hook(self._hook(slot, plan))
-                _put_first(handle)
-                self._handles[slot] = handle, plan
+            if slot not in self._hooked and parameter is not None and parameter.requires_grad:
+                self._hooked[slot] = _Hooked(slot, plan, parameter, self._listener)
 
     def remove(self) -> None:
         self.set({})
 
-    def _hook(self, slot: Slot, plan: Plan) -> Callable[[Tensor], None]:
-        listener_of = self._listener
 
-        def read(parameter: Tensor) -> None:
-            if torch.compiler.is_compiling() or quiet():
-                return
-            listener = listener_of()
-            frame = listener.accumulated() if listener is not None else None
-            if frame is not None and parameter.grad is not None:
-                _read(frame, plan, slot, parameter, parameter.grad)
+class _Hooked:
+    """One parameter, and what has arrived of a gradient that is about to be accumulated."""
 
-        return read
+    def __init__(
+        self,
+        slot: Slot,
+        plan: Plan,
+        parameter: Tensor,
+        listener: weakref.ref[AccumulationListener],
+    ) -> None:
+        self.plan = plan
+        self._slot, self._listener = slot, listener
+        self._arrived: Tensor | None = None
+        self._handle = parameter.register_post_accumulate_grad_hook(self._accumulated)
+        _put_first(self._handle)
+        self._arrival: RemovableHandle | None = None
+        if plan.wants("grad_micro", "accumulated"):
+            self._arrival = parameter.register_hook(self._keep)
+
+    def is_on(self, parameter: Tensor | None) -> bool:
+        """Tell whether the hook is still the parameter's: its contents may have been swapped."""
+        hooks = getattr(parameter, "_post_accumulate_grad_hooks", None)
+        return hooks is not None and hooks is self._handle.hooks_dict_ref()
+
+    def remove(self) -> None:
+        self._handle.remove()
+        if self._arrival is not None:
+            self._arrival.remove()
+
+    def _keep(self, gradient: Tensor) -> None:
+        """Also called by ``torch.autograd.grad``, after which nothing is accumulated."""
+        if not torch.compiler.is_compiling() and not quiet():
+            self._arrived = gradient.detach()
+
+    def _accumulated(self, parameter: Tensor) -> None:
+        if torch.compiler.is_compiling() or quiet():
+            return
+        arrived, self._arrived = self._arrived, None
+        listener = self._listener()
+        frame = listener.accumulated() if listener is not None else None
+        if frame is not None and parameter.grad is not None:
+            given = {"grad_raw": parameter.grad, "grad_micro": arrived, "weight": parameter}
+            _read(frame, self.plan, {**given, "module": self._slot.owner()})
 
 
 def _put_first(handle: RemovableHandle) -> None:
@@ -83,11 +115,11 @@ def _put_first(handle: RemovableHandle) -> None:
         hooks[other] = hooks.pop(other)
 
 
-def _read(frame: StepFrame, plan: Plan, slot: Slot, parameter: Tensor, gradient: Tensor) -> None:
+def _read(frame: StepFrame, plan: Plan, given: dict[str, Any]) -> None:
     begun = time.perf_counter()
     frame.arrivals[plan.counter] += 1
     try:
-        apart(_measure, frame, plan, slot, parameter, gradient)
+        apart(_measure, frame, plan, given)
     except Exception as error:  # whatever a tensor is, the backward goes on
         frame.blame_all(plan.of("accumulated"), error)
     seconds = time.perf_counter() - begun
@@ -95,16 +127,15 @@ def _read(frame: StepFrame, plan: Plan, slot: Slot, parameter: Tensor, gradient:
     frame.seconds += seconds
 
 
-def _measure(frame: StepFrame, plan: Plan, slot: Slot, parameter: Tensor, gradient: Tensor) -> None:
+def _measure(frame: StepFrame, plan: Plan, given: dict[str, Any]) -> None:
+    """Of the gradient as a running sum the last value is the step's; micro-batches are pooled."""
     for cell in plan.cells.get("grad_raw", ()):
-        cell.put(frame, gradient)
-    given = {"grad_raw": gradient, "weight": parameter, "module": slot.owner()}
+        cell.put(frame, given["grad_raw"])
+    for cell in plan.cells.get("grad_micro", ()):
+        if given["grad_micro"] is not None:
+            cell.add(frame, given["grad_micro"], None, 0)
     for function in plan.at("accumulated"):
-        function.clear(frame)  # the gradient is a running sum: its last value is the step's
-        function.call(frame, given)
-
-
-def _is_on(handle: RemovableHandle, parameter: Tensor | None) -> bool:
-    """Tell whether the hook is still the parameter's: its contents may have been swapped."""
-    hooks = getattr(parameter, "_post_accumulate_grad_hooks", None)
-    return hooks is not None and hooks is handle.hooks_dict_ref()
+        if "grad_raw" in function.probe.quantity.needs:
+            function.put(frame, given)
+        else:
+            function.call(frame, given)

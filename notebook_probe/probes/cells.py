@@ -135,6 +135,11 @@ class FunctionCell:
         except Exception as error:  # a user's quantity must never reach training
             frame.blame(probe, error)
 
+    def put(self, frame: StepFrame, tensors: dict[str, Any]) -> None:
+        """Call it for a parameter, in place of what it gave for it before."""
+        self.clear(frame)
+        self.call(frame, tensors)
+
     def _keep(self, frame: StepFrame, returned: Any, call: int) -> None:
         value = self.probe.quantity.value_of(returned)
         if isinstance(value, Tensor):

@@ -152,11 +152,11 @@ class ParameterReader:
 
     def _read_module(self, frame: StepFrame, plan: Plan, module: nn.Module) -> None:
         for function in plan.at("before"):
-            function.call(frame, {"module": module})
+            function.put(frame, {"module": module})
 
     def _call_of_weight(self, frame: StepFrame, plan: Plan, slot: Slot, weight: Tensor) -> None:
         for function in plan.at("before"):
-            function.call(frame, {"weight": weight, "module": slot.owner()})
+            function.put(frame, {"weight": weight, "module": slot.owner()})
 
     def _read_ready(
         self,
@@ -175,7 +175,7 @@ class ParameterReader:
                     cell.put(frame, number)
         given = {"grad": gradient, "weight": weight, "module": slot.owner(), **options}
         for function in plan.at("ready"):
-            function.call(frame, given)
+            function.put(frame, given)
         if gradient is not None and plan.keeps_gradient:  # an optimizer may write over it
             self._kept_gradients[slot] = local(gradient.detach()).clone()
 
@@ -198,7 +198,7 @@ class ParameterReader:
                     cell.put(frame, given[tensor])
         beside = {"weight": new if before is None else before, "module": slot.owner()}
         for function in plan.at("after"):
-            function.call(frame, {**given, **beside})
+            function.put(frame, {**given, **beside})
         if before is not None:
             for difference in plan.differences:  # these write over the old values
                 difference.put(frame, new, before)

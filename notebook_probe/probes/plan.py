@@ -92,6 +92,13 @@ class Plan:
         return any("grad" in function.probe.quantity.needs for function in self.at("after"))
 
     @property
+    def is_read_accumulating(self) -> bool:
+        """Something is read at each accumulation."""
+        return any(moment_of(tensor) == "accumulated" for tensor in self.cells) or bool(
+            self.at("accumulated")
+        )
+
+    @property
     def is_read_when_ready(self) -> bool:
         """Something is read when the gradients are as the optimizer will apply them."""
         read = self.wants("grad", "ready") or bool(self.at("ready"))

@@ -62,7 +62,7 @@ class Probe:
         prefix = "" if self.phase == "training" else f"{self.phase}_"
         self.stream = prefix + self.schedule.stream
         self.variable = prefix + self.quantity.name
-        self.accumulations = "grad_raw" in self.quantity.needs
+        self.accumulations = "accumulated" in self.moments
         self.count = "accumulations" if self.accumulations else f"{prefix}calls"
 
     def key(self) -> tuple[str, str, Schedule, bool]:

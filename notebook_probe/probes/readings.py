@@ -20,6 +20,7 @@ from notebook_probe.probes.results import (
     Count,
     EachSource,
     FunctionResult,
+    ParametersResult,
     Result,
     Source,
     SummaryResult,
@@ -152,7 +153,7 @@ class _Builder:
             calls=self._calls,
             parameters=self._parameters,
             again=self._again,
-            raw={s: p for s, p in self._parameters.items() if p.wants("grad_raw", "accumulated")},
+            raw={s: p for s, p in self._parameters.items() if p.is_read_accumulating},
             handed=self._handed,
             batch=frozenset(need for need in needs if moment_of(need) == "handed"),
             at_end=tuple(needs & AT_END.keys()),
@@ -183,10 +184,13 @@ class _Builder:
             return FunctionResult(probe, self._window(probe, is_due=True))
         if probe.quantity.pools:
             return SummaryResult(probe, self._sources(probe))
-        function = FunctionCell(self._new_state(), probe)
-        for plan in self._plans_of_function(probe).values():
-            self._call(plan, function)
-        return FunctionResult(probe, function.index)
+        plans = self._plans_of_function(probe)
+        cells = [FunctionCell(self._new_state(), probe) for _ in plans]
+        for plan, cell in zip(plans.values(), cells, strict=True):
+            self._call(plan, cell)
+        if None in plans:
+            return FunctionResult(probe, cells[0].index)
+        return ParametersResult(probe, tuple(cell.index for cell in cells))
 
     def _window(self, probe: Probe, is_due: bool) -> int:
         """Have a window take in this step; returns where its value will be."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from notebook_probe.probes.frame import StepFrame
 from notebook_probe.probes.probe import Probe
+from notebook_probe.quantities.base import Quantity
 from notebook_probe.quantities.combine import COMBINE
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "Count",
     "EachSource",
     "FunctionResult",
+    "ParametersResult",
     "Result",
     "Source",
     "SummaryResult",
@@ -118,19 +120,32 @@ class FunctionResult:
     def values(self, frame: StepFrame) -> Values:
         calls = (frame.states[self.index] or {}).items()
         return [
-            (call if self.probe.per_call else POOLED, self._combined(values))
+            (call if self.probe.per_call else POOLED, _combined(self.probe.quantity, values))
             for call, values in calls
         ]
 
-    def _combined(self, values: list[Any]) -> Any:
-        quantity = self.probe.quantity
-        combine = COMBINE[quantity.combine]
-        if quantity.axis is None:
-            return combine([float(value) for value in values])
-        vectors = [np.asarray(value, np.float64) for value in values]
-        alike = [vector for vector in vectors if len(vector) == len(vectors[-1])]
-        columns = np.array(alike).T  # of calls that differ in length only the last kind counts
-        return np.array([combine(column.tolist()) for column in columns])
+
+@dataclass(slots=True)
+class ParametersResult:
+    """A function of a parameter's tensors: its values of several parameters, combined."""
+
+    probe: Probe
+    indices: tuple[int, ...]
+
+    def values(self, frame: StepFrame) -> Values:
+        states = [frame.states[index] for index in self.indices]
+        values = [value for state in states if state is not None for value in state[0]]
+        return ((POOLED, _combined(self.probe.quantity, values)),) if values else ()
+
+
+def _combined(quantity: Quantity, values: list[Any]) -> Any:
+    combine = COMBINE[quantity.combine]
+    if quantity.axis is None:
+        return combine([float(value) for value in values])
+    vectors = [np.asarray(value, np.float64) for value in values]
+    alike = [vector for vector in vectors if len(vector) == len(vectors[-1])]
+    columns = np.array(alike).T  # of calls that differ in length only the last kind counts
+    return np.array([combine(column.tolist()) for column in columns])
 
 
 @dataclass(frozen=True, slots=True)

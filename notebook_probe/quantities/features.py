@@ -62,6 +62,7 @@ PARAMETER: dict[str, Moment] = {
     "weight": "before",
     "grad": "ready",
     "grad_raw": "accumulated",
+    "grad_micro": "accumulated",
     "update": "after",
 }
 AGAIN: dict[str, Moment] = {
@@ -104,7 +105,7 @@ _BESIDE: dict[str, frozenset[Moment]] = {
 }
 """What can be had at several moments, beside another feature."""
 
-OF_ALL = frozenset({"grad", "grad_raw", "group"})
+OF_ALL = frozenset({"grad", "grad_raw", "grad_micro", "group"})
 """Summaries of these are of all parameters below a module, of the others of its weight."""
 
 WHOLE = frozenset({"landscape"})

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import LBFGS, SGD, AdamW, Optimizer
 
+import notebook_probe as nbp
 from tests.models import floats, loss_of, made, mlp
 from tests.probes.optimizer_oracles import Diary, check, play
 from tests.run.conftest import Watch
@@ -158,3 +159,34 @@ def test_a_closure_that_raises_makes_no_step(watch: Watch) -> None:
     )
     change = norm(numbers([model.get_parameter("0.weight")]) - before) / norm(before)
     assert float(run.series("0", "update_ratio")[1]) == pytest.approx(change, rel=1e-5)
+
+
+def test_functions_of_gradients_take_each_parameters_last_one_once(watch: Watch) -> None:
+    """Of a closure's runs the last counts, of a module with four weights every weight."""
+
+    def applied(grad: Tensor) -> Tensor:
+        return grad.norm()
+
+    def accumulated(grad_raw: Tensor) -> Tensor:
+        return grad_raw.norm()
+
+    model = nn.LSTM(3, 4)
+    optimizer = LBFGS(model.parameters(), lr=0.1, max_iter=3)
+    sizes: list[list[float]] = []
+
+    def closure() -> Tensor:
+        optimizer.zero_grad()
+        loss = model(torch.ones(2, 1, 3))[0].square().mean()
+        loss.backward()
+        grads = [value.grad for value in model.parameters()]
+        sizes.append([norm(numbers([grad])) for grad in grads if grad is not None])
+        return loss
+
+    every = [nbp.quantity(combine="sum")(function) for function in (applied, accumulated)]
+    run = watch(model, probes={"": every, "bias_hh_l0": every})
+    optimizer.step(closure)
+    assert len(sizes) > 1
+    for name in ("applied", "accumulated"):
+        found = run.data[name].isel(step=0)
+        np.testing.assert_allclose(found.sel(module="(root)"), sum(sizes[-1]), rtol=1e-5)
+        np.testing.assert_allclose(found.sel(module="bias_hh_l0"), sizes[-1][3], rtol=1e-5)

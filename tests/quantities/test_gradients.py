@@ -1,0 +1,204 @@
+"""Quantities of the micro-batches of a step, against float64 by hand from an unwatched twin."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+from torch import Tensor, nn
+
+import notebook_probe as nbp
+from notebook_probe.quantities import as_quantity
+from notebook_probe.quantities.stat import Stat
+
+Array: TypeAlias = npt.NDArray[np.float64]
+Micro: TypeAlias = "list[dict[str, Array]]"
+"""Of each micro-batch: parameter -> gradient."""
+
+STEPS, N_MICRO = 5, 4
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.head = nn.Conv2d(2, 4, 3), nn.Linear(64, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        found: Tensor = self.head(self.conv(x).tanh().flatten(1))
+        return found
+
+
+def train(model: Net, n_micro: int = N_MICRO, also: Callable[[Tensor], None] | None = None) -> None:
+    """Some accumulated steps, clipped; every micro-batch has a loss of its own size."""
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    generator = torch.Generator().manual_seed(1)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        for _ in range(n_micro):
+            x = torch.randn(3, 2, 6, 6, generator=generator)
+            loss = (model(x) - x.flatten(1)[:, :3]).square().mean() / n_micro
+            if also is not None:
+                also(loss)
+            loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+        optimizer.step()
+
+
+def see() -> list[Micro]:
+    """The gradient of each backward, kept by an unwatched twin's tensor hooks."""
+    torch.manual_seed(0)
+    model, seen = Net(), dict[str, list[Array]]()
+
+    def keep(name: str) -> Callable[[Tensor], None]:
+        return lambda grad: seen.setdefault(name, []).append(grad.double().numpy().copy())
+
+    for name, value in model.named_parameters():
+        value.register_hook(keep(name))
+    train(model)
+    each = [{name: seen[name][i] for name in seen} for i in range(STEPS * N_MICRO)]
+    return [each[i : i + N_MICRO] for i in range(0, len(each), N_MICRO)]
+
+
+def rows(micro: Micro, path: str) -> Array:
+    """One row per micro-batch: everything below a path."""
+    inside = [name for name in micro[0] if not path or name.startswith(path)]
+    return np.stack([np.concatenate([one[name].ravel() for name in inside]) for one in micro])
+
+
+def trace(grads: Array) -> float:
+    """Of the covariance, by its definition."""
+    return float(np.var(grads, axis=0, ddof=1).sum())
+
+
+def noise_scale(steps: list[Micro], path: str) -> list[float]:
+    """Ratio of two running means; the bias of their beginning cancels."""
+    noise = signal = 0.0
+    found = []
+    for micro in steps:
+        grads = rows(micro, path)
+        noise = 0.95 * noise + 0.05 * trace(grads)
+        pairs = [float(a @ b) for a, b in itertools.permutations(grads, 2)]
+        signal = 0.95 * signal + 0.05 * float(np.mean(pairs))  # E of g_i g_j is ||G||^2
+        found.append(noise / signal if signal > 0 else math.nan)
+    return found
+
+
+def test_of_norms(micro: Micro, path: str) -> float:
+    grads = rows(micro, path)
+    return math.sqrt(trace(grads) / len(grads)) / float(np.linalg.norm(grads.mean(axis=0)))
+
+
+test_of_norms.__test__ = False  # type: ignore[attr-defined]
+
+
+def gsnr(micro: Micro, weight: str) -> float:
+    grads = rows(micro, weight)
+    return float(np.mean(grads.mean(axis=0) ** 2 / np.var(grads, axis=0, ddof=1)))
+
+
+def stiffness(micro: Micro, weight: str) -> float:
+    grads = rows(micro, weight)
+    units = grads / np.linalg.norm(grads, axis=1, keepdims=True)
+    return float(np.mean([a @ b for a, b in itertools.combinations(units, 2)]))
+
+
+@pytest.fixture(scope="module")
+def seen() -> list[Micro]:
+    return see()
+
+
+OF_ALL = ["gradient_noise_scale", "norm_test"]
+OF_WEIGHT = ["gsnr", "stiffness"]
+
+
+def recorded(folder: Path, **how: Any) -> Any:
+    torch.manual_seed(0)
+    model = Net()
+    probes = {path: [*OF_ALL, *(OF_WEIGHT if path else [])] for path in ("", "conv", "head")}
+    with nbp.watch(model, store=folder / "run.zarr", probes=probes) as run:
+        train(model, **how)
+        assert not run.status().errors
+    return run.data.load()
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return recorded(Path(tmp_path_factory.mktemp("runs")))
+
+
+@pytest.mark.parametrize("path", ["", "conv", "head"])
+def test_the_noise_of_micro_batches_is_that_of_their_own_gradients(
+    path: str, data: Any, seen: list[Micro]
+) -> None:
+    at = data.sel(module=path or "(root)")
+    np.testing.assert_allclose(at.gradient_noise_scale, noise_scale(seen, path), rtol=1e-4)
+    want = [test_of_norms(micro, path) for micro in seen]
+    np.testing.assert_allclose(at.norm_test, want, rtol=1e-4)
+    np.testing.assert_array_equal(at.accumulations, N_MICRO)
+
+
+@pytest.mark.parametrize("path", ["conv", "head"])
+def test_the_agreement_of_micro_batches_is_told_for_each_weight(
+    path: str, data: Any, seen: list[Micro]
+) -> None:
+    at, weight = data.sel(module=path), f"{path}.weight"
+    np.testing.assert_allclose(at.gsnr, [gsnr(micro, weight) for micro in seen], rtol=1e-3)
+    np.testing.assert_allclose(at.stiffness, [stiffness(m, weight) for m in seen], rtol=1e-4)
+
+
+def test_a_gradient_that_is_only_looked_at_is_no_micro_batch(data: Any, tmp_path: Path) -> None:
+    """A penalty on the gradient, or somebody's own diary, runs the hooks of parameters too."""
+
+    torch.manual_seed(0)
+    model = Net()
+
+    def penalty(loss: Tensor) -> None:
+        torch.autograd.grad(loss, [*model.parameters()], retain_graph=True)
+
+    probes = {"": OF_ALL, "conv": OF_WEIGHT}
+    with nbp.watch(model, store=tmp_path / "run.zarr", probes=probes) as run:
+        train(model, also=penalty)
+    for path, names in probes.items():
+        for name in names:
+            at = {"module": path or "(root)"}
+            np.testing.assert_allclose(run.data[name].sel(at), data[name].sel(at), rtol=1e-5)
+
+
+def test_without_accumulation_there_is_nothing_to_compare(tmp_path: Path) -> None:
+    found = recorded(tmp_path, n_micro=1)
+    assert all(found[name].isnull().all() for name in (*OF_ALL, *OF_WEIGHT))
+    assert (found.accumulations == 1).any()
+
+
+def test_the_noise_scale_of_gaussian_gradients_is_that_of_their_distribution() -> None:
+    """Noise of variance 4 in 50 dimensions round a gradient of length 2: 4 * 50 / 2**2."""
+    generator = np.random.default_rng(0)
+    window = as_quantity("gradient_noise_scale")()
+    true = np.full(50, 2 / math.sqrt(50))
+    window.reset()
+    values = []
+    for _ in range(400):
+        grads = true + 2 * generator.standard_normal((8, 50))
+        window.update(
+            Stat(grads.size, float((grads**2).sum())),
+            Stat(50, float((grads.sum(axis=0) ** 2).sum())),
+        )
+        values.append(window.compute() or math.nan)
+    assert np.nanmedian(values[40:]) == pytest.approx(50, rel=0.15)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_a_step_that_is_not_finite_leaves_the_noise_scale_as_it_was(bad: float) -> None:
+    window = as_quantity("gradient_noise_scale")()
+    window.update(Stat(20, 6.0), Stat(10, 10.0))
+    before = window.compute()
+    window.update(Stat(20, bad), Stat(10, bad))
+    assert window.compute() == before
+    assert math.isnan(as_quantity("norm_test")(Stat(20, bad), Stat(10, bad)))
