@@ -16,7 +16,7 @@ from notebook_probe.errors import UnknownNameError, near
 from notebook_probe.probes.places import modules_of, parameters_at
 from notebook_probe.quantities.meant import meant
 
-__all__ = ["Where", "default_places", "select", "standard_place"]
+__all__ = ["Where", "attention_places", "default_places", "select", "standard_place"]
 
 Where: TypeAlias = (
     "str | type[nn.Module] | nn.Module | Callable[[str, nn.Module], bool] | Iterable[Where]"
@@ -116,6 +116,25 @@ def default_places(model: nn.Module) -> tuple[str, ...]:
         if "parametrizations" not in path.split(".")
         and (_owns(meant(module)) or _activates(meant(module)))
     )
+
+
+def attention_places(model: nn.Module) -> tuple[str, ...]:
+    """Paths of the modules that their class calls an attention, the innermost with parameters."""
+    named = {
+        path: meant(module)
+        for path, module in modules_of(model).items()
+        if _is_attention(meant(module)) and next(module.parameters(), None) is not None
+    }
+    return tuple(
+        path
+        for path, module in named.items()
+        if not any(other is not module and other in module.modules() for other in named.values())
+    )
+
+
+def _is_attention(module: nn.Module) -> bool:
+    kind = type(module).__name__.lower()
+    return "attention" in kind or "attn" in kind
 
 
 def _owns(module: nn.Module) -> bool:

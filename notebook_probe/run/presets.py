@@ -10,7 +10,7 @@ from torch import nn
 
 from notebook_probe.errors import QuantityError
 from notebook_probe.probes.probe import Probe
-from notebook_probe.probes.selectors import default_places
+from notebook_probe.probes.selectors import attention_places, default_places
 from notebook_probe.quantities import as_quantity, quantities
 from notebook_probe.registry import Registry
 from notebook_probe.run.attach import Asked, misfit, modules_by_path, read_asked
@@ -107,6 +107,26 @@ presets.add(
     Preset(
         "What BatchNorm sees in training against what it uses in evaluation, every ten steps.",
         (Row(("bn_mean_tid", "bn_var_tid"), schedule="every(10)"),),
+    ),
+)
+presets.add(
+    "attention",
+    Preset(
+        "Whether attention collapses or saturates, at every attention module, every ten steps.",
+        (
+            Row(
+                (
+                    "attn_entropy",
+                    "attn_entropy_min",
+                    "attn_entropy_share",
+                    "attn_max_logit",
+                    "attn_sink_share",
+                    "attn_head_entropy",
+                ),
+                attention_places,
+                "every(10)",
+            ),
+        ),
     ),
 )
 presets.add(

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from torch import nn
 
 from notebook_probe.quantities import as_quantity
 from notebook_probe.run.presets import DEFAULT, Preset, Row, presets
-from tests.models import ConvNet, floats, made, mlp, sgd, train
+from tests.models import ConvNet, Encoder, floats, made, mlp, sgd, train, words
 from tests.run.conftest import Watch
 
 STEPS = 11
+MODELS: dict[str, Any] = {"attention": (Encoder, words)}
 
 
 def recorded(watch: Watch, preset: str) -> tuple[set[str], set[str]]:
     """The numbers that a preset asked for of a small network, and those that came."""
-    model = made(ConvNet)
+    model, batches = MODELS.get(preset, (ConvNet, floats(4, 1, 6, 6)))
+    model = made(model)
     run = watch(model, probes=preset)
-    train(model, sgd(model), floats(4, 1, 6, 6), range(STEPS))
+    train(model, sgd(model), batches, range(STEPS))
     assert not run.status().errors
     asked = {probe.quantity for probe in run.probes()}
     numbers = {name for name in asked if as_quantity(name).axis is None}
@@ -51,6 +55,23 @@ def test_every_preset_says_what_it_is_for() -> None:
 def test_batchnorm_s_preset_sits_at_batchnorms_alone(watch: Watch) -> None:
     run = watch(made(ConvNet), probes="batchnorm")
     assert {probe.module for probe in run.probes()} == {"norm1", "norm2"}
+
+
+def test_attention_s_preset_sits_at_the_innermost_attention_with_parameters(watch: Watch) -> None:
+    class AttentionMask(nn.Module):
+        """Has an attention's name, and nothing to learn."""
+
+    class OuterAttention(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.mask, self.inner = AttentionMask(), nn.MultiheadAttention(4, 2)
+
+    class CausalSelfAttn(nn.Linear):
+        """A user's own."""
+
+    model = nn.ModuleList([OuterAttention(), CausalSelfAttn(4, 4), nn.Linear(4, 4)])
+    run = watch(model, probes="attention")
+    assert {probe.module for probe in run.probes()} == {"0.inner", "1"}
 
 
 def test_presets_join_and_what_they_share_keeps_the_schedule_of_the_first(watch: Watch) -> None:
