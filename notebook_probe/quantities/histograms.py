@@ -40,6 +40,7 @@ __all__ = [
     "grad_histogram",
     "grad_output_histogram",
     "histogram",
+    "input_histogram",
     "output_histogram",
     "weight_histogram",
 ]
@@ -273,6 +274,25 @@ def grad_histogram(grad_histogram: Histogram) -> Tensor:
 
 
 @quantity(axis=BINS, source="definition", question=questions.SIGNAL)
+def input_histogram(input_histogram: Histogram) -> Tensor:
+    """Counts of the inputs, ``#{x in bin}``.
+
+    The bins are powers of four of either sign. At the first layer, the data as the network gets
+    it: whether it is centred, of which size, how much of it is exactly 0.
+
+    Warnings
+    --------
+    The bins are as wide as their values are large, so heights are no density.
+    """
+    return input_histogram.counts
+
+
+@quantity(
+    axis=BINS,
+    aliases=("activation_histogram",),
+    source="definition",
+    question=questions.SIGNAL,
+)
 def output_histogram(output_histogram: Histogram) -> Tensor:
     """Counts of the outputs, ``#{y in bin}``.
 

@@ -1,0 +1,119 @@
+"""What quantities of a module's parameters should be, in float64, from their definitions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tests.quantities.layers import Array, Seen, flat
+from tests.quantities.oracles_of_calls import Oracle, counts, largest, rms, size
+
+
+def matrices(weights: list[Array]) -> list[Array]:
+    return [w.reshape(len(w), -1) for w in weights]
+
+
+def singular(seen: Seen) -> Array:
+    """Of all weights side by side, descending."""
+    values = [np.linalg.svd(matrix, compute_uv=False) for matrix in matrices(seen.w)]
+    return np.sort(np.concatenate(values))[::-1]
+
+
+def regular(values: Array) -> Array:
+    """MindInsight's histogram, by numpy's."""
+    n = values.size
+    bins = 2 if n <= 5 else 3 if n <= 10 else n // 10 + 1 if n <= 880 else 90
+    found, _ = np.histogram(values, bins)
+    return np.pad(found.astype(np.float64), (0, 90 - bins), constant_values=math.nan)
+
+
+def alpha(values: Array) -> float | None:
+    """Clauset's fit, candidate by candidate, as the paper writes it."""
+    tail = sorted(value for value in values if value > 1e-12 * max(values))
+    if len(tail) < 10:
+        return None
+    best = (math.inf, math.nan)
+    for start in tail[:-1]:
+        above = [value for value in tail if value >= start]
+        if above[-1] == start:
+            continue
+        exponent = 1 + len(above) / sum(math.log(value / start) for value in above)
+        distance = max(
+            abs(i / len(above) - (1 - (start / value) ** (exponent - 1)))
+            for i, value in enumerate(above)
+        )
+        best = min(best, (distance, exponent))
+    return best[1]
+
+
+def cosine(one: Array, other: Array) -> float:
+    """NaN of a vector of zeros."""
+    sizes = np.linalg.norm(one) * np.linalg.norm(other)
+    return float(one @ other / sizes) if sizes else math.nan
+
+
+def of(function: Callable[[Seen], Any]) -> Oracle:
+    """Of a layer that has parameters; of one that has none there is nothing."""
+    return lambda h: function(h[-1]) if h[-1].g else None
+
+
+def of_two(function: Callable[[Seen, Seen], Any], first: int) -> Oracle:
+    return lambda h: function(h[first], h[-1]) if h[-1].g else None
+
+
+OF_PARAMETERS: dict[str, Oracle] = {
+    "weight_norm": of(lambda s: size(flat(s.w))),
+    "weight_rms": of(lambda s: rms(flat(s.w))),
+    "weight_abs_max": of(lambda s: largest(flat(s.w))),
+    "weight_min": of(lambda s: flat(s.w).min()),
+    "weight_max": of(lambda s: flat(s.w).max()),
+    "weight_sum": of(lambda s: flat(s.w).sum()),
+    "weight_histogram": of(lambda s: counts(flat(s.w))),
+    "param_histogram": of(lambda s: regular(s.w[-1])),
+    "weight_nonfinite_fraction": of(lambda s: 0.0),
+    "n_weight_nan": of(lambda s: 0.0),
+    "n_weight_posinf": of(lambda s: 0.0),
+    "n_weight_neginf": of(lambda s: 0.0),
+    "weight_singular_values": of(singular),
+    "spectral_norm": of(lambda s: singular(s)[0]),
+    "weight_stable_rank": of(lambda s: (singular(s) ** 2).sum() / singular(s)[0] ** 2),
+    "weight_alpha": of(lambda s: alpha(singular(s) ** 2)),
+    "grad_norm": of(lambda s: size(flat(s.g))),
+    "grad_raw_norm": of(lambda s: size(flat(s.g))),
+    "grad_rms": of(lambda s: rms(flat(s.g))),
+    "grad_abs_max": of(lambda s: largest(flat(s.g))),
+    "grad_histogram": of(lambda s: counts(flat(s.g))),
+    "grad_zero_fraction": of(lambda s: (flat(s.g) == 0).mean()),
+    "grad_nonfinite_fraction": of(lambda s: 0.0),
+    "grad_underflow_fraction": of(
+        lambda s: ((flat(s.g) != 0) & (np.abs(flat(s.g)) < 2.0**-25)).mean()
+    ),
+    "weight_grad_norm": of(lambda s: size(flat(s.gw))),
+    "update_norm": of(lambda s: size(flat(s.dw))),
+    "update_ratio": of(lambda s: size(flat(s.dw)) / (size(flat(s.w)) + 1e-12)),
+    "log_step_size": of(lambda s: math.log(size(flat(s.d)))),
+    "distance_from_init": of_two(lambda a, b: size(flat(b.w) - flat(a.w)), 0),
+    "sign_flip_count": of_two(lambda a, b: (flat(a.w) * flat(b.w) < 0).sum(), -2),
+}
+"""Those that are of all weights of a module together."""
+
+OF_ONE: dict[str, Callable[[Seen, Seen, int], float]] = {
+    "layer_rotation": lambda a, b, i: 1 - cosine(a.w[i].ravel(), b.w[i].ravel()),
+    "sign_flips": lambda a, b, i: float((a.w[i] * b.w[i] < 0).mean()),
+    "grad_cosine": lambda a, b, i: cosine(a.gw[i].ravel(), b.gw[i].ravel()),
+}
+"""Those of one weight, of whose values a module with several has the mean."""
+
+
+def mean_of(name: str) -> Oracle:
+    def mean(h: list[Seen]) -> float | None:
+        first = h[0] if name == "layer_rotation" else h[-2]
+        return float(np.mean([OF_ONE[name](first, h[-1], i) for i in range(len(h[-1].w))]))
+
+    return lambda h: mean(h) if h[-1].g else None
+
+
+OF_PARAMETERS.update({name: mean_of(name) for name in OF_ONE})

@@ -1,0 +1,53 @@
+"""Every quantity on every kind of layer, as recorded, against float64 from an unwatched twin."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from notebook_probe.quantities import quantities
+from tests.quantities.layers import histories, recorded
+from tests.quantities.oracles_of_calls import OF_CALLS, Oracle
+from tests.quantities.oracles_of_parameters import OF_PARAMETERS
+
+ORACLES: dict[str, Oracle] = {**OF_CALLS, **OF_PARAMETERS}
+
+ELSEWHERE = (
+    "probes/test_probe_batch.py",
+    "quantities/attention_oracle.py",
+    "quantities/test_curvature.py",
+    "quantities/test_gradients.py",
+    "quantities/test_loss.py",
+    "quantities/test_optimizer.py",
+    "quantities/test_slices.py",
+)
+"""Where the oracles of those are that need more than a layer's own tensors."""
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """What was recorded, by layer and quantity."""
+    return recorded(ORACLES, Path(tmp_path_factory.mktemp("layers")) / "run.zarr")
+
+
+@pytest.mark.parametrize("name", ORACLES)
+def test_what_is_recorded_is_what_the_definition_says(name: str, found: Any) -> None:
+    for layer, history in histories().items():
+        want, value = ORACLES[name](history), found[layer].get(name)
+        if want is None:
+            assert value is None or np.isnan(value).all(), (layer, value)
+            continue
+        assert value is not None, layer
+        np.testing.assert_allclose(value, want, rtol=2e-4, atol=1e-9, err_msg=f"{name} of {layer}")
+
+
+def test_every_quantity_has_an_oracle() -> None:
+    tests = Path(__file__).parents[1]
+    named = set(re.findall(r"\w+", "".join((tests / path).read_text() for path in ELSEWHERE)))
+    ours = [q for q in quantities.values() if q.function.__module__.startswith("notebook_probe.")]
+    missing = [q.name for q in ours if q.name not in named | ORACLES.keys()]
+    assert not missing, f"{missing}: no oracle; add one to a file beside this one or in ELSEWHERE"
