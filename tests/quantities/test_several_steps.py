@@ -163,16 +163,3 @@ def test_changes_are_from_the_step_before_or_from_the_first(
         want = [of(steps[0], steps[step]) for step in series.step.values]
         assert 0 in series.step
         np.testing.assert_allclose(series.values, want, rtol=1e-4, atol=1e-7, err_msg=name)
-
-
-@pytest.mark.parametrize(
-    ("alias", "name"),
-    [
-        ("MeanTID", "bn_mean_tid"),
-        ("VarTID", "bn_var_tid"),
-        ("WeightParamJump", "sign_flip_count"),
-        ("LinearDeadNeuronNum", "dead_fraction"),
-    ],
-)
-def test_taiyi_s_names_of_windows_are_known(alias: str, name: str) -> None:
-    assert as_quantity(alias).name == name

@@ -89,21 +89,6 @@ def test_quantities_of_a_step_share_one_decomposition(
     assert {matrix.shape for matrix in solved} == {(4, 4)}
 
 
-@pytest.mark.parametrize(
-    ("alias", "name"),
-    [
-        ("InputCovMaxEig", "input_cov_max_eig"),
-        ("InputCovStableRank", "input_cov_stable_rank"),
-        ("InputCovCondition", "input_cov_condition_100"),
-        ("InputCovCondition20", "input_cov_condition_20"),
-        ("InputCovCondition50", "input_cov_condition_50"),
-        ("InputCovCondition80", "input_cov_condition_80"),
-    ],
-)
-def test_taiyis_names_are_aliases(alias: str, name: str) -> None:
-    assert as_quantity(alias) is as_quantity(name)
-
-
 def test_they_say_what_they_are() -> None:
     quantities: Sequence[Quantity] = [as_quantity(name) for name in NAMES]
     assert all(quantity.summary and quantity.source for quantity in quantities)
