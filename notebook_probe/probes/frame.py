@@ -94,7 +94,7 @@ class StepFrame:
         self._handles: list[Removable] = []
         self.batch: dict[str, Tensor] = {}
         """What the loop has handed over of the batch that is trained now."""
-        self.of_step: dict[str, float] = {}
+        self.of_step: dict[str, Any] = {}
         """Values of the step as a whole, by feature."""
         self.states: list[Any] = [None] * n_states
         self.calls: list[int] = [0] * n_counts

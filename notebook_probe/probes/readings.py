@@ -25,6 +25,7 @@ from notebook_probe.probes.results import (
     Source,
     SummaryResult,
 )
+from notebook_probe.probes.scalers import AT_UPDATE
 from notebook_probe.probes.slots import Slot, slots_of_place
 from notebook_probe.probes.windows import SummaryWindow, TensorWindow, WindowReading
 from notebook_probe.quantities.features import (
@@ -62,6 +63,8 @@ class Readings:
         What of a batch is needed at all.
     at_end : tuple of str
         Values of the step that are read when it ends.
+    at_update : dict
+        Values of the step that are read when an optimizer has stepped, and the probes of them.
     reader : ParameterReader
     results : tuple of Result
         One per due probe.
@@ -82,6 +85,7 @@ class Readings:
     handed: Plan
     batch: frozenset[str]
     at_end: tuple[str, ...]
+    at_update: dict[str, list[Probe]]
     reader: ParameterReader
     results: tuple[Result, ...]
     counts: tuple[Count, ...]
@@ -157,6 +161,10 @@ class _Builder:
             handed=self._handed,
             batch=frozenset(need for need in needs if moment_of(need) == "handed"),
             at_end=tuple(needs & AT_END.keys()),
+            at_update={
+                need: [probe for probe in every if need in probe.quantity.needs]
+                for need in needs & AT_UPDATE.keys()
+            },
             reader=ParameterReader(self._parameters, self._owners, buffers),
             results=results,
             counts=tuple(self._counts(due)),

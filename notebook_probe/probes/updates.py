@@ -14,6 +14,7 @@ from notebook_probe.probes.clock import StepClock
 from notebook_probe.probes.frame import StepFrame
 from notebook_probe.probes.owners import Ownership
 from notebook_probe.probes.parameters import ParameterReader, owned_by
+from notebook_probe.probes.scalers import read_step
 
 __all__ = ["Steps", "Updates"]
 
@@ -105,6 +106,8 @@ class Updates:
         steps.clock.leave(optimizer)
         self._stepped_in = torch._C._current_graph_task_id()
         _reader(frame).read_after(frame, optimizer)
+        if frame.readings is not None:
+            read_step(frame, optimizer, frame.readings.at_update)
         skipped = getattr(optimizer, "found_inf", None)  # a scaler's word that nothing was applied
         if isinstance(skipped, Tensor):
             steps.announce("", SKIPPED)

@@ -88,9 +88,12 @@ STEP: dict[str, Moment] = {
     "step_seconds": "closing",
     "wait_seconds": "closing",
     "peak_bytes": "closing",
+    "loss_scale": "closing",
+    "scaler": "closing",
 }
 """Of the step as a whole: everything logged, by name; how long it took, and waited for data in
-``run.batches(loader)``; the most memory used so far."""
+``run.batches(loader)``; the most memory used so far; the factor on the loss, and the state of the
+gradient scaler that put it there."""
 
 _FIXED = {**TENSORS, **STEP}
 

@@ -51,17 +51,19 @@ def grad_depth_slope(each_grad_sumsq: Sequence[Stat | None]) -> float:
 
 
 @quantity(source="definition", question=questions.SPIKE)
-def clip_coefficient(grad_sumsq: Stat, grad_raw_sumsq: Stat) -> float:
-    """What clipping left of the gradient, ``||g applied||_2 / ||g accumulated||_2``.
+def clip_coefficient(grad_sumsq: Stat, grad_raw_sumsq: Stat, loss_scale: float) -> float:
+    """What clipping left of the model's gradient, ``||g applied||_2 / ||g accumulated||_2``.
 
-    Over all parameters below the module. 1 where nothing was clipped, ``c / ||g||`` where a norm
-    was clipped to ``c``. Below 1 in nearly every step, the threshold is a second learning rate.
+    1 where nothing was clipped, ``c / ||g||`` where the norm was clipped to ``c``. Below 1 in
+    nearly every step, the threshold is a second learning rate. A gradient scaler's scale is taken
+    out.
 
     Warnings
     --------
-    Whatever comes between the backward and the step counts: with a gradient scaler also its scale.
+    Whatever else changes gradients between the backward and the step counts too, as the mean over
+    processes does.
     """
-    raw = root(grad_raw_sumsq.sumsq)
+    raw = root(grad_raw_sumsq.sumsq) / loss_scale
     return root(grad_sumsq.sumsq) / raw if raw else math.nan
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from torch import Tensor
 
@@ -10,10 +11,14 @@ from notebook_probe.axis import Axis
 from notebook_probe.quantities import questions
 from notebook_probe.quantities.arrays import wide
 from notebook_probe.quantities.base import quantity
-from notebook_probe.quantities.stat import Stat
+from notebook_probe.quantities.stat import Number, Stat
+from notebook_probe.quantities.window import window_quantity
 
 __all__ = [
+    "AmpSkipped",
+    "Scaler",
     "adam_update_rms",
+    "amp_scale",
     "effective_lr_quantiles",
     "grad_below_eps_fraction",
     "lr",
@@ -125,6 +130,79 @@ def grad_below_eps_fraction(grad: Tensor, group_eps: float) -> Tensor:
     Exact zeros count, such as the rows of an embedding that the batch did not use.
     """
     return (wide(grad).abs() < group_eps).double().mean()
+
+
+@dataclass(slots=True)
+class Scaler:
+    """A gradient scaler as it was when an optimizer stepped, before its own update."""
+
+    scale: Number
+    n_clean: Number
+    """Updates without an overflow since the scale was changed last."""
+    n_overflows: Number
+    """Of the optimizers that have stepped, those that applied nothing."""
+    growth: float
+    backoff: float
+    interval: int
+
+    def next(self) -> tuple[float, float]:
+        """Its scale and its clean updates after the step, and if none is skipped at the next."""
+        scale, n_clean = float(self.scale), float(self.n_clean) + 1
+        if self.n_overflows:
+            return scale * self.backoff, 0.0
+        return (scale * self.growth, 0.0) if n_clean == self.interval else (scale, n_clean)
+
+    def n_skipped(self, expected: tuple[float, float]) -> int:
+        """How often it has backed off since it was expected to be so."""
+        change = float(self.scale) / expected[0]
+        if self.n_clean or not 0 < change < 1:
+            return 0
+        times = math.log(change, self.backoff)
+        return round(times) if math.isclose(times, round(times), rel_tol=1e-6) else 0
+
+
+@quantity(source="definition", question=questions.RANGE)
+def amp_scale(scaler: Scaler) -> float:
+    """Factor on the loss while gradients were computed in half precision, ``scale``.
+
+    Of the gradient scaler that called the optimizer, as this step used it. It doubles while nothing
+    overflows and is halved by every overflow; falling on and on, some gradient is infinite at any
+    scale. Missing without a scaler.
+
+    Warnings
+    --------
+    The scaler is found as it calls ``optimizer.step``: one that is not torch's is not seen.
+    """
+    return float(scaler.scale)
+
+
+@window_quantity(source="definition", question=questions.RANGE, combine="sum")
+class AmpSkipped:
+    """Updates that the gradient scaler skipped for an overflow, ``n`` since the last due step.
+
+    0 or 1 at every step as a rule. One in some hundreds is how a scaler finds its scale; in a row
+    they mean that something is infinite. The skipped batch counts to the step after it, whose
+    ``calls`` are more. Missing without a scaler.
+
+    Warnings
+    --------
+    Told from the scale, which falls with every skipped update: what was skipped before the first
+    measured step, nobody has seen.
+    """
+
+    def __init__(self) -> None:
+        self.expected: tuple[float, float] | None = None
+
+    def reset(self) -> None:
+        self.n: int | None = None
+
+    def update(self, scaler: Scaler) -> None:
+        skipped = scaler.n_skipped(self.expected) if self.expected is not None else 0
+        self.n = (self.n or 0) + skipped + bool(scaler.n_overflows)
+        self.expected = scaler.next()
+
+    def compute(self) -> int | None:
+        return self.n
 
 
 QUANTILES = Axis(

@@ -26,6 +26,8 @@ def untold(quantity: Quantity, handed: Collection[str]) -> str:
             return f"the loop has not handed over {key}: run.batch({key}=...){so_far}"
         if family == "logged":
             return f"nothing is logged that it needs: run.log({key or 'loss'}=...)"
+        if need == "scaler":
+            return "no gradient scaler has called an optimizer's step yet"
         if need == "wait_seconds":
             return "no batch has come through run.batches(loader) yet"
     if quantity.moment == "handed":

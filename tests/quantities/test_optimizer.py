@@ -141,7 +141,6 @@ OF_ALL: dict[str, Callable[[Seen, str], float]] = {
     "log_step_size": lambda s, path: math.log(
         norm(s.below(path, {name: s.moved(name) for name in s.after}))
     ),
-    "clip_coefficient": lambda s, path: norm(s.below(path, s.grad)) / norm(s.below(path, s.raw)),
     "grad_norm": lambda s, path: norm(s.below(path, s.grad)),
 }
 
@@ -161,7 +160,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Any:
     probes: dict[str, Any] = {path: [*OF_WEIGHTS] for path in WEIGHTS}
     for path in PLACES:
         probes[path] = [*probes.get(path, []), *OF_ALL]
-    probes[""] = [*probes[""], "grad_depth_slope"]
+    probes[""] = [*probes[""], "grad_depth_slope", "clip_coefficient"]
     probes |= {"head.weight": ["lr", "weight_decay", "log_step_size"], "frozen": ["lr", "momentum"]}
     with nbp.watch(model, store=store, probes=probes) as run:
         train(model)
@@ -186,6 +185,13 @@ def test_what_is_of_all_parameters_below_a_module_is_as_defined(
     want = [OF_ALL[name](step, path) for step in seen]
     found = recorded[name].sel(module=path or "(root)")
     np.testing.assert_allclose(found, want, rtol=2e-5, atol=1e-12)
+
+
+def test_what_clipping_leaves_is_the_ratio_of_two_norms(recorded: Any, seen: list[Seen]) -> None:
+    want = [norm(s.below("", s.grad)) / norm(s.below("", s.raw)) for s in seen]
+    assert max(want) < 1
+    found = recorded.clip_coefficient.sel(module="(root)")
+    np.testing.assert_allclose(found, want, rtol=1e-5)
 
 
 def test_the_gradients_slope_over_depth_is_that_of_a_fitted_line(
