@@ -11,7 +11,7 @@ from torch import Tensor
 __all__ = ["largest_eigenvalue"]
 
 MOST_PRODUCTS = 100
-TOLERANCE = 1e-4
+TOLERANCE = 1e-3
 """Residual, in units of the spectral radius; the error is of the order of its square."""
 
 

@@ -10,6 +10,8 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+from tests.notebooks.claims import CLAIMS
+
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 CELL_LIMIT_S = 150
 ADDRESS_SPACE = 2 * 2**30  # what a free Binder session has
@@ -47,6 +49,7 @@ def test_a_notebook_runs_quietly_in_two_gib(path: Path, tmp_path: Path) -> None:
     printed_on_stderr = [o.text for o in outputs(notebook) if o.get("name") == "stderr"]
     assert printed_on_stderr == []
     assert any("image/png" in output.get("data", {}) for output in outputs(notebook))
+    CLAIMS.get(path.stem, lambda folder: None)(tmp_path)
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -59,4 +62,4 @@ def test_a_notebook_is_committed_without_outputs_and_with_named_cells(path: Path
 
 
 def test_there_are_notebooks() -> None:
-    assert "quickstart" in {path.stem for path in NOTEBOOKS}
+    assert {"quickstart", *CLAIMS} <= {path.stem for path in NOTEBOOKS}
