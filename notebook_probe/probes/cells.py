@@ -17,7 +17,6 @@ from notebook_probe.probes.frame import StepFrame
 from notebook_probe.probes.probe import Probe
 from notebook_probe.probes.slots import Slot
 from notebook_probe.quantities.arrays import local
-from notebook_probe.quantities.features import moment_of
 from notebook_probe.quantities.measure import measure_difference
 from notebook_probe.quantities.parts import Reduction
 from notebook_probe.quantities.scores import Attention
@@ -119,7 +118,7 @@ class FunctionCell:
         self._function: Callable[..., Any] = probe.quantity.function
         self._draws: bool | None = None  # random numbers; found out at the first call
         self.names = tuple((f.name, f.tensor) for f in probe.quantity.features)
-        self._of_batch = any(moment_of(need) == "handed" for need in probe.quantity.needs)
+        self._of_batch = probe.quantity.is_of_batch
 
     def call(self, frame: StepFrame, tensors: dict[str, Any], call: int = 0) -> None:
         """Call it if all it needs is there; an error is the probe's alone."""

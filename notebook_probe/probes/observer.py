@@ -29,7 +29,7 @@ from notebook_probe.probes.compiled import EagerSteps
 from notebook_probe.probes.frame import StepFrame
 from notebook_probe.probes.hooks import WeakHook
 from notebook_probe.probes.phase import Phase, PhaseOfThread, quiet
-from notebook_probe.probes.plan import is_of_batch, is_of_calls
+from notebook_probe.probes.plan import is_of_calls
 from notebook_probe.probes.probe import Probe
 from notebook_probe.probes.probe_batch import ProbeBatch
 from notebook_probe.probes.readings import Readings, readings
@@ -113,6 +113,7 @@ class Observer:
         """Training calls of the root in the open step."""
         self.handed: set[str] = set()
         """Names under which the loop has ever handed something over."""
+        self._reads_batches = False
         self.was_rooted = False
         """A training call of the root was ever seen."""
         self._turn = threading.RLock()  # two threads may train one model
@@ -141,6 +142,7 @@ class Observer:
     def set_probes(self, probes: Iterable[Probe]) -> None:
         """Measure exactly these from the next step on; only between steps."""
         probes = tuple(probes)
+        self._reads_batches = any(probe.quantity.is_of_batch for probe in probes)
         self.training.set_probes(probe for probe in probes if probe.phase == "training")
         self.evaluation.set_probes(probe for probe in probes if probe.phase == "eval")
         self._buffers = {}
@@ -363,7 +365,11 @@ class Observer:
     def frame_of_batch(self) -> StepFrame | None:
         """The open frame of the batch that the loop trains or evaluates; begins its step."""
         root = self._model()
-        if self.is_silent or root is None or not any(map(is_of_batch, self.probes)):
+        if (
+            self.is_silent
+            or root is None
+            or not any(probe.quantity.is_of_batch for probe in self.probes)
+        ):
             return None
         if self.phase.of(root) == "evaluation":
             return self._open_evaluation()

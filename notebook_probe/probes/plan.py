@@ -11,17 +11,12 @@ from notebook_probe.probes.options import wanted_options
 from notebook_probe.probes.probe import Probe
 from notebook_probe.quantities.features import CALL, Moment, moment_of
 
-__all__ = ["Plan", "is_of_batch", "is_of_calls"]
+__all__ = ["Plan", "is_of_calls"]
 
 
 def is_of_calls(probe: Probe) -> bool:
     """Tell whether a probe needs a tensor of the module's calls."""
     return any(need in CALL for need in probe.quantity.needs)
-
-
-def is_of_batch(probe: Probe) -> bool:
-    """Tell whether a probe needs something that the loop hands over."""
-    return any(moment_of(need) == "handed" for need in probe.quantity.needs)
 
 
 @dataclass(eq=False)

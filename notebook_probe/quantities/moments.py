@@ -15,7 +15,7 @@ def _std(stat: Stat) -> float:
     return root(stat.spread / (stat.n - 1)) if stat.n > 1 else math.nan
 
 
-@quantity(source="definition", question=questions.SIGNAL)
+@quantity(aliases=("batch_input_mean",), source="definition", question=questions.SIGNAL)
 def input_mean(input_moments: Stat) -> float:
     """Mean of what comes in, ``mean(x)`` over all elements.
 
@@ -29,7 +29,7 @@ def input_mean(input_moments: Stat) -> float:
     return input_moments.mean
 
 
-@quantity(aliases=("InputStd",), source="Taiyi", question=questions.SIGNAL)
+@quantity(aliases=("InputStd", "batch_input_std"), source="Taiyi", question=questions.SIGNAL)
 def input_std(input_moments: Stat) -> float:
     """Standard deviation of what comes in, ``sqrt(sum (x - mean)^2 / (n - 1))``.
 

@@ -14,7 +14,7 @@ from torch import nn
 from notebook_probe.probes.compiled import has_compiled, is_compiled
 from notebook_probe.probes.observer import Observer
 from notebook_probe.probes.places import modules_of
-from notebook_probe.probes.plan import is_of_batch, is_of_calls
+from notebook_probe.probes.plan import is_of_calls
 from notebook_probe.probes.probe import WAITING, Probe
 from notebook_probe.probes.selectors import standard_place
 from notebook_probe.probes.slots import slots_of_place
@@ -148,7 +148,7 @@ class Doctor:
             return "called, but no gradient passed through it to an input"
         if "grad_output" in needs:
             return "called, but no gradient reached its output"
-        if is_of_batch(probe):
+        if probe.quantity.is_of_batch:
             return "called before run.batch() handed over what it needs; do so before the forward"
         return "called, but with no tensor that can be read"
 

@@ -11,7 +11,7 @@ from torch import nn
 from notebook_probe.errors import QuantityError
 from notebook_probe.probes.probe import Probe
 from notebook_probe.probes.selectors import attention_places, default_places
-from notebook_probe.quantities import as_quantity, quantities
+from notebook_probe.quantities import Quantity, as_quantity, quantities
 from notebook_probe.registry import Registry
 from notebook_probe.run.attach import Asked, misfit, modules_by_path, read_asked
 from notebook_probe.schedules import schedule
@@ -150,15 +150,35 @@ presets.add(
         ),
     ),
 )
+presets.add(
+    "step",
+    Preset(
+        "How the logged loss moves, and where the time and the memory of a step go.",
+        (
+            Row(("loss_ema", "loss_spike_score", "train_eval_gap"), whole),
+            Row(("step_time", "samples_per_second", "data_wait_share", "peak_memory"), whole),
+        ),
+    ),
+)
 
 
-def _without_extra_passes() -> tuple[str, ...]:
+def _without_extra_passes() -> tuple[Quantity, ...]:
     costly = ("forward", "backward")
     return tuple(
-        quantity.name
+        quantity
         for quantity in quantities.values()
         if quantity.function.__module__.startswith("notebook_probe.quantities.")
         and quantity.cost not in costly
+    )
+
+
+def _everything() -> tuple[Row, ...]:
+    """Targets are those of the model's output: within it they would be compared with nothing."""
+    every = _without_extra_passes()
+    within = tuple(quantity.name for quantity in every if not quantity.is_of_batch)
+    return (
+        Row(within, schedule="every(10)"),
+        Row(tuple(quantity.name for quantity in every), whole, "every(10)"),
     )
 
 
@@ -166,9 +186,7 @@ presets.add(
     "everything",
     Preset(
         "All that is built in and needs no pass of its own, wherever it fits, every ten steps.",
-        tuple(
-            Row(_without_extra_passes(), places, "every(10)") for places in (default_places, whole)
-        ),
+        _everything(),
     ),
 )
 

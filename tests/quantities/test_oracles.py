@@ -19,10 +19,13 @@ ORACLES: dict[str, Oracle] = {**OF_CALLS, **OF_PARAMETERS}
 ELSEWHERE = (
     "probes/test_probe_batch.py",
     "quantities/attention_oracle.py",
+    "quantities/test_batch.py",
     "quantities/test_curvature.py",
     "quantities/test_gradients.py",
     "quantities/test_loss.py",
     "quantities/test_optimizer.py",
+    "quantities/test_predictions.py",
+    "quantities/test_scaling.py",
     "quantities/test_slices.py",
 )
 """Where the oracles of those are that need more than a layer's own tensors."""

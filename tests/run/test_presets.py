@@ -10,7 +10,7 @@ from torch import nn
 
 from notebook_probe.quantities import as_quantity
 from notebook_probe.run.presets import DEFAULT, Preset, Row, presets
-from tests.models import ConvNet, Encoder, floats, made, mlp, sgd, train, words
+from tests.models import ConvNet, Encoder, floats, made, mlp, sgd, train, train_step, words
 from tests.run.conftest import Watch
 
 STEPS = 11
@@ -19,10 +19,13 @@ MODELS: dict[str, Any] = {"attention": (Encoder, words)}
 
 def recorded(watch: Watch, preset: str) -> tuple[set[str], set[str]]:
     """The numbers that a preset asked for of a small network, and those that came."""
-    model, batches = MODELS.get(preset, (ConvNet, floats(4, 1, 6, 6)))
-    model = made(model)
-    run = watch(model, probes=preset)
-    train(model, sgd(model), batches, range(STEPS))
+    kind, batches = MODELS.get(preset, (ConvNet, floats(4, 1, 6, 6)))
+    model = made(kind)
+    run, optimizer = watch(model, probes=preset), sgd(model)
+    for step in run.batches(range(STEPS)):
+        run.batch(targets=[0, 1, 2, 0], indices=range(4), losses=[0.5, 0.25, 1.0, 2.0])
+        loss = train_step(model, optimizer, batches(step))
+        run.log(loss=loss, eval_loss=loss)
     assert not run.status().errors
     asked = {probe.quantity for probe in run.probes()}
     numbers = {name for name in asked if as_quantity(name).axis is None}
