@@ -90,7 +90,14 @@ class Heads:
         )
 
 
-@reduction("heads", cost="forward")
+def _lacks(module: nn.Module) -> str:
+    """Torch's own modules that hold no others compute none, but those that live beside it."""
+    home = type(module).__module__
+    is_own = home.startswith("torch.nn.modules.") and not home.endswith(".activation")
+    return "computes no attention" if is_own and not module._modules else ""
+
+
+@reduction("heads", cost="forward", lacks=_lacks)
 def heads(
     attention: Attention,
     module: nn.Module | None = None,

@@ -68,6 +68,15 @@ def shift(before: Array, now: Array) -> float:
     return float(np.abs(np.quantile(now, levels) - np.quantile(before, levels)).mean())
 
 
+def divided(one: float, other: float) -> float:
+    return one / other if other else math.inf
+
+
+def load(rows: Array) -> float:
+    shares = np.bincount(rows.argmax(1), minlength=rows.shape[1]) / len(rows)
+    return float(-np.log(np.prod(shares**shares)) / np.log(rows.shape[1]))
+
+
 def of_x(function: Callable[[Array], Any]) -> Oracle:
     return lambda h: function(h[-1].rows(h[-1].x))
 
@@ -154,6 +163,13 @@ OF_CALLS: dict[str, Oracle] = {
     "sample_effective_rank": lambda h: entropy_rank(h[-1].y.reshape(len(h[-1].y), -1)),
     "participation_ratio": of_y(lambda y: eigenvalues(y).sum() ** 2 / (eigenvalues(y) ** 2).sum()),
     "saturation": of_y(saturation),
+    "massive_ratio": lambda h: divided(largest(h[-1].y), float(np.median(np.abs(h[-1].y)))),
+    "channel_kurtosis": of_y(lambda y: ((y**2).mean(0) ** 2).mean() / (y**2).mean() ** 2),
+    "residual_ratio": lambda h: size(h[-1].y) / size(h[-1].x),
+    "residual_change": lambda h: (
+        size(h[-1].y - h[-1].x) / size(h[-1].x) if h[-1].y.shape == h[-1].x.shape else None
+    ),
+    "router_load_entropy": of_y(load),
     "bn_mean_tid": tid(lambda x: x.mean(0), lambda running: running[0]),
     "bn_var_tid": tid(lambda x: x.std(0, ddof=1), lambda running: np.sqrt(running[1])),
 }

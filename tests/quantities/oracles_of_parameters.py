@@ -80,6 +80,7 @@ OF_PARAMETERS: dict[str, Oracle] = {
     "weight_singular_values": of(singular),
     "spectral_norm": of(lambda s: singular(s)[0]),
     "weight_stable_rank": of(lambda s: (singular(s) ** 2).sum() / singular(s)[0] ** 2),
+    "norm_gain_rms": of(lambda s: rms(s.w[0]) if s.running is not None else None),
     "weight_alpha": of(lambda s: alpha(singular(s) ** 2)),
     "grad_norm": of(lambda s: size(flat(s.g))),
     "grad_raw_norm": of(lambda s: size(flat(s.g))),

@@ -24,6 +24,7 @@ ELSEWHERE = (
     "quantities/test_gradients.py",
     "quantities/test_loss.py",
     "quantities/test_optimizer.py",
+    "quantities/test_outliers.py",
     "quantities/test_predictions.py",
     "quantities/test_scaling.py",
     "quantities/test_slices.py",
