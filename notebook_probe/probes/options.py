@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
+import torch
+from torch import Tensor
 from torch.optim import Optimizer
 
-__all__ = ["Group", "groups_of", "options_in", "wanted_options"]
+__all__ = ["Group", "as_tensor", "groups_of", "options_in", "owned_by", "wanted_options"]
 
 Group: TypeAlias = "Mapping[str, Any]"
 
@@ -25,6 +27,11 @@ def wanted_options(tensors: Iterable[str]) -> tuple[str, ...]:
     ('lr',)
     """
     return tuple(t.removeprefix(PREFIX) for t in tensors if t.startswith(PREFIX))
+
+
+def owned_by(optimizer: Optimizer) -> set[int]:
+    """Identities of an optimizer's parameters."""
+    return {id(value) for group in optimizer.param_groups for value in group["params"]}
 
 
 def groups_of(optimizer: Optimizer) -> dict[int, Group]:
@@ -46,3 +53,12 @@ def options_in(group: Group, wanted: Iterable[str]) -> dict[str, Any]:
 def _option(group: Group, key: str) -> Any:
     several = group.get(ELSEWHERE.get(key, ""))
     return group.get(key, several[0] if several else None)
+
+
+def as_tensor(value: Any) -> Tensor | None:
+    """An option or a state as a tensor: optimizers keep plain numbers too."""
+    if isinstance(value, Tensor):
+        return value
+    if isinstance(value, int | float):
+        return torch.tensor(float(value))
+    return torch.tensor(value) if isinstance(value, tuple) else None

@@ -94,10 +94,14 @@ class Plan:
         )
 
     @property
+    def is_read_alone(self) -> bool:
+        """Something is done with the parameter's own gradient, or with its group."""
+        return bool(self.options) or bool(self.at("ready")) or self.keeps_gradient
+
+    @property
     def is_read_when_ready(self) -> bool:
         """Something is read when the gradients are as the optimizer will apply them."""
-        read = self.wants("grad", "ready") or bool(self.at("ready"))
-        return read or bool(self.options) or self.keeps_gradient
+        return self.is_read_alone or bool(self.cells.get("grad"))
 
     def spent(self, moment: Moment, seconds: float) -> None:
         """Add to the cost of a moment."""

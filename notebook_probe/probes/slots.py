@@ -16,7 +16,15 @@ from torch.nn.utils.parametrize import is_parametrized
 
 from notebook_probe.quantities.meant import meant
 
-__all__ = ["Slot", "parameters_of", "slots_below", "slots_of_place", "weight_of", "weight_slots"]
+__all__ = [
+    "Slot",
+    "parameters_of",
+    "slots_below",
+    "slots_of_place",
+    "there",
+    "weight_of",
+    "weight_slots",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +87,14 @@ def weight_of(module: nn.Module) -> Tensor | None:
     """The module's first weight, None when it has none."""
     slots = weight_slots(module)
     return slots[0].get() if slots else None
+
+
+def there(slots: Iterable[Slot], among: set[int] | None) -> list[Tensor | None]:
+    """The parameters, None for one that is gone or not among these identities."""
+    values = [slot.get() for slot in slots]
+    if among is None:
+        return values
+    return [value if id(value) in among else None for value in values]
 
 
 def parameters_of(module: nn.Module) -> Mapping[str, Tensor | None]:

@@ -12,8 +12,9 @@ from torch.optim import Optimizer
 
 from notebook_probe.probes.clock import StepClock
 from notebook_probe.probes.frame import StepFrame
+from notebook_probe.probes.options import owned_by
 from notebook_probe.probes.owners import Ownership
-from notebook_probe.probes.parameters import ParameterReader, owned_by
+from notebook_probe.probes.parameters import ParameterReader
 from notebook_probe.probes.scalers import read_step
 
 __all__ = ["Steps", "Updates"]
