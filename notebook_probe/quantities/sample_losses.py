@@ -5,16 +5,18 @@ A loss function gives them with ``reduction="none"``; the mean of them is what i
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from notebook_probe.axis import Axis
 from notebook_probe.errors import QuantityError
 from notebook_probe.quantities import questions
-from notebook_probe.quantities.quantiles import LEVELS, QUANTILES
+from notebook_probe.quantities.base import quantity
+from notebook_probe.quantities.quantiles import LEVELS, QUANTILES, Sample, Vector
 from notebook_probe.quantities.window import window_quantity
 
-__all__ = ["SampleLossQuantiles", "WorstSampleLosses", "WorstSamples", "losses_of"]
+__all__ = ["WorstSampleLosses", "WorstSamples", "losses_of", "sample_loss_quantiles"]
 
 N_WORST = 8
 
@@ -35,30 +37,19 @@ def losses_of(batch_losses: Tensor) -> Tensor:
     return losses.to(wide).flatten(1).mean(1) if losses.dim() > 1 else losses.to(wide).clone()
 
 
-@window_quantity(
-    samples="due", axis=QUANTILES, cost="sort", source="definition", question=questions.DATA
-)
-class SampleLossQuantiles:
-    """How the loss spreads over samples, its ``q`` quantiles, all micro-batches together.
+@quantity(axis=QUANTILES, source="definition", question=questions.DATA)
+def sample_loss_quantiles(batch_losses_sample: Sample) -> Vector:
+    """How the loss spreads over samples, ``F^-1(q)`` at 1, 5, 25, 50, 75, 95 and 99 %.
 
     Training that goes well moves the whole spread down. A top that stays where it was: hard or
-    wrongly labelled samples, which `worst_samples` names.
+    wrongly labelled samples, which `worst_samples` names. All micro-batches of a step together.
 
     Warnings
     --------
-    Of a batch the outer ones are of single samples. One NaN makes all of them NaN.
+    Of a batch the outer ones are of single samples. Losses that come per token are taken as they
+    are. Missing where one is NaN.
     """
-
-    def reset(self) -> None:
-        self._losses: list[Tensor] = []
-
-    def update(self, batch_losses: Tensor) -> None:
-        self._losses.append(losses_of(batch_losses))
-
-    def compute(self) -> Tensor | None:
-        losses = torch.cat(self._losses) if self._losses else torch.zeros(0)
-        levels = torch.tensor(LEVELS, dtype=losses.dtype, device=losses.device)
-        return losses.quantile(levels) if len(losses) else None
+    return batch_losses_sample.quantiles(np.array(LEVELS))
 
 
 class _Worst:

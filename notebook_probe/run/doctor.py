@@ -181,8 +181,8 @@ def _waiting(probe: Probe, step: int) -> str:
 def _fires(probe: Probe, step: int) -> bool:
     """Tell whether a probe with values still gets them."""
     schedule = probe.schedule
-    if not _is_foreseen(schedule):
-        return True
+    if probe.phase == "eval" or probe.quantity.is_of_step or not _is_foreseen(schedule):
+        return True  # the loop evaluates, and logs, when it likes
     due = schedule.next_due(probe.last_step + 1)
     for _ in range(LATE_STEPS - 1):
         due = schedule.next_due(due + 1) if due is not None else None

@@ -20,6 +20,7 @@ import notebook_probe as nbp
 from notebook_probe.errors import QuantityError
 from notebook_probe.quantities import as_quantity
 from notebook_probe.quantities.batch import hashes
+from notebook_probe.quantities.quantiles import sample
 from notebook_probe.quantities.representations import RIDGE
 from notebook_probe.quantities.sample_losses import losses_of
 
@@ -77,14 +78,11 @@ def test_hashes_tell_what_differs_in_one_bit_or_in_order() -> None:
     assert hashes(torch.zeros(0, 3)).shape == (0,)
 
 
-@pytest.mark.parametrize("shape", [(12,), (12, 1), (12, 4)])
-def test_losses_spread_as_their_quantiles_do(shape: tuple[int, ...]) -> None:
-    losses = normal(3, *shape).exp()
-    of_samples = losses.double().numpy().reshape(12, -1).mean(1)
-    found = computed("sample_loss_quantiles", (losses[:5],), (losses[5:],))
+def test_losses_spread_as_their_quantiles_do() -> None:
+    losses = normal(3, 12).exp()
+    spread = as_quantity("sample_loss_quantiles")(sample(losses[:5]).merge(sample(losses[5:])))
     levels = [0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99]
-    np.testing.assert_allclose(found, np.quantile(of_samples, levels), rtol=1e-6)
-    assert computed("sample_loss_quantiles") is None
+    np.testing.assert_allclose(spread, np.quantile(losses.double().numpy(), levels), rtol=1e-6)
 
 
 def test_the_worst_samples_are_named_with_their_losses() -> None:
@@ -101,6 +99,7 @@ def test_few_samples_leave_ranks_empty_and_a_broken_loss_is_the_worst() -> None:
     with pytest.raises(QuantityError, match="2 indices for 3 losses"):
         computed("worst_samples", (call[0], call[1][:2]))
     assert losses_of(torch.tensor(2.0)).tolist() == [2.0]
+    assert losses_of(torch.tensor([[1.0, 2.0], [4.0, 4.0]])).tolist() == [1.5, 4.0]
 
 
 def test_what_was_right_and_is_wrong_again_is_forgotten() -> None:

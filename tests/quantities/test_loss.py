@@ -106,6 +106,7 @@ def test_the_gap_is_to_the_mean_of_the_training_since_the_last_evaluation(
             run.log(loss=float(step))
             if step % 4 == 3:
                 run.log(**{name: 10.0})
+        assert not run.status().silent
     found = run.series("", "train_eval_gap")
     assert found.step.values.tolist() == [3, 7]
     assert found.values.tolist() == [10.0 - 1.5, 10.0 - 5.5]

@@ -136,11 +136,16 @@ def test_an_evaluation_has_batches_of_its_own(model: nn.Module, tmp_path: Path) 
             for x, y, _ in Data(2):
                 run.batch(targets=y)
                 hits.append((model(x).argmax(-1) == y).double().mean().item())
+        model.train()
+        for x, y, _ in Data():
+            run.batch(targets=y)
+            F.cross_entropy(model(x), y).backward()
+            optimizer.step()
+        assert not run.status().silent
     assert run.series("", "eval_hit").step.values.tolist() == [3]
     assert values(run, "eval_hit") == pytest.approx([np.mean(hits)])
-    assert values(run, "mean_target") == pytest.approx(
-        [y.double().mean().item() for _, y, _ in Data(3)]
-    )
+    means = [y.double().mean().item() for data in (Data(3), Data()) for _, y, _ in data]
+    assert values(run, "mean_target") == pytest.approx(means)
 
 
 def test_training_is_the_same_bit_for_bit(model: nn.Module, tmp_path: Path) -> None:
