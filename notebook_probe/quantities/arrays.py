@@ -11,7 +11,7 @@ from torch import Tensor
 
 from notebook_probe.errors import UnreadableError
 
-__all__ = ["Floats", "dense", "local", "readable", "wide"]
+__all__ = ["Floats", "components", "dense", "local", "readable", "wide"]
 
 Floats: TypeAlias = npt.NDArray[np.float32]
 
@@ -78,6 +78,12 @@ def wide(tensor: Tensor) -> Tensor:
         As `readable`; complex numbers stay complex.
     """
     return _strided(tensor.detach()) if tensor.is_complex() else readable(tensor)
+
+
+def components(tensor: Tensor) -> Tensor:
+    """As `wide`, of complex numbers the real and the imaginary parts along one more axis."""
+    values = wide(tensor)
+    return torch.view_as_real(values) if values.is_complex() else values
 
 
 def _strided(tensor: Tensor) -> Tensor:

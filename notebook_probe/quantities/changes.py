@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from notebook_probe.quantities import questions
-from notebook_probe.quantities.arrays import wide
+from notebook_probe.quantities.arrays import components
 from notebook_probe.quantities.window import window_quantity
 
 __all__ = ["DistanceFromInit", "GradCosine", "LayerRotation", "SignFlipCount", "SignFlips"]
@@ -42,7 +42,7 @@ class _SinceFirst:
         self.value: Tensor | None = None
 
     def update(self, weight: Tensor) -> None:
-        now = wide(weight)
+        now = components(weight)
         if self.first is None or self.first.shape != now.shape:
             self.first = now.clone()
         self.value = self.compare(self.first, now)
@@ -107,7 +107,7 @@ class SignFlipCount(_Pair):
     """
 
     def update(self, weight: Tensor) -> None:
-        self.keep(wide(weight).sign().to(torch.int8))
+        self.keep(components(weight).sign().to(torch.int8))
 
     def compute(self) -> Tensor | None:
         return None if self.pair is None else _flips(*self.pair).sum().double()
@@ -127,7 +127,7 @@ class SignFlips(_Pair):
     """
 
     def update(self, weight: Tensor) -> None:
-        self.keep(wide(weight).sign().to(torch.int8))
+        self.keep(components(weight).sign().to(torch.int8))
 
     def compute(self) -> Tensor | None:
         return None if self.pair is None else _flips(*self.pair).double().mean()
@@ -147,7 +147,7 @@ class GradCosine(_Pair):
     """
 
     def update(self, grad: Tensor) -> None:
-        self.keep(wide(grad).clone())
+        self.keep(components(grad).clone())
 
     def compute(self) -> Tensor | None:
         return None if self.pair is None else _cosine(*self.pair)

@@ -10,7 +10,7 @@ import numpy as np
 from torch import Tensor
 
 from notebook_probe.quantities import questions
-from notebook_probe.quantities.arrays import wide
+from notebook_probe.quantities.arrays import components
 from notebook_probe.quantities.base import quantity
 from notebook_probe.quantities.stat import Stat, root
 from notebook_probe.quantities.window import window_quantity
@@ -177,7 +177,7 @@ class Gsnr:
         self.spread: Tensor | None = None
 
     def update(self, grad_micro: Tensor) -> None:
-        gradient = wide(grad_micro)
+        gradient = components(grad_micro)
         if self.mean is None or self.spread is None or self.mean.shape != gradient.shape:
             self.n, self.mean, self.spread = 0, gradient.new_zeros(()), gradient.new_zeros(())
         self.n += 1
@@ -210,12 +210,12 @@ class Stiffness:
         self.total: Tensor | None = None
 
     def update(self, grad_micro: Tensor) -> None:
-        gradient = wide(grad_micro).double()
+        gradient = components(grad_micro).double()
         direction = gradient / gradient.norm()
         self.total = direction if self.total is None else self.total + direction
         self.n += 1
 
     def compute(self) -> Tensor | None:
-        if self.n < 2 or self.total is None:
+        if self.n < 2 or self.total is None or not self.total.numel():
             return None
         return (self.total.square().sum() - self.n) / (self.n * (self.n - 1))

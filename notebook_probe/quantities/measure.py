@@ -136,7 +136,7 @@ def _finished(array: Floats, sums: _Sums, parts: frozenset[str]) -> Stat:
     if "zeros" in parts:
         stat.n_zero = array.size - _n_nonzero(array)
     if "largest" in parts and array.size:
-        stat.largest = float(max(array.max(), -array.min()))
+        stat.largest = float(max(array.max(), -array.min())) + 0.0  # of -0.0
     return stat
 
 

@@ -46,7 +46,7 @@ class Peaks:
     @property
     def abs_max(self) -> Tensor:
         """Largest magnitude of each channel."""
-        return torch.maximum(self.largest, -self.smallest)
+        return torch.maximum(self.largest.abs(), self.smallest.abs())
 
 
 @reduction("peaks", first_only=True)

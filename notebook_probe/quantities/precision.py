@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from notebook_probe.quantities import questions
+from notebook_probe.quantities.arrays import readable
 from notebook_probe.quantities.base import quantity
 from notebook_probe.quantities.histograms import BINS, Histogram
 from notebook_probe.quantities.stat import Stat
@@ -93,7 +94,7 @@ def output_grad_underflow_fraction(grad_output: Tensor) -> Tensor | float:
     --------
     In float16 itself it is 0, as what is lost is a zero already. A scaler's scale is in it.
     """
-    size = _magnitude(grad_output)
+    size = readable(grad_output).abs()
     if not size.numel():
         return math.nan
     return ((size > 0) & (size < 2.0**-24)).double().mean()
@@ -178,16 +179,12 @@ def _nonfinite(stat: Stat) -> float:
 def _headroom(tensor: Tensor) -> Tensor | float:
     if not (tensor.is_floating_point() or tensor.is_complex()) or not tensor.numel():
         return math.nan
-    largest = _magnitude(tensor).amax().double()
+    largest = readable(tensor).abs().amax().double()
     return math.log2(torch.finfo(tensor.dtype).max) - largest.log2()
 
 
 def _underflow(tensor: Tensor) -> Tensor | float:
     if not (tensor.is_floating_point() or tensor.is_complex()) or not tensor.numel():
         return math.nan
-    size = _magnitude(tensor)
+    size = readable(tensor).abs()
     return ((size > 0) & (size < torch.finfo(tensor.dtype).tiny)).double().mean()
-
-
-def _magnitude(tensor: Tensor) -> Tensor:
-    return tensor.abs() if tensor.dtype.itemsize > 1 else tensor.float().abs()

@@ -71,11 +71,11 @@ class Sample:
             return np.full(len(levels), math.nan)
         ranks = levels * (len(ordered) - 1)
         low, high = (
-            ordered[rank.astype(int)].astype(np.float64)
-            for rank in (np.floor(ranks), np.ceil(ranks))
+            ordered[place(ranks).astype(int)].astype(float) for place in (np.floor, np.ceil)
         )
+        share = ranks % 1
         with np.errstate(invalid="ignore"):  # between two infinities
-            return np.where(low == high, low, low + (high - low) * (ranks % 1))
+            return np.where(low == high, low, low * (1 - share) + high * share)
 
 
 @reduction("sample", cost="sort")
@@ -175,4 +175,5 @@ class DistributionShift:
     def compute(self) -> float | None:
         if self._before is None or self._now is None:
             return None
-        return float(np.abs(self._now - self._before).mean())
+        with np.errstate(invalid="ignore"):  # infinite in both
+            return float(np.abs(self._now - self._before).mean())

@@ -38,7 +38,17 @@ class Saturated:
         return Saturated(self.n + other.n, self.n_outside + other.n_outside)
 
 
-@reduction("saturated")
+def _bounds(module: nn.Module | None) -> tuple[float, float] | None:
+    kinds = type(meant(module)).mro()
+    return next((LINEAR_PART[kind] for kind in kinds if kind in LINEAR_PART), None)
+
+
+def _lacks(module: nn.Module | None) -> str:
+    known = ", ".join(kind.__name__ for kind in LINEAR_PART)
+    return "" if _bounds(module) else f"is no bounded activation; known are {known}"
+
+
+@reduction("saturated", lacks=_lacks)
 def saturated(
     tensor: Tensor, module: nn.Module | None = None, wanted: frozenset[str] = frozenset()
 ) -> Saturated:
@@ -55,11 +65,9 @@ def saturated(
     >>> saturated(torch.tensor([0.1, 0.99, -1.0]), nn.Tanh())
     Saturated(n=3, n_outside=2.0)
     """
-    module = meant(module)
-    bounds = next((LINEAR_PART[kind] for kind in type(module).mro() if kind in LINEAR_PART), None)
+    bounds = _bounds(module)
     if bounds is None:
-        known = ", ".join(kind.__name__ for kind in LINEAR_PART)
-        raise UnreadableError(f"{type(module).__name__} is no bounded activation; known: {known}")
+        raise UnreadableError(f"{type(meant(module)).__name__} {_lacks(module)}")
     values = readable(tensor)
     n_outside = ((values < bounds[0]) | (values > bounds[1])).sum().double()
     return Saturated(values.numel(), float(n_outside) if n_outside.is_cpu else n_outside)

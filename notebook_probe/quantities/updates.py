@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from notebook_probe.quantities import questions
-from notebook_probe.quantities.arrays import wide
+from notebook_probe.quantities.arrays import components
 from notebook_probe.quantities.base import quantity
 from notebook_probe.quantities.stat import Stat, root
 
@@ -70,5 +70,5 @@ def update_cosine(update: Tensor, grad: Tensor) -> Tensor:
     --------
     In bfloat16 small steps are rounded away or to a coarse grid, which turns them too.
     """
-    step, gradient = wide(update).double().flatten(), wide(grad).double().flatten()
+    step, gradient = (components(one).double().flatten() for one in (update, grad))
     return -step.dot(gradient) / (step.norm() * gradient.norm())

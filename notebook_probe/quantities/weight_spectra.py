@@ -28,8 +28,8 @@ __all__ = [
 FEWEST = 10
 """With fewer eigenvalues the exponent of their tail says nothing."""
 
-ROUNDING = 1e-12
-"""Eigenvalues that are so much smaller than the largest are zero but for rounding."""
+ROUNDING = 8 * torch.finfo(torch.float64).eps
+"""So much of the largest eigenvalue, for each of them, may be rounding."""
 
 
 @dataclass(slots=True)
@@ -66,7 +66,9 @@ def matrix(
     products = rows @ rows.T if len(rows) < rows.shape[1] else rows.T @ rows
     if not torch.isfinite(products.trace()):  # the solver may crash on NaN
         return Matrix(torch.full_like(products[:, 0], torch.nan))
-    return Matrix(eigvalsh(products).clamp(min=0))
+    squares = eigvalsh(products)
+    rounding = ROUNDING * len(squares) * squares[-1:]
+    return Matrix(squares.masked_fill(squares <= rounding, 0.0))
 
 
 @quantity(source="Yoshida & Miyato 2017", question=questions.SIGNAL)
@@ -111,7 +113,8 @@ def weight_singular_values(weight_matrix: Matrix) -> Tensor:
     --------
     Of several weights in one module they are mixed: attach it to the parameters by name.
     """
-    return weight_matrix.squares.flip(0).sqrt()
+    values = weight_matrix.squares.flip(0).sqrt()
+    return values if len(values) else weight_matrix.largest[None]
 
 
 @quantity(source="https://arxiv.org/abs/1901.08276", question=questions.LEARNING)
@@ -128,8 +131,8 @@ def weight_alpha(weight_matrix: Matrix) -> float:
     Of a small layer it is a rough estimate, and a tail need not be a power law at all.
     """
     squares = weight_matrix.squares.double().cpu().numpy()
-    tail = squares[squares > ROUNDING * squares[-1]] if len(squares) else squares
-    if len(tail) < FEWEST or not np.isfinite(tail).all() or tail[0] == tail[-1]:
+    tail = squares[squares > 0]
+    if len(tail) < FEWEST or tail[0] == tail[-1]:
         return math.nan
     logs = np.log(tail)
     fits = [_power_law(logs[start:]) for start in range(len(logs) - 1)]

@@ -1,0 +1,57 @@
+"""A quantity's value of one tensor, without a model or a run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from torch import Tensor, nn
+
+from notebook_probe.quantities import Quantity, quantities
+from notebook_probe.quantities.features import CALL, PARAMETER, Feature
+from notebook_probe.quantities.parts import parts
+
+OF_TENSORS = {*CALL, *PARAMETER, "module"} - {"attention"}
+
+
+def of_tensors() -> dict[str, Quantity]:
+    """Every registered quantity that is made of a module's or a parameter's tensors alone."""
+    ours = [q for q in quantities.values() if q.function.__module__.startswith("notebook_probe.")]
+    return {q.name: q for q in ours if set(q.needs) <= OF_TENSORS}
+
+
+def evaluate(quantity: Quantity, *tensors: Tensor, module: nn.Module | None = None) -> Any:
+    """Its value where each of ``tensors`` was one call, or one step of a quantity of several.
+
+    Every tensor that it needs is taken to be the same one. None where there is nothing to tell.
+    """
+    if not quantity.is_window:
+        given = [pooled(feature, tensors, module) for feature in quantity.features]
+        return read(quantity, quantity.function(*given))
+    window = quantity.function()
+    window.reset()
+    for i, tensor in enumerate(tensors):
+        if i and quantity.samples == "due":
+            window.reset()
+        window.update(*[pooled(feature, (tensor,), module) for feature in quantity.features])
+    return read(quantity, window.compute())
+
+
+def pooled(feature: Feature, tensors: tuple[Tensor, ...], module: nn.Module | None) -> Any:
+    if feature.tensor == "module":
+        return module
+    if not feature.part:
+        return tensors[-1]
+    measure = parts[feature.part].measure
+    states = [measure(tensor, module, frozenset({feature.part})) for tensor in tensors]
+    state = states[0]
+    for other in states[1:]:
+        state = state.merge(other)
+    return (state,) if feature.each else state
+
+
+def read(quantity: Quantity, returned: Any) -> Any:
+    """As it would be recorded."""
+    if returned is None:
+        return None
+    return np.asarray(quantity.value_of(returned), np.float64)
