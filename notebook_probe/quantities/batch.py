@@ -87,7 +87,8 @@ def hashes(tensor: Tensor) -> Tensor:
     >>> one == three, one == two
     (True, False)
     """
-    rows = tensor.detach().contiguous().reshape(len(tensor), math.prod(tensor.shape[1:]))
+    values = tensor.detach() if tensor.layout is torch.strided else wide(tensor)
+    rows = values.contiguous().reshape(len(tensor), math.prod(tensor.shape[1:]))
     words = (torch.view_as_real(rows).flatten(1) if rows.is_complex() else rows).view(torch.uint8)
     at_once = max(1, WORDS // max(1, words.size(1)))
     factors = _factors(words.size(1), words.device)

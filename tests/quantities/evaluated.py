@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor, nn
 
+from notebook_probe.errors import UnreadableError
 from notebook_probe.quantities import Quantity, quantities
 from notebook_probe.quantities.features import CALL, PARAMETER, Feature
 from notebook_probe.quantities.parts import parts
@@ -25,19 +26,29 @@ def evaluate(quantity: Quantity, *tensors: Tensor, module: nn.Module | None = No
 
     Every tensor that it needs is taken to be the same one. None where there is nothing to tell.
     """
-    if not quantity.is_window:
-        given = [pooled(feature, tensors, module) for feature in quantity.features]
-        return read(quantity, quantity.function(*given))
+    try:
+        of_steps = _of_steps if quantity.is_window else _of_calls
+        returned = of_steps(quantity, tensors, module)
+    except UnreadableError:
+        return None
+    return None if returned is None else np.asarray(quantity.value_of(returned), np.float64)
+
+
+def _of_calls(quantity: Quantity, tensors: tuple[Tensor, ...], module: nn.Module | None) -> Any:
+    return quantity.function(*[_pooled(one, tensors, module) for one in quantity.features])
+
+
+def _of_steps(quantity: Quantity, tensors: tuple[Tensor, ...], module: nn.Module | None) -> Any:
     window = quantity.function()
     window.reset()
     for i, tensor in enumerate(tensors):
         if i and quantity.samples == "due":
             window.reset()
-        window.update(*[pooled(feature, (tensor,), module) for feature in quantity.features])
-    return read(quantity, window.compute())
+        window.update(*[_pooled(one, (tensor,), module) for one in quantity.features])
+    return window.compute()
 
 
-def pooled(feature: Feature, tensors: tuple[Tensor, ...], module: nn.Module | None) -> Any:
+def _pooled(feature: Feature, tensors: tuple[Tensor, ...], module: nn.Module | None) -> Any:
     if feature.tensor == "module":
         return module
     if not feature.part:
@@ -48,10 +59,3 @@ def pooled(feature: Feature, tensors: tuple[Tensor, ...], module: nn.Module | No
     for other in states[1:]:
         state = state.merge(other)
     return (state,) if feature.each else state
-
-
-def read(quantity: Quantity, returned: Any) -> Any:
-    """As it would be recorded."""
-    if returned is None:
-        return None
-    return np.asarray(quantity.value_of(returned), np.float64)

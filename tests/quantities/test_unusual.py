@@ -59,7 +59,7 @@ TYPES: dict[str, Callable[[Tensor], Tensor]] = {
     "sparse": lambda x: x.relu().to_sparse(),
     "strided": lambda x: x.repeat_interleave(2, 1)[:, ::2],
     "huge": lambda x: x * 1e38,
-    "denormal": lambda x: x * 1e-42,
+    "denormal": lambda x: x * 1e-39,
 }
 
 
@@ -92,7 +92,7 @@ def test_a_complex_number_has_two_directions(name: str) -> None:
 COUNT = {
     *("zero_fraction", "grad_zero_fraction", "saturated_fraction", "sign_flips", "sign_flip_count"),
     *("underflow_fraction", "output_grad_underflow_fraction", "grad_underflow_fraction"),
-    *("weight_min", "weight_max", "weight_sum"),
+    *("weight_min", "weight_max", "weight_sum", "duplicate_fraction"),
 }
 """They look at elements one by one, and leave out those that are no numbers."""
 
@@ -123,7 +123,7 @@ OF_NOTHING = {"log_step_size": -math.inf, "distance_from_init": 0.0, "update_rat
 """Nothing has moved."""
 
 
-@pytest.mark.parametrize("shape", [(0, 4), (12, 0)])
+@pytest.mark.parametrize("shape", [(0, 4), (1, 0)])
 def test_of_nothing_there_is_nothing_but_sums(shape: tuple[int, int]) -> None:
     for name in QUANTITIES:
         found = value(name, torch.zeros(shape), torch.zeros(shape))
