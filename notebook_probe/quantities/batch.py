@@ -13,6 +13,7 @@ from torch import Tensor
 
 from notebook_probe.errors import QuantityError
 from notebook_probe.quantities import questions
+from notebook_probe.quantities.arrays import wide
 from notebook_probe.quantities.window import window_quantity
 
 __all__ = ["DuplicateFraction", "LabelEntropy", "hashes"]
