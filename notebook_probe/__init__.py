@@ -12,6 +12,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from notebook_probe.alerts import Alert, Alerts, Rule, rule
 from notebook_probe.axis import PER_CHANNEL, Axis
 from notebook_probe.errors import (
     ClosedRunError,
@@ -25,6 +26,7 @@ from notebook_probe.errors import (
     RecordMismatchError,
     RecordWarning,
     RecordWriteError,
+    RuleError,
     ScheduleError,
     TrainingStopped,
     UnknownNameError,
@@ -46,6 +48,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "PER_CHANNEL",
+    "Alert",
+    "Alerts",
     "Axis",
     "ClosedRunError",
     "DuplicateNameError",
@@ -64,6 +68,8 @@ __all__ = [
     "RecordWarning",
     "RecordWriteError",
     "RemoteStore",
+    "Rule",
+    "RuleError",
     "Run",
     "ScheduleError",
     "Steps",
@@ -75,6 +81,7 @@ __all__ = [
     "open_runs",
     "quantities",
     "quantity",
+    "rule",
     "watch",
     "window_quantity",
 ]

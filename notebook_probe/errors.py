@@ -8,6 +8,7 @@
     ├── ScheduleError        (ValueError)             a schedule that cannot be read
     ├── QuantityError        (ValueError)             a quantity that is badly defined
     ├── NotApplicableError   (ValueError)             a quantity that needs what the module has not
+    ├── RuleError            (ValueError)             an alert rule that is badly defined
     ├── UnreadableError      (TypeError)              a tensor that holds no values to read
     ├── ClosedRunError       (RuntimeError)           a run that has ended
     ├── RecordFormatError    (ValueError)             not a record, or one of a newer format
@@ -39,6 +40,7 @@ __all__ = [
     "RecordMismatchError",
     "RecordWarning",
     "RecordWriteError",
+    "RuleError",
     "ScheduleError",
     "TrainingStopped",
     "UnknownNameError",
@@ -72,6 +74,10 @@ class QuantityError(ProbeError, ValueError):
 
 class NotApplicableError(ProbeError, ValueError):
     """A quantity asked of a module that lacks what it needs."""
+
+
+class RuleError(ProbeError, ValueError):
+    """An alert rule whose definition cannot work."""
 
 
 class UnreadableError(ProbeError, TypeError):

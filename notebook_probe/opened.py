@@ -6,6 +6,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from notebook_probe.alerts import Alerts, Rule, find_alerts, read_alerts
 from notebook_probe.record.read.many import open_runs
 from notebook_probe.record.read.ranks import OpenedRanks, rank_folders
 from notebook_probe.record.read.reader import OpenedRecord
@@ -33,6 +34,27 @@ class OpenedRun(OpenedRecord):
             self._explorer = Explorer(self)
         self._explorer.show()
         return self._explorer
+
+    @property
+    def alerts(self) -> Alerts:
+        """What the rules found while the run was recorded, each with its step and its place."""
+        return read_alerts(self.events, len(self.snapshot().branches.starts))
+
+    def find_alerts(self, *rules: Rule) -> Alerts:
+        """What these rules, or all registered ones, find in all that is recorded.
+
+        Nothing is written, so that thresholds can be tried.
+
+        Raises
+        ------
+        RuleError
+            When a rule fails.
+
+        Examples
+        --------
+        >>> run.find_alerts(nbp.rules["dead_units"].but(most=0.3))  # doctest: +SKIP
+        """
+        return find_alerts(self, *rules)
 
     def backfill(
         self,

@@ -31,6 +31,7 @@ LATE_STEPS = 3
 """Silent due steps after which something seems wrong with a probe that once had values."""
 NOT_CALLED = "not called by any training forward yet"
 PERHAPS_COMPILED = f"{NOT_CALLED}; should its calls be compiled, run.on_compiled = 'eager'"
+FROZEN = "frozen: nothing there requires a gradient"
 
 
 class Doctor:
@@ -204,7 +205,7 @@ def _why_no_gradient(probe: Probe, modules: dict[str, nn.Module]) -> str:
     below = any(map(is_of_all, probe.quantity.features))
     values = [slot.get() for slot in slots_of_place(modules, probe.place, below)]
     if values and not any(value is not None and value.requires_grad for value in values):
-        return "frozen: nothing there requires a gradient"
+        return FROZEN
     families = (need.partition(".")[0] for need in probe.quantity.needs)
     absent = (_ABSENT[family] for family in families if family in _ABSENT)
     return next(absent, "no optimizer step with a gradient here yet")

@@ -9,13 +9,21 @@ from typing import Any
 
 from notebook_probe.probes.observer import Observer
 from notebook_probe.record.write.writer import RecordWriter
+from notebook_probe.run.alerting import Alarm
 from notebook_probe.run.gate import Gate
 from notebook_probe.run.rows import RowKeeper
 
 __all__ = ["end", "ending_on_a_thread"]
 
 
-def end(gate: Gate, observer: Observer, rows: RowKeeper, writer: RecordWriter, fresh: bool) -> None:
+def end(
+    gate: Gate,
+    observer: Observer,
+    rows: RowKeeper,
+    alarm: Alarm,
+    writer: RecordWriter,
+    fresh: bool,
+) -> None:
     """Record the last step, take every hook off, and finish the record."""
     gate.close()
     observer.close()
@@ -23,6 +31,7 @@ def end(gate: Gate, observer: Observer, rows: RowKeeper, writer: RecordWriter, f
     if unfinished is not None:
         rows.keep(unfinished)
     rows.drain()
+    alarm.look(whole=True)
     writer.close()
     if fresh:  # a folder of our own choosing that nothing was recorded in
         writer.discard_if_empty()

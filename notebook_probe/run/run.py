@@ -13,10 +13,11 @@ from torch import nn
 from notebook_probe.errors import ClosedRunError
 from notebook_probe.probes.compiled import is_compiled
 from notebook_probe.probes.observer import Observer
-from notebook_probe.probes.probe import PhaseName
+from notebook_probe.probes.probe import PhaseName, Probe
 from notebook_probe.probes.selectors import Where
 from notebook_probe.probes.stretch import Stretch
 from notebook_probe.record.write.writer import RecordWriter
+from notebook_probe.run.alerting import Alarm, Alerting
 from notebook_probe.run.attach import Asked, QuantityLike, read_asked
 from notebook_probe.run.background import Background
 from notebook_probe.run.condition import Condition
@@ -24,7 +25,6 @@ from notebook_probe.run.doctor import Doctor
 from notebook_probe.run.ending import end, ending_on_a_thread
 from notebook_probe.run.gate import Gate
 from notebook_probe.run.handle import Handle
-from notebook_probe.run.live_source import LiveSource
 from notebook_probe.run.loop import FromLoop
 from notebook_probe.run.meter import Meter
 from notebook_probe.run.modules import OnCompiled, check_on_compiled
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["Run"]
 
 
-class Run(LiveSource, FromLoop, Probing, Past):
+class Run(Alerting, FromLoop, Probing, Past):
     """A watched model; made by `notebook_probe.watch`.
 
     It is a Source: everything recorded so far can be read at any time. It holds the model weakly,
@@ -66,7 +66,6 @@ class Run(LiveSource, FromLoop, Probing, Past):
         self._meter = Meter()
         self._stretch = Stretch(tell=partial(_tell_budget, writer))
         rows = RowKeeper(writer, partial(_spent, self._meter, self._stretch))
-        writer.feed(rows.hand_over)
         first = writer.first_step
         self._gate = Gate(first)
         observer = Observer(
@@ -86,8 +85,12 @@ class Run(LiveSource, FromLoop, Probing, Past):
         self._condition = Condition(writer, rows, observer, self._gate, self._meter, self._stretch)
         self._explorer: Explorer | None = None
         self._is_fresh = fresh
+        alarm = self._alarm = Alarm(
+            writer, rows, partial(_with_status, self._probes, self._doctor, self._gate)
+        )
+        writer.feed(alarm.bring)
         self._ended = weakref.finalize(
-            self, end, self._gate, self._observer, self._rows, writer, fresh
+            self, end, self._gate, self._observer, self._rows, alarm, writer, fresh
         )
         # A model that is dropped ends its run; from the garbage collector, so on another thread.
         self._model_gone = weakref.ref(model, ending_on_a_thread(self._ended))
@@ -315,3 +318,10 @@ def _spent(meter: Meter, stretch: Stretch, step: int, seconds: float, cost: floa
 
 def _tell_budget(writer: RecordWriter, step: int, text: str) -> None:
     writer.event(step, "budget", text)
+
+
+def _with_status(
+    probes: ProbeSet, doctor: Doctor, gate: Gate
+) -> tuple[list[Probe], list[ProbeStatus], int]:
+    wanted = probes.wanted
+    return wanted, doctor.statuses(wanted, gate.step, 0.0), gate.step

@@ -69,12 +69,14 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened at a step: attach, detach, pause, resume, error, parameter change."""
+    """Something that happened at a step: attach, detach, resume, alert, parameter change."""
 
     step: int
     time_ms: int
     kind: str
     text: str
+    detail: str = ""
+    """What a program needs to know of it beside the text: JSON, empty for most kinds."""
 
 
 class LevelView(Protocol):

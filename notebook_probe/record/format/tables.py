@@ -14,7 +14,10 @@ from notebook_probe.record.format.schema import (
 )
 from notebook_probe.record.format.source import Event, ModuleRow
 
-__all__ = ["Column", "event_columns", "module_columns"]
+__all__ = ["DETAIL", "Column", "event_columns", "module_columns"]
+
+DETAIL = "detail"
+"""The column of ``events/`` that records of the first versions do not have."""
 
 Column: TypeAlias = tuple[ArraySpec, list[Any]]
 
@@ -48,6 +51,7 @@ def event_columns(events: Sequence[Event]) -> dict[str, Column]:
         "time": (_numbers("event", TIME_ATTRS), [event.time_ms for event in events]),
         "kind": (text_spec("event", "kind"), [event.kind for event in events]),
         "text": (text_spec("event", "text"), [event.text for event in events]),
+        DETAIL: (text_spec("event", "JSON for programs"), [event.detail for event in events]),
     }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from notebook_probe.record.format.source import Event, ModuleRow
-from notebook_probe.record.format.tables import event_columns, module_columns
+from notebook_probe.record.format.tables import DETAIL, event_columns, module_columns
 from notebook_probe.record.read.manifest import Manifest
 from notebook_probe.record.read.stored import MOST_NAMES, check_length
 
@@ -21,7 +21,9 @@ def read_modules(manifest: Manifest) -> tuple[ModuleRow, ...]:
 
 def read_events(manifest: Manifest) -> tuple[Event, ...]:
     """The rows of ``events/``."""
-    return tuple(map(Event, *_columns(manifest, "events", ("step", "time", "kind", "text"))))
+    names = ["step", "time", "kind", "text"]
+    names += [DETAIL] if DETAIL in manifest.arrays("events") else []
+    return tuple(map(Event, *_columns(manifest, "events", names)))
 
 
 def _columns(manifest: Manifest, table: str, names: Sequence[str]) -> list[list[Any]]:

@@ -295,9 +295,9 @@ class RecordWriter:
         """
         self._flusher.bring = weakref.WeakMethod(bring)
 
-    def event(self, step: int, kind: str, text: str) -> None:
-        """Note that something happened at ``step``."""
-        self._flusher.events.append(Event(step, time.time_ns() // 1_000_000, kind, text))
+    def event(self, step: int, kind: str, text: str, detail: str = "") -> None:
+        """Note that something happened at ``step``; ``detail`` is JSON for programs."""
+        self._flusher.events.append(Event(step, time.time_ns() // 1_000_000, kind, text, detail))
 
     def flush(self, timeout_s: float = 10.0) -> bool:
         """Wait until everything recorded so far is stored; False when it failed or took longer."""

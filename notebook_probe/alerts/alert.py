@@ -1,0 +1,110 @@
+"""What a rule has found: once, at a step, in words; kept as an event of the record."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from notebook_probe.record.format.source import ROOT, Event
+
+__all__ = ["ALERT", "Alert", "alert_of", "where"]
+
+ALERT = "alert"
+"""The kind of its event."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """A rule's condition, fulfilled.
+
+    Attributes
+    ----------
+    rule : str
+        Name of the rule.
+    step : int
+        Of the row with which the condition was fulfilled.
+    text : str
+        The sentence, with the place and the numbers; those of the first of `modules`.
+    modules : tuple of str
+        Where, in definition order; ``"(root)"`` for the model as a whole.
+    quantities : tuple of str
+        What the condition is about: series of the record.
+    view : str
+        The view of the Explorer that explains it.
+    time_ms : int
+        When it was found, milliseconds since 1970; 0 when nobody was waiting for it.
+    """
+
+    rule: str
+    step: int
+    text: str
+    modules: tuple[str, ...] = ()
+    quantities: tuple[str, ...] = ()
+    view: str = "lines"
+    time_ms: int = 0
+
+    @property
+    def module(self) -> str:
+        """The first of `modules`, as ``run.data.sel(module=...)`` takes it."""
+        return self.modules[0] if self.modules else ROOT
+
+    @property
+    def detail(self) -> str:
+        """What a program needs to know of it, for its event: JSON."""
+        return json.dumps(
+            {
+                "rule": self.rule,
+                "modules": self.modules,
+                "quantities": self.quantities,
+                "view": self.view,
+            }
+        )
+
+    def __str__(self) -> str:
+        return f"step {self.step}: {self.rule} at {self.text}"
+
+
+def alert_of(event: Event) -> Alert:
+    """The alert that an event tells of; of a malformed detail its sentence is left.
+
+    Examples
+    --------
+    >>> alert_of(Event(7, 0, "alert", "fc: 60 % dead", '{"rule": "dead", "modules": ["fc"]}'))
+    Alert(rule='dead', step=7, text='fc: 60 % dead', modules=('fc',), quantities=(), view='lines', \
+time_ms=0)
+    """
+    try:
+        found = json.loads(event.detail)
+    except (ValueError, RecursionError):
+        found = None
+    told = found if isinstance(found, dict) else {}
+    return Alert(
+        _text(told.get("rule")) or "unknown",
+        event.step,
+        event.text,
+        _texts(told.get("modules")),
+        _texts(told.get("quantities")),
+        _text(told.get("view")) or "lines",
+        event.time_ms,
+    )
+
+
+def where(modules: Sequence[str]) -> str:
+    """Some modules in words.
+
+    Examples
+    --------
+    >>> where(["(root)"]), where(["fc1", "fc2", "fc3"])
+    ('the model', 'fc1 and 2 more')
+    """
+    first = "the model" if modules[0] == ROOT else modules[0]
+    return first if len(modules) == 1 else f"{first} and {len(modules) - 1} more"
+
+
+def _text(found: object) -> str:
+    return found if isinstance(found, str) else ""
+
+
+def _texts(found: object) -> tuple[str, ...]:
+    return tuple(map(_text, found)) if isinstance(found, list) else ()

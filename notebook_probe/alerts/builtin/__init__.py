@@ -1,0 +1,5 @@
+"""The rules that come with the package; thresholds without a source are rules of thumb."""
+
+from notebook_probe.alerts.builtin import attention, gradients, layers, numbers, probes, training
+
+__all__ = ["attention", "gradients", "layers", "numbers", "probes", "training"]

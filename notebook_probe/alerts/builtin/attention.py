@@ -1,0 +1,59 @@
+"""Attention that looks at one position alone, and logits that grow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from notebook_probe.alerts.rolling import Doubles, median
+from notebook_probe.alerts.rule import rule
+
+__all__ = ["attention_collapse", "attention_logit_growing", "attention_logit_large"]
+
+
+@rule(
+    says=(
+        "the entropy of its narrowest head is {attn_entropy_share:.1%} of the largest there "
+        "could be, since step {since}: it looks at one position"
+    ),
+    steps=200,
+    view="heat",
+    source="https://arxiv.org/abs/2303.06296",
+)
+def attention_collapse(attn_entropy_share: Doubles, least: float = 0.1) -> Any:
+    """A head that looks at one position alone."""
+    return attn_entropy_share < least
+
+
+@rule(
+    says=(
+        "the largest attention logit is {attn_max_logit:.0f}, above {most:g}: the softmax has"
+        " no gradient there; normalise queries and keys"
+    ),
+    source="https://arxiv.org/abs/2309.14322",
+)
+def attention_logit_large(attn_max_logit: Doubles, most: float = 50.0) -> Any:
+    """Logits at which the softmax has no gradient."""
+    return attn_max_logit > most
+
+
+@rule(
+    says=(
+        "the largest attention logit is {attn_max_logit:.0f} and has grown by a factor of "
+        "{factor:g} or more in each of the last two thirds of {window:.0f} rows"
+    ),
+    source="https://arxiv.org/abs/2309.14322",
+)
+def attention_logit_growing(
+    attn_max_logit: Doubles, least: float = 20.0, factor: float = 1.2, window: int = 149
+) -> Any:
+    """Logits that grow from window to window."""
+    part = (int(window) + 1) // 3
+    out = np.zeros(attn_max_logit.shape, bool)
+    large = np.argwhere(attn_max_logit > least)
+    for row, module in large[large[:, 0] >= 3 * part - 1]:
+        thirds = attn_max_logit[row + 1 - 3 * part : row + 1, module].reshape(3, part)
+        first, second, third = median(thirds, axis=1)
+        out[row, module] = second > factor * first and third > factor * second
+    return out

@@ -1,0 +1,50 @@
+"""What becomes of single layers: units that are dead, directions that are gone, statistics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from notebook_probe.alerts.rolling import Doubles
+from notebook_probe.alerts.rule import rule
+
+__all__ = ["batchnorm_mismatch", "dead_units", "rank_collapse"]
+
+
+@rule(
+    says=(
+        "{dead_fraction:.0%} of the units were never above zero, since step {since}; a lower "
+        "learning rate, or another initialisation, keeps them alive"
+    ),
+    steps=200,
+    source="https://arxiv.org/abs/2302.12902",
+)
+def dead_units(dead_fraction: Doubles, most: float = 0.5) -> Any:
+    """Units that are below zero for every sample."""
+    return dead_fraction > most
+
+
+@rule(
+    says=(
+        "the outputs use {effective_rank_share:.1%} of the directions they could, as effective rank"
+    ),
+    rows=3,
+    source="https://arxiv.org/abs/2210.02885",
+)
+def rank_collapse(effective_rank_share: Doubles, least: float = 0.05) -> Any:
+    """Outputs that lie in few directions."""
+    return effective_rank_share < least
+
+
+@rule(
+    says=(
+        "the batch mean is {bn_mean_tid:.2f} standard deviations from the running mean, since"
+        " step {since}: evaluation sees other numbers than training; larger batches, or a "
+        "running mean that follows faster"
+    ),
+    rows=3,
+    steps=100,
+    source="https://arxiv.org/abs/2210.05153",
+)
+def batchnorm_mismatch(bn_mean_tid: Doubles, most: float = 0.5) -> Any:
+    """Running statistics that are not those of the batches."""
+    return bn_mean_tid > most

@@ -1,0 +1,67 @@
+"""Numbers that are none, or soon will be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from notebook_probe.alerts.rolling import Doubles
+from notebook_probe.alerts.rule import rule
+
+__all__ = ["nonfinite_gradient", "nonfinite_loss", "nonfinite_output", "overflow_near"]
+
+
+@rule(
+    says=(
+        "{nonfinite_fraction:.2%} of the outputs are NaN or infinite; the outputs of "
+        "{finite_before:.0f} modules before it were finite"
+    ),
+    once="run",
+    tells=("finite_before",),
+    view="heat",
+)
+def nonfinite_output(nonfinite_fraction: Doubles) -> Any:
+    """Outputs that are NaN or infinite: the first module, at the first such step.
+
+    The first one in definition order, at the first such step: what came in there was finite where
+    a module before it was measured.
+    """
+    bad = nonfinite_fraction > 0
+    finite = np.cumsum(nonfinite_fraction == 0, axis=1)
+    return bad, {"finite_before": finite}
+
+
+@rule(
+    says="the gradient is {grad_norm}: NaN or infinite, and applied",
+    once="run",
+    view="heat",
+)
+def nonfinite_gradient(grad_norm: Doubles) -> Any:
+    """A gradient that is NaN or infinite and was applied.
+
+    A gradient scaler leaves such steps out, so that they are not seen here.
+    """
+    return ~np.isfinite(grad_norm)
+
+
+@rule(
+    says="the loss is {loss}",
+    again=1000,
+)
+def nonfinite_loss(loss: Doubles) -> Any:
+    """A loss that is NaN or infinite, as the loop logs it."""
+    return ~np.isfinite(loss)
+
+
+@rule(
+    says=(
+        "{range_headroom_bits:.1f} bits are left between the largest output and overflow of "
+        "its dtype; below {least:g} a factor of that many powers of two makes it infinite"
+    ),
+    again=1000,
+    source="definition",
+)
+def overflow_near(range_headroom_bits: Doubles, least: float = 2.0) -> Any:
+    """Outputs that are close to the largest number of their dtype."""
+    return range_headroom_bits < least

@@ -1,0 +1,75 @@
+"""The loop as a whole: its steps, its loss, its loader."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from notebook_probe.alerts.rolling import Doubles, mean_before, median
+from notebook_probe.alerts.rule import rule
+
+__all__ = ["adam_spike_ahead", "loader_bound", "loss_spike", "lr_high", "lr_low"]
+
+
+@rule(
+    says=(
+        "a step changes the usual layer by {ratio:.1e} of its size, and successive gradients "
+        "oppose (cosine {cosine:.2f}); a learning rate {decade:.0e} times as large would "
+        "bring it to 1e-3"
+    ),
+    rows=5,
+    again=1000,
+    tells=("ratio", "cosine", "decade"),
+    view="heat",
+)
+def lr_high(update_ratio: Doubles, grad_cosine: Doubles, most: float = 1e-2) -> Any:
+    """Steps that are large for every layer, and whose gradients turn round."""
+    ratio, cosine = median(update_ratio, axis=1), median(grad_cosine, axis=1)
+    decade = 10.0 ** np.round(np.log10(1e-3 / ratio))
+    return (ratio > most) & (cosine < 0), {"ratio": ratio, "cosine": cosine, "decade": decade}
+
+
+@rule(
+    says=(
+        "a step changes it by {update_ratio:.1e} of its size, though its gradient is "
+        "{grad_norm:.1e}: it does not learn"
+    ),
+    rows=10,
+    view="heat",
+)
+def lr_low(update_ratio: Doubles, grad_norm: Doubles, least: float = 1e-6) -> Any:
+    """A layer with a gradient that hardly changes."""
+    return (update_ratio < least) & (grad_norm > 0)
+
+
+@rule(
+    says="the loss is {loss_spike_score:.1f} deviations above its usual value",
+    again=100,
+)
+def loss_spike(loss_spike_score: Doubles, most: float = 6.0) -> Any:
+    """A loss far above its usual value."""
+    return loss_spike_score > most
+
+
+@rule(
+    says=(
+        "the gradient is {adam_update_rms:.1f} times what Adam's second moment expects; a "
+        "loss spike may follow, which a lower beta2 prevents"
+    ),
+    again=1000,
+    source="https://arxiv.org/abs/2304.13013",
+)
+def adam_spike_ahead(adam_update_rms: Doubles, most: float = 2.3) -> Any:
+    """A gradient that Adam's second moment has not seen the like of."""
+    return adam_update_rms > most
+
+
+@rule(
+    says=("{share:.0%} of the step is spent waiting for data; more loader workers, or cached data"),
+    tells=("share",),
+)
+def loader_bound(data_wait_share: Doubles, most: float = 0.3, window: int = 50) -> Any:
+    """A loop that waits for its data."""
+    share = mean_before(data_wait_share, window)
+    return share > most, {"share": share}

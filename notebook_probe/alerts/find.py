@@ -1,0 +1,33 @@
+"""Asking rules about a whole record, after the fact."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from notebook_probe.alerts.alert import Alert
+from notebook_probe.alerts.listing import Alerts
+from notebook_probe.alerts.rule import Rule
+from notebook_probe.alerts.rules import Rules
+from notebook_probe.alerts.watcher import Watcher
+from notebook_probe.errors import RuleError
+from notebook_probe.record.format.source import Source
+
+__all__ = ["find_alerts"]
+
+
+def find_alerts(source: Source, *rules: Rule) -> Alerts:
+    """What these rules, or all registered ones, find in all that is recorded; nothing is kept.
+
+    Raises
+    ------
+    RuleError
+        When a rule fails.
+    """
+    wanted = {rule.name: rule for rule in rules} or Rules()
+    found: list[Alert] = []
+    problems: list[str] = []
+    watcher = Watcher(source, wanted, found.append, failed=lambda step, text: problems.append(text))
+    watcher.look(whole=True)
+    if problems:
+        raise RuleError(problems[0])
+    return Alerts(replace(alert, time_ms=0) for alert in found)

@@ -1,0 +1,140 @@
+"""Series that a condition compares with: at each step the last value that was known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from notebook_probe.alerts.rolling import Doubles
+from notebook_probe.record.format.missing import measured
+from notebook_probe.record.format.source import ROOT, Steps, StreamView
+
+__all__ = ["CELLS", "Following", "has", "rows_at_a_time", "start_row"]
+
+CELLS = 1 << 20
+"""Values that are looked at together: 8 MB."""
+
+
+def has(view: StreamView, quantity: str) -> bool:
+    """Whether a stream has this quantity."""
+    return any(variable.name == quantity for variable in view.variables)
+
+
+def rows_at_a_time(n_modules: int) -> int:
+    """Rows of so many modules that are looked at together."""
+    return max(1, CELLS // max(1, n_modules))
+
+
+def start_row(view: StreamView, step: int, n_before: int) -> int:
+    """The row of the first step from ``step`` on, and some before it."""
+    if step <= 0:
+        return 0
+    return max(0, int(np.searchsorted(view.steps(), step)) - n_before)
+
+
+class Following:
+    """One quantity as of the steps of another's rows.
+
+    Parameters
+    ----------
+    quantity : str
+    first_step, n_before : int
+        Of each stream the rows from this step on are read, and some before it.
+    """
+
+    def __init__(self, quantity: str, first_step: int, n_before: int) -> None:
+        self._quantity, self._first_step, self._n_before = quantity, first_step, n_before
+        self._cursors: dict[str, _Cursor] = {}
+
+    def at(self, views: Sequence[StreamView], steps: Steps, labels: Sequence[str]) -> Doubles:
+        """The last values measured at these steps or before, of these modules or above them.
+
+        Parameters
+        ----------
+        views : sequence of StreamView
+            The first one that knows a value counts.
+        steps : (row,)
+            Greater than those asked for before.
+
+        Returns
+        -------
+        (row, module)
+        """
+        out = np.full((len(steps), len(labels)), np.nan)
+        for view in views:
+            if not has(view, self._quantity):
+                continue
+            if view.name not in self._cursors:
+                row = start_row(view, self._first_step, self._n_before)
+                self._cursors[view.name] = _Cursor(row)
+            table, columns = self._cursors[view.name].read(view, self._quantity, steps, labels)
+            found = table[:, columns]
+            found[:, columns < 0] = np.nan
+            out = np.where(np.isnan(out), found, out)
+        return out
+
+
+@dataclass(slots=True)
+class _Cursor:
+    """How far one stream was read, and what was known there."""
+
+    row: int
+    labels: tuple[str, ...] = ()
+    last: Doubles = field(default_factory=lambda: np.empty(0))
+    _columns: tuple[tuple[int, int], npt.NDArray[np.intp]] | None = None
+
+    def read(
+        self, view: StreamView, quantity: str, steps: Steps, labels: Sequence[str]
+    ) -> tuple[Doubles, npt.NDArray[np.intp]]:
+        """Values at the steps, and which of their columns are those of the labels."""
+        self._widen(view.modules)
+        out = np.repeat(self.last[None], len(steps), axis=0)
+        size, n_rows = rows_at_a_time(len(self.labels)), view.n_rows
+        while self.row < n_rows:
+            stop = min(self.row + size, n_rows)
+            own = view.steps(self.row, stop)
+            n = int(np.searchsorted(own, steps[-1], side="right"))
+            if not n:
+                break
+            values = view.values(quantity, self.row, self.row + n, self.labels)
+            known = _filled(self.last, values)
+            place = np.searchsorted(own[:n], steps, side="right")
+            out[place > 0] = known[place[place > 0]]
+            self.last, self.row = known[-1], self.row + n
+            if n < len(own):
+                break
+        return out, self._columns_of(labels)
+
+    def _widen(self, labels: tuple[str, ...]) -> None:
+        if len(labels) > len(self.labels):
+            new = np.full(len(labels) - len(self.labels), np.nan)
+            self.labels, self.last = labels, np.concatenate([self.last, new])
+
+    def _columns_of(self, labels: Sequence[str]) -> npt.NDArray[np.intp]:
+        key = len(labels), len(self.labels)
+        if self._columns is None or self._columns[0] != key:
+            own = {label: i for i, label in enumerate(self.labels)}
+            self._columns = key, np.array([_nearest(label, own) for label in labels], np.intp)
+        return self._columns[1]
+
+
+def _filled(last: Doubles, values: npt.NDArray[np.float32]) -> Doubles:
+    """``last`` and the rows, each cell that was not measured as the one above it."""
+    known = np.concatenate([last[None], values.astype(np.float64)])
+    there = np.concatenate([np.ones((1, len(last)), bool), measured(values)])
+    rows = np.where(there, np.arange(len(known))[:, None], 0)
+    newest = np.maximum.accumulate(rows, axis=0)
+    filled: Doubles = np.take_along_axis(known, newest, axis=0)
+    return filled
+
+
+def _nearest(label: str, own: Mapping[str, int]) -> int:
+    """The column of a module, or of the nearest one above it; -1 for none."""
+    while label not in own:
+        if not label or label == ROOT:
+            return own.get(ROOT, -1)
+        label = label[: label.index("[")] if "[" in label else label.rpartition(".")[0]
+    return own[label]

@@ -1,0 +1,88 @@
+"""What conditions compare with: medians and means, of rows before. Nothing here warns."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Doubles", "mean_before", "median", "over_median"]
+
+Doubles = npt.NDArray[np.float64]
+
+LEAST = 10
+"""Measured rows that a usual value is made of at least."""
+
+
+def median(values: Doubles, axis: int) -> Doubles:
+    """The median along an axis, NaN left out; NaN where there is nothing else.
+
+    Examples
+    --------
+    >>> median(np.array([[1.0, 5.0, np.nan, 2.0], [np.nan] * 4]), axis=1).tolist()
+    [2.0, nan]
+    """
+    ordered = np.sort(values, axis)  # NaN goes to the end
+    n = np.expand_dims(np.count_nonzero(~np.isnan(values), axis), axis)
+    if not values.shape[axis]:
+        return np.full(np.squeeze(n, axis).shape, np.nan)
+    low, high = (np.maximum(n + side, 0) // 2 for side in (-1, 0))
+    ends = [
+        np.take_along_axis(ordered, np.minimum(i, np.maximum(n - 1, 0)), axis) for i in (low, high)
+    ]
+    with np.errstate(invalid="ignore", over="ignore"):
+        middle: Doubles = np.where(ends[0] == ends[1], ends[0], (ends[0] + ends[1]) / 2)
+    return np.squeeze(middle, axis)
+
+
+def over_median(values: Doubles, window: int, times: float) -> Doubles:
+    """Each value over the median of the ``window`` rows before it, where that exceeds ``times``.
+
+    Parameters
+    ----------
+    values : (row, module)
+
+    Returns
+    -------
+    (row, module)
+        NaN where it does not, where fewer than ten of the rows before have a value, and where
+        their median is 0. Only what may exceed is worked out.
+    """
+    out = np.full(values.shape, np.nan)
+    finite = np.where(np.isfinite(values), values, np.nan)
+    if not values.size:
+        return out
+    lowest = np.fmin.reduce(finite, axis=0)  # a median is not below it
+    rows, modules = np.nonzero(finite > times * lowest)
+    for first in range(0, len(rows), 4096):
+        row, module = rows[first : first + 4096], modules[first : first + 4096]
+        back = row[:, None] - np.arange(1, window + 1)
+        before = np.where(back >= 0, values[back, module[:, None]], np.nan)
+        usual = median(before, axis=1)
+        enough = np.count_nonzero(~np.isnan(before), axis=1) >= LEAST
+        known = enough & (usual > 0)
+        factor = finite[row, module] / np.where(known, usual, np.nan)
+        out[row, module] = np.where(factor > times, factor, np.nan)
+    return out
+
+
+def mean_before(values: Doubles, window: int) -> Doubles:
+    """The mean of each row and those before it, ``window`` in all; NaN until there are so many.
+
+    What is not finite is left out; of fewer than ten values there is no mean, unless the window is
+    shorter.
+
+    Examples
+    --------
+    >>> mean_before(np.array([[1.0], [2.0], [4.0]]), 2)[:, 0].tolist()
+    [nan, 1.5, 3.0]
+    """
+    window = int(window)
+    known = np.isfinite(values)
+    padded = np.zeros((1, *values.shape[1:]))
+    sums = np.concatenate([padded, np.cumsum(np.where(known, values, 0.0), axis=0)])
+    counts = np.concatenate([padded, np.cumsum(known, axis=0)])
+    total, n = sums[window:] - sums[:-window], counts[window:] - counts[:-window]
+    means = np.where(n >= min(LEAST, window), total / np.maximum(n, 1), np.nan)
+    gone = np.full((min(window - 1, len(values)), *values.shape[1:]), np.nan)
+    out: Doubles = np.concatenate([gone, means])
+    return out

@@ -1,0 +1,256 @@
+"""What a rule is: a condition whose parameter names are series, and a sentence.
+
+>>> @rule(rows=3)
+... def top_heavy(top_share, most=0.9):
+...     \"\"\"one unit has {top_share:.0%} of the activation, more than {most:.0%}\"\"\"
+...     return top_share > most
+>>> top_heavy.quantities, dict(top_heavy.thresholds)
+(('top_share',), {'most': 0.9})
+>>> top_heavy.but(most=0.5, rows=1).thresholds["most"]
+0.5
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from numbers import Real
+from string import Formatter
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias, get_args, overload
+
+from notebook_probe.errors import RuleError, UnknownNameError, near
+from notebook_probe.registry import Registry
+
+__all__ = ["RULES", "Once", "Rule", "rule"]
+
+Once: TypeAlias = Literal["module", "run"]
+
+WORDS = ("step", "since", "steps_held")
+"""What a sentence can tell beside its quantities and thresholds."""
+
+EDITABLE = ("rows", "steps", "again")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Rule:
+    """A condition over series, how long it must hold, and what is said then.
+
+    Made by `rule`, changed by `but`. Each number here can be edited.
+
+    Attributes
+    ----------
+    quantities : tuple of str
+        The series it looks at; it is asked at every row of the first.
+    thresholds : mapping of str to float
+        ``window`` among them is the number of rows before that the condition sees.
+    says : str
+        A format string of quantities, thresholds, ``step``, ``since`` and ``steps_held``.
+    rows, steps : int
+        Measured rows in a row, and steps, for which the condition must hold.
+    again : int or None
+        Rows without it after which it may be said again; None for once.
+    once : "module" or "run"
+        Whether it is said of each module.
+    """
+
+    name: str
+    condition: Callable[..., Any]
+    quantities: tuple[str, ...]
+    thresholds: Mapping[str, float]
+    says: str
+    tells: tuple[str, ...] = ()
+    """Names of what the condition returns beside the mask, for the sentence."""
+    rows: int = 1
+    steps: int = 0
+    again: int | None = None
+    once: Once = "module"
+    view: str = "lines"
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    @property
+    def window(self) -> int:
+        """Rows before the one it is asked about that the condition sees."""
+        return int(self.thresholds.get("window", 0))
+
+    def is_new_after(self, n_rows: int) -> bool:
+        """Tell whether so many quiet rows make it news once more."""
+        return self.again is not None and n_rows >= self.again
+
+    def but(self, **numbers: float | None) -> Rule:
+        """The rule with other numbers: thresholds, or ``rows``, ``steps``, ``again``.
+
+        Raises
+        ------
+        UnknownNameError, RuleError
+            For a number that it has not, or that cannot be.
+        """
+        known = (*self.thresholds, *EDITABLE)
+        for name in numbers:
+            if name not in known:
+                raise UnknownNameError(f"rule {self.name!r} has no {name!r}; {near(name, known)}")
+        given: dict[str, Any] = dict(numbers)
+        fields = {name: given.pop(name) for name in EDITABLE if name in given}
+        thresholds = MappingProxyType({**self.thresholds, **given})
+        return replace(self, thresholds=thresholds, **fields)
+
+    def __repr__(self) -> str:
+        numbers = [f"{name}={number:g}" for name, number in self.thresholds.items()]
+        numbers += [f"rows={self.rows}"] if self.rows > 1 else []
+        numbers += [f"steps={self.steps}"] if self.steps else []
+        return f"<rule {self.name}({', '.join((*self.quantities, *numbers))})>"
+
+
+def _same_definition(old: Rule, new: Rule) -> bool:
+    """Tell a cell that was run twice from a second rule of the same name."""
+    homes = [
+        (one.condition.__module__, getattr(one.condition, "__qualname__", one.name))
+        for one in (old, new)
+    ]
+    return homes[0] == homes[1]
+
+
+RULES: Registry[Rule] = Registry("alert rule", "notebook_probe.rules", _same_definition)
+"""Every rule by name; runs follow them all, those that are registered later as well."""
+
+
+@overload
+def rule(function: Callable[..., Any], /) -> Rule: ...
+@overload
+def rule(
+    *,
+    name: str | None = ...,
+    says: str | None = ...,
+    tells: Sequence[str] = ...,
+    rows: int = ...,
+    steps: int = ...,
+    again: int | None = ...,
+    once: Once = ...,
+    view: str = ...,
+    source: str = ...,
+) -> Callable[[Callable[..., Any]], Rule]: ...
+def rule(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    says: str | None = None,
+    tells: Sequence[str] = (),
+    rows: int = 1,
+    steps: int = 0,
+    again: int | None = None,
+    once: Once = "module",
+    view: str = "lines",
+    source: str = "",
+) -> Rule | Callable[[Callable[..., Any]], Rule]:
+    """Make an alert rule of a condition, and have every run follow it.
+
+    Parameters of the condition without a default are quantities, those with one its thresholds.
+    The quantities are float64 arrays (row, module), the rows in order of their steps, with NaN
+    where nothing was measured; of all but the first the last known value, of the module or of the
+    nearest one above it. It returns a mask of their shape, or one per row, (row,), for the model as
+    a whole. Of a row it may depend on that row and on ``window`` rows before it, no others.
+
+    Parameters
+    ----------
+    name : str, optional
+        The function's own by default.
+    says : str, optional
+        The sentence, a format string; by default the first paragraph of the docstring.
+    tells : sequence of str
+        The condition returns ``mask, {name: array}``, arrays like the mask, for the sentence.
+    rows, steps : int
+        Measured rows in a row, and steps, for which it must hold.
+    again : int, optional
+        Rows without it after which it is said again; otherwise it is said once.
+    once : "module" or "run"
+        Said of each module, or of the first one alone.
+    view : str
+        The view of the Explorer that explains it.
+
+    Raises
+    ------
+    RuleError
+        A condition without quantities, a sentence that names what is not there, a number that
+        cannot be.
+
+    Examples
+    --------
+    >>> @rule(steps=200)
+    ... def large_output(output_abs_max, most=1e4):
+    ...     \"\"\"outputs up to {output_abs_max:.2g} for {steps_held} steps\"\"\"
+    ...     return output_abs_max > most
+    """
+
+    def make(function: Callable[..., Any]) -> Rule:
+        quantities, thresholds = _parameters(function)
+        if not quantities:
+            raise RuleError(f"{function!r} has no quantity: no parameter without a default")
+        made = Rule(
+            name or str(getattr(function, "__name__", "")),
+            function,
+            quantities,
+            MappingProxyType(thresholds),
+            says if says is not None else _first_paragraph(function),
+            tuple(tells),
+            rows,
+            steps,
+            again,
+            once,
+            view,
+            source,
+        )
+        RULES.add(made.name, made)
+        return made
+
+    return make if function is None else make(function)
+
+
+def _parameters(function: Callable[..., Any]) -> tuple[tuple[str, ...], dict[str, Any]]:
+    parameters = inspect.signature(function).parameters.values()
+    empty = inspect.Parameter.empty
+    quantities = tuple(one.name for one in parameters if one.default is empty)
+    return quantities, {one.name: one.default for one in parameters if one.default is not empty}
+
+
+def _first_paragraph(function: Callable[..., Any]) -> str:
+    return " ".join((inspect.getdoc(function) or "").partition("\n\n")[0].split())
+
+
+def _check(one: Rule) -> None:
+    """Raise RuleError unless it can work."""
+    if not one.name.isidentifier():
+        raise RuleError(f"rule name {one.name!r} must be an identifier, like 'top_heavy'")
+    if one.once not in get_args(Once):
+        raise RuleError(f"rule {one.name}: once={one.once!r}; allowed: {', '.join(get_args(Once))}")
+    for name, number in one.thresholds.items():
+        if not isinstance(number, Real) or isinstance(number, bool) or number != number:
+            raise RuleError(f"rule {one.name}: {name}={number!r}; a threshold is a real number")
+    if one.window < 0 or one.window != one.thresholds.get("window", 0):
+        raise RuleError(f"rule {one.name}: window={one.thresholds['window']!r}; whole rows, from 0")
+    for name, least in (("rows", 1), ("steps", 0), ("again", 1)):
+        number = getattr(one, name)
+        if number is not None and (type(number) is not int or number < least):
+            raise RuleError(f"rule {one.name}: {name}={number!r}; an integer from {least}")
+    _check_sentence(one)
+
+
+def _check_sentence(one: Rule) -> None:
+    known = (*one.quantities, *one.thresholds, *one.tells, *WORDS)
+    if not one.says:
+        raise RuleError(f"rule {one.name} says nothing; give it a docstring, or says=")
+    try:
+        fields = [field for _, field, _, _ in Formatter().parse(one.says) if field is not None]
+        unknown = [field for field in fields if field not in known]
+        if not unknown:
+            one.says.format(**dict.fromkeys(known, 1.0))
+    except (ValueError, IndexError) as error:
+        raise RuleError(f"rule {one.name} cannot say {one.says!r}: {error}") from None
+    if unknown:
+        raise RuleError(
+            f"rule {one.name} cannot say {{{unknown[0]}}}; {near(unknown[0], known, 12)}"
+        )

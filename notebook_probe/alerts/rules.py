@@ -1,0 +1,80 @@
+"""The rules that one run follows: every registered one, edited, added to, or taken away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from html import escape
+from types import MappingProxyType
+
+from notebook_probe.alerts.rule import RULES, Rule
+from notebook_probe.errors import RuleError
+
+__all__ = ["Rules"]
+
+
+class Rules(MutableMapping[str, Rule]):
+    """Rules by name; may be changed from any thread while the run goes on.
+
+    Parameters
+    ----------
+    standing : callable, optional
+        Tells of each rule what it is doing, in words; shown beside it.
+
+    Examples
+    --------
+    >>> rules = Rules()
+    >>> rules["dead_units"] = rules["dead_units"].but(most=0.3)
+    >>> del rules["loss_spike"]
+    >>> "loss_spike" in rules, rules["dead_units"].thresholds["most"]
+    (False, 0.3)
+    """
+
+    def __init__(
+        self, standing: Callable[[], Mapping[str, str]] = lambda: MappingProxyType({})
+    ) -> None:
+        RULES.load()
+        self._standing = standing
+        self._changed: dict[str, Rule | None] = {}
+
+    def edit(self, name: str, **numbers: float | None) -> None:
+        """Give a rule other numbers, as `Rule.but`."""
+        self[name] = self[name].but(**numbers)
+
+    def add(self, rule: Rule) -> None:
+        """Follow a rule under its own name."""
+        self[rule.name] = rule
+
+    def __getitem__(self, name: str) -> Rule:
+        changed = self._changed.get(name)
+        if name in self._changed and changed is None:
+            raise KeyError(f"rule {name!r} was taken away")
+        return RULES[name] if changed is None else changed
+
+    def __setitem__(self, name: str, rule: Rule) -> None:
+        if not isinstance(rule, Rule):
+            raise RuleError(f"rules[{name!r}] = {rule!r}; a Rule is expected, as @rule makes it")
+        self._changed = {**self._changed, name: rule}
+
+    def __delitem__(self, name: str) -> None:
+        self[name]
+        self._changed = {**self._changed, name: None}
+
+    def __iter__(self) -> Iterator[str]:
+        every = dict.fromkeys([*RULES, *self._changed])
+        return iter([name for name in every if self._changed.get(name, ...) is not None])
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    def __repr__(self) -> str:
+        standing = self._standing()
+        return "\n".join(f"{self[name]!r}  {standing.get(name, '')}".rstrip() for name in self)
+
+    def _repr_html_(self) -> str:
+        standing = self._standing()
+        rows = "".join(
+            f'<tr><td style="text-align:left">{escape(repr(self[name])[6:-1])}</td>'
+            f'<td style="text-align:left">{escape(standing.get(name, ""))}</td></tr>'
+            for name in self
+        )
+        return f"<table><tr><th>rule</th><th>now</th></tr>{rows}</table>"

@@ -1,0 +1,42 @@
+"""How long a condition has held at one module, and whether that was said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from notebook_probe.alerts.rule import Rule
+
+__all__ = ["Stretch"]
+
+
+@dataclass(slots=True)
+class Stretch:
+    """Measured rows in a row that fulfil a condition."""
+
+    told: bool = False
+    rows: int = 0
+    since: int = -1
+    """Step of the first of them."""
+    quiet: int = 0
+    """Measured rows since the last that fulfilled it."""
+
+    def rest(self, n_rows: int) -> None:
+        """So many measured rows do not fulfil it."""
+        self.quiet += n_rows
+        if n_rows:
+            self.rows = 0
+
+    def hold(self, step: int, rule: Rule, *, tells: bool) -> bool:
+        """One measured row fulfils it; True when that is to be said, which it is once."""
+        if not self.rows:
+            self.since = step
+            self.told = self.told and not rule.is_new_after(self.quiet)
+        self.quiet = 0
+        self.rows += 1
+        long_enough = self.rows >= rule.rows and step - self.since >= rule.steps
+        if self.told or not (tells and long_enough):
+            return False
+        self.told = True
+        return True

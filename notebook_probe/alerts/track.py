@@ -1,0 +1,174 @@
+"""One rule over one stream: rows go in as they come, findings come out once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from notebook_probe.alerts.following import Following, rows_at_a_time, start_row
+from notebook_probe.alerts.rolling import Doubles, median
+from notebook_probe.alerts.rule import Rule
+from notebook_probe.alerts.stretch import Stretch
+from notebook_probe.errors import RuleError
+from notebook_probe.record.format.missing import measured
+from notebook_probe.record.format.source import ROOT, Steps, StreamView
+
+__all__ = ["Finding", "Track"]
+
+BEFORE = 128
+"""Rows before the first that are looked at, so that what has held for some time is known."""
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A condition that has come to hold: at one step, of some modules."""
+
+    step: int
+    modules: tuple[str, ...]
+    sentence: str
+
+
+class Track:
+    """The rows of one stream under one rule.
+
+    Parameters
+    ----------
+    rule : Rule
+    stream : StreamView
+        That of the rule's first quantity.
+    first_step : int
+        Of what is said; rows before it are only looked back at.
+    told : collection of str
+        Modules of which it was said before.
+    """
+
+    def __init__(
+        self, rule: Rule, stream: StreamView, first_step: int, told: frozenset[str]
+    ) -> None:
+        n_before = rule.window + BEFORE
+        self._rule, self._first_step, self._told = rule, first_step, told
+        self._row = start_row(stream, first_step, n_before)
+        self._following = [Following(name, first_step, n_before) for name in rule.quantities[1:]]
+        self._labels: tuple[str, ...] = ()
+        self._past = [np.empty((0, 0)) for _ in rule.quantities]
+        self._stretches: dict[str, Stretch] = {}
+
+    def look(
+        self, stream: StreamView, others: Sequence[StreamView], before: int | None
+    ) -> Iterator[Finding]:
+        """What the rows that have come since hold, those of steps below ``before``."""
+        labels = stream.modules
+        self._widen(labels)
+        size, stop = rows_at_a_time(len(labels)), stream.n_rows
+        while self._row < stop:
+            steps = stream.steps(self._row, min(self._row + size, stop))
+            if before is not None:
+                steps = steps[: np.searchsorted(steps, before)]
+            if not len(steps):
+                return
+            end = self._row + len(steps)
+            leading = stream.values(self._rule.quantities[0], self._row, end, labels)
+            self._row = end  # a rule that fails does not see them again
+            series = [one.at([stream, *others], steps, labels) for one in self._following]
+            tables = [leading.astype(np.float64), *series]
+            yield from self._judged(steps, measured(leading), tables)
+
+    def _judged(self, steps: Steps, there: Mask, tables: Sequence[Doubles]) -> Iterator[Finding]:
+        """Ask the condition about new rows, with those before them."""
+        rule, n_past = self._rule, len(self._past[0])
+        known = [np.concatenate([past, new]) for past, new in zip(self._past, tables, strict=True)]
+        self._past = [table[max(0, len(table) - rule.window) :] for table in known]
+        with np.errstate(all="ignore"):
+            returned = rule.condition(*known, **rule.thresholds)
+        mask, told = returned if isinstance(returned, tuple) else (returned, {})
+        hits = np.asarray(mask)
+        if hits.shape not in (known[0].shape, known[0].shape[:1]):
+            raise RuleError(
+                f"rule {rule.name} returned {hits.shape} for (row, module) = {known[0].shape}"
+            )
+        new = _Judged(
+            steps, hits[n_past:].astype(bool), self._labels, tables, _from(told, n_past), there
+        )
+        yield from self._said(new if hits.ndim == 2 else new.as_a_whole())
+
+    def _said(self, new: _Judged) -> Iterator[Finding]:
+        found: dict[int, list[int]] = {}
+        for column in range(len(new.labels)):
+            for row in self._advanced(new, column):
+                found.setdefault(row, []).append(column)
+        for row, columns in sorted(found.items()):
+            modules = tuple(new.labels[column] for column in columns)
+            since = self._stretches[modules[0]].since
+            yield Finding(int(new.steps[row]), modules, self._sentence(new, row, columns[0], since))
+
+    def _advanced(self, new: _Judged, column: int) -> Iterator[int]:
+        """The rows at which one module's stretch is long enough, and was not told."""
+        label, hits = new.labels[column], new.hits[:, column] & new.there[:, column]
+        stretch = self._stretches.get(label)
+        if not hits.any():
+            if stretch is not None:
+                stretch.rest(int(new.there[:, column].sum()))
+            return
+        if stretch is None:
+            stretch = self._stretches[label] = Stretch(told=label in self._told)
+        if stretch.told and self._rule.again is None:
+            return
+        for row in np.flatnonzero(new.there[:, column]):
+            if not hits[row]:
+                stretch.rest(1)
+            elif stretch.hold(
+                int(new.steps[row]), self._rule, tells=new.steps[row] >= self._first_step
+            ):
+                yield int(row)
+
+    def _sentence(self, new: _Judged, row: int, column: int, since: int) -> str:
+        rule, step = self._rule, int(new.steps[row])
+        numbers: dict[str, Any] = dict(rule.thresholds)
+        named = zip(rule.quantities, new.tables, strict=True)
+        numbers |= {name: float(table[row, column]) for name, table in named}
+        numbers |= {name: float(table[row, column]) for name, table in new.told.items()}
+        return rule.says.format(**numbers, step=step, since=since, steps_held=step - since)
+
+    def _widen(self, labels: tuple[str, ...]) -> None:
+        """Modules have come."""
+        n = len(labels) - len(self._labels)
+        if n > 0:
+            wider = ((0, 0), (0, n))
+            self._past = [np.pad(past, wider, constant_values=np.nan) for past in self._past]
+            self._labels = labels
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """New rows, and what the condition said of them."""
+
+    steps: Steps
+    hits: Mask
+    labels: tuple[str, ...]
+    tables: Sequence[Doubles]
+    """Of each quantity."""
+    told: Mapping[str, Doubles]
+    there: Mask
+    """Which cells of the first quantity were measured."""
+
+    def as_a_whole(self) -> _Judged:
+        """One column, of the model; each quantity is the median over its modules."""
+        anywhere: Mask = np.any(self.there, axis=1, keepdims=True)
+        return _Judged(
+            self.steps,
+            self.hits[:, None],
+            (ROOT,),
+            [median(table, axis=1)[:, None] for table in self.tables],
+            {name: table[:, None] for name, table in self.told.items()},
+            anywhere,
+        )
+
+
+def _from(told: Mapping[str, Any], row: int) -> dict[str, Doubles]:
+    return {name: np.asarray(table, np.float64)[row:] for name, table in told.items()}

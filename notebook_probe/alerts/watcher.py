@@ -1,0 +1,171 @@
+"""All rules over a source: looks at the rows that have come since, and tells what it finds."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from notebook_probe.alerts.alert import Alert, where
+from notebook_probe.alerts.following import has
+from notebook_probe.alerts.rule import Rule
+from notebook_probe.alerts.track import Finding, Track
+from notebook_probe.record.format.schema import EVALUATION
+from notebook_probe.record.format.source import Source, StreamView
+from notebook_probe.record.views.branches import IN_ORDER, read_name
+
+__all__ = ["Watcher"]
+
+
+class Watcher:
+    """Follows a source from a step on; may be asked from any thread, one at a time.
+
+    Rows that were written out of order are not looked at.
+
+    Parameters
+    ----------
+    source : Source
+    rules : mapping of str to Rule
+        Read at every look: what was changed counts from the rows after it.
+    tell : callable
+        Gets each alert.
+    failed : callable
+        ``failed(step, text)`` is told of a rule that raised; it is asked no more until changed.
+    first_step : int
+        Of what is said.
+    told : iterable of Alert
+        What was said before.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        rules: Mapping[str, Rule],
+        tell: Callable[[Alert], None],
+        failed: Callable[[int, str], None] = lambda step, text: None,
+        first_step: int = 0,
+        told: Sequence[Alert] = (),
+    ) -> None:
+        self._source, self._rules, self._tell, self._failed = source, rules, tell, failed
+        self._next_step, self._told = (
+            first_step,
+            {(one.rule, m) for one in told for m in one.modules},
+        )
+        self._once = {one.rule for one in told}
+        self._followed: dict[str, _Followed] = {}
+        self._lock = threading.Lock()
+
+    def look(self, *, whole: bool = False, wait: bool = True) -> None:
+        """Look at what has come since.
+
+        Parameters
+        ----------
+        whole : bool
+            Nothing more comes at the newest step: look at that as well where a rule compares
+            several streams.
+        wait : bool
+            While another thread looks, wait for it instead of leaving it at that.
+        """
+        if self._lock.acquire(blocking=wait):
+            try:
+                self._look(whole)
+            finally:
+                self._lock.release()
+
+    def ask(self, rule: Rule, findings: Callable[[], Iterable[Finding]]) -> None:
+        """Say what somebody else has found, under a rule that is not about series."""
+        with self._lock:
+            self._say_all(rule.name, self._followed_now(rule.name, rule), findings)
+
+    def standing(self) -> dict[str, str]:
+        """What each rule is doing, in words."""
+        views = _in_order(self._source)
+        return {name: self._stands(rule, views) for name, rule in [*self._rules.items()]}
+
+    def _stands(self, rule: Rule, views: Sequence[StreamView]) -> str:
+        followed = self._followed.get(rule.name)
+        if followed is not None and followed.rule is rule and followed.problem:
+            return f"off: {followed.problem}"
+        missing = [name for name in rule.quantities if not any(has(v, name) for v in views)]
+        return f"waits for {', '.join(missing)}" if missing else "on"
+
+    def _look(self, whole: bool) -> None:
+        views = _in_order(self._source)
+        newest = max((_last_step(view) for view in views), default=-1)
+        for name, rule in [*self._rules.items()]:
+            followed = self._followed_now(name, rule)
+            if rule.quantities:
+                look = partial(self._found, name, followed, views, None if whole else newest)
+                self._say_all(name, followed, look)
+        self._next_step = max(self._next_step, newest + 1)
+
+    def _followed_now(self, name: str, rule: Rule) -> _Followed:
+        """What is known of a rule; nothing when it was changed."""
+        if name not in self._followed or self._followed[name].rule is not rule:
+            self._followed[name] = _Followed(rule)
+        return self._followed[name]
+
+    def _found(
+        self, name: str, followed: _Followed, views: Sequence[StreamView], newest: int | None
+    ) -> Iterator[Finding]:
+        """What a rule finds in the rows that have come, stream by stream of its first quantity."""
+        rule, tracks = followed.rule, followed.tracks
+        for view in views:
+            if not has(view, rule.quantities[0]):
+                continue
+            if view.name not in tracks:  # it, or the rule, is new: there was nothing to say before
+                tracks[view.name] = Track(rule, view, self._next_step, self._told_of(name))
+            others = [other for other in views if other is not view]
+            alone = all(has(view, quantity) for quantity in rule.quantities)
+            yield from tracks[view.name].look(view, others, None if alone else newest)
+
+    def _say_all(
+        self, name: str, followed: _Followed, findings: Callable[[], Iterable[Finding]]
+    ) -> None:
+        if followed.problem:
+            return
+        try:
+            for finding in findings():
+                self._say(name, followed.rule, finding)
+        except Exception as error:  # a rule of the user's own; the others go on
+            followed.problem = f"{type(error).__name__}: {error}"
+            self._failed(self._next_step, f"alert rule {name} is off: {followed.problem}")
+
+    def _told_of(self, name: str) -> frozenset[str]:
+        return frozenset(module for rule, module in self._told if rule == name)
+
+    def _say(self, name: str, rule: Rule, finding: Finding) -> None:
+        modules = finding.modules
+        if rule.once == "run" and rule.again is None and name in self._once:
+            return
+        if rule.again is None:
+            modules = tuple(one for one in modules if (name, one) not in self._told)
+        if not modules:
+            return
+        self._once.add(name)
+        self._told.update((name, module) for module in modules)
+        text = f"{where(modules)}: {finding.sentence}"
+        now = time.time_ns() // 1_000_000
+        self._tell(Alert(name, finding.step, text, modules, rule.quantities, rule.view, now))
+
+
+@dataclass(slots=True)
+class _Followed:
+    """A rule as it was when it was last looked at, and its tracks by stream."""
+
+    rule: Rule
+    tracks: dict[str, Track] = field(default_factory=dict)
+    problem: str = ""
+
+
+def _in_order(source: Source) -> list[StreamView]:
+    """The streams whose rows were written as the training went."""
+    return [view for view in source.streams.values() if read_name(view.name).rank == IN_ORDER]
+
+
+def _last_step(view: StreamView) -> int:
+    """That a stream of the training has come to; an evaluation belongs to the step after it."""
+    n = view.n_rows if not view.name.startswith(EVALUATION) else 0
+    return int(view.steps(n - 1, n)[0]) if n else -1
