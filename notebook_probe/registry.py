@@ -83,11 +83,6 @@ class Registry(Generic[T]):
     def values(self) -> list[T]:
         return list(self._members.values())
 
-    def load(self) -> None:
-        """Register what other packages announce, for those who want every member."""
-        if self._group:
-            self._load_entry_points()
-
     def _find(self, name: str) -> T | None:
         return self._members.get(self._aliases.get(name, name))
 

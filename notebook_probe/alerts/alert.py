@@ -107,4 +107,4 @@ def _text(found: object) -> str:
 
 
 def _texts(found: object) -> tuple[str, ...]:
-    return tuple(map(_text, found)) if isinstance(found, list) else ()
+    return tuple(filter(None, map(_text, found))) if isinstance(found, list) else ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+from numpy.lib.stride_tricks import sliding_window_view
 
 __all__ = ["Doubles", "mean_before", "median", "over_median"]
 
@@ -56,7 +57,7 @@ def over_median(values: Doubles, window: int, times: float) -> Doubles:
     for first in range(0, len(rows), 4096):
         row, module = rows[first : first + 4096], modules[first : first + 4096]
         back = row[:, None] - np.arange(1, window + 1)
-        before = np.where(back >= 0, values[back, module[:, None]], np.nan)
+        before = np.where(back >= 0, values[np.maximum(back, 0), module[:, None]], np.nan)
         usual = median(before, axis=1)
         enough = np.count_nonzero(~np.isnan(before), axis=1) >= LEAST
         known = enough & (usual > 0)
@@ -76,13 +77,12 @@ def mean_before(values: Doubles, window: int) -> Doubles:
     >>> mean_before(np.array([[1.0], [2.0], [4.0]]), 2)[:, 0].tolist()
     [nan, 1.5, 3.0]
     """
-    window = int(window)
-    known = np.isfinite(values)
-    padded = np.zeros((1, *values.shape[1:]))
-    sums = np.concatenate([padded, np.cumsum(np.where(known, values, 0.0), axis=0)])
-    counts = np.concatenate([padded, np.cumsum(known, axis=0)])
-    total, n = sums[window:] - sums[:-window], counts[window:] - counts[:-window]
-    means = np.where(n >= min(LEAST, window), total / np.maximum(n, 1), np.nan)
-    gone = np.full((min(window - 1, len(values)), *values.shape[1:]), np.nan)
-    out: Doubles = np.concatenate([gone, means])
+    window, shape = int(window), values.shape
+    out = np.full(shape, np.nan)
+    if len(values) >= window:
+        known = np.isfinite(values)
+        n = sliding_window_view(known, window, axis=0).sum(axis=-1)
+        total = sliding_window_view(np.where(known, values, 0.0), window, axis=0).sum(axis=-1)
+        enough = n >= min(LEAST, window)
+        out[window - 1 :] = np.where(enough, total / np.maximum(n, 1), np.nan)
     return out

@@ -98,17 +98,16 @@ class Track:
         yield from self._said(new if hits.ndim == 2 else new.as_a_whole())
 
     def _said(self, new: _Judged) -> Iterator[Finding]:
-        found: dict[int, list[int]] = {}
+        found: dict[int, list[tuple[int, int]]] = {}
         for column in range(len(new.labels)):
-            for row in self._advanced(new, column):
-                found.setdefault(row, []).append(column)
-        for row, columns in sorted(found.items()):
-            modules = tuple(new.labels[column] for column in columns)
-            since = self._stretches[modules[0]].since
-            yield Finding(int(new.steps[row]), modules, self._sentence(new, row, columns[0], since))
+            for row, since in self._advanced(new, column):
+                found.setdefault(row, []).append((column, since))
+        for row, told in sorted(found.items()):
+            modules = tuple(new.labels[column] for column, _ in told)
+            yield Finding(int(new.steps[row]), modules, self._sentence(new, row, *told[0]))
 
-    def _advanced(self, new: _Judged, column: int) -> Iterator[int]:
-        """The rows at which one module's stretch is long enough, and was not told."""
+    def _advanced(self, new: _Judged, column: int) -> Iterator[tuple[int, int]]:
+        """Rows at which one module's stretch is long enough and was not told, and its begin."""
         label, hits = new.labels[column], new.hits[:, column] & new.there[:, column]
         stretch = self._stretches.get(label)
         if not hits.any():
@@ -125,7 +124,7 @@ class Track:
             elif stretch.hold(
                 int(new.steps[row]), self._rule, tells=new.steps[row] >= self._first_step
             ):
-                yield int(row)
+                yield int(row), stretch.since
 
     def _sentence(self, new: _Judged, row: int, column: int, since: int) -> str:
         rule, step = self._rule, int(new.steps[row])

@@ -82,10 +82,10 @@ class Watcher:
     def standing(self) -> dict[str, str]:
         """What each rule is doing, in words."""
         views = _in_order(self._source)
-        return {name: self._stands(rule, views) for name, rule in [*self._rules.items()]}
+        return {name: self._stands(name, rule, views) for name, rule in [*self._rules.items()]}
 
-    def _stands(self, rule: Rule, views: Sequence[StreamView]) -> str:
-        followed = self._followed.get(rule.name)
+    def _stands(self, name: str, rule: Rule, views: Sequence[StreamView]) -> str:
+        followed = self._followed.get(name)
         if followed is not None and followed.rule is rule and followed.problem:
             return f"off: {followed.problem}"
         missing = [name for name in rule.quantities if not any(has(v, name) for v in views)]

@@ -32,6 +32,10 @@ LATE_STEPS = 3
 NOT_CALLED = "not called by any training forward yet"
 PERHAPS_COMPILED = f"{NOT_CALLED}; should its calls be compiled, run.on_compiled = 'eager'"
 FROZEN = "frozen: nothing there requires a gradient"
+NO_GRADIENT_CAME = "called, but no gradient reached its output"
+NO_GRADIENT_PASSED = "called, but no gradient passed through it to an input"
+WITHOUT_GRADIENT = frozenset({FROZEN, NO_GRADIENT_CAME, NO_GRADIENT_PASSED})
+"""Notes of probes that miss nothing when they never had a value: of frozen and of first layers."""
 
 
 class Doctor:
@@ -146,9 +150,9 @@ class Doctor:
             return self._why_never_called()
         needs = probe.quantity.needs
         if "grad_input" in needs:
-            return "called, but no gradient passed through it to an input"
+            return NO_GRADIENT_PASSED
         if "grad_output" in needs:
-            return "called, but no gradient reached its output"
+            return NO_GRADIENT_CAME
         if probe.quantity.is_of_batch:
             return "called before run.batch() handed over what it needs; do so before the forward"
         return "called, but with no tensor that can be read"

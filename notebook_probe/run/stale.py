@@ -10,7 +10,7 @@ from itertools import islice
 from notebook_probe.alerts import Rule
 from notebook_probe.alerts.track import Finding
 from notebook_probe.probes.probe import Probe
-from notebook_probe.run.doctor import FROZEN
+from notebook_probe.run.doctor import WITHOUT_GRADIENT
 from notebook_probe.run.status import ProbeStatus
 from notebook_probe.schedules import Foreseen
 
@@ -51,8 +51,8 @@ class Stale:
 
 def _says_why(probe: Probe, status: ProbeStatus) -> bool:
     """Tell whether it is silent, and not because there is nothing to measure."""
-    expected = status.waits or status.note == FROZEN or probe.phase != "training"
-    return bool(status.note) and not expected
+    nothing = not status.n_values and status.note in WITHOUT_GRADIENT
+    return bool(status.note) and not (status.waits or nothing or probe.phase != "training")
 
 
 def _has_missed(probe: Probe, since: int, step: int, most: int) -> bool:

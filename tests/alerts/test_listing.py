@@ -1,0 +1,80 @@
+"""Alerts as events: what is kept comes back, and what others wrote does no harm."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from notebook_probe.alerts import Alert, Alerts, read_alerts
+from notebook_probe.alerts.alert import alert_of
+from notebook_probe.record import Event
+from tests.alerts.made import LAW
+
+NAMES = st.text(min_size=1, max_size=8)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner),
+)
+
+
+@LAW
+@given(NAMES, st.integers(0, 2**40), st.text(), st.lists(NAMES).map(tuple), NAMES)
+def test_an_alert_comes_back_from_its_event(
+    rule: str, step: int, text: str, modules: tuple[str, ...], view: str
+) -> None:
+    alert = Alert(rule, step, text, modules, (rule,), view, 17)
+    assert alert_of(Event(step, 17, "alert", text, alert.detail)) == alert
+
+
+@LAW
+@given(
+    st.one_of(
+        st.text(),
+        JSON.map(json.dumps),
+        st.dictionaries(st.sampled_from(["rule", "modules", "quantities", "view"]), JSON).map(
+            json.dumps
+        ),
+    )
+)
+def test_of_a_detail_that_makes_no_sense_the_sentence_is_left(detail: str) -> None:
+    alert = alert_of(Event(3, 0, "alert", "what was said", detail))
+    assert (alert.step, alert.text) == (3, "what was said")
+    assert isinstance(alert.rule, str)
+    assert all(isinstance(one, str) for one in (*alert.modules, *alert.quantities, alert.view))
+    assert alert.module
+
+
+def test_the_list_is_in_the_order_of_steps_and_filters_by_rule() -> None:
+    alerts = Alerts([Alert("b", 9, "later"), Alert("a", 2, "soon"), Alert("b", 1, "first")])
+    assert [alert.text for alert in alerts] == ["first", "soon", "later"]
+    assert [alert.step for alert in alerts.of("b")] == [1, 9]
+    assert alerts[1:] == Alerts([alerts[1], alerts[2]])
+    assert alerts[-1].text == "later"
+    assert alerts != []
+    assert hash(alerts[:0]) == hash(Alerts())
+    assert (repr(Alerts()), Alerts()._repr_html_()) == ("no alerts", "<p>no alerts</p>")
+
+
+def test_names_are_escaped_in_a_notebook() -> None:
+    html = Alerts([Alert("<script>", 1, "<b>&")])._repr_html_()
+    assert "&lt;script&gt;" in html
+    assert "&lt;b&gt;&amp;" in html
+    assert "<script>" not in html
+
+
+def event(kind: str, step: int, text: str = "") -> Event:
+    return Event(step, 0, kind, text)
+
+
+EVENTS = [
+    event("alert", 10, "a"), event("alert", 90, "taken back"), event("truncate", 50),
+    event("alert", 60, "b"), event("branch", 55), event("alert", 70, "c"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("branch", "texts"), [(None, "a c"), (2, "a c"), (1, "a b")])
+def test_alerts_of_steps_that_were_taken_back_do_not_count(branch: int | None, texts: str) -> None:
+    assert " ".join(alert.text for alert in read_alerts(EVENTS, branch)) == texts

@@ -1,0 +1,66 @@
+"""Medians and means against numpy's, on any table."""
+
+from __future__ import annotations
+
+import math
+from statistics import median as exact_median
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from notebook_probe.alerts import mean_before, median, over_median
+from notebook_probe.alerts.rolling import LEAST, Doubles
+from tests.alerts.made import LAW
+
+NUMBERS = st.one_of(
+    st.integers(0, 40).map(float), st.just(math.nan), st.floats(0, 1e30), st.just(math.inf)
+)
+TABLES = arrays(np.float64, st.tuples(st.integers(1, 40), st.integers(1, 3)), elements=NUMBERS)
+
+
+@LAW
+@given(TABLES)
+def test_the_median_leaves_nan_out(table: Doubles) -> None:
+    for column, found in zip(table.T, median(table, axis=0), strict=True):
+        known = [value for value in column if not math.isnan(value)]
+        assert found == exact_median(known) if known else math.isnan(found)
+
+
+@LAW
+@given(TABLES, st.integers(10, 20), st.sampled_from([1.5, 4.0]))
+def test_what_exceeds_the_rolling_median_is_found_as_one_by_one(
+    table: Doubles, window: int, times: float
+) -> None:
+    found = over_median(table, window, times)
+    for (row, module), value in np.ndenumerate(table):
+        before = table[max(0, row - window) : row, module]
+        before = before[~np.isnan(before)]
+        usual = exact_median(before) if len(before) >= LEAST else 0.0
+        exceeds = math.isfinite(value) and usual > 0 and value / usual > times
+        if exceeds:
+            assert found[row, module] == value / usual
+        else:
+            assert math.isnan(found[row, module])
+
+
+@LAW
+@given(TABLES, st.integers(1, 15))
+def test_the_rolling_mean_begins_with_a_whole_window(table: Doubles, window: int) -> None:
+    found = mean_before(table, window)
+    assert found.shape == table.shape
+    for (row, module), mean in np.ndenumerate(found):
+        seen = table[max(0, row - window + 1) : row + 1, module]
+        known = seen[np.isfinite(seen)]
+        if row < window - 1 or len(known) < min(LEAST, window):
+            assert math.isnan(mean)
+        else:
+            assert mean == pytest.approx(np.mean(known), rel=1e-9, abs=np.nanmax(known) * 1e-9)
+
+
+def test_nothing_is_made_of_nothing() -> None:
+    empty = np.empty((0, 2))
+    assert over_median(empty, 5, 2.0).shape == mean_before(empty, 5).shape == (0, 2)
+    assert np.isnan(median(np.empty((3, 0)), axis=1)).all()

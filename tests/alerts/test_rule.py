@@ -1,0 +1,136 @@
+"""Defining rules: parameters are series and thresholds, the docstring is the sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import notebook_probe as nbp
+from notebook_probe.alerts import RULES, Rules
+from notebook_probe.errors import DuplicateNameError, RuleError, UnknownNameError
+
+
+def test_parameters_without_a_default_are_series_and_the_others_thresholds() -> None:
+    @nbp.rule(rows=3)
+    def heavy(top_share, weight_norm, most=0.9, window=10):  # type: ignore[no-untyped-def]
+        """One unit has {top_share:.0%}.
+
+        More is not said.
+        """
+        return top_share > most
+
+    assert heavy.quantities == ("top_share", "weight_norm")
+    assert dict(heavy.thresholds) == {"most": 0.9, "window": 10}
+    assert (heavy.says, heavy.rows, heavy.window) == ("One unit has {top_share:.0%}.", 3, 10)
+    assert "heavy(top_share, weight_norm, most=0.9, window=10, rows=3)" in repr(heavy)
+    assert RULES["heavy"] is heavy
+
+
+def test_a_rule_is_edited_into_another_one() -> None:
+    rule = RULES["dead_units"]
+    edited = rule.but(most=0.25, steps=10)
+    assert (edited.thresholds["most"], edited.steps, edited.name) == (0.25, 10, rule.name)
+    assert (rule.thresholds["most"], rule.steps) == (0.5, 200)
+    with pytest.raises(UnknownNameError, match=r"'dead_units' has no 'mots'; close: 'most'"):
+        rule.but(mots=1)
+    for numbers in ({"most": "a"}, {"most": float("nan")}, {"rows": 0}, {"rows": 1.5}):
+        with pytest.raises(RuleError, match="dead_units"):
+            rule.but(**numbers)
+
+
+def no_series(most: float = 1.0) -> Any:
+    """sentence"""
+
+
+def silent(loss: Any) -> Any:
+    return loss
+
+
+def unknown_word(loss: Any) -> Any:
+    """the {los} is high"""
+
+
+def attribute(loss: Any) -> Any:
+    """the {loss.__class__} is high"""
+
+
+def bad_format(loss: Any) -> Any:
+    """the {loss:q} is high"""
+
+
+def text_threshold(loss: Any, most: Any = "a") -> Any:
+    """high"""
+
+
+@pytest.mark.parametrize(
+    ("condition", "words"),
+    [
+        (no_series, "no quantity"),
+        (silent, "says nothing"),
+        (unknown_word, r"cannot say \{los\}; close: 'loss'"),
+        (attribute, r"cannot say \{loss.__class__\}"),
+        (bad_format, "Unknown format code 'q'"),
+        (text_threshold, "most='a'"),
+    ],
+)
+def test_a_rule_that_cannot_work_is_refused_with_the_reason(
+    condition: Callable[..., Any], words: str
+) -> None:
+    with pytest.raises(RuleError, match=words):
+        nbp.rule(condition)
+    assert condition.__name__ not in RULES
+
+
+def test_a_cell_that_is_run_twice_replaces_its_rule_and_another_of_the_name_is_refused() -> None:
+    def define(most: float) -> nbp.Rule:
+        def mine(loss, limit=most):  # type: ignore[no-untyped-def]
+            """high"""
+            return loss > limit
+
+        return nbp.rule(mine)
+
+    define(1.0)
+    assert define(2.0) is RULES["mine"]
+    with pytest.raises(DuplicateNameError, match="already registered"):
+        nbp.rule(name="mine", says="other")(lambda loss: loss > 0)
+
+
+def test_the_rules_of_a_run_can_be_edited_taken_away_and_added() -> None:
+    rules = Rules()
+    n = len(rules)
+    rules.edit("loss_spike", most=3)
+    del rules["dead_units"]
+    other = RULES["dead_units"].but(most=0.1)
+    assert rules["loss_spike"].thresholds["most"] == 3
+    assert (len(rules), "dead_units" in rules) == (n - 1, False)
+    with pytest.raises(KeyError, match="taken away"):
+        rules["dead_units"]
+    rules.add(other)
+    assert rules["dead_units"] is other
+    with pytest.raises(UnknownNameError, match="close: 'loss_spike'"):
+        rules["loss_spik"]
+    with pytest.raises(RuleError, match="a Rule is expected"):
+        rules["x"] = lambda loss: loss  # type: ignore[assignment]
+    assert RULES["loss_spike"].thresholds["most"] == 6  # those of other runs
+
+
+def test_a_rule_that_is_registered_later_is_followed_as_well() -> None:
+    rules = Rules()
+
+    @nbp.rule
+    def later(loss):  # type: ignore[no-untyped-def]
+        """high"""
+        return np.isfinite(loss)
+
+    assert rules["later"] is later
+
+
+def test_rules_are_shown_with_what_they_do_and_names_are_escaped() -> None:
+    rules = Rules(lambda: {"loss_spike": "waits for <loss>"})
+    assert "<rule loss_spike(loss_spike_score, most=6)>  waits for <loss>" in repr(rules)
+    html = rules._repr_html_()
+    assert "waits for &lt;loss&gt;" in html
+    assert "loss_spike(loss_spike_score, most=6)" in html

@@ -1,0 +1,210 @@
+"""Rules over records made by hand: what is said, where, when, and how often."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import notebook_probe as nbp
+from notebook_probe.alerts import RULES, Alert, Rules, Watcher, find_alerts, median
+from notebook_probe.errors import RuleError
+from notebook_probe.record import RecordWriter
+from tests.alerts.made import GAP, NAN, record, writer_at
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> Iterator[RecordWriter]:
+    with writer_at(tmp_path / "a.zarr", ("a", "b", "b.c")) as one:
+        yield one
+
+
+def told(alerts: Any) -> list[tuple[int, str, tuple[str, ...]]]:
+    return [(alert.step, alert.rule, alert.modules) for alert in alerts]
+
+
+def test_a_sentence_has_the_place_and_the_numbers_of_its_step(writer: RecordWriter) -> None:
+    dead = np.full((30, 2), 0.1)
+    dead[5:] = [0.6, 0.75]
+    record(writer, {"dead_fraction": dead}, ["a", "b"], every=10)
+    (alert,) = find_alerts(writer.source, RULES["dead_units"])
+    assert (alert.step, alert.module, alert.modules) == (250, "a", ("a", "b"))
+    assert alert.text.startswith(
+        "a and 1 more: 60% of the units were never above zero, since step 50"
+    )
+    assert (alert.quantities, alert.view) == (("dead_fraction",), "lines")
+    assert str(alert).startswith("step 250: dead_units at a and 1 more: 60%")
+
+
+def test_what_is_not_measured_neither_makes_nor_breaks_a_stretch(writer: RecordWriter) -> None:
+    rank = np.array([[0.01], [GAP], [0.02], [GAP], [GAP], [0.03], [0.5]])
+    record(writer, {"effective_rank_share": rank}, ["a"])
+    assert told(find_alerts(writer.source, RULES["rank_collapse"])) == [
+        (5, "rank_collapse", ("a",))
+    ]
+
+
+def test_a_measured_nan_breaks_a_stretch_and_is_what_the_nonfinite_rules_look_for(
+    writer: RecordWriter,
+) -> None:
+    record(writer, {"effective_rank_share": [[0.01], [NAN], [0.02], [0.03]]}, ["a"])
+    record(writer, {"loss": [[1.0], [GAP], [NAN], [1.0]]}, ["(root)"], every=2)
+    assert told(find_alerts(writer.source)) == [(4, "nonfinite_loss", ("(root)",))]
+
+
+def test_of_outputs_that_are_not_finite_the_first_module_is_told_once(writer: RecordWriter) -> None:
+    bad = np.zeros((6, 3))
+    bad[2, 1:] = 0.25
+    bad[4, 0] = 1.0
+    record(writer, {"nonfinite_fraction": bad}, ["a", "b", "b.c"])
+    (alert,) = find_alerts(writer.source)
+    assert (alert.step, alert.modules) == (2, ("b", "b.c"))
+    assert alert.text.startswith("b and 1 more: 25.00% of the outputs are NaN or infinite")
+    assert "the outputs of 1 modules before it were finite" in alert.text
+
+
+def test_series_on_several_schedules_are_compared_by_the_last_known_value(
+    writer: RecordWriter,
+) -> None:
+    record(writer, {"update_ratio": np.full((40, 1), 0.05)}, ["a"])
+    cosine = np.repeat([0.5, -0.5, GAP, -0.1], 1)[:, None]
+    record(writer, {"grad_cosine": cosine}, ["(root)"], every=10)
+    (alert,) = find_alerts(writer.source, RULES["lr_high"])
+    assert (alert.step, alert.module) == (14, "(root)")  # the fifth row after the change at 10
+    assert alert.text.startswith("the model: a step changes the usual layer by 5.0e-02 of its size")
+    assert "cosine -0.50" in alert.text
+    assert "a learning rate 1e-02 times as large" in alert.text
+
+
+def test_a_value_of_the_nearest_module_above_stands_for_one_that_has_none(
+    writer: RecordWriter,
+) -> None:
+    @nbp.rule
+    def beside(weight_norm, grad_norm):  # type: ignore[no-untyped-def]
+        """{weight_norm:.0f} and {grad_norm:.0f}"""
+        return np.isfinite(grad_norm)
+
+    record(writer, {"weight_norm": [[1, 2, 3, 4]]}, ["a", "b", "b.c", "b.c.weight[0]"])
+    record(writer, {"grad_norm": [[10, 20]]}, ["b", "(root)"], every=5)
+    alerts = find_alerts(writer.source, beside.but(rows=1))
+    assert [alert.text for alert in alerts] == ["a and 3 more: 1 and 20"]
+    seen: list[Any] = []
+
+    @nbp.rule
+    def spy(weight_norm, grad_norm):  # type: ignore[no-untyped-def]
+        """never"""
+        seen.append(grad_norm)
+        return grad_norm < 0
+
+    find_alerts(writer.source, spy)
+    assert seen[0].tolist() == [[20.0, 10.0, 10.0, 10.0]]
+
+
+def test_a_step_whose_other_rows_may_still_come_waits_for_them(writer: RecordWriter) -> None:
+    found: list[Alert] = []
+    rule = RULES["lr_low"].but(rows=1)
+    watcher = Watcher(writer.source, {"lr_low": rule}, found.append)
+    record(writer, {"update_ratio": [[0.0]]}, ["a"])
+    watcher.look()
+    assert found == []
+    record(writer, {"grad_norm": [[1.0]]}, ["a"], every=2)
+    watcher.look(whole=True)
+    assert told(found) == [(0, "lr_low", ("a",))]
+
+
+def test_a_rule_over_the_model_gets_the_median_of_its_modules(writer: RecordWriter) -> None:
+    @nbp.rule
+    def usual(weight_norm, most=2.5):  # type: ignore[no-untyped-def]
+        """{weight_norm:g}"""
+        return median(weight_norm, axis=1) > most
+
+    record(writer, {"weight_norm": [[1, 2, 9], [1, 3, 9]]}, ["a", "b", "b.c"])
+    (alert,) = find_alerts(writer.source, usual)
+    assert (alert.step, alert.text) == (1, "the model: 3")
+
+
+def test_modules_and_series_that_come_later_are_followed(writer: RecordWriter) -> None:
+    found: list[Alert] = []
+    watcher = Watcher(writer.source, Rules(), found.append)
+    record(writer, {"effective_rank_share": [[0.5]] * 4}, ["a"])
+    watcher.look()
+    record(writer, {"effective_rank_share": [[0.5, 0.01]] * 4}, ["a", "b"], first=4)
+    watcher.look()
+    record(writer, {"range_headroom_bits": [[1.0]]}, ["b.c"], first=8)
+    watcher.look()
+    assert told(found) == [(6, "rank_collapse", ("b",)), (8, "overflow_near", ("b.c",))]
+    assert watcher.standing()["overflow_near"] == "on"
+    assert watcher.standing()["loss_spike"] == "waits for loss_spike_score"
+
+
+def test_a_threshold_that_is_edited_counts_from_then_on_and_nothing_is_told_twice(
+    writer: RecordWriter,
+) -> None:
+    found: list[Alert] = []
+    rules = Rules()
+    watcher = Watcher(writer.source, rules, found.append)
+    table = [[0.04, 0.2]] * 4
+    record(writer, {"effective_rank_share": table}, ["a", "b"])
+    watcher.look()
+    rules.edit("rank_collapse", least=0.3)
+    record(writer, {"effective_rank_share": table}, ["a", "b"], first=4)
+    watcher.look()
+    assert told(found) == [(2, "rank_collapse", ("a",)), (4, "rank_collapse", ("b",))]
+    del rules["rank_collapse"]
+    record(writer, {"effective_rank_share": np.zeros((4, 1))}, ["b.c"], first=8)
+    watcher.look()
+    assert len(found) == 2
+
+
+def test_a_rule_that_fails_is_told_of_and_put_off_until_it_is_changed(writer: RecordWriter) -> None:
+    def half(loss):  # type: ignore[no-untyped-def]
+        """high"""
+        return 1 / 0
+
+    def other_shape(loss):  # type: ignore[no-untyped-def]
+        """high"""
+        return np.ones((7, 7))
+
+    found: list[Alert] = []
+    failed: list[str] = []
+    rules = {"half": nbp.rule(half), "nonfinite_loss": RULES["nonfinite_loss"]}
+    watcher = Watcher(writer.source, rules, found.append, lambda step, text: failed.append(text))
+    for first in (0, 3):
+        record(writer, {"loss": [[1.0], [NAN], [1.0]]}, ["(root)"], first=first)
+        watcher.look()
+    assert failed == ["alert rule half is off: ZeroDivisionError: division by zero"]
+    assert told(found) == [(1, "nonfinite_loss", ("(root)",))]
+    assert watcher.standing()["half"] == "off: ZeroDivisionError: division by zero"
+    rules["half"] = nbp.rule(name="mended", says="low")(lambda loss: loss < 2)
+    watcher.look()
+    assert watcher.standing()["half"] == "on"
+    with pytest.raises(RuleError, match=r"returned \(7, 7\) for \(row, module\) = \(6, 1\)"):
+        find_alerts(writer.source, nbp.rule(other_shape))
+
+
+def test_rows_that_are_written_out_of_order_say_nothing(writer: RecordWriter) -> None:
+    found: list[Alert] = []
+    watcher = Watcher(writer.source, Rules(), found.append)
+    record(writer, {"effective_rank_share": [[0.5]] * 9}, ["a"])
+    watcher.look()
+    writer.backfill("a", "effective_rank_share", [2, 3, 4], [0.01, 0.01, 0.01])
+    writer.backfill("b", "nonfinite_fraction", [2], [1.0])
+    watcher.look(whole=True)
+    assert found == []
+
+
+def test_a_long_record_is_looked_at_in_blocks(
+    writer: RecordWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    norms = np.ones((300, 3))
+    norms[250:, 1] = 50.0
+    record(writer, {"grad_norm": norms}, ["a", "b", "b.c"])
+    rule = RULES["exploding_gradient"]
+    whole = find_alerts(writer.source, rule)
+    monkeypatch.setattr("notebook_probe.alerts.following.CELLS", 21)
+    assert find_alerts(writer.source, rule) == whole
+    assert told(whole) == [(251, "exploding_gradient", ("b",))]
+    assert "50, 50 times its usual size" in whole[0].text

@@ -1,0 +1,180 @@
+"""Alerts of a live run: found off the training thread, kept in the record, told once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+import notebook_probe as nbp
+from notebook_probe.alerts import RULES
+from tests.models import floats, made, mlp, sgd, train
+from tests.run.conftest import Watch
+
+BATCH = floats(5, 4)
+
+
+@pytest.fixture(autouse=True)
+def _own_rules() -> Iterator[None]:
+    before = dict(RULES._members)
+    yield
+    RULES._members = before
+
+
+def break_weights(model: Any) -> None:
+    with torch.no_grad():
+        model[0].weight[0, 0] = float("nan")
+
+
+def test_a_nan_is_found_where_it_began_and_kept_in_the_record(
+    watch: Watch, model: nn.Module
+) -> None:
+    run, optimizer = watch(model), sgd(model)
+    train(model, optimizer, BATCH, range(20))
+    assert run.alerts == nbp.Alerts()
+    break_weights(model)
+    train(model, optimizer, BATCH, range(20, 30))
+    live = run.alerts
+    (alert,) = live.of("nonfinite_output")
+    assert (alert.step, alert.module) == (20, "0")
+    run.close()
+    assert run.alerts == live == nbp.open_run(run.location).alerts
+    assert [event.text for event in run.events if event.kind == "alert"] == [a.text for a in live]
+    assert nbp.open_run(run.location).find_alerts().of("nonfinite_output")[0].text == alert.text
+
+
+def test_a_rule_of_ones_own_takes_six_lines(watch: Watch, model: nn.Module) -> None:
+    @nbp.rule(rows=3)
+    def top_heavy(top_share, most=0.5):  # type: ignore[no-untyped-def]
+        """one unit has {top_share:.0%} of the activation"""
+        return top_share > most
+
+    def top_share(output: torch.Tensor) -> torch.Tensor:
+        return output.abs().amax() / output.abs().sum()
+
+    run = watch(model, probes={"2": [top_share]})
+    run.rules.edit("top_heavy", most=0.0)
+    train(model, sgd(model), BATCH, range(5))
+    (alert,) = run.alerts
+    share = float(run.data.top_share.sel(module="2", step=2))
+    assert str(alert) == f"step 2: top_heavy at 2: one unit has {share:.0%} of the activation"
+
+
+def test_rules_are_asked_on_the_writers_thread(watch: Watch, model: nn.Module) -> None:
+    threads = set()
+
+    @nbp.rule
+    def spy(weight_norm):  # type: ignore[no-untyped-def]
+        """never"""
+        threads.add(threading.current_thread().name)
+        return weight_norm < 0
+
+    run = watch(model)
+    train(model, sgd(model), BATCH, range(30))
+    run.settle()
+    run.flush()
+    assert threads == {"notebook_probe record"}
+    run.close()
+
+
+def test_a_rule_that_fails_stops_neither_training_nor_recording(
+    watch: Watch, model: nn.Module
+) -> None:
+    @nbp.rule
+    def broken(weight_norm):  # type: ignore[no-untyped-def]
+        """never"""
+        raise MemoryError("too large")
+
+    run = watch(model)
+    train(model, sgd(model), BATCH, range(10))
+    assert run.alerts == nbp.Alerts()
+    assert "off: MemoryError: too large" in repr(run.rules)
+    run.close()
+    assert run.status().problem == ""
+    told = [event.text for event in run.events if event.kind == "error"]
+    assert told == ["alert rule broken is off: MemoryError: too large"]
+    assert nbp.open_run(run.location).series("0", "weight_norm").size == 10
+
+
+def test_a_resumed_run_says_what_was_said_no_more(watch: Watch, model: nn.Module) -> None:
+    first = watch(model)
+    break_weights(model)
+    train(model, sgd(model), BATCH, range(10))
+    first.close()
+    said = first.alerts
+    assert len(said) > 0
+    again = watch(model, store=first.location)
+    train(model, sgd(model), BATCH, range(10, 20))
+    again.close()
+    assert again.alerts == said == nbp.open_run(first.location).alerts
+
+
+def test_what_was_found_at_steps_that_are_taken_back_is_found_again(
+    watch: Watch, model: nn.Module
+) -> None:
+    first, optimizer = watch(model), sgd(model)
+    train(model, optimizer, BATCH, range(10))
+    break_weights(model)
+    train(model, optimizer, BATCH, range(10, 20))
+    first.close()
+    assert {alert.step for alert in first.alerts} == {10}
+    repaired = made(mlp)
+    again = watch(repaired, store=first.location, resume=5)
+    train(repaired, sgd(repaired), BATCH, range(5, 15))
+    assert again.alerts == nbp.Alerts()
+    break_weights(repaired)
+    train(repaired, sgd(repaired), BATCH, range(15, 20))
+    again.close()
+    assert {alert.step for alert in again.alerts} == {15}
+    assert again.alerts == nbp.open_run(first.location).alerts
+
+
+def test_alerts_are_found_in_a_run_that_is_closed_before_its_first_flush(
+    watch: Watch, model: nn.Module
+) -> None:
+    run = watch(model, probes={"*": ["update_ratio", ["grad_cosine", "every(2)"]]})
+    run.rules["lr_high"] = run.rules["lr_high"].but(rows=1, most=1e-9)
+    train(model, sgd(model, lr=1e-4), lambda step: BATCH(step) * (-1) ** (step // 2), range(8))
+    run.close()
+    whole = run.find_alerts(run.rules["lr_high"])
+    assert [alert.text for alert in run.alerts.of("lr_high")] == [alert.text for alert in whole]
+
+
+class Skips(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.used, self.other = nn.Linear(4, 4), nn.Linear(4, 4)
+        self.uses_both = True
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.used(x)
+        return self.other(x) if self.uses_both else x
+
+
+def test_a_probe_that_has_fallen_silent_is_told_with_the_reason(watch: Watch) -> None:
+    model = made(Skips)
+    run, optimizer = watch(model, probes={"*": [["output_mean", "every(2)"]]}), sgd(model)
+    train(model, optimizer, BATCH, range(10))
+    assert run.alerts == nbp.Alerts()
+    model.uses_both = False
+    train(model, optimizer, BATCH, range(10, 15))
+    run.alerts  # noqa: B018 - it is asked at step 15 for the first time
+    train(model, optimizer, BATCH, range(15, 30))
+    (alert,) = run.alerts
+    assert (alert.rule, alert.modules) == ("stale_probe", ("other",))
+    assert alert.text == ("other: output_mean had no value at 3 due steps: not called since step 8")
+    assert run.alerts == nbp.Alerts([alert])
+    run.close()
+    assert nbp.open_run(run.location).alerts == nbp.Alerts([alert])
+
+
+def test_frozen_modules_are_expected_to_be_silent(watch: Watch, model: nn.Module) -> None:
+    model.get_submodule("0").requires_grad_(False)
+    run = watch(model)
+    for start in (0, 10, 20):
+        train(model, sgd(model), BATCH, range(start, start + 10))
+        assert run.alerts == nbp.Alerts()
