@@ -29,10 +29,12 @@ def rows_at_a_time(n_modules: int) -> int:
 
 
 def start_row(view: StreamView, step: int, n_before: int) -> int:
-    """The row of the first step from ``step`` on, and some before it."""
-    if step <= 0:
-        return 0
-    return max(0, int(np.searchsorted(view.steps(), step)) - n_before)
+    """The row of the first step from ``step`` on, and some before it; found from the end."""
+    first, n = view.n_rows, n_before
+    while first and (first == view.n_rows or view.steps(first, first + 1)[0] >= step):
+        first, n = max(0, first - n), 2 * n
+    here = view.steps(first, first + n)
+    return max(0, first + int(np.searchsorted(here, step)) - n_before)
 
 
 class Following:

@@ -56,6 +56,7 @@ class Watcher:
         self._once = {one.rule for one in told}
         self._followed: dict[str, _Followed] = {}
         self._lock = threading.Lock()
+        self._problem = ""
 
     def look(self, *, whole: bool = False, wait: bool = True) -> None:
         """Look at what has come since.
@@ -71,6 +72,9 @@ class Watcher:
         if self._lock.acquire(blocking=wait):
             try:
                 self._look(whole)
+                self._problem = ""
+            except Exception as error:  # the record cannot be read: it is written all the same
+                self._problem = f"{type(error).__name__}: {error}"
             finally:
                 self._lock.release()
 
@@ -86,8 +90,9 @@ class Watcher:
 
     def _stands(self, name: str, rule: Rule, views: Sequence[StreamView]) -> str:
         followed = self._followed.get(name)
-        if followed is not None and followed.rule is rule and followed.problem:
-            return f"off: {followed.problem}"
+        problem = followed.problem if followed is not None and followed.rule is rule else ""
+        if problem or self._problem:
+            return f"off: {problem or self._problem}"
         missing = [name for name in rule.quantities if not any(has(v, name) for v in views)]
         return f"waits for {', '.join(missing)}" if missing else "on"
 

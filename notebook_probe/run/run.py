@@ -88,6 +88,7 @@ class Run(Alerting, FromLoop, Probing, Past):
         alarm = self._alarm = Alarm(
             writer, rows, partial(_with_status, self._probes, self._doctor, self._gate)
         )
+        alarm.look()  # back at what a resumed record holds
         writer.feed(alarm.bring)
         self._ended = weakref.finalize(
             self, end, self._gate, self._observer, self._rows, alarm, writer, fresh

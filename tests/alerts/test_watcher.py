@@ -11,6 +11,7 @@ import pytest
 
 import notebook_probe as nbp
 from notebook_probe.alerts import RULES, Alert, Rules, Watcher, find_alerts, median
+from notebook_probe.alerts.following import start_row
 from notebook_probe.errors import RuleError
 from notebook_probe.record import RecordWriter
 from tests.alerts.made import GAP, NAN, record, writer_at
@@ -208,3 +209,14 @@ def test_a_long_record_is_looked_at_in_blocks(
     assert find_alerts(writer.source, rule) == whole
     assert told(whole) == [(251, "exploding_gradient", ("b",))]
     assert "50, 50 times its usual size" in whole[0].text
+
+
+@pytest.mark.parametrize("n_rows", [0, 1, 7, 300])
+def test_the_row_to_begin_with_is_found_from_the_end(writer: RecordWriter, n_rows: int) -> None:
+    record(writer, {"loss": np.zeros((n_rows, 1))}, ["(root)"], every=3, first=1)
+    view = writer.source.streams["every_3"]
+    for step in (-1, 0, 1, 2, 4, 30, 450, 898, 899, 2000):
+        steps = [1 + 3 * row for row in range(n_rows)]
+        wanted = sum(1 for one in steps if one < step)
+        for n_before in (1, 5):
+            assert start_row(view, step, n_before) == max(0, wanted - n_before)
