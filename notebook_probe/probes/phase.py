@@ -77,7 +77,8 @@ _joining = threading.Lock()
 def aside() -> Iterator[None]:
     """Whatever model this thread calls inside, no run takes it for training or evaluation."""
     with _joining:
-        phases = [(phase, phase.now, [*phase.outer]) for phase in _phases]
+        every = [*_phases]
+    phases = [(phase, phase.now, [*phase.outer]) for phase in every]
     before, _aside.now = _aside.now, True
     for phase, _, _ in phases:
         phase.now = "aside"
