@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from notebook_probe.axis import Axis
 from notebook_probe.quantities import questions
-from notebook_probe.quantities.arrays import wide
+from notebook_probe.quantities.arrays import components
 from notebook_probe.quantities.base import quantity
+from notebook_probe.quantities.quantiles import LEVELS, QUANTILES, sample
 from notebook_probe.quantities.stat import Number, Stat
 from notebook_probe.quantities.window import window_quantity
 
@@ -93,7 +93,7 @@ def adam_update_rms(
     each weight: a spike of one, often the embedding, disappears in an average over all.
     """
     second = _unbiased(state_exp_avg_sq, state_step, group_betas[1])
-    squares = wide(grad).double().square()
+    squares = components(grad).double().square()
     return (squares / second.clamp(min=group_eps**2)).mean().sqrt()
 
 
@@ -129,7 +129,7 @@ def grad_below_eps_fraction(grad: Tensor, group_eps: float) -> Tensor:
     --------
     Exact zeros count, such as the rows of an embedding that the batch did not use.
     """
-    return (wide(grad).abs() < group_eps).double().mean()
+    return (components(grad).abs() < group_eps).double().mean()
 
 
 @dataclass(slots=True)
@@ -205,11 +205,6 @@ class AmpSkipped:
         return self.n
 
 
-QUANTILES = Axis(
-    "quantile", {"quantile": (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)}, group="quantiles"
-)
-
-
 @quantity(axis=QUANTILES, source="definition", question=questions.RATE, cost="sort")
 def effective_lr_quantiles(
     state_exp_avg_sq: Tensor,
@@ -226,25 +221,14 @@ def effective_lr_quantiles(
 
     Warnings
     --------
-    Of a large weight, quantiles of an evenly spaced sample of about 100,000 elements are told.
+    Of a large weight they are of 65536 elements.
     """
-    second = _sample(_unbiased(state_exp_avg_sq, state_step, group_betas[1]))
-    levels = second.new_tensor(QUANTILES.coords["quantile"])
-    return (group_lr / (second.sqrt() + group_eps)).quantile(levels)
+    some = sample(components(state_exp_avg_sq)).values
+    rates = group_lr / (_unbiased(some, state_step, group_betas[1]).sqrt() + group_eps)
+    levels = rates.new_tensor(LEVELS)
+    return rates.quantile(levels) if rates.numel() else levels * math.nan
 
 
 def _unbiased(average: Tensor, step: Tensor, beta: float) -> Tensor:
     """A running average without the bias of its beginning at zero."""
-    return wide(average).double() / (1 - beta ** step.to(average.device).double())
-
-
-MOST = 100_000
-
-
-def _sample(values: Tensor) -> Tensor:
-    """At most about `MOST` elements of a tensor, evenly spaced and from every row and column."""
-    flat = values.flatten()
-    stride = -(-flat.numel() // MOST)
-    while stride > 1 and math.gcd(stride, flat.numel()) > 1:
-        stride += 1
-    return flat[:: max(stride, 1)]
+    return components(average).double() / (1 - beta ** step.to(average.device).double())

@@ -118,3 +118,49 @@ def mean_of(name: str) -> Oracle:
 
 
 OF_PARAMETERS.update({name: mean_of(name) for name in OF_ONE})
+
+
+def adam(h: list[Seen], i: int) -> tuple[Array, Array]:
+    """Adam's moments of one weight by their recursion, without their bias."""
+    m, v = np.zeros_like(h[0].gw[i]), np.zeros_like(h[0].gw[i])
+    for s in h:
+        m = 0.9 * m + 0.1 * s.gw[i]
+        v = 0.999 * v + 0.001 * s.gw[i] ** 2
+    return m / (1 - 0.9 ** len(h)), v / (1 - 0.999 ** len(h))
+
+
+def surprise(h: list[Seen], i: int) -> float:
+    return rms(h[-1].gw[i] / np.sqrt(np.maximum(adam(h, i)[1], 1e-16)))
+
+
+def agreement(h: list[Seen], i: int) -> float:
+    m, v = adam(h, i)
+    return size(m) / float(np.sqrt(v.sum()))
+
+
+def rates(h: list[Seen], i: int) -> Array:
+    levels = [0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99]
+    return np.quantile(0.05 / (np.sqrt(adam(h, i)[1]) + 1e-8), levels)
+
+
+BY_ADAM: dict[str, Callable[[list[Seen], int], Any]] = {
+    "adam_update_rms": surprise,
+    "moment_ratio": agreement,
+    "effective_lr_quantiles": rates,
+    "grad_below_eps_fraction": lambda h, i: (np.abs(h[-1].gw[i]) < 1e-8).mean(),
+    "update_cosine": lambda h, i: -cosine(h[-1].dw[i].ravel(), h[-1].gw[i].ravel()),
+}
+"""Those of one weight and what the optimizer makes of its gradients; of several the mean."""
+
+
+def mean_by_adam(name: str) -> Oracle:
+    def mean(h: list[Seen]) -> Any:
+        return np.mean([BY_ADAM[name](h, i) for i in range(len(h[-1].w))], axis=0)
+
+    return lambda h: mean(h) if h[-1].g else None
+
+
+OF_PARAMETERS.update({name: mean_by_adam(name) for name in BY_ADAM})
+OF_PARAMETERS.update(
+    {"lr": of(lambda s: 0.05), "weight_decay": of(lambda s: 0.0), "momentum": of(lambda s: 0.9)}
+)
