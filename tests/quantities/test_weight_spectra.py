@@ -1,0 +1,55 @@
+"""Singular values of weights with known spectra; saturation of known covariances."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from notebook_probe.quantities import quantities
+from tests.quantities.evaluated import evaluate
+
+
+def normal(seed: int, *shape: int) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+
+def with_values(values: Tensor, seed: int = 0) -> Tensor:
+    """A square matrix with these singular values."""
+    n = len(values)
+    left, right = (torch.linalg.qr(normal(seed + i, n, n))[0] for i in range(2))
+    return left @ torch.diag(values) @ right
+
+
+def test_singular_values_are_those_it_was_made_of() -> None:
+    values = torch.logspace(1, -4, 12, dtype=torch.float64)
+    found = evaluate(quantities["weight_singular_values"], with_values(values))
+    np.testing.assert_allclose(found, values, rtol=1e-4)
+
+
+@pytest.mark.parametrize("alpha", [2.0, 3.5])
+def test_the_exponent_of_a_power_law_is_found(alpha: float) -> None:
+    ranks = (torch.arange(400, dtype=torch.float64) + 0.5) / 400
+    eigenvalues = ranks ** (-1 / (alpha - 1))  # the quantiles of a Pareto distribution
+    found = evaluate(quantities["weight_alpha"], with_values(eigenvalues.sqrt()))
+    assert float(found) == pytest.approx(alpha, rel=0.05)
+
+
+def test_the_exponent_knows_no_scale_and_no_few_eigenvalues() -> None:
+    weight = normal(3, 60, 40)
+    one, other = (float(evaluate(quantities["weight_alpha"], w)) for w in (weight, 1e-3 * weight))
+    assert one == pytest.approx(other)
+    assert np.isnan(evaluate(quantities["weight_alpha"], weight[:9]))
+
+
+@pytest.mark.parametrize(("large", "share"), [(1, 0.1), (4, 0.4), (10, 1.0)])
+def test_saturation_counts_the_directions_that_matter(large: int, share: float) -> None:
+    scales = torch.ones(10, dtype=torch.float64)
+    scales[large:] = 1e-3
+    steps = [normal(i, 40, 10) * scales for i in range(3)]
+    found = evaluate(quantities["saturation"], *steps, module=nn.Linear(1, 1))
+    assert float(found) == pytest.approx(share)
+    together = evaluate(quantities["saturation"], torch.cat(steps), module=nn.Linear(1, 1))
+    assert float(found) == float(together), "of all steps since the last due one"
