@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from contextlib import ExitStack
+from types import FrameType
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-__all__ = ["apart"]
+__all__ = ["apart", "is_apart"]
 
 
 def apart(read: Callable[..., None], *given: Any) -> None:
@@ -32,3 +34,11 @@ def apart(read: Callable[..., None], *given: Any) -> None:
             if torch.is_autocast_enabled(kind):
                 stack.enter_context(torch.autocast(kind, enabled=False))
         read(*given)
+
+
+def is_apart() -> bool:
+    """Tell whether what runs on this thread is a measurement, not the model."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code is not apart.__code__:
+        frame = frame.f_back
+    return frame is not None

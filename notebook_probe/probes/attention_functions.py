@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from notebook_probe.probes.multihead import scores_of_multihead
-from notebook_probe.quantities.arrays import local
+from notebook_probe.probes.shards import own_heads
 from notebook_probe.quantities.scores import Attention, GivenScores, Products
 
 __all__ = ["READERS", "Reader"]
@@ -33,8 +33,8 @@ def _scores_of_products(
     enable_gqa: bool = False,
 ) -> Attention:
     """As ``scaled_dot_product_attention``."""
-    mask = None if attn_mask is None else local(attn_mask)
-    return Products.of(local(query), local(key), mask, is_causal, scale)
+    mask = None if attn_mask is None else own_heads(attn_mask)
+    return Products.of(own_heads(query), own_heads(key), mask, is_causal, scale)
 
 
 def _scores_of_softmax(
@@ -44,7 +44,7 @@ def _scores_of_softmax(
     is_last = isinstance(dim, int) and dim in (-1, input.dim() - 1)
     if not is_last or input.dim() < FEWEST_AXES or not input.is_floating_point():
         return None
-    return GivenScores.of(local(input))
+    return GivenScores.of(own_heads(input))
 
 
 READERS: Mapping[Callable[..., Any], Reader] = {

@@ -22,10 +22,10 @@ from torch.overrides import (
 )
 
 from notebook_probe.errors import UnreadableError
-from notebook_probe.probes.apart import apart
+from notebook_probe.probes.apart import apart, is_apart
 from notebook_probe.probes.attention_functions import READERS, Reader
 from notebook_probe.probes.frame import StepFrame
-from notebook_probe.probes.phase import call_is_active
+from notebook_probe.probes.phase import call_is_active, quiet
 from notebook_probe.probes.plan import Plan
 from notebook_probe.probes.slots import weight_of
 from notebook_probe.quantities.meant import meant
@@ -46,9 +46,10 @@ def hear_attention(
     None where the call lies in another one of the same module: that one hears it.
     """
     for mode in _modes():
-        if not mode.is_running(skip=1 if mode.is_of(module) else 0):
+        is_own = mode.plan is plan  # of an earlier call of this module; another run has its own
+        if not mode.is_running(skip=1 if is_own else 0):
             mode.remove()
-        elif mode.is_of(module) and mode.plan is plan:
+        elif is_own:
             return None
     mode = AttentionMode(module, plan, frame, call)
     frame.keep(mode)
@@ -65,10 +66,6 @@ class AttentionMode(TorchFunctionMode):
         self._module, self._frame, self._call = weakref.ref(module), frame, call
         self._has_heard = False
 
-    def is_of(self, module: nn.Module) -> bool:
-        """Whether it reads a call of this module."""
-        return self._module() is module
-
     def is_running(self, skip: int = 0) -> bool:
         """Whether the call is still on this thread's stack, besides ``skip`` later ones."""
         module = self._module()
@@ -81,9 +78,12 @@ class AttentionMode(TorchFunctionMode):
         if torch.compiler.is_compiling():  # a compiled part inside: it is not read
             return func(*args, **kwargs)
         reader = READERS.get(func)
-        if reader is not None and not self._frame.closed and self.is_running():
+        if reader is not None and self._hears():
             self._hear(reader, args, kwargs)
         return func(*args, **kwargs)
+
+    def _hears(self) -> bool:
+        return not (self._frame.closed or quiet() or is_apart()) and self.is_running()
 
     def end(self) -> None:
         """The call has returned."""

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from notebook_probe.quantities.arrays import local
+from notebook_probe.errors import UnreadableError
 from notebook_probe.quantities.scores import Products
 
 __all__ = ["scores_of_multihead"]
@@ -23,6 +23,8 @@ def scores_of_multihead(*args: Any, **kwargs: Any) -> Products:
     bound = _SIGNATURE.bind(*args, **kwargs)
     bound.apply_defaults()
     given = SimpleNamespace(**bound.arguments)
+    if any(hasattr(one, "placements") for one in bound.arguments.values()):
+        raise UnreadableError("nn.MultiheadAttention whose tensors are spread over processes")
     queries, keys = _projected(given)
     return Products.of(queries, keys, *_masks(given, keys))
 
@@ -71,5 +73,5 @@ def _added(mask: Tensor, keys: Tensor) -> Tensor:
 
 
 def _wide(tensor: Tensor) -> Tensor:
-    tensor = local(tensor.detach())
+    tensor = tensor.detach()
     return tensor.to(torch.promote_types(tensor.dtype, torch.float32))

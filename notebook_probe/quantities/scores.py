@@ -19,7 +19,10 @@ from notebook_probe.errors import UnreadableError
 __all__ = ["Attention", "GivenScores", "Products"]
 
 PIECE = 1 << 20
-"""Scores of a piece, unless those of one query in all heads are more."""
+"""Scores of a piece on a CPU, unless those of one query in all heads are more: 4 MB."""
+
+DEVICE_PIECE = 1 << 24
+"""On an accelerator, where many small pieces would take long to launch: 64 MB."""
 
 
 class Attention(ABC):
@@ -45,9 +48,9 @@ class Attention(ABC):
         [torch.Size([2, 4, 3, 3])]
         """
         n_items, n_heads, n_queries, n_keys = self.shape
-        row = max(1, n_heads * n_keys)
-        some_queries = _slices(n_queries, PIECE // row)
-        some_items = _slices(n_items, PIECE // (row * max(1, n_queries)))
+        most, row = PIECE if self.is_cpu else DEVICE_PIECE, max(1, n_heads * n_keys)
+        some_queries = _slices(n_queries, most // row)
+        some_items = _slices(n_items, most // (row * max(1, n_queries)))
         for items, queries in product(some_items, some_queries):
             yield self._piece(items, queries)
 
@@ -109,8 +112,8 @@ class Products(Attention):
         if self.mask is not None:
             scores = _masked(scores, self.mask[items, :, queries])
         if self.is_causal:
-            later = scores.new_ones(scores.shape[-2:], dtype=torch.bool).triu(1 + queries.start)
-            scores.masked_fill_(later, -torch.inf)
+            later = scores.new_full(scores.shape[-2:], -torch.inf).triu_(1 + queries.start)
+            scores += later
         return scores
 
 

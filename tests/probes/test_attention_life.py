@@ -195,3 +195,59 @@ def test_a_part_that_is_compiled_inside_goes_on_compiled(tmp_path: Path) -> None
         train(model, 4)
         assert not run.status().errors
     assert int(run.data.attn_entropy.notnull().sum()) == 2
+
+
+def test_two_runs_of_one_model_hear_the_same(tmp_path: Path) -> None:
+    model = by_hand(sdpa)
+    probes = {"1": list(QUANTITIES)}
+    with (
+        nbp.watch(model, store=tmp_path / "a.zarr", probes=probes) as one,
+        nbp.watch(model, store=tmp_path / "b.zarr", probes=probes) as other,
+    ):
+        train(model, 2)
+        assert not [*one.status().errors, *other.status().errors]
+    for run in (one, other):
+        agree(
+            {name: run.series("1", name).values[0] for name in QUANTITIES},
+            products(by_hand(sdpa)),
+        )
+
+
+def test_what_a_quantity_computes_is_not_the_model_s(tmp_path: Path) -> None:
+    def softened(attention: Any) -> Tensor:
+        return next(attention.pieces()).softmax(-1).amax()
+
+    def squashed(output: Tensor) -> Tensor:
+        return output.softmax(-1).amax()
+
+    model = nn.Sequential(by_hand(sdpa))
+    probes = {"": list(QUANTITIES), "0.1": [softened, squashed]}
+    with nbp.watch(model, store=tmp_path / "run.zarr", probes=probes) as run:
+        train(model)
+        assert not run.status().errors
+    found = {name: run.series("", name).values[0] for name in QUANTITIES}
+    agree(found, products(by_hand(sdpa)))
+
+
+def test_detaching_in_the_middle_of_a_call_leaves_nothing(tmp_path: Path) -> None:
+    def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        if run.probes():
+            run.detach("1")
+        return sdpa(q, k, v)
+
+    model = by_hand(attend)
+    with nbp.watch(model, store=tmp_path / "run.zarr", probes={"1": ["attn_entropy"]}) as run:
+        train(model, 3)
+        assert _get_current_function_mode_stack() == []
+
+
+def test_attention_under_a_transform_is_left_alone(tmp_path: Path) -> None:
+    def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        found: Tensor = torch.vmap(sdpa)(q, k, v)
+        return found
+
+    model = by_hand(attend)
+    with nbp.watch(model, store=tmp_path / "run.zarr", probes={"1": ["attn_entropy"]}) as run:
+        train(model, 2)
+        [probe] = run.status().probes
+    assert (probe.n_values, probe.n_errors) == (0, 0)

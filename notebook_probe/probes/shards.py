@@ -1,0 +1,25 @@
+"""Of the tensors of an attention that is spread over processes, those that lie here."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from notebook_probe.errors import UnreadableError
+from notebook_probe.quantities.arrays import local
+
+__all__ = ["own_heads"]
+
+
+def own_heads(tensor: Tensor) -> Tensor:
+    """Take this process's items and heads of a tensor (batch, ..., head, row, column).
+
+    Raises
+    ------
+    UnreadableError
+        Its rows or columns are spread: their scores cannot be known without a word to the others.
+    """
+    rows = tensor.dim() - 2
+    for placement in getattr(tensor, "placements", ()):
+        if not placement.is_replicate() and not (placement.is_shard() and placement.dim < rows):
+            raise UnreadableError(f"attention whose tensors are spread by {placement}")
+    return local(tensor)
