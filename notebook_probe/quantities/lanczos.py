@@ -10,9 +10,14 @@ from torch import Tensor
 
 __all__ = ["largest_eigenvalue"]
 
-MOST_PRODUCTS = 100
-TOLERANCE = 1e-3
+LEAST_PRODUCTS, MOST_PRODUCTS = 10, 100
+"""A small residual tells that an eigenvalue has been found; that it is the largest takes a few."""
+
+TOLERANCE = 1e-4
 """Residual, in units of the spectral radius; the error is of the order of its square."""
+
+ROUNDING = 1e-6
+"""What products in float32 leave of nothing, in the same units."""
 
 
 def largest_eigenvalue(product: Callable[[Tensor], Tensor], start: Tensor) -> float:
@@ -43,7 +48,7 @@ def largest_eigenvalue(product: Callable[[Tensor], Tensor], start: Tensor) -> fl
     before, now, beta = start.new_zeros(()), start / start.norm(), 0.0
     diagonal: list[float] = []
     beside: list[float] = []
-    for _ in range(MOST_PRODUCTS):
+    for step in range(1, MOST_PRODUCTS + 1):
         following = product(now) - beta * before
         alpha = float(now.dot(following))
         following -= alpha * now
@@ -54,7 +59,9 @@ def largest_eigenvalue(product: Callable[[Tensor], Tensor], start: Tensor) -> fl
         values, vectors = np.linalg.eigh(
             np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1)
         )
-        if beta * abs(vectors[-1, -1]) <= TOLERANCE * np.abs(values).max():
+        radius = np.abs(values).max()
+        is_settled = beta * abs(vectors[-1, -1]) <= TOLERANCE * radius
+        if (is_settled and step >= LEAST_PRODUCTS) or beta <= ROUNDING * radius:
             return float(values[-1])
         beside.append(beta)
         before, now = now, following / beta

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
@@ -110,6 +110,7 @@ def test_a_network_has_the_curvature_of_its_full_hessian() -> None:
     assert float(hessian_trace(landscape)) == pytest.approx(eigenvalues.sum(), rel=1e-4)
 
 
+@example(9, [0.03125, -3.0, 0.0])
 @given(
     st.integers(0, 99),
     st.lists(st.floats(-100, 100, width=16), min_size=1, max_size=12),
