@@ -36,6 +36,11 @@ class GradientReader:
         self._has_options = any(plan.options for plan in plans.values())
         self._kept: dict[Slot, Tensor] = {}
 
+    @property
+    def is_idle(self) -> bool:
+        """Nothing is read."""
+        return not self._ready
+
     def read(self, frame: StepFrame, optimizer: Optimizer | None) -> None:
         """Read in place of what a closure's earlier run left.
 

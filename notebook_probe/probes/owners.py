@@ -31,8 +31,9 @@ class Ownership:
 
     def has(self, optimizer: Optimizer) -> bool:
         """Tell whether the optimizer holds a parameter of this model."""
-        if any(self._knows(value) for value in _parameters(optimizer)):  # usually the first
-            return True
+        for value in _parameters(optimizer):  # usually the first
+            if self._knows(value):
+                return True
         values = list(_parameters(optimizer))
         if self._strangers.get(optimizer) == len(values):
             return False

@@ -51,6 +51,7 @@ class ParameterReader:
         self._before = [(s, p) for s, p in plans.items() if p.wants("weight", "before")]
         self._slots = [slot for slot, _ in self._before]
         self._weights = Together("weight", [plan for _, plan in self._before])
+        self._alone = [place for place, (_, plan) in enumerate(self._before) if plan.at("before")]
         self._gradients = GradientReader(plans)
         self._changing = [
             (s, p) for s, p in plans.items() if p.differences or p.wants("update", "after")
@@ -68,16 +69,19 @@ class ParameterReader:
         weights, changing : set of int
             Identities of the parameters to be read and to be copied; None means all.
         """
-        apart(self._read_weights, frame, weights)
-        if weights is None:
+        if self._before:
+            apart(self._read_weights, frame, weights)
+        if self._owners and weights is None:
             apart(self._read_modules, frame)
-        apart(self._keep_weights, frame, changing)
+        if self._changing:
+            apart(self._keep_weights, frame, changing)
 
     def _read_weights(self, frame: StepFrame, owned: set[int] | None) -> None:
         weights = there(self._slots, owned)
         self._weights.measure(frame, weights)
-        for (slot, plan), weight in zip(self._before, weights, strict=True):
-            if weight is not None and plan.at("before"):
+        for place in self._alone:
+            (slot, plan), weight = self._before[place], weights[place]
+            if weight is not None:
                 guarded(self._call_of_weight, "before", frame, plan, slot, weight)
 
     def _read_modules(self, frame: StepFrame) -> None:
@@ -94,11 +98,13 @@ class ParameterReader:
 
     def read_gradients(self, frame: StepFrame, optimizer: Optimizer | None) -> None:
         """Gradients as they will be applied, and the options with which; see `GradientReader`."""
-        apart(self._gradients.read, frame, optimizer)
+        if not self._gradients.is_idle:
+            apart(self._gradients.read, frame, optimizer)
 
     def read_after(self, frame: StepFrame, optimizer: Optimizer) -> None:
         """What the step changed, after minus before from the stored values, and its state."""
-        apart(self._read_all_after, frame, optimizer)
+        if self._after:
+            apart(self._read_all_after, frame, optimizer)
 
     def _read_all_after(self, frame: StepFrame, optimizer: Optimizer) -> None:
         owned, groups = owned_by(optimizer), self._gradients.groups(optimizer)

@@ -28,6 +28,7 @@ from notebook_probe.probes.results import (
 from notebook_probe.probes.scalers import AT_UPDATE
 from notebook_probe.probes.slots import Slot, slots_of_place
 from notebook_probe.probes.windows import SummaryWindow, TensorWindow, WindowReading
+from notebook_probe.quantities.cost import is_light
 from notebook_probe.quantities.features import (
     AGAIN,
     CALL,
@@ -73,6 +74,8 @@ class Readings:
     counts : tuple of Count
     n_states, n_counts : int
         The size of a frame.
+    are_light : bool
+        What a frame holds is small, and values are made of it in no time.
     n_steps : int
         Steps that were read so.
     """
@@ -92,6 +95,7 @@ class Readings:
     windows: tuple[WindowReading, ...]
     n_states: int
     n_counts: int
+    are_light: bool
     n_steps: int = 0
 
     def frame(self, step: int) -> StepFrame:
@@ -171,6 +175,7 @@ class _Builder:
             windows=tuple(self._windows),
             n_states=self._n_states,
             n_counts=len(counted),
+            are_light=not self._windows and all(is_light(probe.quantity.cost) for probe in due),
         )
 
     def _counts(self, due: tuple[Probe, ...]) -> list[Count]:

@@ -64,20 +64,24 @@ class _Group:
 
     def measure(self, frame: StepFrame, tensors: Sequence[Tensor | None]) -> None:
         begun = time.perf_counter()
-        there = [
-            (cell, tensor) for place, cell in self._cells if (tensor := tensors[place]) is not None
-        ]
+        cells, there = [], []
+        for place, cell in self._cells:
+            tensor = tensors[place]
+            if tensor is not None:
+                cells.append(cell)
+                there.append(tensor)
         try:
-            states = self._reduction.measure_all([tensor for _, tensor in there], self._wanted)
+            states = self._reduction.measure_all(there, self._wanted)
         except Exception:  # one by one it shows whose it is
-            for cell, tensor in there:
+            for cell, tensor in zip(cells, there, strict=True):
                 cell.put(frame, tensor)
         else:
-            for (cell, _), state in zip(there, states, strict=True):
+            for cell, state, tensor in zip(cells, states, there, strict=True):
                 frame.states[cell.index] = state
-            frame.on_device |= not all(tensor.is_cpu for _, tensor in there)
+                if not tensor.is_cpu:
+                    frame.on_device = True
         if len(self._sizes) != len(there):
-            self._sizes = {cell: tensor.numel() for cell, tensor in there}
+            self._sizes = {cell: tensor.numel() for cell, tensor in zip(cells, there, strict=True)}
         self._seconds += time.perf_counter() - begun
 
     def costs(self) -> Iterator[tuple[Sequence[Probe], float]]:

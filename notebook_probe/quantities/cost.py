@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias, get_args
 
 from notebook_probe.quantities.features import AGAIN, CALL, PARAMETER
 
-__all__ = ["COSTS", "Cost", "cost_of_reading", "dearest"]
+__all__ = ["COSTS", "Cost", "cost_of_reading", "dearest", "is_light"]
 
 Cost: TypeAlias = Literal[
     "scalar", "parameters", "activations", "sort", "factorisation", "forward", "backward"
@@ -17,6 +17,11 @@ quantiles; an eigenvalue problem; the model run forward again; gradients or Hess
 
 COSTS: tuple[Cost, ...] = get_args(Cost)
 """The cheapest first."""
+
+
+def is_light(cost: Cost) -> bool:
+    """It leaves no more behind than sums, and a value is made of them in no time."""
+    return cost in COSTS[: COSTS.index("sort")]
 
 
 def dearest(costs: Iterable[Cost]) -> Cost:

@@ -1,8 +1,8 @@
 """From a closed step to the record: one float32 row per stream that was due.
 
-Rows are handed over a few together: code that just ran costs a fifth of code that a training step
-has driven out of the caches. Values that live on an accelerator wait there; they are copied
-together, once in a while, so that no step waits for the device.
+Rows are made and handed over a few together: code that just ran costs a fifth of code that a
+training step has driven out of the caches. Values that live on an accelerator wait there; they are
+copied together, once in a while, so that no step waits for the device.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ COPY_S = 0.5
 """At most this long values wait on a device before they are copied."""
 
 KEEP_S = 0.1
-"""At most about this long, while steps go on, rows wait here."""
+"""At most about this long, while steps go on, closed steps wait here."""
 
-MOST_ROWS = 64
-"""Rows that may wait here."""
+MOST_KEPT = 64
+"""Steps, and rows, that may wait here."""
 
 LOG_STREAM = "every_1"
 
@@ -63,7 +63,9 @@ class RowKeeper:
     def __init__(self, writer: RecordWriter, spent: Callable[[int, float, float], None]) -> None:
         self._writer, self._spent = writer, spent
         self._waiting: deque[StepFrame] = deque()
+        self._kept: list[StepFrame] = []
         self._ready: list[Row | ChannelsRow] = []
+        self._at_once = self._has_failures = False
         self._handed = time.monotonic()
         self._coming: HostCopy | None = None
         self._copied = time.monotonic()
@@ -161,11 +163,19 @@ class RowKeeper:
                 if frame.on_device or self._waiting or self._coming:  # steps stay in order
                     self._waiting.append(frame)
                 else:
-                    self._make_rows(frame)
+                    self._keep(frame)
             self._hand_over_when_due()
             self._copy_when_due()
+            frame.has_failures |= self._has_failures  # of a step before, told with this one
+            self._has_failures = False
         except Exception as error:  # training must not end because a row could not be kept
             self._failed(frame.step, error)
+
+    def _keep(self, frame: StepFrame) -> None:
+        self._kept.append(frame)
+        self._at_once |= frame.has_failures  # its successes are counted before it fails again
+        if self._at_once or (frame.readings is not None and not frame.readings.are_light):
+            self._make_kept()
 
     def provisional(self, frame: StepFrame | None, has_stepped: bool) -> StepFrame | None:
         """The open step as far as it counts: all of it once its update has happened."""
@@ -208,10 +218,11 @@ class RowKeeper:
 
     def _hand_over_when_due(self) -> None:
         late = time.monotonic() - self._handed > KEEP_S
-        if late or len(self._ready) >= MOST_ROWS:
+        if late or len(self._kept) + len(self._ready) >= MOST_KEPT:
             self.hand_over()
 
     def _hand_over(self) -> None:
+        self._make_kept()
         ready, self._ready = self._ready, []
         self._handed = time.monotonic()
         for row in ready:
@@ -240,15 +251,26 @@ class RowKeeper:
             self._copied = time.monotonic()
 
     def _finish(self) -> None:
+        self._make_kept()
         coming, self._coming = self._coming, None
         for frame in coming.frames() if coming is not None else ():
             self._make_rows(frame)
 
+    def _make_kept(self) -> None:
+        kept, self._kept = self._kept, []
+        for frame in kept:
+            self._make_rows(frame)
+
     def _make_rows(self, frame: StepFrame) -> None:
-        for window in frame.windows:
-            if window.needs_numbers:
-                window.end(frame)
-        self._ready += self._rows(frame, lambda result: result.probe.succeeded(frame.step))
+        """Make the rows of a step; one that fails does not keep the others from being made."""
+        try:
+            for window in frame.windows:
+                if window.needs_numbers:
+                    window.end(frame)
+            self._ready += self._rows(frame, lambda result: result.probe.succeeded(frame.step))
+        except Exception as error:
+            self._failed(frame.step, error)
+        self._has_failures |= frame.has_failures
 
     def _failed(self, step: int, error: Exception) -> None:
         self.problem = f"step {step}: {type(error).__name__}: {error}"

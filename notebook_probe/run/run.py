@@ -172,6 +172,7 @@ class Run(Alerting, FromLoop, Probing, Past):
 
     def probes(self) -> list[ProbeStatus]:
         """Every probe and what became of it."""
+        self._rows.hand_over()  # which counts its values
         seconds = self._meter.step_seconds
         return self._doctor.statuses(self._probes.wanted, self._gate.step, seconds)
 
