@@ -362,26 +362,22 @@ class Observer:
                 self.taps.arm_evaluation(frame.readings)
         return track.frame
 
-    def frame_of_batch(self) -> StepFrame | None:
-        """The open frame of the batch that the loop trains or evaluates; begins its step."""
+    def frame_of_batch(self, is_result: bool) -> StepFrame | None:
+        """The open frame of the batch that the loop trains or evaluates; begins its step.
+
+        Parameters
+        ----------
+        is_result : bool
+            What is handed over came of a forward, which has begun the step that it belongs to.
+        """
         root = self._model()
-        if (
-            self.is_silent
-            or root is None
-            or not any(probe.quantity.is_of_batch for probe in self.probes)
-        ):
+        if self.is_silent or root is None or not self._reads_batches:
             return None
         if self.phase.of(root) == "evaluation":
             return self._open_evaluation()
-        if self.training.frame is None or self.clock.ready:
+        if self.training.frame is None or (self.clock.ready and not is_result):
             self.boundary(rooted=self.was_rooted)
         return self.training.frame
-
-    def waited(self, seconds: float) -> None:
-        """The loop has waited for data, as part of the open step."""
-        frame = self.training.frame
-        if frame is not None:
-            frame.of_step["wait_seconds"] = frame.of_step.get("wait_seconds", 0.0) + seconds
 
     # ---------------------------------------------------------------- what the model collects
 

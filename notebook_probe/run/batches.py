@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Iterable, Iterator, Sized
 from typing import Any, Generic, TypeVar, cast
 
 import torch
 from torch import Tensor
 
 from notebook_probe.errors import QuantityError
+from notebook_probe.probes.observer import Observer
 from notebook_probe.probes.values import tensors_of
 
 __all__ = ["Batches", "read_batch"]
@@ -18,17 +19,16 @@ Batch = TypeVar("Batch")
 
 
 class Batches(Generic[Batch]):
-    """A loader whose waiting is measured.
+    """A loader whose waiting is measured, as part of the step that is open meanwhile.
 
     Parameters
     ----------
     loader : iterable
-    waited : callable
-        Told the seconds that each batch, and beginning and ending an epoch, took.
+    observer : Observer
     """
 
-    def __init__(self, loader: Iterable[Batch], waited: Callable[[float], None]) -> None:
-        self._loader, self._waited = loader, waited
+    def __init__(self, loader: Iterable[Batch], observer: Observer) -> None:
+        self._loader, self._observer = loader, observer
 
     def __len__(self) -> int:
         return len(cast(Sized, self._loader))
@@ -40,6 +40,11 @@ class Batches(Generic[Batch]):
             yield batch
             begun = time.perf_counter()
         self._waited(time.perf_counter() - begun)
+
+    def _waited(self, seconds: float) -> None:
+        frame = self._observer.frame
+        if frame is not None:
+            frame.of_step["wait_seconds"] = frame.of_step.get("wait_seconds", 0.0) + seconds
 
 
 def read_batch(name: str, value: Any) -> list[Tensor]:

@@ -53,9 +53,10 @@ class FromLoop(ABC):
 
         Quantities name it ``batch_targets``, ``batch_indices``, and so on, alone or beside a
         tensor of a call. Call it once the batch is there and before the optimizer's step, as often
-        as there is something new; a name given again begins the next micro-batch. Values are
-        read at once or kept until the step is over, and never copied to the host here. It does
-        nothing while no quantity needs them.
+        as there is something new. It holds for every call of the model until a name is given
+        again, which begins the next micro-batch, or until the step is over. After the step only
+        what still has its graph, such as losses, is known to be of the batch before. Nothing is
+        copied to the host here, and nothing done while no quantity needs it.
 
         Parameters
         ----------
@@ -81,7 +82,8 @@ class FromLoop(ABC):
         tensors = {name: read_batch(name, value) for name, value in values.items()}
         observer = self._observer
         observer.handed.update(tensors)
-        frame = observer.frame_of_batch()
+        every = (tensor for some in tensors.values() for tensor in some)
+        frame = observer.frame_of_batch(any(tensor.grad_fn is not None for tensor in every))
         if frame is not None:
             hand_over(frame, tensors)
 
@@ -100,7 +102,7 @@ class FromLoop(ABC):
         ...     train(x, y)
         """
         self._check_open()
-        return Batches(loader, self._observer.waited)
+        return Batches(loader, self._observer)
 
     def step(self) -> None:
         """Close the open step by hand, after backward, in loops without an optimizer.
