@@ -113,6 +113,7 @@ class Report:
             "rate": _finite(status.steps_per_second),
             "cost_percent": _finite(status.cost_percent),
             "budget": status.budget,
+            "progress": f"measuring {status.progress}" if status.progress else "",
             "route": route,
             "attached": [(probe.module, probe.quantity, probe.schedule) for probe in probes],
             "tallies": self._tallies.of(probes),

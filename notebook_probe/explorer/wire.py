@@ -115,6 +115,8 @@ class StatusMessage(TypedDict):
     cost_percent: float | None
     budget: str
     """What is done to keep the cost inside a budget, in words; empty without one."""
+    progress: str
+    """What is being measured now and takes a while, in words; mostly empty."""
     route: str
     """How clicks are answered: own subshell, pump, after the cell, no kernel."""
     scalar: NotRequired[tuple[str, float | None, list[float | None]]]

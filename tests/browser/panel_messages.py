@@ -122,6 +122,7 @@ def status_message(**changes: Any) -> StatusMessage:
         "rate": 87.4,
         "cost_percent": 2.1,
         "budget": "",
+        "progress": "",
         "route": "own subshell",
         "scalar": ("loss", 0.2134, loss_curve()),
         "attached": [(path, "grad_norm", "every(1)") for path in WEIGHTED],

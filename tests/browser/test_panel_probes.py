@@ -229,6 +229,15 @@ def test_a_budget_stands_in_the_foot(shown: PanelPage) -> None:
     expect(budget).to_be_hidden()
 
 
+def test_what_takes_long_to_measure_is_told_in_the_foot(shown: PanelPage) -> None:
+    told = "measuring sharpness at (root): 1 losses, 12 Hessian products"
+    progress = shown.page.locator(".nbp-foot .nbp-progress")
+    shown.say(status_message(progress=told))
+    expect(progress).to_have_text(told)
+    shown.say(status_message())
+    expect(progress).to_be_hidden()
+
+
 # --------------------------------------------------------- calls, parameters, vectors, new modules
 
 

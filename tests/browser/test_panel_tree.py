@@ -153,6 +153,7 @@ def test_hostile_names_are_shown_and_never_run(bare: PanelPage) -> None:
             silent=[{"kind": "silent", "reason": HOSTILE, "probes": [0]}],
             vectors=[HOSTILE],
             budget=HOSTILE,
+            progress=HOSTILE,
             scalar=(HOSTILE, 1.0, [1.0]),
         )
     )

@@ -124,6 +124,7 @@ class FakeControls:
         self.background = False
         self.problem = ""
         self.budget = ""
+        self.progress = ""
         self.costs_us: dict[str, float | None] = {"grad_norm": 12.0}
         self.n_asked_catalogue = 0
 
@@ -154,6 +155,7 @@ class FakeControls:
             probes=tuple(self.attached),
             problem=self.problem,
             budget=self.budget,
+            progress=self.progress,
         )
 
     def probes(self) -> Sequence[ProbeStatus]:

@@ -92,13 +92,15 @@ def test_what_a_quantity_costs_is_told_with_the_status_and_asked_for_once_a_seco
     assert status["costs"] == {"grad_norm": 12.0, "output_std": 3.0}
 
 
-def test_budget_and_vectors_are_part_of_the_status() -> None:
+def test_budget_progress_and_vectors_are_part_of_the_status() -> None:
     controls, source = FakeControls(), FakeSource()
+    controls.progress = "sharpness at (root): 1 losses, 12 Hessian products"
     controls.budget = "budget 2 % of step time: every due step is measured"
     source.vectors = {"hist/every_1": FakeStream("every_1", ["a"], ["output_histogram"])}  # type: ignore[dict-item]
     status = told(Report(source, controls))
     assert status is not None
     assert status["budget"] == controls.budget
+    assert status["progress"] == f"measuring {controls.progress}"
     assert status["vectors"] == ["output_histogram"]
 
 

@@ -14,6 +14,7 @@ export function createFoot({ state, selection, link, signal }) {
     hidden: "",
   });
   const budget = element("span", { class: "nbp-budget nbp-soft", role: "status" });
+  const progress = element("span", { class: "nbp-progress nbp-soft", hidden: "" });
   const record = element("span", { class: "nbp-record nbp-soft" });
   const facts = element("span", { class: "nbp-soft" });
   const dropped = element("span", { class: "nbp-soft" });
@@ -25,6 +26,7 @@ export function createFoot({ state, selection, link, signal }) {
     problems,
     others,
     budget,
+    progress,
     place,
     downloads.el,
     downloads.code,
@@ -68,6 +70,8 @@ export function createFoot({ state, selection, link, signal }) {
     setAttribute(others, "aria-expanded", all);
     setText(budget, status.budget);
     setHidden(budget, !status.budget);
+    setText(progress, status.progress);
+    setHidden(progress, !status.progress);
     const age =
       status.flushed_age_s === null
         ? "not flushed yet"

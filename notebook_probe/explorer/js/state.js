@@ -20,6 +20,7 @@ const EMPTY_STATUS = {
   rate: null,
   cost_percent: null,
   budget: "",
+  progress: "",
   route: "",
   attached: [],
   tallies: [],
