@@ -17,6 +17,7 @@ from notebook_probe.quantities import questions
 from notebook_probe.quantities.arrays import readable
 from notebook_probe.quantities.base import quantity
 from notebook_probe.quantities.parts import reduction
+from notebook_probe.quantities.stat import Number
 
 __all__ = [
     "Extremes",
@@ -139,13 +140,14 @@ def extremes(
     return Extremes(*_extreme(values, finite), total, counts)
 
 
-def _known(value: Tensor) -> Tensor:
+def _known(value: Number) -> float:
     """Missing where no element is finite."""
-    return value.where(value.isfinite(), torch.nan)
+    found = float(value)
+    return found if math.isfinite(found) else math.nan
 
 
 @quantity(source="MindSpore SummaryCollector", question=questions.LEARNING)
-def weight_min(weight_extremes: Extremes) -> Tensor:
+def weight_min(weight_extremes: Extremes) -> float:
     """Smallest weight, ``min W`` of the finite ones; where `param_histogram` begins.
 
     Together with `weight_max` the range in which the weights lie. Missing where none is finite.
@@ -158,7 +160,7 @@ def weight_min(weight_extremes: Extremes) -> Tensor:
 
 
 @quantity(source="MindSpore SummaryCollector", question=questions.LEARNING)
-def weight_max(weight_extremes: Extremes) -> Tensor:
+def weight_max(weight_extremes: Extremes) -> float:
     """Largest weight, ``max W`` of the finite ones; where `param_histogram` ends.
 
     With its sign, unlike `weight_abs_max`. Missing where none is finite.

@@ -74,7 +74,8 @@ class OnDevice(Tensor):
         if to_host:
             copies.append(found.numel())
             return args[0] if name == "aten::copy_" else found
-        if name.endswith("_") and isinstance(args[0], OnDevice):
+        is_in_place = name.endswith("_") and not name.endswith("__")  # as __rshift__ does
+        if is_in_place and isinstance(args[0], OnDevice):
             return args[0]
         if "out" in kwargs and kwargs["out"] is not None:
             return kwargs["out"]
