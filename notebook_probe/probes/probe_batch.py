@@ -11,10 +11,11 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.utils._pytree import tree_map_only
 
-from notebook_probe.errors import QuantityError
+from notebook_probe.errors import NotApplicableError, QuantityError
 from notebook_probe.probes.random_state import RandomState
 from notebook_probe.probes.untouched import untouched
 from notebook_probe.probes.values import tensors_of
+from notebook_probe.quantities.arrays import local
 
 __all__ = ["ProbeBatch"]
 
@@ -55,9 +56,20 @@ class ProbeBatch:
             )
 
     def outputs(self, model: nn.Module, parameters: Mapping[str, Tensor]) -> Any:
-        """What ``model`` returns with ``parameters`` in place of its own; inside `untouched`."""
+        """What ``model`` returns with ``parameters`` in place of its own; inside `untouched`.
+
+        Raises
+        ------
+        NotApplicableError
+            Parameters that are split over processes: calling the model would wait for the others.
+        """
         self.random.set()
         own = {name: value.detach() for name, value in model.named_parameters()}
+        if any(local(value) is not value for value in own.values()):
+            raise NotApplicableError(
+                "probe_batch: the parameters are split over processes, so that one process alone "
+                "cannot run the model; use a replica, as of DistributedDataParallel"
+            )
         buffers = {name: value.detach().clone() for name, value in model.named_buffers()}
         args, kwargs = _copied(self.args), _copied(self.kwargs)
         return functional_call(model, {**own, **buffers, **parameters}, args, kwargs)

@@ -47,6 +47,8 @@ class Probing(ABC):
         ------
         QuantityError
             ``loss_fn`` is no function, or does not return one real number.
+        NotApplicableError
+            The parameters are split over processes.
         ClosedRunError
         Exception
             Whatever the model or ``loss_fn`` raises: both are tried at once, unless another thread
