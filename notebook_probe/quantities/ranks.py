@@ -15,6 +15,7 @@ from notebook_probe.quantities.window import window_quantity
 __all__ = [
     "Saturation",
     "effective_rank",
+    "effective_rank_share",
     "output_grad_cov_max_eig",
     "participation_ratio",
     "sample_effective_rank",
@@ -42,6 +43,22 @@ def effective_rank(output_spectrum: Spectrum) -> Tensor:
     large common mean brings it towards 1.
     """
     return _entropy_rank(output_spectrum.singular_values)
+
+
+@quantity(source="https://arxiv.org/abs/2210.02885", question=questions.COLLAPSE)
+def effective_rank_share(output_spectrum: Spectrum) -> Tensor:
+    """Effective rank of the outputs over the largest, ``effective_rank / min(rows, channels)``.
+
+    Comparable between layers of any width and batches of any size. Below about 0.05 the outputs
+    of a wide layer are nearly the same for every input, or lie on a line. Missing where all is
+    zero.
+
+    Warnings
+    --------
+    Never below ``1 / min(rows, channels)``: of narrow layers and tiny batches it says little.
+    """
+    values = output_spectrum.singular_values
+    return _entropy_rank(values) / len(values)
 
 
 def _entropy_rank(values: Tensor) -> Tensor:

@@ -31,11 +31,9 @@ LATE_STEPS = 3
 """Silent due steps after which something seems wrong with a probe that once had values."""
 NOT_CALLED = "not called by any training forward yet"
 PERHAPS_COMPILED = f"{NOT_CALLED}; should its calls be compiled, run.on_compiled = 'eager'"
-FROZEN = "frozen: nothing there requires a gradient"
-NO_GRADIENT_CAME = "called, but no gradient reached its output"
-NO_GRADIENT_PASSED = "called, but no gradient passed through it to an input"
-WITHOUT_GRADIENT = frozenset({FROZEN, NO_GRADIENT_CAME, NO_GRADIENT_PASSED})
-"""Notes of probes that miss nothing when they never had a value: of frozen and of first layers."""
+HOOKS_GONE = "somebody took our hooks off this module"
+UNCALLED = frozenset({NOT_CALLED, PERHAPS_COMPILED, COMPILED, HOOKS_GONE})
+"""Notes of a probe that should have had a value by now; of others, there may be none to have."""
 
 
 class Doctor:
@@ -119,7 +117,7 @@ class Doctor:
         if probe.disabled:
             return f"disabled after {probe.errors_in_a_row} errors in a row"
         if is_of_calls(probe) and self._observer.taps.was_cleared(probe.place):
-            return "somebody took our hooks off this module"
+            return HOOKS_GONE
         if probe.n_values and _fires(probe, step):
             return ""
         if probe.n_errors and not probe.n_values:
@@ -150,9 +148,9 @@ class Doctor:
             return self._why_never_called()
         needs = probe.quantity.needs
         if "grad_input" in needs:
-            return NO_GRADIENT_PASSED
+            return "called, but no gradient passed through it to an input"
         if "grad_output" in needs:
-            return NO_GRADIENT_CAME
+            return "called, but no gradient reached its output"
         if probe.quantity.is_of_batch:
             return "called before run.batch() handed over what it needs; do so before the forward"
         return "called, but with no tensor that can be read"
@@ -209,7 +207,7 @@ def _why_no_gradient(probe: Probe, modules: dict[str, nn.Module]) -> str:
     below = any(map(is_of_all, probe.quantity.features))
     values = [slot.get() for slot in slots_of_place(modules, probe.place, below)]
     if values and not any(value is not None and value.requires_grad for value in values):
-        return FROZEN
+        return "frozen: nothing there requires a gradient"
     families = (need.partition(".")[0] for need in probe.quantity.needs)
     absent = (_ABSENT[family] for family in families if family in _ABSENT)
     return next(absent, "no optimizer step with a gradient here yet")

@@ -10,7 +10,7 @@ from itertools import islice
 from notebook_probe.alerts import Rule
 from notebook_probe.alerts.track import Finding
 from notebook_probe.probes.probe import Probe
-from notebook_probe.run.doctor import WITHOUT_GRADIENT
+from notebook_probe.run.doctor import NOT_CALLED, UNCALLED
 from notebook_probe.run.status import ProbeStatus
 from notebook_probe.schedules import Foreseen
 
@@ -37,11 +37,13 @@ class Stale:
         """
         most = int(rule.thresholds["due"])
         silent: defaultdict[str, list[ProbeStatus]] = defaultdict(list)
+        statuses = tuple(statuses)
+        used = {status.module for status in statuses if status.n_values}
         for probe, status in zip(probes, statuses, strict=True):
             n_values, since = self._seen.setdefault(probe, (status.n_values, step))
             if n_values != status.n_values:
                 self._seen[probe] = status.n_values, step
-            elif _says_why(probe, status) and _has_missed(probe, since, step, most):
+            elif _says_why(probe, status, used) and _has_missed(probe, since, step, most):
                 silent[status.note].append(status)
         for note, ones in silent.items():
             names = ", ".join(dict.fromkeys(one.quantity for one in ones))
@@ -49,10 +51,17 @@ class Stale:
             yield Finding(step, modules, rule.says.format(names=names, missed=most, note=note))
 
 
-def _says_why(probe: Probe, status: ProbeStatus) -> bool:
-    """Tell whether it is silent, and not because there is nothing to measure."""
-    nothing = not status.n_values and status.note in WITHOUT_GRADIENT
-    return bool(status.note) and not (status.waits or nothing or probe.phase != "training")
+def _says_why(probe: Probe, status: ProbeStatus, used: set[str]) -> bool:
+    """Tell whether it is silent, and not because there is nothing to measure.
+
+    A module that is not called while its weights are used, as the last one of torch's own
+    multi-head attention, is as it should be.
+    """
+    if status.waits or probe.phase != "training":
+        return False
+    if not status.n_values:
+        return status.note in UNCALLED - ({NOT_CALLED} if status.module in used else set())
+    return bool(status.note)
 
 
 def _has_missed(probe: Probe, since: int, step: int, most: int) -> bool:

@@ -70,13 +70,14 @@ def test_of_outputs_that_are_not_finite_the_first_module_is_told_once(writer: Re
 def test_series_on_several_schedules_are_compared_by_the_last_known_value(
     writer: RecordWriter,
 ) -> None:
-    record(writer, {"update_ratio": np.full((40, 1), 0.05)}, ["a"])
-    cosine = np.repeat([0.5, -0.5, GAP, -0.1], 1)[:, None]
+    record(writer, {"update_ratio": np.full((60, 1), 0.05)}, ["a"])
+    cosine = np.array([0.5, -0.25, GAP, -0.5, 0.5, 0.5])[:, None]
     record(writer, {"grad_cosine": cosine}, ["(root)"], every=10)
     (alert,) = find_alerts(writer.source, RULES["lr_high"])
-    assert (alert.step, alert.module) == (14, "(root)")  # the fifth row after the change at 10
+    # Of the last 20 rows six have 0.5 and fourteen -0.25: the first mean that is below 0.
+    assert (alert.step, alert.module) == (23, "(root)")
     assert alert.text.startswith("the model: a step changes the usual layer by 5.0e-02 of its size")
-    assert "cosine -0.50" in alert.text
+    assert "cosine -0.03" in alert.text
     assert "a learning rate 1e-02 times as large" in alert.text
 
 

@@ -160,6 +160,7 @@ OF_CALLS: dict[str, Oracle] = {
     "output_grad_cov_eigs": of_gy(eigenvalues),
     "output_grad_cov_max_eig": of_gy(lambda gy: eigenvalues(gy)[0]),
     "effective_rank": of_y(entropy_rank),
+    "effective_rank_share": of_y(lambda y: entropy_rank(y) / min(y.shape)),
     "sample_effective_rank": lambda h: entropy_rank(h[-1].y.reshape(len(h[-1].y), -1)),
     "participation_ratio": of_y(lambda y: eigenvalues(y).sum() ** 2 / (eigenvalues(y) ** 2).sum()),
     "saturation": of_y(saturation),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from notebook_probe.alerts.rolling import Doubles
+from notebook_probe.alerts.rolling import Doubles, mean_before
 from notebook_probe.alerts.rule import rule
 
 __all__ = ["batchnorm_mismatch", "dead_units", "rank_collapse"]
@@ -37,14 +37,15 @@ def rank_collapse(effective_rank_share: Doubles, least: float = 0.05) -> Any:
 
 @rule(
     says=(
-        "the batch mean is {bn_mean_tid:.2f} standard deviations from the running mean, since"
-        " step {since}: evaluation sees other numbers than training; larger batches, or a "
+        "batch means are {usual:.2f} standard deviations from the running mean, on average over "
+        "{window:.0f} rows: evaluation sees other numbers than training; larger batches, or a "
         "running mean that follows faster"
     ),
-    rows=3,
-    steps=100,
+    steps=50,
+    tells=("usual",),
     source="https://arxiv.org/abs/2210.05153",
 )
-def batchnorm_mismatch(bn_mean_tid: Doubles, most: float = 0.5) -> Any:
+def batchnorm_mismatch(bn_mean_tid: Doubles, most: float = 0.5, window: int = 10) -> Any:
     """Running statistics that are not those of the batches."""
-    return bn_mean_tid > most
+    usual = mean_before(bn_mean_tid, window)
+    return usual > most, {"usual": usual}

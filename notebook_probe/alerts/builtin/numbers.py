@@ -56,8 +56,8 @@ def nonfinite_loss(loss: Doubles) -> Any:
 
 @rule(
     says=(
-        "{range_headroom_bits:.1f} bits are left between the largest output and overflow of "
-        "its dtype; below {least:g} a factor of that many powers of two makes it infinite"
+        "{range_headroom_bits:.1f} bits are left between the largest output and what its dtype "
+        "can hold, fewer than {least:g}"
     ),
     again=1000,
     source="definition",

@@ -15,17 +15,20 @@ __all__ = ["adam_spike_ahead", "loader_bound", "loss_spike", "lr_high", "lr_low"
 @rule(
     says=(
         "a step changes the usual layer by {ratio:.1e} of its size, and successive gradients "
-        "oppose (cosine {cosine:.2f}); a learning rate {decade:.0e} times as large would "
-        "bring it to 1e-3"
+        "oppose (cosine {cosine:.2f}), on average over {window:.0f} steps; a learning rate "
+        "{decade:.0e} times as large would bring it to 1e-3"
     ),
-    rows=5,
     again=1000,
     tells=("ratio", "cosine", "decade"),
     view="heat",
 )
-def lr_high(update_ratio: Doubles, grad_cosine: Doubles, most: float = 1e-2) -> Any:
+def lr_high(
+    update_ratio: Doubles, grad_cosine: Doubles, most: float = 1e-2, window: int = 20
+) -> Any:
     """Steps that are large for every layer, and whose gradients turn round."""
-    ratio, cosine = median(update_ratio, axis=1), median(grad_cosine, axis=1)
+    ratio, cosine = (
+        mean_before(median(table, axis=1), window) for table in (update_ratio, grad_cosine)
+    )
     decade = 10.0 ** np.round(np.log10(1e-3 / ratio))
     return (ratio > most) & (cosine < 0), {"ratio": ratio, "cosine": cosine, "decade": decade}
 
@@ -57,6 +60,7 @@ def loss_spike(loss_spike_score: Doubles, most: float = 6.0) -> Any:
         "the gradient is {adam_update_rms:.1f} times what Adam's second moment expects; a "
         "loss spike may follow, which a lower beta2 prevents"
     ),
+    rows=2,
     again=1000,
     source="https://arxiv.org/abs/2304.13013",
 )

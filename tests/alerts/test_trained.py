@@ -1,0 +1,32 @@
+"""Every rule fires on a training that really goes wrong, and is silent where it goes right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from notebook_probe.alerts import RULES
+from tests.alerts.trainings import ILL, run_it
+
+
+@pytest.mark.parametrize("rule", ILL)
+def test_a_rule_fires_on_a_training_that_goes_wrong(rule: str, tmp_path: Path) -> None:
+    ill, _ = ILL[rule]
+    alerts = run_it(ill, tmp_path / "ill.zarr").alerts.of(rule)
+    assert len(alerts) >= 1
+    assert all("nan" not in alert.text for alert in alerts if not rule.startswith("nonfinite"))
+
+
+@pytest.mark.parametrize("rule", ILL)
+def test_every_rule_is_silent_on_a_training_that_goes_well(rule: str, tmp_path: Path) -> None:
+    _, healthy = ILL[rule]
+    run = run_it(healthy, tmp_path / "healthy.zarr")
+    assert list(run.alerts) == []
+    assert "waits" not in run.rules._standing()[rule]
+
+
+def test_there_is_a_training_for_every_rule() -> None:
+    own = "notebook_probe.alerts.builtin."
+    built_in = {name for name in RULES if RULES[name].condition.__module__.startswith(own)}
+    assert built_in == {*ILL, "stale_probe"}  # the last one is of probes: tests/run/test_alerts.py

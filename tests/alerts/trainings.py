@@ -1,0 +1,254 @@
+"""Small trainings that go wrong, each in its own way, and the same ones going right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.datasets import load_digits
+from torch import Tensor, nn
+from torch.optim import SGD, Adam, Optimizer
+
+import notebook_probe as nbp
+
+__all__ = ["ILL", "Training", "attention_net", "batches", "deep", "mlp", "run_it"]
+
+Batch = tuple[Tensor, Tensor]
+DIGITS = load_digits()
+IMAGES = torch.tensor(DIGITS.data, dtype=torch.float32) / 16
+LABELS = torch.tensor(DIGITS.target)
+
+
+def batches(size: int = 32, seed: int = 0) -> Iterator[Batch]:
+    """Digits, without end."""
+    generator = torch.Generator().manual_seed(seed)
+    while True:
+        chosen = torch.randint(0, len(IMAGES), (size,), generator=generator)
+        yield IMAGES[chosen], LABELS[chosen]
+
+
+def slow(size: int = 32) -> Iterator[Batch]:
+    """A loader that works far longer than a step takes."""
+    rng = np.random.default_rng(0)
+    for batch in batches(size):
+        np.sort(rng.standard_normal(200_000))
+        yield batch
+
+
+def with_a_strange_batch(at: int, scale: float) -> Iterator[Batch]:
+    for step, (x, y) in enumerate(batches()):
+        yield (scale * x, y.flip(0)) if step == at else (x, y)
+
+
+def shifted(after: int, scale: float) -> Iterator[Batch]:
+    for step, (x, y) in enumerate(batches()):
+        yield (scale * x, y) if step >= after else (x, y)
+
+
+def mlp(act: type[nn.Module] = nn.ReLU, norm: bool = False) -> nn.Module:
+    norms = [nn.BatchNorm1d(32)] if norm else []
+    return nn.Sequential(
+        nn.Linear(64, 32), *norms, act(), nn.Linear(32, 32), act(), nn.Linear(32, 10)
+    )
+
+
+def deep(act: type[nn.Module], n_layers: int, norm: bool = False, he: bool = True) -> nn.Module:
+    """Layers of one width, initialised after He, or as torch does."""
+    layers: list[nn.Module] = []
+    for _ in range(n_layers):
+        linear = nn.Linear(64, 64)
+        if he:
+            nn.init.kaiming_normal_(linear.weight)
+        layers += [linear, *([nn.BatchNorm1d(64)] if norm else []), act()]
+    return nn.Sequential(*layers, nn.Linear(64, 10))
+
+
+class AttentionNet(nn.Module):
+    """The rows of an image attend to each other; ``scale`` is a mistake in the initialisation."""
+
+    def __init__(self, scale: float) -> None:
+        super().__init__()
+        self.embed = nn.Linear(8, 16)
+        self.attention = nn.MultiheadAttention(16, 2, batch_first=True)
+        self.head = nn.Linear(16, 10)
+        with torch.no_grad():
+            self.attention.in_proj_weight[:32] *= scale
+
+    def forward(self, x: Tensor) -> Tensor:
+        rows = self.embed(x.unflatten(-1, (8, 8)))
+        mixed, _ = self.attention(rows, rows, rows, need_weights=False)
+        return self.head((rows + mixed).mean(1))
+
+
+def attention_net(scale: float = 1.0) -> nn.Module:
+    return AttentionNet(scale)
+
+
+class Half(nn.Module):
+    """An MLP that computes in float16."""
+
+    def __init__(self, scale: float) -> None:
+        super().__init__()
+        self.body, self.scale = mlp().half(), scale
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.body((self.scale * x).half()).float()
+
+
+def sgd(lr: float) -> Callable[[nn.Module], Optimizer]:
+    return lambda model: SGD(model.parameters(), lr=lr)
+
+
+def adam(lr: float) -> Callable[[nn.Module], Optimizer]:
+    return lambda model: Adam(model.parameters(), lr=lr)
+
+
+USUAL = sgd(0.1)
+
+
+@dataclass(frozen=True)
+class Training:
+    """A model, how it is trained, and what is measured of it."""
+
+    model: Callable[[], nn.Module] = mlp
+    optimizer: Callable[[nn.Module], Optimizer] = USUAL
+    data: Callable[[], Iterable[Batch]] = batches
+    n_steps: int = 60
+    clip: float | None = None
+    probes: dict[Any, Any] = field(default_factory=dict)
+    then: Callable[[Optimizer, int], None] = lambda optimizer, step: None
+    """What happens to the optimizer at each step."""
+    handed: bool = False
+    """The loader is handed to the run."""
+
+
+def run_it(training: Training, store: Any) -> nbp.Run:
+    """Train and close; the weights come from one seed."""
+    torch.default_generator.manual_seed(1)
+    model = training.model()
+    optimizer = training.optimizer(model)
+    run = nbp.watch(model, optimizer, store=store, probes=training.probes or None)
+    data = run.batches(training.data()) if training.handed else training.data()
+    for step, (x, y) in enumerate(islice(data, training.n_steps)):
+        training.then(optimizer, step)
+        loss = nn.functional.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        if training.clip is not None:
+            nn.utils.clip_grad_norm_(model.parameters(), training.clip)
+        optimizer.step()
+        run.log(loss=loss.detach())
+    run.close()
+    return run
+
+
+def hundredfold(optimizer: Optimizer, step: int) -> None:
+    """A schedule with a mistake."""
+    if step == 30:
+        optimizer.param_groups[0]["lr"] *= 100
+
+
+def at_all(*names: str) -> dict[str, Any]:
+    return {"*": list(names)}
+
+
+def of_the_model(*names: str) -> dict[str, Any]:
+    return {"": list(names)}
+
+
+ATTENTION: dict[str, Any] = {"attention": ["attn_entropy_share", "attn_max_logit"]}
+RATES = at_all("update_ratio", "grad_cosine", "grad_norm")
+CLIPPING = of_the_model("clip_coefficient")
+WAITING = of_the_model("data_wait_share")
+SPIKES = of_the_model("loss_spike_score")
+RANKS = at_all("effective_rank_share")
+SURPRISE = at_all("adam_update_rms")
+TID: dict[Any, Any] = {nn.BatchNorm1d: ["bn_mean_tid"]}
+DEAD: dict[Any, Any] = {nn.ReLU: [["dead_fraction", "every(20)"]]}
+SIGMOID, HE = partial(deep, nn.Sigmoid, 12), partial(deep, nn.ReLU, 12)
+BARE = partial(deep, nn.ReLU, 20, he=False)
+NORMALISED = partial(deep, nn.ReLU, 20, he=False, norm=True)
+WITH_NORM = partial(mlp, norm=True)
+
+ILL: dict[str, tuple[Training, Training]] = {
+    "nonfinite_output": (
+        Training(optimizer=sgd(1e20), n_steps=5, probes=at_all("nonfinite_fraction")),
+        Training(probes=at_all("nonfinite_fraction")),
+    ),
+    "nonfinite_gradient": (
+        Training(optimizer=sgd(1e20), n_steps=5, probes=at_all("grad_norm")),
+        Training(probes=at_all("grad_norm")),
+    ),
+    "nonfinite_loss": (Training(optimizer=sgd(1e20), n_steps=5), Training()),
+    "overflow_near": (
+        Training(lambda: Half(3e4), sgd(1e-6), n_steps=5, probes=at_all("range_headroom_bits")),
+        Training(lambda: Half(1.0), n_steps=5, probes=at_all("range_headroom_bits")),
+    ),
+    "exploding_gradient": (
+        Training(HE, sgd(0.02), probes=at_all("grad_norm"), then=hundredfold),
+        Training(HE, sgd(0.02), probes=at_all("grad_norm")),
+    ),
+    "vanishing_gradient": (
+        Training(SIGMOID, n_steps=5, probes=at_all("grad_rms")),
+        Training(HE, n_steps=5, probes=at_all("grad_rms")),
+    ),
+    "vanishing_with_depth": (
+        Training(SIGMOID, n_steps=5, probes=of_the_model("grad_depth_slope")),
+        Training(HE, n_steps=5, probes=of_the_model("grad_depth_slope")),
+    ),
+    "always_clipped": (
+        Training(n_steps=110, clip=1e-3, probes=CLIPPING),
+        Training(n_steps=110, clip=10.0, probes=CLIPPING),
+    ),
+    "dead_units": (
+        Training(optimizer=sgd(4.0), n_steps=260, probes=DEAD),
+        Training(n_steps=260, probes=DEAD),
+    ),
+    "rank_collapse": (
+        Training(BARE, sgd(1e-4), n_steps=4, probes=RANKS),
+        Training(NORMALISED, sgd(1e-4), n_steps=4, probes=RANKS),
+    ),
+    "batchnorm_mismatch": (
+        Training(WITH_NORM, data=lambda: batches(2), n_steps=130, probes=TID),
+        Training(WITH_NORM, data=lambda: batches(64), n_steps=130, probes=TID),
+    ),
+    "attention_collapse": (
+        Training(lambda: attention_net(60.0), sgd(0.01), n_steps=230, probes=ATTENTION),
+        Training(attention_net, n_steps=230, probes=ATTENTION),
+    ),
+    "attention_logit_large": (
+        Training(lambda: attention_net(60.0), sgd(0.01), n_steps=3, probes=ATTENTION),
+        Training(attention_net, n_steps=160, probes=ATTENTION),
+    ),
+    "attention_logit_growing": (
+        Training(attention_net, adam(0.03), n_steps=400, probes=ATTENTION),
+        Training(attention_net, n_steps=160, probes=ATTENTION),
+    ),
+    "lr_high": (
+        Training(optimizer=sgd(2.0), probes=RATES),
+        Training(probes=RATES),
+    ),
+    "lr_low": (
+        Training(optimizer=sgd(1e-8), n_steps=15, probes=RATES),
+        Training(n_steps=15, probes=RATES),
+    ),
+    "loss_spike": (
+        Training(n_steps=150, data=lambda: with_a_strange_batch(140, 8.0), probes=SPIKES),
+        Training(n_steps=150, probes=SPIKES),
+    ),
+    "adam_spike_ahead": (
+        Training(
+            optimizer=adam(1e-3), n_steps=110, data=lambda: shifted(100, 10.0), probes=SURPRISE
+        ),
+        Training(optimizer=adam(1e-3), n_steps=110, probes=SURPRISE),
+    ),
+    "loader_bound": (
+        Training(data=slow, probes=WAITING, handed=True),
+        Training(data=lambda: list(islice(batches(), 60)), probes=WAITING, handed=True),
+    ),
+}
