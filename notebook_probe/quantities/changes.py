@@ -7,6 +7,7 @@ from torch import Tensor
 
 from notebook_probe.quantities import questions
 from notebook_probe.quantities.arrays import components
+from notebook_probe.quantities.vectors import cosine
 from notebook_probe.quantities.window import window_quantity
 
 __all__ = ["DistanceFromInit", "GradCosine", "LayerRotation", "SignFlipCount", "SignFlips"]
@@ -88,7 +89,7 @@ class LayerRotation(_SinceFirst):
     """
 
     def compare(self, first: Tensor, now: Tensor) -> Tensor:
-        return 1 - _cosine(first, now)
+        return 1 - cosine(first.double(), now.double())  # of which little is left
 
 
 @window_quantity(
@@ -150,15 +151,9 @@ class GradCosine(_Pair):
         self.keep(components(grad).clone())
 
     def compute(self) -> Tensor | None:
-        return None if self.pair is None else _cosine(*self.pair)
+        return None if self.pair is None else cosine(*self.pair)
 
 
 def _flips(before: Tensor, now: Tensor) -> Tensor:
     """Of signs, -1, 0 and 1."""
     return before * now < 0
-
-
-def _cosine(one: Tensor, other: Tensor) -> Tensor:
-    """Of two tensors seen as vectors; NaN where one is all zero."""
-    first, second = one.double().flatten(), other.double().flatten()
-    return first.dot(second) / (first.norm() * second.norm())

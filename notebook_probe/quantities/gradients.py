@@ -7,15 +7,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from notebook_probe.quantities import questions
 from notebook_probe.quantities.arrays import components
 from notebook_probe.quantities.base import quantity
 from notebook_probe.quantities.stat import Stat, root
+from notebook_probe.quantities.vectors import dot, length
 from notebook_probe.quantities.window import window_quantity
 
 __all__ = [
+    "EarlyStoppingEvidence",
     "GradientNoiseScale",
     "Gsnr",
     "Stiffness",
@@ -157,8 +160,34 @@ def norm_test(grad_micro_sumsq: Stat, grad_raw_sumsq: Stat) -> float:
     return root(max(0.0, micro.noise) / micro.n / micro.all)
 
 
+class _Elements:
+    """Mean and spread of each element of a gradient over the micro-batches of a step."""
+
+    def reset(self) -> None:
+        self.n = 0
+        self.mean: Tensor | None = None
+        self.spread: Tensor | None = None
+
+    def update(self, grad_micro: Tensor) -> None:
+        gradient = components(grad_micro)
+        if self.mean is None or self.spread is None or self.mean.shape != gradient.shape:
+            self.n, self.mean, self.spread = 0, gradient.clone(), torch.zeros_like(gradient)
+        self.n += 1
+        away = gradient - self.mean
+        self.mean.add_(away, alpha=1 / self.n)
+        self.spread.addcmul_(away, gradient - self.mean)
+
+    def ratio(self) -> Tensor | None:
+        """Mean of ``(E g)^2 / Var g`` over the elements that differ between micro-batches."""
+        if self.n < 2 or self.mean is None or self.spread is None:
+            return None
+        differ = self.spread != 0
+        ratios = torch.where(differ, self.mean / self.spread.sqrt(), 0)
+        return dot(ratios, ratios) * (self.n - 1) / differ.count_nonzero()
+
+
 @window_quantity(samples="due", source="https://arxiv.org/abs/2001.07384", question=questions.NOISE)
-class Gsnr:
+class Gsnr(_Elements):
     """Signal to noise of the weight's gradient, mean over its elements of ``(E g)^2 / Var g``.
 
     Over the micro-batches of an accumulated step. Large where micro-batches agree, which goes along
@@ -171,25 +200,29 @@ class Gsnr:
     variance weigh much. It keeps two tensors as large as the weight.
     """
 
-    def reset(self) -> None:
-        self.n = 0
-        self.mean: Tensor | None = None
-        self.spread: Tensor | None = None
+    def compute(self) -> Tensor | None:
+        return self.ratio()
 
-    def update(self, grad_micro: Tensor) -> None:
-        gradient = components(grad_micro)
-        if self.mean is None or self.spread is None or self.mean.shape != gradient.shape:
-            self.n, self.mean, self.spread = 0, gradient.new_zeros(()), gradient.new_zeros(())
-        self.n += 1
-        away = gradient - self.mean
-        self.mean = self.mean + away / self.n
-        self.spread = self.spread + away * (gradient - self.mean)
+
+@window_quantity(
+    samples="due", source="https://arxiv.org/abs/1703.09580", question=questions.PROGRESS
+)
+class EarlyStoppingEvidence(_Elements):
+    """Evidence that the gradient is nothing but noise, ``1 - k * mean((E g)^2 / Var g)``.
+
+    With the ``k`` micro-batches of an accumulated step as samples. Above 0 the mean gradient of the
+    weight is no larger than noise alone would make it: there is nothing more to learn from these
+    data, and the paper stops without a validation set. Below 0 there is a signal. Missing without
+    accumulation.
+
+    Warnings
+    --------
+    It swings from step to step: look at its course, and at all weights together.
+    """
 
     def compute(self) -> Tensor | None:
-        if self.n < 2 or self.mean is None or self.spread is None:
-            return None
-        ratio = self.mean.double().square() / (self.spread.double() / (self.n - 1))
-        return ratio[self.spread != 0].mean()
+        ratio = self.ratio()
+        return None if ratio is None else 1 - self.n * ratio
 
 
 @window_quantity(samples="due", source="https://arxiv.org/abs/1901.09491", question=questions.NOISE)
@@ -210,12 +243,12 @@ class Stiffness:
         self.total: Tensor | None = None
 
     def update(self, grad_micro: Tensor) -> None:
-        gradient = components(grad_micro).double()
-        direction = gradient / gradient.norm()
-        self.total = direction if self.total is None else self.total + direction
+        gradient = components(grad_micro)
+        direction = gradient / length(gradient)
+        self.total = direction if self.total is None else self.total.add_(direction)
         self.n += 1
 
     def compute(self) -> Tensor | None:
         if self.n < 2 or self.total is None or not self.total.numel():
             return None
-        return (self.total.square().sum() - self.n) / (self.n * (self.n - 1))
+        return (dot(self.total, self.total) - self.n) / (self.n * (self.n - 1))

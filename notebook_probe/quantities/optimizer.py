@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+import torch
 from torch import Tensor
 
 from notebook_probe.quantities import questions
 from notebook_probe.quantities.arrays import components
 from notebook_probe.quantities.base import quantity
-from notebook_probe.quantities.quantiles import LEVELS, QUANTILES, sample
+from notebook_probe.quantities.quantiles import LEVELS, QUANTILES, Sample, Vector, sample
 from notebook_probe.quantities.stat import Number, Stat
+from notebook_probe.quantities.vectors import length
 from notebook_probe.quantities.window import window_quantity
 
 __all__ = [
@@ -92,9 +95,9 @@ def adam_update_rms(
     Large values in the first few steps after a change of data or rate are no news. It is told for
     each weight: a spike of one, often the embedding, disappears in an average over all.
     """
-    second = _unbiased(state_exp_avg_sq, state_step, group_betas[1])
-    squares = components(grad).double().square()
-    return (squares / second.clamp(min=group_eps**2)).mean().sqrt()
+    gradient = components(grad)
+    usual = _unbiased(state_exp_avg_sq, state_step, group_betas[1]).sqrt_().clamp_(min=group_eps)
+    return length(torch.div(gradient, usual, out=usual)) / math.sqrt(gradient.numel() or math.nan)
 
 
 @quantity(source="definition", question=questions.NOISE)
@@ -113,8 +116,9 @@ def moment_ratio(
     --------
     In the first steps there is little to average, and it begins at 1.
     """
-    first = _unbiased(state_exp_avg, state_step, group_betas[0])
-    return first.norm() / _unbiased(state_exp_avg_sq, state_step, group_betas[1]).sum().sqrt()
+    first = length(components(state_exp_avg)) / _begun(state_step, group_betas[0])
+    second = components(state_exp_avg_sq).sum(dtype=torch.float64)
+    return first / (second / _begun(state_step, group_betas[1])).sqrt()
 
 
 @quantity(source="https://arxiv.org/abs/2309.14322", question=questions.RANGE)
@@ -129,7 +133,8 @@ def grad_below_eps_fraction(grad: Tensor, group_eps: float) -> Tensor:
     --------
     Exact zeros count, such as the rows of an embedding that the batch did not use.
     """
-    return (components(grad).abs() < group_eps).double().mean()
+    sizes = components(grad).abs()
+    return (sizes < group_eps).count_nonzero() / (sizes.numel() or math.nan)
 
 
 @dataclass(slots=True)
@@ -212,7 +217,7 @@ def effective_lr_quantiles(
     group_lr: float,
     group_betas: tuple[float, float],
     group_eps: float,
-) -> Tensor:
+) -> Tensor | Vector:
     """Rates that Adam really applies, quantiles over the weight of ``lr / (sqrt(v) + eps)``.
 
     ``v`` is the second moment without its bias. The wider the quantiles, the more the optimizer
@@ -224,11 +229,18 @@ def effective_lr_quantiles(
     Of a large weight they are of 65536 elements.
     """
     some = sample(components(state_exp_avg_sq)).values
-    rates = group_lr / (_unbiased(some, state_step, group_betas[1]).sqrt() + group_eps)
-    levels = rates.new_tensor(LEVELS)
-    return rates.quantile(levels) if rates.numel() else levels * math.nan
+    rates = group_lr / (_unbiased(some, state_step, group_betas[1]).sqrt_() + group_eps)
+    if rates.is_cpu:
+        return Sample(len(rates), rates).quantiles(np.array(LEVELS))
+    return rates.quantile(rates.new_tensor(LEVELS))
 
 
 def _unbiased(average: Tensor, step: Tensor, beta: float) -> Tensor:
-    """A running average without the bias of its beginning at zero."""
-    return components(average).double() / (1 - beta ** step.to(average.device).double())
+    """A running average without the bias of its beginning at zero; a copy."""
+    values = components(average)
+    return values / _begun(step, beta).to(values.device)
+
+
+def _begun(step: Tensor, beta: float) -> Tensor:
+    """What the weights of a running average add up to, which began at zero."""
+    return 1 - beta ** step.double()

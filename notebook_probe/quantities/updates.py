@@ -11,6 +11,7 @@ from notebook_probe.quantities import questions
 from notebook_probe.quantities.arrays import components
 from notebook_probe.quantities.base import quantity
 from notebook_probe.quantities.stat import Stat, root
+from notebook_probe.quantities.vectors import cosine
 
 __all__ = ["log_step_size", "update_cosine", "update_norm", "update_ratio"]
 
@@ -70,5 +71,4 @@ def update_cosine(update: Tensor, grad: Tensor) -> Tensor:
     --------
     In bfloat16 small steps are rounded away or to a coarse grid, which turns them too.
     """
-    step, gradient = (components(one).double().flatten() for one in (update, grad))
-    return -step.dot(gradient) / (step.norm() * gradient.norm())
+    return -cosine(components(update), components(grad))

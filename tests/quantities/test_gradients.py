@@ -115,7 +115,7 @@ def seen() -> list[Micro]:
 
 
 OF_ALL = ["gradient_noise_scale", "norm_test"]
-OF_WEIGHT = ["gsnr", "stiffness"]
+OF_WEIGHT = ["gsnr", "early_stopping_evidence", "stiffness"]
 
 
 def recorded(folder: Path, **how: Any) -> Any:
@@ -150,6 +150,8 @@ def test_the_agreement_of_micro_batches_is_told_for_each_weight(
 ) -> None:
     at, weight = data.sel(module=path), f"{path}.weight"
     np.testing.assert_allclose(at.gsnr, [gsnr(micro, weight) for micro in seen], rtol=1e-3)
+    evidence = [1 - N_MICRO * gsnr(micro, weight) for micro in seen]
+    np.testing.assert_allclose(at.early_stopping_evidence, evidence, rtol=1e-3)
     np.testing.assert_allclose(at.stiffness, [stiffness(m, weight) for m in seen], rtol=1e-4)
 
 
