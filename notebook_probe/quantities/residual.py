@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import torch
 from torch import Tensor, nn
 
 from notebook_probe.errors import UnreadableError
@@ -49,7 +48,7 @@ def residual_ratio(input_energy: Stat, output_energy: Stat) -> float:
 
 
 @quantity(source="https://arxiv.org/abs/2110.09456", question=SIGNAL)
-def residual_change(input: Tensor, output: Tensor) -> Tensor:
+def residual_change(input: Tensor, output: Tensor) -> float:
     """How far a residual block moves what passes it, ``||y - x||_2 / ||x||_2``.
 
     Attached at a whole block ``y = x + f(x)`` it is the relative size of its branches, wherever
@@ -66,5 +65,5 @@ def residual_change(input: Tensor, output: Tensor) -> Tensor:
             f"what comes in has shape {tuple(input.shape)}, what goes out {tuple(output.shape)}"
         )
     before = wide(input)
-    change, size = (torch.linalg.vector_norm(one) for one in (wide(output) - before, before))
-    return change / size
+    change, size = (root(energy(one).sumsq) for one in (wide(output) - before, before))
+    return change / size if size else math.nan

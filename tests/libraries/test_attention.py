@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,11 @@ import torch
 from torch import Tensor, nn
 
 import notebook_probe as nbp
+from tests.libraries import other_models, transformers_models
 from tests.libraries.case import words
 from tests.libraries.transformers_models import bert, gpt2, llama
+from tests.models import made
+from tests.probes.parity import differing, everything
 from tests.quantities.attention_oracle import Array, Scores, wide
 
 pytestmark = pytest.mark.libraries
@@ -84,6 +88,32 @@ def test_both_implementations_give_what_the_model_says_of_itself(name: str, tmp_
         assert by_kind[0][layer]["attn_max_logit"] == pytest.approx(
             by_kind[1][layer]["attn_max_logit"], rel=1e-4
         )
+
+
+EVERY = {"U-Net": 4, "VAE": 2, "x-transformers": 2, "T5": 6, "ViT": 2, "Whisper": 6, "Mixtral": 2}
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_the_preset_finds_every_attention_and_training_stays_the_same(
+    name: str, tmp_path: Path
+) -> None:
+    case = {**transformers_models.CASES, **other_models.CASES}[name]
+    left, model = [], made(case.build).train()
+    for watched in (made(case.build).train(), model):
+        random.seed(1)
+        torch.manual_seed(1)
+        optimizer = torch.optim.AdamW(watched.parameters())
+        probes = "attention" if watched is model else None
+        with nbp.watch(watched, store=tmp_path / str(probes), probes=probes) as run:
+            for step in range(2):
+                optimizer.zero_grad()
+                case.loss(watched(**case.batch(step))).backward()
+                optimizer.step()
+        left.append(everything(watched, [optimizer]))
+    assert differing(*left) == []
+    found = run.data.attn_entropy.dropna("module")
+    assert found.shape == (EVERY[name], 1)  # the first of every ten steps
+    assert not run.status().errors
 
 
 def turned(rows: Array) -> Array:
