@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from torch import Tensor, nn
 
 import notebook_probe as nbp
+from notebook_probe.errors import NotApplicableError
 from notebook_probe.quantities import quantities
 
 __all__ = ["OF_ONE_TENSOR", "attach_everything"]
@@ -126,5 +129,7 @@ def everywhere(path: str, module: nn.Module) -> bool:
 
 def attach_everything(run: nbp.Run, model: nn.Module) -> None:
     """Measure every feature of every module and of every parameter, beside the default probes."""
-    run.attach(everywhere, OF_MODULES)
+    for quantity in OF_MODULES:
+        with suppress(NotApplicableError):  # no module here has what it needs
+            run.attach(everywhere, quantity)
     run.attach([name for name, _ in model.named_parameters()], OF_PARAMETERS)
