@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
-__all__ = ["eigvalsh", "inner"]
+__all__ = ["LARGE", "eigvalsh", "inner", "largest_eigenvalue"]
+
+LARGE = 256
+"""Side of a matrix from which Lanczos steps are cheaper than all eigenvalues."""
+
+STEPS = 64
+CLOSE = 1e-9
+"""Relative error at which they end."""
 
 
 def inner(columns: Tensor) -> Tensor:
@@ -26,3 +34,43 @@ def eigvalsh(matrix: Tensor) -> Tensor:
         return torch.linalg.eigvalsh(matrix)
     except (np.linalg.LinAlgError, torch.linalg.LinAlgError):  # type: ignore[attr-defined]
         return torch.full_like(matrix[0], torch.nan)
+
+
+def largest_eigenvalue(matrix: Tensor) -> Tensor:
+    """Of a symmetric matrix without negative eigenvalues; NaN where the solver gives up.
+
+    Examples
+    --------
+    >>> largest_eigenvalue(torch.diag(torch.arange(300.0)))
+    tensor(299.)
+    """
+    if matrix.is_cpu and len(matrix) >= LARGE:
+        found = _lanczos(matrix.double().numpy())
+        if found is not None:
+            return torch.tensor(found, dtype=matrix.dtype)
+    return eigvalsh(matrix)[-1]
+
+
+def _lanczos(matrix: npt.NDArray[np.float64]) -> float | None:
+    """The largest eigenvalue, None where it is not known well enough after `STEPS`."""
+    basis = np.zeros((STEPS, len(matrix)))
+    diagonal, beside = np.zeros(STEPS), np.zeros(STEPS)
+    start = np.random.default_rng(0).standard_normal(len(matrix))
+    basis[0] = start / np.linalg.norm(start)
+    for step in range(STEPS - 1):
+        product = matrix @ basis[step]
+        diagonal[step] = product @ basis[step]
+        known = basis[: step + 1]
+        for _ in range(2):  # once leaves rounding that grows
+            product -= known.T @ (known @ product)
+        beside[step] = np.linalg.norm(product)
+        if step % 4 == 3 or not beside[step]:
+            small = np.diag(diagonal[: step + 1]) + 2 * np.diag(beside[:step], 1)
+            values, vectors = np.linalg.eigh((small + small.T) / 2)
+            residual, gap = beside[step] * vectors[-1, -1], values[-1] - values[-2:-1].sum()
+            if residual**2 <= CLOSE * values[-1] * gap:  # Kato and Temple
+                return float(values[-1])
+        if not beside[step]:
+            return None
+        basis[step + 1] = product / beside[step]
+    return None

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from notebook_probe.errors import QuantityError
 from notebook_probe.quantities.parts import reduction
 from notebook_probe.quantities.samples import samples
-from notebook_probe.quantities.solvers import eigvalsh, inner
+from notebook_probe.quantities.solvers import LARGE, eigvalsh, inner, largest_eigenvalue
 
 __all__ = ["Spectrum", "spectrum"]
 
@@ -43,6 +43,7 @@ class Spectrum:
     the sum of their outer products, (channel, channel)."""
     _leading: tuple[Tensor, Tensor] | None = None
     _eigenvalues: Tensor | None = None
+    _singular: Tensor | None = None
 
     @classmethod
     def of(cls, rows: Tensor) -> Spectrum:
@@ -87,14 +88,9 @@ class Spectrum:
     @property
     def singular_values(self) -> Tensor:
         """Of the rows as they came, not centred; float64, ascending, as many as the rank can be."""
-        if self.has_rows:
-            rows = self.matrix + self.mean
-            products = inner(rows.T)
-        else:
-            products = self.matrix + self.n_rows * torch.outer(self.mean, self.mean)
-        if not torch.isfinite(products.trace()):
-            return torch.full_like(products[0], torch.nan)
-        return eigvalsh(products).clamp(min=0).sqrt()
+        if self._singular is None:
+            self._singular = self._all_singular()
+        return self._singular
 
     def merge(self, other: Spectrum) -> Spectrum:
         """The Spectrum of the rows of both."""
@@ -118,11 +114,12 @@ class Spectrum:
         return inner(self.matrix) if self.has_rows else self.matrix
 
     def _lead(self) -> tuple[Tensor, Tensor]:
-        if self.has_rows and self.n_rows > 1:
-            products = inner(self.matrix.float().T)
+        alone = self.has_rows or len(self.mean) >= LARGE  # cheaper than all of them
+        if alone and self._eigenvalues is None and self.n_rows > 1:
+            products = inner(self.matrix.float().T) if self.has_rows else self.matrix
             total, rounding = products.trace(), self.n_rows * self._of_constants()
             if rounding < total and SINGLE[0] < total < SINGLE[1]:
-                largest = eigvalsh(products)[-1]
+                largest = largest_eigenvalue(products)
                 return largest / (self.n_rows - 1), total / (self.n_rows - 1)
         return self.eigenvalues[0], self.eigenvalues.sum()
 
@@ -136,6 +133,15 @@ class Spectrum:
         rounding = torch.maximum(ROUNDING * len(self.mean) * found[0], self._of_constants())
         eigenvalues[:rank] = found[:rank].masked_fill(found[:rank] <= rounding, 0.0)
         return eigenvalues
+
+    def _all_singular(self) -> Tensor:
+        if self.has_rows:
+            products = inner((self.matrix + self.mean).T)
+        else:
+            products = self.matrix + self.n_rows * torch.outer(self.mean, self.mean)
+        if not torch.isfinite(products.trace()):
+            return torch.full_like(products[0], torch.nan)
+        return eigvalsh(products).clamp(min=0).sqrt()
 
     def _of_constants(self) -> Tensor:
         """Variance that rounding may leave in constant columns."""

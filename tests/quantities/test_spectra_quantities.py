@@ -77,7 +77,8 @@ def test_quantities_of_a_step_share_one_decomposition(
         solved.append(matrix)
         return solve(matrix)
 
-    monkeypatch.setattr("notebook_probe.quantities.spectrum.eigvalsh", spied)
+    for module in ("spectrum", "solvers"):
+        monkeypatch.setattr(f"notebook_probe.quantities.{module}.eigvalsh", spied)
     state = spectrum(normal(*shape))
     assert solved == []
     for name in (*NAMES[:3], NAMES[-1]):
@@ -87,6 +88,29 @@ def test_quantities_of_a_step_share_one_decomposition(
         value(name, state)
     assert len(solved) == len({*dtypes, torch.float64})
     assert {matrix.shape for matrix in solved} == {(4, 4)}
+
+
+@pytest.mark.parametrize("shape", [(900, 300), (300, 900), (600, 600)])
+@pytest.mark.parametrize("decay", [0.0, -3.0])
+def test_the_leading_one_alone_of_many_channels_is_as_exact(
+    shape: tuple[int, int], decay: float
+) -> None:
+    rows = normal(*shape) @ torch.diag(torch.logspace(0, decay, shape[1]))
+    largest, total = spectrum(rows).leading
+    wanted = expected(rows)
+    assert float(largest) == pytest.approx(wanted[0], rel=2e-6)
+    assert float(total) == pytest.approx(wanted.sum(), rel=2e-6)
+
+
+def test_two_directions_that_lead_alike_do_not_confuse_it() -> None:
+    spread = torch.ones(300, dtype=torch.float64)
+    spread[:2] = 7.0
+    turn = torch.linalg.qr(normal(300, 300).double())[0]
+    matrix = turn @ torch.diag(spread) @ turn.T
+    assert float(solvers.largest_eigenvalue(matrix)) == pytest.approx(7.0, rel=1e-12)
+    line = torch.outer(turn[0], turn[0])
+    assert float(solvers.largest_eigenvalue(line)) == pytest.approx(1.0)
+    assert float(solvers.largest_eigenvalue(0 * line)) == 0.0
 
 
 def test_they_say_what_they_are() -> None:
