@@ -45,7 +45,7 @@ def sharpness(landscape: Landscape) -> float:
     larger than of all data. BatchNorm is evaluated with its running statistics.
     """
     start = torch.randn(landscape.size, generator=_generator())
-    return largest_eigenvalue(landscape.product, start.to(landscape.gradient))
+    return largest_eigenvalue(landscape.product, start.to(landscape.position))
 
 
 @quantity(source="Hutchinson 1990; https://arxiv.org/abs/1912.07145", question=questions.PROGRESS)
@@ -60,12 +60,12 @@ def hessian_trace(landscape: Landscape) -> Tensor:
     Directions of negative curvature cancel others. Of many parameters it is an estimate with a
     standard error of ``sqrt(2 sum of H_ij^2, i != j, / 64)``, and 64 Hessian products a probe.
     """
-    size, like = landscape.size, landscape.gradient
+    size = landscape.size
     if size <= N_VECTORS:
         vectors = torch.eye(size)
     else:
         vectors = 2.0 * torch.randint(0, 2, (N_VECTORS, size), generator=_generator()) - 1
-    vectors = vectors.to(like)
+    vectors = vectors.to(landscape.position)
     products = [vector.dot(landscape.product(vector)).double() for vector in vectors]
     total = torch.stack(products).sum()
     return total if size <= N_VECTORS else total / N_VECTORS

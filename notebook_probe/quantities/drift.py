@@ -49,7 +49,7 @@ class FeatureDrift(_AgainstFirst):
     Warnings
     --------
     In the units of the output: compare layers relative to their size. What counts is the first call
-    of a module that is called several times.
+    of a module that is called several times. A resumed run begins with a reference of its own.
     """
 
     def compare(self, first: Tensor, now: Tensor) -> Tensor:
@@ -69,7 +69,8 @@ class CkaToReference(_AgainstFirst):
 
     Warnings
     --------
-    With fewer rows than features it is biased towards 1: keep a batch of some hundreds.
+    With fewer rows than features it is biased towards 1: keep a batch of some hundreds. A resumed
+    run begins with a reference of its own.
     """
 
     def seen(self, output: Tensor) -> Tensor:

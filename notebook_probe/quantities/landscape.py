@@ -68,9 +68,9 @@ class Landscape:
 
     def product(self, vector: Tensor) -> Tensor:
         """The Hessian times a flat vector, flat."""
+        pairs = zip(self._slopes, self.split(vector), strict=True)
         self._n_products += 1
         self._tell_counts()
-        pairs = zip(self._slopes, self.split(vector), strict=True)
         curved = [(slope, part) for slope, part in pairs if slope.requires_grad]
         if not curved:  # the loss is linear in them
             return torch.zeros_like(vector)
@@ -102,6 +102,7 @@ class Landscape:
 
     def join(self, parts: Sequence[Tensor]) -> Tensor:
         """A flat vector of parts like those of the parameters."""
+        self._check()
         home = self.point[0].device
         dtype = reduce(torch.promote_types, (own.dtype for own in self.point), torch.float32)
         return torch.cat([part.detach().reshape(-1).to(home, dtype) for part in parts])
@@ -112,16 +113,20 @@ class Landscape:
         return self._derive(True)
 
     def _derive(self, again: bool) -> tuple[Tensor, ...]:
-        if not self.point:
-            raise UnreadableError("nothing there requires a gradient")
-        if any(tensor.is_complex() for tensor in self.point):
-            raise UnreadableError("the loss has no real derivatives by complex parameters")
+        self._check()
         loss = self._evaluate(self.point)
         if not loss.requires_grad:
             raise UnreadableError("the loss of the probe batch does not depend on these parameters")
         return torch.autograd.grad(
             loss, self.point, create_graph=again, allow_unused=True, materialize_grads=True
         )
+
+    def _check(self) -> None:
+        """Raise UnreadableError where there is nothing to derive by."""
+        if not self.point:
+            raise UnreadableError("nothing there requires a gradient")
+        if any(tensor.is_complex() for tensor in self.point):
+            raise UnreadableError("the loss has no real derivatives by complex parameters")
 
     def _evaluate(self, point: Sequence[Tensor]) -> Tensor:
         self._n_losses += 1

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 
+from notebook_probe.errors import UnreadableError
 from notebook_probe.quantities.landscape import Landscape
 from notebook_probe.quantities.slices import (
     DISTANCE,
@@ -65,3 +67,8 @@ def test_the_middle_of_both_is_the_loss_where_the_weights_are() -> None:
 
 def test_the_slices_lie_in_the_same_place_at_every_step() -> None:
     assert torch.equal(loss_landscape_1d(bowl()), loss_landscape_1d(bowl()))
+
+
+def test_without_parameters_there_is_no_slice() -> None:
+    with pytest.raises(UnreadableError, match="nothing there requires a gradient"):
+        loss_landscape_1d(Landscape(lambda point: torch.ones(()), []))
