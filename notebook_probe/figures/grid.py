@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 import numpy as np
 import numpy.typing as npt
 
-from notebook_probe.record.format.source import Floats, Source, StreamView
-from notebook_probe.record.write.blocks import Blocks, BlockThinner
+from notebook_probe.record.format.source import Floats, LevelView, Source, StreamView
+from notebook_probe.record.views.blocks import Blocks, BlockThinner
 
 __all__ = ["LOST", "MEASURED", "UNMEASURED", "Grid", "HeatGrid"]
 
@@ -17,6 +18,10 @@ MEASURED, UNMEASURED, LOST = 0, 1, 2
 """States of a cell: a value, nothing recorded, or NaN or infinity among what was."""
 
 ROWS_PER_READ = 2**13
+FAR_ROWS = 2**15
+"""So many rows are read as fast as the pyramid's blocks of them."""
+BLOCKS_PER_COLUMN = 4
+"""Blocks lie between steps as rows do, not as columns: so many, and what is cut does not show."""
 PATIENCE = 4
 """A gap between two rows of a schedule is its own pause up to so many times the gaps around it."""
 
@@ -96,6 +101,7 @@ class _Reduced:
     ) -> None:
         self.thinner = BlockThinner(max(1, n_columns // 2))
         self.version = stream.version
+        self._n_columns = n_columns
         self.modules: tuple[str, ...] = ()
         self.first_step = self.last_step = -1
         self._stop_step = np.inf if window is None else window[1]
@@ -107,6 +113,28 @@ class _Reduced:
 
     def read_new(self, stream: StreamView, quantity: str) -> None:
         n_rows = stream.n_rows  # before the modules: these may only be more than the rows have
+        if not self.any_row:
+            self._read_level(stream, quantity, n_rows)
+        self._read_rows(stream, quantity, n_rows)
+
+    def _read_level(self, stream: StreamView, quantity: str, n_rows: int) -> None:
+        """Read what lies far behind from the pyramid, in several blocks to a column."""
+        if np.isfinite(self._stop_step):
+            n_rows = int(np.searchsorted(stream.steps(), self._stop_step, "right"))
+        level, modules = _level(stream, quantity, n_rows - self._n_seen, self._n_columns)
+        if level is None:
+            return
+        low, high = -(-self._n_seen // level.size), min(level.n_blocks, n_rows // level.size)
+        self._read_rows(stream, quantity, low * level.size)
+        for start in range(low, high, ROWS_PER_READ):
+            stop = min(high, start + ROWS_PER_READ)
+            reduced = level.reduced(quantity, modules, start, stop)
+            steps = level.steps(start, stop)
+            self.thinner.feed_means(steps, reduced["mean"], reduced["max"], level.size)
+            self._note(modules, steps[0], stream.steps(stop * level.size - 1, stop * level.size)[0])
+            self._n_seen = stop * level.size
+
+    def _read_rows(self, stream: StreamView, quantity: str, n_rows: int) -> None:
         while self._n_seen < n_rows and self.last_step < self._stop_step:
             start, stop = self._n_seen, min(n_rows, self._n_seen + ROWS_PER_READ)
             steps = stream.steps(start, stop)
@@ -116,10 +144,29 @@ class _Reduced:
             modules = stream.modules
             values = stream.values(quantity, start, start + inside, modules)
             self.thinner.feed(steps[:inside], values)
-            if not self.any_row:
-                self.first_step = int(steps[0])
-            self.modules, self.last_step = modules, int(steps[inside - 1])
+            self._note(modules, steps[0], steps[inside - 1])
             self._n_seen = start + inside
+
+    def _note(self, modules: tuple[str, ...], first_step: np.int64, last_step: np.int64) -> None:
+        if not self.any_row:
+            self.first_step = int(first_step)
+        self.modules, self.last_step = modules, int(last_step)
+
+
+def _level(
+    stream: StreamView, quantity: str, n_rows: int, n_columns: int
+) -> tuple[LevelView | None, tuple[str, ...]]:
+    """The coarsest level with `BLOCKS_PER_COLUMN`, and the first modules, all those it knows."""
+    fine = [
+        level
+        for size, level in stream.levels.items()
+        if n_rows > FAR_ROWS and BLOCKS_PER_COLUMN * size * n_columns <= n_rows
+    ]
+    if not fine:
+        return None, ()
+    level = max(fine, key=lambda one: one.size)
+    known = tuple(takewhile(lambda module: level.has(quantity, module), stream.modules))
+    return (level, known) if known else (None, ())
 
 
 class _Cells:

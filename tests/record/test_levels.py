@@ -167,4 +167,4 @@ def test_what_was_never_measured_takes_no_file(tmp_path: Path) -> None:
     level = tmp_path / "a.zarr" / "pyramid" / "every_1" / "by64"
     assert not (level / "grad_norm_min" / "c").exists()
     stored = open_record(tmp_path / "a.zarr").streams["every_1"].levels[64]
-    assert not measured(stored.reduced("grad_norm", "fc", 0, 3)["mean"]).any()
+    assert not measured(stored.reduced("grad_norm", ["fc"], 0, 3)["mean"]).any()

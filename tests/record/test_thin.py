@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from notebook_probe.record.format.missing import MEASURED_NAN, NOT_MEASURED
 from notebook_probe.record.format.thin import minmax
-from notebook_probe.record.write.blocks import BlockThinner
+from notebook_probe.record.views.blocks import BlockThinner
 from tests.record.build import LAW
 
 anything = st.one_of(st.integers(-5, 5).map(float), st.floats(width=32))

@@ -92,8 +92,10 @@ class LevelView(Protocol):
     def steps(self, start: int = 0, stop: int | None = None) -> Steps:
         """Step of the first row of blocks ``start:stop``."""
 
-    def reduced(self, quantity: str, module: str, start: int, stop: int) -> Mapping[str, Floats]:
-        """``min``, ``max`` and ``mean`` of a series over blocks ``start:stop``, (block,) each.
+    def reduced(
+        self, quantity: str, modules: Sequence[str], start: int, stop: int
+    ) -> Mapping[str, Floats]:
+        """``min``, ``max`` and ``mean`` over blocks ``start:stop``, (block, module) each.
 
         NaN does not count in the first two; the mean is finite where all that was measured is.
         """

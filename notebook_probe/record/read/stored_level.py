@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -56,9 +56,14 @@ class StoredLevel:
         """Kept, since every look at a range asks for them to find its rows."""
         return np.asarray(self._arrays["step"][:])
 
-    def reduced(self, quantity: str, module: str, start: int, stop: int) -> dict[str, Floats]:
-        column = self._columns[module_label(module)]
+    def reduced(
+        self, quantity: str, modules: Sequence[str], start: int, stop: int
+    ) -> dict[str, Floats]:
+        places = np.array([self._columns[module_label(module)] for module in modules], np.intp)
+        first, last = int(places.min()), int(places.max())
         return {
-            suffix: np.asarray(self._arrays[f"{quantity}_{suffix}"][start:stop, column])
+            suffix: self._arrays[f"{quantity}_{suffix}"][start:stop, first : last + 1][
+                :, places - first
+            ]
             for suffix in METHODS
         }

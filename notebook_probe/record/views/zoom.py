@@ -88,7 +88,7 @@ def _coarse(
     low, high = first // size + 1, min((stop - 1) // size, level.n_blocks)
     if low >= high:
         return _raw(stream, module, quantity, first, stop)
-    reduced = level.reduced(quantity, module, low, high)
+    reduced = {key: one[:, 0] for key, one in level.reduced(quantity, [module], low, high).items()}
     mean = reduced["mean"]
     lost = low + np.flatnonzero(measured(mean) & ~np.isfinite(mean))
     fine, fine_stop = (int(lost[0]), int(lost[-1]) + 1) if len(lost) else (low, low)

@@ -80,26 +80,35 @@ class BlockThinner:
             As read from a record, where a cell not measured is told from a NaN by its bits. May be
             wider than before: columns are only ever appended.
         """
-        self._widen(values.shape[1])
         for first in range(0, len(steps), SLAB_ROWS):
-            last = first + SLAB_ROWS
-            self._append(steps[first:last], values[first:last])
-            self._merge()
-            while len(self._numbers) > self._most:
-                self._size *= 2
-                self._numbers //= 2
-                self._merge()
+            slab = slice(first, first + SLAB_ROWS)
+            self._append(steps[slab], values[slab], values[slab], 1)
 
-    def _append(self, steps: Steps, values: Floats) -> None:
-        """Put every row at the end as a block of its own."""
-        finite = np.isfinite(values)
-        doubles = values.astype(np.float64)
+    def feed_means(self, steps: Steps, mean: Floats, maximum: Floats, n_rows: int) -> None:
+        """Add what a pyramid has of some blocks of ``n_rows`` rows, each at its first step.
+
+        Every row of a block counts as measured where any is. Of a block with a value that is not
+        finite nothing else is known.
+        """
+        self._append(steps, mean, maximum, n_rows)
+
+    def _append(self, steps: Steps, mean: Floats, maximum: Floats, n_rows: int) -> None:
+        """Put each of ``steps`` at the end as a block of its own, then merge."""
+        self._widen(mean.shape[1])
+        finite = np.isfinite(mean)
         self._numbers = np.concatenate([self._numbers, steps // self._size])
-        self._sums = np.concatenate([self._sums, np.where(finite, doubles, 0.0)])
-        self._maxima = np.concatenate([self._maxima, np.where(finite, doubles, -np.inf)])
-        self._finite = np.concatenate([self._finite, finite.astype(np.int64)])
-        lost = measured(values) & ~finite
+        sums = np.where(finite, mean.astype(np.float64) * n_rows, 0.0)
+        self._sums = np.concatenate([self._sums, sums])
+        maxima = np.where(finite, maximum.astype(np.float64), -np.inf)
+        self._maxima = np.concatenate([self._maxima, maxima])
+        self._finite = np.concatenate([self._finite, n_rows * finite.astype(np.int64)])
+        lost = measured(mean) & ~finite
         self._nonfinite = np.concatenate([self._nonfinite, lost.astype(np.int64)])
+        self._merge()
+        while len(self._numbers) > self._most:
+            self._size *= 2
+            self._numbers //= 2
+            self._merge()
 
     def blocks(self) -> Blocks:
         """The reductions so far."""
