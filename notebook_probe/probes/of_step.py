@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ import torch
 
 from notebook_probe.probes.frame import StepFrame
 
-__all__ = ["AT_END", "LoggedSource", "StepSource", "step_source"]
+__all__ = ["AT_END", "LoggedSource", "StepSource", "read_at_end", "step_source"]
 
 
 def _seconds(frame: StepFrame) -> float:
@@ -20,8 +21,9 @@ def _seconds(frame: StepFrame) -> float:
 
 
 def _peak_bytes(frame: StepFrame) -> float:
-    """Of the current accelerator's allocator; where there is none, of this process."""
-    if torch.accelerator.is_available():
+    """Of the accelerator's allocator, where one is in use; else of this process."""
+    accelerator = torch.accelerator.current_accelerator()
+    if accelerator is not None and _is_in_use(accelerator):
         return float(torch.accelerator.max_memory_allocated())
     import resource  # not on Windows, where this is a gap
 
@@ -29,11 +31,24 @@ def _peak_bytes(frame: StepFrame) -> float:
     return float(peak if sys.platform == "darwin" else 1024 * peak)
 
 
+def _is_in_use(accelerator: torch.device) -> bool:
+    """Asking one that is not for its memory would set it up."""
+    is_initialized = getattr(torch.get_device_module(accelerator), "is_initialized", None)
+    return is_initialized is not None and is_initialized()
+
+
 AT_END: dict[str, Callable[[StepFrame], float]] = {
     "step_seconds": _seconds,
     "peak_bytes": _peak_bytes,
 }
 """What is read when a step ends, if a due quantity needs it."""
+
+
+def read_at_end(frame: StepFrame) -> None:
+    """Read what due quantities need of the step that ends; what cannot be read is a gap."""
+    for name in frame.readings.at_end if frame.readings is not None else ():
+        with suppress(Exception):  # a driver's trouble is not the training's
+            frame.of_step[name] = AT_END[name](frame)
 
 
 @dataclass(frozen=True, slots=True)

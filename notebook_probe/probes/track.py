@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from notebook_probe.probes.frame import StepFrame
-from notebook_probe.probes.of_step import AT_END
+from notebook_probe.probes.of_step import read_at_end
 from notebook_probe.probes.probe import Probe
 from notebook_probe.probes.readings import Readings
 from notebook_probe.probes.stretch import Stretch
@@ -87,8 +87,7 @@ class Track:
         frame, self.frame = self.frame, None
         if frame is not None:
             frame.close()
-            for name in frame.readings.at_end if frame.readings is not None else ():
-                frame.of_step[name] = AT_END[name](frame)
+            read_at_end(frame)
             for window in frame.windows:
                 if not window.needs_numbers:
                     window.end(frame)

@@ -48,8 +48,9 @@ def neural_collapse_nc1(output: Tensor, batch_targets: Tensor, module: nn.Module
 
     Warnings
     --------
-    With few samples per class it is too small: take large batches. Of one class it is NaN. The
-    calls of a step are averaged. It is computed on the host, and waits for the device.
+    With few samples per class it is too small: take large batches. Of one class, or of classes with
+    one and the same mean, it is NaN. The calls of a step are averaged. It is computed on the host,
+    and waits for the device.
     """
     rows, classes = _rows(output, batch_targets, module)
     counts = torch.bincount(classes).double()
@@ -60,6 +61,8 @@ def neural_collapse_nc1(output: Tensor, batch_targets: Tensor, module: nn.Module
     _, stretch, axes = torch.linalg.svd(
         (means - rows.mean(0)) / len(counts) ** 0.5, full_matrices=False
     )
+    if not stretch[0] > 0:
+        return rows.new_tensor(torch.nan)
     kept = stretch > stretch[0] * 1e-10
     within = ((rows - means[classes]) @ axes[kept].T) / stretch[kept]
     return within.square().sum(1).mean() / len(counts)

@@ -145,6 +145,8 @@ def test_neural_collapse_is_that_of_the_source() -> None:
     assert float(nc1(images, CLASSES, nn.Conv2d(1, 6, 1))) == pytest.approx(found, rel=1e-4)
     tokens = CLUSTERS.reshape(12, 5, 6), CLASSES.reshape(12, 5)
     assert float(nc1(*tokens, nn.Linear(1, 6))) == pytest.approx(found, rel=1e-9)
+    for same in (torch.ones(60, 6), CLUSTERS * math.nan, CLUSTERS[:0]):
+        assert math.isnan(nc1(same, CLASSES[: len(same)], nn.Linear(1, 6)))
     assert math.isnan(nc1(CLUSTERS, torch.zeros(60, dtype=torch.long), nn.Linear(1, 6)))
 
 

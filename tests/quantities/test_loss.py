@@ -15,6 +15,7 @@ from torch import nn
 
 import notebook_probe as nbp
 from notebook_probe.probes import of_step
+from notebook_probe.probes.frame import StepFrame
 from notebook_probe.quantities import as_quantity
 from notebook_probe.quantities.timing import Rows, rows
 from notebook_probe.run import batches
@@ -179,6 +180,17 @@ def test_peak_memory_is_no_less_than_what_is_held_now(tmp_path: Path) -> None:
     found = trained(tmp_path, [1.0, 2.0], "peak_memory").series("", "peak_memory").values
     assert found[0] <= found[1]
     assert found[0] > held.nbytes
+
+
+def test_what_a_driver_will_not_tell_is_a_gap(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(frame: StepFrame) -> float:
+        raise RuntimeError("no such device")
+
+    monkeypatch.setitem(of_step.AT_END, "peak_bytes", broken)
+    run = trained(tmp_path, [1.0, 2.0], "peak_memory")
+    assert run.series("", "peak_memory").sizes["step"] == 0
 
 
 def test_samples_are_counted_along_the_first_axis() -> None:

@@ -27,6 +27,9 @@ ALONE = ("logit_logsumexp", "prediction_entropy", "confidence")
 JUDGED = ("accuracy", "el2n", "ece")
 
 
+FLOAT8 = torch.float8_e4m3fn
+
+
 def normal(seed: int, *shape: int) -> Tensor:
     return 3 * torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
@@ -87,7 +90,7 @@ KINDS: dict[str, tuple[nn.Module, tuple[int, ...], int]] = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64, FLOAT8])
 def test_logits_speak_of_scale_doubt_and_confidence(kind: str, dtype: torch.dtype) -> None:
     module, shape, axis = KINDS[kind]
     logits = normal(1, *shape).to(dtype)
@@ -181,6 +184,13 @@ def test_odd_logits_give_what_is_documented(kind: str) -> None:
     for name, value in want.items():
         found = float(as_quantity(name)(predictions(tensor, nn.Linear(2, 2))))
         np.testing.assert_allclose(found, value, rtol=1e-6, err_msg=name)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, FLOAT8])
+def test_short_floats_are_judged_by_the_values_they_hold(dtype: torch.dtype) -> None:
+    logits, labels = normal(7, 20, 5).to(dtype), classes(8, 5, 20)
+    for name, want in judged(logits.double().numpy(), labels.numpy()).items():
+        close(computed(name, (logits, labels)), want)
 
 
 def test_nan_among_judged_logits_is_no_number() -> None:

@@ -12,8 +12,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import notebook_probe as nbp
-from notebook_probe.errors import NotApplicableError, QuantityError
+from notebook_probe.errors import NotApplicableError, QuantityError, TrainingStopped
 from notebook_probe.quantities.stat import Stat
+from notebook_probe.run.requests import Control
 from notebook_probe.run.run import Run
 
 N_STEPS = 6
@@ -214,6 +215,21 @@ def test_handing_over_before_anything_is_attached_does_nothing(
         run.attach("", mean_target, 2)
         train(model, run)
     assert run.series("", "mean_target").step.values.tolist() == [0, 2, 4]
+
+
+def test_a_run_is_stopped_at_the_first_word_of_the_next_step(
+    model: nn.Module, tmp_path: Path
+) -> None:
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with nbp.watch(model, store=tmp_path / "run.zarr", probes=None) as run:
+        run.attach("", mean_target)
+        for x, y, _ in Data(1):
+            run.batch(targets=y)
+            F.cross_entropy(model(x), y).backward()
+            optimizer.step()
+        run.put(Control("stop"))
+        with pytest.raises(TrainingStopped, match="stopped before step 1"):
+            run.batch(targets=y)
 
 
 def test_batches_come_as_they_are_epoch_after_epoch(model: nn.Module, tmp_path: Path) -> None:
