@@ -21,20 +21,13 @@ def _seconds(frame: StepFrame) -> float:
 
 
 def _peak_bytes(frame: StepFrame) -> float:
-    """Of the accelerator's allocator, where one is in use; else of this process."""
-    accelerator = torch.accelerator.current_accelerator()
-    if accelerator is not None and _is_in_use(accelerator):
-        return float(torch.accelerator.max_memory_allocated())
+    """Of CUDA's allocator, where it is in use: asking would set it up; else of this process."""
+    if torch.cuda.is_initialized():
+        return float(torch.cuda.max_memory_allocated())
     import resource  # not on Windows, where this is a gap
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return float(peak if sys.platform == "darwin" else 1024 * peak)
-
-
-def _is_in_use(accelerator: torch.device) -> bool:
-    """Asking one that is not for its memory would set it up."""
-    is_initialized = getattr(torch.get_device_module(accelerator), "is_initialized", None)
-    return is_initialized is not None and is_initialized()
 
 
 AT_END: dict[str, Callable[[StepFrame], float]] = {

@@ -20,8 +20,8 @@ __all__ = ["WorstSampleLosses", "WorstSamples", "losses_of", "sample_loss_quanti
 
 N_WORST = 8
 
-RANKS = Axis("rank", {"rank": tuple(float(rank) for rank in range(N_WORST))}, group="worst")
-"""The worst sample is that of rank 0."""
+NTH = Axis("nth_worst", {"nth_worst": tuple(map(float, range(N_WORST)))}, group="worst")
+"""The worst sample is number 0."""
 
 
 def losses_of(batch_losses: Tensor) -> Tensor:
@@ -73,7 +73,7 @@ class _Worst:
         self._pairs = pairs[:, order[:N_WORST]]
 
     def row(self, which: int) -> Tensor | None:
-        """Of as many ranks as there are; NaN for fewer samples."""
+        """Of the worst; NaN where there are fewer samples."""
         if self._pairs is None:
             return None
         found = self._pairs[which]
@@ -81,7 +81,7 @@ class _Worst:
 
 
 @window_quantity(
-    samples="due", axis=RANKS, cost="sort", source="definition", question=questions.SPIKE
+    samples="due", axis=NTH, cost="sort", source="definition", question=questions.SPIKE
 )
 class WorstSamples(_Worst):
     """Which samples have the largest losses, ``argsort(-L_i)``, the worst 8 of the step.
@@ -100,7 +100,7 @@ class WorstSamples(_Worst):
 
 
 @window_quantity(
-    samples="due", axis=RANKS, cost="sort", source="definition", question=questions.SPIKE
+    samples="due", axis=NTH, cost="sort", source="definition", question=questions.SPIKE
 )
 class WorstSampleLosses(_Worst):
     """The largest losses of single samples, ``sort(-L_i)``: those of `worst_samples`.

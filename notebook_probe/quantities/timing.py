@@ -116,11 +116,11 @@ class SamplesPerSecond:
 
 @window_quantity(units="B", source="definition", question=questions.SPEED)
 class PeakMemory:
-    """The most memory in use so far, ``max(bytes)``: of the accelerator, else of the process.
+    """The most memory in use so far, ``max(bytes)``: of the CUDA device, else of the process.
 
-    Of the accelerator what torch's allocator gave out; it never falls unless you call
-    ``torch.accelerator.reset_peak_memory_stats()``, which is left to you. A step that lifts it late
-    in training is a longer batch, or something that is kept.
+    Of the device what torch's allocator gave out; it never falls unless you call
+    ``torch.cuda.reset_peak_memory_stats()``, which is left to you. A step that lifts it late in
+    training is a longer batch, or something that is kept.
 
     Warnings
     --------

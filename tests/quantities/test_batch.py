@@ -93,7 +93,7 @@ def test_the_worst_samples_are_named_with_their_losses() -> None:
     np.testing.assert_allclose(computed("worst_sample_losses", *calls), losses.numpy()[order])
 
 
-def test_few_samples_leave_ranks_empty_and_a_broken_loss_is_the_worst() -> None:
+def test_few_samples_leave_places_empty_and_a_broken_loss_is_the_worst() -> None:
     call = torch.tensor([1.0, math.nan, 3.0]), torch.tensor([10, 11, 12])
     np.testing.assert_array_equal(computed("worst_samples", call), [11, 12, 10] + [math.nan] * 5)
     with pytest.raises(QuantityError, match="2 indices for 3 losses"):
