@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from notebook_probe.errors import UnreadableError
 from notebook_probe.quantities import questions
 from notebook_probe.quantities.arrays import components
 from notebook_probe.quantities.base import quantity
@@ -46,7 +47,7 @@ def grad_depth_slope(each_grad_sumsq: Sequence[Stat | None]) -> float:
     layers = enumerate(reversed(each_grad_sumsq))
     known = [(k, one.sumsq) for k, one in layers if one is not None and one.sumsq != 0]
     if len(known) < 2:
-        return math.nan
+        raise UnreadableError("fewer than two layers there have a gradient that is not zero")
     depth, sumsq = np.array(known).T
     with np.errstate(invalid="ignore"):
         away = depth - depth.mean()
@@ -155,7 +156,9 @@ def norm_test(grad_micro_sumsq: Stat, grad_raw_sumsq: Stat) -> float:
     The variance is that of a few micro-batches.
     """
     micro = _micro(grad_micro_sumsq, grad_raw_sumsq)
-    if micro is None or not micro.all:
+    if micro is None:
+        raise UnreadableError("no two micro-batches to compare: one backward, or broken gradients")
+    if not micro.all:
         return math.nan
     return root(max(0.0, micro.noise) / micro.n / micro.all)
 

@@ -215,6 +215,7 @@ def _why_no_gradient(probe: Probe, modules: dict[str, nn.Module]) -> str:
 
 _ABSENT = {
     "state": "the optimizer keeps no such state of it",
+    "grad_micro": "no step was made of two backward passes or more: it compares micro-batches",
     "group": "no optimizer that has stepped has such an option for it",
 }
 """Of families of features, what is missing where the quantity has no value."""

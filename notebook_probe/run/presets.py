@@ -68,6 +68,8 @@ presets.add(
         (
             Row(("grad_norm", "grad_rms", "grad_abs_max", "grad_zero_fraction", "grad_cosine")),
             Row(("output_grad_norm", "output_grad_rms", "output_grad_abs_max")),
+            Row(("grad_norm", "grad_depth_slope", "clip_coefficient"), whole),
+            Row(("gradient_noise_scale",), whole, "every(10)"),
         ),
     ),
 )
@@ -137,6 +139,7 @@ presets.add(
             Row(("range_headroom_bits", "underflow_fraction", "nonfinite_fraction")),
             Row(("output_grad_headroom_bits", "output_grad_underflow_fraction")),
             Row(("weight_abs_max", "grad_abs_max")),
+            Row(("amp_scale", "amp_skipped"), whole),
         ),
     ),
 )
@@ -146,7 +149,10 @@ presets.add(
         "What the optimizer does to the weights, and where it has taken them.",
         (
             Row(("weight_norm", "grad_norm", "update_norm", "update_ratio", "log_step_size")),
+            Row(("lr", "weight_decay", "momentum", "log_step_size"), whole),
             Row(("sign_flips", "distance_from_init", "layer_rotation"), schedule="every(10)"),
+            Row(("update_cosine", "adam_update_rms", "moment_ratio"), schedule="every(10)"),
+            Row(("effective_lr_quantiles", "grad_below_eps_fraction"), schedule="every(10)"),
         ),
     ),
 )

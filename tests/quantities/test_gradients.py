@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 import notebook_probe as nbp
+from notebook_probe.errors import UnreadableError
 from notebook_probe.quantities import as_quantity
 from notebook_probe.quantities.stat import Stat
 
@@ -174,9 +175,16 @@ def test_a_gradient_that_is_only_looked_at_is_no_micro_batch(data: Any, tmp_path
 
 
 def test_without_accumulation_there_is_nothing_to_compare(tmp_path: Path) -> None:
-    found = recorded(tmp_path, n_micro=1)
+    model = Net()
+    probes = {"": OF_ALL, "conv": OF_WEIGHT}
+    with nbp.watch(model, store=tmp_path / "run.zarr", probes=probes) as run:
+        train(model, n_micro=1)
+        notes = {probe.quantity: probe.note for probe in run.probes()}
+        assert not run.status().errors
+    found = run.data
     assert all(found[name].isnull().all() for name in (*OF_ALL, *OF_WEIGHT))
     assert (found.accumulations == 1).any()
+    assert all("micro-batches" in note for note in notes.values()), notes
 
 
 def test_the_noise_scale_of_gaussian_gradients_is_that_of_their_distribution() -> None:
@@ -203,4 +211,5 @@ def test_a_step_that_is_not_finite_leaves_the_noise_scale_as_it_was(bad: float) 
     before = window.compute()
     window.update(Stat(20, bad), Stat(10, bad))
     assert window.compute() == before
-    assert math.isnan(as_quantity("norm_test")(Stat(20, bad), Stat(10, bad)))
+    with pytest.raises(UnreadableError, match="broken gradients"):
+        as_quantity("norm_test")(Stat(20, bad), Stat(10, bad))

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.optim import SGD, AdamW, Optimizer
 
 import notebook_probe as nbp
+from notebook_probe.errors import UnreadableError
 from notebook_probe.quantities import as_quantity
 
 Array: TypeAlias = npt.NDArray[np.float64]
@@ -274,6 +275,7 @@ def test_a_layer_without_a_gradient_and_one_of_zeros_have_no_place_in_the_slope(
     layers = [Sum(1e-8), None, Sum(0.0), Sum(1e-2), Sum(1.0)]
     want = np.polyfit([4, 1, 0], [-4.0, -1.0, 0.0], 1)[0]
     assert slope_of(layers) == pytest.approx(want)
-    assert math.isnan(slope_of([Sum(1.0), None]))
+    with pytest.raises(UnreadableError, match="fewer than two layers"):
+        slope_of([Sum(1.0), None])
     assert math.isnan(slope_of([Sum(1.0), Sum(math.nan), Sum(2.0)]))
     assert slope_of([Sum(1.0), Sum(1.0)]) == 0

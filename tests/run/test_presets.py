@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 from torch import nn
+from torch.amp.grad_scaler import GradScaler
+from torch.optim import Adam
 
 from notebook_probe.quantities import as_quantity
 from notebook_probe.run.presets import DEFAULT, Preset, Row, presets
-from tests.models import ConvNet, Encoder, floats, made, mlp, sgd, train, train_step, words
+from tests.models import ConvNet, Encoder, floats, loss_of, made, mlp, sgd, train, words
 from tests.run.conftest import Watch
 
 STEPS = 11
@@ -18,13 +20,22 @@ MODELS: dict[str, Any] = {"attention": (Encoder, words)}
 
 
 def recorded(watch: Watch, preset: str) -> tuple[set[str], set[str]]:
-    """The numbers that a preset asked for of a small network, and those that came."""
+    """The numbers that a preset asked for of a small network, and those that came.
+
+    Of a loop that does all that some quantity is about: it accumulates, and scales its loss.
+    """
     kind, batches = MODELS.get(preset, (ConvNet, floats(4, 1, 6, 6)))
     model = made(kind)
-    run, optimizer = watch(model, probes=preset), sgd(model)
+    run, optimizer = watch(model, probes=preset), Adam(model.parameters(), lr=0.01)
+    scaler = GradScaler("cpu", init_scale=8.0)
     for step in run.batches(range(STEPS)):
-        run.batch(targets=[0, 1, 2, 0], indices=range(4), losses=[0.5, 0.25, 1.0, 2.0])
-        loss = train_step(model, optimizer, batches(step))
+        optimizer.zero_grad()
+        for micro in range(2):
+            run.batch(targets=[0, 1, 2, 0], indices=range(4), losses=[0.5, 0.25, 1.0, 2.0])
+            loss = loss_of(model(batches(2 * step + micro)))
+            scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
         run.log(loss=loss, eval_loss=loss)
     assert not run.status().errors
     asked = {probe.quantity for probe in run.probes()}
