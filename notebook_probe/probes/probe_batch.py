@@ -55,6 +55,15 @@ class ProbeBatch:
                 _copied(args), _copied(kwargs), _copied(targets), loss_fn, RandomState.now(devices)
             )
 
+    def __str__(self) -> str:
+        given, wanted = (", ".join(map(_told, tensors_of(part))) for part in self._parts)
+        name = getattr(self.loss_fn, "__name__", type(self.loss_fn).__name__)
+        return f"inputs {given or 'without tensors'}; targets {wanted or 'without tensors'}; {name}"
+
+    @property
+    def _parts(self) -> tuple[Any, Any]:
+        return [self.args, self.kwargs], self.targets
+
     def outputs(self, model: nn.Module, parameters: Mapping[str, Tensor]) -> Any:
         """What ``model`` returns with ``parameters`` in place of its own; inside `untouched`.
 
@@ -98,10 +107,14 @@ class ProbeBatch:
         return untouched(modules, {tensor.device for tensor in self._tensors(modules)})
 
     def _tensors(self, modules: list[nn.Module]) -> Iterator[Tensor]:
-        yield from tensors_of([self.args, self.kwargs, self.targets])
+        yield from tensors_of(self._parts)
         for module in modules:
             yield from module.parameters()
             yield from module.buffers()
+
+
+def _told(tensor: Tensor) -> str:
+    return f"{tuple(tensor.shape)} {str(tensor.dtype).removeprefix('torch.')}"
 
 
 def _copied(value: Any) -> Any:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from notebook_probe.probes.observer import Observer
 from notebook_probe.probes.probe_batch import ProbeBatch
+from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.gate import Gate
 
 __all__ = ["Probing"]
@@ -19,6 +20,7 @@ __all__ = ["Probing"]
 class Probing(ABC):
     """The part of a run that keeps a probe batch."""
 
+    _writer: RecordWriter
     _observer: Observer
     _gate: Gate
 
@@ -62,7 +64,7 @@ class Probing(ABC):
         """
         self._check_open()
         batch = ProbeBatch.of(inputs, targets, loss_fn)
-        keep = partial(self._observer.keep_batch, batch)
+        keep = partial(_keep, batch, self._observer, self._writer)
         if not self._gate.is_elsewhere:
             self._observer.again.try_out(batch)
             self._observer.settle()
@@ -70,3 +72,8 @@ class Probing(ABC):
                 keep()
                 return
         self._gate.once(keep)
+
+
+def _keep(batch: ProbeBatch, observer: Observer, writer: RecordWriter) -> None:
+    observer.keep_batch(batch)
+    writer.event(observer.clock.upcoming, "probe_batch", str(batch))

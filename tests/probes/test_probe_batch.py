@@ -277,3 +277,16 @@ def test_the_batch_is_a_copy(watch: Watch) -> None:
     loss_of(model(x)).backward()
     run.step()
     assert run.series("2", "feature_drift").values.tolist() == [0.0, 0.0]
+
+
+def test_the_record_tells_when_which_batch_was_kept(watch: Watch) -> None:
+    model = made(mlp)
+    run = watch(model, probes=None)
+    run.probe_batch(torch.ones(3, 4), torch.ones(3, 2), nn.functional.mse_loss)
+    step(model)
+    run.probe_batch({"input": torch.ones(2, 4)}, None, loss_fn)
+    told = [(event.step, event.text) for event in run.events if event.kind == "probe_batch"]
+    assert told == [
+        (0, "inputs (3, 4) float32; targets (3, 2) float32; mse_loss"),
+        (1, "inputs (2, 4) float32; targets without tensors; loss_fn"),
+    ]
