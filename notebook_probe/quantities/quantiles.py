@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,6 +19,7 @@ from notebook_probe.axis import Axis
 from notebook_probe.quantities import questions
 from notebook_probe.quantities.arrays import readable
 from notebook_probe.quantities.base import quantity
+from notebook_probe.quantities.drawn import some
 from notebook_probe.quantities.parts import reduction
 from notebook_probe.quantities.window import window_quantity
 
@@ -59,8 +59,8 @@ class Sample:
         """The sample of both together, of which none is kept more often."""
         pieces = [self, other]
         rate = min((len(one.values) / one.n for one in pieces if one.n), default=1.0)
-        joined = torch.cat([_some(one.values, round(rate * one.n)) for one in pieces])
-        return Sample(self.n + other.n, _some(joined, MOST))
+        joined = torch.cat([some(one.values, round(rate * one.n)) for one in pieces])
+        return Sample(self.n + other.n, some(joined, MOST))
 
     def quantiles(self, levels: Vector) -> Vector:
         """By linear interpolation between ranks; all NaN of nothing, or where one is NaN."""
@@ -90,20 +90,8 @@ def sample(
     array([0. , 2. , 2.4])
     """
     flat = readable(tensor).reshape(-1)
-    kept = _some(flat, MOST)
+    kept = some(flat, MOST)
     return Sample(len(flat), kept.clone() if kept is flat else kept)
-
-
-def _some(values: Tensor, n: int) -> Tensor:
-    """That many of them, drawn at the same places whenever as many are drawn of as many."""
-    if n >= len(values):
-        return values
-    return values[_places(len(values), n).to(values.device, non_blocking=True)]
-
-
-@lru_cache(maxsize=32)
-def _places(n: int, of_them: int) -> Tensor:
-    return torch.randint(n, (of_them,), generator=torch.Generator().manual_seed(n))
 
 
 @quantity(axis=QUANTILES, aliases=("quantiles",), source="definition", question=questions.SIGNAL)

@@ -16,6 +16,7 @@ __all__ = [
     "Saturation",
     "effective_rank",
     "effective_rank_share",
+    "n_output_rows",
     "output_grad_cov_max_eig",
     "participation_ratio",
     "sample_effective_rank",
@@ -97,6 +98,21 @@ def sample_effective_rank(output_sample_spectrum: Spectrum) -> Tensor:
     return _entropy_rank(output_sample_spectrum.singular_values)
 
 
+@quantity(source="definition", question=questions.COLLAPSE)
+def n_output_rows(output_spectrum: Spectrum) -> float:
+    """Number of samples and positions that spectra and ranks of the outputs are of, ``R``.
+
+    No rank is larger than ``R``, that of a covariance not than ``R - 1``: where it is below the
+    number of channels they speak of the batch as well. Of more than 2048 channels 2048 rows of
+    each call are drawn.
+
+    Warnings
+    --------
+    Positions of one sample resemble each other: many rows need not be much evidence.
+    """
+    return float(output_spectrum.n_rows)
+
+
 @quantity(source="common usage", question=questions.COLLAPSE)
 def participation_ratio(output_spectrum: Spectrum) -> Tensor:
     """Number of directions in which the outputs vary, ``(sum l)^2 / sum l^2``.
@@ -113,7 +129,11 @@ def participation_ratio(output_spectrum: Spectrum) -> Tensor:
     return output_spectrum.participation
 
 
-@quantity(aliases=("BackwardOutputEigOfCov",), source="Taiyi", question=questions.SIGNAL)
+@quantity(
+    aliases=("BackwardOutputEigOfCov", "grad_output_cov_max_eig"),
+    source="Taiyi",
+    question=questions.SIGNAL,
+)
 def output_grad_cov_max_eig(grad_output_spectrum: Spectrum) -> Tensor:
     """Largest eigenvalue of the covariance of the gradients at the output, ``l_1(cov(dL/dy))``.
 

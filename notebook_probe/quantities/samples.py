@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from notebook_probe.quantities.arrays import readable
+from notebook_probe.quantities.drawn import some
 from notebook_probe.quantities.meant import meant
 
 __all__ = ["channel_axis", "sample_blocks", "samples"]
@@ -53,10 +54,13 @@ def _axis_of(kind: Any) -> int | None:
     return next((axis for kinds, axis in AXES.items() if issubclass(kind, kinds)), None)
 
 
-def samples(tensor: Tensor, module: nn.Module | None) -> tuple[int, Iterator[Tensor]]:
+def samples(
+    tensor: Tensor, module: nn.Module | None, widest: int | None = None
+) -> tuple[int, Iterator[Tensor]]:
     """Number of channels, 1 at least, and the rows (sample, channel) at a call of ``module``.
 
     The rows come block by block, copies in float64; those of a nested tensor are of all its parts.
+    Of more than ``widest`` channels as many rows are drawn.
 
     Raises
     ------
@@ -74,6 +78,9 @@ def samples(tensor: Tensor, module: nn.Module | None) -> tuple[int, Iterator[Ten
     values = readable(tensor)
     axis = channel_axis(module, max(2, values.dim()))
     wide = torch.float64 if values.device.type != "mps" else torch.float32
+    if widest is not None and values.dim() > 1 and values.shape[axis] > widest:
+        rows = values.movedim(axis, -1).flatten(0, -2)
+        values, axis = some(rows, widest), 1
     return max(1, torch.atleast_2d(values).shape[axis]), sample_blocks(values, axis, wide)
 
 

@@ -27,6 +27,9 @@ __all__ = ["Spectrum", "spectrum"]
 ROUNDING = 8 * torch.finfo(torch.float64).eps
 """So much of a number may be rounding."""
 
+WIDEST = 2048
+"""Of more channels as many rows of a call are drawn: more would take seconds to decompose."""
+
 SINGLE = (1e-24, 1e30)
 """Sums of squares that float32 can hold with all their parts."""
 
@@ -165,6 +168,6 @@ def spectrum(
     >>> found.eigenvalues
     tensor([4., 0.], dtype=torch.float64)
     """
-    width, blocks = samples(tensor, module)
+    width, blocks = samples(tensor, module, widest=WIDEST)
     empty = torch.zeros((0, width), dtype=torch.float64)
     return reduce(Spectrum.merge, map(Spectrum.of, blocks), Spectrum(0, empty.sum(0), empty))

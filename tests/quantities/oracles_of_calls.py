@@ -162,6 +162,7 @@ OF_CALLS: dict[str, Oracle] = {
     "effective_rank": of_y(entropy_rank),
     "effective_rank_share": of_y(lambda y: entropy_rank(y) / min(y.shape)),
     "sample_effective_rank": lambda h: entropy_rank(h[-1].y.reshape(len(h[-1].y), -1)),
+    "n_output_rows": of_y(len),
     "participation_ratio": of_y(lambda y: eigenvalues(y).sum() ** 2 / (eigenvalues(y) ** 2).sum()),
     "saturation": of_y(saturation),
     "massive_ratio": lambda h: divided(largest(h[-1].y), float(np.median(np.abs(h[-1].y)))),

@@ -36,6 +36,7 @@ GOMLX = {
 MINDSPORE = {"histogram_regular": "param_histogram"}
 OURS = {
     "activation_histogram": "output_histogram",
+    "grad_output_cov_max_eig": "output_grad_cov_max_eig",
     "quantiles": "output_quantiles",
     "spectrum": "output_cov_eigs",
 }

@@ -115,6 +115,16 @@ def test_dead_and_dormant_are_what_a_hand_counts(
     np.testing.assert_allclose(float(dormant_fraction(found)), dormant)
 
 
+def test_a_unit_may_be_called_dead_below_another_threshold() -> None:
+    kind: Any = as_quantity("dead_fraction").function
+    below = type("DeadBelowMinusTwo", (kind,), {"threshold": -2.0})
+    quantity = nbp.window_quantity(below, name="test_dead_below_minus_two")
+    window = quantity()
+    window.reset()
+    window.update(peaks(torch.tensor([[-3.0, -1.0], [-2.0, -4.0]]), nn.Linear(2, 2)))
+    assert float(window.compute()) == 0.5
+
+
 def test_of_nothing_nothing_is_told() -> None:
     found = peaks(torch.zeros(0, 3), nn.Linear(2, 3))
     assert math.isnan(float(dormant_fraction(found)))

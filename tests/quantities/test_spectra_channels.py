@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from notebook_probe.quantities import samples
 from notebook_probe.quantities.samples import channel_axis
+from notebook_probe.quantities.spectrum import spectrum
 from tests.quantities.covariances import close, eigenvalues, normal
 
 
@@ -93,3 +94,22 @@ def test_the_layout_in_memory_and_the_blocks_do_not_matter(
     close(eigenvalues(images, nn.Conv2d(3, 1, 1)), moved(images, 1))
     tokens = images.movedim(1, -1)
     close(eigenvalues(tokens, nn.Linear(3, 1)), moved(images, 1))
+
+
+@pytest.mark.parametrize("shape", [(500, 30), (5, 100, 30), (2, 30, 15, 20)])
+def test_of_very_many_channels_some_rows_are_drawn_and_told(
+    shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("notebook_probe.quantities.spectrum.WIDEST", 20)
+    module = nn.Conv2d(30, 1, 1) if len(shape) == 4 else nn.Linear(30, 1)
+    found = spectrum(normal(*shape), module)
+    assert found.n_rows == 20
+    assert len(set(found.matrix[:, 0].tolist())) == 20, "each of them once"
+    assert found.eigenvalues[19:].sum() == 0
+
+
+def test_of_as_many_channels_as_are_allowed_every_row_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("notebook_probe.quantities.spectrum.WIDEST", 20)
+    assert spectrum(normal(500, 20), nn.Linear(20, 1)).n_rows == 500
