@@ -36,8 +36,8 @@ def sharpness(landscape: Landscape) -> float:
 
     Plain gradient descent with learning rate ``lr`` is stable below ``2 / lr``. Trained with the
     whole data at each step, networks rise to that value and hover there: more learning rate, less
-    sharpness. Found by Lanczos from the same random vector at every step; a probe costs 10 to 100
-    gradients. Missing when 100 products with ``H`` do not find it.
+    sharpness. Found by Lanczos from the same random vector at every step, with 10 to 100 products
+    with ``H``, each about as long as two gradients. Missing when 100 do not find it.
 
     Warnings
     --------
