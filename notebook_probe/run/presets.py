@@ -132,6 +132,16 @@ presets.add(
     ),
 )
 presets.add(
+    "curvature",
+    Preset(
+        "How sharp the loss is, and how far features have come, on `Run.probe_batch`'s batch.",
+        (
+            Row(("sharpness", "sam_sharpness"), whole, "every(100)"),
+            Row(("feature_drift", "cka_to_reference"), schedule="every(100)"),
+        ),
+    ),
+)
+presets.add(
     "precision",
     Preset(
         "How near to overflow and underflow numbers come, for training in half precision.",

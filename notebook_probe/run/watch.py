@@ -59,9 +59,9 @@ def watch(
         on this machine first and shipped by a thread; see `RemoteStore`.
     probes : str, sequence of str, dict or None
         What to measure from the first step: a preset or several of ``"default"``,
-        ``"gradients"``, ``"activations"``, ``"spectra"``, ``"batchnorm"``, ``"precision"``,
-        ``"optimizer"`` and ``"everything"``; None for nothing; or
-        ``{selection: ["Quantity", ["Quantity", "linear(5,0)"]]}``.
+        ``"gradients"``, ``"activations"``, ``"spectra"``, ``"batchnorm"``, ``"attention"``,
+        ``"curvature"``, ``"precision"``, ``"optimizer"``, ``"step"`` and ``"everything"``; None
+        for nothing; or ``{selection: ["Quantity", ["Quantity", "linear(5,0)"]]}``.
     name : str, optional
         Shown in the Explorer; the model's class by default.
     on_compiled : "skip" or "eager"

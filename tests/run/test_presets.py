@@ -28,6 +28,7 @@ def recorded(watch: Watch, preset: str) -> tuple[set[str], set[str]]:
     model = made(kind)
     run, optimizer = watch(model, probes=preset), Adam(model.parameters(), lr=0.01)
     scaler = GradScaler("cpu", init_scale=8.0)
+    run.probe_batch(batches(99), None, lambda output, targets: loss_of(output))
     for step in run.batches(range(STEPS)):
         optimizer.zero_grad()
         for micro in range(2):
