@@ -200,6 +200,8 @@ def _quantity_row(row: QuantityInfo) -> QuantityRow:
         "needs": list(row.needs),
         "units": row.units,
         "is_vector": row.is_vector,
+        "question": row.question,
+        "of_model": row.is_of_model,
     }
 
 

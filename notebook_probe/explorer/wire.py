@@ -47,6 +47,9 @@ class QuantityRow(TypedDict):
     needs: list[str]
     units: str
     is_vector: bool
+    question: str
+    of_model: bool
+    """Attached at the root alone."""
 
 
 class ModelMessage(TypedDict):

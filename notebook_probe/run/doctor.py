@@ -72,6 +72,8 @@ class Doctor:
                 q.needs,
                 q.units,
                 is_vector=q.axis is not None,
+                question=q.question,
+                is_of_model=q.is_of_model,
                 cost_us=_middle(costs[q.name]),
             )
             for q in quantities.values()

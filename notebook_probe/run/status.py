@@ -31,6 +31,10 @@ class QuantityInfo:
     units: str
     is_vector: bool = False
     """Its value is a vector: recorded, not drawn as a line."""
+    question: str = ""
+    """That it answers, under which a panel lists it."""
+    is_of_model: bool = False
+    """It is of the step as a whole, and attached at the root alone."""
     cost_us: float | None = None
     """Median cost of one evaluation in this run, microseconds; None before it was measured."""
 

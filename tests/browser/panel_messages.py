@@ -54,6 +54,8 @@ QUANTITIES: list[QuantityRow] = [
         "needs": ["weight"],
         "units": "1",
         "is_vector": False,
+        "question": "Is it still improving?",
+        "of_model": False,
     },
     {
         "name": "grad_norm",
@@ -61,6 +63,8 @@ QUANTITIES: list[QuantityRow] = [
         "needs": ["grad"],
         "units": "1",
         "is_vector": False,
+        "question": "Is it still improving?",
+        "of_model": False,
     },
     {
         "name": "update_ratio",
@@ -68,6 +72,8 @@ QUANTITIES: list[QuantityRow] = [
         "needs": ["update", "weight"],
         "units": "1",
         "is_vector": False,
+        "question": "Is it still improving?",
+        "of_model": False,
     },
     {
         "name": "output_std",
@@ -75,6 +81,8 @@ QUANTITIES: list[QuantityRow] = [
         "needs": ["output"],
         "units": "1",
         "is_vector": False,
+        "question": "Is it still improving?",
+        "of_model": False,
     },
     {
         "name": "zero_fraction",
@@ -82,6 +90,8 @@ QUANTITIES: list[QuantityRow] = [
         "needs": ["output"],
         "units": "1",
         "is_vector": False,
+        "question": "Is it still improving?",
+        "of_model": False,
     },
     {
         "name": "output_histogram",
@@ -89,6 +99,8 @@ QUANTITIES: list[QuantityRow] = [
         "needs": ["output"],
         "units": "1",
         "is_vector": True,
+        "question": "Is it still improving?",
+        "of_model": False,
     },
 ]
 

@@ -65,6 +65,32 @@ def test_quantities_that_fit_come_first_and_the_others_say_why_they_do_not(
     ]
 
 
+def test_quantities_are_listed_under_the_question_they_answer(shown: PanelPage) -> None:
+    message = model_message()
+    asked = [{**row, "question": ""} for row in message["quantities"]]
+    asked[1]["question"] = asked[3]["question"] = "Do my gradients vanish?"
+    asked[0]["question"] = asked[2]["question"] = "Which layers learn?"
+    asked[4] |= {"question": "How fast is a step?", "of_model": True}
+    shown.say({**message, "quantities": asked})
+    groups = quantity(shown).locator("optgroup")
+
+    def listed() -> dict[str, list[str]]:
+        labels = [group.get_attribute("label") or "" for group in groups.all()]
+        names = [group.locator("option").all_inner_texts() for group in groups.all()]
+        return dict(zip(labels, names, strict=True))
+
+    shown.row("stem.conv1").click()
+    there = listed()
+    assert [name.split(" ")[0] for name in there["Which layers learn?"]] == [
+        "weight_norm",
+        "update_ratio",
+    ]
+    assert there["Not here"] == ["zero_fraction: is of the whole model; mark the root"]
+    assert "How fast is a step?" not in there
+    shown.row("(root)").click()
+    assert listed()["How fast is a step?"] == ["zero_fraction · 9.2\u202fµs"]
+
+
 def test_the_box_says_what_is_measured_what_it_needs_and_what_it_costs(shown: PanelPage) -> None:
     shown.row("stem.conv1").click()
     quantity(shown).select_option("weight_norm")

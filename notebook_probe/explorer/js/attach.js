@@ -59,13 +59,19 @@ export function createAttach({ state, selection, link, signal }) {
     [...state.marked].map((path) => state.model.byPath.get(path)).filter(Boolean);
   const chosen = () => state.model.quantities.find((one) => one.name === quantity.value);
 
-  /** The list again: what fits first, the rest greyed with its reason. */
+  /** The list again: what fits first, under the question it answers, the rest greyed with its reason. */
   function offer() {
     const rows = markedRows();
     const kept = quantity.value;
-    const options = state.model.quantities.map((one) => [one, misfit(one, rows)]);
-    options.sort(([, a], [, b]) => Boolean(a) - Boolean(b));
-    quantity.replaceChildren(...options.map(([one, reason]) => optionFor(one, reason)));
+    const groups = new Map();
+    const greyed = [];
+    for (const one of state.model.quantities) {
+      const reason = misfit(one, rows);
+      if (reason) greyed.push(optionFor(one, reason));
+      else groups.set(one.question, [...(groups.get(one.question) ?? []), optionFor(one, "")]);
+    }
+    const fitting = [...groups].map(([question, options]) => groupOf(question, options));
+    quantity.replaceChildren(...fitting, ...(greyed.length ? [groupOf("Not here", greyed)] : []));
     showCosts();
     if (state.model.quantities.some((one) => one.name === kept)) quantity.value = kept;
   }
@@ -132,6 +138,10 @@ export function createAttach({ state, selection, link, signal }) {
 function attachText(rows, fitting) {
   if (!rows.length) return "Select modules";
   return fitting.length ? `Attach to ${nModules(fitting.length)}` : "Attach";
+}
+
+function groupOf(label, options) {
+  return element("optgroup", { label }, ...options);
 }
 
 function optionFor(one, reason) {

@@ -10,6 +10,7 @@ const PROVIDED = {
 /** What of the features the module lacks: "" when the quantity fits; the kernel knows parameters. */
 export function lackOf(quantity, row) {
   if (row.entry) return row.kind ? "a whole module" : "";
+  if (quantity.of_model && row.above) return "the whole model";
   return quantity.needs.find((feature) => !(PROVIDED[feature]?.(row) ?? true)) ?? "";
 }
 
@@ -21,6 +22,7 @@ export function fittingRows(quantity, rows) {
 export function misfit(quantity, rows) {
   if (!rows.length || fittingRows(quantity, rows).length) return "";
   const lack = lackOf(quantity, rows[0]);
+  if (quantity.of_model) return "is of the whole model; mark the root";
   if (rows.length > 1) return `needs ${lack}; none of these ${rows.length} modules has one`;
   return `needs ${lack}; ${rows[0].path} (${rows[0].kind}) has none`;
 }
