@@ -7,7 +7,7 @@ On a CPU the elements pass in pieces that stay in cache between two reads; a BLA
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -77,11 +77,13 @@ def _stats(tensors: Sequence[Tensor], wanted: frozenset[str]) -> list[Stat]:
     with np.errstate(all="ignore"):
         sums = [_sums(array, wanted) for array in arrays if array is not None]
     read = iter(sums)
+    pairs = [*zip(tensors, arrays, strict=True)]
+    others = iter(
+        _measure_tensors([readable(one) for one, array in pairs if array is None], wanted)
+    )
     return [
-        _measure_tensor(readable(tensor), wanted)
-        if array is None
-        else _finished(array, next(read), wanted)
-        for tensor, array in zip(tensors, arrays, strict=True)
+        next(others) if array is None else _finished(array, next(read), wanted)
+        for _, array in pairs
     ]
 
 
@@ -229,6 +231,25 @@ def _measure_tensor(tensor: Tensor, parts: frozenset[str]) -> Stat:
     if tensor.is_cpu:
         fields = {name: float(value) for name, value in fields.items()}
     return Stat(tensor.numel(), **fields)
+
+
+def _measure_tensors(tensors: list[Tensor], parts: frozenset[str]) -> list[Stat]:
+    """The same of many: on an accelerator a few kernels give the norms of all."""
+    if parts != {"sumsq"} or any(tensor.device.type in ("cpu", "mps") for tensor in tensors):
+        return [_measure_tensor(tensor, parts) for tensor in tensors]
+    squares: dict[int, Any] = {}
+    for alike in _alike(tensors):
+        norms = torch._foreach_norm(alike, 2, torch.float64)
+        squares.update(zip(map(id, alike), torch.stack(norms).square().unbind(), strict=True))
+    return [Stat(tensor.numel(), squares[id(tensor)]) for tensor in tensors]
+
+
+def _alike(tensors: list[Tensor]) -> Iterable[list[Tensor]]:
+    """Those of one device and type, which one kernel can read."""
+    groups: dict[tuple[torch.device, torch.dtype], list[Tensor]] = {}
+    for tensor in tensors:
+        groups.setdefault((tensor.device, tensor.dtype), []).append(tensor)
+    return groups.values()
 
 
 def _spread_of(tensor: Tensor) -> Tensor:

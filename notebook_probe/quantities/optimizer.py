@@ -230,15 +230,22 @@ def effective_lr_quantiles(
     """
     some = sample(components(state_exp_avg_sq)).values
     rates = group_lr / (_unbiased(some, state_step, group_betas[1]).sqrt_() + group_eps)
-    if rates.is_cpu:
+    if rates.is_cpu or not len(rates):
         return Sample(len(rates), rates).quantiles(np.array(LEVELS))
-    return rates.quantile(rates.new_tensor(LEVELS))
+    return _quantiles_on_device(rates)
+
+
+def _quantiles_on_device(values: Tensor) -> Tensor:
+    """Without a copy of the levels, for which the device would have to be waited."""
+    ordered = values.sort().values
+    ranks = [level * (len(ordered) - 1) for level in LEVELS]
+    found = [ordered[int(rank)].lerp(ordered[math.ceil(rank)], rank % 1) for rank in ranks]
+    return torch.stack(found) + 0 * ordered[-1]  # where NaN is sorted to
 
 
 def _unbiased(average: Tensor, step: Tensor, beta: float) -> Tensor:
     """A running average without the bias of its beginning at zero; a copy."""
-    values = components(average)
-    return values / _begun(step, beta).to(values.device)
+    return components(average) / _begun(step, beta)
 
 
 def _begun(step: Tensor, beta: float) -> Tensor:
