@@ -19,8 +19,11 @@ from notebook_probe.quantities.window import window_quantity
 __all__ = ["DuplicateFraction", "LabelEntropy", "hashes"]
 
 SEED = 20_11
-WORDS = 1 << 20
+AT_ONCE = 1 << 20
 """Elements hashed at a time."""
+
+_WORDS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int32}
+"""Integers of as many bytes; of short numbers in float64, eight end in too many zeros to tell."""
 
 
 @window_quantity(samples="due", units="nat", source="definition", question=questions.DATA)
@@ -89,9 +92,10 @@ def hashes(tensor: Tensor) -> Tensor:
     (True, False)
     """
     values = tensor.detach() if tensor.layout is torch.strided else wide(tensor)
-    rows = values.contiguous().reshape(len(tensor), math.prod(tensor.shape[1:]))
-    words = (torch.view_as_real(rows).flatten(1) if rows.is_complex() else rows).view(torch.uint8)
-    at_once = max(1, WORDS // max(1, words.size(1)))
+    values = torch.view_as_real(values) if values.is_complex() else values
+    rows = values.contiguous().reshape(len(values), math.prod(values.shape[1:]))
+    words = rows.view(_WORDS[rows.element_size()])
+    at_once = max(1, AT_ONCE // max(1, words.size(1)))
     factors = _factors(words.size(1), words.device)
     return torch.cat([(part.long() * factors).sum(1) for part in words.split(at_once)])
 
