@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+import pytest
+
 import notebook_probe as nbp
 
 __all__ = ["CLAIMS"]
@@ -22,5 +25,48 @@ def edge_of_stability(folder: Path) -> None:
         assert abs(of_edge[-10:] - 1).max() < 0.2
 
 
-CLAIMS: dict[str, Callable[[Path], None]] = {"edge_of_stability": edge_of_stability}
+def batchnorm_in_small_batches(folder: Path) -> None:
+    """The discrepancy of the mean falls as one over the root of the batch size (2210.05153)."""
+    runs = {
+        int(run.name.rpartition(" ")[2]): run
+        for run in map(nbp.open_run, folder.glob("runs/*.zarr"))
+    }
+    sizes = sorted(runs)
+    assert sizes == [2, 4, 8, 16, 32, 64, 128]
+    tid = [float(runs[size].series("1", "bn_mean_tid")[10:].mean()) for size in sizes]
+    slope = np.polyfit(np.log(sizes), np.log(tid), 1)[0]
+    assert -0.55 < slope < -0.45
+    assert [len(runs[size].alerts.of("batchnorm_mismatch")) for size in sizes] == [1] + 6 * [0]
+
+
+def gain_and_depth(folder: Path) -> None:
+    """A layer with ReLU multiplies what goes through it by gain / sqrt(2) (He 2015)."""
+    runs = list(map(nbp.open_run, folder.glob("runs/*.zarr")))
+    assert len(runs) == 3
+    for run in runs:
+        gain = float(run.name.rpartition(" ")[2])
+        for quantity, direction in (("output_rms", 1), ("output_grad_rms", -1)):
+            sizes = run.data[quantity].sel(step=0).dropna("module").values[:16]
+            slope = np.polyfit(np.arange(16), np.log(sizes), 1)[0]
+            assert np.exp(direction * slope) == pytest.approx(gain / np.sqrt(2), rel=0.05)
+
+
+def rank_and_depth(folder: Path) -> None:
+    """Forty bare layers leave few directions, normalised ones nearly all (2003.01652)."""
+    runs = {run.name: run for run in map(nbp.open_run, folder.glob("runs/*.zarr"))}
+    ranks = {
+        name: run.data.effective_rank.sel(step=0).dropna("module").values
+        for name, run in runs.items()
+    }
+    assert ranks["bare"][0] > 25
+    assert ranks["bare"][-1] < 6
+    assert ranks["with BatchNorm"].min() > 35
+
+
+CLAIMS: dict[str, Callable[[Path], None]] = {
+    "batchnorm_in_small_batches": batchnorm_in_small_batches,
+    "edge_of_stability": edge_of_stability,
+    "gain_and_depth": gain_and_depth,
+    "rank_and_depth": rank_and_depth,
+}
 """By the name of the notebook."""
