@@ -139,6 +139,7 @@ KINDS: dict[str, Callable[[], Tensor]] = {
     "within a graph": lambda: normal(4).requires_grad_() * 2,
     "more than a chunk": lambda: normal(histograms.CHUNK + 1),
     "a chunk": lambda: normal(histograms.CHUNK),
+    "pairs and one": lambda: normal(histograms.PAIRED + 1),
 }
 
 
