@@ -42,7 +42,8 @@ def grad_depth_slope(each_grad_sumsq: Sequence[Stat | None]) -> float:
     Warnings
     --------
     The order is that of definition, and wide layers have larger norms than narrow ones: compare
-    steps of one model rather than models.
+    steps of one model rather than models. Inputs that grow from layer to layer make up for
+    gradients that vanish on their way back: `output_grad_norm` shows these alone.
     """
     layers = enumerate(reversed(each_grad_sumsq))
     known = [(k, one.sumsq) for k, one in layers if one is not None and one.sumsq != 0]

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
+from sklearn.datasets import load_digits
 from torch import Tensor, nn
 
 import notebook_probe as nbp
@@ -202,6 +203,31 @@ def test_the_noise_scale_of_gaussian_gradients_is_that_of_their_distribution() -
         )
         values.append(window.compute() or math.nan)
     assert np.nanmedian(values[40:]) == pytest.approx(50, rel=0.15)
+
+
+def test_the_noise_scale_of_handwritten_digits_is_that_of_their_own_gradients(
+    tmp_path: Path,
+) -> None:
+    """With a rate of zero, against the covariance of the gradients of all 1797 images by hand."""
+    images, labels = (torch.as_tensor(each) for each in load_digits(return_X_y=True))
+    images = images.float() / 16
+    torch.manual_seed(0)
+    model, generator = nn.Linear(64, 10), torch.Generator().manual_seed(0)
+    error = model(images).double().softmax(1) - nn.functional.one_hot(labels, 10)
+    outer = error[:, :, None] * images.double()[:, None, :]
+    each = torch.cat([outer.flatten(1), error], dim=1).detach().numpy()
+    exact = each.var(axis=0).sum() / np.sum(each.mean(axis=0) ** 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    probes = {"": ["gradient_noise_scale"]}
+    with nbp.watch(model, store=tmp_path / "run.zarr", probes=probes) as run:
+        for _ in range(150):
+            optimizer.zero_grad()
+            for _ in range(4):
+                some = torch.randint(len(images), (16,), generator=generator)
+                nn.functional.cross_entropy(model(images[some]), labels[some]).backward()
+            optimizer.step()
+    found = 16 * run.series("", "gradient_noise_scale")[50:].median()
+    assert float(found) == pytest.approx(exact, rel=0.1)
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])

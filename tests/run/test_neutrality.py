@@ -69,6 +69,8 @@ def close_halfway(run: nbp.Run, step: int) -> None:
 WATCHED: dict[str, tuple[object, Callable[[nbp.Run, int], None]]] = {
     "default": ("default", nothing),
     "inputs everywhere": (EVERYWHERE, nothing),
+    "presets": (["gradients", "optimizer", "everything"], nothing),
+    "micro-batches": ({"*": ["gsnr", "stiffness"], "": ["gradient_noise_scale"]}, nothing),
     "user quantities": ({"*": [worst, change, broken]}, nothing),
     "logging": ("default", log),
     "reading": ("default", read),
