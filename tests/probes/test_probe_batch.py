@@ -17,7 +17,7 @@ from tests.probes.parity import differing, everything
 from tests.run.conftest import Watch
 
 AGAIN: dict[Any, Any] = {
-    "": ["sharpness", "hessian_trace", "sam_sharpness", "alpha_step", "loss_landscape_1d"],
+    "": ["sharpness", "sam_sharpness", "alpha_step"],
     "*": ["feature_drift", "cka_to_reference"],
 }
 BESIDE = {"*": ["output_norm", "grad_norm", "update_ratio"]}
