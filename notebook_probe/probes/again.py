@@ -76,22 +76,32 @@ class Again:
         for place, plan in plans.items():
             begun, module = time.perf_counter(), modules.get(place)
             given: dict[str, Any] = {"module": meant(module)}
-            if module is not None:
-                given["weight"] = weight_of(module)
-            if place in outputs:
-                given["probe_output"] = _pool(frame, plan, module, outputs.pop(place))
-            if plan.wants("landscape", "again"):
-                given["landscape"] = self._landscape(modules, place, batch)
-            for function in plan.at("again"):
-                self._told = f"{function.probe.quantity.name} at {standard_place(place)}"
-                function.call(frame, given)
+            try:
+                if module is not None:
+                    given["weight"] = weight_of(module)
+                if place in outputs:
+                    given["probe_output"] = _pool(frame, plan, module, outputs.pop(place))
+                if plan.wants("landscape", "again"):
+                    given["landscape"] = self._landscape(modules, place, batch)
+                self._call(frame, place, plan, given)
+            except Exception as error:  # of this place alone
+                frame.blame_all(plan.of("again"), error)
             plan.spent("again", time.perf_counter() - begun)
+
+    def _call(self, frame: StepFrame, place: str, plan: Plan, given: dict[str, Any]) -> None:
+        for function in plan.at("again"):
+            self._told = f"{function.probe.quantity.name} at {standard_place(place)}"
+            function.call(frame, given)
 
     def _outputs(
         self, plans: Mapping[str, Plan], batch: ProbeBatch, modules: Mapping[str, nn.Module]
     ) -> dict[str, list[Sequence[Tensor]]]:
         """What the calls of each module return, in one forward pass for all."""
-        wanted = {p: plan for p, plan in plans.items() if plan.wants("probe_output", "again")}
+        wanted = {
+            place: plan
+            for place, plan in plans.items()
+            if place in modules and plan.wants("probe_output", "again")
+        }
         seen: dict[str, list[Sequence[Tensor]]] = {place: [] for place in wanted}
         if not wanted:
             return seen

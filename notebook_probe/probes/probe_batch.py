@@ -9,9 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
+from torch.nn.parameter import is_lazy
 from torch.utils._pytree import tree_map_only
 
-from notebook_probe.errors import NotApplicableError, QuantityError
+from notebook_probe.errors import NotApplicableError, QuantityError, UnreadableError
 from notebook_probe.probes.random_state import RandomState
 from notebook_probe.probes.untouched import untouched
 from notebook_probe.probes.values import tensors_of
@@ -65,20 +66,9 @@ class ProbeBatch:
         return [self.args, self.kwargs], self.targets
 
     def outputs(self, model: nn.Module, parameters: Mapping[str, Tensor]) -> Any:
-        """What ``model`` returns with ``parameters`` in place of its own; inside `untouched`.
-
-        Raises
-        ------
-        NotApplicableError
-            Parameters that are split over processes: calling the model would wait for the others.
-        """
+        """What ``model`` returns with ``parameters`` in place of its own; inside `untouched`."""
         self.random.set()
         own = {name: value.detach() for name, value in model.named_parameters()}
-        if any(local(value) is not value for value in own.values()):
-            raise NotApplicableError(
-                "probe_batch: the parameters are split over processes, so that one process alone "
-                "cannot run the model; use a replica, as of DistributedDataParallel"
-            )
         buffers = {name: value.detach().clone() for name, value in model.named_buffers()}
         args, kwargs = _copied(self.args), _copied(self.kwargs)
         return functional_call(model, {**own, **buffers, **parameters}, args, kwargs)
@@ -102,7 +92,16 @@ class ProbeBatch:
         return loss.reshape(())
 
     def untouched(self, model: nn.Module) -> Any:
-        """A context in which ``model`` may be evaluated; afterwards all is as it was."""
+        """A context in which ``model`` may be evaluated; afterwards all is as it was.
+
+        Raises
+        ------
+        NotApplicableError
+            Parameters that are split over processes: calling the model would wait for the others.
+        UnreadableError
+            Lazy parameters, which the first call would give a shape.
+        """
+        _check(model)
         modules = [model, *([self.loss_fn] if isinstance(self.loss_fn, nn.Module) else [])]
         return untouched(modules, {tensor.device for tensor in self._tensors(modules)})
 
@@ -111,6 +110,18 @@ class ProbeBatch:
         for module in modules:
             yield from module.parameters()
             yield from module.buffers()
+
+
+def _check(model: nn.Module) -> None:
+    """Raise if the model cannot be run by this process alone, and now."""
+    values = [*model.parameters(), *model.buffers()]
+    if any(map(is_lazy, values)):
+        raise UnreadableError("probe_batch: some parameters are lazy; call the model once first")
+    if any(local(value) is not value for value in values):
+        raise NotApplicableError(
+            "probe_batch: the parameters are split over processes, so that one process alone "
+            "cannot run the model; use a replica, as of DistributedDataParallel"
+        )
 
 
 def _told(tensor: Tensor) -> str:

@@ -51,6 +51,8 @@ class Probing(ABC):
             ``loss_fn`` is no function, or does not return one real number.
         NotApplicableError
             The parameters are split over processes.
+        UnreadableError
+            The model has lazy parameters and was never called.
         ClosedRunError
         Exception
             Whatever the model or ``loss_fn`` raises: both are tried at once, unless another thread

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn.utils.parametrizations import spectral_norm
 from torch.optim import LBFGS, SGD, Adam, Optimizer
 
+from notebook_probe.errors import UnreadableError
 from tests.models import ConvNet, Encoder, Heads, Tied, floats, loss_of, made, mlp, words
 from tests.probes.parity import differing, everything
 from tests.run.conftest import Watch
@@ -221,6 +222,36 @@ def test_a_loss_that_is_no_number_is_refused_at_once(
     run = watch(made(mlp), probes=AGAIN)
     with pytest.raises(ValueError, match=said):
         run.probe_batch(batch(0), None, **wrong)
+
+
+def test_lazy_parameters_are_refused_until_they_have_a_shape(watch: Watch) -> None:
+    model = made(lambda: nn.Sequential(nn.LazyLinear(6), nn.Tanh(), nn.LazyBatchNorm1d()))
+    run = watch(model, probes=AGAIN)
+    with pytest.raises(UnreadableError, match="call the model once first"):
+        run.probe_batch(batch(9), None, mean_square)
+    assert type(model[0]) is nn.LazyLinear
+    model(batch(0)).sum().backward()
+    run.step()
+    run.probe_batch(batch(9), None, mean_square)
+    model(batch(1)).sum().backward()
+    run.step()
+    assert run.series("", "sharpness").step.values.tolist() == [1]
+
+
+def test_a_module_that_is_gone_leaves_the_others_their_values(watch: Watch) -> None:
+    model = made(mlp)
+    run = watch(model, probes={"1": ["feature_drift"], "2": ["feature_drift", "sharpness"]})
+    run.probe_batch(batch(9), None, mean_square)
+    optimizer = SGD(model.parameters(), lr=0.1)
+    for step in range(3):
+        if step == 1:
+            del model[1]
+            model[1] = nn.Linear(8, 2)
+            model.append(nn.Linear(2, 2))
+        loss_of(model(batch(step))).backward()
+        optimizer.step()
+    assert not run.status().errors
+    assert len(run.series("2", "feature_drift")) == 3
 
 
 def test_what_is_frozen_has_no_curvature_and_says_so(watch: Watch) -> None:
