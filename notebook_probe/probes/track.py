@@ -70,7 +70,7 @@ class Track:
         """Open a frame in which every probe of a single step is read, whatever its schedule."""
         live = (probe for probe in self.probes if not probe.disabled)
         of_one = tuple(
-            probe for probe in live if not (probe.quantity.is_window or probe.quantity.is_of_step)
+            probe for probe in live if not (probe.quantity.spans_steps or probe.quantity.is_of_step)
         )
         self.frame = self._build(of_one, ()).frame(step)
         return self.frame

@@ -38,8 +38,9 @@ __all__ = ["Combine", "Quantity", "Samples", "as_quantity", "define", "quantitie
 Combine: TypeAlias = Literal["mean", "sum", "max", "min", "last", "rss"]
 """How values of several calls or tensors in one step become one; rss = root of summed squares."""
 
-Samples: TypeAlias = Literal["now", "every", "due"]
-"""Of a quantity of several steps: every one that is trained, or those at which it is due."""
+Samples: TypeAlias = Literal["now", "step", "every", "due"]
+"""What a value is of: a call; for a window all calls of the due step, of every step that is
+trained, or of those at which it is due."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -109,8 +110,13 @@ class Quantity:
 
     @property
     def is_window(self) -> bool:
-        """It is of several steps."""
+        """Its function makes a window, which takes in one call after another."""
         return self.samples != "now"
+
+    @property
+    def spans_steps(self) -> bool:
+        """It is of several steps, so that one step by itself tells nothing of it."""
+        return self.samples in ("every", "due")
 
     @property
     def moment(self) -> Moment:

@@ -26,7 +26,7 @@ _WORDS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int32}
 """Integers of as many bytes; of short numbers in float64, eight end in too many zeros to tell."""
 
 
-@window_quantity(samples="due", units="nat", source="definition", question=questions.DATA)
+@window_quantity(samples="step", units="nat", source="definition", question=questions.DATA)
 class LabelEntropy:
     """How even the classes of a batch are, ``-sum_c p_c ln p_c``, ``p_c`` the share of class c.
 
@@ -55,7 +55,7 @@ class LabelEntropy:
         return torch.special.entr(counts / counts.sum()).sum()
 
 
-@window_quantity(samples="due", cost="sort", source="definition", question=questions.DATA)
+@window_quantity(samples="step", cost="sort", source="definition", question=questions.DATA)
 class DuplicateFraction:
     """Share of samples that are copies of another in the batch, ``1 - #(distinct) / n``.
 

@@ -41,7 +41,7 @@ class _Mean:
         return None if self._sum is None or self._n is None else self._sum / self._n
 
 
-@window_quantity(samples="due", source="definition", question=questions.PROGRESS)
+@window_quantity(samples="step", source="definition", question=questions.PROGRESS)
 class Accuracy(_Mean):
     """Share of predictions that are right, ``#(argmax_k z_k = y) / n``.
 
@@ -57,7 +57,7 @@ class Accuracy(_Mean):
         return found.is_right.to(found.logits.dtype)
 
 
-@window_quantity(samples="due", source="https://arxiv.org/abs/2107.07075", question=questions.DATA)
+@window_quantity(samples="step", source="https://arxiv.org/abs/2107.07075", question=questions.DATA)
 class El2n(_Mean):
     """How wrong the predicted distribution is, mean of ``||p - onehot(y)||_2``.
 
@@ -77,7 +77,7 @@ class El2n(_Mean):
 
 
 @window_quantity(
-    samples="due", source="https://arxiv.org/abs/1706.04599", question=questions.PROGRESS
+    samples="step", source="https://arxiv.org/abs/1706.04599", question=questions.PROGRESS
 )
 class Ece:
     """Expected calibration error, ``sum_b (n_b / n) |accuracy_b - confidence_b|``.

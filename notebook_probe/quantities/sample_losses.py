@@ -81,7 +81,7 @@ class _Worst:
 
 
 @window_quantity(
-    samples="due", axis=NTH, cost="sort", source="definition", question=questions.SPIKE
+    samples="step", axis=NTH, cost="sort", source="definition", question=questions.SPIKE
 )
 class WorstSamples(_Worst):
     """Which samples have the largest losses, ``argsort(-L_i)``, the worst 8 of the step.
@@ -100,7 +100,7 @@ class WorstSamples(_Worst):
 
 
 @window_quantity(
-    samples="due", axis=NTH, cost="sort", source="definition", question=questions.SPIKE
+    samples="step", axis=NTH, cost="sort", source="definition", question=questions.SPIKE
 )
 class WorstSampleLosses(_Worst):
     """The largest losses of single samples, ``sort(-L_i)``: those of `worst_samples`.

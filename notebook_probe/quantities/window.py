@@ -83,8 +83,9 @@ def window_quantity(
         Other names under which it can be attached.
     axis : Axis or PER_CHANNEL, optional
         The value is a vector along it.
-    samples : {"every", "due"}
-        Which steps are taken in: every one, or only those at which it is due.
+    samples : {"every", "due", "step"}
+        Which steps are taken in: every one, only those at which it is due, or the due one alone
+        with all its calls, ``reset`` forgetting everything.
 
     Returns
     -------

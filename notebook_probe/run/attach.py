@@ -93,7 +93,9 @@ def _check_kind(quantity: Quantity, phase: str, per_call: bool) -> None:
     if phase == "eval" and set(quantity.needs) <= ANYTIME:
         raise NotApplicableError(f"{quantity.name} needs {needs}; that is no matter of evaluation")
     if per_call and quantity.is_window:
-        raise NotApplicableError(f"{quantity.name} is of several steps; per_call is of one")
+        raise NotApplicableError(
+            f"{quantity.name} takes several calls together; per_call keeps them apart"
+        )
     if per_call and not set(quantity.needs) & CALL.keys():
         raise NotApplicableError(f"{quantity.name} needs {needs}; per_call is for a call's tensors")
     if per_call and quantity.pools and not set(quantity.needs) <= CALL.keys():

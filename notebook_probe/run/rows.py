@@ -199,7 +199,7 @@ class RowKeeper:
         """The rows that a frame had if it ended now; ``tally`` is told of results."""
         here = HostCopy([frame]).frames()[0] if frame.on_device else copy.copy(frame)
         here.states = [*here.states]
-        for window in here.windows:
+        for window in here.windows if not here.closed else ():
             window.look(here)
         return self._rows(here, tally)
 

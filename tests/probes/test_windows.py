@@ -238,9 +238,9 @@ def test_a_class_that_cannot_be_a_window_is_refused(kind: type, says: str) -> No
         nbp.window_quantity(kind)
 
 
-def test_a_window_is_of_several_steps_and_not_of_one_call(watch: Watch) -> None:
+def test_a_window_takes_calls_together_and_keeps_none_apart(watch: Watch) -> None:
     run = watch(made(mlp), probes=None)
-    with pytest.raises(NotApplicableError, match="of several steps"):
+    with pytest.raises(NotApplicableError, match="takes several calls together"):
         run.attach("0", nbp.window_quantity(Norms), per_call=True)
 
 

@@ -149,6 +149,25 @@ def test_an_evaluation_has_batches_of_its_own(model: nn.Module, tmp_path: Path) 
     assert values(run, "mean_target") == pytest.approx(means)
 
 
+def test_what_is_handed_over_at_an_old_checkpoint_lies_at_its_step(
+    model: nn.Module, tmp_path: Path
+) -> None:
+    with nbp.watch(model, store=tmp_path / "run.zarr", probes=None) as run:
+        run.attach("", ["accuracy", "confidence"], phase="eval")
+        train(model, run)
+        hits: dict[int, list[Tensor]] = {}
+        for step in (4, 1):
+            with run.at_step(step), torch.no_grad():
+                for x, y, _ in Data(step):
+                    run.batch(targets=y)
+                    hits.setdefault(step, []).append(model(x).argmax(-1) == y)
+        assert not run.status().errors
+    found = run.series("", "eval_accuracy")
+    assert found.step.values.tolist() == [1, 4]
+    want = [torch.cat(hits[step]).double().mean().item() for step in (1, 4)]
+    assert found.values.tolist() == pytest.approx(want)
+
+
 def test_training_is_the_same_bit_for_bit(model: nn.Module, tmp_path: Path) -> None:
     twin = nn.Sequential(nn.Linear(5, 4), nn.ReLU(), nn.Linear(4, 3))
     twin.load_state_dict(model.state_dict())
