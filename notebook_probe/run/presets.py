@@ -79,7 +79,8 @@ presets.add(
         "How large activations are, and which units are silent or dead.",
         (
             Row(("output_mean", "output_std", "output_rms", "output_abs_max", "input_std")),
-            Row(("zero_fraction", "dormant_fraction", "nonfinite_fraction")),
+            Row(("zero_fraction", "dormant_fraction", "saturated_fraction", "nonfinite_fraction")),
+            Row(("output_quantiles", "distribution_shift"), schedule="every(10)"),
             Row(("dead_fraction", "output_histogram"), schedule="every(50)"),
         ),
     ),
@@ -148,7 +149,9 @@ presets.add(
         (
             Row(("range_headroom_bits", "underflow_fraction", "nonfinite_fraction")),
             Row(("output_grad_headroom_bits", "output_grad_underflow_fraction")),
-            Row(("weight_abs_max", "grad_abs_max")),
+            Row(("weight_abs_max", "weight_nonfinite_fraction")),
+            Row(("grad_abs_max", "grad_nonfinite_fraction")),
+            Row(("grad_underflow_fraction",), schedule="every(10)"),
             Row(("amp_scale", "amp_skipped"), whole),
         ),
     ),
