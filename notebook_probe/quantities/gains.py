@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from notebook_probe.errors import UnreadableError
+from notebook_probe.quantities.arrays import readable
 from notebook_probe.quantities.base import quantity
 from notebook_probe.quantities.measure import measure
 from notebook_probe.quantities.parts import reduction
@@ -55,7 +56,7 @@ def norm_gain_rms(weight_gain: Stat) -> float:
 
 
 @quantity(source="definition", question=SIGNAL)
-def norm_bias_rms(module: nn.Module) -> float:
+def norm_bias_rms(module: nn.Module) -> Tensor:
     """Usual shift of a norm layer, ``sqrt(mean beta^2)``.
 
     0 at the start. Beside ``norm_gain_rms`` it tells how much of what leaves the norm is the same
@@ -68,4 +69,4 @@ def norm_bias_rms(module: nn.Module) -> float:
     bias = module._parameters.get("bias")
     if bias is None or _lacks(module):
         raise UnreadableError(f"{type(module).__name__} has no gain and bias per channel")
-    return measure(bias, frozenset({"sumsq"})).rms
+    return readable(bias).square().mean().sqrt()

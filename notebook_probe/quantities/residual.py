@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import torch
 from torch import Tensor, nn
 
 from notebook_probe.errors import UnreadableError
@@ -48,7 +49,7 @@ def residual_ratio(input_energy: Stat, output_energy: Stat) -> float:
 
 
 @quantity(source="https://arxiv.org/abs/2110.09456", question=SIGNAL)
-def residual_change(input: Tensor, output: Tensor) -> float:
+def residual_change(input: Tensor, output: Tensor) -> Tensor:
     """How far a residual block moves what passes it, ``||y - x||_2 / ||x||_2``.
 
     Attached at a whole block ``y = x + f(x)`` it is the relative size of its branches, wherever
@@ -65,5 +66,6 @@ def residual_change(input: Tensor, output: Tensor) -> float:
             f"what comes in has shape {tuple(input.shape)}, what goes out {tuple(output.shape)}"
         )
     before = wide(input)
-    change, size = (root(energy(one).sumsq) for one in (wide(output) - before, before))
-    return change / size if size else math.nan
+    sums = [energy(one).sumsq for one in (wide(output) - before, before)]
+    change, size = (torch.as_tensor(one, dtype=torch.float64) for one in sums)
+    return (change / size).sqrt().where(size > 0, torch.nan)
