@@ -134,7 +134,7 @@ def participation_ratio(output_spectrum: Spectrum) -> Tensor:
     source="Taiyi",
     question=questions.SIGNAL,
 )
-def output_grad_cov_max_eig(grad_output_spectrum: Spectrum) -> Tensor:
+def output_grad_cov_max_eig(grad_output_leading: Spectrum) -> Tensor:
     """Largest eigenvalue of the covariance of the gradients at the output, ``l_1(cov(dL/dy))``.
 
     How strongly the backward signal of the samples agrees on one direction; a rise over
@@ -144,7 +144,7 @@ def output_grad_cov_max_eig(grad_output_spectrum: Spectrum) -> Tensor:
     --------
     With a loss that is a mean over samples it shrinks like the square of the batch.
     """
-    return grad_output_spectrum.leading[0]
+    return grad_output_leading.leading[0]
 
 
 @window_quantity(source="https://arxiv.org/abs/1907.08589; Delve", question=questions.COLLAPSE)

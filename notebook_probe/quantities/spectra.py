@@ -28,7 +28,7 @@ __all__ = [
 
 
 @quantity(aliases=("InputCovMaxEig",), source="Taiyi", question=questions.COLLAPSE)
-def input_cov_max_eig(input_spectrum: Spectrum) -> Tensor:
+def input_cov_max_eig(input_leading: Spectrum) -> Tensor:
     """Largest eigenvalue of the inputs' covariance, ``l_1``: variance along the main direction.
 
     It bounds the learning rate that the layer bears, about ``2 / l_1`` for a linear layer on
@@ -38,11 +38,11 @@ def input_cov_max_eig(input_spectrum: Spectrum) -> Tensor:
     --------
     Scales with the square of the inputs. Missing for fewer than two rows.
     """
-    return input_spectrum.leading[0]
+    return input_leading.leading[0]
 
 
 @quantity(aliases=("InputCovStableRank",), source="Taiyi", question=questions.COLLAPSE)
-def input_cov_stable_rank(input_spectrum: Spectrum) -> Tensor:
+def input_cov_stable_rank(input_leading: Spectrum) -> Tensor:
     """Stable rank of the inputs, ``sum l / l_1`` of the eigenvalues of their covariance.
 
     About how many directions carry them: 1 when all lie on a line, the number of channels when
@@ -52,7 +52,7 @@ def input_cov_stable_rank(input_spectrum: Spectrum) -> Tensor:
     --------
     The largest eigenvalue alone sets it, and it cannot exceed the rows less one.
     """
-    largest, total = input_spectrum.leading
+    largest, total = input_leading.leading
     return total / largest
 
 

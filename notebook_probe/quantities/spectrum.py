@@ -44,6 +44,8 @@ class Spectrum:
     matrix: Tensor
     """The rows less their mean, (row, channel), as long as they are fewer than the channels; then
     the sum of their outer products, (channel, channel)."""
+    needs_all: bool = True
+    """All eigenvalues will be asked for, not the leading one alone."""
     _leading: tuple[Tensor, Tensor] | None = None
     _eigenvalues: Tensor | None = None
     _singular: Tensor | None = None
@@ -55,9 +57,9 @@ class Spectrum:
         return cls._centred(mean, rows.sub_(mean))
 
     @classmethod
-    def _centred(cls, mean: Tensor, rows: Tensor) -> Spectrum:
+    def _centred(cls, mean: Tensor, rows: Tensor, needs_all: bool = True) -> Spectrum:
         few = len(rows) < len(mean)
-        return cls(len(rows), mean, rows if few else inner(rows))
+        return cls(len(rows), mean, rows if few else inner(rows), needs_all)
 
     @property
     def has_rows(self) -> bool:
@@ -109,15 +111,17 @@ class Spectrum:
         mean = self.mean + shift * (other.n_rows / n_rows)
         if self.has_rows and other.has_rows:
             moved = [each.matrix + (each.mean - mean) for each in (self, other)]
-            return self._centred(mean, torch.cat(moved))
+            return self._centred(mean, torch.cat(moved), self.needs_all)
         between = torch.outer(shift, shift).mul_(self.n_rows * (other.n_rows / n_rows))
-        return Spectrum(n_rows, mean, between.add_(self._scatter()).add_(other._scatter()))
+        scatter = between.add_(self._scatter()).add_(other._scatter())
+        return Spectrum(n_rows, mean, scatter, self.needs_all)
 
     def _scatter(self) -> Tensor:
         return inner(self.matrix) if self.has_rows else self.matrix
 
     def _lead(self) -> tuple[Tensor, Tensor]:
-        alone = self.has_rows or len(self.mean) >= LARGE  # cheaper than all of them
+        # Cheaper than all of them, which a singular covariance is seldom asked for.
+        alone = self.has_rows or (len(self.mean) >= LARGE and not self.needs_all)
         if alone and self._eigenvalues is None and self.n_rows > 1:
             products = inner(self.matrix.float().T) if self.has_rows else self.matrix
             total, rounding = products.trace(), self.n_rows * self._of_constants()
@@ -151,7 +155,7 @@ class Spectrum:
         return (ROUNDING * self.mean).square().sum()
 
 
-@reduction("spectrum", first_only=True, cost="factorisation")
+@reduction("spectrum", "leading", first_only=True, cost="factorisation")
 def spectrum(
     tensor: Tensor, module: nn.Module | None = None, wanted: frozenset[str] = frozenset()
 ) -> Spectrum:
@@ -170,4 +174,6 @@ def spectrum(
     """
     width, blocks = samples(tensor, module, widest=WIDEST)
     empty = torch.zeros((0, width), dtype=torch.float64)
-    return reduce(Spectrum.merge, map(Spectrum.of, blocks), Spectrum(0, empty.sum(0), empty))
+    found = reduce(Spectrum.merge, map(Spectrum.of, blocks), Spectrum(0, empty.sum(0), empty))
+    found.needs_all = wanted != {"leading"}
+    return found

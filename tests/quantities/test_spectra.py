@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from notebook_probe.errors import QuantityError, UnreadableError
+from notebook_probe.quantities import spectrum as spectrum_module
 from notebook_probe.quantities.spectrum import spectrum
 from tests.quantities.covariances import NAMES, close, eigenvalues, expected, normal, value
 
@@ -180,3 +181,30 @@ def test_a_tensor_that_is_written_over_afterwards_has_been_measured() -> None:
         kept, state = rows.clone(), spectrum(rows)
         rows.zero_()
         close(state.eigenvalues.numpy(), kept)
+
+
+def test_the_largest_comes_from_all_where_all_are_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    solved: list[str] = []
+
+    def counting(name: str) -> Callable[[Tensor], Tensor]:
+        solve = getattr(spectrum_module, name)
+
+        def counted(matrix: Tensor) -> Tensor:
+            solved.append(name)
+            return solve(matrix)
+
+        return counted
+
+    for name in ("eigvalsh", "largest_eigenvalue"):
+        monkeypatch.setattr(spectrum_module, name, counting(name))
+    rows = normal(600, 300)
+    layer = nn.Linear(300, 3)
+    alone = spectrum(rows, layer, frozenset({"leading"})).leading[0]
+    assert solved == ["largest_eigenvalue"]
+    solved.clear()
+    both = spectrum(rows, layer, frozenset({"leading", "spectrum"}))
+    assert both.merge(spectrum(rows[:0], layer)).leading[0] == both.eigenvalues[0]
+    assert solved == ["eigvalsh"]
+    np.testing.assert_allclose(alone, both.eigenvalues[0], rtol=1e-8)
