@@ -50,6 +50,7 @@ def labelled(output: Tensor, targets: Tensor) -> Iterator[Labelled]:
 
     Examples
     --------
+    >>> import torch
     >>> [found] = labelled(torch.eye(3), torch.tensor([0, 2, -100]))
     >>> found.is_right.tolist(), found.counts.tolist()
     ([True, False, False], [True, True, False])

@@ -26,6 +26,7 @@ def energy(
 
     Examples
     --------
+    >>> import torch
     >>> energy(torch.tensor([3.0, 4.0])).sumsq
     25.0
     """
