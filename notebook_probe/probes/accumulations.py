@@ -46,15 +46,21 @@ class AccumulationHooks:
         """Read these from now on, and no others."""
         if not wanted and not self._hooked:
             return
-        for slot in [*self._hooked]:
-            hooked = self._hooked[slot]
-            if wanted.get(slot) is not hooked.plan or not hooked.is_on(slot.get()):
-                hooked.remove()
-                del self._hooked[slot]
+        for slot in self._hooked.keys() - wanted.keys():
+            self._hooked.pop(slot).remove()
+        self.add(wanted)
+
+    def add(self, wanted: dict[Slot, Plan]) -> None:
+        """Read these too."""
         for slot, plan in wanted.items():
-            parameter = slot.get()
-            if slot not in self._hooked and parameter is not None and parameter.requires_grad:
-                self._hooked[slot] = _Hooked(slot, plan, parameter, self._listener)
+            parameter, old = slot.get(), self._hooked.get(slot)
+            arrivals = plan.wants("grad_micro", "accumulated")
+            if old is not None and old.is_on(parameter) and old.hears_arrivals >= arrivals:
+                continue
+            if old is not None:
+                self._hooked.pop(slot).remove()
+            if parameter is not None and parameter.requires_grad:
+                self._hooked[slot] = _Hooked(slot, arrivals, parameter, self._listener)
 
     def remove(self) -> None:
         self.set({})
@@ -66,17 +72,17 @@ class _Hooked:
     def __init__(
         self,
         slot: Slot,
-        plan: Plan,
+        arrivals: bool,
         parameter: Tensor,
         listener: weakref.ref[AccumulationListener],
     ) -> None:
-        self.plan = plan
+        self.hears_arrivals = arrivals
         self._slot, self._listener = slot, listener
         self._arrived: Tensor | None = None
         self._handle = parameter.register_post_accumulate_grad_hook(self._accumulated)
         _put_first(self._handle)
         self._arrival: RemovableHandle | None = None
-        if plan.wants("grad_micro", "accumulated"):
+        if arrivals:
             self._arrival = parameter.register_hook(self._keep)
 
     def is_on(self, parameter: Tensor | None) -> bool:
@@ -100,9 +106,12 @@ class _Hooked:
         arrived, self._arrived = self._arrived, None
         listener = self._listener()
         frame = listener.accumulated() if listener is not None else None
-        if frame is not None and parameter.grad is not None:
+        if frame is None or frame.readings is None or parameter.grad is None:
+            return
+        plan = frame.readings.raw.get(self._slot)  # of a step that this gradient may have begun
+        if plan is not None:
             given = {"grad_raw": parameter.grad, "grad_micro": arrived, "weight": parameter}
-            _read(frame, self.plan, {**given, "module": self._slot.owner()})
+            _read(frame, plan, {**given, "module": self._slot.owner()})
 
 
 def _put_first(handle: RemovableHandle) -> None:

@@ -109,6 +109,7 @@ class Observer:
         self._buffers: dict[Slot, Tensor] = {}
         self._updates = Updates(model, self)
         self._accumulations = AccumulationHooks(self._updates)
+        self._reads_raw = False
         self.n_forwards = 0
         """Training calls of the root in the open step."""
         self.handed: set[str] = set()
@@ -151,8 +152,7 @@ class Observer:
             {probe.place for probe in self.evaluation.probes},
         )
         self._arm(None, everywhere=True)
-        # A backward may be the first that is seen of a step.
-        self._accumulations.set(self.training.upcoming(self.clock.upcoming).raw)
+        self._reads_raw = any(probe.accumulations for probe in self.training.probes)
         self.prepare()
 
     def keep_batch(self, batch: ProbeBatch) -> None:
@@ -296,9 +296,14 @@ class Observer:
         self._accumulations.set(due.raw if due is not None else {})
 
     def prepare(self) -> None:
-        """Between steps: have a compiled model run the coming one eagerly, if it must be."""
+        """Between steps: have a compiled model run the coming one eagerly, if it must be.
+
+        And hear of its gradients: its backward may be the first that is seen of it.
+        """
         if self.phase.now is None:  # never while a call of the model is running
             self.eager.prepare(lambda: bool(self.training.upcoming(self.clock.upcoming).calls))
+        if self._reads_raw:
+            self._accumulations.add(self.training.upcoming(self.clock.upcoming).raw)
 
     # ---------------------------------------------------------------- forward calls
 

@@ -94,12 +94,12 @@ class _Micro:
 
 
 def _micro(grad_micro: Stat, grad_raw: Stat) -> _Micro | None:
-    """None of fewer than two micro-batches, and where a gradient is not finite.
+    """None of fewer than two micro-batches, of broken gradients, and of such as not all have.
 
     Gradients that were scaled, or divided by the number of micro-batches, give the same ratios.
     """
-    n = grad_micro.n / grad_raw.n if grad_raw.n else 0.0
-    if n < 2 or not math.isfinite(grad_micro.sumsq + grad_raw.sumsq):
+    n, left = divmod(grad_micro.n, grad_raw.n or math.nan)
+    if not n >= 2 or left or not math.isfinite(grad_micro.sumsq + grad_raw.sumsq):
         return None
     return _Micro(n, grad_micro.sumsq / n, grad_raw.sumsq / n**2)
 

@@ -188,3 +188,32 @@ def test_nothing_stays_on_the_parameters_after_the_end(watch: Watch) -> None:
     for parameter in model.parameters():
         assert not parameter._post_accumulate_grad_hooks
         assert not parameter._backward_hooks
+
+
+@pytest.mark.parametrize("n_micro", [1, 3])
+def test_a_step_that_begins_with_its_backward_is_read_as_a_whole(
+    n_micro: int, watch: Watch
+) -> None:
+    """No module is called; what is due changes from step to step."""
+    model = made(mlp)
+    run = watch(model, probes={"0.weight": [grad_raw_size]})
+    run.attach("", [grad_raw_size, "norm_test"], 2)
+    optimizer = SGD(model.parameters(), lr=0.1)
+    sizes = []
+    for step in range(5):
+        optimizer.zero_grad()
+        for micro in range(n_micro):
+            x = batch(10 * step + micro)
+            for layer in ("0", "2"):
+                weight, bias = (model.get_parameter(f"{layer}.{n}") for n in ("weight", "bias"))
+                x = nn.functional.linear(x, weight, bias).tanh()
+            x.square().mean().backward()
+        gradients = [value.grad for value in model.parameters()]
+        sizes.append(norm_of(*(gradient for gradient in gradients if gradient is not None)))
+        optimizer.step()
+    run.close()
+    assert not run.status().errors
+    assert run.series("", RAW).step.values.tolist() == [0, 2, 4]
+    np.testing.assert_allclose(run.series("", RAW), sizes[::2], rtol=1e-5)
+    assert len(run.series("0.weight", RAW)) == 5
+    np.testing.assert_array_equal(run.series("", "accumulations"), n_micro)
