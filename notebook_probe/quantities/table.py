@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -12,7 +13,7 @@ from notebook_probe.errors import UnknownNameError, near
 from notebook_probe.quantities.base import Quantity
 from notebook_probe.quantities.base import quantities as registered
 
-__all__ = ["COLUMNS", "QuantityTable", "quantities"]
+__all__ = ["COLUMNS", "QuantityTable", "built_in", "quantities"]
 
 COLUMNS: dict[str, Callable[[Quantity], str]] = {
     "name": lambda q: q.name,
@@ -123,6 +124,22 @@ def quantities(
             and all(word in _text(quantity) for word in words)
         )
     )
+
+
+def built_in() -> tuple[Quantity, ...]:
+    """The quantities of this package: those that are called something in one of its files."""
+    return tuple(
+        quantity
+        for quantity in registered.values()
+        if quantity.function.__module__.startswith("notebook_probe.")
+        and _at_home(quantity) is quantity
+    )
+
+
+def _at_home(quantity: Quantity) -> object:
+    """What its file calls by the name of its function; an example in a docstring has none."""
+    home, name = sys.modules[quantity.function.__module__], quantity.function.__qualname__
+    return getattr(home, name, None)
 
 
 def _text(quantity: Quantity) -> str:

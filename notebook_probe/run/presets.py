@@ -11,7 +11,8 @@ from torch import nn
 from notebook_probe.errors import QuantityError
 from notebook_probe.probes.probe import Probe
 from notebook_probe.probes.selectors import attention_places, default_places
-from notebook_probe.quantities import Quantity, as_quantity, quantities
+from notebook_probe.quantities import Quantity, as_quantity
+from notebook_probe.quantities.table import built_in
 from notebook_probe.registry import Registry
 from notebook_probe.run.attach import Asked, misfit, modules_by_path, read_asked
 from notebook_probe.schedules import schedule
@@ -182,13 +183,7 @@ presets.add(
 
 
 def _without_extra_passes() -> tuple[Quantity, ...]:
-    costly = ("forward", "backward")
-    return tuple(
-        quantity
-        for quantity in quantities.values()
-        if quantity.function.__module__.startswith("notebook_probe.quantities.")
-        and quantity.cost not in costly
-    )
+    return tuple(q for q in built_in() if q.cost not in ("forward", "backward"))
 
 
 def _everything() -> tuple[Row, ...]:

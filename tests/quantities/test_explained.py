@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 from torch import Tensor
 
 import notebook_probe as nbp
 from notebook_probe.errors import QuantityError
-from notebook_probe.quantities import as_quantity, questions
+from notebook_probe.quantities import Quantity, as_quantity, questions
 from notebook_probe.quantities.docstring import explained
+from notebook_probe.quantities.table import built_in
 
 FULL = """Share of zeros,
 ``#(y = 0) / n``, at ``y``.
@@ -72,3 +76,24 @@ def test_an_unknown_cost_class_names_the_known_ones() -> None:
         @nbp.quantity(cost="dear")  # type: ignore[call-overload, untyped-decorator]
         def test_dear(output: Tensor) -> Tensor:
             return output.amax()
+
+
+@pytest.mark.parametrize("quantity", built_in(), ids=lambda quantity: quantity.name)
+def test_every_quantity_explains_itself(quantity: Quantity) -> None:
+    told = quantity.explained
+    assert told.summary.endswith(".")
+    assert told.formula, "the first line has the formula in double backticks"
+    assert told.reading, "a paragraph says how to read it"
+    assert told.pitfalls, "the section Warnings has the pitfalls"
+    assert quantity.source, "a paper, an address or 'definition'"
+    assert quantity.units
+    assert quantity.question in vars(questions).values()
+
+
+def test_what_is_built_in_is_all_that_the_package_registers() -> None:
+    script = """
+from notebook_probe.quantities import quantities
+from notebook_probe.quantities.table import built_in
+assert [quantity.name for quantity in built_in()] == list(quantities)
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)

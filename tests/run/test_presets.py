@@ -97,10 +97,11 @@ def test_presets_join_and_what_they_share_keeps_the_schedule_of_the_first(watch:
     assert len(of_head) == sum(probe.module == "2" for probe in run.probes())
 
 
-def test_a_preset_of_one_s_own_is_data(watch: Watch) -> None:
+def test_a_preset_of_one_s_own_is_data(watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
     def heads(model: nn.Module) -> list[str]:
         return [path for path, module in model.named_modules() if isinstance(module, nn.Linear)]
 
+    monkeypatch.setattr(presets, "_members", dict(presets._members))
     presets.add("test_heads", Preset("Ranks of heads.", (Row(("effective_rank",), heads),)))
     run = watch(made(mlp), probes=("test_heads",))
     assert [(p.module, p.quantity) for p in run.probes()] == [

@@ -1,0 +1,15 @@
+"""Conformance suites: what holds for every extension, to be inherited by the tests of yours.
+
+>>> import notebook_probe as nbp
+>>> @nbp.quantity(units="1")
+... def top_share(output):
+...     \"\"\"Share of the largest activation, ``max |y| / sum |y|``.\"\"\"
+...     return output.abs().amax() / output.abs().sum()
+>>> class TestTopShare(QuantitySuite):  # in a file that pytest collects
+...     quantities = (top_share,)
+"""
+
+from notebook_probe.testing.cases import CASES, Case
+from notebook_probe.testing.quantities import QuantitySuite
+
+__all__ = ["CASES", "Case", "QuantitySuite"]

@@ -1,0 +1,175 @@
+"""Write docs/quantities.md and a page for each family, from the docstrings of the quantities.
+
+Run it from the checkout: ``python -m tools.quantity_pages``. The pictures beside them are made by
+``python -m tools.quantity_pictures``.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import Callable
+from itertools import groupby
+from pathlib import Path
+
+from notebook_probe.quantities import Quantity, questions
+from notebook_probe.quantities.table import built_in
+from notebook_probe.run.presets import presets
+
+ROOT = Path(__file__).parent.parent
+INDEX = Path("docs/quantities.md")
+FOLDER = Path("docs/quantities")
+PICTURES = FOLDER / "pictures"
+
+HEAD = """# Quantities
+
+<!-- written by `python -m tools.quantity_pages`; change the docstrings instead -->
+
+What can be measured of a network while it trains. `nbp.quantities()` shows the same as a table that
+can be searched; `run.attach("layer3.*", "effective_rank", "every(50)")` begins to measure one.
+
+What several quantities of a module need in one step, such as a covariance, is computed once. The
+cost class says what is done with the tensors where a quantity is due:
+
+| class | work |
+|---|---|
+| `scalar` | none: a number that is there anyway |
+| `parameters` | one pass over weights, gradients or optimizer state |
+| `activations` | one pass over what enters or leaves the module |
+| `sort` | a histogram or quantiles |
+| `factorisation` | an eigenvalue problem |
+| `forward` | the model is run again |
+| `backward` | gradients or Hessian products |
+
+The pictures are from one short training of a small network on handwritten digits: a convolution
+with BatchNorm, self-attention over the positions, a linear head; three modules at most are shown. A
+vector is drawn over its index, at the first, the middle and the last step.
+"""
+
+FEW = 20
+"""A preset of more quantities is not written out."""
+
+
+def main() -> None:
+    """Write every page, and remove those of families that are gone."""
+    written = pages()
+    for old in (ROOT / FOLDER).glob("*.md"):
+        if old.relative_to(ROOT) not in written:
+            old.unlink()
+    for path, text in written.items():
+        (ROOT / path).parent.mkdir(parents=True, exist_ok=True)
+        (ROOT / path).write_text(text, "utf-8")
+    print(f"{len(written)} pages of {len(built_in())} quantities")
+
+
+def pages() -> dict[Path, str]:
+    """The text of each page, by its path in the checkout."""
+    families = _by(lambda quantity: quantity.family)
+    return {
+        INDEX: _index(),
+        **{_page(name): _family(name, members) for name, members in families.items()},
+    }
+
+
+def _index() -> str:
+    asked = _by(lambda quantity: quantity.question)
+    known = [text for name, text in vars(questions).items() if name in questions.__all__]
+    lines = [HEAD, "## By question", ""]
+    for question in filter(asked.__contains__, known):
+        lines += [f"### {question}", "", "| quantity | meaning | cost |", "|---|---|---|"]
+        lines += [_row(quantity) for quantity in asked[question]] + [""]
+    lines += [
+        "## Presets",
+        "",
+        "For `nbp.watch(model, probes=...)`, alone or several in a list.",
+        "",
+    ]
+    lines += map(_preset, presets)
+    return "\n".join(lines) + "\n"
+
+
+def _preset(name: str) -> str:
+    preset, known = presets[name], {quantity.name: quantity for quantity in built_in()}
+    names = dict.fromkeys(each for row in preset.rows for each in row.names)
+    links = [_link(known[each], INDEX) for each in names]
+    listed = ", ".join(links) if len(links) <= FEW else f"{len(links)} quantities"
+    return f"* `{name}`: {preset.about} {listed}."
+
+
+def _row(quantity: Quantity) -> str:
+    meaning = _linked(_first_line(quantity), INDEX).replace("|", "\\|")
+    return f"| {_link(quantity, INDEX)} | {meaning} | `{quantity.cost}` |"
+
+
+def _family(name: str, members: list[Quantity]) -> str:
+    module = sys.modules[members[0].function.__module__]
+    page = _page(name)
+    introduction = _linked(inspect.cleandoc(module.__doc__ or ""), page)
+    sections = [_section(quantity, page) for quantity in sorted(members, key=lambda q: q.name)]
+    return f"# {name.replace('_', ' ').capitalize()}\n\n{introduction}\n\n" + "\n".join(sections)
+
+
+def _section(quantity: Quantity, page: Path) -> str:
+    told, linked = quantity.explained, lambda text: _linked(text, page)
+    needs = ", ".join(f"`{need}`" for need in quantity.needs)
+    facts = [f"needs {needs}", f"units `{quantity.units}`", f"cost `{quantity.cost}`"]
+    if quantity.aliases:
+        facts.append(f"also called {', '.join(f'`{alias}`' for alias in quantity.aliases)}")
+    return "\n".join(
+        [
+            f"## {quantity.name}",
+            "",
+            linked(_first_line(quantity)),
+            "",
+            f"![{quantity.name}]({PICTURES.name}/{quantity.name}.svg)",
+            "",
+            f"* **Formula:** `{told.formula}`",
+            f"* **Answers:** {quantity.question}",
+            f"* **Facts:** {'; '.join(facts)}",
+            f"* **Source:** {_source(quantity.source)}",
+            "",
+            f"**How to read it.** {linked(told.reading)}",
+            "",
+            f"**Pitfalls.** {linked(told.pitfalls)}",
+            "",
+        ]
+    )
+
+
+def _by(key: Callable[[Quantity], str]) -> dict[str, list[Quantity]]:
+    ordered = sorted(built_in(), key=key)
+    return {name: list(members) for name, members in groupby(ordered, key)}
+
+
+def _page(family: str) -> Path:
+    return FOLDER / f"{family}.md"
+
+
+def _link(quantity: Quantity, page: Path) -> str:
+    home = _page(quantity.family)
+    place = "" if home == page else home.relative_to(page.parent).as_posix()
+    return f"[`{quantity.name}`]({place}#{quantity.name})"
+
+
+def _first_line(quantity: Quantity) -> str:
+    return inspect.getdoc(quantity.function).partition("\n")[0]  # type: ignore[union-attr]
+
+
+def _linked(text: str, page: Path) -> str:
+    """A docstring's markup as Markdown's: formulas as code, names of quantities as links."""
+    known = {quantity.name: quantity for quantity in built_in()}
+
+    def code(found: re.Match[str]) -> str:
+        double, single = found.groups()
+        return _link(known[single], page) if single in known else f"`{double or single}`"
+
+    return re.sub(r"``(.+?)``|`(\w+)`", code, text, flags=re.DOTALL)
+
+
+def _source(source: str) -> str:
+    return re.sub(r"https://\S+?(?=;|\s|$)", lambda url: f"<{url[0]}>", source)
+
+
+if __name__ == "__main__":
+    main()
