@@ -5,12 +5,22 @@ from __future__ import annotations
 import argparse
 import sys
 
-from benchmarks import explorer_refresh, idle, memory, record, step_time
+from benchmarks import (
+    explorer_refresh,
+    idle,
+    memory,
+    quantities,
+    record,
+    reductions,
+    step_time,
+)
 
 BENCHMARKS = {
     "step_time": step_time,
     "idle": idle,
     "memory": memory,
+    "quantities": quantities,
+    "reductions": reductions,
     "record": record,
     "explorer_refresh": explorer_refresh,
 }

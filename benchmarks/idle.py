@@ -59,7 +59,7 @@ def _chain() -> Workload:
     model = nn.Sequential(nn.Linear(1, 1), *(_Same() for _ in range(N_CALLS)))
     inputs = torch.ones(1, 1)
     optimizer = torch.optim.SGD(model[0].parameters(), lr=0.0)
-    return Workload(model, optimizer, lambda model: model(inputs))
+    return Workload(model, optimizer, inputs, inputs, lambda outputs, targets: outputs)
 
 
 def _bare(seconds: float) -> Pairs:

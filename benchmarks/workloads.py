@@ -21,11 +21,13 @@ class Workload:
 
     model: nn.Module
     optimizer: torch.optim.Optimizer
-    loss: Callable[[nn.Module], Tensor]
+    inputs: Tensor
+    targets: Tensor
+    loss_fn: Callable[[Tensor, Tensor], Tensor] = F.cross_entropy
 
     def step(self, after_backward: Callable[[], None] | None = None) -> None:
         """Train one step; tools that are told of it by hand are told after the backward."""
-        loss = self.loss(self.model)
+        loss = self.loss_fn(self.model(self.inputs), self.targets)
         self.optimizer.zero_grad()
         loss.backward()
         if after_backward is not None:
@@ -42,7 +44,7 @@ def mlp() -> Workload:
     model = nn.Sequential(*layers, nn.Linear(512, 10))
     inputs, labels = torch.randn(128, 512), torch.randint(0, 10, (128,))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    return Workload(model, optimizer, lambda model: F.cross_entropy(model(inputs), labels))
+    return Workload(model, optimizer, inputs, labels)
 
 
 class _Block(nn.Module):
@@ -88,7 +90,7 @@ def resnet() -> Workload:
     model = _ResNet()
     inputs, labels = torch.randn(16, 3, 32, 32), torch.randint(0, 10, (16,))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
-    return Workload(model, optimizer, lambda model: F.cross_entropy(model(inputs), labels))
+    return Workload(model, optimizer, inputs, labels)
 
 
 class _GptBlock(nn.Module):
@@ -131,10 +133,10 @@ def gpt() -> Workload:
     ids = torch.randint(0, 512, (8, 129))
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 
-    def loss(model: nn.Module) -> Tensor:
-        return F.cross_entropy(model(ids[:, :-1]).flatten(0, 1), ids[:, 1:].flatten())
+    def loss_fn(logits: Tensor, targets: Tensor) -> Tensor:
+        return F.cross_entropy(logits.flatten(0, 1), targets.flatten())
 
-    return Workload(model, optimizer, loss)
+    return Workload(model, optimizer, ids[:, :-1], ids[:, 1:], loss_fn)
 
 
 WORKLOADS = {"MLP": mlp, "ResNet-18": resnet, "small GPT": gpt}

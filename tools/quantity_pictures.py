@@ -57,8 +57,13 @@ def picture(run: nbp.OpenedRun, quantity: Quantity) -> str:
 def _telling(found: dict[str, Any]) -> list[str]:
     """The modules whose series say most: the layers rather than the whole, what changes at all."""
     layers = [module for module in found if module != WHOLE] or list(found)
-    changing = [module for module in layers if np.nanstd(found[module].values) > 0]
+    changing = [module for module in layers if _changes(found[module].values)]
     return changing or layers
+
+
+def _changes(values: Values) -> bool:
+    finite = values[np.isfinite(values)]
+    return bool(finite.max() > finite.min())
 
 
 def _series(run: nbp.OpenedRun, module: str, name: str) -> Any:

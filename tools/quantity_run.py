@@ -89,9 +89,9 @@ def _step(
     total = torch.zeros(())
     for _ in range(MICRO_BATCHES):
         images, targets, indices = next(batches)
-        logits = model(images)
-        losses = cross_entropy(logits, targets, reduction="none")
-        run.batch(inputs=images, targets=targets, losses=losses, indices=indices)
+        run.batch(inputs=images, targets=targets, indices=indices)
+        losses = cross_entropy(model(images), targets, reduction="none")
+        run.batch(losses=losses)
         loss = losses.mean() / MICRO_BATCHES
         scaler.scale(loss).backward()
         total += loss.detach()

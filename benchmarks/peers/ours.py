@@ -21,7 +21,7 @@ def watch(workload: Workload, probes: Probes, folder: Path) -> Watched:
     return Watched(workload.step, run.close, lambda: run.status().cost_percent)
 
 
-def begin(workload: Workload, probes: Probes | None, folder: Path) -> nbp.Run:
+def begin(workload: Workload, probes: Probes | str | None, folder: Path) -> nbp.Run:
     """A run in ``folder``; where it is recorded does not matter and would tear a table."""
     with redirect_stdout(io.StringIO()):
         return nbp.watch(workload.model, workload.optimizer, folder / "run.zarr", probes)

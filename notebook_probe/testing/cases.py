@@ -82,9 +82,11 @@ def train(model: nn.Module, batches: Iterable[Tensor], run: Run | None = None) -
         optimizer.zero_grad()
         targets = torch.arange(len(inputs)) % CLASSES
         for part in range(MICRO_BATCHES):
+            if run is not None:
+                run.batch(inputs=inputs, targets=targets, indices=torch.arange(len(inputs)) + part)
             losses = cross_entropy(model(inputs).float(), targets, reduction="none")
             if run is not None:
-                run.batch(inputs=inputs, targets=targets, losses=losses, indices=targets + part)
+                run.batch(losses=losses)
             scaler.scale(losses.mean() / MICRO_BATCHES).backward()
         scaler.unscale_(optimizer)
         nn.utils.clip_grad_norm_(model.parameters(), LARGEST_NORM)

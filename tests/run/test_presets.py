@@ -2,42 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
+import torch
 from torch import nn
-from torch.amp.grad_scaler import GradScaler
-from torch.optim import Adam
+from torch.nn.functional import cross_entropy
 
 from notebook_probe.quantities import as_quantity
 from notebook_probe.run.presets import DEFAULT, Preset, Row, presets
-from tests.models import ConvNet, Encoder, floats, loss_of, made, mlp, sgd, train, words
+from notebook_probe.testing.cases import CASES
+from notebook_probe.testing.cases import train as classify
+from tests.models import ConvNet, floats, made, mlp, sgd, train
 from tests.run.conftest import Watch
 
 STEPS = 11
-MODELS: dict[str, Any] = {"attention": (Encoder, words)}
+OTHERS = {"attention": CASES["attention"]}
 
 
 def recorded(watch: Watch, preset: str) -> tuple[set[str], set[str]]:
-    """The numbers that a preset asked for of a small network, and those that came.
-
-    Of a loop that does all that some quantity is about: it accumulates, and scales its loss.
-    """
-    kind, batches = MODELS.get(preset, (ConvNet, floats(4, 1, 6, 6)))
-    model = made(kind)
-    run, optimizer = watch(model, probes=preset), Adam(model.parameters(), lr=0.01)
-    scaler = GradScaler("cpu", init_scale=8.0)
-    run.probe_batch(batches(99), None, lambda output, targets: loss_of(output))
-    for step in run.batches(range(STEPS)):
-        optimizer.zero_grad()
-        for micro in range(2):
-            run.batch(targets=[0, 1, 2, 0], indices=range(4), losses=[0.5, 0.25, 1.0, 2.0])
-            loss = loss_of(model(batches(2 * step + micro)))
-            scaler.scale(loss).backward()
-        scaler.step(optimizer)
-        scaler.update()
-        run.log(loss=loss, eval_loss=loss)
+    """The numbers that a preset asked for of a small network, and those that came."""
+    case = OTHERS.get(preset, CASES["convolution"])
+    model = case.made()
+    run = watch(model, probes=preset)
+    run.probe_batch(case.batch(STEPS), torch.arange(4) % 3, cross_entropy)
+    classify(model, map(case.batch, range(STEPS)), run)
     assert not run.status().errors
     asked = {probe.quantity for probe in run.probes()}
     numbers = {name for name in asked if as_quantity(name).axis is None}
