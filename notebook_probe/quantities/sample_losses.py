@@ -106,6 +106,10 @@ class WorstSampleLosses(_Worst):
     """The largest losses of single samples, ``sort(-L_i)``: those of `worst_samples`.
 
     Far above the quantiles of `sample_loss_quantiles`, single samples drive the gradient.
+
+    Warnings
+    --------
+    Of this step's samples alone: the hardest of the data set may be in another batch.
     """
 
     def compute(self) -> Tensor | None:
