@@ -164,7 +164,7 @@ class QuantitySuite:
         """A run with every quantity wherever it fits, and a record that does not stay."""
         modules, chosen = modules_by_path(model), cls._all()
         asked = {
-            place: [quantity for quantity in chosen if not misfit(modules, place, quantity)]
+            place: [q for q in chosen if _belongs(q, place) and not misfit(modules, place, q)]
             for pattern in cls.places
             for place in select(model, pattern)
         }
@@ -173,6 +173,11 @@ class QuantitySuite:
             targets = torch.arange(case.shape[0]) % CLASSES
             run.probe_batch(case.batch(cls.steps).to(dtype), targets, _mean_loss)
             yield run
+
+
+def _belongs(quantity: Quantity, place: str) -> bool:
+    """Targets are those of the model's output: within it they are compared with nothing."""
+    return not place or not quantity.is_of_batch
 
 
 def _mean_loss(outputs: Tensor, targets: Tensor) -> Tensor:
