@@ -27,6 +27,15 @@ def whole(model: nn.Module) -> tuple[str, ...]:
     return ("",)
 
 
+def rectified(model: nn.Module) -> tuple[str, ...]:
+    """The activations whose units can die."""
+    return tuple(
+        path
+        for path, module in modules_by_path(model).items()
+        if isinstance(module, nn.ReLU | nn.ReLU6)
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """Some quantities, at the places where they fit."""
@@ -167,6 +176,23 @@ presets.add(
             Row(("sign_flips", "distance_from_init", "layer_rotation"), schedule="every(10)"),
             Row(("update_cosine", "adam_update_rms", "moment_ratio"), schedule="every(10)"),
             Row(("effective_lr_quantiles", "grad_below_eps_fraction"), schedule="every(10)"),
+        ),
+    ),
+)
+presets.add(
+    "alerts",
+    Preset(
+        "What the alert rules look at, beside the loss, which the loop logs.",
+        (
+            Row(("grad_norm", "grad_rms", "grad_cosine", "update_ratio", "adam_update_rms")),
+            Row(("nonfinite_fraction", "range_headroom_bits")),
+            Row(("effective_rank_share", "bn_mean_tid"), schedule="every(10)"),
+            Row(("dead_fraction",), rectified, "every(10)"),
+            Row(("attn_entropy_share", "attn_max_logit"), attention_places, "every(10)"),
+            Row(
+                ("grad_depth_slope", "clip_coefficient", "loss_spike_score", "data_wait_share"),
+                whole,
+            ),
         ),
     ),
 )

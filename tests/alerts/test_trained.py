@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from notebook_probe.alerts import RULES
-from tests.alerts.trainings import ILL, run_it
+from notebook_probe.run.presets import presets
+from tests.alerts.trainings import HEALTHY, ILL, run_it
 
 
 @pytest.mark.parametrize("rule", ILL)
@@ -24,6 +25,18 @@ def test_every_rule_is_silent_on_a_training_that_goes_well(rule: str, tmp_path: 
     run = run_it(healthy, tmp_path / "healthy.zarr")
     assert list(run.alerts) == []
     assert "waits" not in run.rules._standing()[rule]
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_the_preset_of_the_alerts_feeds_every_rule_and_is_silent_on_what_goes_well(
+    name: str, tmp_path: Path
+) -> None:
+    run = run_it(HEALTHY[name], tmp_path / "a.zarr")
+    assert list(run.alerts) == []
+    rules = [run.rules[name] for name in run.rules]
+    needed = {quantity for rule in rules for quantity in rule.quantities}
+    asked = {name for row in presets["alerts"].rows for name in row.names}
+    assert needed == asked | {"loss"}
 
 
 def test_there_is_a_training_for_every_rule() -> None:

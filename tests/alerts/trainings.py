@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -16,7 +16,7 @@ from torch.optim import SGD, Adam, Optimizer
 
 import notebook_probe as nbp
 
-__all__ = ["ILL", "Training", "attention_net", "batches", "deep", "mlp", "run_it"]
+__all__ = ["HEALTHY", "ILL", "Training", "attention_net", "batches", "deep", "mlp", "run_it"]
 
 Batch = tuple[Tensor, Tensor]
 DIGITS = load_digits()
@@ -120,7 +120,7 @@ class Training:
     data: Callable[[], Iterable[Batch]] = batches
     n_steps: int = 60
     clip: float | None = None
-    probes: dict[Any, Any] = field(default_factory=dict)
+    probes: Any = None
     then: Callable[[Optimizer, int], None] = lambda optimizer, step: None
     """What happens to the optimizer at each step."""
     handed: bool = False
@@ -132,7 +132,7 @@ def run_it(training: Training, store: Any) -> nbp.Run:
     torch.default_generator.manual_seed(1)
     model = training.model()
     optimizer = training.optimizer(model)
-    run = nbp.watch(model, optimizer, store=store, probes=training.probes or None)
+    run = nbp.watch(model, optimizer, store=store, probes=training.probes)
     data = run.batches(training.data()) if training.handed else training.data()
     for step, (x, y) in enumerate(islice(data, training.n_steps)):
         training.then(optimizer, step)
@@ -252,3 +252,11 @@ ILL: dict[str, tuple[Training, Training]] = {
         Training(data=lambda: list(islice(batches(), 60)), probes=WAITING, handed=True),
     ),
 }
+
+ALERTS = ["default", "alerts"]
+HEALTHY = {
+    "sgd": Training(WITH_NORM, n_steps=120, probes=ALERTS, handed=True),
+    "adam": Training(mlp, adam(2e-3), n_steps=120, probes=ALERTS),
+    "attention": Training(attention_net, adam(3e-3), n_steps=120, clip=5.0, probes=ALERTS),
+}
+"""Nothing is wrong with these."""

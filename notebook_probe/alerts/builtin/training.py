@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from notebook_probe.alerts.rolling import Doubles, mean_before, median
+from notebook_probe.alerts.rolling import Doubles, mean_before, median, over_median
 from notebook_probe.alerts.rule import rule
 
 __all__ = ["adam_spike_ahead", "loader_bound", "loss_spike", "lr_high", "lr_low"]
@@ -57,16 +57,21 @@ def loss_spike(loss_spike_score: Doubles, most: float = 6.0) -> Any:
 
 @rule(
     says=(
-        "the gradient is {adam_update_rms:.1f} times what Adam's second moment expects; a "
-        "loss spike may follow, which a lower beta2 prevents"
+        "the gradient is {adam_update_rms:.1f} times what Adam's second moment expects, and was "
+        "not before; a loss spike may follow, which a lower beta2 prevents"
     ),
-    rows=2,
     again=1000,
     source="https://arxiv.org/abs/2304.13013",
 )
-def adam_spike_ahead(adam_update_rms: Doubles, most: float = 2.3) -> Any:
-    """A gradient that Adam's second moment has not seen the like of."""
-    return adam_update_rms > most
+def adam_spike_ahead(
+    adam_update_rms: Doubles, most: float = 2.3, times: float = 3.0, window: int = 50
+) -> Any:
+    """A gradient that Adam's second moment has not seen the like of.
+
+    Gradients that grow steadily, as those of a network that begins to learn, exceed it as well:
+    what counts is the sudden one.
+    """
+    return (adam_update_rms > most) & (over_median(adam_update_rms, window, times) > times)
 
 
 @rule(
