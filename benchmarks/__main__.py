@@ -6,6 +6,7 @@ import argparse
 import sys
 
 from benchmarks import (
+    alerts,
     explorer_refresh,
     idle,
     memory,
@@ -23,6 +24,7 @@ BENCHMARKS = {
     "reductions": reductions,
     "record": record,
     "explorer_refresh": explorer_refresh,
+    "alerts": alerts,
 }
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from numpy.lib.stride_tricks import sliding_window_view
 
 __all__ = ["Doubles", "mean_before", "median", "over_median"]
 
@@ -77,12 +76,14 @@ def mean_before(values: Doubles, window: int) -> Doubles:
     >>> mean_before(np.array([[1.0], [2.0], [4.0]]), 2)[:, 0].tolist()
     [nan, 1.5, 3.0]
     """
-    window, shape = int(window), values.shape
-    out = np.full(shape, np.nan)
-    if len(values) >= window:
+    window, out = int(window), np.full(values.shape, np.nan)
+    n_means = len(values) - window + 1
+    if n_means > 0:
         known = np.isfinite(values)
-        n = sliding_window_view(known, window, axis=0).sum(axis=-1)
-        total = sliding_window_view(np.where(known, values, 0.0), window, axis=0).sum(axis=-1)
-        enough = n >= min(LEAST, window)
-        out[window - 1 :] = np.where(enough, total / np.maximum(n, 1), np.nan)
+        finite = np.where(known, values, 0.0)
+        total, n = np.zeros((2, n_means, *values.shape[1:]))
+        for lag in range(window):  # each mean is summed in the same order, whatever is before it
+            total += finite[lag : lag + n_means]
+            n += known[lag : lag + n_means]
+        out[window - 1 :] = np.where(n >= min(LEAST, window), total / np.maximum(n, 1), np.nan)
     return out

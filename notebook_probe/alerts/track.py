@@ -55,6 +55,7 @@ class Track:
         self._rule, self._first_step, self._told = rule, first_step, told
         self._row = start_row(stream, first_step, n_before)
         self._following = [Following(name, first_step, n_before) for name in rule.quantities[1:]]
+        self._seen = np.zeros(0, bool)  # columns that were measured so far: the others have no part
         self._labels: tuple[str, ...] = ()
         self._past = [np.empty((0, 0)) for _ in rule.quantities]
         self._stretches: dict[str, Stretch] = {}
@@ -63,9 +64,8 @@ class Track:
         self, stream: StreamView, others: Sequence[StreamView], before: int | None
     ) -> Iterator[Finding]:
         """What the rows that have come since hold, those of steps below ``before``."""
-        labels = stream.modules
-        self._widen(labels)
-        size, stop = rows_at_a_time(len(labels)), stream.n_rows
+        every = stream.modules
+        size, stop = rows_at_a_time(len(every)), stream.n_rows
         while self._row < stop:
             steps = stream.steps(self._row, min(self._row + size, stop))
             if before is not None:
@@ -73,11 +73,28 @@ class Track:
             if not len(steps):
                 return
             end = self._row + len(steps)
-            leading = stream.values(self._rule.quantities[0], self._row, end, labels)
+            leading = stream.values(self._rule.quantities[0], self._row, end)[:, : len(every)]
             self._row = end  # a rule that fails does not see them again
-            series = [one.at([stream, *others], steps, labels) for one in self._following]
-            tables = [leading.astype(np.float64), *series]
-            yield from self._judged(steps, measured(leading), tables)
+            there = measured(leading)
+            begun = self._widen(every, there)
+            series = [one.at([stream, *others], steps, self._labels) for one in self._following]
+            for table in series:  # what one module is compared with counts from its first value on
+                table[~(np.logical_or.accumulate(there[:, self._seen]) | begun)] = np.nan
+            tables = [leading[:, self._seen].astype(np.float64), *series]
+            if self._labels:
+                yield from self._judged(steps, there[:, self._seen], tables)
+
+    def _widen(self, every: tuple[str, ...], there: Mask) -> Mask:
+        """Modules have been measured for the first time; tells which of all had been before."""
+        old = np.pad(self._seen, (0, len(every) - len(self._seen)))
+        self._seen = old | there.any(axis=0)
+        begun: Mask = old[self._seen]
+        if not begun.all():
+            self._labels = tuple(np.array(every, object)[self._seen].tolist())
+            for i, past in enumerate(self._past):
+                self._past[i] = np.full((len(past), len(begun)), np.nan)
+                self._past[i][:, begun] = past
+        return begun
 
     def _judged(self, steps: Steps, there: Mask, tables: Sequence[Doubles]) -> Iterator[Finding]:
         """Ask the condition about new rows, with those before them."""
@@ -99,24 +116,26 @@ class Track:
 
     def _said(self, new: _Judged) -> Iterator[Finding]:
         found: dict[int, list[tuple[int, int]]] = {}
-        for column in range(len(new.labels)):
-            for row, since in self._advanced(new, column):
-                found.setdefault(row, []).append((column, since))
+        hits = new.hits & new.there
+        some: Mask = np.any(hits, axis=0, keepdims=True)
+        for column, label in enumerate(new.labels):
+            if some[0, column] or label in self._stretches:
+                for row, since in self._advanced(new, column, hits[:, column]):
+                    found.setdefault(row, []).append((column, since))
         for row, told in sorted(found.items()):
             modules = tuple(new.labels[column] for column, _ in told)
             yield Finding(int(new.steps[row]), modules, self._sentence(new, row, *told[0]))
 
-    def _advanced(self, new: _Judged, column: int) -> Iterator[tuple[int, int]]:
+    def _advanced(self, new: _Judged, column: int, hits: Mask) -> Iterator[tuple[int, int]]:
         """Rows at which one module's stretch is long enough and was not told, and its begin."""
-        label, hits = new.labels[column], new.hits[:, column] & new.there[:, column]
+        label = new.labels[column]
         stretch = self._stretches.get(label)
-        if not hits.any():
-            if stretch is not None:
-                stretch.rest(int(new.there[:, column].sum()))
-            return
         if stretch is None:
             stretch = self._stretches[label] = Stretch(told=label in self._told)
         if stretch.told and self._rule.again is None:
+            return
+        if not hits.any():
+            stretch.rest(int(new.there[:, column].sum()))
             return
         for row in np.flatnonzero(new.there[:, column]):
             if not hits[row]:
@@ -130,17 +149,9 @@ class Track:
         rule, step = self._rule, int(new.steps[row])
         numbers: dict[str, Any] = dict(rule.thresholds)
         named = zip(rule.quantities, new.tables, strict=True)
-        numbers |= {name: float(table[row, column]) for name, table in named}
+        numbers |= {name: new.number(table, row, column) for name, table in named}
         numbers |= {name: float(table[row, column]) for name, table in new.told.items()}
         return rule.says.format(**numbers, step=step, since=since, steps_held=step - since)
-
-    def _widen(self, labels: tuple[str, ...]) -> None:
-        """Modules have come."""
-        n = len(labels) - len(self._labels)
-        if n > 0:
-            wider = ((0, 0), (0, n))
-            self._past = [np.pad(past, wider, constant_values=np.nan) for past in self._past]
-            self._labels = labels
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,17 +167,19 @@ class _Judged:
     there: Mask
     """Which cells of the first quantity were measured."""
 
+    is_whole: bool = False
+    """The condition is about the model, not about one module."""
+
     def as_a_whole(self) -> _Judged:
-        """One column, of the model; each quantity is the median over its modules."""
+        """One column, of the model."""
+        told = {name: table[:, None] for name, table in self.told.items()}
         anywhere: Mask = np.any(self.there, axis=1, keepdims=True)
-        return _Judged(
-            self.steps,
-            self.hits[:, None],
-            (ROOT,),
-            [median(table, axis=1)[:, None] for table in self.tables],
-            {name: table[:, None] for name, table in self.told.items()},
-            anywhere,
-        )
+        hits = self.hits[:, None]
+        return _Judged(self.steps, hits, (ROOT,), self.tables, told, anywhere, is_whole=True)
+
+    def number(self, table: Doubles, row: int, column: int) -> float:
+        """What a sentence says of a quantity: its value, of the model the median of its modules."""
+        return float(median(table[row], axis=0) if self.is_whole else table[row, column])
 
 
 def _from(told: Mapping[str, Any], row: int) -> dict[str, Doubles]:
