@@ -109,7 +109,8 @@ class WorstSampleLosses(_Worst):
 
     Warnings
     --------
-    Of this step's samples alone: the hardest of the data set may be in another batch.
+    Of this step's samples alone: the hardest of the data set may be in another batch. Losses
+    that come per token are averaged over their sample first.
     """
 
     def compute(self) -> Tensor | None:
