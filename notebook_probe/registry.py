@@ -54,7 +54,9 @@ class Registry(Generic[T]):
             )
         old = self._members.get(name)
         if old is not None and not self._same(old, member):
-            raise DuplicateNameError(f"{self._kind} {name!r} is already registered: {old!r}")
+            raise DuplicateNameError(
+                f"{self._kind} {name!r} is already registered: {old!r}; give yours another name"
+            )
         for alias in aliases:
             if alias in self._members or self._aliases.get(alias, name) != name:
                 raise DuplicateNameError(f"{self._kind} alias {alias!r} of {name!r} is taken")
