@@ -52,7 +52,8 @@ class OpenedRun(OpenedRecord):
 
         Examples
         --------
-        >>> run.find_alerts(nbp.rules["dead_units"].but(most=0.3))  # doctest: +SKIP
+        >>> from notebook_probe.alerts import RULES
+        >>> run.find_alerts(RULES["dead_units"].but(most=0.3))  # doctest: +SKIP
         """
         return find_alerts(self, *rules)
 
@@ -101,7 +102,7 @@ class OpenedRun(OpenedRecord):
 class OpenedJob(OpenedRanks, OpenedRun):
     """A recorded job of several ranks; ``data`` and the other looks have a ``rank`` dimension.
 
-    The panel shows the first rank.
+    The panel shows the first rank, and `alerts` are those of it; open ``rank_00001`` for another's.
     """
 
 

@@ -64,7 +64,7 @@ def test_of_outputs_that_are_not_finite_the_first_module_is_told_once(writer: Re
     (alert,) = find_alerts(writer.source)
     assert (alert.step, alert.modules) == (2, ("b", "b.c"))
     assert alert.text.startswith("b and 1 more: 25.00% of the outputs are NaN or infinite")
-    assert "the outputs of 1 modules before it were finite" in alert.text
+    assert "modules before it whose outputs were finite: 1" in alert.text
 
 
 def test_series_on_several_schedules_are_compared_by_the_last_known_value(

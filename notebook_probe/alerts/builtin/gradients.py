@@ -27,10 +27,7 @@ __all__ = [
     tells=("factor",),
 )
 def exploding_gradient(grad_norm: Doubles, times: float = 10.0, window: int = 50) -> Any:
-    """A gradient many times as large as usual, the median of the rows before.
-
-    Usual is the median of the rows before.
-    """
+    """A gradient many times as large as usual, the median of the rows before."""
     factor = over_median(grad_norm, window, times)
     return factor > times, {"factor": factor}
 

@@ -14,8 +14,8 @@ __all__ = ["nonfinite_gradient", "nonfinite_loss", "nonfinite_output", "overflow
 
 @rule(
     says=(
-        "{nonfinite_fraction:.2%} of the outputs are NaN or infinite; the outputs of "
-        "{finite_before:.0f} modules before it were finite"
+        "{nonfinite_fraction:.2%} of the outputs are NaN or infinite; modules before it whose "
+        "outputs were finite: {finite_before:.0f}"
     ),
     once="run",
     tells=("finite_before",),
@@ -24,8 +24,7 @@ __all__ = ["nonfinite_gradient", "nonfinite_loss", "nonfinite_output", "overflow
 def nonfinite_output(nonfinite_fraction: Doubles) -> Any:
     """Outputs that are NaN or infinite: the first module, at the first such step.
 
-    The first one in definition order, at the first such step: what came in there was finite where
-    a module before it was measured.
+    First in definition order: what came in there was finite where a module before it was measured.
     """
     bad = nonfinite_fraction > 0
     finite = np.cumsum(nonfinite_fraction == 0, axis=1)
