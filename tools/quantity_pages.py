@@ -15,7 +15,7 @@ from pathlib import Path
 
 from notebook_probe.quantities import Quantity, questions
 from notebook_probe.quantities.table import built_in
-from notebook_probe.run.presets import presets
+from notebook_probe.run.presets import COSTS, presets
 
 ROOT = Path(__file__).parent.parent
 INDEX = Path("docs/quantities.md")
@@ -45,6 +45,13 @@ cost class says what is done with the tensors where a quantity is due:
 The pictures are from one short training of a small network on handwritten digits: a convolution
 with BatchNorm, self-attention over the positions, a linear head; three modules at most are shown. A
 vector is drawn over its index, at the first, the middle and the last step.
+"""
+
+PRESETS = """## Presets
+
+One, or several in a list, for `nbp.watch(model, probes=...)`. What each costs was measured on one thread of
+a CPU, with short steps and small batches, where watching costs most: `python -m benchmarks quantities`
+measures it where you are, and `run.budget(2.0)` bounds it.
 """
 
 FEW = 20
@@ -94,7 +101,13 @@ def _preset(name: str) -> str:
     names = dict.fromkeys(each for row in preset.rows for each in row.names)
     links = [_link(known[each], INDEX) for each in names]
     listed = ", ".join(links) if len(links) <= FEW else f"{len(links)} quantities"
-    return f"* `{name}`: {preset.about} {listed}."
+    told = filter(None, (preset.about, _cost(name), f"{listed}."))
+    return f"* `{name}`: {' '.join(told)}"
+
+
+def _cost(name: str) -> str:
+    shares = [f"{share:g} % of a step of {workload}" for workload, share in COSTS[name].items()]
+    return f"Costs {', '.join(shares)}." if shares else ""
 
 
 def _row(quantity: Quantity) -> str:

@@ -57,6 +57,10 @@ class Preset:
 presets: Registry[Preset] = Registry("preset")
 """Every preset by name; `presets.add` adds one of your own."""
 
+COSTS: dict[str, dict[str, float]] = {}
+"""Per cent of a training step, as ``python -m benchmarks quantities`` measures it, by preset and
+workload; nothing where a preset fits none of them."""
+
 DEFAULT = (
     "weight_norm",
     "grad_norm",
@@ -98,7 +102,7 @@ presets.add(
 presets.add(
     "spectra",
     Preset(
-        "How many directions inputs, outputs and weights use, every ten steps.",
+        "How many directions inputs and outputs use, every ten steps; weights, every hundred.",
         (
             Row(
                 (
@@ -107,11 +111,10 @@ presets.add(
                     "input_cov_condition_50",
                     "effective_rank",
                     "participation_ratio",
-                    "spectral_norm",
-                    "weight_stable_rank",
                 ),
                 schedule="every(10)",
             ),
+            Row(("spectral_norm", "weight_stable_rank"), schedule="every(100)"),
         ),
     ),
 )

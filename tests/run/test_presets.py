@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from notebook_probe.quantities import as_quantity
-from notebook_probe.run.presets import DEFAULT, Preset, Row, presets
+from notebook_probe.run.presets import COSTS, DEFAULT, Preset, Row, presets
 from notebook_probe.testing.cases import CASES
 from notebook_probe.testing.cases import train as classify
 from tests.models import ConvNet, floats, made, mlp, sgd, train
@@ -53,6 +53,10 @@ def test_every_name_in_a_preset_is_a_quantity_and_written_as_it_is_called() -> N
 
 def test_every_preset_says_what_it_is_for() -> None:
     assert all(preset.about.endswith(".") for preset in presets.values())
+
+
+def test_every_preset_s_cost_was_measured() -> None:
+    assert list(COSTS) == list(presets)
 
 
 def test_batchnorm_s_preset_sits_at_batchnorms_alone(watch: Watch) -> None:
