@@ -49,9 +49,9 @@ vector is drawn over its index, at the first, the middle and the last step.
 
 PRESETS = """## Presets
 
-One, or several in a list, for `nbp.watch(model, probes=...)`. What each costs was measured on one thread of
-a CPU, with short steps and small batches, where watching costs most: `python -m benchmarks quantities`
-measures it where you are, and `run.budget(2.0)` bounds it.
+One, or several in a list, for `nbp.watch(model, probes=...)`. What each costs was measured on one
+thread of a CPU, with short steps and small batches, where watching costs most:
+`python -m benchmarks quantities` measures it where you are, and `run.budget(2.0)` bounds it.
 """
 
 FEW = 20

@@ -57,9 +57,22 @@ class Preset:
 presets: Registry[Preset] = Registry("preset")
 """Every preset by name; `presets.add` adds one of your own."""
 
-COSTS: dict[str, dict[str, float]] = {}
+COSTS: dict[str, dict[str, float]] = {
+    "default": {"an MLP": 19, "a ResNet-18": 8, "a small GPT": 7},
+    "gradients": {"an MLP": 19, "a ResNet-18": 5, "a small GPT": 6},
+    "activations": {"an MLP": 34, "a ResNet-18": 13, "a small GPT": 20},
+    "spectra": {"an MLP": 42, "a ResNet-18": 10, "a small GPT": 43},
+    "batchnorm": {"a ResNet-18": 3},
+    "attention": {},
+    "curvature": {},
+    "precision": {"an MLP": 41, "a ResNet-18": 25, "a small GPT": 27},
+    "optimizer": {"an MLP": 36, "a ResNet-18": 8, "a small GPT": 7},
+    "alerts": {"an MLP": 39, "a ResNet-18": 16, "a small GPT": 34},
+    "step": {"an MLP": 3, "a ResNet-18": 0.1, "a small GPT": 0.1},
+    "everything": {"an MLP": 83, "a ResNet-18": 55, "a small GPT": 77},
+}
 """Per cent of a training step, as ``python -m benchmarks quantities`` measures it, by preset and
-workload; nothing where a preset fits none of them."""
+workload; nothing where none of them has what the preset needs."""
 
 DEFAULT = (
     "weight_norm",
