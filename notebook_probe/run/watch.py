@@ -60,8 +60,9 @@ def watch(
     probes : str, sequence of str, dict or None
         What to measure from the first step: a preset or several of ``"default"``,
         ``"gradients"``, ``"activations"``, ``"spectra"``, ``"batchnorm"``, ``"attention"``,
-        ``"curvature"``, ``"precision"``, ``"optimizer"``, ``"step"`` and ``"everything"``; None
-        for nothing; or ``{selection: ["Quantity", ["Quantity", "linear(5,0)"]]}``.
+        ``"curvature"``, ``"precision"``, ``"optimizer"``, ``"alerts"``, ``"step"`` and
+        ``"everything"`` (docs/quantities.md says what each holds and costs); None for nothing;
+        or ``{selection: ["Quantity", ["Quantity", "linear(5,0)"]]}``.
     name : str, optional
         Shown in the Explorer; the model's class by default.
     on_compiled : "skip" or "eager"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
+import notebook_probe as nbp
 from notebook_probe.quantities import as_quantity
 from notebook_probe.run.presets import COSTS, DEFAULT, Preset, Row, presets
 from notebook_probe.testing.cases import CASES
@@ -53,6 +56,12 @@ def test_every_name_in_a_preset_is_a_quantity_and_written_as_it_is_called() -> N
 
 def test_every_preset_says_what_it_is_for() -> None:
     assert all(preset.about.endswith(".") for preset in presets.values())
+
+
+def test_watch_and_the_readme_name_every_preset() -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+    for text in (readme, nbp.watch.__doc__ or ""):
+        assert [name for name in presets if f'"{name}"' not in text] == []
 
 
 def test_every_preset_s_cost_was_measured() -> None:
