@@ -2,11 +2,11 @@
 
 >>> import notebook_probe as nbp
 >>> @nbp.quantity(units="1")
-... def top_share(output):
+... def largest_share(output):
 ...     \"\"\"Share of the largest activation, ``max |y| / sum |y|``.\"\"\"
 ...     return output.abs().amax() / output.abs().sum()
->>> class TestTopShare(QuantitySuite):  # in a file that pytest collects
-...     quantities = (top_share,)
+>>> class TestLargestShare(QuantitySuite):  # in a file that pytest collects
+...     quantities = (largest_share,)
 """
 
 from notebook_probe.testing.cases import CASES, Case
