@@ -27,6 +27,11 @@ def whole(model: nn.Module) -> tuple[str, ...]:
     return ("",)
 
 
+def attending(model: nn.Module) -> Sequence[str]:
+    """The attention modules; where none is called so, the model: all of it counts there."""
+    return attention_places(model) or whole(model)
+
+
 def rectified(model: nn.Module) -> tuple[str, ...]:
     """The activations whose units can die."""
     return tuple(
@@ -152,7 +157,7 @@ presets.add(
                     "attn_sink_share",
                     "attn_head_entropy",
                 ),
-                attention_places,
+                attending,
                 "every(10)",
             ),
         ),

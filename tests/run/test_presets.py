@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 import notebook_probe as nbp
@@ -15,7 +15,7 @@ from notebook_probe.quantities import as_quantity
 from notebook_probe.run.presets import COSTS, DEFAULT, Preset, Row, presets
 from notebook_probe.testing.cases import CASES
 from notebook_probe.testing.cases import train as classify
-from tests.models import ConvNet, floats, made, mlp, sgd, train
+from tests.models import ConvNet, floats, made, mlp, sgd, train, train_step
 from tests.run.conftest import Watch
 
 STEPS = 11
@@ -129,3 +129,19 @@ def test_a_model_that_grows_has_the_preset_on_what_is_new(watch: Watch) -> None:
     assert {"range_headroom_bits", "grad_abs_max"} <= {
         probe.quantity for probe in run.probes() if probe.module == "3"
     }
+
+
+def test_attention_that_no_class_is_named_after_is_heard_from_the_model(watch: Watch) -> None:
+    class Block(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.qkv = nn.Linear(8, 24)
+
+        def forward(self, x: Tensor) -> Tensor:
+            q, k, v = self.qkv(x).unflatten(-1, (3, 2, 4)).permute(2, 0, 3, 1, 4)
+            return nn.functional.scaled_dot_product_attention(q, k, v).flatten(2)
+
+    model = Block()
+    run = watch(model, probes="attention")
+    train_step(model, sgd(model), floats(2, 5, 8)(0))
+    assert 0 < float(run.series("", "attn_entropy")[0]) <= np.log(5)
