@@ -91,10 +91,10 @@ class Heads:
 
 
 def _lacks(module: nn.Module) -> str:
-    """Torch's own modules that hold no others compute none, but those that live beside it."""
-    home = type(module).__module__
-    is_own = home.startswith("torch.nn.modules.") and not home.endswith(".activation")
-    return "computes no attention" if is_own and not module._modules else ""
+    """Torch's own modules that hold no others compute none, but for a softmax."""
+    is_own = type(module).__module__.startswith("torch.nn.modules.")
+    is_softmax = isinstance(module, nn.Softmax)
+    return "computes no attention" if is_own and not is_softmax and not module._modules else ""
 
 
 @reduction("heads", cost="forward", lacks=_lacks)

@@ -68,7 +68,7 @@ COSTS: dict[str, dict[str, float]] = {
     "activations": {"an MLP": 34, "a ResNet-18": 13, "a small GPT": 20},
     "spectra": {"an MLP": 42, "a ResNet-18": 10, "a small GPT": 43},
     "batchnorm": {"a ResNet-18": 3},
-    "attention": {},
+    "attention": {"a small GPT": 1},
     "curvature": {},
     "precision": {"an MLP": 41, "a ResNet-18": 25, "a small GPT": 27},
     "optimizer": {"an MLP": 36, "a ResNet-18": 8, "a small GPT": 7},
