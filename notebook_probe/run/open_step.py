@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from notebook_probe.axis import Axis
 from notebook_probe.record.format.missing import NOT_MEASURED
-from notebook_probe.record.format.source import Floats, LevelView, Steps, StreamView, Variable
+from notebook_probe.record.format.source import Floats, Steps, StreamView
+from notebook_probe.record.views.wrapped import WrappedStream
 from notebook_probe.run.layout import ChannelsRow, Row
 
 __all__ = ["with_open_step"]
@@ -32,36 +33,17 @@ def _with_row(stream: StreamView, row: Row | ChannelsRow) -> StreamView:
     return longer if row.stream.last_step < row.step else stream
 
 
-class _WithRow:
-    """A StreamView and one row more."""
+class _WithRow(WrappedStream):
+    """A stream and one row more."""
 
     def __init__(self, stream: StreamView, row: Row | ChannelsRow) -> None:
-        self._stream, self._row, self._values = stream, row, row.values
+        super().__init__(stream)
+        self._row, self._values = row, row.values
         self._n = stream.n_rows
-
-    @property
-    def name(self) -> str:
-        return self._stream.name
 
     @property
     def axis(self) -> Axis | None:
         return self._row.stream.axis
-
-    @property
-    def modules(self) -> tuple[str, ...]:
-        return self._stream.modules
-
-    @property
-    def variables(self) -> tuple[Variable, ...]:
-        return self._stream.variables
-
-    @property
-    def levels(self) -> Mapping[int, LevelView]:
-        return self._stream.levels
-
-    @property
-    def version(self) -> tuple[object, ...]:
-        return self._stream.version
 
     @property
     def n_rows(self) -> int:

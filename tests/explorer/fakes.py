@@ -7,15 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from notebook_probe.axis import Axis
 from notebook_probe.record.format.source import (
     Event,
     Floats,
     LevelView,
     ModuleRow,
     Steps,
-    StreamView,
     Variable,
-    VectorView,
 )
 from notebook_probe.record.views.branches import Branches
 from notebook_probe.record.views.snapshot import Snapshot, Views
@@ -81,6 +80,12 @@ class FakeStream:
         return read
 
 
+class FakeVectors(FakeStream):
+    """Rows of vectors; only their names are read."""
+
+    axis = Axis("bin", {"bin": (0.0, 1.0)}, group="hist")
+
+
 class FakeSource(Views):
     """A model of ``modules`` and the streams it is given."""
 
@@ -92,21 +97,17 @@ class FakeSource(Views):
             ModuleRow("(root)", "Net", 30, 0, -1),
             *(ModuleRow(name, "Linear", 10, 10, 0) for name in modules),
         )
-        self.vectors: Mapping[str, VectorView] = {}
-        self._streams = {stream.name: stream for stream in streams}
+        self.given = list(streams)
+        self.given_vectors: list[FakeVectors] = []
         self.events: tuple[Event, ...] = ()
 
     @property
     def revision(self) -> int:
-        return sum(stream.n_rows for stream in self._streams.values()) + len(self.events)
-
-    @property
-    def streams(self) -> Mapping[str, StreamView]:
-        return self._streams
+        return sum(stream.n_rows for stream in self.given) + len(self.events)
 
     def snapshot(self) -> Snapshot:
         names = [row.name for row in self.modules]
-        return Snapshot(tuple(self._streams.values()), (), names, {}, Branches())
+        return Snapshot(self.given, self.given_vectors, names, {}, Branches())
 
 
 class FakeControls:

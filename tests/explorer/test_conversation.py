@@ -11,7 +11,7 @@ import pytest
 from notebook_probe.explorer.conversation import Conversation
 from notebook_probe.explorer.door import parse
 from notebook_probe.run.requests import Attach, Compiled, Control, Controls, Detach
-from tests.explorer.fakes import FakeControls, FakeSource, FakeStream
+from tests.explorer.fakes import FakeControls, FakeSource, FakeStream, FakeVectors
 
 
 class Talk:
@@ -129,8 +129,7 @@ def test_what_was_attached_fills_an_empty_line_view(talk: Talk, controls: FakeCo
 
 
 def test_a_vector_is_not_drawn_as_a_line(talk: Talk, controls: FakeControls) -> None:
-    vectors = FakeStream("every_1", ["a"], ["output_histogram"])
-    talk.source.vectors = {"hist/every_1": vectors}  # type: ignore[dict-item]
+    talk.source.given_vectors.append(FakeVectors("every_1", ["a"], ["output_histogram"]))
     talk.says("hello", view="x")
     talk.says("attach", id="1", where=["a"], quantity="output_histogram", schedule="every(1)")
     controls.apply(8)

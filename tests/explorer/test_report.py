@@ -13,7 +13,7 @@ from notebook_probe.explorer.report import Report
 from notebook_probe.explorer.wire import ModelMessage, StatusMessage
 from notebook_probe.record.format.source import ModuleRow
 from notebook_probe.run.status import ProbeStatus
-from tests.explorer.fakes import START_MS, FakeControls, FakeSource, FakeStream
+from tests.explorer.fakes import START_MS, FakeControls, FakeSource, FakeStream, FakeVectors
 
 
 def probe(module: str, **fields: Any) -> ProbeStatus:
@@ -96,7 +96,7 @@ def test_budget_progress_and_vectors_are_part_of_the_status() -> None:
     controls, source = FakeControls(), FakeSource()
     controls.progress = "sharpness at (root): 1 losses, 12 Hessian products"
     controls.budget = "budget 2 % of step time: every due step is measured"
-    source.vectors = {"hist/every_1": FakeStream("every_1", ["a"], ["output_histogram"])}  # type: ignore[dict-item]
+    source.given_vectors.append(FakeVectors("every_1", ["a"], ["output_histogram"]))
     status = told(Report(source, controls))
     assert status is not None
     assert status["budget"] == controls.budget

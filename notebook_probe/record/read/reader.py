@@ -14,14 +14,13 @@ from notebook_probe.errors import RecordFormatError, RecordWarning
 from notebook_probe.record.export.exports import Exports
 from notebook_probe.record.format.kinds import NUMBERS
 from notebook_probe.record.format.schema import SCALARS
-from notebook_probe.record.format.source import Event, ModuleRow, StreamView, VectorView
+from notebook_probe.record.format.source import Event, ModuleRow
 from notebook_probe.record.read.contents import read_contents
 from notebook_probe.record.read.manifest import Manifest
 from notebook_probe.record.read.stored import StoredStream, StoredVectors
 from notebook_probe.record.read.stored_shapes import StoredBlob, StoredRagged
 from notebook_probe.record.store.location import ROOT_KEY, Location, local_path, opener, read_key
 from notebook_probe.record.views.branches import Branches
-from notebook_probe.record.views.overlaid import overlaid
 from notebook_probe.record.views.snapshot import Snapshot
 
 __all__ = ["OpenedRecord", "open_record"]
@@ -94,16 +93,6 @@ class OpenedRecord(Exports):
     @property
     def events(self) -> tuple[Event, ...]:
         return self._contents.events
-
-    @property
-    def streams(self) -> Mapping[str, StreamView]:
-        """Streams of numbers, by name."""
-        return {view.name: view for view in overlaid(self.snapshot().history[0])}
-
-    @property
-    def vectors(self) -> Mapping[str, VectorView]:
-        """Streams of vectors, by path: ``"hist/every_1"``."""
-        return {f"{view.axis.group}/{view.name}": view for view in self.snapshot().history[1]}
 
     @property
     def paths(self) -> Mapping[str, StoredStream]:

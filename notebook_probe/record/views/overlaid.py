@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from notebook_probe.record.format.missing import NOT_MEASURED, measured
-from notebook_probe.record.format.source import Floats, LevelView, Steps, StreamView, Variable
+from notebook_probe.record.format.source import Floats, LevelView, Steps, StreamView
 from notebook_probe.record.views.branches import read_name
+from notebook_probe.record.views.wrapped import WrappedStream
 
 __all__ = ["overlaid"]
 
@@ -40,23 +41,12 @@ def _may_hide(above: StreamView, below: StreamView) -> bool:
     return named and not set(above.modules).isdisjoint(below.modules)
 
 
-class _Overlaid:
-    """A StreamView without the cells that are measured in a stream above it."""
+class _Overlaid(WrappedStream):
+    """A stream without the cells that are measured in a stream above it."""
 
     def __init__(self, stream: StreamView, above: Sequence[StreamView]) -> None:
-        self._stream, self._above = stream, above
-
-    @property
-    def name(self) -> str:
-        return self._stream.name
-
-    @property
-    def modules(self) -> tuple[str, ...]:
-        return self._stream.modules
-
-    @property
-    def variables(self) -> tuple[Variable, ...]:
-        return self._stream.variables
+        super().__init__(stream)
+        self._above = above
 
     @property
     def levels(self) -> Mapping[int, LevelView]:
@@ -67,16 +57,6 @@ class _Overlaid:
     def version(self) -> tuple[object, ...]:
         above = tuple((one.name, one.n_rows, one.version) for one in self._above)
         return (*self._stream.version, *above)
-
-    @property
-    def n_rows(self) -> int:
-        return self._stream.n_rows
-
-    def steps(self, start: int = 0, stop: int | None = None) -> Steps:
-        return self._stream.steps(start, stop)
-
-    def times(self, start: int = 0, stop: int | None = None) -> Steps:
-        return self._stream.times(start, stop)
 
     def values(
         self,

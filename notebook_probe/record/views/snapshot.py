@@ -15,6 +15,7 @@ from notebook_probe.record.format.source import ArrayView, StreamView, VectorVie
 from notebook_probe.record.format.thin import Thinned, minmax
 from notebook_probe.record.views import blobs, channels, joined
 from notebook_probe.record.views.branches import Branches
+from notebook_probe.record.views.overlaid import overlaid
 from notebook_probe.record.views.zoom import between, has_series, thin_stream
 
 __all__ = ["Snapshot", "Views"]
@@ -47,6 +48,16 @@ class Views(ABC):
     @abstractmethod
     def snapshot(self) -> Snapshot:
         """What there is to look at now."""
+
+    @property
+    def streams(self) -> Mapping[str, StreamView]:
+        """Streams of numbers, by name."""
+        return {view.name: view for view in overlaid(self.snapshot().history[0])}
+
+    @property
+    def vectors(self) -> Mapping[str, VectorView]:
+        """Streams of vectors, by path: ``"hist/every_1"``."""
+        return {f"{view.axis.group}/{view.name}": view for view in self.snapshot().history[1]}
 
     @property
     def data(self) -> xr.Dataset:

@@ -20,13 +20,11 @@ from notebook_probe.record.format.source import (
     Steps,
     StreamView,
     Variable,
-    VectorView,
 )
 from notebook_probe.record.read.reader import OpenedRecord
 from notebook_probe.record.store.location import Location
 from notebook_probe.record.store.place import Place
 from notebook_probe.record.views.branches import Branches
-from notebook_probe.record.views.overlaid import overlaid
 from notebook_probe.record.views.snapshot import Snapshot
 from notebook_probe.record.write.flusher import Flusher
 from notebook_probe.record.write.rows import Rows
@@ -65,15 +63,6 @@ class LiveSource(Exports):
     @property
     def finished(self) -> bool:
         return self._flusher.finished
-
-    @property
-    def streams(self) -> Mapping[str, StreamView]:
-        return {view.name: view for view in overlaid(self.snapshot().history[0])}
-
-    @property
-    def vectors(self) -> Mapping[str, VectorView]:
-        """Streams of vectors, by path: ``"hist/every_1"``."""
-        return {f"{view.axis.group}/{view.name}": view for view in self.snapshot().history[1]}
 
     @property
     def events(self) -> tuple[Event, ...]:
