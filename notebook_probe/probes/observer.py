@@ -15,7 +15,6 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -27,12 +26,12 @@ from notebook_probe.probes.clock import StepClock, listen
 from notebook_probe.probes.collected import collect_for
 from notebook_probe.probes.compiled import EagerSteps
 from notebook_probe.probes.frame import StepFrame
-from notebook_probe.probes.hooks import WeakHook
-from notebook_probe.probes.phase import Phase, PhaseOfThread, quiet
+from notebook_probe.probes.phase import Phase, PhaseOfThread
 from notebook_probe.probes.plan import is_of_calls
 from notebook_probe.probes.probe import Probe
 from notebook_probe.probes.probe_batch import ProbeBatch
 from notebook_probe.probes.readings import Readings, readings
+from notebook_probe.probes.root import hook_root
 from notebook_probe.probes.slots import Slot
 from notebook_probe.probes.stretch import Stretch
 from notebook_probe.probes.taps import Taps
@@ -42,26 +41,6 @@ from notebook_probe.quantities.base import Combine
 from notebook_probe.quantities.stat import Number
 
 __all__ = ["Observer"]
-
-
-class _Enter(WeakHook):
-    __slots__ = ()
-
-    def __call__(self, module: nn.Module, args: Any) -> None:
-        if torch.compiler.is_compiling() or (observer := self.owner()) is None:
-            return
-        if observer.watches(module) and not quiet():
-            observer.enter(module)
-
-
-class _Leave(WeakHook):
-    __slots__ = ()
-
-    def __call__(self, module: nn.Module, args: Any, output: Any) -> None:
-        if torch.compiler.is_compiling() or (observer := self.owner()) is None:
-            return
-        if observer.watches(module) and not quiet():
-            observer.phase.leave()
 
 
 class Observer:
@@ -118,10 +97,7 @@ class Observer:
         self.was_rooted = False
         """A training call of the root was ever seen."""
         self._turn = threading.RLock()  # two threads may train one model
-        self._root_handles = [
-            model.register_forward_pre_hook(_Enter(self)),
-            model.register_forward_hook(_Leave(self), always_call=True),
-        ]
+        self._root_handles = hook_root(model, self)
         self._ends = [listen(self._updates), collect_for(self)]
 
     # ---------------------------------------------------------------- life
@@ -306,6 +282,10 @@ class Observer:
             self._accumulations.add(self.training.upcoming(self.clock.upcoming).raw)
 
     # ---------------------------------------------------------------- forward calls
+
+    def leave(self) -> None:
+        """A call of the root ends."""
+        self.phase.leave()
 
     def enter(self, root: nn.Module) -> None:
         """A call of the root begins."""
