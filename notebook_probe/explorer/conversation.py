@@ -159,8 +159,9 @@ class Conversation:
             selection = replace(selection, home=default_home(self._recorded.modules))
         vectors = self._report.vectors()
         for request in self._tickets.newly_attached():
-            if not selection.series and request.where and request.quantity not in vectors:
-                selection = selection.with_series((request.where[0], request.quantity))
+            where = request.where or self._report.places_of(request.quantity)
+            if not selection.series and where and request.quantity not in vectors:
+                selection = selection.with_series((where[0], request.quantity))
         return selection
 
     # ------------------------------------------------------------------------------------ hearing
@@ -181,7 +182,7 @@ class Conversation:
         self._selection = chosen
 
     def _hear_attach(self, message: wire.AttachAsked) -> None:
-        where, schedule = tuple(message["where"]), message["schedule"]
+        where, schedule = tuple(message["where"]) or None, message["schedule"]
         self._ask(message["id"], "attach", Attach(where, message["quantity"], schedule))
 
     def _hear_detach(self, message: wire.DetachAsked) -> None:

@@ -55,6 +55,10 @@ class Report:
         """How the run is now."""
         return self._opened.status() if self._controls is None else self._controls.status()
 
+    def places_of(self, quantity: str) -> list[str]:
+        """The modules at which a quantity is attached."""
+        return [probe.module for probe in self.status().probes if probe.quantity == quantity]
+
     def forget(self) -> None:
         """A view has come that knows nothing: the next messages are complete."""
         self._model_key = None

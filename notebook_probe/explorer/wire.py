@@ -273,6 +273,7 @@ class AttachAsked(TypedDict):
     type: Literal["attach"]
     id: str
     where: list[str]
+    """Paths of modules; empty: wherever the quantity is usually measured."""
     quantity: str
     schedule: str
 

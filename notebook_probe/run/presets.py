@@ -15,21 +15,12 @@ from notebook_probe.quantities import Quantity, as_quantity
 from notebook_probe.quantities.table import built_in
 from notebook_probe.registry import Registry
 from notebook_probe.run.attach import Asked, misfit, modules_by_path, read_asked
+from notebook_probe.run.usual import attending, whole
 from notebook_probe.schedules import schedule
 
 __all__ = ["DEFAULT", "Preset", "Row", "presets", "read_presets"]
 
 Places: TypeAlias = Callable[[nn.Module], Sequence[str]]
-
-
-def whole(model: nn.Module) -> tuple[str, ...]:
-    """The model itself, where quantities of the step and of all layers together live."""
-    return ("",)
-
-
-def attending(model: nn.Module) -> Sequence[str]:
-    """The attention modules; where none is called so, the model: all of it counts there."""
-    return attention_places(model) or whole(model)
 
 
 def rectified(model: nn.Module) -> tuple[str, ...]:

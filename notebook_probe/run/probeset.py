@@ -22,6 +22,7 @@ from notebook_probe.run.modules import module_table
 from notebook_probe.run.requests import Attach, Compiled, Detach, Request
 from notebook_probe.run.standing import Standing
 from notebook_probe.run.tree import Tree
+from notebook_probe.run.usual import read_usual
 from notebook_probe.schedules import Schedule
 
 __all__ = ["ProbeSet"]
@@ -89,15 +90,7 @@ class ProbeSet:
             Why it cannot be done.
         """
         if isinstance(request, Attach):
-            asked = self.attach(
-                partial(
-                    read_asked,
-                    where=request.where,
-                    quantity=request.quantity,
-                    when=request.schedule,
-                )
-            )
-            done = _told(asked)
+            done = _told(self.attach(_reading(request)))
         elif isinstance(request, Detach):
             found = self.find(request.where, request.quantity)
             self.detach(found)
@@ -220,6 +213,14 @@ def _is_in(known: Mapping[Key, Probe], probe: Probe) -> bool:
         probe.quantity.function,
         probe.quantity.combine,
     )
+
+
+def _reading(request: Attach) -> Callable[[nn.Module], Asked]:
+    """How to read a request, now and whenever the model has changed."""
+    what, when = request.quantity, request.schedule
+    if request.where is None:
+        return partial(read_usual, quantity=what, when=when)
+    return partial(read_asked, where=request.where, quantity=what, when=when)
 
 
 def _read_again(standing: Standing, model: nn.Module) -> tuple[Probe, ...]:

@@ -17,9 +17,12 @@ __all__ = ["Attach", "Compiled", "Control", "Controls", "Detach", "Request", "Ti
 
 @dataclass(frozen=True, slots=True)
 class Attach:
-    """Measure ``quantity`` at every module of ``where`` (paths) whenever ``schedule`` is due."""
+    """Measure ``quantity`` at every module of ``where`` (paths) whenever ``schedule`` is due.
 
-    where: tuple[str, ...]
+    None means where it is usually measured: at all layers, attention modules or the model, as fits.
+    """
+
+    where: tuple[str, ...] | None
     quantity: str
     schedule: str = "every(1)"
 

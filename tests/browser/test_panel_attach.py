@@ -140,6 +140,19 @@ def test_a_click_is_acknowledged_at_once_and_followed_to_its_step(shown: PanelPa
     assert shown.wait_sent("selection")["series"] == [["stem.conv1", "zero_fraction"]]
 
 
+def test_with_nothing_marked_a_quantity_is_attached_where_it_fits(shown: PanelPage) -> None:
+    expect(shown.action("attach")).to_have_text("Attach where it fits")
+    quantity(shown).select_option("output_std")
+    shown.action("attach").click()
+    asked = shown.wait_sent("attach")
+    assert (asked["where"], asked["quantity"]) == ([], "output_std")
+    there = [(path, "output_std", "every(10)") for path in WEIGHTED[:2]]
+    shown.say(status_message(tickets=[ticket(asked["id"], "applied", 1237)], attached=there))
+    shown.action("draw").click()
+    drawn = [[path, "output_std"] for path in WEIGHTED[:2]]
+    assert shown.wait_sent("selection")["series"] == drawn
+
+
 def test_a_refusal_stands_where_the_click_was(shown: PanelPage) -> None:
     shown.row("stem.conv1").click()
     shown.action("attach").click()
@@ -167,7 +180,9 @@ def test_detach_names_the_quantity_or_everything(shown: PanelPage) -> None:
 
 
 def test_buttons_that_cannot_act_say_why(shown: PanelPage) -> None:
-    expect(shown.action("attach")).to_have_attribute("title", "Mark modules in the tree first")
+    expect(shown.action("detach")).to_have_attribute(
+        "title", "Nothing is attached at the marked modules"
+    )
     shown.row("stem.conv1").click()
     shown.say(status_message(can={"attach": "The run has ended"}, state="finished"))
     expect(shown.action("attach")).to_be_disabled()
@@ -181,8 +196,7 @@ def test_an_empty_panel_offers_three_defaults(shown: PanelPage) -> None:
     assert empty.locator("button").all_inner_texts() == ["grad_norm", "weight_norm", "update_ratio"]
     empty.locator("button").first.click()
     asked = shown.wait_sent("attach")
-    assert asked["where"] == WEIGHTED
-    assert asked["quantity"] == "grad_norm"
+    assert (asked["where"], asked["quantity"]) == ([], "grad_norm")  # the kernel knows where
 
 
 def test_a_panel_that_waits_says_for_what(shown: PanelPage) -> None:

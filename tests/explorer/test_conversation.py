@@ -11,6 +11,7 @@ import pytest
 from notebook_probe.explorer.conversation import Conversation
 from notebook_probe.explorer.door import parse
 from notebook_probe.run.requests import Attach, Compiled, Control, Controls, Detach
+from notebook_probe.run.status import ProbeStatus
 from tests.explorer.fakes import FakeControls, FakeSource, FakeStream, FakeVectors
 
 
@@ -137,6 +138,18 @@ def test_a_vector_is_not_drawn_as_a_line(talk: Talk, controls: FakeControls) -> 
     assert talk.last("selection")["series"] == []
     assert talk.last("status")["vectors"] == ["output_histogram"]
     assert "output_histogram" not in talk.last("status")["recorded"]
+
+
+def test_a_click_that_names_no_place_leaves_it_to_the_run_and_its_first_series_is_drawn(
+    talk: Talk, controls: FakeControls
+) -> None:
+    talk.says("hello", view="x")
+    talk.says("attach", id="1", where=[], quantity="norm", schedule="every(5)")
+    assert controls.requests == [Attach(None, "norm", "every(5)")]
+    controls.attached = [ProbeStatus("b", "norm", "every(5)", 8, 0, -1)]
+    controls.apply(8)
+    talk.is_told()
+    assert talk.last("selection")["series"] == [("b", "norm")]
 
 
 def test_clicks_become_requests_with_a_ticket_each(talk: Talk, controls: FakeControls) -> None:

@@ -158,6 +158,15 @@ def test_requests_attach_and_detach_while_training_runs(watch: Watch, model: nn.
     assert kinds == [(begun.applied_step, "attach"), (ended.applied_step, "detach")]
 
 
+def test_a_request_without_a_place_is_applied_where_it_fits(watch: Watch, model: nn.Module) -> None:
+    run = watch(model, probes=None)
+    with training(run, model):
+        assert applied(run, Attach(None, "weight_norm")).text == "weight_norm at 2 modules"
+        refused = run.put(Attach(None, "bn_mean_tid"))
+        wait_until(lambda: refused.state == "refused")
+        assert "keeps no running mean" in refused.text
+
+
 def test_requests_are_applied_while_paused(watch: Watch, model: nn.Module) -> None:
     run = watch(model, probes=None)
     run.put(Control("pause"))

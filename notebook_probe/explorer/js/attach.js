@@ -100,7 +100,6 @@ export function createAttach({ state, selection, link, signal }) {
 
   function whyNot(one, rows) {
     if (state.status.can.attach) return state.status.can.attach;
-    if (!rows.length) return "Mark modules in the tree first";
     return one ? misfit(one, rows) : "Choose a quantity first";
   }
 
@@ -116,6 +115,7 @@ export function createAttach({ state, selection, link, signal }) {
     send(chosen(), fittingRows(chosen(), markedRows()));
   }
 
+  /** Of no rows: wherever the quantity is usually measured, which the kernel knows. */
   function send(one, rows) {
     const where = rows.map((row) => row.path);
     const id = link.ask("attach", { where, quantity: one.name, schedule: schedule.value.trim() });
@@ -136,7 +136,7 @@ export function createAttach({ state, selection, link, signal }) {
 }
 
 function attachText(rows, fitting) {
-  if (!rows.length) return "Select modules";
+  if (!rows.length) return "Attach where it fits";
   return fitting.length ? `Attach to ${nModules(fitting.length)}` : "Attach";
 }
 

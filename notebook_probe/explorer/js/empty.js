@@ -1,7 +1,6 @@
 /** What stands in place of the pictures before there is anything to draw. */
 
 import { element, setHidden } from "./dom.js";
-import { usualRows } from "./fit.js";
 
 const DEFAULTS = ["grad_norm", "weight_norm", "update_ratio"];
 
@@ -14,7 +13,7 @@ export function createEmpty({ state, attach, signal }) {
     (event) => {
       const name = event.target.getAttribute("data-quantity");
       const quantity = state.model.quantities.find((one) => one.name === name);
-      if (quantity) attach.send(quantity, usualRows(quantity, state.model.modules));
+      if (quantity) attach.send(quantity, []);
     },
     { signal },
   );
@@ -45,7 +44,7 @@ function defaultQuantities(quantities) {
 }
 
 function defaultButton(name) {
-  const title = `Measure ${name} at every layer that has a weight`;
+  const title = `Measure ${name} at every layer that it fits`;
   return element("button", { type: "button", "data-quantity": name, title }, name);
 }
 

@@ -26,13 +26,3 @@ export function misfit(quantity, rows) {
   if (rows.length > 1) return `needs ${lack}; none of these ${rows.length} modules has one`;
   return `needs ${lack}; ${rows[0].path} (${rows[0].kind}) has none`;
 }
-
-/** The leaves a default is attached to: modules of their own weight, else every leaf it fits. */
-export function usualRows(quantity, modules) {
-  const leaves = fittingRows(
-    quantity,
-    modules.filter((row) => !row.entry && row.children.every(({ entry }) => entry)),
-  );
-  const weighted = leaves.filter((row) => row.nOwnParams > 0);
-  return weighted.length ? weighted : leaves;
-}

@@ -53,8 +53,14 @@ export function createTicket({ state, selection, signal }) {
   /** The first of the attached series that are not among the lines yet. */
   function undrawn() {
     const { where, quantity } = followed;
-    const few = where.slice(0, DRAWN_AT_ONCE).map((module) => [module, quantity]);
+    const asked = where.length ? where : placesOf(quantity);
+    const few = asked.slice(0, DRAWN_AT_ONCE).map((module) => [module, quantity]);
     return few.filter(([module, name]) => !hasSeries(state.selection, module, name));
+  }
+
+  function placesOf(quantity) {
+    const there = state.status.attached.filter(([, name]) => name === quantity);
+    return there.map(([module]) => module);
   }
 
   function say(outcome, mark, text) {
