@@ -311,7 +311,7 @@ class _Builder:
             plan = Plan()
             self._owners += [(weakref.ref(module), plan)] if module is not None else []
             return {None: plan}
-        return {slot: self._plan(slot) for slot in self._slots(probe, of_all=False)}
+        return {slot: self._plan(slot) for slot in self._slots(probe, probe.quantity.is_of_all)}
 
     def _plan(self, place: str | Slot | Plan) -> Plan:
         if isinstance(place, Plan):

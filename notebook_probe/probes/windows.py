@@ -5,13 +5,15 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Protocol
+from functools import reduce
+from typing import Any, Protocol
 
 from torch import Tensor
 
 from notebook_probe.probes.frame import StepFrame
 from notebook_probe.probes.probe import Probe
 from notebook_probe.probes.results import Source
+from notebook_probe.quantities.base import Quantity
 from notebook_probe.quantities.window import Window
 
 __all__ = ["SummaryWindow", "TensorWindow", "WindowReading"]
@@ -43,8 +45,7 @@ class TensorWindow:
         if not self._is_due or probe.disabled:
             return
         try:
-            _compute(probe, self._index, frame, probe.windows.values())
-            _reset(probe)
+            _take(probe, self._index, frame)
         except Exception as error:  # a user's quantity must never reach training
             frame.blame(probe, error)
 
@@ -71,8 +72,7 @@ class SummaryWindow:
             self._update(probe.window_of(None), frame)
             probe.errors_in_a_row = 0
             if self._is_due:
-                _compute(probe, self._index, frame, probe.windows.values())
-                _reset(probe)
+                _take(probe, self._index, frame)
         except Exception as error:  # as above
             frame.blame(probe, error)
 
@@ -90,12 +90,24 @@ class SummaryWindow:
 
 
 def _compute(probe: Probe, index: int, frame: StepFrame, windows: Iterable[Window]) -> None:
-    returned = [window.compute() for window in windows]
+    returned = [window.compute() for window in _whole(probe.quantity, windows)]
     values = [probe.quantity.value_of(one) for one in returned if one is not None]
     frame.states[index] = {0: values} if values else None
     frame.on_device |= any(isinstance(value, Tensor) for value in values)
 
 
-def _reset(probe: Probe) -> None:
-    for window in probe.windows.values():
-        window.reset()
+def _whole(quantity: Quantity, windows: Iterable[Any]) -> list[Window]:
+    """The window of all parameters, where a quantity is of all of them together."""
+    several = [*windows]
+    if not quantity.is_of_all or not several:
+        return several
+    return [reduce(lambda one, other: one.merge(other), several)]
+
+
+def _take(probe: Probe, index: int, frame: StepFrame) -> None:
+    """Make the value, and begin anew whether it could be made or not."""
+    try:
+        _compute(probe, index, frame, probe.windows.values())
+    finally:
+        for window in probe.windows.values():
+            window.reset()

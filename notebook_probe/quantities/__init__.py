@@ -8,6 +8,7 @@ from types import ModuleType
 
 from notebook_probe.quantities import (
     activity,
+    agreement,
     attention,
     batch,
     batchnorm,
@@ -22,6 +23,7 @@ from notebook_probe.quantities import (
     histograms,
     loss,
     moments,
+    noise,
     norms,
     optimizer,
     outliers,
@@ -54,6 +56,7 @@ __all__ = [
     "Quantity",
     "Window",
     "activity",
+    "agreement",
     "as_quantity",
     "attention",
     "batch",
@@ -69,6 +72,7 @@ __all__ = [
     "histograms",
     "loss",
     "moments",
+    "noise",
     "norms",
     "optimizer",
     "outliers",

@@ -94,6 +94,11 @@ class Quantity:
         return self.features[0].is_summary
 
     @property
+    def is_of_all(self) -> bool:
+        """Its tensors are those of all parameters below a place, not only of its own weight."""
+        return any(feature.each and not feature.part for feature in self.features)
+
+    @property
     def is_of_step(self) -> bool:
         """It needs values that are known when the step is over."""
         return any(map(is_of_step, self.needs))
@@ -289,6 +294,7 @@ def define(
         raise QuantityError(f"{name}: cost={cost!r}; allowed: {', '.join(COSTS)}")
     needed = tuple(_feature(name, parameter) for parameter in _parameters(name, reads))
     _check_moments(name, needed)
+    _check_each(name, needed, samples)
     return Quantity(
         name,
         function,
@@ -303,6 +309,15 @@ def define(
         axis,
         samples,
     )
+
+
+def _check_each(name: str, needed: tuple[Feature, ...], samples: Samples) -> None:
+    for feature in needed:
+        if feature.each and not feature.part and samples == "now":
+            raise QuantityError(
+                f"{name}({feature.name}): tensors of all parameters are for a window; "
+                f"use a summary such as {feature.name}_{STAT.parts[0]}"
+            )
 
 
 def _cost(feature: Feature) -> Cost:

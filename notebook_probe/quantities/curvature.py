@@ -99,7 +99,8 @@ class AlphaStep:
     Warnings
     --------
     The step is all that happened since the last due step: attach it with ``every(1)`` to judge
-    single updates.
+    single updates. The source fits the training batches, each number weighed by its variance; on
+    one batch there is no such noise. Where the loss curves downwards it has -1.
     """
 
     start: tuple[Tensor, Tensor, Tensor] | None = None

@@ -3,7 +3,8 @@
 A feature is a tensor (``output``), a summary of one (``output_moments``), or a value of the step
 (``logged_loss``). The four tensors of a call belong to modules. Others belong to parameters, by
 their own name or that of their module, and others to the step as a whole. ``each_grad_sumsq`` holds
-one summary for every module below a place that owns parameters.
+one summary for every module below a place that owns parameters, ``each_grad`` the tensors of
+all parameters below a place, for a window.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from notebook_probe.errors import QuantityError, near
 __all__ = [
     "AGAIN",
     "CALL",
+    "EACH",
     "PARAMETER",
     "STEP",
     "TENSORS",
@@ -124,7 +126,8 @@ class Feature:
     tensor: str
     part: str = ""
     each: bool = False
-    """One summary for every module below the place that owns parameters, in the model's order."""
+    """One summary for every module below the place that owns parameters, in the model's order; or
+    the tensors of all parameters there."""
 
     @property
     def name(self) -> str:
@@ -213,10 +216,10 @@ def read(parameter: str, parts: Collection[str]) -> Feature:
 
 def _each(parameter: str, parts: Collection[str]) -> Feature:
     feature = read(parameter.removeprefix(EACH), parts)
-    if feature.tensor in CALL or not feature.part:
+    if feature.tensor in CALL or not (feature.part or feature.tensor in PARAMETER):
         raise QuantityError(
-            f"no feature {parameter!r}; {EACH}... is for summaries of {', '.join(PARAMETER)}, "
-            f"such as {EACH}grad_sumsq"
+            f"no feature {parameter!r}; {EACH}... is for {', '.join(PARAMETER)} and their "
+            f"summaries, such as {EACH}grad_sumsq"
         )
     return replace(feature, each=True)
 

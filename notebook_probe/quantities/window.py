@@ -23,6 +23,7 @@ from notebook_probe.axis import Axis, PerChannel
 from notebook_probe.errors import QuantityError
 from notebook_probe.quantities.base import Combine, Quantity, Samples, define, quantities
 from notebook_probe.quantities.cost import Cost
+from notebook_probe.quantities.features import EACH
 
 __all__ = ["Window", "window_quantity"]
 
@@ -63,6 +64,10 @@ def window_quantity(
 
     Every step is taken in while it is attached, whether due or not. What is recorded in a due step
     is of all steps after the last due one, this one included.
+
+    Tensors of parameters come to a window for each parameter. Asked for with ``each_`` before
+    them, as ``each_grad``, they are of all parameters below the place, and the class has
+    ``merge(other)``, which gives the window of both: one value is computed of all together.
 
     Parameters
     ----------
@@ -131,6 +136,8 @@ def window_quantity(
             axis=axis,
             samples=samples,
         )
+        if made.is_of_all and not callable(getattr(kind, "merge", None)):
+            raise QuantityError(f"{own}: the class has no merge(other), for {EACH}... needs one")
         quantities.add(made.name, made, made.aliases)
         return made
 

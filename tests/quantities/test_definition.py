@@ -93,6 +93,10 @@ def each_tensor(each_grad: Any) -> float:
     return 1.0
 
 
+def each_logged(each_logged_loss: Any) -> float:
+    return 1.0
+
+
 def mixed_kinds(output: Tensor, output_sumsq: Any) -> float:
     return 1.0
 
@@ -108,8 +112,15 @@ def mixed_kinds(output: Tensor, output_sumsq: Any) -> float:
         (no_feature, r"no_feature\(\) needs no feature; name its parameters after input, output"),
         (mixed_moments, r"\(output, grad\) needs tensors that exist at different moments"),
         (mixed_moments, "use summaries such as output_sumsq"),
-        (each_of_a_call, r"each_... is for summaries of weight, .*, such as each_grad_sumsq"),
-        (each_tensor, r"no feature 'each_grad'; each_... is for summaries"),
+        (
+            each_of_a_call,
+            r"each_... is for weight, .* and their summaries, such as each_grad_sumsq",
+        ),
+        (each_logged, r"no feature 'each_logged_loss'; each_... is for weight"),
+        (
+            each_tensor,
+            r"each_tensor\(each_grad\): .* are for a window; use .* such as each_grad_sumsq",
+        ),
         (mixed_kinds, "mixes tensors and summaries"),
         (lambda output: output, "quantity name '<lambda>'"),
         (functools.partial(wrong_feature), "must be an identifier"),
@@ -119,6 +130,19 @@ def mixed_kinds(output: Tensor, output_sumsq: Any) -> float:
 def test_a_definition_that_cannot_work_says_why(function: Callable[..., Any], message: str) -> None:
     with pytest.raises(QuantityError, match=message):
         nbp.quantity(function)
+
+
+def test_a_window_of_all_parameters_that_cannot_be_merged_says_so() -> None:
+    class Unmerged:
+        def reset(self) -> None: ...
+        def update(self, each_grad: Tensor) -> None: ...
+        def compute(self) -> float:
+            return 0.0
+
+    with pytest.raises(
+        QuantityError, match=r"unmerged: the class has no merge\(other\), for each_"
+    ):
+        nbp.window_quantity(Unmerged)
 
 
 def test_a_combine_that_nobody_knows_lists_the_known_ones() -> None:

@@ -21,6 +21,10 @@ counts = st.integers(2, 6)
 scales = st.sampled_from([1e-12, 0.125, 1.0, 3.0, 1e12])
 
 
+OF_ELEMENTS = ["gsnr", "early_stopping_evidence"]
+OF_ANGLES = ["stiffness", "inner_product_test", "orthogonality_test"]
+
+
 def gradients(seed: int, k: int, n: int = 20, signal: float = 1.0) -> torch.Tensor:
     """Of k micro-batches: what they have in common, and noise."""
     generator = torch.Generator().manual_seed(seed)
@@ -35,11 +39,13 @@ def stats(micro: torch.Tensor) -> tuple[Stat, Stat]:
 
 
 def windowed(name: str, micro: torch.Tensor) -> float:
-    window = as_quantity(name)()
-    window.reset()
-    for gradient in micro:
-        window.update(gradient)
-    return float(window.compute())
+    """Of two parameters, of 7 and 13 elements."""
+    windows = [as_quantity(name)() for _ in range(2)]
+    for window, parts in zip(windows, micro.split([7, 13], dim=1), strict=True):
+        window.reset()
+        for part in parts:
+            window.update(part)
+    return float(windows[0].merge(windows[1]).compute())
 
 
 @laws
@@ -48,7 +54,7 @@ def test_ratios_of_noise_to_signal_do_not_know_the_loss_scale(
     seed: int, k: int, scale: float
 ) -> None:
     micro = gradients(seed, k, signal=3.0)
-    for name in ("gsnr", "stiffness"):
+    for name in (*OF_ELEMENTS, *OF_ANGLES):
         assert windowed(name, scale * micro) == pytest.approx(windowed(name, micro), rel=1e-6)
     norm_test = as_quantity("norm_test")
     assert norm_test(*stats(scale * micro)) == pytest.approx(norm_test(*stats(micro)), rel=1e-6)
@@ -65,8 +71,32 @@ def test_the_order_of_micro_batches_and_of_elements_does_not_matter(seed: int, k
     generator = torch.Generator().manual_seed(seed)
     rows, columns = (torch.randperm(n, generator=generator) for n in micro.shape)
     mixed = micro[rows][:, columns]
-    for name in ("gsnr", "stiffness"):
+    for name in (*OF_ELEMENTS, *OF_ANGLES):
         assert windowed(name, mixed) == pytest.approx(windowed(name, micro), rel=1e-9)
+
+
+@laws
+@given(seed=seeds, k=counts, signal=st.sampled_from([0.0, 1.0, 100.0]))
+def test_the_errors_along_and_across_the_gradient_make_up_the_whole(
+    seed: int, k: int, signal: float
+) -> None:
+    """Pythagoras: the two tests of Bollapragada et al. are the legs of that of Byrd et al."""
+    micro = gradients(seed, k, signal=signal)
+    legs = [windowed(name, micro) for name in ("inner_product_test", "orthogonality_test")]
+    whole = as_quantity("norm_test")(*stats(micro))
+    assert math.hypot(*legs) == pytest.approx(whole, rel=1e-6, abs=1e-9)
+
+
+@laws
+@given(seed=seeds, angle=st.floats(0.01, 1.5))
+def test_two_micro_batches_as_long_as_each_other_err_across_by_the_tangent_of_half_their_angle(
+    seed: int, angle: float
+) -> None:
+    axes, _ = torch.linalg.qr(gradients(seed, 2).T)
+    turned = [axes[:, 0] * math.cos(a) + axes[:, 1] * math.sin(a) for a in (-angle, angle)]
+    found = windowed("orthogonality_test", torch.stack(turned))
+    assert found == pytest.approx(math.tan(angle), rel=1e-6)
+    assert windowed("inner_product_test", torch.stack(turned)) == pytest.approx(0, abs=1e-6)
 
 
 @laws
@@ -83,6 +113,8 @@ def test_stiffness_lies_between_the_widest_spread_and_agreement(
 def test_micro_batches_that_are_all_alike_have_no_noise(seed: int, k: int) -> None:
     alike = gradients(seed, 1).expand(k, -1)
     assert windowed("stiffness", alike) == pytest.approx(1)
+    for name in ("inner_product_test", "orthogonality_test"):
+        assert windowed(name, alike) == pytest.approx(0, abs=1e-12)
     assert math.isnan(windowed("gsnr", alike)), "no element differs"
     assert as_quantity("norm_test")(*stats(alike)) == pytest.approx(0, abs=1e-6)
 

@@ -100,13 +100,33 @@ def test_of_norms(micro: Micro, path: str) -> float:
 test_of_norms.__test__ = False  # type: ignore[attr-defined]
 
 
-def gsnr(micro: Micro, weight: str) -> float:
-    grads = rows(micro, weight)
+def test_of_inner_products(micro: Micro, path: str) -> float:
+    """Bollapragada et al., eq. 2.6."""
+    grads = rows(micro, path)
+    mean = grads.mean(axis=0)
+    variance = sum((each @ mean - mean @ mean) ** 2 for each in grads) / (len(grads) - 1)
+    return math.sqrt(variance / len(grads)) / float(mean @ mean)
+
+
+def test_of_orthogonality(micro: Micro, path: str) -> float:
+    """Bollapragada et al., eq. 3.3."""
+    grads = rows(micro, path)
+    mean = grads.mean(axis=0)
+    across = [each - (each @ mean) / (mean @ mean) * mean for each in grads]
+    variance = sum(each @ each for each in across) / (len(grads) - 1)
+    return math.sqrt(variance / len(grads) / float(mean @ mean))
+
+
+test_of_inner_products.__test__ = test_of_orthogonality.__test__ = False  # type: ignore[attr-defined]
+
+
+def gsnr(micro: Micro, path: str) -> float:
+    grads = rows(micro, path)
     return float(np.mean(grads.mean(axis=0) ** 2 / np.var(grads, axis=0, ddof=1)))
 
 
-def stiffness(micro: Micro, weight: str) -> float:
-    grads = rows(micro, weight)
+def stiffness(micro: Micro, path: str) -> float:
+    grads = rows(micro, path)
     units = grads / np.linalg.norm(grads, axis=1, keepdims=True)
     return float(np.mean([a @ b for a, b in itertools.combinations(units, 2)]))
 
@@ -116,15 +136,17 @@ def seen() -> list[Micro]:
     return see()
 
 
-OF_ALL = ["gradient_noise_scale", "norm_test"]
-OF_WEIGHT = ["gsnr", "early_stopping_evidence", "stiffness"]
+NAMES = [
+    *("gradient_noise_scale", "norm_test", "inner_product_test", "orthogonality_test"),
+    *("gsnr", "early_stopping_evidence", "stiffness"),
+]
+PLACES = ["", "conv", "head", "head.weight"]
 
 
 def recorded(folder: Path, **how: Any) -> Any:
     torch.manual_seed(0)
     model = Net()
-    probes = {path: [*OF_ALL, *(OF_WEIGHT if path else [])] for path in ("", "conv", "head")}
-    with nbp.watch(model, store=folder / "run.zarr", probes=probes) as run:
+    with nbp.watch(model, store=folder / "run.zarr", probes=dict.fromkeys(PLACES, NAMES)) as run:
         train(model, **how)
         assert not run.status().errors
     return run.data.load()
@@ -135,7 +157,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return recorded(Path(tmp_path_factory.mktemp("runs")))
 
 
-@pytest.mark.parametrize("path", ["", "conv", "head"])
+@pytest.mark.parametrize("path", PLACES)
 def test_the_noise_of_micro_batches_is_that_of_their_own_gradients(
     path: str, data: Any, seen: list[Micro]
 ) -> None:
@@ -143,18 +165,22 @@ def test_the_noise_of_micro_batches_is_that_of_their_own_gradients(
     np.testing.assert_allclose(at.gradient_noise_scale, noise_scale(seen, path), rtol=1e-4)
     want = [test_of_norms(micro, path) for micro in seen]
     np.testing.assert_allclose(at.norm_test, want, rtol=1e-4)
+    want = [test_of_inner_products(micro, path) for micro in seen]
+    np.testing.assert_allclose(at.inner_product_test, want, rtol=1e-4)
+    want = [test_of_orthogonality(micro, path) for micro in seen]
+    np.testing.assert_allclose(at.orthogonality_test, want, rtol=1e-4)
     np.testing.assert_array_equal(at.accumulations, N_MICRO)
 
 
-@pytest.mark.parametrize("path", ["conv", "head"])
-def test_the_agreement_of_micro_batches_is_told_for_each_weight(
+@pytest.mark.parametrize("path", PLACES)
+def test_the_agreement_of_micro_batches_is_that_of_their_own_gradients(
     path: str, data: Any, seen: list[Micro]
 ) -> None:
-    at, weight = data.sel(module=path), f"{path}.weight"
-    np.testing.assert_allclose(at.gsnr, [gsnr(micro, weight) for micro in seen], rtol=1e-3)
-    evidence = [1 - N_MICRO * gsnr(micro, weight) for micro in seen]
+    at = data.sel(module=path or "(root)")
+    np.testing.assert_allclose(at.gsnr, [gsnr(micro, path) for micro in seen], rtol=1e-3)
+    evidence = [1 - N_MICRO * gsnr(micro, path) for micro in seen]
     np.testing.assert_allclose(at.early_stopping_evidence, evidence, rtol=1e-3)
-    np.testing.assert_allclose(at.stiffness, [stiffness(m, weight) for m in seen], rtol=1e-4)
+    np.testing.assert_allclose(at.stiffness, [stiffness(m, path) for m in seen], rtol=1e-4)
 
 
 def test_a_gradient_that_is_only_looked_at_is_no_micro_batch(data: Any, tmp_path: Path) -> None:
@@ -166,24 +192,22 @@ def test_a_gradient_that_is_only_looked_at_is_no_micro_batch(data: Any, tmp_path
     def penalty(loss: Tensor) -> None:
         torch.autograd.grad(loss, [*model.parameters()], retain_graph=True)
 
-    probes = {"": OF_ALL, "conv": OF_WEIGHT}
-    with nbp.watch(model, store=tmp_path / "run.zarr", probes=probes) as run:
+    with nbp.watch(model, store=tmp_path / "run.zarr", probes={"": NAMES, "conv": NAMES}) as run:
         train(model, also=penalty)
-    for path, names in probes.items():
-        for name in names:
-            at = {"module": path or "(root)"}
-            np.testing.assert_allclose(run.data[name].sel(at), data[name].sel(at), rtol=1e-5)
+    for path in ("(root)", "conv"):
+        for name in NAMES:
+            found, want = run.data[name].sel(module=path), data[name].sel(module=path)
+            np.testing.assert_allclose(found, want, rtol=1e-5)
 
 
 def test_without_accumulation_there_is_nothing_to_compare(tmp_path: Path) -> None:
     model = Net()
-    probes = {"": OF_ALL, "conv": OF_WEIGHT}
-    with nbp.watch(model, store=tmp_path / "run.zarr", probes=probes) as run:
+    with nbp.watch(model, store=tmp_path / "run.zarr", probes={"": NAMES}) as run:
         train(model, n_micro=1)
         notes = {probe.quantity: probe.note for probe in run.probes()}
         assert not run.status().errors
     found = run.data
-    assert all(found[name].isnull().all() for name in (*OF_ALL, *OF_WEIGHT))
+    assert all(found[name].isnull().all() for name in NAMES)
     assert (found.accumulations == 1).any()
     assert all("micro-batches" in note for note in notes.values()), notes
 
@@ -228,6 +252,36 @@ def test_the_noise_scale_of_handwritten_digits_is_that_of_their_own_gradients(
             optimizer.step()
     found = 16 * run.series("", "gradient_noise_scale")[50:].median()
     assert float(found) == pytest.approx(exact, rel=0.1)
+
+
+class Experts(nn.Module):
+    """Which of the two is used depends on the micro-batch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.one, self.other, self.head = nn.Linear(3, 3), nn.Linear(3, 3), nn.Linear(3, 2)
+
+    def forward(self, x: Tensor, first: bool) -> Tensor:
+        found: Tensor = self.head((self.one if first else self.other)(x))
+        return found
+
+
+def test_parameters_without_a_part_in_some_micro_batch_have_no_angles(tmp_path: Path) -> None:
+    """And those with a part in all have: what is missing is missing where it is."""
+    model = Experts()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    tests = ["norm_test", "inner_product_test", "orthogonality_test", "stiffness"]
+    probes = {"": tests, "head": tests}
+    with nbp.watch(model, store=tmp_path / "run.zarr", probes=probes) as run:
+        for _ in range(2):
+            for first in (True, True, False):
+                model(torch.randn(4, 3), first).square().mean().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        assert not run.status().errors
+    for name in tests:
+        assert run.series("", name).isnull().all()
+        assert np.isfinite(run.series("head", name)).all()
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])

@@ -16,7 +16,10 @@ import notebook_probe as nbp
 
 OF_ADAM = ["adam_update_rms", "moment_ratio", "effective_lr_quantiles", "grad_below_eps_fraction"]
 OF_ALL = ["lr", "weight_decay", "momentum", "log_step_size", "grad_depth_slope", "clip_coefficient"]
-OF_MICRO = ["gradient_noise_scale", "norm_test", "gsnr", "stiffness"]
+OF_MICRO = [
+    *("gradient_noise_scale", "norm_test", "inner_product_test", "orthogonality_test"),
+    *("gsnr", "early_stopping_evidence", "stiffness"),
+]
 CHANGES = ["update_cosine", "grad_cosine", "layer_rotation", "distance_from_init", "sign_flips"]
 NAMES = [*OF_ADAM, *OF_ALL, *OF_MICRO, *CHANGES]
 
@@ -70,7 +73,7 @@ def test_complex_parameters_count_by_their_real_and_imaginary_parts(tmp_path: Pa
     one = steps(tmp_path / "complex", Holder(value), ramp)
     pairs = Holder(torch.view_as_real(value).clone())
     other = steps(tmp_path / "real", pairs, lambda step: ramp(step)[:, None])
-    for name in (*OF_ADAM, *CHANGES, "log_step_size", "norm_test", "stiffness", "gsnr"):
+    for name in (*OF_ADAM, *CHANGES, "log_step_size", *OF_MICRO):
         np.testing.assert_allclose(one[name], other[name], rtol=1e-4, err_msg=name)
 
 

@@ -70,7 +70,7 @@ WATCHED: dict[str, tuple[object, Callable[[nbp.Run, int], None]]] = {
     "default": ("default", nothing),
     "inputs everywhere": (EVERYWHERE, nothing),
     "presets": (["gradients", "optimizer", "everything"], nothing),
-    "micro-batches": ({"*": ["gsnr", "stiffness"], "": ["gradient_noise_scale"]}, nothing),
+    "micro-batches": ({"*": ["gsnr", "stiffness"], "": ["orthogonality_test"]}, nothing),
     "user quantities": ({"*": [worst, change, broken]}, nothing),
     "logging": ("default", log),
     "reading": ("default", read),

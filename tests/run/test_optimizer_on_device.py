@@ -23,11 +23,12 @@ pytestmark = pytest.mark.xdist_group("accelerator")  # one process serves them a
 batch = floats(5, 4)
 OF_WEIGHTS = [
     *("adam_update_rms", "moment_ratio", "grad_below_eps_fraction", "effective_lr_quantiles"),
-    *("update_cosine", "gsnr", "stiffness", "early_stopping_evidence"),
+    "update_cosine",
 ]
 OF_ALL = [
     *("lr", "weight_decay", "momentum", "log_step_size", "grad_depth_slope", "clip_coefficient"),
-    *("gradient_noise_scale", "norm_test", "grad_norm"),
+    *("gradient_noise_scale", "norm_test", "inner_product_test", "orthogonality_test"),
+    *("gsnr", "stiffness", "early_stopping_evidence", "grad_norm"),
 ]
 
 
