@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
+import numpy.typing as npt
 from torch import Tensor
 
 __all__ = ["largest_eigenvalue"]
+
+Vector = TypeVar("Vector", Tensor, npt.NDArray[np.float64])
 
 LEAST_PRODUCTS, MOST_PRODUCTS = 10, 100
 """A small residual tells that an eigenvalue has been found; that it is the largest takes a few."""
@@ -20,7 +24,13 @@ ROUNDING = 1e-6
 """What products in float32 leave of nothing, in the same units."""
 
 
-def largest_eigenvalue(product: Callable[[Tensor], Tensor], start: Tensor) -> float:
+def largest_eigenvalue(
+    product: Callable[[Vector], Vector],
+    start: Vector,
+    *,
+    tolerance: float = TOLERANCE,
+    every: int = 1,
+) -> float:
     """Largest eigenvalue of a symmetric matrix by Lanczos' three-term recurrence.
 
     Without orthogonalising anew: eigenvalues may appear twice, the largest is right all the same
@@ -30,8 +40,12 @@ def largest_eigenvalue(product: Callable[[Tensor], Tensor], start: Tensor) -> fl
     ----------
     product : callable
         The matrix times a vector.
-    start : Tensor, shape (n,)
+    start : Tensor or array, shape (n,)
         Any vector with a part along the eigenvector that is sought.
+    tolerance : float
+        Residual at which it is found, in units of the spectral radius.
+    every : int
+        Products between two looks at the residual, which are worth it where products are cheap.
 
     Returns
     -------
@@ -45,24 +59,27 @@ def largest_eigenvalue(product: Callable[[Tensor], Tensor], start: Tensor) -> fl
     >>> round(largest_eigenvalue(lambda v: diagonal * v, torch.ones(3)), 4)
     3.0
     """
-    before, now, beta = start.new_zeros(()), start / start.norm(), 0.0
+    before, now, beta = 0 * start, start / _norm(start), 0.0
     diagonal: list[float] = []
     beside: list[float] = []
     for step in range(1, MOST_PRODUCTS + 1):
         following = product(now) - beta * before
-        alpha = float(now.dot(following))
+        alpha = float(now @ following)
         following -= alpha * now
-        beta = float(following.norm())
+        beta = _norm(following)
         diagonal.append(alpha)
         if not math.isfinite(alpha + beta):
             return math.nan
-        values, vectors = np.linalg.eigh(
-            np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1)
-        )
-        radius = np.abs(values).max()
-        is_settled = beta * abs(vectors[-1, -1]) <= TOLERANCE * radius
-        if (is_settled and step >= LEAST_PRODUCTS) or beta <= ROUNDING * radius:
-            return float(values[-1])
+        if step % every == 0 or beta <= ROUNDING * abs(alpha):
+            values, vectors = np.linalg.eigh(np.diag(diagonal) + np.diag(beside, -1))
+            radius = np.abs(values).max()
+            is_settled = beta * abs(vectors[-1, -1]) <= tolerance * radius
+            if (is_settled and step >= LEAST_PRODUCTS) or beta <= ROUNDING * radius:
+                return float(values[-1])
         beside.append(beta)
         before, now = now, following / beta
     return math.nan
+
+
+def _norm(vector: Vector) -> float:
+    return math.sqrt(float(vector @ vector))
