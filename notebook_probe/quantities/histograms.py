@@ -56,7 +56,7 @@ NONFINITE = 2 * N_CLASSES + 1
 CHUNK = 1 << 20
 """Elements counted at a time, so that their keys stay in the cache between two passes."""
 
-PAIRED = 1 << 18
+PAIRED = 1 << 19
 """So many are counted faster in pairs, of which there are 65,536 kinds."""
 
 

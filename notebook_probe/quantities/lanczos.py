@@ -20,8 +20,8 @@ LEAST_PRODUCTS, MOST_PRODUCTS = 10, 100
 TOLERANCE = 1e-4
 """Residual, in units of the spectral radius; the error is of the order of its square."""
 
-ROUNDING = 1e-6
-"""What products in float32 leave of nothing, in the same units."""
+NOTHING = 1e-2
+"""Share of that residual which is rounding: there is nothing else to be found."""
 
 
 def largest_eigenvalue(
@@ -60,6 +60,7 @@ def largest_eigenvalue(
     3.0
     """
     before, now, beta = 0 * start, start / _norm(start), 0.0
+    nothing = NOTHING * tolerance
     diagonal: list[float] = []
     beside: list[float] = []
     for step in range(1, MOST_PRODUCTS + 1):
@@ -70,11 +71,11 @@ def largest_eigenvalue(
         diagonal.append(alpha)
         if not math.isfinite(alpha + beta):
             return math.nan
-        if step % every == 0 or beta <= ROUNDING * abs(alpha):
+        if step % every == 0 or beta <= nothing * abs(alpha):
             values, vectors = np.linalg.eigh(np.diag(diagonal) + np.diag(beside, -1))
             radius = np.abs(values).max()
             is_settled = beta * abs(vectors[-1, -1]) <= tolerance * radius
-            if (is_settled and step >= LEAST_PRODUCTS) or beta <= ROUNDING * radius:
+            if (is_settled and step >= LEAST_PRODUCTS) or beta <= nothing * radius:
                 return float(values[-1])
         beside.append(beta)
         before, now = now, following / beta

@@ -20,7 +20,7 @@ LARGE = 256
 CLOSE = 1e-6
 """Residual at which they end; the error is of the order of its square."""
 
-LOOK_EVERY = 8
+LOOK_EVERY = 10
 """To see whether they have ended takes as long as a few of them."""
 
 

@@ -57,6 +57,12 @@ class Spectrum:
         return cls._centred(mean, rows.sub_(mean))
 
     @classmethod
+    def of_nothing(cls, width: int) -> Spectrum:
+        """The Spectrum of no rows, of so many channels."""
+        empty = torch.zeros((0, width), dtype=torch.float64)
+        return cls(0, empty.sum(0), empty)
+
+    @classmethod
     def _centred(cls, mean: Tensor, rows: Tensor, needs_all: bool = True) -> Spectrum:
         few = len(rows) < len(mean)
         return cls(len(rows), mean, rows if few else inner(rows), needs_all)
@@ -124,10 +130,11 @@ class Spectrum:
         alone = self.has_rows or (len(self.mean) >= LARGE and not self.needs_all)
         if alone and self._eigenvalues is None and self.n_rows > 1:
             products = inner(self.matrix.float().T) if self.has_rows else self.matrix
-            total, rounding = products.trace(), self.n_rows * self._of_constants()
+            trace = products.trace()
+            total, rounding = float(trace), self.n_rows * float(self._of_constants())
             if rounding < total and SINGLE[0] < total < SINGLE[1]:
                 largest = largest_eigenvalue(products)
-                return largest / (self.n_rows - 1), total / (self.n_rows - 1)
+                return largest / (self.n_rows - 1), trace / (self.n_rows - 1)
         return self.eigenvalues[0], self.eigenvalues.sum()
 
     def _all(self) -> Tensor:
@@ -152,7 +159,8 @@ class Spectrum:
 
     def _of_constants(self) -> Tensor:
         """Variance that rounding may leave in constant columns."""
-        return (ROUNDING * self.mean).square().sum()
+        rounding = ROUNDING * self.mean
+        return rounding.dot(rounding)
 
 
 @reduction("spectrum", "leading", first_only=True, cost="factorisation")
@@ -173,7 +181,8 @@ def spectrum(
     tensor([4., 0.], dtype=torch.float64)
     """
     width, blocks = samples(tensor, module, widest=WIDEST)
-    empty = torch.zeros((0, width), dtype=torch.float64)
-    found = reduce(Spectrum.merge, map(Spectrum.of, blocks), Spectrum(0, empty.sum(0), empty))
+    of_blocks = map(Spectrum.of, blocks)
+    first = next(of_blocks, None) or Spectrum.of_nothing(width)
+    found = reduce(Spectrum.merge, of_blocks, first)
     found.needs_all = wanted != {"leading"}
     return found

@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch import Tensor
 
 from notebook_probe.quantities import Quantity, as_quantity, solvers
@@ -111,6 +114,19 @@ def test_two_directions_that_lead_alike_do_not_confuse_it() -> None:
     line = torch.outer(turn[0], turn[0])
     assert float(solvers.largest_eigenvalue(line)) == pytest.approx(1.0)
     assert float(solvers.largest_eigenvalue(0 * line)) == 0.0
+
+
+ROTATION = np.linalg.qr(np.random.default_rng(0).normal(size=(solvers.LARGE, solvers.LARGE)))[0]
+
+
+@given(n_alike=st.integers(1, 9), ahead=st.integers(-12, 3), decay=st.integers(-12, 0))
+def test_the_largest_of_many_is_found_whatever_lies_below_it(
+    n_alike: int, ahead: int, decay: int
+) -> None:
+    values = np.logspace(decay, 0, solvers.LARGE)
+    values[-n_alike:] = 1 + 10.0**ahead
+    found = solvers.largest_eigenvalue(torch.tensor(ROTATION * values @ ROTATION.T))
+    assert float(found) == pytest.approx(values.max(), rel=1e-6)
 
 
 def test_they_say_what_they_are() -> None:
