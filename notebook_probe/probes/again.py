@@ -118,8 +118,12 @@ class Again:
         names = {id(value): name for name, value in self.model.named_parameters()}
         below = [slot.get() for slot in slots_of_place(modules, place, below=True)]
         point = [own for own in below if own is not None and own.requires_grad]
-        loss = partial(self._loss, batch, [names[id(own)] for own in point])
-        return Landscape(loss, point, self._tell)
+        own_names = [names[id(own)] for own in point]
+
+        def of_samples() -> list[partial[Tensor]]:
+            return [partial(self._loss, one, own_names) for one in batch.samples()]
+
+        return Landscape(partial(self._loss, batch, own_names), point, self._tell, of_samples)
 
     def _loss(self, batch: ProbeBatch, names: Sequence[str], point: Sequence[Tensor]) -> Tensor:
         return batch.loss(self.model, dict(zip(names, point, strict=True)))

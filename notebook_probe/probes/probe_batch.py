@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -90,6 +90,34 @@ class ProbeBatch:
                 f"probe_batch: loss_fn returned {told}; one real number as a tensor is needed"
             )
         return loss.reshape(())
+
+    def samples(self) -> list[ProbeBatch]:
+        """Its samples one by one: the entries along the first axis.
+
+        Every tensor that is as long as the first input is taken apart, all else goes with each.
+
+        Raises
+        ------
+        UnreadableError
+            No input is a tensor with such an axis.
+        """
+        sizes = [len(tensor) for tensor in tensors_of([self.args, self.kwargs]) if tensor.dim()]
+        if not sizes:
+            raise UnreadableError("probe_batch: no input has an axis of samples")
+
+        def part(number: int) -> ProbeBatch:
+            def of(value: Any) -> Any:
+                return tree_map_only(Tensor, taken, value)
+
+            def taken(tensor: Tensor) -> Tensor:
+                is_whole = not tensor.dim() or len(tensor) != sizes[0]
+                return tensor if is_whole else tensor[number : number + 1]
+
+            return replace(
+                self, args=of(self.args), kwargs=of(self.kwargs), targets=of(self.targets)
+            )
+
+        return [*map(part, range(sizes[0]))]
 
     def untouched(self, model: nn.Module) -> Any:
         """A context in which ``model`` may be evaluated; afterwards all is as it was.

@@ -9,16 +9,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from notebook_probe.errors import UnreadableError
 from notebook_probe.quantities import questions
 from notebook_probe.quantities.base import quantity
 from notebook_probe.quantities.lanczos import largest_eigenvalue
 from notebook_probe.quantities.landscape import Landscape
+from notebook_probe.quantities.vectors import dot
 from notebook_probe.quantities.window import window_quantity
 
-__all__ = ["AlphaStep", "hessian_trace", "sam_sharpness", "sharpness"]
-
-N_VECTORS = 64
-"""Random vectors of a trace; as many parameters or fewer have an exact one."""
+__all__ = ["AlphaStep", "hessian_trace", "sam_sharpness", "sharpness", "tic_trace"]
 
 RADIUS = 0.05
 """Of the step uphill, as Foret et al. use it."""
@@ -60,15 +59,43 @@ def hessian_trace(landscape: Landscape) -> Tensor:
     Directions of negative curvature cancel others. Of many parameters it is an estimate with a
     standard error of ``sqrt(2 sum of H_ij^2, i != j, / 64)``, and 64 Hessian products a probe.
     """
-    size = landscape.size
-    if size <= N_VECTORS:
-        vectors = torch.eye(size)
-    else:
-        vectors = 2.0 * torch.randint(0, 2, (N_VECTORS, size), generator=_generator()) - 1
-    vectors = vectors.to(landscape.position)
-    products = [vector.dot(landscape.product(vector)).double() for vector in vectors]
-    total = torch.stack(products).sum()
-    return total if size <= N_VECTORS else total / N_VECTORS
+    return landscape.trace
+
+
+@quantity(source="https://arxiv.org/abs/1906.07774; Cockpit", question=questions.PROGRESS)
+def tic_trace(landscape: Landscape) -> Tensor:
+    """Noise of gradients against curvature, ``E[||g_i||_2^2] / tr(H)``, ``i`` the samples.
+
+    The Takeuchi information criterion with traces in place of matrices, on the probe batch. Over
+    the number of samples that were trained on it estimates how much larger the loss of new ones is;
+    of models with the same training loss the one where it is small generalises better. ``H`` is the
+    Hessian, as in `hessian_trace`, ``g_i`` the gradient of a single sample's loss. Missing where
+    the loss does not curve upwards on the whole, and where it is not the mean of its samples'.
+
+    Warnings
+    --------
+    Meant for the neighbourhood of a minimum: before, the mean gradient counts as noise as well. One
+    gradient for each sample besides the Hessian products: keep a probe batch of some hundreds.
+    """
+    squares, losses = [], []
+    for one in landscape.samples():
+        squares.append(dot(one.gradient, one.gradient))
+        losses.append(one.value)
+    if not losses:
+        raise UnreadableError("the samples of the batch are not known one by one")
+    _check_mean(torch.stack(losses), landscape)
+    noise = torch.stack(squares).mean()
+    return torch.where(landscape.trace > 0, noise / landscape.trace, torch.nan)
+
+
+def _check_mean(losses: Tensor, landscape: Landscape) -> None:
+    """Raise unless the loss of a batch is the mean of those of its samples, but for rounding."""
+    rounding = torch.finfo(landscape.point[0].dtype).eps ** 0.5 * losses.abs().mean()
+    if (losses.mean() - landscape.value).abs() > rounding:
+        raise UnreadableError(
+            f"the loss of the probe batch is {float(landscape.value):.4g}, the mean of its "
+            f"{len(losses)} samples by themselves {float(losses.mean()):.4g}; it must be their mean"
+        )
 
 
 @quantity(source="https://arxiv.org/abs/2010.01412", question=questions.PROGRESS)

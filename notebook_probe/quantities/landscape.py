@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, reduce
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
@@ -11,6 +12,11 @@ from torch import Tensor
 from notebook_probe.errors import UnreadableError
 
 __all__ = ["Landscape"]
+
+Loss: TypeAlias = Callable[[Sequence[Tensor]], Tensor]
+
+N_VECTORS = 64
+"""Random vectors of a trace; as many parameters or fewer have an exact one."""
 
 
 class Landscape:
@@ -27,6 +33,8 @@ class Landscape:
         Where the parameters are.
     tell : callable, optional
         Told in words, at each evaluation, how many there have been.
+    of_samples : callable, optional
+        Gives the losses of the single samples, each a function as ``loss`` is.
 
     Examples
     --------
@@ -37,12 +45,13 @@ class Landscape:
 
     def __init__(
         self,
-        loss: Callable[[Sequence[Tensor]], Tensor],
+        loss: Loss,
         point: Sequence[Tensor],
         tell: Callable[[str], None] = lambda text: None,
+        of_samples: Callable[[], Iterable[Loss]] = tuple,
     ) -> None:
         self.point = tuple(tensor.detach().requires_grad_() for tensor in point)
-        self._loss, self._tell = loss, tell
+        self._loss, self._tell, self._of_samples = loss, tell, of_samples
         self._n_losses = self._n_products = 0
 
     @property
@@ -86,6 +95,34 @@ class Landscape:
             )
         )
 
+    @cached_property
+    def trace(self) -> Tensor:
+        """Of the Hessian, 0-d float64: exact for up to 64 parameters, of more an estimate.
+
+        The mean over 64 vectors of random signs, always the same (Hutchinson).
+        """
+        generator = torch.Generator().manual_seed(0)
+        is_exact = self.size <= N_VECTORS
+        if is_exact:
+            vectors = torch.eye(self.size)
+        else:
+            vectors = 2.0 * torch.randint(0, 2, (N_VECTORS, self.size), generator=generator) - 1
+        vectors = vectors.to(self.position)
+        products = [vector.dot(self.product(vector)).double() for vector in vectors]
+        return torch.stack(products).sum() / (1 if is_exact else N_VECTORS)
+
+    def samples(self) -> Iterator[Landscape]:
+        """The landscape of each sample's own loss; none where those are not known.
+
+        Raises
+        ------
+        UnreadableError
+            The batch cannot be taken apart.
+        """
+        for number, loss in enumerate(self._of_samples()):
+            self._tell(f"sample {number}")
+            yield Landscape(loss, self.point)
+
     def loss_at(self, offset: Tensor) -> Tensor:
         """The loss at ``position + offset``, 0-d float64."""
         with torch.no_grad():
@@ -115,6 +152,7 @@ class Landscape:
     def _derive(self, again: bool) -> tuple[Tensor, ...]:
         self._check()
         loss = self._evaluate(self.point)
+        vars(self).setdefault("value", loss.detach().double())
         if not loss.requires_grad:
             raise UnreadableError("the loss of the probe batch does not depend on these parameters")
         return torch.autograd.grad(
