@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from html import escape
 from typing import overload
 
 from notebook_probe.alerts.alert import ALERT, Alert, alert_of
+from notebook_probe.alerts.html import html_table
 from notebook_probe.record.format.source import Event
 
 __all__ = ["Alerts", "read_alerts"]
@@ -48,13 +48,8 @@ class Alerts(Sequence[Alert]):
         return "\n".join(map(str, self)) or "no alerts"
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{alert.step}</td><td>{escape(alert.rule)}</td>"
-            f'<td style="text-align:left">{escape(alert.text)}</td></tr>'
-            for alert in self
-        )
-        head = "<tr><th>step</th><th>rule</th><th>what</th></tr>"
-        return f"<table>{head}{rows}</table>" if rows else "<p>no alerts</p>"
+        rows = ((str(alert.step), alert.rule, alert.text) for alert in self)
+        return html_table(("step", "rule", "what"), rows) if self else "<p>no alerts</p>"
 
 
 def read_alerts(events: Iterable[Event], n_branches: int | None = None) -> Alerts:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
-from html import escape
 from types import MappingProxyType
 
+from notebook_probe.alerts.html import html_table
 from notebook_probe.alerts.rule import RULES, Rule
 from notebook_probe.errors import RuleError
 
@@ -72,9 +72,5 @@ class Rules(MutableMapping[str, Rule]):
 
     def _repr_html_(self) -> str:
         standing = self._standing()
-        rows = "".join(
-            f'<tr><td style="text-align:left">{escape(repr(self[name])[6:-1])}</td>'
-            f'<td style="text-align:left">{escape(standing.get(name, ""))}</td></tr>'
-            for name in self
-        )
-        return f"<table><tr><th>rule</th><th>now</th></tr>{rows}</table>"
+        rows = ((repr(self[name])[6:-1], standing.get(name, "")) for name in self)
+        return html_table(("rule", "now"), rows)

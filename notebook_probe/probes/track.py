@@ -40,6 +40,7 @@ class Track:
         self._build, self._publish, self._stretch = build, publish, stretch
         self._schedules: dict[Schedule, tuple[Probe, ...]] = {}
         self._readings: dict[frozenset[Schedule], Readings] = {}
+        self._costs_before: dict[Probe, float] = {}
         self._asked: tuple[int, frozenset[Schedule]] | None = None
 
     def set_probes(self, probes: Iterable[Probe]) -> None:
@@ -59,7 +60,7 @@ class Track:
 
     def begin_anew(self) -> None:
         """Work out what is read anew, from the next step on."""
-        self._readings = {}
+        self._costs_before, self._readings = self.costs(), {}
 
     def open(self, step: int) -> StepFrame:
         """Open a frame for ``step``; what is due is decided now."""
@@ -110,9 +111,14 @@ class Track:
         return found
 
     def costs(self) -> dict[Probe, float]:
-        """Seconds per step spent for each probe, since the probes last changed."""
+        """Seconds per step spent for each probe, since the probes last changed.
+
+        Until a step has ended with them, and for good at the end of a run, what it was before.
+        """
         every = [*self._readings.values()]
-        n_steps = max(sum(readings.n_steps for readings in every), 1)
+        n_steps = sum(readings.n_steps for readings in every)
+        if not n_steps:
+            return self._costs_before
         costs: dict[Probe, float] = {}
         for readings in every:
             for probe, seconds in readings.seconds().items():

@@ -56,6 +56,10 @@ def test_the_list_is_in_the_order_of_steps_and_filters_by_rule() -> None:
     assert alerts != []
     assert hash(alerts[:0]) == hash(Alerts())
     assert (repr(Alerts()), Alerts()._repr_html_()) == ("no alerts", "<p>no alerts</p>")
+    shown = Alerts([Alert("a<b", 2, "x & y")])._repr_html_()
+    assert "a&lt;b" in shown
+    assert "x &amp; y" in shown
+    assert shown.count("text-align:left") == 6, "heads stand above their columns, in any theme"
 
 
 def test_names_are_escaped_in_a_notebook() -> None:

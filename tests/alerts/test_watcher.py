@@ -64,7 +64,7 @@ def test_of_outputs_that_are_not_finite_the_first_module_is_told_once(writer: Re
     (alert,) = find_alerts(writer.source)
     assert (alert.step, alert.modules) == (2, ("b", "b.c"))
     assert alert.text.startswith("b and 1 more: 25.00% of the outputs are NaN or infinite")
-    assert "modules before it whose outputs were finite: 1" in alert.text
+    assert "number of modules before it with finite outputs: 1" in alert.text
 
 
 def test_series_on_several_schedules_are_compared_by_the_last_known_value(
@@ -76,7 +76,7 @@ def test_series_on_several_schedules_are_compared_by_the_last_known_value(
     (alert,) = find_alerts(writer.source, RULES["lr_high"])
     # Of the last 20 rows six have 0.5 and fourteen -0.25: the first mean that is below 0.
     assert (alert.step, alert.module) == (23, "(root)")
-    assert alert.text.startswith("the model: a step changes the usual layer by 5.0e-02 of its size")
+    assert alert.text.startswith("the model: a step changes the usual layer by 5.00% of its size")
     assert "cosine -0.03" in alert.text
     assert "a learning rate 1e-02 times as large" in alert.text
 

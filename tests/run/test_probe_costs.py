@@ -104,6 +104,10 @@ def test_the_costs_of_the_probes_add_up_to_the_cost_of_the_run(clock: Clock, wat
     listed = {info.name: info.cost_us for info in run.catalogue()}
     assert listed["output_norm"] == pytest.approx(costs["output_norm"])
     assert listed["weight_norm"] is None, "nobody measures it"
+    run.attach("head", "weight_norm")
+    run.close()
+    last = {probe.quantity: probe.cost_us for probe in run.status().probes}
+    assert last == {**costs, "weight_norm": 0.0}, "what it cost does not go with the run"
 
 
 def test_a_probe_that_is_seldom_due_costs_little_per_step(clock: Clock, watch: Watch) -> None:

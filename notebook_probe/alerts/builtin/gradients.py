@@ -33,9 +33,7 @@ def exploding_gradient(grad_norm: Doubles, times: float = 10.0, window: int = 50
 
 
 @rule(
-    says=(
-        "the gradient's usual element is {grad_rms:.1e}, below {least:.0e}: nothing arrives here"
-    ),
+    says=("the gradient's usual element is {grad_rms:.2g}, below {least:g}: nothing arrives here"),
     rows=3,
     source="https://arxiv.org/abs/2110.09456",
 )

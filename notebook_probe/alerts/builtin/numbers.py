@@ -14,8 +14,8 @@ __all__ = ["nonfinite_gradient", "nonfinite_loss", "nonfinite_output", "overflow
 
 @rule(
     says=(
-        "{nonfinite_fraction:.2%} of the outputs are NaN or infinite; modules before it whose "
-        "outputs were finite: {finite_before:.0f}"
+        "{nonfinite_fraction:.2%} of the outputs are NaN or infinite; number of modules before "
+        "it with finite outputs: {finite_before:.0f}"
     ),
     once="run",
     tells=("finite_before",),
@@ -32,7 +32,7 @@ def nonfinite_output(nonfinite_fraction: Doubles) -> Any:
 
 
 @rule(
-    says="the gradient is {grad_norm}: NaN or infinite, and applied",
+    says="the gradient's norm is {grad_norm}, and the optimizer applied it",
     once="run",
     view="heat",
 )

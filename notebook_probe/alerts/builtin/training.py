@@ -14,9 +14,9 @@ __all__ = ["adam_spike_ahead", "loader_bound", "loss_spike", "lr_high", "lr_low"
 
 @rule(
     says=(
-        "a step changes the usual layer by {ratio:.1e} of its size, and successive gradients "
+        "a step changes the usual layer by {ratio:.2%} of its size, and successive gradients "
         "oppose (cosine {cosine:.2f}), on average over {window:.0f} steps; a learning rate "
-        "{decade:.0e} times as large would bring it to 1e-3"
+        "{decade:g} times as large would bring it to about 0.1%"
     ),
     again=1000,
     tells=("ratio", "cosine", "decade"),
@@ -35,8 +35,8 @@ def lr_high(
 
 @rule(
     says=(
-        "a step changes it by {update_ratio:.1e} of its size, though its gradient is "
-        "{grad_norm:.1e}: it does not learn"
+        "a step changes it by {update_ratio:.2g} of its size, though its gradient's norm is "
+        "{grad_norm:.2g}: it does not learn"
     ),
     rows=10,
     view="heat",

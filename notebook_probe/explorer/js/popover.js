@@ -45,8 +45,11 @@ export function createPopover({ button, search, items, signal }) {
     field.value = "";
     fill();
     box.classList.remove("nbp-leftward");
-    const room = el.closest(".nbp-panel").getBoundingClientRect().right;
-    box.classList.toggle("nbp-leftward", box.getBoundingClientRect().right > room - 4);
+    const room = el.closest(".nbp-panel").getBoundingClientRect();
+    box.classList.toggle("nbp-leftward", box.getBoundingClientRect().right > room.right - 4);
+    // The cell cuts off what stands out of the panel.
+    const below = room.bottom - list.getBoundingClientRect().top - 12;
+    list.style.maxHeight = `${Math.max(100, Math.min(260, below))}px`;
     (search ? field : list.firstElementChild)?.focus();
   }
 
