@@ -78,7 +78,7 @@ def test_series_on_several_schedules_are_compared_by_the_last_known_value(
     assert (alert.step, alert.module) == (23, "(root)")
     assert alert.text.startswith("the model: a step changes the usual layer by 5.00% of its size")
     assert "cosine -0.03" in alert.text
-    assert "a learning rate 1e-02 times as large" in alert.text
+    assert "a learning rate 0.01 times as large" in alert.text
 
 
 def test_a_value_of_the_nearest_module_above_stands_for_one_that_has_none(
