@@ -80,7 +80,7 @@ def predictions(
     values = readable(tensor)
     nothing = total(values.new_zeros(0))
     found = Predictions(0, nothing, nothing, nothing)
-    for logits in class_blocks(values, channel_axis(module, max(2, values.dim()))):
+    for logits in class_blocks(values, channel_axis(module, torch.atleast_2d(values).shape)):
         found = found.merge(Predictions.of(logits))
     return found
 

@@ -25,7 +25,7 @@ def _rows(output: Tensor, targets: Tensor, module: nn.Module | None) -> tuple[Te
     """Features (row, channel) in float64 on the host, and their classes (row,)."""
     values = torch.atleast_2d(readable(output)).cpu().double()
     labels = targets.detach().cpu().reshape(-1)
-    rows = values.movedim(channel_axis(module, values.dim()), -1)
+    rows = values.movedim(channel_axis(module, values.shape), -1)
     if len(labels) == len(rows) and rows.dim() > 2:
         rows = rows.flatten(1, -2).mean(1)
     rows = rows.flatten(0, -2)

@@ -1,22 +1,25 @@
 """A tensor seen as samples: one row per sample or position, one column per channel.
 
-Which axis holds the channels depends on the module that the tensor enters or leaves.
+Which axis holds the channels depends on the module that the tensor enters or leaves: on its kind,
+or on what ``watch(channel_axis=...)`` says of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
 
+from notebook_probe.errors import UnreadableError
 from notebook_probe.quantities.arrays import readable
 from notebook_probe.quantities.drawn import some
 from notebook_probe.quantities.meant import meant
 
-__all__ = ["channel_axis", "sample_blocks", "samples"]
+__all__ = ["SAID", "channel_axis", "sample_blocks", "samples"]
 
 BLOCK = 1 << 17
 """Elements of a block, where that makes enough rows: so much stays in the cache."""
@@ -32,21 +35,37 @@ AXES: dict[tuple[type[nn.Module], ...], int] = {
 """Counted from the end where a module also takes a single sample, without a batch axis."""
 
 
-def channel_axis(module: nn.Module | None, n_dims: int) -> int:
-    """Axis of the channels in a tensor of ``n_dims`` dimensions at ``module``.
+SAID: WeakKeyDictionary[nn.Module, int] = WeakKeyDictionary()
+"""What users say of modules that have their channels elsewhere."""
+
+
+def channel_axis(module: nn.Module | None, shape: Sequence[int]) -> int:
+    """Axis of the channels in a tensor of this shape, of two axes at least, at ``module``.
 
     Of a module that is not known it is the last one in 3-D (batch, position, channel), else axis 1.
 
     Examples
     --------
-    >>> channel_axis(nn.Conv2d(3, 8, 1), 4), channel_axis(nn.Linear(3, 8), 4)
+    >>> channel_axis(nn.Conv2d(3, 8, 1), (9, 3, 5, 5)), channel_axis(nn.Linear(3, 8), (9, 5, 5, 3))
     (1, 3)
     """
-    kind: Any = type(meant(module))  # mypy takes the hash of its instances for its own
+    module, n_dims = meant(module), len(shape)
+    axis = SAID.get(module) if module is not None else None
+    if axis is None:
+        axis = _usual(module, shape)
+    return axis % n_dims if -n_dims <= axis < n_dims else n_dims - 1
+
+
+def _usual(module: nn.Module | None, shape: Sequence[int]) -> int:
+    kind: Any = type(module)  # mypy takes the hash of its instances for its own
     axis = _axis_of(kind)
     if axis is None:
-        axis = 1 if n_dims != 3 else -1
-    return axis % n_dims if -n_dims <= axis < n_dims else n_dims - 1
+        return 1 if len(shape) != 3 else -1
+    if isinstance(module, nn.LayerNorm | nn.RMSNorm):
+        width = module.normalized_shape[-1]
+        if shape[-1] != width == shape[1]:  # one that swaps the axes itself, as in a ConvNeXt
+            return 1
+    return axis
 
 
 @cache
@@ -65,7 +84,7 @@ def samples(
     Raises
     ------
     UnreadableError
-        A tensor without values, or of a kind nobody can convert.
+        A tensor without values, of a kind nobody can convert, or of indices.
 
     Examples
     --------
@@ -75,13 +94,21 @@ def samples(
     """
     if tensor.is_nested:
         tensor = torch.cat([*tensor.detach().unbind()])
+    if _are_indices(tensor, meant(module)):
+        raise UnreadableError(f"{tensor.dtype} numbers are indices, which have no channels")
     values = readable(tensor)
-    axis = channel_axis(module, max(2, values.dim()))
+    axis = channel_axis(module, torch.atleast_2d(values).shape)
     wide = torch.float64 if values.device.type != "mps" else torch.float32
     if widest is not None and values.dim() > 1 and values.shape[axis] > widest:
         rows = values.movedim(axis, -1).flatten(0, -2)
         values, axis = some(rows, widest), 1
     return max(1, torch.atleast_2d(values).shape[axis]), sample_blocks(values, axis, wide)
+
+
+def _are_indices(tensor: Tensor, module: nn.Module | None) -> bool:
+    """Whether numbers stand for rows or classes, of which none is larger than another."""
+    is_looked_up = isinstance(module, nn.Embedding | nn.EmbeddingBag)
+    return tensor.dtype is torch.int64 or (is_looked_up and not tensor.is_floating_point())
 
 
 def sample_blocks(tensor: Tensor, axis: int, dtype: torch.dtype) -> Iterator[Tensor]:

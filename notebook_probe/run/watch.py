@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 import weakref
@@ -20,6 +21,7 @@ from notebook_probe.errors import NotApplicableError
 from notebook_probe.record.format.resume import ResumeLike, read_resume
 from notebook_probe.record.store.location import Location, below, local_path
 from notebook_probe.record.write.writer import RecordWriter
+from notebook_probe.run.axes import read_axes, say_axes
 from notebook_probe.run.modules import OnCompiled, check_on_compiled, module_table, unwrap
 from notebook_probe.run.presets import read_presets
 from notebook_probe.run.ranks import own_rank, rank_name
@@ -40,6 +42,7 @@ def watch(
     resume: ResumeLike = None,
     max_bytes: int | None = None,
     keep_bits: Mapping[str, int] = MappingProxyType({}),
+    channel_axis: Mapping[Any, int] = MappingProxyType({}),
     rank: int | Literal["auto"] | None = "auto",
 ) -> Run:
     """Watch a model from now on; the training loop stays as it is.
@@ -82,6 +85,11 @@ def watch(
         Bits of the mantissa (1 to 22 of 23) that are stored of some quantities, by name:
         ``{"grad_norm": 10}`` halves the room it takes, at a relative error of 0.05 %. The array's
         attribute ``keep_bits`` says so.
+    channel_axis : dict, optional
+        Where the channels are of modules whose kind does not tell, by a selection as `Run.attach`
+        takes it: ``{"stages.*.act": -1, "LayerNorm2d": 1}``. Of a Linear or LayerNorm they are on
+        the last axis, of convolutions on theirs, of unknown modules on the last of three axes, else
+        on axis 1. The later entry counts, and of a module the last ``watch``.
     rank : "auto", int or None
         In a job of several processes each writes a record of its own, with no word to the others:
         ``rank_00003`` in ``store``. None writes ``store`` itself, for a job in which one process
@@ -95,11 +103,13 @@ def watch(
     ------
     ValueError
         For a ``resume`` that is none of these; for a number or a branch, when ``store`` is None;
-        for a ``max_bytes`` or ``keep_bits`` that cannot be.
+        for a ``max_bytes``, ``keep_bits`` or ``channel_axis`` that cannot be.
     RecordMismatchError, RecordLockedError, RecordWriteError, RecordFormatError
         The store holds another model, is in use, or cannot be written; nothing is overwritten.
     NotApplicableError
-        The optimizer owns none of the model's parameters.
+        The optimizer owns none of the model's parameters; an axis of a parameter.
+    UnknownNameError
+        A selection of ``channel_axis`` that means nothing in the model.
 
     Examples
     --------
@@ -118,6 +128,7 @@ def watch(
         raise ValueError(f"resume={resume!r} of which record? give its store")
     asked = partial(read_presets, probes=probes)
     asked(model)  # what cannot be is refused before a file is made
+    axes = read_axes(model, channel_axis)
     name = name or type(model).__name__
     location = _located(store, name, own_rank() if rank == "auto" else rank)
     _close_earlier(model, location, fresh=store is None)
@@ -125,11 +136,12 @@ def watch(
         location,
         title=name,
         modules=module_table(model),
-        attrs=_attrs(model),
+        attrs=_attrs(model, axes),
         resume=resume,
         max_bytes=max_bytes,
         keep_bits=keep_bits,
     )
+    say_axes(model, axes)
     run = Run(model, writer, name, asked, store is None, on_compiled)
     _runs.add(run)
     print(_told(writer, _from_here(writer.location), resume))
@@ -197,5 +209,6 @@ def _check_owned(model: nn.Module, optimizer: Optimizer) -> None:
         )
 
 
-def _attrs(model: nn.Module) -> dict[str, str]:
-    return {"model_class": type(model).__qualname__, "torch_version": torch.__version__}
+def _attrs(model: nn.Module, axes: Mapping[str, int]) -> dict[str, str]:
+    own = {"model_class": type(model).__qualname__, "torch_version": torch.__version__}
+    return {**own, "channel_axis": json.dumps(axes)} if axes else own

@@ -102,6 +102,8 @@ class Seen:
     """Mean and variance that run along."""
     bounded: bool = False
     """It is an activation between -1 and 1."""
+    reads_words: bool = False
+    """What comes in are indices, which have no channels."""
 
     def rows(self, of: Array) -> Array:
         """Samples and positions by channels."""
@@ -165,6 +167,7 @@ def seen(module: Any, name: str, kept: dict[str, Any]) -> Seen:
         d=[wide(each) - then for each, then in before.items()],
         running=None if running is None else (wide(running), wide(module.running_var)),
         bounded=isinstance(module, nn.Tanh),
+        reads_words=bool(LAYERS[name].words),
     )
 
 

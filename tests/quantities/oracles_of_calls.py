@@ -78,7 +78,7 @@ def load(rows: Array) -> float:
 
 
 def of_x(function: Callable[[Array], Any]) -> Oracle:
-    return lambda h: function(h[-1].rows(h[-1].x))
+    return lambda h: None if h[-1].reads_words else function(h[-1].rows(h[-1].x))
 
 
 def of_y(function: Callable[[Array], Any]) -> Oracle:

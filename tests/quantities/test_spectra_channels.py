@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from notebook_probe.errors import UnreadableError
 from notebook_probe.quantities import samples
 from notebook_probe.quantities.samples import channel_axis
 from notebook_probe.quantities.spectrum import spectrum
@@ -57,7 +58,7 @@ def test_the_channel_axis_is_that_of_the_module(
     module: nn.Module, shape: tuple[int, ...], axis: int
 ) -> None:
     tensor = normal(*shape) * torch.arange(1.0, shape[-1] + 1)
-    assert channel_axis(module, len(shape)) == axis
+    assert channel_axis(module, shape) == axis
     close(eigenvalues(tensor, module), moved(tensor, axis))
 
 
@@ -65,15 +66,51 @@ def test_a_subclass_is_treated_as_its_base() -> None:
     class Mine(nn.Conv2d):
         pass
 
-    assert channel_axis(Mine(4, 2, 1), 3) == channel_axis(nn.LazyConv2d(2, 1), 3) == 0
+    unbatched = (4, 6, 6)
+    assert channel_axis(Mine(4, 2, 1), unbatched) == 0
+    assert channel_axis(nn.LazyConv2d(2, 1), unbatched) == 0
 
 
-@pytest.mark.parametrize("n_dims", [1, 2, 3, 4, 5])
+class SwappingNorm(nn.LayerNorm):
+    """As in torchvision's and timm's ConvNeXt."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x.movedim(1, -1)).movedim(-1, 1)
+
+
+def test_a_norm_that_swaps_the_axes_itself_has_its_channels_where_their_number_is() -> None:
+    x = normal(3, 4, 5, 6)
+    assert SwappingNorm(4)(x).shape == x.shape
+    assert channel_axis(SwappingNorm(4), x.shape) == 1
+    assert channel_axis(SwappingNorm(6), x.shape) == 3
+
+
+@pytest.mark.parametrize(
+    ("dtype", "module"),
+    [
+        (torch.int64, nn.Embedding(12, 2)),
+        (torch.int64, None),
+        (torch.int32, nn.Embedding(12, 2)),
+        (torch.int32, nn.EmbeddingBag(12, 2)),
+    ],
+)
+def test_indices_have_no_channels(dtype: torch.dtype, module: nn.Module | None) -> None:
+    words = torch.arange(12).reshape(3, 4).to(dtype)
+    with pytest.raises(UnreadableError, match="numbers are indices, which have no channels"):
+        spectrum(words, module)
+
+
+def test_what_is_counted_in_whole_numbers_has_channels() -> None:
+    pixels = torch.arange(12, dtype=torch.uint8).reshape(3, 4)
+    assert spectrum(pixels, nn.Linear(4, 2)).n_rows == 3
+
+
+@pytest.mark.parametrize("n_dims", [2, 3, 4, 5])
 @pytest.mark.parametrize("module", [None, nn.Conv3d(1, 1, 1), nn.BatchNorm2d(1), nn.ReLU()])
 def test_a_tensor_of_any_dimension_has_a_channel_axis(
     module: nn.Module | None, n_dims: int
 ) -> None:
-    assert 0 <= channel_axis(module, n_dims) < n_dims
+    assert 0 <= channel_axis(module, (2,) * n_dims) < n_dims
 
 
 LAYOUTS: dict[str, Callable[[Tensor], Tensor]] = {
