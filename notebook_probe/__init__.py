@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from notebook_probe.quantities import Quantity, quantity, window_quantity
     from notebook_probe.quantities.table import quantities
     from notebook_probe.run.handle import Handle
+    from notebook_probe.run.preset import Preset, Row
+    from notebook_probe.run.preset_table import presets
     from notebook_probe.run.run import Run
     from notebook_probe.run.watch import watch
 
@@ -59,6 +61,7 @@ __all__ = [
     "NotApplicableError",
     "OpenedJob",
     "OpenedRun",
+    "Preset",
     "ProbeError",
     "Quantity",
     "QuantityError",
@@ -68,6 +71,7 @@ __all__ = [
     "RecordWarning",
     "RecordWriteError",
     "RemoteStore",
+    "Row",
     "Rule",
     "RuleError",
     "Run",
@@ -79,6 +83,7 @@ __all__ = [
     "collect",
     "open_run",
     "open_runs",
+    "presets",
     "quantities",
     "quantity",
     "rule",
@@ -88,9 +93,12 @@ __all__ = [
 
 _NEED_TORCH = {
     "Handle": "notebook_probe.run.handle",
+    "Preset": "notebook_probe.run.preset",
     "Quantity": "notebook_probe.quantities",
+    "Row": "notebook_probe.run.preset",
     "Run": "notebook_probe.run.run",
     "collect": "notebook_probe.probes.collected",
+    "presets": "notebook_probe.run.preset_table",
     "quantities": "notebook_probe.quantities.table",
     "quantity": "notebook_probe.quantities",
     "watch": "notebook_probe.run.watch",

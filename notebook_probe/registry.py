@@ -24,7 +24,7 @@ class Registry(Generic[T]):
         Group under which other packages announce theirs; loaded at the first look-up that misses.
     same : callable, optional
         ``same(old, new)`` is true when ``new`` is the old member defined again (a cell that was
-        run twice); it then replaces the old one instead of raising.
+        run twice); it then replaces the old one, with its aliases, instead of raising.
 
     Examples
     --------
@@ -48,20 +48,21 @@ class Registry(Generic[T]):
 
     def add(self, name: str, member: T, aliases: Sequence[str] = ()) -> None:
         """Register ``member`` as ``name`` and under each alias."""
-        if self._aliases.get(name, name) != name:
-            raise DuplicateNameError(
-                f"{self._kind} {name!r} would hide the alias of {self._aliases[name]!r}"
-            )
+        hidden = self._aliases.get(name)
+        if hidden is not None and not self._same(self._members[hidden], member):
+            raise DuplicateNameError(f"{self._kind} {name!r} would hide the alias of {hidden!r}")
         old = self._members.get(name)
         if old is not None and not self._same(old, member):
             raise DuplicateNameError(
                 f"{self._kind} {name!r} is already registered: {old!r}; give yours another name"
             )
         for alias in aliases:
-            if alias in self._members or self._aliases.get(alias, name) != name:
+            owner = self._members.get(self._aliases.get(alias, name))
+            if alias in self._members or (owner is not None and not self._same(owner, member)):
                 raise DuplicateNameError(f"{self._kind} alias {alias!r} of {name!r} is taken")
         self._members[name] = member
-        self._aliases.update(dict.fromkeys(aliases, name))
+        kept = {alias: of for alias, of in self._aliases.items() if name not in (alias, of)}
+        self._aliases = kept | dict.fromkeys(aliases, name)
 
     def __getitem__(self, name: str) -> T:
         found = self._find(name)

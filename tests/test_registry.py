@@ -58,6 +58,17 @@ def test_a_member_defined_again_replaces_the_old_one() -> None:
     assert norms["euclid"] == 2.5
 
 
+def test_what_is_defined_again_has_the_aliases_of_its_last_definition() -> None:
+    norms = Registry[float]("norm", same=lambda old, new: int(old) == int(new))
+    norms.add("l2", 2.0, aliases=("euclid", "round"))
+    norms.add("l2", 2.5, aliases=("euclid",))
+    assert "round" not in norms
+    norms.add("renamed", 2.7, aliases=("euclid",))
+    assert norms["euclid"] == 2.7
+    norms.add("euclid", 2.8)
+    assert (norms["euclid"], norms["renamed"], norms["l2"]) == (2.8, 2.7, 2.5)
+
+
 @pytest.mark.parametrize("alias", ["l1", "manhattan"])
 def test_an_alias_that_is_taken_raises(alias: str) -> None:
     norms = Registry[int]("norm")

@@ -14,13 +14,16 @@ from itertools import groupby
 from pathlib import Path
 
 from notebook_probe.quantities import Quantity, questions
+from notebook_probe.quantities.measured import measured_costs
 from notebook_probe.quantities.table import built_in
-from notebook_probe.run.presets import COSTS, presets
+from notebook_probe.run.presets import presets
+from tools.quantity_costs import costs_page
 
 ROOT = Path(__file__).parent.parent
 INDEX = Path("docs/quantities.md")
 FOLDER = Path("docs/quantities")
 PICTURES = FOLDER / "pictures"
+COSTS = FOLDER / "costs.md"
 
 HEAD = """# Quantities
 
@@ -42,16 +45,11 @@ cost class says what is done with the tensors where a quantity is due:
 | `forward` | the model is run again |
 | `backward` | gradients or Hessian products |
 
+[What each costs](quantities/costs.md) was measured on three models.
+
 The pictures are from one short training of a small network on handwritten digits: a convolution
 with BatchNorm, self-attention over the positions, a linear head; three modules at most are shown. A
 vector is drawn over its index, at the first, the middle and the last step.
-"""
-
-PRESETS = """## Presets
-
-One, or several in a list, for `nbp.watch(model, probes=...)`. What each costs was measured on one
-thread of a CPU, with short steps and small batches, where watching costs most:
-`python -m benchmarks quantities` measures it where you are, and `run.budget(2.0)` bounds it.
 """
 
 FEW = 20
@@ -75,6 +73,7 @@ def pages() -> dict[Path, str]:
     families = _by(lambda quantity: quantity.family)
     return {
         INDEX: _index(),
+        COSTS: costs_page(measured_costs(), presets, _sorted(), lambda each: _link(each, COSTS)),
         **{_page(name): _family(name, members) for name, members in families.items()},
     }
 
@@ -89,7 +88,8 @@ def _index() -> str:
     lines += [
         "## Presets",
         "",
-        "For `nbp.watch(model, probes=...)`, alone or several in a list.",
+        "For `nbp.watch(model, probes=...)`, alone or several in a list; `nbp.presets()` shows",
+        "what each measures, where, when and [at what cost](quantities/costs.md).",
         "",
     ]
     lines += map(_preset, presets)
@@ -106,8 +106,8 @@ def _preset(name: str) -> str:
 
 
 def _cost(name: str) -> str:
-    shares = [f"{share:g} % of a step of {workload}" for workload, share in COSTS[name].items()]
-    return f"Costs {', '.join(shares)}." if shares else ""
+    cost = measured_costs().of_preset(name)
+    return f"Costs: {cost}." if cost else ""
 
 
 def _row(quantity: Quantity) -> str:
@@ -126,6 +126,7 @@ def _family(name: str, members: list[Quantity]) -> str:
 def _section(quantity: Quantity, page: Path) -> str:
     told, linked = quantity.explained, lambda text: _linked(text, page)
     needs = ", ".join(f"`{need}`" for need in quantity.needs)
+    cost = measured_costs().of_quantity(quantity.name)
     facts = [f"needs {needs}", f"units `{quantity.units}`", f"cost `{quantity.cost}`"]
     if quantity.aliases:
         facts.append(f"also called {', '.join(f'`{alias}`' for alias in quantity.aliases)}")
@@ -140,6 +141,7 @@ def _section(quantity: Quantity, page: Path) -> str:
             f"* **Formula:** `{told.formula}`",
             f"* **Answers:** {quantity.question}",
             f"* **Facts:** {'; '.join(facts)}",
+            *([f"* **Takes:** {cost} in which it is due"] if cost else []),
             f"* **Source:** {_source(quantity.source)}",
             "",
             f"**How to read it.** {linked(told.reading)}",
@@ -153,6 +155,10 @@ def _section(quantity: Quantity, page: Path) -> str:
 def _by(key: Callable[[Quantity], str]) -> dict[str, list[Quantity]]:
     ordered = sorted(built_in(), key=key)
     return {name: list(members) for name, members in groupby(ordered, key)}
+
+
+def _sorted() -> list[Quantity]:
+    return sorted(built_in(), key=lambda quantity: (quantity.family, quantity.name))
 
 
 def _page(family: str) -> Path:

@@ -11,6 +11,7 @@ from benchmarks.peers.tool import Watched, knows
 from benchmarks.probe_sets import Probes
 from benchmarks.workloads import Workload
 from notebook_probe.quantities import quantities
+from notebook_probe.run.presets import Preset
 
 __all__ = ["begin", "watch"]
 
@@ -21,7 +22,7 @@ def watch(workload: Workload, probes: Probes, folder: Path) -> Watched:
     return Watched(workload.step, run.close, lambda: run.status().cost_percent)
 
 
-def begin(workload: Workload, probes: Probes | str | None, folder: Path) -> nbp.Run:
+def begin(workload: Workload, probes: Probes | Preset | None, folder: Path) -> nbp.Run:
     """A run in ``folder``; where it is recorded does not matter and would tear a table."""
     with redirect_stdout(io.StringIO()):
         return nbp.watch(workload.model, workload.optimizer, folder / "run.zarr", probes)

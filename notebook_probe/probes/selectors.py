@@ -109,7 +109,7 @@ def _found(
 
 
 def default_places(model: nn.Module) -> tuple[str, ...]:
-    """Paths of every module that owns parameters and of every activation."""
+    """Every layer, a module that owns parameters or an activation, by its path."""
     return tuple(
         path
         for path, module in modules_of(model).items()
@@ -119,7 +119,7 @@ def default_places(model: nn.Module) -> tuple[str, ...]:
 
 
 def attention_places(model: nn.Module) -> tuple[str, ...]:
-    """Paths of the modules that their class calls an attention, the innermost with parameters."""
+    """The attention modules, as their class is called, the innermost with parameters, by path."""
     named = {
         path: meant(module)
         for path, module in modules_of(model).items()

@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias, get_args, overload
 
 from notebook_probe.axis import Axis, PerChannel
 from notebook_probe.errors import QuantityError
-from notebook_probe.quantities import features
+from notebook_probe.quantities import card, features
 from notebook_probe.quantities.cost import COSTS, Cost, cost_of_reading, dearest
 from notebook_probe.quantities.docstring import Explained, explained
 from notebook_probe.quantities.features import (
@@ -47,7 +47,8 @@ trained, or of those at which it is due."""
 class Quantity:
     """A named, documented function of features, ready to be attached anywhere.
 
-    Call it like the function it was made from.
+    Call it like the function it was made from, whose docstring it has. In a notebook it shows all
+    that is known of it; ``print`` tells the same.
     """
 
     name: str
@@ -67,11 +68,24 @@ class Quantity:
     samples: Samples = "now"
     """Which steps a value is of: its own or, ``function`` making a `Window`, several."""
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "__doc__", self.function.__doc__)
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
 
     def __repr__(self) -> str:
         return f"<quantity {self.name}({', '.join(f.name for f in self.features)})>"
+
+    def __str__(self) -> str:
+        return card.text(self)
+
+    def _repr_html_(self) -> str:
+        return card.html(self)
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        """Where a value by itself is shown as text, too; in a list it stays short."""
+        return {"text/plain": str(self)}
 
     @property
     def summary(self) -> str:
@@ -149,11 +163,14 @@ class Quantity:
 
 
 def _same_definition(old: Quantity, new: Quantity) -> bool:
-    """Tell a cell that was run twice from a second quantity of the same name."""
+    """Tell a cell that was run twice from a second quantity of the same name.
+
+    In a notebook whatever is defined last counts, as for its functions, also under a new name.
+    """
     old_home, new_home = (
         (q.function.__module__, getattr(q.function, "__qualname__", q.name)) for q in (old, new)
     )
-    return old_home == new_home
+    return old_home == new_home or old_home[0] == new_home[0] == "__main__"
 
 
 quantities: Registry[Quantity] = Registry("quantity", "notebook_probe.quantities", _same_definition)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from html import escape
 from typing import Any
@@ -12,6 +14,8 @@ from typing import Any
 from notebook_probe.errors import UnknownNameError, near
 from notebook_probe.quantities.base import Quantity
 from notebook_probe.quantities.base import quantities as registered
+from notebook_probe.quantities.card import NOT_GIVEN
+from notebook_probe.quantities.tabular import html_table, text_table
 
 __all__ = ["COLUMNS", "QuantityTable", "built_in", "quantities"]
 
@@ -25,12 +29,15 @@ COLUMNS: dict[str, Callable[[Quantity], str]] = {
     "cost": lambda q: q.cost,
     "family": lambda q: q.family,
     "aliases": lambda q: ", ".join(q.aliases),
-    "source": lambda q: q.source,
+    "source": lambda q: q.source or NOT_GIVEN,
 }
 """What is told of each quantity."""
 
 PRINTED = ("name", "cost", "needs", "meaning")
 """The columns of the table as text, which has to fit a line."""
+
+WIDE = {"meaning": "16em", "formula": "14em", "question": "12em", "source": "12em"}
+"""The least width of columns with sentences in a notebook."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -38,6 +45,8 @@ class QuantityTable:
     """Some quantities, shown as a table; a sequence, and by name a mapping."""
 
     rows: tuple[Quantity, ...]
+    hint: str = ""
+    """Why there are none, in words."""
 
     def __iter__(self) -> Iterator[Quantity]:
         return iter(self.rows)
@@ -63,24 +72,16 @@ class QuantityTable:
         return [[COLUMNS[column](quantity) for column in columns] for quantity in self.rows]
 
     def __repr__(self) -> str:
-        lines = [list(PRINTED), *self._cells(PRINTED)]
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        text = ("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
-        return "\n".join([*text, f"({len(self)} quantities)"])
+        if not self.rows:
+            return self.hint
+        return f"{text_table([PRINTED, *self._cells(PRINTED)])}\n({len(self)} quantities)"
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{column}</th>" for column in COLUMNS)
-        body = "".join(_row(cells) for cells in self._cells(tuple(COLUMNS)))
-        return (
-            '<div style="max-height: 32em; overflow: auto">'
-            f'<table><thead><tr style="text-align: left">{head}</tr></thead>'
-            f"<tbody>{body}</tbody></table></div><p>{len(self)} quantities</p>"
-        )
-
-
-def _row(cells: Sequence[str]) -> str:
-    inside = "".join(f'<td style="text-align: left">{escape(cell)}</td>' for cell in cells)
-    return f"<tr>{inside}</tr>"
+        if not self.rows:
+            return f"<p>{escape(self.hint)}</p>"
+        cells = (map(escape, row) for row in self._cells(tuple(COLUMNS)))
+        table = html_table(dict.fromkeys(COLUMNS, "4em") | WIDE, map(list, cells))
+        return f"{table}<p>{len(self)} quantities</p>"
 
 
 def quantities(
@@ -113,17 +114,39 @@ def quantities(
     'Do representations collapse? Is the layer too wide?'
     """
     registered.load()
+    every = registered.values()
     words = search.casefold().split()
-    return QuantityTable(
-        tuple(
-            quantity
-            for quantity in registered.values()
-            if fnmatchcase(quantity.family, family)
-            and any(fnmatchcase(need, needs) for need in quantity.needs)
-            and fnmatchcase(quantity.cost, cost)
-            and all(word in _text(quantity) for word in words)
-        )
+    found = tuple(
+        quantity
+        for quantity in every
+        if fnmatchcase(quantity.family, family)
+        and any(fnmatchcase(need, needs) for need in quantity.needs)
+        and fnmatchcase(quantity.cost, cost)
+        and all(word in _text(quantity) for word in words)
     )
+    return QuantityTable(found, "" if found else _why_none(every, words, family, needs, cost))
+
+
+def _why_none(
+    every: Sequence[Quantity], words: Sequence[str], family: str, needs: str, cost: str
+) -> str:
+    """What of all that was asked for no quantity has, with what comes near."""
+    known: dict[str, tuple[str, list[str]]] = {
+        "family": (family, [quantity.family for quantity in every]),
+        "need": (needs, [need for quantity in every for need in quantity.needs]),
+        "cost class": (cost, [quantity.cost for quantity in every]),
+    }
+    for kind, (glob, names) in known.items():
+        if not any(fnmatchcase(name, glob) for name in names):
+            return f"no quantity: no {kind} {glob!r}; {near(glob, [*dict.fromkeys(names)])}"
+    texts = [_text(quantity) for quantity in every]
+    vocabulary = sorted({word for text in texts for word in re.findall(r"\w{3,}", text)})
+    for word in words:
+        if not any(word in text for text in texts):
+            close = get_close_matches(word, vocabulary, n=4)
+            told = "; close: " + ", ".join(map(repr, close)) if close else ""
+            return f"no quantity: none has {word!r}{told}"
+    return "no quantity has all of this; ask for less of it"
 
 
 def built_in() -> tuple[Quantity, ...]:

@@ -66,6 +66,8 @@ class Condition:
             probes=probes,
             problem=self._problem(),
             progress=self._observer.again.progress,
+            total_s=meter.total_s,
+            total_cost_s=meter.total_cost_s,
             budget=self._stretch.told,
         )
 

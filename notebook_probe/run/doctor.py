@@ -6,7 +6,7 @@ import math
 import time
 import weakref
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TypeGuard
 
 from torch import nn
@@ -44,11 +44,13 @@ class Doctor:
     model : nn.Module
         Held weakly.
     observer : Observer
+    logged : collection of str
+        Names under which the loop has logged anything so far.
     """
 
-    def __init__(self, model: nn.Module, observer: Observer) -> None:
+    def __init__(self, model: nn.Module, observer: Observer, logged: Collection[str]) -> None:
         self._model = weakref.ref(model)
-        self._observer = observer
+        self._observer, self._logged = observer, logged
         self._compiled = False
         self._looked = -math.inf
 
@@ -131,7 +133,7 @@ class Doctor:
             return probe.gap
         if not modules:
             return "the model no longer exists"
-        if missing := untold(probe.quantity, self._observer.handed):
+        if missing := untold(probe.quantity, self._observer.handed, self._logged):
             return missing
         slots = slots_of_place(modules, probe.place)
         if probe.place not in modules and all(slot.get() is None for slot in slots):

@@ -16,11 +16,17 @@ class Meter:
     ----------
     window : int
         Steps to look back on.
+
+    Attributes
+    ----------
+    total_s, total_cost_s : float
+        Seconds of all steps so far, and those of them spent in our own code.
     """
 
     def __init__(self, window: int = 64) -> None:
         self._seconds: deque[float] = deque(maxlen=window)
         self._cost: deque[float] = deque(maxlen=window)
+        self.total_s = self.total_cost_s = 0.0
         self._last = 0.0
         self._rests = True
 
@@ -28,6 +34,8 @@ class Meter:
         """One step took ``seconds``, ``cost`` of them in our own code."""
         self._seconds.append(seconds)
         self._cost.append(cost)
+        self.total_s += seconds
+        self.total_cost_s += cost
         self._last = time.monotonic()
         self._rests = False
 

@@ -73,7 +73,7 @@ class Run(Alerting, FromLoop, Probing, Past):
         )
         super().__init__(writer, rows, observer)
         self._probes = ProbeSet(model, observer, rows.declare, writer.follow_model, writer.event)
-        self._doctor = Doctor(model, observer)
+        self._doctor = Doctor(model, observer, rows.scalars)
         self._gate.apply, self._gate.change = self._probes.apply, self._probes.change
         rows.when_full = self._probes.detach_all
         observer.taps.is_static = is_compiled(model)

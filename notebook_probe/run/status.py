@@ -91,6 +91,10 @@ class Status:
     """The writer's or the loop's error, in words."""
     progress: str = ""
     """What is being measured now and takes a while, in words; mostly empty."""
+    total_s: float = 0.0
+    """Seconds of all steps so far, with what was spent in probes and row keeping."""
+    total_cost_s: float = 0.0
+    """Seconds of these that were spent in probes and row keeping."""
     budget: str = ""
     """What is done to keep the cost inside `Run.budget`, in words; empty without one."""
 

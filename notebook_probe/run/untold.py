@@ -9,21 +9,23 @@ from notebook_probe.quantities.base import Quantity
 __all__ = ["untold"]
 
 
-def untold(quantity: Quantity, handed: Collection[str]) -> str:
+def untold(quantity: Quantity, handed: Collection[str], logged: Collection[str]) -> str:
     """One sentence on what is missing; empty when nothing of the loop's own is.
 
     Parameters
     ----------
     quantity : Quantity
         Without a value so far.
-    handed : collection of str
-        Names under which anything was handed over.
+    handed, logged : collection of str
+        Names under which anything was handed over, and logged.
     """
     for need in quantity.needs:
         family, _, key = need.partition(".")
         if family == "batch" and key not in handed:
             so_far = f"; so far it has {', '.join(sorted(handed))}" if handed else ""
             return f"the loop has not handed over {key}: run.batch({key}=...){so_far}"
+        if family == "logged" and key in logged:
+            return f"{key} was not logged often enough yet"
         if family == "logged":
             return f"nothing is logged that it needs: run.log({key or 'loss'}=...)"
         if need == "scaler":

@@ -23,6 +23,7 @@ from notebook_probe.record.store.location import Location, below, local_path
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.axes import read_axes, say_axes
 from notebook_probe.run.modules import OnCompiled, check_on_compiled, module_table, unwrap
+from notebook_probe.run.preset import Preset
 from notebook_probe.run.presets import read_presets
 from notebook_probe.run.ranks import own_rank, rank_name
 from notebook_probe.run.run import Run
@@ -36,7 +37,7 @@ def watch(
     model: nn.Module,
     optimizer: Optimizer | None = None,
     store: Location | PathLike[str] | None = None,
-    probes: str | Sequence[str] | Mapping[Any, Any] | None = "default",
+    probes: str | Preset | Sequence[str | Preset] | Mapping[Any, Any] | None = "default",
     name: str | None = None,
     on_compiled: OnCompiled = "skip",
     resume: ResumeLike = None,
@@ -60,12 +61,13 @@ def watch(
         Folder of the record. None makes a fresh one under ``runs/``. A record of the same model
         is continued; ``resume`` says where. ``"s3://bucket/run.zarr"`` and the like are written
         on this machine first and shipped by a thread; see `RemoteStore`.
-    probes : str, sequence of str, dict or None
+    probes : str, Preset, sequence of these, dict or None
         What to measure from the first step: a preset or several of ``"default"``,
         ``"gradients"``, ``"activations"``, ``"spectra"``, ``"batchnorm"``, ``"attention"``,
         ``"curvature"``, ``"precision"``, ``"optimizer"``, ``"alerts"``, ``"step"`` and
-        ``"everything"`` (docs/quantities.md says what each holds and costs); None for nothing;
-        or ``{selection: ["Quantity", ["Quantity", "linear(5,0)"]]}``.
+        ``"everything"``, or one of your own. ``notebook_probe.presets()`` shows what each
+        measures, where, when, and at what cost. None is for nothing. Or
+        ``{selection: ["Quantity", ["Quantity", "linear(5,0)"]]}``.
     name : str, optional
         Shown in the Explorer; the model's class by default.
     on_compiled : "skip" or "eager"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
+from html import escape
 from html.parser import HTMLParser
 
 import pytest
@@ -12,7 +14,7 @@ from torch import Tensor
 import notebook_probe as nbp
 from notebook_probe.errors import UnknownNameError
 from notebook_probe.quantities import quantities as registered
-from notebook_probe.quantities.table import COLUMNS
+from notebook_probe.quantities.table import COLUMNS, QuantityTable
 
 
 def names(*args: str, **where: str) -> list[str]:
@@ -49,6 +51,27 @@ def test_filters_take_names_and_globs() -> None:
     assert names(family="none") == []
 
 
+@pytest.mark.parametrize(
+    ("table", "told"),
+    [
+        (lambda: nbp.quantities("overfow"), "no quantity: none has 'overfow'; close: 'overflow'"),
+        (lambda: nbp.quantities(family="batchnrm"), "no family 'batchnrm'; close: 'batchnorm'"),
+        (lambda: nbp.quantities(needs="outputt"), "no need 'outputt'; close: 'output'"),
+        (lambda: nbp.quantities(cost="dear"), "no cost class 'dear'; known: 'activations'"),
+        (lambda: nbp.quantities("qqqq <b>"), "no quantity: none has 'qqqq'"),
+        (lambda: nbp.quantities("rankme overflow"), "no quantity has all of this"),
+    ],
+)
+def test_a_search_without_a_match_says_what_comes_near(
+    table: Callable[[], QuantityTable], told: str
+) -> None:
+    found = table()
+    assert len(found) == 0
+    assert told in repr(found)
+    assert escape(told) in found._repr_html_()
+    assert "<b>" not in found._repr_html_()
+
+
 def test_a_quantity_of_one_s_own_is_in_the_table() -> None:
     @nbp.quantity(question="Is the gate open?")
     def test_table_gate(output: Tensor) -> Tensor:
@@ -56,6 +79,7 @@ def test_a_quantity_of_one_s_own_is_in_the_table() -> None:
         return output.mean()
 
     assert names("gate open") == ["test_table_gate"]
+    assert COLUMNS["source"](test_table_gate) == "not given"
     html = nbp.quantities("gate open")._repr_html_()
     assert "<b>my</b>" not in html
     assert "&lt;b&gt;my&lt;/b&gt;" in html

@@ -208,6 +208,20 @@ def test_the_status_says_what_the_loop_has_not_told(model: nn.Module, tmp_path: 
     assert "before the forward" in notes["hit"]
 
 
+def test_the_status_knows_what_was_logged_and_is_too_little_yet(
+    model: nn.Module, tmp_path: Path
+) -> None:
+    with nbp.watch(model, store=tmp_path / "run.zarr", probes=None) as run:
+        run.attach("", "loss_spike_score")
+        for step in range(3):
+            model(torch.ones(2, 5)).sum().backward()
+            run.log(loss=step)
+            run.step()
+        run.settle()
+        (probe,) = run.status().probes
+    assert probe.note == "loss was not logged often enough yet"
+
+
 def test_a_value_of_the_whole_step_belongs_to_the_model(model: nn.Module, tmp_path: Path) -> None:
     with nbp.watch(model, store=tmp_path / "run.zarr", probes=None) as run:
         with pytest.raises(NotApplicableError, match="of the step as a whole; attach it at ''"):

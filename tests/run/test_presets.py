@@ -12,7 +12,7 @@ from torch.nn.functional import cross_entropy
 
 import notebook_probe as nbp
 from notebook_probe.quantities import as_quantity
-from notebook_probe.run.presets import COSTS, DEFAULT, Preset, Row, presets
+from notebook_probe.run.presets import DEFAULT, presets
 from notebook_probe.testing.cases import CASES
 from notebook_probe.testing.cases import train as classify
 from tests.models import ConvNet, floats, made, mlp, sgd, train, train_step
@@ -64,10 +64,6 @@ def test_watch_and_the_readme_name_every_preset() -> None:
         assert [name for name in presets if f'"{name}"' not in text] == []
 
 
-def test_every_preset_s_cost_was_measured() -> None:
-    assert list(COSTS) == list(presets)
-
-
 def test_batchnorm_s_preset_sits_at_batchnorms_alone(watch: Watch) -> None:
     run = watch(made(ConvNet), probes="batchnorm")
     assert {probe.module for probe in run.probes()} == {"norm1", "norm2"}
@@ -98,17 +94,29 @@ def test_presets_join_and_what_they_share_keeps_the_schedule_of_the_first(watch:
     assert len(of_head) == sum(probe.module == "2" for probe in run.probes())
 
 
-def test_a_preset_of_one_s_own_is_data(watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
-    def heads(model: nn.Module) -> list[str]:
-        return [path for path, module in model.named_modules() if isinstance(module, nn.Linear)]
+def heads(model: nn.Module) -> list[str]:
+    """The linear layers."""
+    return [path for path, module in model.named_modules() if isinstance(module, nn.Linear)]
 
-    monkeypatch.setattr(presets, "_members", dict(presets._members))
-    presets.add("test_heads", Preset("Ranks of heads.", (Row(("effective_rank",), heads),)))
-    run = watch(made(mlp), probes=("test_heads",))
+
+OWN = nbp.Preset("test_heads", "Ranks of heads.", (nbp.Row(("effective_rank",), heads),))
+
+
+def test_a_preset_of_one_s_own_is_a_value(watch: Watch) -> None:
+    run = watch(made(mlp), probes=[OWN])
     assert [(p.module, p.quantity) for p in run.probes()] == [
         ("0", "effective_rank"),
         ("2", "effective_rank"),
     ]
+
+
+def test_a_preset_of_one_s_own_can_have_a_name(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(presets, "_members", dict(presets._members))
+    presets.add(OWN.name, OWN)
+    assert nbp.presets()["test_heads"] is OWN
+    assert {probe.module for probe in watch(made(mlp), probes="test_heads").probes()} == {"0", "2"}
 
 
 def test_nothing_built_in_that_needs_a_pass_of_its_own_is_in_everything() -> None:

@@ -1,0 +1,91 @@
+"""What presets and quantities cost, as it was measured: the figures in ``costs.json``.
+
+``python -m benchmarks quantities`` writes them; tables, pages and docstrings read them here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeAlias
+
+__all__ = ["FILE", "Cell", "Costs", "Measured", "measured_costs", "read_costs"]
+
+FILE = Path(__file__).with_name("costs.json")
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What something takes of a step in which it is due; of a preset, of a step on average."""
+
+    us: float
+    """Microseconds, over all modules where it is measured."""
+    percent: float
+    """The same, per cent of the step without it."""
+
+    def __str__(self) -> str:
+        """As short as it can be told.
+
+        >>> str(Measured(812.3, 18.64)), str(Measured(3.04, 0.0123)), str(Measured(0.8, 0.0004))
+        ('19 %', '0.012 %', '< 0.001 %')
+        """
+        if self.percent < 0.001:
+            return "< 0.001 %"
+        return f"{self.percent:.0f} %" if self.percent >= 10 else f"{self.percent:.2g} %"
+
+
+Cell: TypeAlias = Measured | str
+"""On one workload: what was measured, or in words why there is nothing to measure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """Cells by name and workload."""
+
+    machine: str = ""
+    """On which they were measured, in words."""
+    presets: Mapping[str, Mapping[str, Cell]] = field(default_factory=dict)
+    quantities: Mapping[str, Mapping[str, Cell]] = field(default_factory=dict)
+
+    def of_preset(self, name: str) -> str:
+        """In one line; empty for what was never measured."""
+        return _told(self.presets.get(name, {}))
+
+    def of_quantity(self, name: str) -> str:
+        """In one line; empty for what was never measured."""
+        return _told(self.quantities.get(name, {}))
+
+
+def _told(cells: Mapping[str, Cell]) -> str:
+    """The workloads on which there was something to measure.
+
+    >>> _told({"MLP": Measured(10.0, 2.0), "small GPT": "Linear is no BatchNorm"})
+    'MLP 2 % of a step'
+    """
+    known = [f"{name} {cell}" for name, cell in cells.items() if isinstance(cell, Measured)]
+    return f"{', '.join(known)} of a step" if known else ""
+
+
+def read_costs(text: str) -> Costs:
+    """Read the file's text."""
+    parts: dict[str, Any] = json.loads(text)
+    return Costs(parts["machine"], _cells(parts["presets"]), _cells(parts["quantities"]))
+
+
+@cache
+def measured_costs() -> Costs:
+    """What came with the package."""
+    return read_costs(FILE.read_text("utf-8")) if FILE.exists() else Costs()
+
+
+def _cells(rows: dict[str, dict[str, Any]]) -> dict[str, dict[str, Cell]]:
+    return {
+        name: {
+            workload: cell if isinstance(cell, str) else Measured(**cell)
+            for workload, cell in row.items()
+        }
+        for name, row in rows.items()
+    }
