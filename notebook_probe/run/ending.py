@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable
 from typing import Any
 
 from notebook_probe.probes.observer import Observer
@@ -13,7 +12,7 @@ from notebook_probe.run.alerting import Alarm
 from notebook_probe.run.gate import Gate
 from notebook_probe.run.rows import RowKeeper
 
-__all__ = ["end", "ending_on_a_thread"]
+__all__ = ["EndOnThread", "end"]
 
 
 def end(
@@ -37,11 +36,26 @@ def end(
         writer.discard_if_empty()
 
 
-def ending_on_a_thread(ends: weakref.finalize[Any, Any]) -> Callable[[object], None]:
-    """For a garbage collector's callback, which must not write files in the midst of anything."""
+class EndOnThread:
+    """A garbage collector's callback, which must not write files in the midst of anything.
 
-    def begin(_: object) -> None:
-        if ends.alive:  # not after close(), and not while the interpreter exits
-            threading.Thread(target=ends, name="notebook-probe-end").start()
+    Parameters
+    ----------
+    ends : weakref.finalize
+        What is to be done, once.
+    """
 
-    return begin
+    def __init__(self, ends: weakref.finalize[Any, Any]) -> None:
+        self._ends = ends
+        self._thread: threading.Thread | None = None
+
+    def __call__(self, _: object) -> None:
+        if self._ends.alive:  # not after close(), and not while the interpreter exits
+            self._thread = threading.Thread(target=self._ends, name="notebook-probe-end")
+            self._thread.start()
+
+    def wait(self) -> None:
+        """Return when an end that has begun here is over."""
+        thread = self._thread
+        if thread is not None and thread.is_alive() and thread is not threading.current_thread():
+            thread.join()

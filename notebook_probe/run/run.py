@@ -22,7 +22,7 @@ from notebook_probe.run.attach import Asked, QuantityLike, read_asked
 from notebook_probe.run.background import Background
 from notebook_probe.run.condition import Condition
 from notebook_probe.run.doctor import Doctor
-from notebook_probe.run.ending import end, ending_on_a_thread
+from notebook_probe.run.ending import EndOnThread, end
 from notebook_probe.run.gate import Gate
 from notebook_probe.run.handle import Handle
 from notebook_probe.run.loop import FromLoop
@@ -94,7 +94,8 @@ class Run(Alerting, FromLoop, Probing, Past):
             self, end, self._gate, self._observer, self._rows, alarm, writer, fresh
         )
         # A model that is dropped ends its run; from the garbage collector, so on another thread.
-        self._model_gone = weakref.ref(model, ending_on_a_thread(self._ended))
+        self._end_with_model = EndOnThread(self._ended)
+        self._model_gone = weakref.ref(model, self._end_with_model)
 
     # ---------------------------------------------------------------- probes
 
@@ -282,6 +283,7 @@ class Run(Alerting, FromLoop, Probing, Past):
     def close(self) -> None:
         """Record the last step, take every hook off, and finish the record. Twice is fine."""
         self._ended()
+        self._end_with_model.wait()
 
     def __enter__(self) -> Run:
         return self

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 import time
 import weakref
 from collections.abc import Callable
@@ -19,6 +20,7 @@ import notebook_probe as nbp
 from notebook_probe.errors import (
     ClosedRunError,
 )
+from notebook_probe.record import RecordWriter
 from tests.models import CASES, floats, made, mlp, sgd, train, train_step
 from tests.run.conftest import Watch
 from tests.run.traces import n_hooks, our_threads
@@ -204,6 +206,36 @@ def test_a_dropped_model_is_freed_and_its_record_finished(tmp_path: Path) -> Non
     assert nbp.open_run(run.location).finished
     with pytest.raises(ClosedRunError, match="because its model no longer exists"):
         run.attach("0", "weight_norm")
+
+
+def test_closing_waits_for_the_end_that_a_dropped_model_has_begun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = mlp()
+    run = nbp.watch(model, store=tmp_path / "r.zarr")
+    begun, may_end, order = threading.Event(), threading.Event(), []
+    close = RecordWriter.close
+
+    def slowly(writer: RecordWriter) -> None:
+        begun.set()
+        may_end.wait(PATIENCE_S)
+        close(writer)
+        order.append("ended")
+
+    monkeypatch.setattr(RecordWriter, "close", slowly)
+    del model
+    wait_until(begun.is_set)
+
+    def close_it() -> None:
+        run.close()
+        order.append("closed")
+
+    closer = threading.Thread(target=close_it)
+    closer.start()
+    closer.join(0.1)  # comes back at once where nobody waits
+    may_end.set()
+    closer.join(PATIENCE_S)
+    assert order == ["ended", "closed"]
 
 
 def test_a_dropped_layer_that_was_watched_alone_is_freed(tmp_path: Path) -> None:
