@@ -42,12 +42,14 @@ class Predictions:
     @classmethod
     def of(cls, logits: Tensor) -> Predictions:
         """Of logits (prediction, class)."""
-        shares = logits.softmax(-1)
+        logs, top = logits.log_softmax(-1), logits.amax(-1)
+        surest = logs.amax(-1)
+        surprise = -logs.clamp(min=torch.finfo(logs.dtype).min)  # finite, as 0 ln 0 counts as 0
         return cls(
             len(logits),
-            total(logits.logsumexp(-1)),
-            total(torch.special.entr(shares).sum(-1)),
-            total(shares.amax(-1)),
+            total(top.where(top.isinf(), top - surest)),
+            total((logs.exp() * surprise).sum(-1)),
+            total(surest.exp()),
         )
 
     def merge(self, other: Predictions) -> Predictions:
