@@ -45,6 +45,11 @@ class Registry(Generic[T]):
         self._same = same
         self._members: dict[str, T] = {}
         self._aliases: dict[str, str] = {}
+        self._instead: dict[str, str] = {}
+
+    def instead(self, name: str, text: str) -> None:
+        """Say what to do about a name that people try and that is no member."""
+        self._instead[name] = text
 
     def add(self, name: str, member: T, aliases: Sequence[str] = ()) -> None:
         """Register ``member`` as ``name`` and under each alias."""
@@ -69,6 +74,8 @@ class Registry(Generic[T]):
         if found is None:
             self.load()
             found = self._find(name)
+        if found is None and name in self._instead:
+            raise UnknownNameError(f"no {self._kind} {name!r}: {self._instead[name]}")
         if found is None:
             everything = [*self._members, *self._aliases]
             raise UnknownNameError(f"no {self._kind} {name!r}; {near(name, everything)}")

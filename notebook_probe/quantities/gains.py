@@ -55,7 +55,7 @@ def norm_gain_rms(weight_gain: Stat) -> float:
     return weight_gain.rms
 
 
-@quantity(source="definition", question=SIGNAL)
+@quantity(cost="parameters", source="definition", question=SIGNAL)
 def norm_bias_rms(module: nn.Module) -> Tensor:
     """Usual shift of a norm layer, ``sqrt(mean beta^2)``.
 

@@ -11,10 +11,17 @@ from collections.abc import Mapping
 from statistics import median
 
 from notebook_probe.quantities import questions
+from notebook_probe.quantities.base import quantities
 from notebook_probe.quantities.combine import COMBINE
 from notebook_probe.quantities.window import window_quantity
 
 __all__ = ["EVALUATED", "LossEma", "LossSpikeScore", "TrainEvalGap"]
+
+quantities.instead(
+    "loss",
+    "run.log(loss=loss) records it, and any other number, as it is; of its course there are "
+    "loss_ema, loss_spike_score and train_eval_gap",
+)
 
 SLOWEST = 0.01
 """Weight of a new loss in the average, once there are 100."""

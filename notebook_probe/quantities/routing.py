@@ -52,7 +52,9 @@ def winners(
     return Winners(counts)
 
 
-@quantity(source="https://arxiv.org/abs/1701.06538", question=COLLAPSE)
+@quantity(
+    source="definition; loads of eq. 5 in https://arxiv.org/abs/2101.03961", question=COLLAPSE
+)
 def router_load_entropy(output_winners: Winners) -> Tensor:
     """How evenly a router uses its ``E`` experts, ``-sum_e l_e ln l_e / ln E``.
 

@@ -119,6 +119,21 @@ def test_micro_batches_that_are_all_alike_have_no_noise(seed: int, k: int) -> No
     assert as_quantity("norm_test")(*stats(alike)) == pytest.approx(0, abs=1e-6)
 
 
+@pytest.mark.parametrize("k", [8, 16])
+def test_pure_noise_gives_the_evidence_and_the_signal_that_few_micro_batches_bias(k: int) -> None:
+    """A mean over its standard error has Student's t with ``k - 1`` degrees of freedom."""
+    generator = torch.Generator().manual_seed(k)
+    noise = torch.randn(k, 20, 20_000, generator=generator, dtype=torch.float64).flatten(1)
+    windows = as_quantity("early_stopping_evidence")(), as_quantity("gsnr")()
+    for window in windows:
+        window.reset()
+        for gradient in noise:
+            window.update(gradient)
+    evidence, signal = (float(window.compute()) for window in windows)
+    assert evidence == pytest.approx(-2 / (k - 3), abs=0.01)
+    assert signal == pytest.approx((k - 1) / (k - 3) / k, rel=0.01)
+
+
 @laws
 @given(
     start=st.floats(1e-6, 1e6),
