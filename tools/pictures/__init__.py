@@ -1,0 +1,1 @@
+"""The pictures of docs/quantities: trainings that show something, and how they are drawn."""
