@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import groupby
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from notebook_probe.quantities import Quantity, questions
 from notebook_probe.quantities.measured import measured_costs
 from notebook_probe.quantities.table import built_in
 from notebook_probe.run.presets import presets
+from tools.pictures.scenes import caption
 from tools.quantity_costs import costs_page
 
 ROOT = Path(__file__).parent.parent
@@ -47,10 +48,28 @@ cost class says what is done with the tensors where a quantity is due:
 
 [What each costs](quantities/costs.md) was measured on three models.
 
-The pictures are from one short training of a small network on handwritten digits: a convolution
-with BatchNorm, self-attention over the positions, a linear head; three modules at most are shown. A
-vector is drawn over its index, at the first, the middle and the last step.
+Each quantity has a picture from a short training of a small network on handwritten digits, in which
+something happens; the line below says what. Dashed lines are values to compare with, dotted ones
+are events. `python -m tools.quantity_pictures` makes them again.
+
+Find a quantity [by the question it answers](#by-question), [by family](#by-family), or
+[by the name it has elsewhere](#by-another-name).
 """
+
+MINDSPORE = "https://www.mindspore.cn/docs/en/stable/api_python/mindspore"
+SYSTEMS = {
+    "Cockpit": "https://arxiv.org/abs/2102.06604",
+    "Delve": "https://github.com/delve-team/delve",
+    "Glorot & Bengio 2010": "https://proceedings.mlr.press/v9/glorot10a.html",
+    "GoMLX": "https://github.com/gomlx/gomlx",
+    "Hutchinson 1990": "https://doi.org/10.1080/03610919008812866",
+    "SummaryCollector": f"{MINDSPORE}/mindspore.SummaryCollector.html",
+    "Taiyi": "https://github.com/DLCV-BUAA/Taiyi",
+}
+"""Where the sources that are no addresses are found."""
+
+TITLES = {"batchnorm": "BatchNorm", "regular": "Regular histograms", "slices": "Loss landscape"}
+"""Families whose file has another name."""
 
 FEW = 20
 """A preset of more quantities is not written out."""
@@ -85,6 +104,7 @@ def _index() -> str:
     for question in filter(asked.__contains__, known):
         lines += [f"### {question}", "", "| quantity | meaning | cost |", "|---|---|---|"]
         lines += [_row(quantity) for quantity in asked[question]] + [""]
+    lines += ["## By family", "", *_families(), "", "## By another name", "", *_aliases(), ""]
     lines += [
         "## Presets",
         "",
@@ -94,6 +114,30 @@ def _index() -> str:
     ]
     lines += map(_preset, presets)
     return "\n".join(lines) + "\n"
+
+
+def _families() -> list[str]:
+    """A line for each family: its page, what it is about, its quantities."""
+    found = []
+    for name, members in _by(lambda quantity: quantity.family).items():
+        about, _, _ = _introduction(members).partition("\n")
+        links = ", ".join(_link(quantity, INDEX) for quantity in _by_name(members))
+        found.append(
+            f"* [{_title(name)}]({FOLDER.name}/{name}.md). {_linked(about, INDEX)} {links}."
+        )
+    return found
+
+
+def _aliases() -> list[str]:
+    """A table of the names in other systems, and under which others search."""
+    rows = sorted((alias, quantity) for quantity in built_in() for alias in quantity.aliases)
+    return [
+        "Accepted wherever a quantity is named; the record has the name on the right.",
+        "",
+        "| elsewhere | here | source |",
+        "|---|---|---|",
+        *(f"| `{alias}` | {_link(one, INDEX)} | {_source(one.source)} |" for alias, one in rows),
+    ]
 
 
 def _preset(name: str) -> str:
@@ -116,11 +160,22 @@ def _row(quantity: Quantity) -> str:
 
 
 def _family(name: str, members: list[Quantity]) -> str:
-    module = sys.modules[members[0].function.__module__]
     page = _page(name)
-    introduction = _linked(inspect.cleandoc(module.__doc__ or ""), page)
-    sections = [_section(quantity, page) for quantity in sorted(members, key=lambda q: q.name)]
-    return f"# {name.replace('_', ' ').capitalize()}\n\n{introduction}\n\n" + "\n".join(sections)
+    sections = [_section(quantity, page) for quantity in _by_name(members)]
+    introduction = _linked(_introduction(members), page)
+    return f"# {_title(name)}\n\n{introduction}\n\n" + "\n".join(sections)
+
+
+def _introduction(members: list[Quantity]) -> str:
+    return inspect.cleandoc(sys.modules[members[0].function.__module__].__doc__ or "")
+
+
+def _title(family: str) -> str:
+    return TITLES.get(family, family.replace("_", " ").capitalize())
+
+
+def _by_name(quantities: Iterable[Quantity]) -> list[Quantity]:
+    return sorted(quantities, key=lambda quantity: quantity.name)
 
 
 def _section(quantity: Quantity, page: Path) -> str:
@@ -137,6 +192,8 @@ def _section(quantity: Quantity, page: Path) -> str:
             linked(_first_line(quantity)),
             "",
             f"![{quantity.name}]({PICTURES.name}/{quantity.name}.svg)",
+            "",
+            f"*{caption(quantity.name)}*",
             "",
             f"* **Formula:** `{told.formula}`",
             f"* **Answers:** {quantity.question}",
@@ -180,14 +237,17 @@ def _linked(text: str, page: Path) -> str:
     known = {quantity.name: quantity for quantity in built_in()}
 
     def code(found: re.Match[str]) -> str:
-        double, single = found.groups()
-        return _link(known[single], page) if single in known else f"`{double or single}`"
+        name = found[1] or found[2]
+        return _link(known[name], page) if name in known else f"`{name}`"
 
     return re.sub(r"``(.+?)``|`(\w+)`", code, text, flags=re.DOTALL)
 
 
 def _source(source: str) -> str:
-    return re.sub(r"https://\S+?(?=;|\s|$)", lambda url: f"<{url[0]}>", source)
+    linked = re.sub(r"https://\S+?(?=;|\s|$)", lambda url: f"<{url[0]}>", source)
+    for name, home in SYSTEMS.items():
+        linked = linked.replace(name, f"[{name}]({home})")
+    return linked
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ def zero_fraction(output_zeros: Stat) -> float:
 
     Warnings
     --------
-    A unit that is silent on this batch may speak on the next: `dead_fraction` tells those
+    A unit that is silent on this batch may fire on the next: `dead_fraction` tells those
     apart. Dropout and padding make zeros, too.
     """
     return output_zeros.n_zero / output_zeros.n if output_zeros.n else math.nan
@@ -114,7 +114,7 @@ def dormant_fraction(output_peaks: Peaks) -> Tensor:
 
     Warnings
     --------
-    Relative to the layer's mean: one unit that shouts makes all others dormant.
+    Relative to the layer's mean: one very large unit makes all others dormant.
     """
     size = output_peaks.size
     usual = size.mean()

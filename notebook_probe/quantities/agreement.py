@@ -72,7 +72,7 @@ class _Elements:
 
 @window_quantity(samples="due", source="https://arxiv.org/abs/2001.07384", question=questions.NOISE)
 class Gsnr(_Elements):
-    """Signal to noise of the gradient, mean over its elements of ``(E g)^2 / Var g``.
+    """Signal to noise of the gradient, ``mean_j (E g_j)^2 / Var g_j`` over its elements.
 
     Over the micro-batches of an accumulated step. Large where micro-batches agree, which goes along
     with good generalisation; it falls as the training set is fitted. Elements whose gradient is the
@@ -94,7 +94,7 @@ class Gsnr(_Elements):
     samples="due", source="https://arxiv.org/abs/1703.09580", question=questions.PROGRESS
 )
 class EarlyStoppingEvidence(_Elements):
-    """Evidence that the gradient is nothing but noise, ``1 - k * mean((E g)^2 / Var g)``.
+    """Evidence that the gradient is nothing but noise, ``1 - k mean_j (E g_j)^2 / Var g_j``.
 
     The left side of the paper's criterion (eq. 7), with the ``k`` micro-batches of an accumulated
     step as samples and the mean over all elements of the gradient. Below 0 there is a signal. Above
@@ -116,7 +116,7 @@ class EarlyStoppingEvidence(_Elements):
 
 @window_quantity(samples="due", source="https://arxiv.org/abs/1901.09491", question=questions.NOISE)
 class Stiffness(KeptGradients):
-    """Whether micro-batches want the same, mean ``cos(g_i, g_j)`` over their pairs.
+    """Whether micro-batches want the same, ``mean_(i<j) cos(g_i, g_j)`` over their pairs.
 
     Above 0 a step for one micro-batch also lowers the loss of another: what is learnt is shared.
     Near 0 they have nothing to do with each other, which is usual late in training. Missing without

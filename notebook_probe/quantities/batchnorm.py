@@ -80,7 +80,7 @@ def running(
     name="bn_mean_tid", aliases=("MeanTID",), source=SOURCE, question=questions.BATCHNORM
 )
 class BnMeanTid:
-    """Discrepancy of the mean, average of ``||mu_B - mu_run||_2 / ||sigma_run||_2``.
+    """Discrepancy of the mean, ``mean_B ||mu_B - mu_run||_2 / (||sigma_run||_2 + 1e-8)``.
 
     Over the steps since the last due one. ``mu_B`` is the mean of each channel in a batch,
     ``mu_run`` and ``sigma_run`` are the running statistics, which evaluation uses. Above about
@@ -109,7 +109,7 @@ class BnMeanTid:
     name="bn_var_tid", aliases=("VarTID",), source=SOURCE, question=questions.BATCHNORM
 )
 class BnVarTid:
-    """Discrepancy of the spread, average of ``||sigma_B - sigma_run||_2 / ||sigma_run||_2``.
+    """Discrepancy of the spread, ``mean_B ||sigma_B - sigma_run||_2 / (||sigma_run||_2 + 1e-8)``.
 
     Over the steps since the last due one. ``sigma_B`` is the deviation of each channel in a
     batch, divisor rows less one, ``sigma_run`` that which evaluation uses. Small batches make it

@@ -101,7 +101,7 @@ def channels(
 
 @quantity(axis=PER_CHANNEL, aliases=("InputMean",), source="Taiyi", question=questions.SIGNAL)
 def input_channel_mean(input_channels: Channels) -> Tensor:
-    """Mean of each channel of the inputs, ``E[x_c]`` over samples and positions.
+    """Mean of each channel of the inputs, ``mean(x_c)`` over samples and positions.
 
     Channels that stand far from 0 beside their deviation shift the whole layer behind them; one
     that drifts over the steps shows what the layer before is doing.
@@ -117,7 +117,7 @@ def input_channel_mean(input_channels: Channels) -> Tensor:
 def input_channel_std(input_channels: Channels) -> Tensor:
     """Standard deviation of each channel of the inputs, ``sqrt(sum (x_c - mean_c)^2 / (R - 1))``.
 
-    ``R`` are the rows: samples and positions. A channel at 0 says nothing; channels of very
+    ``R`` are the rows: samples and positions. A channel at 0 carries nothing; channels of very
     different sizes make the layer hard to train. NaN of one row.
 
     Warnings

@@ -43,7 +43,7 @@ class _Mean:
 
 @window_quantity(samples="step", source="definition", question=questions.PROGRESS)
 class Accuracy(_Mean):
-    """Share of predictions that are right, ``#(argmax_k z_k = y) / n``.
+    """Share of predictions that are right, ``#(argmax_k z_ik = y_i) / n``.
 
     With ``phase="eval"`` that of a validation set, all its batches together.
 
@@ -59,7 +59,7 @@ class Accuracy(_Mean):
 
 @window_quantity(samples="step", source="https://arxiv.org/abs/2107.07075", question=questions.DATA)
 class El2n(_Mean):
-    """How wrong the predicted distribution is, mean of ``||p - onehot(y)||_2``.
+    """How wrong the predicted distribution is, ``mean_i ||p_i - onehot(y_i)||_2``.
 
     From 0 for certain and right to ``sqrt(2)`` for certain and wrong. Where it stays high while the
     loss falls, some samples are not learned: look at `worst_samples`.
@@ -83,7 +83,8 @@ class Ece:
     """Expected calibration error, ``sum_b (n_b / n) |accuracy_b - confidence_b|``.
 
     Over 15 bins of equal width of the confidence ``max_k p_k``. 0 where of all answers given with
-    70 % confidence 70 % are right. Networks that fit their data perfectly believe too much.
+    70 % confidence 70 % are right. Networks that fit their data perfectly are mostly
+    overconfident.
 
     Warnings
     --------

@@ -34,9 +34,9 @@ def sharpness(landscape: Landscape) -> float:
     """Largest curvature of the loss on the probe batch, ``max eig(H)``, ``H`` its Hessian.
 
     Plain gradient descent with learning rate ``lr`` is stable below ``2 / lr``. Trained with the
-    whole data at each step, networks rise to that value and hover there: more learning rate, less
-    sharpness. Found by Lanczos from the same random vector at every step, with 10 to 100 products
-    with ``H``, each about as long as two gradients. Missing when 100 do not find it.
+    whole data at each step, networks rise to that value and hover there: the larger the rate, the
+    lower the sharpness. Found by Lanczos from the same random vector at every step, with 10 to 100
+    products with ``H``, each about as long as two gradients. Missing when 100 do not find it.
 
     Warnings
     --------
@@ -49,7 +49,7 @@ def sharpness(landscape: Landscape) -> float:
 
 @quantity(source="Hutchinson 1990; https://arxiv.org/abs/1912.07145", question=questions.PROGRESS)
 def hessian_trace(landscape: Landscape) -> Tensor:
-    """Total curvature of the loss on the probe batch, ``tr(H) = E[v H v]``, ``v`` random signs.
+    """Total curvature of the loss on the probe batch, ``tr(H) = E[v' H v]``, ``v`` random signs.
 
     Over the number of parameters it is the mean curvature; a flat minimum has a small one. It is
     the mean over 64 vectors, the same at every step; exact for up to 64 parameters.
@@ -100,7 +100,7 @@ def _check_mean(losses: Tensor, landscape: Landscape) -> None:
 
 @quantity(source="https://arxiv.org/abs/2010.01412", question=questions.PROGRESS)
 def sam_sharpness(landscape: Landscape) -> Tensor:
-    """Rise of the loss along its gradient, ``L(w + r g/||g||) - L(w)``, ``r = 0.05``.
+    """Rise of the loss along its gradient, ``L(w + r g / ||g||_2) - L(w)``, ``r = 0.05``.
 
     On the probe batch: how much worse the worst neighbour at distance 0.05 is, to first order. A
     flat minimum has a small one. Missing where the gradient is zero.

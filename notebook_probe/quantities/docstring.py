@@ -1,7 +1,8 @@
 """What a quantity's docstring says of it: written once, read by the table, the pages and the panel.
 
-The first line has the formula in double backticks; the paragraphs after it say how to read the
-value; the numpydoc section ``Warnings`` has the pitfalls. Other sections are for other readers.
+The first line has the formula in double backticks, beside which single symbols do not count; the
+paragraphs after it say how to read the value; the numpydoc section ``Warnings`` has the pitfalls.
+Other sections are for other readers.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 __all__ = ["Explained", "explained"]
 
 _FORMULA = re.compile(r"``(.+?)``", re.DOTALL)
+_SYMBOL = re.compile(r"\w+'?")
 _SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)
 
 
@@ -43,7 +45,13 @@ def explained(doc: str) -> Explained:
     first = first.replace("\n", " ")
     return Explained(
         summary=first.replace("`", ""),  # shown as plain text
-        formula=", ".join(_FORMULA.findall(first)),
+        formula=_formula(_FORMULA.findall(first)),
         reading=reading.strip(),
         pitfalls=sections.get("Warnings", "").strip(),
     )
+
+
+def _formula(parts: list[str]) -> str:
+    """The parts as one; symbols that the line only explains are left out."""
+    told = [part for part in parts if not _SYMBOL.fullmatch(part)]
+    return ", ".join(told or parts)

@@ -44,7 +44,7 @@ class FeatureDrift(_AgainstFirst):
     """How far the output for the probe batch has moved, ``RMS(h_t(x) - h_s(x))``.
 
     ``s`` is the first due step, and the first of a new probe batch. A layer whose drift stays small
-    beside its ``output_rms`` keeps its features; one that rises at once follows the learning rate.
+    beside its `output_rms` keeps its features; one that rises at once follows the learning rate.
 
     Warnings
     --------

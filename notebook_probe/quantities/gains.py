@@ -59,7 +59,7 @@ def norm_gain_rms(weight_gain: Stat) -> float:
 def norm_bias_rms(module: nn.Module) -> Tensor:
     """Usual shift of a norm layer, ``sqrt(mean beta^2)``.
 
-    0 at the start. Beside ``norm_gain_rms`` it tells how much of what leaves the norm is the same
+    0 at the start. Beside `norm_gain_rms` it tells how much of what leaves the norm is the same
     for every input. Missing for a norm without a bias.
 
     Warnings

@@ -266,13 +266,14 @@ def _flat(tensor: Tensor) -> Tensor:
 def weight_histogram(weight_histogram: Histogram) -> Tensor:
     """Counts of the weights as the forward used them, ``#{w in bin}``.
 
-    The bins are powers of four of either sign. A bell around zero that widens slowly is usual.
-    A growing bin at 0 is pruning or decay; a far tail is a few weights that run away.
+    The bins are powers of four of either sign, smaller ones towards zero in the middle: a bell
+    around zero shows as two humps, one per sign, and slowly widens as a rule. A growing bin at 0
+    is pruning; humps that move inwards are decay; a far tail is a few weights that run away.
 
     Warnings
     --------
     The bins are as wide as their values are large, so heights are no density. NaN and
-    infinities have bins of their own.
+    infinities share the last bin.
     """
     return weight_histogram.counts
 
@@ -281,8 +282,9 @@ def weight_histogram(weight_histogram: Histogram) -> Tensor:
 def grad_histogram(grad_histogram: Histogram) -> Tensor:
     """Counts of the gradient's elements as applied, ``#{g in bin}``.
 
-    The bins are powers of four of either sign. A block that moves left as it trains is a
-    gradient that vanishes, one that moves right explodes; two humps are two kinds of units.
+    The bins are powers of four of either sign, smaller ones towards zero in the middle. Two humps,
+    one per sign, are usual: moving towards the middle the gradient vanishes, moving outwards it
+    explodes; further humps are several kinds of units or layers.
 
     Warnings
     --------
@@ -296,8 +298,9 @@ def grad_histogram(grad_histogram: Histogram) -> Tensor:
 def input_histogram(input_histogram: Histogram) -> Tensor:
     """Counts of the inputs, ``#{x in bin}``.
 
-    The bins are powers of four of either sign. At the first layer, the data as the network gets
-    it: whether it is centred, of which size, how much of it is exactly 0.
+    The bins are powers of four of either sign, smaller ones towards zero in the middle.
+    At the first layer, the data as the network gets it: whether it is centred, of which size, how
+    much of it is exactly 0.
 
     Warnings
     --------
@@ -315,8 +318,9 @@ def input_histogram(input_histogram: Histogram) -> Tensor:
 def output_histogram(output_histogram: Histogram) -> Tensor:
     """Counts of the outputs, ``#{y in bin}``.
 
-    The bins are powers of four of either sign. Shows what mean and deviation hide: two humps, a
-    tail, a block at exactly 0 after a ReLU, at one value after a saturated tanh.
+    The bins are powers of four of either sign, smaller ones towards zero in the middle. Shows what
+    mean and deviation hide: a far tail, a block at exactly 0 after a ReLU, at -1 and 1 after a
+    saturated tanh.
 
     Warnings
     --------
@@ -330,8 +334,9 @@ def output_histogram(output_histogram: Histogram) -> Tensor:
 def grad_output_histogram(grad_output_histogram: Histogram) -> Tensor:
     """Counts of the gradients that reach the output, ``#{dL/dy in bin}``.
 
-    The bins are powers of four of either sign. What lies below ``2**-25`` would be lost in
-    float16 without loss scaling; the room to its largest bin is what a scale can use.
+    The bins are powers of four of either sign, smaller ones towards zero in the middle.
+    What lies below ``2**-25`` would be lost in float16 without loss scaling; the room to its
+    largest bin is what a scale can use.
 
     Warnings
     --------

@@ -183,7 +183,7 @@ def amp_scale(scaler: Scaler) -> float:
 
 @window_quantity(source="definition", question=questions.RANGE, combine="sum")
 class AmpSkipped:
-    """Updates that the gradient scaler skipped for an overflow, ``n`` since the last due step.
+    """Updates that a gradient scaler skipped for an overflow, ``#(skipped)`` since the last row.
 
     0 or 1 at every step as a rule. One in some hundreds is how a scaler finds its scale; in a row
     they mean that something is infinite. The skipped batch counts to the step after it, whose
@@ -218,7 +218,7 @@ def effective_lr_quantiles(
     group_betas: tuple[float, float],
     group_eps: float,
 ) -> Tensor | Vector:
-    """Rates that Adam really applies, quantiles over the weight of ``lr / (sqrt(v) + eps)``.
+    """Rates that Adam really applies, ``quantiles of lr / (sqrt(v) + eps)`` over the weight.
 
     ``v`` is the second moment without its bias. The wider the quantiles, the more the optimizer
     treats weights of one layer differently; a top one near ``lr / eps`` belongs to weights that

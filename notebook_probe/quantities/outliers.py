@@ -21,8 +21,8 @@ def channel_kurtosis(output_channels: Channels) -> Tensor:
     """How unequal channels are in size, ``mean(s^4) / mean(s^2)^2`` with ``s_c = sqrt(E[y_c^2])``.
 
     1 where all channels are equally large, their number where one has everything. Transformers in
-    training grow outlier channels, and with them this number; above about 10 quantisation to 8 bits
-    begins to hurt.
+    training grow outlier channels, and with them this number; the larger it is, the more their
+    quantisation to 8 bits loses.
 
     Warnings
     --------

@@ -93,6 +93,7 @@ def output_grad_underflow_fraction(grad_output: Tensor) -> Tensor | float:
     Warnings
     --------
     In float16 itself it is 0, as what is lost is a zero already. A scaler's scale is in it.
+    Above ``2^-25`` they are rounded up, below to zero: `grad_underflow_fraction` counts only these.
     """
     size = readable(grad_output).abs()
     if not size.numel():

@@ -101,7 +101,7 @@ def total(values: Tensor) -> Tensor:
 
 @quantity(source="https://arxiv.org/abs/2309.14322", question=questions.SPIKE)
 def logit_logsumexp(output_predictions: Predictions) -> Tensor | float:
-    """Scale of the logits, mean of ``log Z``, ``Z = sum_k exp(z_k)``.
+    """Scale of the logits, ``mean_i ln Z_i``, ``Z_i = sum_k exp(z_ik)``.
 
     The softmax does not see it, so that nothing holds it: it drifts, and far from 0 bf16 logits
     lose their digits and training diverges. The source keeps it near 0 with ``1e-4 log(Z)^2`` in
@@ -116,7 +116,7 @@ def logit_logsumexp(output_predictions: Predictions) -> Tensor | float:
 
 @quantity(units="nat", source="definition", question=questions.PROGRESS)
 def prediction_entropy(output_predictions: Predictions) -> Tensor | float:
-    """How much the model doubts, mean of ``-sum_k p_k ln p_k``, ``p = softmax(z)``.
+    """How much the model doubts, ``mean_i(-sum_k p_ik ln p_ik)``, ``p_i = softmax(z_i)``.
 
     ``ln`` of the number of classes for a guess, where training begins; 0 for certainty. At the
     first value again after a while: the model has collapsed to one answer for all.
@@ -130,9 +130,9 @@ def prediction_entropy(output_predictions: Predictions) -> Tensor | float:
 
 @quantity(source="https://arxiv.org/abs/1706.04599", question=questions.PROGRESS)
 def confidence(output_predictions: Predictions) -> Tensor | float:
-    """How sure the model is of its answers, mean of ``max_k p_k``, ``p = softmax(z)``.
+    """How sure the model is of its answers, ``mean_i max_k p_ik``, ``p_i = softmax(z_i)``.
 
-    Above its `accuracy` it believes too much; `ece` measures by how much.
+    Above its `accuracy` it is overconfident; `ece` measures by how much.
 
     Warnings
     --------

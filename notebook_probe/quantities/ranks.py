@@ -113,7 +113,7 @@ def n_output_rows(output_spectrum: Spectrum) -> float:
     return float(output_spectrum.n_rows)
 
 
-@quantity(source="common usage", question=questions.COLLAPSE)
+@quantity(source="https://doi.org/10.1101/214262", question=questions.COLLAPSE)
 def participation_ratio(output_spectrum: Spectrum) -> Tensor:
     """Number of directions in which the outputs vary, ``(sum l)^2 / sum l^2``.
 

@@ -43,7 +43,7 @@ def residual_ratio(input_energy: Stat, output_energy: Stat) -> float:
     Warnings
     --------
     Of the first tensor that comes in, and the first that goes out. Where a norm stands before the
-    branch, ``x`` is what the norm gives: there attach ``residual_change`` at the whole block.
+    branch, ``x`` is what the norm gives: there attach `residual_change` at the whole block.
     """
     size = root(input_energy.sumsq)
     return root(output_energy.sumsq) / size if size else math.nan

@@ -56,7 +56,7 @@ def winners(
     source="definition; loads of eq. 5 in https://arxiv.org/abs/2101.03961", question=COLLAPSE
 )
 def router_load_entropy(output_winners: Winners) -> Tensor:
-    """How evenly a router uses its ``E`` experts, ``-sum_e l_e ln l_e / ln E``.
+    """How evenly a router uses its experts, ``-sum_e l_e ln l_e / ln E`` of all ``E``.
 
     Attached at the module that gives the router's scores; ``l_e`` is the share of tokens whose
     largest score is that of expert ``e``. 1 where all are used alike, 0 where one has every token:

@@ -75,7 +75,7 @@ def saturated(
 
 @quantity(source="Glorot & Bengio 2010", question=questions.DEAD)
 def saturated_fraction(output_saturated: Saturated) -> Number:
-    """Share of outputs at a bound, ``#(|y| > 0.97) / n``, of a sigmoid outside ``[0.03, 0.97]``.
+    """Share of outputs at a bound, ``#(|y| > 0.97) / n``, of a sigmoid ``#(|y - 0.5| > 0.47) / n``.
 
     There a tanh or a sigmoid passes hardly any gradient: beyond a third the layer learns slowly,
     and layer after layer they go the same way. Smaller initial weights, normalisation or another

@@ -86,11 +86,11 @@ def _ratio(spectrum: Spectrum, percent: int) -> Tensor:
 
 @quantity(aliases=("InputCovCondition20",), source="Taiyi", question=questions.COLLAPSE)
 def input_cov_condition_20(input_spectrum: Spectrum) -> Tensor:
-    """Condition of the inputs over a fifth of the directions, ``l_1 / (l_i + 1e-7)``.
+    """Condition of the inputs over a fifth of the directions, ``l_1 / (l_(i+1) + 1e-7)``.
 
     The eigenvalues ``l`` of the covariance fall; ``i = d * 20 // 100``. How far the first fifth
     of the directions stands out; 1 when they are all alike. Batch normalisation lowers it,
-    which is one account of why it speeds up training.
+    which is one explanation of why it speeds up training.
 
     Warnings
     --------
@@ -101,7 +101,7 @@ def input_cov_condition_20(input_spectrum: Spectrum) -> Tensor:
 
 @quantity(aliases=("InputCovCondition50",), source="Taiyi", question=questions.COLLAPSE)
 def input_cov_condition_50(input_spectrum: Spectrum) -> Tensor:
-    """Condition of the inputs over half of the directions, ``l_1 / (l_i + 1e-7)``.
+    """Condition of the inputs over half of the directions, ``l_1 / (l_(i+1) + 1e-7)``.
 
     The eigenvalues ``l`` of the covariance fall; ``i = d * 50 // 100``. How far the main
     direction stands above the middle one; 1 when all are alike.
@@ -116,7 +116,7 @@ def input_cov_condition_50(input_spectrum: Spectrum) -> Tensor:
 
 @quantity(aliases=("InputCovCondition80",), source="Taiyi", question=questions.COLLAPSE)
 def input_cov_condition_80(input_spectrum: Spectrum) -> Tensor:
-    """Condition of the inputs over four fifths of the directions, ``l_1 / (l_i + 1e-7)``.
+    """Condition of the inputs over four fifths of the directions, ``l_1 / (l_(i+1) + 1e-7)``.
 
     The eigenvalues ``l`` of the covariance fall; ``i = d * 80 // 100``. As the condition
     number, without the directions that hardly matter.
@@ -203,9 +203,9 @@ def _top(spectrum: Spectrum, percent: int) -> Tensor:
 
 @quantity(axis=PER_CHANNEL, source="Taiyi", question=questions.COLLAPSE)
 def input_cov_top_eigs_20(input_spectrum: Spectrum) -> Tensor:
-    """Largest fifth of the eigenvalues of the inputs' covariance, ``ceil(0.2 d)``, ascending.
+    """Largest fifth of the eigenvalues of the input covariance, ``l_k, ..., l_1, k = ceil(0.2 d)``.
 
-    The part of `input_cov_eigs` that matters most, as Taiyi's documents have it.
+    Ascending: the part of `input_cov_eigs` that matters most, as Taiyi's documents have it.
 
     Warnings
     --------
@@ -216,9 +216,9 @@ def input_cov_top_eigs_20(input_spectrum: Spectrum) -> Tensor:
 
 @quantity(axis=PER_CHANNEL, source="Taiyi", question=questions.COLLAPSE)
 def input_cov_top_eigs_50(input_spectrum: Spectrum) -> Tensor:
-    """Largest half of the eigenvalues of the inputs' covariance, ``ceil(0.5 d)``, ascending.
+    """Largest half of the eigenvalues of the input covariance, ``l_k, ..., l_1, k = ceil(0.5 d)``.
 
-    The upper part of `input_cov_eigs`, as Taiyi's documents have it.
+    Ascending: the upper part of `input_cov_eigs`, as Taiyi's documents have it.
 
     Warnings
     --------
@@ -229,10 +229,10 @@ def input_cov_top_eigs_50(input_spectrum: Spectrum) -> Tensor:
 
 @quantity(axis=PER_CHANNEL, source="Taiyi", question=questions.COLLAPSE)
 def input_cov_top_eigs_80(input_spectrum: Spectrum) -> Tensor:
-    """Largest four fifths of the eigenvalues of the inputs' covariance, ``ceil(0.8 d)``, ascending.
+    """Largest 80 % of the eigenvalues of the input covariance, ``l_k, ..., l_1, k = ceil(0.8 d)``.
 
-    `input_cov_eigs` without its end, which is often the batch's and not the layer's; as Taiyi's
-    documents have it.
+    Ascending: `input_cov_eigs` without its end, which is often the batch's and not the layer's;
+    as Taiyi's documents have it.
 
     Warnings
     --------

@@ -71,11 +71,11 @@ def matrix(
     return Matrix(squares.masked_fill(squares <= rounding, 0.0))
 
 
-@quantity(source="Yoshida & Miyato 2017", question=questions.SIGNAL)
+@quantity(source="https://arxiv.org/abs/1705.10941", question=questions.SIGNAL)
 def spectral_norm(weight_matrix: Matrix) -> Tensor:
-    """Largest factor by which the weight stretches an input, its singular value ``s_1``.
+    """Largest factor by which the weight stretches an input, ``s_1 = max ||W x||_2 / ||x||_2``.
 
-    Exact, from the smaller of ``W W^T`` and ``W^T W`` in float64. Above 1 in many layers,
+    Exact, from the smaller of ``W W'`` and ``W' W`` in float64. Above 1 in many layers,
     signals and gradients can grow with depth; growth over training often comes before
     instability.
 
@@ -87,7 +87,7 @@ def spectral_norm(weight_matrix: Matrix) -> Tensor:
     return weight_matrix.largest.sqrt()
 
 
-@quantity(source="Rudelson & Vershynin 2007", question=questions.COLLAPSE)
+@quantity(source="https://arxiv.org/abs/math/0503442", question=questions.COLLAPSE)
 def weight_stable_rank(weight_matrix: Matrix) -> Tensor:
     """Number of directions in which the weight works, ``||W||_F^2 / s_1^2``.
 
@@ -119,7 +119,7 @@ def weight_singular_values(weight_matrix: Matrix) -> Tensor:
 
 @quantity(source="https://arxiv.org/abs/1901.08276", question=questions.LEARNING)
 def weight_alpha(weight_matrix: Matrix) -> float:
-    """Exponent of the tail of the eigenvalues of ``W^T W``, ``p(l) ~ l^-alpha`` for ``l >= l_min``.
+    """Exponent of the tail of the eigenvalues of W'W, ``p(l) ~ l^-alpha, l >= l_min``.
 
     By maximum likelihood, ``alpha = 1 + n / sum ln(l / l_min)`` over the ``n`` eigenvalues from
     ``l_min`` on, which is where the tail differs least from a power law (Clauset, Shalizi & Newman

@@ -34,9 +34,14 @@ Examples
 def test_a_docstring_is_taken_apart() -> None:
     found = explained(FULL)
     assert found.summary == "Share of zeros, #(y = 0) / n, at y."
-    assert found.formula == "#(y = 0) / n, y"
+    assert found.formula == "#(y = 0) / n"
     assert found.reading == "Half is usual.\n\nMore is not."
     assert found.pitfalls == "Of one batch."
+
+
+def test_a_symbol_alone_is_a_formula_only_where_nothing_else_is() -> None:
+    assert explained("Rows, ``R``.").formula == "R"
+    assert explained("Curvature, ``max eig(H)``, ``H`` the Hessian.").formula == "max eig(H)"
 
 
 @pytest.mark.parametrize("doc", ["", "One line.", "Warnings\n--------\nAlone."])

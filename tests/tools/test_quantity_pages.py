@@ -6,12 +6,11 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree
 
-import numpy as np
 import pytest
 
 from notebook_probe.quantities.table import built_in
+from tools.pictures.scenes import SCENES, caption
 from tools.quantity_pages import FOLDER, INDEX, PICTURES, ROOT, pages
-from tools.svg import lines
 
 PAGES = pages()
 
@@ -36,8 +35,14 @@ def test_every_quantity_has_a_small_picture_and_no_picture_is_left_over() -> Non
     wanted = {quantity.name for quantity in built_in()}
     assert set(pictures) == wanted, "run `python -m tools.quantity_pictures`"
     for path in pictures.values():
-        assert path.stat().st_size < 6000, path.name
+        assert path.stat().st_size < 16_000, path.name
         assert ElementTree.parse(path).getroot().tag == "{http://www.w3.org/2000/svg}svg"
+
+
+def test_scenes_show_quantities_that_there_are_and_each_in_one_scene() -> None:
+    named = [name for scene in SCENES.values() for name in scene.shown]
+    assert len(named) == len(set(named))
+    assert set(named) <= {quantity.name for quantity in built_in()}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -52,6 +57,7 @@ def test_a_quantity_s_section_tells_everything() -> None:
     section = page.split("\n## effective_rank\n")[1].split("\n## ")[0]
     for part in (
         "![effective_rank](pictures/effective_rank.svg)",
+        f"*{caption('effective_rank')}*",
         "**Formula:** `exp(-sum p ln p), p = s / sum(s) + 1e-7`",
         "**Answers:** Do representations collapse?",
         "needs `output`; units `1`; cost `factorisation`; also called `RankMe`",
@@ -62,30 +68,14 @@ def test_a_quantity_s_section_tells_everything() -> None:
         assert part in section
 
 
-def drawn(text: str) -> list[str]:
-    """The polylines of a picture."""
-    paths = ElementTree.fromstring(text).iter("{http://www.w3.org/2000/svg}path")
-    return [path.get("d", "") for path in paths][1:]  # the first is the frame
-
-
-def test_a_line_goes_from_end_to_end_and_is_lifted_where_nothing_is() -> None:
-    x, y = np.arange(5.0), np.array([0.0, 1.0, np.nan, 1.0, 2.0])
-    (path,) = drawn(lines({"fc": (x, y)}, "step"))
-    assert path == "M62 112.0L149 67.0M323 67.0L410 22.0"
-
-
-def test_positive_values_of_many_decades_are_on_a_log_axis() -> None:
-    x, y = np.arange(3.0), np.array([1e-4, 1e-2, 1.0])
-    text = lines({"fc": (x, y)}, "step")
-    assert drawn(text) == ["M62 112.0L236 67.0L410 22.0"]
-    assert ">log<" in text
-
-
-def test_a_constant_is_drawn_in_the_middle() -> None:
-    assert drawn(lines({"fc": (np.arange(2.0), np.zeros(2))}, "step")) == ["M62 67.0L410 67.0"]
-
-
-def test_a_name_cannot_break_the_picture() -> None:
-    text = lines({"<script>&": (np.arange(2.0), np.arange(2.0))}, "step")
-    assert "<script>" not in text
-    ElementTree.fromstring(text)
+def test_the_index_leads_by_question_by_family_and_by_the_name_elsewhere() -> None:
+    index = PAGES[INDEX]
+    home = "quantities/ranks.md#effective_rank"
+    by_question, by_family = index.split("\n## By family\n")
+    by_family, by_name = by_family.split("\n## By another name\n")
+    assert home in by_question.split("### Do representations collapse?")[1]
+    assert home in by_family
+    assert f"| `RankMe` | [`effective_rank`]({home}) |" in by_name
+    for quantity in built_in():
+        for alias in quantity.aliases:
+            assert f"| `{alias}` | [`{quantity.name}`]" in by_name

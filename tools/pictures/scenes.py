@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from tools.pictures import dense, reader
 from tools.pictures.scene import Scene, Shown
 
-__all__ = ["SCENES", "scene_of", "told"]
+__all__ = ["SCENES", "caption", "scene_of"]
 
 EVERY = {"activations": 2, "parameters": 2, "sort": 4, "factorisation": 4, "forward": 10}
 READER = "a small network learns handwritten digits: convolution, BatchNorm, attention, linear head"
@@ -179,7 +179,7 @@ def scene_of(quantity: str) -> str:
     return next((name for name, scene in SCENES.items() if quantity in scene.shown), "reader")
 
 
-def told(quantity: str) -> str:
+def caption(quantity: str) -> str:
     """What its picture shows, in a sentence."""
     scene = SCENES[scene_of(quantity)]
     parts: Iterable[str] = (scene.about, scene.shown.get(quantity, Shown()).told)
