@@ -3,5 +3,6 @@
 from notebook_probe.figures.heat import heat
 from notebook_probe.figures.lines import Look, lines
 from notebook_probe.figures.overview import overview
+from notebook_probe.figures.vector import vector
 
-__all__ = ["Look", "heat", "lines", "overview"]
+__all__ = ["Look", "heat", "lines", "overview", "vector"]

@@ -279,13 +279,6 @@ def test_a_call_takes_no_probe_of_its_own_and_a_parameter_asks_the_kernel(
     assert shown.wait_sent("attach")["where"] == ["head.fc2.bias"]
 
 
-def test_a_leaf_with_calls_is_still_a_layer_for_the_defaults(shown: PanelPage) -> None:
-    shown.say(model_message(entries=[("head.fc1[0]", "head.fc1")]))
-    shown.say(status_message(attached=[], recorded={}, tallies=[]))
-    shown.page.locator(".nbp-empty button").first.click()
-    assert shown.wait_sent("attach")["where"] == WEIGHTED
-
-
 def test_modules_that_are_added_appear_and_marks_and_folds_stay(shown: PanelPage) -> None:
     shown.row("block").locator(".nbp-fold").click()
     shown.row("stem.conv1").click()
@@ -301,7 +294,10 @@ def test_the_box_says_of_a_vector_that_it_is_not_drawn(shown: PanelPage) -> None
     quantity = shown.page.locator("[data-role=quantity]")
     quantity.select_option("output_histogram")
     hint = shown.page.locator(".nbp-attach .nbp-hint[data-fits]")
-    expect(hint).to_contain_text("A vector: recorded, but not drawn here.")
+    expect(hint).to_contain_text(
+        "A vector: recorded, not drawn here. In Python, of notebook_probe.figures: "
+        'vector(run.series("stem.conv1", "output_histogram"))'
+    )
     quantity.select_option("output_std")
     expect(hint).not_to_contain_text("vector")
 
@@ -321,7 +317,8 @@ def test_a_vector_is_never_an_error_and_is_said_not_to_be_drawn(shown: PanelPage
     shown.say(selection_message(series=[histogram]))
     shown.draw(*lines_message({histogram: ([], [])}))
     expect(shown.page.locator(".nbp-plot:has(.nbp-lines) .nbp-note")).to_have_text(
-        "output_histogram is a vector: it is recorded, but not drawn."
+        "output_histogram is a vector, not drawn here; notebook_probe.figures does: "
+        'vector(run.series("head.fc1", "output_histogram"))'
     )
     shown.row("head.fc1").click()
     assert title(shown.row("head.fc1"))[1].startswith("output_histogram, every(1): step 1239")

@@ -4,6 +4,7 @@ import { element, isGreyed, setAttribute, setHidden, setReason, setText } from "
 import { fittingRows, lackOf, misfit } from "./fit.js";
 import { microseconds, nModules } from "./format.js";
 import { createHere } from "./here.js";
+import { drawingOf } from "./names.js";
 import { createTicket } from "./ticket.js";
 
 const EXAMPLES = "every(1) · every(50) · every(10, 5) · linear(5, 2)";
@@ -155,6 +156,12 @@ function optionFor(one, reason) {
   return option;
 }
 
+function vectorWords(module, name) {
+  const drawing = element("code", {}, drawingOf(module, name));
+  const where = " A vector: recorded, not drawn here. In Python, of notebook_probe.figures: ";
+  return element("span", {}, where, drawing);
+}
+
 /** One sentence, what it needs, what it costs, and who is left out. */
 function sentence(one, rows, us) {
   const reason = misfit(one, rows);
@@ -162,7 +169,7 @@ function sentence(one, rows, us) {
   const needs = one.needs.flatMap((feature, k) => [k ? ", " : "", element("i", {}, feature)]);
   const cost = us === undefined ? "" : `About ${microseconds(us)} per step here.`;
   const parts = [summary, ...(needs.length ? ["Needs ", ...needs, ". "] : []), cost];
-  if (one.is_vector) parts.push(" A vector: recorded, but not drawn here.");
+  if (one.is_vector) parts.push(vectorWords(rows[0]?.path ?? "…", one.name));
   const left = rows.length - fittingRows(one, rows).length;
   if (reason) parts.push(element("span", { class: "nbp-reason" }, ` Does not fit: ${reason}.`));
   else if (left)

@@ -2,6 +2,7 @@
 
 import { setAttribute } from "./dom.js";
 import { grouped } from "./format.js";
+import { drawingOf } from "./names.js";
 import { noteOf } from "./probes.js";
 import { seriesName, unitsOf } from "./state.js";
 
@@ -39,7 +40,7 @@ export function whyEmpty(state, prepared) {
   }
   const { series } = state.selection;
   const vector = series.find(([, quantity]) => state.status.vectors.includes(quantity));
-  if (vector) return `${vector[1]} is a vector: it is recorded, but not drawn.`;
+  if (vector) return `${vector[1]} is a vector, not drawn here; notebook_probe.figures does: ${drawingOf(...vector)}`;
   const note = series.map(([module, quantity]) => noteOf(state.probes, module, quantity));
   return note.find(Boolean) ?? "Waiting for the first value.";
 }

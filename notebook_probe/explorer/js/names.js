@@ -25,3 +25,9 @@ function tailOf(text, fits) {
   while (cut < text.length && !fits(`…${text.slice(cut)}`)) cut += 1;
   return `…${text.slice(cut).replace(/^[.\s·]+/, "")}`;
 }
+
+/** What draws a vector, which the panel does not: `vector` is one of notebook_probe.figures. */
+export function drawingOf(module, quantity) {
+  const name = module === "(root)" ? "" : module;
+  return `vector(run.series("${name}", "${quantity}"))`;
+}

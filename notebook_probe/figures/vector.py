@@ -1,0 +1,143 @@
+"""A vector over the steps as a static picture: histograms, spectra, channels, loss landscapes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colorbar import Colorbar
+from matplotlib.colors import ListedColormap, LogNorm, Normalize
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from notebook_probe.figures.style import HEADING, LOST_COLOUR, SOFT, drawing, number, quiet, ticks
+
+__all__ = ["vector"]
+
+Floats = npt.NDArray[np.float64]
+
+MOST_COLUMNS = 1400
+WIDE_RATIO = 100.0
+"""Between the largest and the smallest positive value, from which on colours are logarithmic."""
+SIZE = (8.0, 3.6)
+SQUARE = (4.8, 3.8)
+MARGIN = 1.05
+"""Inches for what stands left of the picture."""
+
+
+def vector(series: xr.DataArray) -> Figure:
+    """Picture of a series of vectors: a column per step, an element per row.
+
+    White is what a vector does not have, and zero among counts; infinities have a colour of their
+    own. Elements at both ends that are zero or missing at every step are left out. Steps stand side
+    by side as they were measured; of more than 1,400 some are shown, at equal distances. A plane,
+    such as that of ``loss_landscape_2d``, is drawn at its last step.
+
+    Parameters
+    ----------
+    series : xr.DataArray
+        What ``run.series(module, quantity)`` gives for a vector; dims (step, element).
+
+    Raises
+    ------
+    ValueError
+        For a series of numbers, or one without any finite value.
+
+    Examples
+    --------
+    >>> vector(run.series("fc1", "output_histogram")).savefig("fc1.png")  # doctest: +SKIP
+    """
+    along = [str(dim) for dim in series.dims if dim != "step"]
+    if "step" not in series.dims or len(along) != 1:
+        raise ValueError(f"a series of vectors is expected, with dims (step, ...): {series.dims}")
+    table = series.transpose("step", along[0]).load()
+    values = np.asarray(table.values, float)
+    measured = np.flatnonzero(np.isfinite(values).any(axis=1))
+    if not measured.size:
+        raise ValueError(f"nothing finite is recorded of {series.name} there")
+    table, values = table[measured], values[measured]
+    with drawing:
+        if {f"{along[0]}_x", f"{along[0]}_y"} <= set(table.coords):
+            return _plane(table[-1], along[0])
+        return _steps(table, values, along[0])
+
+
+def _steps(table: xr.DataArray, values: Floats, along: str) -> Figure:
+    every = -(-len(values) // MOST_COLUMNS)
+    telling = np.flatnonzero((np.isfinite(values) & (values != 0)).any(axis=0))
+    rows = slice(telling[0], telling[-1] + 1) if telling.size else slice(None)
+    shown = values[::every, rows].T
+    steps = table.step.values[::every]
+    names = [number(value) for value in np.asarray(table[along].values, float)[rows]]
+    figure, axes, bar = _frame(SIZE, f"{table.name} at {table.module.item()}")
+    _image(axes, bar, shown, extent=(-0.5, len(steps) - 0.5, -0.5, len(names) - 0.5))
+    _places(axes.xaxis, [number(step) for step in steps])
+    _places(axes.yaxis, names)
+    axes.set_xlabel("step", color=SOFT, fontproperties=HEADING)
+    axes.set_ylabel(along, color=SOFT, fontproperties=HEADING)
+    return figure
+
+
+def _plane(table: xr.DataArray, along: str) -> Figure:
+    across, up = (np.asarray(table[f"{along}_{axis}"].values, float) for axis in "xy")
+    xs, ys = np.unique(across), np.unique(up)
+    values = np.full((len(ys), len(xs)), np.nan)
+    values[np.searchsorted(ys, up), np.searchsorted(xs, across)] = table.values
+    step = number(int(table.step))
+    figure, axes, bar = _frame(SQUARE, f"{table.name} at {table.module.item()}, step {step}")
+    _image(axes, bar, values, extent=(*_ends(xs), *_ends(ys)))
+    for axis, name in ((axes.xaxis, "x"), (axes.yaxis, "y")):
+        ticks(axis, log=False)
+        axis.set_label_text(name, color=SOFT, fontproperties=HEADING)
+    return figure
+
+
+def _ends(places: Floats) -> tuple[float, float]:
+    """Of cells round equally distant places."""
+    half = (places[-1] - places[0]) / max(len(places) - 1, 1) / 2 or 0.5
+    return float(places[0] - half), float(places[-1] + half)
+
+
+def _frame(size: tuple[float, float], title: str) -> tuple[Figure, Axes, Axes]:
+    figure = Figure(figsize=size)
+    wide = (size[0] - MARGIN - 0.85) / size[0]
+    axes = figure.add_axes((MARGIN / size[0], 0.16, wide, 0.72))
+    bar = figure.add_axes((MARGIN / size[0] + wide + 0.12 / size[0], 0.16, 0.13 / size[0], 0.72))
+    axes.set_title(title, loc="left", color=SOFT, pad=8, fontproperties=HEADING)
+    return figure, axes, bar
+
+
+def _places(axis: Any, names: Sequence[str]) -> None:
+    """Ticks at whole places, called by what stands there."""
+    axis.set_major_locator(MaxNLocator(8, integer=True, min_n_ticks=1))
+    axis.set_major_formatter(
+        FuncFormatter(lambda at, _: names[int(at)] if 0 <= at < len(names) else "")
+    )
+
+
+def _image(axes: Axes, bar: Axes, values: Floats, **options: Any) -> None:
+    norm = _norm(values[np.isfinite(values)])
+    is_log = isinstance(norm, LogNorm)
+    shown = np.ma.masked_where(~np.isfinite(values) | (is_log & (values == 0)), values)
+    common: dict[str, Any] = {"aspect": "auto", "interpolation": "none", "origin": "lower"}
+    axes.imshow(shown, cmap="viridis", norm=norm, **common, **options)
+    lost = np.ma.masked_where(~np.isinf(values), np.ones(values.shape))
+    axes.imshow(lost, cmap=ListedColormap([LOST_COLOUR]), **common, **options)
+    Colorbar(bar, ScalarMappable(norm, "viridis"))
+    quiet(axes, grid=False)
+    quiet(bar, grid=False)
+    ticks(bar.yaxis, is_log)
+
+
+def _norm(finite: Floats) -> Normalize:
+    """Logarithmic where nothing is negative and numbers are of several magnitudes."""
+    positive = finite[finite > 0]
+    low, high = float(finite.min()), float(finite.max())
+    if low >= 0 and positive.size and high > WIDE_RATIO * float(positive.min()):
+        return LogNorm(float(positive.min()), high)
+    return Normalize(low, high) if high > low else Normalize(low - 0.5, high + 0.5)
