@@ -10,6 +10,7 @@ import ast
 import inspect
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,23 @@ import notebook_probe as nbp
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+EVERY_PAGE = [*PAGES, *sorted((ROOT / "docs" / "quantities").glob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
+
+
+def leads_somewhere(page: Path, target: str) -> bool:
+    """Whether a relative link has a file, and its section there is a heading."""
+    file, _, section = target.partition("#")
+    path = page.parent / file if file else page
+    return path.exists() and (not section or section in sections(path))
+
+
+@cache
+def sections(page: Path) -> frozenset[str]:
+    """The names by which GitHub links the headings of a page."""
+    prose = re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+    headings = re.findall(r"^#+ (.+)$", prose, flags=re.MULTILINE)
+    return frozenset(re.sub(r"[^\w\- ]", "", one.lower()).replace(" ", "-") for one in headings)
 
 
 def nodes(page: Path) -> Iterator[ast.AST]:
@@ -52,7 +69,7 @@ def test_every_option_that_a_page_names_is_one(page: Path) -> None:
     assert unknown == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_the_files_that_a_page_points_to_are_there(page: Path) -> None:
-    targets = re.findall(r"\]\((?!https?:)([^)#]+)\)", page.read_text("utf-8"))
-    assert [target for target in targets if not (page.parent / target).exists()] == []
+@pytest.mark.parametrize("page", EVERY_PAGE, ids=lambda page: page.name)
+def test_the_files_and_sections_that_a_page_points_to_are_there(page: Path) -> None:
+    targets = re.findall(r"\]\((?!https?:)([^)\s]+)\)", page.read_text("utf-8"))
+    assert [target for target in targets if not leads_somewhere(page, target)] == []

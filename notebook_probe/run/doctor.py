@@ -21,7 +21,7 @@ from notebook_probe.probes.slots import slots_of_place
 from notebook_probe.quantities import quantities
 from notebook_probe.quantities.features import is_of_all
 from notebook_probe.run.status import COMPILED, ProbeStatus, QuantityInfo
-from notebook_probe.run.untold import untold
+from notebook_probe.run.untold import handed_by, untold
 from notebook_probe.schedules import Foreseen, Schedule
 
 __all__ = ["Doctor"]
@@ -71,7 +71,7 @@ class Doctor:
             QuantityInfo(
                 q.name,
                 q.summary,
-                q.needs,
+                tuple(dict.fromkeys(map(handed_by, q.needs))),
                 q.units,
                 is_vector=q.axis is not None,
                 question=q.question,

@@ -6,6 +6,8 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from notebook_probe.probes.selectors import standard_place
+
 if TYPE_CHECKING:
     from notebook_probe.probes.probe import Probe
     from notebook_probe.run.run import Run
@@ -48,7 +50,8 @@ class Handle:
         self.remove()
 
     def __repr__(self) -> str:
-        places = dict.fromkeys(probe.place for probe in self.probes)
+        places = [*dict.fromkeys(standard_place(probe.place) for probe in self.probes)]
         names = dict.fromkeys(probe.quantity.name for probe in self.probes)
+        where = places[0] if len(places) == 1 else f"{len(places)} modules"
         left = f", {len(self.skipped)} skipped" if self.skipped else ""
-        return f"<Handle {', '.join(names)} at {len(places)} modules{left}>"
+        return f"<Handle {', '.join(names)} at {where}{left}>"

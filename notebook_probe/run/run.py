@@ -199,7 +199,7 @@ class Run(Alerting, FromLoop, Probing, Past):
         """The run now: step, speed, cost, every probe, what the writer says.
 
         For each probe it tells when it last fired, why it did not, and what it costs.
-        ``print(run.status())`` sums it up.
+        In a notebook ``run.status()`` sums it up.
         """
         return self._condition.status(self.name, tuple(self.probes()), closed=self.closed)
 

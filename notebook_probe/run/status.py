@@ -27,7 +27,7 @@ class QuantityInfo:
     name: str
     summary: str
     needs: tuple[str, ...]
-    """Features in the user's words: input, output, grad_output, weight, grad, update."""
+    """In the user's words: input, output, weight, grad, update, or the call that hands it over."""
     units: str
     is_vector: bool = False
     """Its value is a vector: recorded, not drawn as a line."""
@@ -63,9 +63,9 @@ class ProbeStatus:
     """The same, per cent of step time."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Status:
-    """A run at one moment."""
+    """A run at one moment; shown in words."""
 
     name: str
     location: str
@@ -108,5 +108,5 @@ class Status:
         """The probes that should fire and do not, each with its reason in ``note``."""
         return tuple(probe for probe in self.probes if probe.note and not probe.waits)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return told(self)

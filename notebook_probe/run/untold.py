@@ -5,8 +5,25 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from notebook_probe.quantities.base import Quantity
+from notebook_probe.quantities.features import AGAIN
 
-__all__ = ["untold"]
+__all__ = ["handed_by", "untold"]
+
+
+def handed_by(need: str) -> str:
+    """How a feature gets here: the call that hands it over, else its own name.
+
+    Examples
+    --------
+    >>> handed_by("batch.targets"), handed_by("landscape"), handed_by("output")
+    ('run.batch(targets=...)', 'run.probe_batch(...)', 'output')
+    """
+    family, _, key = need.partition(".")
+    if need in AGAIN:
+        return "run.probe_batch(...)"
+    if family == "batch":
+        return f"run.batch({key}=...)"
+    return f"run.log({key or 'loss'}=...)" if family == "logged" else need
 
 
 def untold(quantity: Quantity, handed: Collection[str], logged: Collection[str]) -> str:
@@ -23,11 +40,11 @@ def untold(quantity: Quantity, handed: Collection[str], logged: Collection[str])
         family, _, key = need.partition(".")
         if family == "batch" and key not in handed:
             so_far = f"; so far it has {', '.join(sorted(handed))}" if handed else ""
-            return f"the loop has not handed over {key}: run.batch({key}=...){so_far}"
+            return f"the loop has not handed over {key}: {handed_by(need)}{so_far}"
         if family == "logged" and key in logged:
             return f"{key} was not logged often enough yet"
         if family == "logged":
-            return f"nothing is logged that it needs: run.log({key or 'loss'}=...)"
+            return f"nothing is logged that it needs: {handed_by(need)}"
         if need == "scaler":
             return "no gradient scaler has called an optimizer's step yet"
         if need == "wait_seconds":

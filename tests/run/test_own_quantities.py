@@ -74,6 +74,14 @@ def test_an_own_quantity_can_be_attached_by_name_as_well(
     assert "test_share" in [entry.name for entry in run.catalogue()]
 
 
+def test_a_catalogue_names_the_calls_that_hand_over_what_a_quantity_needs(watch: Watch) -> None:
+    needs = {entry.name: entry.needs for entry in watch(made(mlp)).catalogue()}
+    assert needs["sharpness"] == ("run.probe_batch(...)",)
+    assert needs["accuracy"] == ("output", "run.batch(targets=...)")
+    assert needs["loss_spike_score"] == ("run.log(loss=...)",)
+    assert needs["update_ratio"] == ("update", "weight")
+
+
 def raises(output: Tensor) -> Tensor:
     raise ZeroDivisionError("on purpose")
 
