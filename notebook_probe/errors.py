@@ -8,6 +8,7 @@
     ├── ScheduleError        (ValueError)             a schedule that cannot be read
     ├── QuantityError        (ValueError)             a quantity that is badly defined
     ├── NotApplicableError   (ValueError)             a quantity that needs what the module has not
+    ├── InterferenceError    (RuntimeError)           a quantity that changes what training uses
     ├── RuleError            (ValueError)             an alert rule that is badly defined
     ├── UnreadableError      (TypeError)              a tensor that holds no values to read
     ├── ClosedRunError       (RuntimeError)           a run that has ended
@@ -19,6 +20,7 @@
 
     TrainingStopped (KeyboardInterrupt)               Stop was pressed: ends the training loop
     RecordWarning   (UserWarning)                     a part of a record that cannot be read
+    RegistryWarning (UserWarning)                     an extension that cannot be loaded
 
 A message says what was given, what is allowed, and where, in this order.
 """
@@ -31,6 +33,7 @@ from difflib import get_close_matches
 __all__ = [
     "ClosedRunError",
     "DuplicateNameError",
+    "InterferenceError",
     "MissingExtraError",
     "NotApplicableError",
     "ProbeError",
@@ -40,6 +43,7 @@ __all__ = [
     "RecordMismatchError",
     "RecordWarning",
     "RecordWriteError",
+    "RegistryWarning",
     "RuleError",
     "ScheduleError",
     "TrainingStopped",
@@ -76,6 +80,10 @@ class NotApplicableError(ProbeError, ValueError):
     """A quantity asked of a module that lacks what it needs."""
 
 
+class InterferenceError(ProbeError, RuntimeError):
+    """A quantity changed what training uses; it is disabled at once."""
+
+
 class RuleError(ProbeError, ValueError):
     """An alert rule whose definition cannot work."""
 
@@ -106,6 +114,10 @@ class RecordWriteError(ProbeError, OSError):
 
 class MissingExtraError(ProbeError, ImportError):
     """A library that only some need; the message says how to install it."""
+
+
+class RegistryWarning(UserWarning):
+    """What another package announces cannot be loaded; everything else can."""
 
 
 class RecordWarning(UserWarning):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import entry_points
 from typing import Generic, TypeVar
 
-from notebook_probe.errors import DuplicateNameError, UnknownNameError, near
+from notebook_probe.errors import DuplicateNameError, RegistryWarning, UnknownNameError, near
 
 __all__ = ["Registry"]
 
@@ -97,7 +98,16 @@ class Registry(Generic[T]):
         return self._members.get(self._aliases.get(name, name))
 
     def load(self) -> None:
-        """Register what other packages announce, as a look-up that misses does."""
+        """Register what other packages announce, as a look-up that misses does.
+
+        One that cannot be loaded is warned of, once, and left out.
+        """
         for entry in entry_points(group=self._group) if self._group else ():
-            if entry.name not in self._members:
+            if entry.name in self._members or entry.name in self._instead:
+                continue
+            try:
                 self.add(entry.name, entry.load())
+            except Exception as error:  # somebody else's package; the others are not to suffer
+                told = f"{entry.value} could not be loaded: {type(error).__name__}: {error}"
+                self.instead(entry.name, told)
+                warnings.warn(f"{self._kind} {entry.name!r} of {told}", RegistryWarning, 2)

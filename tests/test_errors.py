@@ -9,6 +9,7 @@ from notebook_probe import errors
 from notebook_probe.errors import (
     ClosedRunError,
     DuplicateNameError,
+    InterferenceError,
     MissingExtraError,
     NotApplicableError,
     ProbeError,
@@ -29,6 +30,7 @@ CAUGHT_BY = {
     ScheduleError: (ValueError,),
     QuantityError: (ValueError,),
     NotApplicableError: (ValueError,),
+    InterferenceError: (RuntimeError,),
     ClosedRunError: (RuntimeError,),
     RecordFormatError: (ValueError,),
     RecordMismatchError: (FileExistsError, OSError),

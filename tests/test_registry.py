@@ -5,7 +5,7 @@ from importlib.metadata import EntryPoint
 import pytest
 
 from notebook_probe import registry as module
-from notebook_probe.errors import DuplicateNameError, UnknownNameError
+from notebook_probe.errors import DuplicateNameError, RegistryWarning, UnknownNameError
 from notebook_probe.registry import Registry
 
 
@@ -101,3 +101,20 @@ def test_entry_points_are_loaded_at_the_first_miss_only(monkeypatch: pytest.Monk
     assert numbers["pi"] == pytest.approx(3.14159, abs=1e-5)
     assert numbers["pi"] == pytest.approx(3.14159, abs=1e-5)
     assert asked == ["some.group"]
+
+
+def test_an_extension_that_cannot_be_loaded_is_warned_of_once_and_hurts_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def entry_points(group: str) -> list[EntryPoint]:
+        values = {"gone": "no_such_package:pi", "pi": "math:pi"}
+        return [EntryPoint(name, value, group) for name, value in values.items()]
+
+    monkeypatch.setattr(module, "entry_points", entry_points)
+    numbers = Registry[float]("number", "some.group")
+    with pytest.warns(RegistryWarning, match=r"number 'gone' of no_such_package:pi could not be"):
+        assert numbers["pi"] == pytest.approx(3.14159, abs=1e-5)
+    with pytest.raises(UnknownNameError, match="no number 'gone': no_such_package:pi could not be"):
+        numbers["gone"]
+    with pytest.raises(UnknownNameError, match="no number 'pj'; known: 'pi'"):
+        numbers["pj"]

@@ -7,12 +7,12 @@ gave; what it has measured lies in the step's frame, so that a cell serves every
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
-from notebook_probe.errors import QuantityError
+from notebook_probe.errors import InterferenceError
 from notebook_probe.probes.frame import StepFrame
 from notebook_probe.probes.probe import Probe
 from notebook_probe.probes.slots import Slot
@@ -111,12 +111,13 @@ class DifferenceCell:
 class FunctionCell:
     """A quantity's function called on the tensors themselves, and the values it has given."""
 
-    __slots__ = ("_draws", "_function", "_of_batch", "index", "names", "probe")
+    __slots__ = ("_draws", "_function", "_is_tried", "_of_batch", "index", "names", "probe")
 
     def __init__(self, index: int, probe: Probe) -> None:
         self.index, self.probe = index, probe
         self._function: Callable[..., Any] = probe.quantity.function
-        self._draws: bool | None = None  # random numbers; found out at the first call
+        self._draws = True  # random numbers; found out at the first call
+        self._is_tried = False
         self.names = tuple((f.name, f.tensor) for f in probe.quantity.features)
         self._of_batch = probe.quantity.is_of_batch
 
@@ -154,18 +155,31 @@ class FunctionCell:
         frame.states[self.index] = None
 
     def _guarded(self, given: list[Any]) -> Any:
-        """Call the function, and see to it that training does not feel it."""
-        versions = _versions(given)
-        random = torch.get_rng_state() if self._draws is not False else None
+        """Call the function, and see to it that training does not feel it.
+
+        It is given copies at first: one that writes into them is disabled before it does harm.
+        """
+        if not self._is_tried:
+            given = [one.clone() if isinstance(one, Tensor) else one for one in given]
+        versions, modes = _versions(given), _modes()
+        random = torch.get_rng_state() if self._draws else None
         try:
             return self._function(*given)
         finally:
+            self._is_tried = True
             if random is not None:
                 self._draws = not torch.equal(random, torch.get_rng_state())
                 if self._draws:  # dropout must draw what it would have drawn
                     torch.set_rng_state(random)
+            if modes != _modes():
+                torch.set_grad_enabled(modes[0])
+                torch.set_default_dtype(modes[1])
+                self._blame("left another default dtype, or gradient mode")
             if versions != _versions(given):
-                raise QuantityError(f"{self.probe.quantity.name} changed a tensor in place")
+                self._blame("changed a tensor in place")
+
+    def _blame(self, what: str) -> NoReturn:
+        raise InterferenceError(f"{self.probe.quantity.name} {what}")
 
 
 class WindowCell(FunctionCell):
@@ -179,10 +193,14 @@ class WindowCell(FunctionCell):
 
     def _keep(self, frame: StepFrame, returned: Any, call: int) -> None:
         """What `update` returns is of no interest; that it returned is."""
-        self.probe.errors_in_a_row = 0
+        self.probe.went_well(frame.step)
 
     def clear(self, frame: StepFrame) -> None:
         """What it has taken in stays."""
+
+
+def _modes() -> tuple[bool, torch.dtype]:
+    return torch.is_grad_enabled(), torch.get_default_dtype()
 
 
 def _versions(given: list[Any]) -> list[int]:

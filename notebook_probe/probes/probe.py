@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from notebook_probe.errors import InterferenceError
 from notebook_probe.quantities.base import Quantity
 from notebook_probe.quantities.features import Moment
 from notebook_probe.quantities.window import Window
@@ -19,6 +20,9 @@ PhaseName: TypeAlias = Literal["training", "eval"]
 
 MAX_ERRORS = 3
 """Failing steps in a row after which a probe is disabled."""
+
+MOST_WORDS = 2000
+"""Characters that are kept of an error."""
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
@@ -38,6 +42,8 @@ class Probe:
     last_step: int = -1
     n_errors: int = 0
     errors_in_a_row: int = 0
+    values_failed: int = 0
+    """Due steps in a row in which a window was not made into a value."""
     error_step: int = -1
     error: str = ""
     disabled: bool = False
@@ -79,7 +85,13 @@ class Probe:
     def succeeded(self, step: int) -> None:
         self.n_values += 1
         self.last_step = step
-        self.errors_in_a_row = 0
+        self.values_failed = 0
+        self.went_well(step)
+
+    def went_well(self, step: int) -> None:
+        """Nothing failed in a step."""
+        if step != self.error_step:
+            self.errors_in_a_row = 0
 
     def failed(self, error: Exception, step: int) -> None:
         """Count an error, once per step; after `MAX_ERRORS` in a row the probe measures no more."""
@@ -88,5 +100,17 @@ class Probe:
         self.error_step = step
         self.n_errors += 1
         self.errors_in_a_row += 1
-        self.error = f"{type(error).__name__}: {error}"
-        self.disabled = self.errors_in_a_row >= MAX_ERRORS
+        self.disabled = self.errors_in_a_row >= MAX_ERRORS or isinstance(error, InterferenceError)
+        self.error = f"{type(error).__name__}: {_words(error)}"
+
+    def value_failed(self) -> None:
+        """Count a value that was not made, however well the steps before it went."""
+        self.values_failed += 1
+        self.disabled |= self.values_failed >= MAX_ERRORS
+
+
+def _words(error: Exception) -> str:
+    try:
+        return str(error)[:MOST_WORDS]
+    except Exception as another:  # somebody's own error
+        return f"its text cannot be read: {type(another).__name__}"

@@ -51,6 +51,8 @@ class ProbeBatch:
         kwargs = {**inputs} if isinstance(inputs, Mapping) else {}
         args = () if kwargs else inputs if isinstance(inputs, tuple) else (inputs,)
         devices = {tensor.device for tensor in tensors_of([args, kwargs, targets])}
+        if torch.device("meta") in devices:
+            raise QuantityError("probe_batch: tensors on the device 'meta' hold no values")
         with torch.no_grad(), torch.inference_mode(False):
             return cls(
                 _copied(args), _copied(kwargs), _copied(targets), loss_fn, RandomState.now(devices)

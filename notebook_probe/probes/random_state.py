@@ -35,7 +35,7 @@ class RandomState:
     @classmethod
     def now(cls, devices: Iterable[torch.device] = ()) -> RandomState:
         """The state as it is, with that of these devices."""
-        others = [device for device in dict.fromkeys(devices) if device.type != "cpu"]
+        others = [one for one in dict.fromkeys(devices) if one.type not in ("cpu", "meta")]
         return cls(
             torch.get_rng_state(),
             tuple((device, _generator(device).get_rng_state(*_of(device))) for device in others),

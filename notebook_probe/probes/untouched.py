@@ -12,6 +12,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import _disable_current_modes
 
 from notebook_probe.probes.compiled import has_compiled
+from notebook_probe.probes.own_copies import give_copies
 from notebook_probe.probes.phase import aside
 from notebook_probe.probes.random_state import RandomState
 
@@ -24,10 +25,10 @@ def untouched(modules: Sequence[nn.Module], devices: Iterable[torch.device]) -> 
 
     Inside, every module is in evaluation mode and every operation can be derived twice: autocast,
     inference mode, compiled code and the fused kernels of attention and recurrent layers are off.
-    Attributes that a call assigns, modes and random generators are put back. What a call writes
-    into parameters and buffers is not: hand it copies of them.
+    Attributes that a call assigns or writes into, modes and random generators are put back. What a
+    call writes into parameters and buffers is not: hand it copies of them.
     """
-    devices = [*devices]
+    devices = [device for device in devices if device.type != "meta"]
     with ExitStack() as stack:
         stack.callback(RandomState.now(devices).set)
         stack.callback(_put_back, [(own, {**own}) for own in _attributes(modules)])
@@ -43,6 +44,7 @@ def untouched(modules: Sequence[nn.Module], devices: Iterable[torch.device]) -> 
             stack.enter_context(torch.backends.cudnn.flags(enabled=False))
         if has_compiled():
             stack.enter_context(torch.compiler.set_stance("force_eager"))
+        give_copies(modules)
         for module in modules:
             for part in module.modules():
                 part.training = False

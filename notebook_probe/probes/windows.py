@@ -41,13 +41,8 @@ class TensorWindow:
         self._probe, self._index, self._is_due = probe, index, is_due
 
     def end(self, frame: StepFrame) -> None:
-        probe = self._probe
-        if not self._is_due or probe.disabled:
-            return
-        try:
-            _take(probe, self._index, frame)
-        except Exception as error:  # a user's quantity must never reach training
-            frame.blame(probe, error)
+        if self._is_due and not self._probe.disabled:
+            _take(self._probe, self._index, frame)
 
     def look(self, frame: StepFrame) -> None:
         if self._is_due:
@@ -70,15 +65,15 @@ class SummaryWindow:
             return
         try:
             self._update(probe.window_of(None), frame)
-            probe.errors_in_a_row = 0
-            if self._is_due:
-                _take(probe, self._index, frame)
-        except Exception as error:  # as above
+            probe.went_well(frame.step)
+        except Exception as error:  # a user's quantity must never reach training
             frame.blame(probe, error)
+        if self._is_due:
+            _take(probe, self._index, frame)
 
     def look(self, frame: StepFrame) -> None:
         if self._is_due:
-            with suppress(Exception):  # as above
+            with suppress(Exception):  # it is counted when the step ends
                 window = copy.deepcopy(self._probe.window_of(None))
                 self._update(window, frame)
                 _compute(self._probe, self._index, frame, [window])
@@ -105,9 +100,18 @@ def _whole(quantity: Quantity, windows: Iterable[Any]) -> list[Window]:
 
 
 def _take(probe: Probe, index: int, frame: StepFrame) -> None:
-    """Make the value, and begin anew whether it could be made or not."""
+    """Make the value, and begin anew whether it could be made or not.
+
+    Of a step that was not taken in as a whole there is none.
+    """
     try:
-        _compute(probe, index, frame, probe.windows.values())
-    finally:
+        if probe.error_step != frame.step:
+            _compute(probe, index, frame, probe.windows.values())
+    except Exception as error:  # a user's quantity must never reach training
+        frame.blame(probe, error)
+        probe.value_failed()
+    try:
         for window in probe.windows.values():
             window.reset()
+    except Exception as error:  # as above
+        frame.blame(probe, error)

@@ -260,7 +260,7 @@ def quantity(
             source=source,
             question=question,
             cost=cost,
-            aliases=tuple(aliases),
+            aliases=(aliases,) if isinstance(aliases, str) else tuple(aliases),
             axis=axis,
         )
         quantities.add(made.name, made, made.aliases)
@@ -301,14 +301,12 @@ def define(
     QuantityError
         As `quantity`.
     """
-    if not name.isidentifier():
+    if not isinstance(name, str) or not name.isidentifier():
         raise QuantityError(
-            f"quantity name {name!r} of {function!r} must be an identifier, like 'top_share'"
+            f"quantity name {name!r} of {function!r} must be an identifier, like 'top_share'; "
+            f"nbp.quantity(name=...) gives it one"
         )
-    if combine not in get_args(Combine):
-        raise QuantityError(f"{name}: combine={combine!r}; allowed: {', '.join(get_args(Combine))}")
-    if cost is not None and cost not in COSTS:
-        raise QuantityError(f"{name}: cost={cost!r}; allowed: {', '.join(COSTS)}")
+    _check_settings(name, combine, samples, cost, axis, (units, source, question, *aliases))
     needed = tuple(_feature(name, parameter) for parameter in _parameters(name, reads))
     _check_moments(name, needed)
     _check_each(name, needed, samples)
@@ -337,6 +335,24 @@ def _check_each(name: str, needed: tuple[Feature, ...], samples: Samples) -> Non
             )
 
 
+def _check_settings(
+    name: str, combine: str, samples: str, cost: str | None, axis: object, texts: Sequence[object]
+) -> None:
+    for setting, given, known in (
+        ("combine", combine, get_args(Combine)),
+        ("samples", samples, get_args(Samples)),
+        ("cost", cost, (None, *COSTS)),
+    ):
+        if given not in known:
+            allowed = ", ".join(one for one in known if one is not None)
+            raise QuantityError(f"{name}: {setting}={given!r}; allowed: {allowed}")
+    if not isinstance(axis, Axis | PerChannel | None):
+        raise QuantityError(f"{name}: axis={axis!r}; allowed: an Axis, PER_CHANNEL, None")
+    for text in texts:
+        if not isinstance(text, str):
+            raise QuantityError(f"{name}: {text!r}; units, source, question and aliases are text")
+
+
 def _cost(feature: Feature) -> Cost:
     reading = cost_of_reading(feature.tensor)
     return dearest([reading, parts[feature.part].cost]) if feature.part else reading
@@ -347,11 +363,11 @@ def _parameters(name: str, function: Callable[..., Any]) -> list[str]:
         signature = inspect.signature(function)
     except ValueError:
         raise QuantityError(f"{name} has no signature to read features from; wrap it") from None
-    parameters = [
-        parameter.name
-        for parameter in signature.parameters.values()
-        if parameter.default is parameter.empty
-    ]
+    required = [one for one in signature.parameters.values() if one.default is one.empty]
+    parameters = [one.name for one in required]
+    for one in required:
+        if one.kind not in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD):
+            raise QuantityError(f"{name}({one}): features are given by position, as {name}(output)")
     if not parameters:
         raise QuantityError(
             f"{name}() needs no feature; name its parameters after {', '.join(TENSORS)}"

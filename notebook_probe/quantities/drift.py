@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
+import torch
 from torch import Tensor
 
 from notebook_probe.quantities import questions
-from notebook_probe.quantities.arrays import wide
+from notebook_probe.quantities.arrays import components, wide
 from notebook_probe.quantities.window import window_quantity
 
 __all__ = ["CkaToReference", "FeatureDrift"]
@@ -75,7 +78,8 @@ class CkaToReference(_AgainstFirst):
 
     def seen(self, output: Tensor) -> Tensor:
         """The inner products between centred rows: all that is needed, whatever the width."""
-        rows = output.double().reshape(len(output), -1)
+        parts = torch.atleast_1d(components(output))
+        rows = parts.double().reshape(len(parts), math.prod(parts.shape[1:]))
         rows = rows - rows.mean(0)
         return rows @ rows.T
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from notebook_probe.errors import UnreadableError
+from notebook_probe.quantities.arrays import wide
 
 __all__ = ["Landscape"]
 
@@ -125,6 +126,7 @@ class Landscape:
 
     def loss_at(self, offset: Tensor) -> Tensor:
         """The loss at ``position + offset``, 0-d float64."""
+        self._check()
         with torch.no_grad():
             moved = [own + part for own, part in zip(self.point, self.split(offset), strict=True)]
             return self._evaluate(moved).double()
@@ -142,7 +144,7 @@ class Landscape:
         self._check()
         home = self.point[0].device
         dtype = reduce(torch.promote_types, (own.dtype for own in self.point), torch.float32)
-        return torch.cat([part.detach().reshape(-1).to(home, dtype) for part in parts])
+        return torch.cat([wide(part).reshape(-1).to(home, dtype) for part in parts])
 
     @cached_property
     def _slopes(self) -> tuple[Tensor, ...]:

@@ -14,6 +14,9 @@ from notebook_probe.quantities.stat import Number
 
 __all__ = ["read_scalar", "read_vector"]
 
+MOST_NUMBERS = 2**18
+"""In one vector: each number has a place of its own in the record."""
+
 
 def read_scalar(where: str, value: Any) -> Number:
     """A float, or a detached 0-d tensor that stays on its device.
@@ -55,6 +58,11 @@ def read_vector(where: str, value: Any, axis: Axis | PerChannel) -> Any:
         raise QuantityError(
             f"{where} {type(value).__name__} of shape {tuple(vector.shape)} and {vector.dtype}; "
             f"{axis.expected} are expected"
+        )
+    if vector.shape[0] > MOST_NUMBERS:
+        raise QuantityError(
+            f"{where} {vector.shape[0]} numbers; at most {MOST_NUMBERS} are recorded of a module, "
+            f"such as a histogram or quantiles of them"
         )
     if isinstance(vector, Tensor):
         return vector.double().numpy().copy() if vector.is_cpu else vector.clone()

@@ -123,16 +123,23 @@ def window_quantity(
         missing = [method for method in METHODS if not callable(getattr(kind, method, None))]
         if missing:
             raise QuantityError(f"{own}: the class has no {missing[0]}(); {', '.join(METHODS)}")
+        try:
+            update = kind().update
+        except Exception as error:
+            raise QuantityError(
+                f"{own}: {kind.__name__}() raised {type(error).__name__}: {error}; "
+                f"a window is made without arguments"
+            ) from error
         made = define(
             kind,
-            kind().update,
+            update,
             name=own,
             units=units,
             combine=combine,
             source=source,
             question=question,
             cost=cost,
-            aliases=tuple(aliases),
+            aliases=(aliases,) if isinstance(aliases, str) else tuple(aliases),
             axis=axis,
             samples=samples,
         )

@@ -119,7 +119,8 @@ class Doctor:
     def _note(self, probe: Probe, step: int, modules: dict[str, nn.Module]) -> str:
         """Why a probe that was due has no value, in words; empty when it has one."""
         if probe.disabled:
-            return f"disabled after {probe.errors_in_a_row} errors in a row"
+            n = max(probe.errors_in_a_row, probe.values_failed)
+            return f"disabled after {n} errors in a row" if n > 1 else "disabled at once"
         if is_of_calls(probe) and self._observer.taps.was_cleared(probe.place):
             return HOOKS_GONE
         if probe.n_values and _fires(probe, step):

@@ -30,6 +30,8 @@ def told(status: Status) -> str:
     if status.budget:
         lines.append(status.budget)
     lines += [f"  {line}" for line in _costs(status.probes)]
+    if status.dropped_rows:
+        lines.append(f"lost: {status.dropped_rows} rows, which came faster than they were written")
     if status.problem:
         lines.append(f"problem: {status.problem}")
     lines += [f"silent: {line}" for line in _silent(status.silent)]

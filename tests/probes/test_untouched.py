@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -284,3 +286,105 @@ def test_a_model_in_float64_is_measured_in_it(on_double: None, watch: Watch) -> 
     largest = np.linalg.eigvalsh(hessian)[-1]
     assert float(run.series("", "sharpness")[0]) == pytest.approx(largest, rel=1e-6)
     assert float(run.series("", "hessian_trace")[0]) == pytest.approx(np.trace(hessian), rel=1e-6)
+
+
+class Remembering(nn.Module):
+    """Keeps what it has seen in containers, tensors and generators that are plain attributes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 2)
+        self.seen: list[int] = []
+        self.alias = [0]
+        self.counts: dict[str, Any] = {"calls": 0, "sizes": self.alias}
+        self.average = torch.zeros(2)
+        self.recent = (deque([0.0], maxlen=2), {1})
+        self.draws = torch.Generator().manual_seed(3)
+        self.noise = np.random.default_rng(3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.seen.append(len(x))
+        self.counts["calls"] += 1
+        self.alias[0] += len(x)
+        self.recent[0].append(float(self.noise.random()))
+        self.recent[1].add(len(self.seen))
+        y: Tensor = self.linear(x)
+        self.average.lerp_(y.detach().mean(0), 0.1)
+        scale = 1 + self.counts["sizes"][0] / 100 + self.recent[0][-1] + len(self.recent[1])
+        return y * scale + self.average + torch.randn(2, generator=self.draws)
+
+
+def test_what_a_module_keeps_in_attributes_of_its_own_stays(watch: Watch) -> None:
+    plain, model = made(Remembering), made(Remembering)
+    kept = {name: id(value) for name, value in vars(model).items()}
+    run = watch(model, probes=AGAIN)
+    run.probe_batch(batch(9), None, mean_square)
+    ends = [everything(one, [plainly(batch)(one)]) for one in (plain, model)]
+    assert differing(*ends) == []
+    for name in ("seen", "counts", "alias", "recent"):
+        assert getattr(model, name) == getattr(plain, name)
+    assert torch.equal(model.average, plain.average)
+    assert {name: id(value) for name, value in vars(model).items()} == kept
+    run.settle()
+    assert not run.status().errors
+
+
+class PartlyMeta(nn.Module):
+    """Parts of a model that are never called need no values."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 2)
+        self.unused = nn.Linear(4, 2, device="meta")
+
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = self.linear(x)
+        return y
+
+
+def test_parts_on_the_meta_device_are_left_alone_and_a_batch_there_is_refused(
+    watch: Watch,
+) -> None:
+    model = made(PartlyMeta)
+    run = watch(model, probes={"linear": ["sharpness"]})
+    with pytest.raises(ValueError, match="tensors on the device 'meta' hold no values"):
+        run.probe_batch(torch.empty(5, 4, device="meta"), None, mean_square)
+    run.probe_batch(batch(9), None, mean_square)
+    loss_of(model(batch(0))).backward()
+    SGD(model.linear.parameters(), lr=0.1).step()
+    assert len(run.series("linear", "sharpness")) == 1
+
+
+ODD: dict[str, tuple[Callable[[Tensor], Tensor], float]] = {
+    "complex": (lambda x: torch.complex(x, x.flip(0)), 1.0),
+    "one number": (lambda x: x.sum(), np.nan),
+    "nothing": (lambda x: x[:0], np.nan),
+}
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_odd_outputs_are_compared_or_missing(kind: str, watch: Watch) -> None:
+    class Odd(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return ODD[kind][0](x)
+
+    model = nn.Sequential(nn.Linear(4, 4), Odd())
+    run = watch(model, probes={"1": ["cka_to_reference"]})
+    run.probe_batch(batch(9), None, lambda output, _: output.abs().sum())
+    loss_of(model(batch(0)).abs()).backward()
+    SGD(model.parameters(), lr=0.1).step()
+    assert float(run.series("1", "cka_to_reference")[0]) == pytest.approx(ODD[kind][1], nan_ok=True)
+    assert not run.status().errors
+
+
+def test_a_sparse_gradient_is_a_gradient(watch: Watch) -> None:
+    found = []
+    for sparse in (True, False):
+        model = made(partial(nn.Embedding, 7, 3, sparse=sparse))
+        run = watch(model, probes={"": ["sharpness", "sam_sharpness"]})
+        run.probe_batch(torch.arange(5), None, lambda output, _: output.pow(4).sum())
+        model(torch.arange(5)).sum().backward()
+        SGD(model.parameters(), lr=0.1).step()
+        found.append([float(run.series("", name)[0]) for name in ("sharpness", "sam_sharpness")])
+        assert not run.status().errors
+    assert found[0] == pytest.approx(found[1], rel=1e-5)

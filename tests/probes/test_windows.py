@@ -179,6 +179,39 @@ def test_a_window_that_fails_costs_itself_and_nobody_else(watch: Watch) -> None:
     assert (other.n_values, other.n_errors) == (5, 0)
 
 
+class Untold(Norms):
+    def compute(self) -> float:
+        raise ValueError("no value")
+
+
+class HalfTaken(Norms):
+    def update(self, output_sumsq: Stat) -> None:
+        super().update(output_sumsq)
+        if len(self.norms) == 2:
+            raise ValueError("no more")
+
+
+@pytest.mark.parametrize("samples", ["every", "due"])
+def test_a_window_of_which_no_value_can_be_made_is_disabled(samples: Any, watch: Watch) -> None:
+    model = made(mlp)
+    window = nbp.window_quantity(samples=samples, name=f"test_untold_{samples}")(Untold)
+    run = watch(model, probes={"0": [[window, "every(2)"]]})
+    train(model, sgd(model), batch, range(9))
+    run.settle()
+    (probe,) = run.probes()
+    assert (probe.disabled, probe.n_values, probe.n_errors) == (True, 0, 3)
+    assert probe.note == "disabled after 3 errors in a row"
+
+
+def test_of_a_step_that_was_not_taken_in_as_a_whole_there_is_no_value(watch: Watch) -> None:
+    model = made(mlp)
+    run = watch(model, probes={"0": [[nbp.window_quantity(HalfTaken), "linear(2,1)"]]})
+    train(model, sgd(model), batch, range(6))
+    run.settle()
+    (probe,) = run.probes()
+    assert (probe.n_values, probe.n_errors) == (0, 3)
+
+
 def test_looking_takes_nothing_in(watch: Watch) -> None:
     model = made(mlp)
     run = watch(model, probes=None)

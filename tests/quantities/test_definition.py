@@ -145,6 +145,48 @@ def test_a_window_of_all_parameters_that_cannot_be_merged_says_so() -> None:
         nbp.window_quantity(Unmerged)
 
 
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"name": 3}, "quantity name 3 .* must be an identifier.*nbp.quantity"),
+        ({"units": 3}, "3; units, source, question and aliases are text"),
+        ({"aliases": (3,)}, "3; units, source, question and aliases are text"),
+        ({"axis": "bin"}, "axis='bin'; allowed: an Axis, PER_CHANNEL, None"),
+    ],
+)
+def test_a_setting_of_another_kind_says_what_is_allowed(
+    settings: dict[str, Any], message: str
+) -> None:
+    def test_setting(output: Tensor) -> Tensor:
+        return output.sum()
+
+    with pytest.raises(QuantityError, match=message):
+        nbp.quantity(**settings)(test_setting)
+    assert "test_setting" not in quantities
+
+
+def test_one_alias_may_be_given_by_itself() -> None:
+    @nbp.quantity(aliases="TestLone")
+    def test_lone_alias(output: Tensor) -> Tensor:
+        return output.sum()
+
+    assert as_quantity("TestLone") is test_lone_alias
+
+
+def by_keyword(*, output: Tensor) -> Tensor:
+    return output.sum()
+
+
+def any_number(*output: Tensor) -> float:
+    return 1.0
+
+
+@pytest.mark.parametrize("function", [by_keyword, any_number])
+def test_features_are_given_by_position(function: Callable[..., Any]) -> None:
+    with pytest.raises(QuantityError, match=rf"{function.__name__}\(.*\): .* by position"):
+        as_quantity(function)
+
+
 def test_a_combine_that_nobody_knows_lists_the_known_ones() -> None:
     with pytest.raises(QuantityError, match="combine='median'; allowed: mean, sum, max, min"):
         nbp.quantity(combine="median")(wrong_feature)  # type: ignore[call-overload]

@@ -228,3 +228,17 @@ def test_axes_are_equal_by_what_they_hold() -> None:
     assert hash(same) == hash(BINS)
     assert Axis("bin", BINS.coords, "other") != BINS
     assert len({BINS, same, Axis("bin", {"bin": (1.0,)}, "hist")}) == 2
+
+
+def test_lengths_that_keep_changing_are_refused_before_the_record_cannot_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("notebook_probe.record.write.shaped.MOST_NAMES", 10)
+    with new_writer(tmp_path / "r.zarr") as writer:
+        ragged = writer.ragged("every_1")
+        ragged.stream.extend([], [GRAD])
+        for step, size in enumerate([4, 3, 4]):
+            assert ragged.record(step, step, {(GRAD.name, "fc"): np.ones(size)})
+        with pytest.raises(ValueError, match=r"a vector of 5 numbers for 'fc'.* at most 10 places"):
+            ragged.record(3, 3, {(GRAD.name, "fc"): np.ones(5)})
+        assert ragged.record(4, 4, {(GRAD.name, "fc"): np.ones(3)})

@@ -233,3 +233,71 @@ def test_a_schedule_that_raises_is_asked_no_more_once_its_probes_are_disabled(
     train(model, sgd(model), batch, range(8))
     assert asked == [0, 1, 2]
     assert run.probes()[0].disabled
+
+
+def writes(output: Tensor) -> Tensor:
+    return output.mul_(2).sum()
+
+
+def writes_later(output: Tensor, seen: list[int] = []) -> Tensor:  # noqa: B006
+    seen.append(1)
+    return output.mul_(1.0 if len(seen) == 2 else 2.0).sum() if len(seen) > 1 else output.sum()
+
+
+def forbids_gradients(output: Tensor) -> float:
+    torch.set_grad_enabled(False)
+    return 1.0
+
+
+def changes_the_dtype(output: Tensor) -> float:
+    torch.set_default_dtype(torch.float64)
+    return 1.0
+
+
+@pytest.mark.parametrize("function", [writes, writes_later, forbids_gradients, changes_the_dtype])
+def test_one_that_interferes_is_disabled_before_training_feels_it(
+    function: Callable[..., Any], watch: Watch
+) -> None:
+    model, twin = made(mlp), made(mlp)
+    run = watch(model, probes={"0": [function]})
+    train(model, sgd(model), batch, range(4))
+    train(twin, sgd(twin), batch, range(4))
+    assert all(map(torch.equal, model.parameters(), twin.parameters()))
+    run.settle()
+    (probe,) = run.probes()
+    assert probe.error.startswith(f"InterferenceError: {function.__name__} ")
+    assert (probe.disabled, probe.n_errors, probe.note) == (True, 1, "disabled at once")
+
+
+def test_an_error_that_cannot_be_read_is_counted_all_the_same(watch: Watch) -> None:
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise ValueError("no words")
+
+    def mute(output: Tensor) -> float:
+        raise Mute
+
+    def endless(output: Tensor) -> float:
+        raise ValueError("x" * 100_000)
+
+    model = made(mlp)
+    run = watch(model, probes={"0": [mute, endless]})
+    train(model, sgd(model), batch, range(4))
+    run.settle()
+    one, other = run.probes()
+    assert one.error == "Mute: its text cannot be read: ValueError"
+    assert one.disabled
+    assert len(other.error) < 3000
+
+
+def test_a_vector_that_no_record_can_hold_is_the_probes_error(watch: Watch) -> None:
+    @nbp.quantity(name="test_endless_vector", axis=nbp.PER_CHANNEL)
+    def endless(output: Tensor) -> Tensor:
+        return output.new_zeros(2**18 + 1)
+
+    model = made(mlp)
+    run = watch(model, probes={"0": [endless, "output_norm"]})
+    train(model, sgd(model), batch, range(3))
+    run.settle()
+    assert "returned 262145 numbers; at most 262144 are recorded" in run.probes()[0].error
+    assert len(run.series("0", "output_norm")) == 3

@@ -12,6 +12,7 @@ from notebook_probe.record.format.lookup import quantity_place
 from notebook_probe.record.format.missing import MEASURED_NAN, NOT_MEASURED
 from notebook_probe.record.format.schema import module_label
 from notebook_probe.record.format.source import Floats, Variable
+from notebook_probe.record.read.stored import MOST_NAMES
 from notebook_probe.record.write.stream import StreamWriter
 
 __all__ = ["ArrayWriter", "RaggedWriter", "check_shape"]
@@ -76,6 +77,11 @@ class RaggedWriter:
 
     def _extend(self, module: str, size: int) -> None:
         if (module, size) not in self._places:
+            if len(self.stream.module_index) + size > MOST_NAMES:
+                raise ValueError(
+                    f"a vector of {size} numbers for {module!r} in {self.stream.path!r}; at most "
+                    f"{MOST_NAMES} places are kept there, and each new length needs its own"
+                )
             labels = element_labels(module, size)
             self.stream.extend(labels)
             first = self.stream.module_index[labels[0]]
