@@ -15,7 +15,7 @@ from notebook_probe.errors import UnknownNameError, near
 from notebook_probe.quantities.base import Quantity
 from notebook_probe.quantities.base import quantities as registered
 from notebook_probe.quantities.card import NOT_GIVEN
-from notebook_probe.quantities.tabular import html_table, text_table
+from notebook_probe.quantities.tabular import as_html, html_table, text_table
 
 __all__ = ["COLUMNS", "QuantityTable", "built_in", "quantities"]
 
@@ -36,7 +36,7 @@ COLUMNS: dict[str, Callable[[Quantity], str]] = {
 PRINTED = ("name", "cost", "needs", "meaning")
 """The columns of the table as text, which has to fit a line."""
 
-WIDE = {"meaning": "16em", "formula": "14em", "question": "12em", "source": "12em"}
+WIDE = {"meaning": "20em", "formula": "14em", "question": "14em", "source": "14em"}
 """The least width of columns with sentences in a notebook."""
 
 
@@ -71,17 +71,28 @@ class QuantityTable:
     def _cells(self, columns: Sequence[str]) -> list[list[str]]:
         return [[COLUMNS[column](quantity) for column in columns] for quantity in self.rows]
 
+    def _count(self) -> str:
+        return "1 quantity" if len(self) == 1 else f"{len(self)} quantities"
+
     def __repr__(self) -> str:
         if not self.rows:
             return self.hint
-        return f"{text_table([PRINTED, *self._cells(PRINTED)])}\n({len(self)} quantities)"
+        return f"{text_table([PRINTED, *self._cells(PRINTED)])}\n({self._count()})"
 
     def _repr_html_(self) -> str:
         if not self.rows:
             return f"<p>{escape(self.hint)}</p>"
-        cells = (map(escape, row) for row in self._cells(tuple(COLUMNS)))
-        table = html_table(dict.fromkeys(COLUMNS, "4em") | WIDE, map(list, cells))
-        return f"{table}<p>{len(self)} quantities</p>"
+        table = html_table(
+            {column: WIDE.get(column, "") for column in COLUMNS},
+            ([_html(column, quantity) for column in COLUMNS] for quantity in self.rows),
+        )
+        return f"{table}<p>{self._count()}</p>"
+
+
+def _html(column: str, quantity: Quantity) -> str:
+    """What is several names, a line each; what is an address, a link."""
+    text = COLUMNS[column](quantity)
+    return as_html(text) if column in WIDE else "<br>".join(map(escape, text.split(", ")))
 
 
 def quantities(

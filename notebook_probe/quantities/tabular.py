@@ -35,25 +35,29 @@ def html_table(columns: Mapping[str, str], rows: Iterable[Sequence[str]]) -> str
     Parameters
     ----------
     columns : mapping of str to str
-        Head and least width of each.
+        Head of each, and the least width of one with sentences; others are as wide as they need.
     rows : iterable of sequence of str
         Cells as HTML.
     """
+    widths = [
+        f"min-width: {width}; overflow-wrap: anywhere" if width else "white-space: nowrap"
+        for width in columns.values()
+    ]
     head = "".join(
-        f'<th style="{LEFT}; position: sticky; top: 0; background: {BACKGROUND}; '
-        f'min-width: {width}">{escape(name)}</th>'
-        for name, width in columns.items()
+        f'<th style="{LEFT}; {width}; position: sticky; top: 0; background: {BACKGROUND}">'
+        f"{escape(name)}</th>"
+        for name, width in zip(columns, widths, strict=True)
     )
-    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
+    body = "".join(f"<tr>{''.join(map(_cell, row, widths))}</tr>" for row in rows)
     return (
-        '<div style="max-height: 32em; overflow: auto">'
-        f'<table style="margin: 0"><thead><tr>{head}</tr></thead>'
+        '<div style="max-height: 36em; overflow: auto">'
+        f'<table style="margin: 0; table-layout: auto"><thead><tr>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>"
     )
 
 
-def _cell(html: str) -> str:
-    return f'<td style="{LEFT}; overflow-wrap: anywhere">{html}</td>'
+def _cell(html: str, width: str) -> str:
+    return f'<td style="{LEFT}; {width}">{html}</td>'
 
 
 def text_card(title: str, facts: Mapping[str, str]) -> str:

@@ -43,7 +43,7 @@ class PresetTable:
         return f"{text_table([head, *lines])}\n{_legend()}"
 
     def _repr_html_(self) -> str:
-        head = {"name": "5em", "what it is for": "14em", "measures": "20em"}
+        head = {"name": "", "what it is for": "14em", "measures": "24em"}
         cells = (
             [
                 escape(preset.name),
@@ -53,7 +53,7 @@ class PresetTable:
             ]
             for preset in self.rows
         )
-        table = html_table(head | dict.fromkeys(_workloads(), "5em"), cells)
+        table = html_table(head | dict.fromkeys(_workloads(), ""), cells)
         return f"{table}<p>{escape(_legend())}</p>"
 
 

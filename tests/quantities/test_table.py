@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,6 +16,7 @@ import notebook_probe as nbp
 from notebook_probe.errors import UnknownNameError
 from notebook_probe.quantities import quantities as registered
 from notebook_probe.quantities.table import COLUMNS, QuantityTable
+from notebook_probe.quantities.tabular import BACKGROUND
 
 
 def names(*args: str, **where: str) -> list[str]:
@@ -98,6 +100,17 @@ def test_as_text_it_is_aligned_and_says_how_many_there_are() -> None:
     place = head.index("meaning")
     assert all(row[place - 2 : place] == "  " and row[place] == "D" for row in rows)
     assert count == "(2 quantities)"
+
+
+def test_one_is_counted_as_one() -> None:
+    assert repr(nbp.quantities("rankme")).endswith("(1 quantity)")
+
+
+def test_in_a_notebook_names_are_not_broken_and_colours_are_the_theme_s() -> None:
+    html = nbp.quantities("rankme")._repr_html_()
+    assert 'white-space: nowrap">effective_rank</td>' in html
+    assert '<a href="https://arxiv.org/abs/2210.02885">' in html
+    assert set(re.findall(r"(?:color|background): ([^;\"]+)", html)) == {BACKGROUND}
 
 
 class Cells(HTMLParser):
