@@ -16,7 +16,7 @@ from benchmarks.workloads import Workload
 __all__ = ["Loop", "loop"]
 
 Batch = tuple[Tensor, Tensor, Tensor]
-"""Inputs, targets and which samples they are."""
+"""Inputs, targets and which predictions they are."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,6 @@ class Loop:
         if not self.with_losses:
             return self.workload.loss_fn(outputs, targets)
         losses = cross_entropy(outputs.flatten(0, -2), targets.flatten(), reduction="none")
-        losses = losses.view(len(targets), -1).mean(1)
         self.run.batch(losses=losses)
         return losses.mean()
 
@@ -71,11 +70,12 @@ def loop(workload: Workload, run: nbp.Run, needs: Collection[str]) -> Loop:
     inputs, targets = workload.inputs, workload.targets
     if {"probe_output", "landscape"} & {*needs}:
         run.probe_batch(inputs, targets, workload.loss_fn)
+    indices = torch.arange(targets.numel()).view_as(targets)  # a text has one of each per token
     scales = bool({"scaler", "loss_scale"} & {*needs})
     return Loop(
         workload,
         run,
-        iter(run.batches(repeat((inputs, targets, torch.arange(len(inputs)))))),
+        iter(run.batches(repeat((inputs, targets, indices)))),
         with_losses="batch.losses" in needs,
         n_micro=2 if "grad_micro" in needs else 1,
         scaler=torch.amp.GradScaler("cpu") if scales else None,
