@@ -127,7 +127,7 @@ class AlphaStep:
     --------
     The step is all that happened since the last due step: attach it with ``every(1)`` to judge
     single updates. The source fits the training batches, each number weighed by its variance; on
-    one batch there is no such noise. Where the loss curves downwards it has -1.
+    one batch there is no such noise. It has -1 where the loss curves downwards, here it is missing.
     """
 
     start: tuple[Tensor, Tensor, Tensor] | None = None

@@ -1,13 +1,11 @@
 """Exact histograms of any tensor in fixed, signed bins: powers of four, read from exponent bits.
 
-=======  =================================================
-bin      holds
-=======  =================================================
-0 … 30   negative numbers: class ``k`` is bin ``30 - k``
-31       zero
-32 … 62  positive numbers: class ``k`` is bin ``32 + k``
-63       NaN and infinities
-=======  =================================================
+| bin | holds |
+|---|---|
+| 0 to 30 | negative numbers: class ``k`` is bin ``30 - k`` |
+| 31 | zero |
+| 32 to 62 | positive numbers: class ``k`` is bin ``32 + k`` |
+| 63 | NaN and infinities |
 
 Class ``k`` is ``2**(2k-45) <= |x| < 2**(2k-43)``. Class 0 also takes what is smaller and not zero,
 class 30 what is larger and finite. Below ``2**-25``, an edge, numbers vanish in float16.

@@ -183,7 +183,7 @@ def amp_scale(scaler: Scaler) -> float:
 
 @window_quantity(source="definition", question=questions.RANGE, combine="sum")
 class AmpSkipped:
-    """Updates that a gradient scaler skipped for an overflow, ``#(skipped)`` since the last row.
+    """Updates a gradient scaler skipped for an overflow, ``#(skipped)`` since the last due step.
 
     0 or 1 at every step as a rule. One in some hundreds is how a scaler finds its scale; in a row
     they mean that something is infinite. The skipped batch counts to the step after it, whose

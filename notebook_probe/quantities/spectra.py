@@ -1,4 +1,4 @@
-"""Eigenvalues of the covariance of a module's inputs: how many directions carry them."""
+"""Eigenvalues of covariances: in how many directions inputs, outputs and gradients vary."""
 
 from __future__ import annotations
 

@@ -78,6 +78,7 @@ def test_a_map_has_its_lowest_row_at_the_bottom_and_white_where_nothing_is() -> 
         ([0.0, 1.0], ["0", "0.5", "1"]),
         ([-0.3, 0.9], ["0", "0.5"]),
         ([5.0], ["4", "6"]),
+        ([5.3e8, 5.35e8], ["530M", "532M", "534M"]),
     ],
 )
 def test_ticks_are_round(values: list[float], told: list[str]) -> None:

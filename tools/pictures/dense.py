@@ -208,7 +208,8 @@ def slow_loader(watch: Watch) -> nbp.Run:
 
     def loader() -> Iterator[tuple[Tensor, Tensor]]:
         for step, size in enumerate([32] * 50 + [256] * 100):
-            time.sleep(0.05 if step >= 100 else 0.0)
+            if step >= 100:
+                time.sleep(0.05)
             chosen = torch.randint(len(targets_of_all), (size,))
             yield images_of_all[chosen], targets_of_all[chosen]
 

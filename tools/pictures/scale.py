@@ -83,4 +83,6 @@ def _step(low: float, high: float, log: bool) -> float:
 def _told(value: float, log: bool) -> str:
     if log and not 1e-3 <= value <= 1e4:
         return f"1e{math.log10(value):.0f}"
+    if abs(value) >= 1e6:
+        return f"{value / 1e6:g}M"
     return number(0.0 if abs(value) < 1e-12 else value)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 
 from tools.pictures import dense, reader
 from tools.pictures.scene import Scene, Shown
@@ -12,6 +11,16 @@ __all__ = ["SCENES", "caption", "scene_of"]
 
 EVERY = {"activations": 2, "parameters": 2, "sort": 4, "factorisation": 4, "forward": 10}
 READER = "a small network learns handwritten digits: convolution, BatchNorm, attention, linear head"
+CATCH_UP = "the running statistics catch up with those of the batches"
+FADING = "the signal fades with depth until the weights have grown"
+VANISHING = "gradients vanish towards the input until the weights have grown"
+COLLAPSING = "the heads come to look at few keys"
+OVERFLOW = "numbers overflow at step 6, and are NaN from then on"
+PER_CHANNEL = "a row of colours per channel"
+PER_QUANTILE = "a line per quantile"
+FALLING = "in falling order, on a log axis"
+BINS = "colours are counts on a log scale, from large negative numbers over zero to large ones"
+
 HEAD, NORMS = Shown(("head",)), Shown(("norm", "layernorm"))
 RELUS = Shown(("relu1", "relu2", "relu3"))
 WHOLE = Shown(("",))
@@ -28,9 +37,28 @@ SCENES = {
         {
             **_all("accuracy ece confidence logit_logsumexp", HEAD),
             "prediction_entropy": Shown(("head",), marks={"ln 10": math.log(10)}),
-            "bn_mean_tid": Shown(marks={"0.5": 0.5}),
+            "bn_mean_tid": Shown(marks={"0.5": 0.5}, told=CATCH_UP),
+            "bn_var_tid": Shown(told=CATCH_UP),
             **_all("norm_gain_rms norm_bias_rms", NORMS),
-            **_all("param_histogram weight_singular_values effective_lr_quantiles", HEAD),
+            "param_histogram": Shown(
+                ("head",), told="bins go from the smallest to the largest weight"
+            ),
+            "weight_singular_values": Shown(("head",), told=FALLING),
+            **_all("input_cov_eigs output_cov_eigs output_grad_cov_eigs", Shown(told=FALLING)),
+            "effective_lr_quantiles": Shown(("head",), told=PER_QUANTILE),
+            **_all("input_quantiles output_quantiles", Shown(told=PER_QUANTILE)),
+            **_all("input_histogram output_histogram weight_histogram", Shown(told=BINS)),
+            **_all("grad_histogram grad_output_histogram", Shown(told=BINS)),
+            **_all(
+                "input_channel_mean input_channel_std input_channel_rms input_channel_norm "
+                "input_channel_abs_max output_channel_mean output_channel_std output_channel_rms "
+                "output_channel_norm output_channel_abs_max",
+                Shown(told=PER_CHANNEL),
+            ),
+            "loss_landscape_1d": Shown(("",), told="at three steps; 0 is where the weights are"),
+            "loss_landscape_2d": Shown(
+                ("",), told="the weights at the last step are in the middle"
+            ),
             **_all("lr momentum", WHOLE),
             "update_ratio": Shown(marks={"rule of thumb": 1e-3}),
             "grad_cosine": Shown(marks={"at a right angle": 0.0}),
@@ -39,16 +67,20 @@ SCENES = {
             ),
             "clip_coefficient": Shown(told="norms above 1 are clipped to 1"),
         },
-        every={**EVERY, "backward": 40},
+        every={**EVERY, "backward": 20},
     ),
     "attention": Scene(
         f"{READER}; the learning rate is far too high for attention",
         reader.training(120, lr=0.06),
         {
-            **_all("attn_entropy attn_entropy_min", Shown(marks={"ln 16, even": math.log(16)})),
+            **_all(
+                "attn_entropy attn_entropy_min",
+                Shown(marks={"ln 16, even": math.log(16)}, told=COLLAPSING),
+            ),
             "attn_max_logit": Shown(log=False),
-            **_all("attn_entropy_share attn_sink_share"),
-            **_all("attn_head_entropy attn_head_max_logit attn_head_sink_share"),
+            **_all("attn_entropy_share attn_head_entropy", Shown(told=COLLAPSING)),
+            "attn_sink_share": Shown(),
+            **_all("attn_head_max_logit attn_head_sink_share"),
         },
         every={"forward": 3},
     ),
@@ -66,8 +98,12 @@ SCENES = {
         "gradient descent with learning rate 0.4 on all data at once",
         dense.edge,
         {
-            "sharpness": Shown(("",), marks={"2 / lr": 2 / dense.EDGE_RATE}),
-            "alpha_step": Shown(("",), marks={"minimum of the parabola": 0.0}),
+            "sharpness": Shown(
+                ("",), marks={"2 / lr": 2 / dense.EDGE_RATE}, told="it rises to 2 / lr and stays"
+            ),
+            "alpha_step": Shown(
+                ("",), marks={"minimum of the parabola": 0.0}, told="between points are 40 updates"
+            ),
             "hessian_trace": Shown(("",)),
             "sam_sharpness": Shown(("",)),
         },
@@ -77,7 +113,9 @@ SCENES = {
         "a deep network in float16 autocast with a gradient scaler that begins too high",
         dense.half,
         {
-            "amp_scale": Shown(log=True),
+            "amp_scale": Shown(
+                log=True, told="halved by an overflow, doubled after 12 steps without"
+            ),
             **_all("amp_skipped range_headroom_bits output_grad_headroom_bits underflow_fraction"),
         },
     ),
@@ -85,9 +123,12 @@ SCENES = {
         "least squares by two linear layers, the learning rate beyond stability",
         dense.diverging,
         {
-            **_all("nonfinite_fraction input_nonfinite_fraction weight_nonfinite_fraction"),
-            **_all("grad_nonfinite_fraction output_grad_nonfinite_fraction"),
-            **_all("n_weight_nan n_weight_posinf n_weight_neginf"),
+            **_all(
+                "nonfinite_fraction input_nonfinite_fraction weight_nonfinite_fraction "
+                "grad_nonfinite_fraction output_grad_nonfinite_fraction "
+                "n_weight_nan n_weight_posinf n_weight_neginf",
+                Shown(told=OVERFLOW),
+            ),
         },
         ("linear1", "linear2"),
     ),
@@ -95,11 +136,13 @@ SCENES = {
         "eight tanh layers whose first weights are too small",
         dense.deep,
         {
-            **_all("input_norm input_std input_rms input_grad_norm output_grad_norm"),
-            **_all("output_norm output_std output_rms output_grad_rms grad_norm grad_rms"),
-            **_all("grad_below_eps_fraction weight_grad_norm"),
+            **_all("input_norm input_std input_rms", Shown(told=FADING)),
+            **_all("output_norm output_std output_rms", Shown(told=FADING)),
+            **_all("input_grad_norm output_grad_norm output_grad_rms", Shown(told=VANISHING)),
+            **_all("grad_norm grad_rms weight_grad_norm", Shown(told=VANISHING)),
+            "grad_below_eps_fraction": Shown(told="Adam's eps is 1e-5"),
             **_all("output_grad_underflow_fraction grad_underflow_fraction"),
-            "grad_depth_slope": Shown(("",), marks={"healthy": 0.0}),
+            "grad_depth_slope": Shown(("",), marks={"healthy": 0.0}, told=VANISHING),
         },
         ("linear1", "linear4", "linear8"),
         every={"activations": 2, "parameters": 2},
@@ -114,7 +157,7 @@ SCENES = {
         every={"activations": 2},
     ),
     "classes": Scene(
-        "a dense network with BatchNorm behind the first layer, batches of 512",
+        "a dense network with BatchNorm between linear1 and linear2, batches of 512",
         dense.classes,
         {
             **_all(
@@ -133,7 +176,10 @@ SCENES = {
         "steps of eight micro-batches of 16 images",
         dense.micro_batches,
         {
-            **_all("gradient_noise_scale gsnr", Shown(log=True)),
+            "gradient_noise_scale": Shown(
+                log=True, told="noise gains on the gradient as it learns"
+            ),
+            "gsnr": Shown(log=True),
             **_all("norm_test inner_product_test orthogonality_test", Shown(marks={"1": 1.0})),
             "stiffness": Shown(marks={"0": 0.0}),
             "early_stopping_evidence": Shown(marks={"nothing but noise": 0.0}),
@@ -163,11 +209,18 @@ SCENES = {
         "the end each image is there twice",
         dense.spoilt_data,
         {
-            "label_entropy": Shown(marks={"ln 10": math.log(10)}),
+            "label_entropy": Shown(
+                marks={"ln 10": math.log(10)}, told="sorted, a batch has one or two classes"
+            ),
             "loss_spike_score": Shown(marks={"6": 6.0}),
             "duplicate_fraction": WHOLE,
-            **_all("forgetting_events el2n", Shown(("linear2",))),
-            **_all("sample_loss_quantiles worst_samples worst_sample_losses"),
+            "forgetting_events": Shown(
+                ("linear2",), told="sorted, a class is lost while another is seen"
+            ),
+            "el2n": Shown(("linear2",)),
+            "sample_loss_quantiles": Shown(told=PER_QUANTILE),
+            "worst_sample_losses": Shown(told="a line for each of the eight"),
+            "worst_samples": Shown(told="the wrong labels, from 940 on, come back again and again"),
         },
         events={"sorted": 90, "shuffled": 120, "twice": 150},
     ),
@@ -180,8 +233,7 @@ def scene_of(quantity: str) -> str:
 
 
 def caption(quantity: str) -> str:
-    """What its picture shows, in a sentence."""
+    """What its picture shows, and of which training it is."""
     scene = SCENES[scene_of(quantity)]
-    parts: Iterable[str] = (scene.about, scene.shown.get(quantity, Shown()).told)
-    text = "; ".join(filter(None, parts))
-    return f"{text[0].upper()}{text[1:]}."
+    parts = filter(None, (scene.shown.get(quantity, Shown()).told, scene.about))
+    return " ".join(f"{text[0].upper()}{text[1:]}." for text in parts)
