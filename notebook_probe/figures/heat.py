@@ -19,6 +19,7 @@ from notebook_probe.figures.style import (
     HEADING,
     LOST_COLOUR,
     SOFT,
+    Picture,
     drawing,
     quiet,
     shortened,
@@ -75,7 +76,7 @@ def heat(
     left = 0.25 + max(map(text_inches, names))
     width, height = 9.0, 0.75 + heat_inches(grid)
     with drawing:
-        figure = Figure(figsize=(width, height))
+        figure = Picture(figsize=(width, height))
         bottom, tall = 0.3 / height, 1 - 0.75 / height
         wide = 1 - (left + 1.0) / width
         axes = figure.add_axes((left / width, bottom, wide, tall))

@@ -16,6 +16,7 @@ from notebook_probe.figures.style import (
     BRAND,
     FONT,
     LOST_COLOUR,
+    Picture,
     colour,
     dash,
     drawing,
@@ -92,7 +93,7 @@ def lines(
     right = 0.3 + label_inches(series)
     width, height = 9.0, 3.2
     with drawing:
-        figure = Figure(figsize=(width, height))
+        figure = Picture(figsize=(width, height))
         place = (0.75 / width, 0.3 / height, 1 - (0.75 + right) / width, 1 - 0.5 / height)
         draw_lines(figure.add_axes(place), source, series, window, look, given)
     return figure

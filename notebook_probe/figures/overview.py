@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from notebook_probe.figures.grid import Grid
 from notebook_probe.figures.heat import draw_heat, heat_inches, read_grid, row_names
 from notebook_probe.figures.lines import PLAIN_LOOK, Look, Series, draw_lines, label_inches
-from notebook_probe.figures.style import FONT, INK, SOFT, drawing, number, text_inches
+from notebook_probe.figures.style import FONT, INK, SOFT, Picture, drawing, number, text_inches
 from notebook_probe.record.format.source import Source
 
 __all__ = ["overview"]
@@ -68,7 +68,7 @@ def overview(
         return left / WIDTH, bottom / height, (WIDTH - left - right) / WIDTH, high / height
 
     with drawing:
-        figure = Figure(figsize=(WIDTH, height))
+        figure = Picture(figsize=(WIDTH, height))
         _draw_heading(figure, source, quantity if cells is not None else "", left / WIDTH, height)
         if cells is not None:
             axes = figure.add_axes(place(BOTTOM + below, tall))

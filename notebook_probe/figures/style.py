@@ -21,6 +21,7 @@ __all__ = [
     "INK",
     "LOST_COLOUR",
     "SOFT",
+    "Picture",
     "colour",
     "dash",
     "drawing",
@@ -39,6 +40,14 @@ LOST_COLOUR = "#ff2a55"
 """NaN or infinite: a red that viridis does not contain."""
 FONT: dict[str, Any] = {"family": "DejaVu Sans", "size": 9}
 HEADING = FontProperties(**FONT)
+
+
+class Picture(Figure):
+    """A figure that a notebook shows, pyplot or not."""
+
+    def _repr_png_(self) -> bytes:
+        return encoded(self, "png")
+
 
 drawing = threading.RLock()
 """Held while matplotlib works: its caches of fonts and texts are not made for two threads."""

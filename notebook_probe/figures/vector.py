@@ -15,7 +15,16 @@ from matplotlib.colors import ListedColormap, LogNorm, Normalize
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from notebook_probe.figures.style import HEADING, LOST_COLOUR, SOFT, drawing, number, quiet, ticks
+from notebook_probe.figures.style import (
+    HEADING,
+    LOST_COLOUR,
+    SOFT,
+    Picture,
+    drawing,
+    number,
+    quiet,
+    ticks,
+)
 
 __all__ = ["vector"]
 
@@ -104,7 +113,7 @@ def _ends(places: Floats) -> tuple[float, float]:
 
 
 def _frame(size: tuple[float, float], title: str) -> tuple[Figure, Axes, Axes]:
-    figure = Figure(figsize=size)
+    figure = Picture(figsize=size)
     wide = (size[0] - MARGIN - 0.85) / size[0]
     axes = figure.add_axes((MARGIN / size[0], 0.16, wide, 0.72))
     bar = figure.add_axes((MARGIN / size[0] + wide + 0.12 / size[0], 0.16, 0.13 / size[0], 0.72))

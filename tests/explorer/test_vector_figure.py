@@ -86,6 +86,11 @@ def test_a_plane_is_drawn_at_its_last_step_with_both_its_axes() -> None:
     assert figure.axes[0].images[0].get_extent() == pytest.approx((-1.5, 1.5, -0.5, 1.5))
 
 
+def test_a_notebook_shows_it_whether_or_not_pyplot_has_been_imported() -> None:
+    png = vector(series([[1, 2, 3]]))._repr_png_()  # type: ignore[attr-defined]
+    assert png.startswith(b"\x89PNG")
+
+
 def test_a_long_run_is_drawn_at_some_of_its_steps() -> None:
     assert shown(vector(series(np.ones((5000, 2))))).shape == (2, 1250)
 
