@@ -51,6 +51,7 @@ class Doctor:
     def __init__(self, model: nn.Module, observer: Observer, logged: Collection[str]) -> None:
         self._model = weakref.ref(model)
         self._observer, self._logged = observer, logged
+        self._last_notes: dict[Probe, str] = {}
         self._compiled = False
         self._looked = -math.inf
 
@@ -58,8 +59,13 @@ class Doctor:
         self, probes: Iterable[Probe], step: int, step_seconds: float
     ) -> list[ProbeStatus]:
         """Every probe and what became of it."""
-        costs, modules = self._costs(), self._modules()
-        return [self._status(probe, step, step_seconds, costs, modules) for probe in probes]
+        costs, modules, asked = self._costs(), self._modules(), list(probes)
+        found = [self._status(probe, step, step_seconds, costs, modules) for probe in asked]
+        if modules:
+            self._last_notes = {
+                probe: status.note for probe, status in zip(asked, found, strict=True)
+            }
+        return found
 
     def catalogue(self, probes: Iterable[Probe]) -> list[QuantityInfo]:
         """Every registered quantity, with what one probe of it costs per step here."""
@@ -133,7 +139,7 @@ class Doctor:
         if probe.gap:
             return probe.gap
         if not modules:
-            return "the model no longer exists"
+            return self._last_notes.get(probe) or "the model no longer exists"
         if missing := untold(probe.quantity, self._observer.handed, self._logged):
             return missing
         slots = slots_of_place(modules, probe.place)

@@ -282,6 +282,8 @@ class Run(Alerting, FromLoop, Probing, Past):
 
     def close(self) -> None:
         """Record the last step, take every hook off, and finish the record. Twice is fine."""
+        if not self.closed:
+            self.probes()  # why some are silent is known as long as there is a model
         self._ended()
         self._end_with_model.wait()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from types import SimpleNamespace
 from typing import Any
@@ -296,3 +297,18 @@ def test_a_probe_that_fails_now_and_then_keeps_its_last_error(watch: Watch) -> N
     assert first.error == "ValueError: call 5"
     assert run.status().errors == (first,)
     assert (other.n_values, other.n_errors, other.note) == (6, 0, "")
+
+
+def test_after_the_end_a_probe_still_says_why_it_was_silent_though_the_model_is_gone(
+    watch: Watch,
+) -> None:
+    model = made(lambda: nn.Sequential(nn.Linear(4, 2)))
+    run = watch(model, probes={"0": ["adam_update_rms"]})
+    optimizer = sgd(model)
+    model(batch(0)).square().mean().backward()
+    optimizer.step()
+    run.close()
+    del model, optimizer
+    gc.collect()
+    (probe,) = run.status().probes
+    assert probe.note == "the optimizer keeps no such state of it"
