@@ -15,7 +15,7 @@ from notebook_probe.quantities import questions
 from notebook_probe.quantities.arrays import readable
 from notebook_probe.quantities.base import quantity
 from notebook_probe.quantities.parts import reduction
-from notebook_probe.quantities.solvers import eigvalsh
+from notebook_probe.quantities.solvers import eigvalsh, inner, largest_eigenvalue
 
 __all__ = [
     "Matrix",
@@ -34,19 +34,46 @@ ROUNDING = 8 * torch.finfo(torch.float64).eps
 
 @dataclass(slots=True)
 class Matrix:
-    """What is asked of a weight as a linear map; of several, of all side by side."""
+    """What is asked of a weight as a linear map; of several, of all as one block-diagonal map."""
 
-    squares: Tensor
-    """Squared singular values, ascending, float64; NaN where something is not finite."""
+    products: tuple[Tensor, ...]
+    """Of each weight the inner products of its rows or columns, whichever are fewer; float64."""
+    _squares: Tensor | None = None
+
+    @property
+    def squares(self) -> Tensor:
+        """Squared singular values, ascending, float64; NaN where something is not finite."""
+        if self._squares is None:
+            self._squares = torch.cat([*map(_squares, self.products)]).sort().values
+        return self._squares
 
     @property
     def largest(self) -> Tensor:
-        """The largest square; NaN of an empty weight."""
+        """The largest square; NaN of an empty weight. Cheaper than all of them."""
+        if self._squares is None and all(map(_is_known, self.products)):
+            return torch.stack([largest_eigenvalue(each) for each in self.products]).amax()
         return self.squares[-1] if len(self.squares) else self.squares.new_tensor(math.nan)
 
+    @property
+    def total(self) -> Tensor:
+        """Sum of all squares."""
+        return torch.stack([each.trace() for each in self.products]).sum()
+
     def merge(self, other: Matrix) -> Matrix:
-        """Of the block-diagonal matrix of both."""
-        return Matrix(torch.cat([self.squares, other.squares]).sort().values)
+        """Of the weights of both."""
+        return Matrix(self.products + other.products)
+
+
+def _is_known(products: Tensor) -> bool:
+    """Whether there is anything, and all of it finite: a solver may crash on NaN."""
+    return len(products) > 0 and bool(torch.isfinite(products.trace()))
+
+
+def _squares(products: Tensor) -> Tensor:
+    if not _is_known(products):
+        return torch.full_like(products.diagonal(), torch.nan)
+    squares = eigvalsh(products)
+    return squares.masked_fill(squares <= ROUNDING * len(squares) * squares[-1:], 0.0)
 
 
 @reduction("matrix", cost="factorisation")
@@ -63,20 +90,15 @@ def matrix(
     values = readable(tensor)
     wide = values.double() if values.device.type != "mps" else values
     rows = wide.reshape(len(wide), -1) if wide.dim() and wide.numel() else wide.reshape(1, -1)
-    products = rows @ rows.T if len(rows) < rows.shape[1] else rows.T @ rows
-    if not torch.isfinite(products.trace()):  # the solver may crash on NaN
-        return Matrix(torch.full_like(products[:, 0], torch.nan))
-    squares = eigvalsh(products)
-    rounding = ROUNDING * len(squares) * squares[-1:]
-    return Matrix(squares.masked_fill(squares <= rounding, 0.0))
+    return Matrix((inner(rows.T if len(rows) < rows.shape[1] else rows),))
 
 
 @quantity(source="https://arxiv.org/abs/1705.10941", question=questions.SIGNAL)
 def spectral_norm(weight_matrix: Matrix) -> Tensor:
     """Largest factor by which the weight stretches an input, ``s_1 = max ||W x||_2 / ||x||_2``.
 
-    Exact, from the smaller of ``W W'`` and ``W' W`` in float64. Above 1 in many layers,
-    signals and gradients can grow with depth; growth over training often comes before
+    From the smaller of ``W W'`` and ``W' W`` in float64, right to six digits. Above 1 in many
+    layers, signals and gradients can grow with depth; growth over training often comes before
     instability.
 
     Warnings
@@ -99,7 +121,7 @@ def weight_stable_rank(weight_matrix: Matrix) -> Tensor:
     --------
     The top singular value alone sets it: many middling directions look the same as few.
     """
-    return weight_matrix.squares.sum() / weight_matrix.largest
+    return weight_matrix.total / weight_matrix.largest
 
 
 @quantity(axis=PER_CHANNEL, source="definition", question=questions.COLLAPSE)

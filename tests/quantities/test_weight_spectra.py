@@ -29,6 +29,16 @@ def test_singular_values_are_those_it_was_made_of() -> None:
     np.testing.assert_allclose(found, values, rtol=1e-4)
 
 
+@pytest.mark.parametrize("shape", [(300, 400), (400, 300), (256, 64, 3, 3)])
+def test_the_norm_of_a_large_weight_needs_no_other_singular_value(shape: tuple[int, ...]) -> None:
+    weight = normal(4, *shape).float()
+    values = np.linalg.svd(weight.double().numpy().reshape(shape[0], -1), compute_uv=False)
+    found = float(evaluate(quantities["spectral_norm"], weight))
+    assert found == pytest.approx(values[0], rel=1e-7)
+    rank = float(evaluate(quantities["weight_stable_rank"], weight))
+    assert rank == pytest.approx(np.square(values / values[0]).sum(), rel=1e-6)
+
+
 @pytest.mark.parametrize("alpha", [2.0, 3.5])
 def test_the_exponent_of_a_power_law_is_found(alpha: float) -> None:
     ranks = (torch.arange(400, dtype=torch.float64) + 0.5) / 400
