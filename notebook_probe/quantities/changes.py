@@ -7,7 +7,7 @@ from torch import Tensor
 
 from notebook_probe.quantities import questions
 from notebook_probe.quantities.arrays import components
-from notebook_probe.quantities.vectors import cosine
+from notebook_probe.quantities.vectors import cosine, length
 from notebook_probe.quantities.window import window_quantity
 
 __all__ = ["DistanceFromInit", "GradCosine", "LayerRotation", "SignFlipCount", "SignFlips"]
@@ -69,7 +69,7 @@ class DistanceFromInit(_SinceFirst):
     """
 
     def compare(self, first: Tensor, now: Tensor) -> Tensor:
-        return (now.double() - first.double()).norm()
+        return length(now - first)
 
 
 @window_quantity(
@@ -111,7 +111,7 @@ class SignFlipCount(_Pair):
         self.keep(components(weight).sign().to(torch.int8))
 
     def compute(self) -> Tensor | None:
-        return None if self.pair is None else _flips(*self.pair).sum().double()
+        return None if self.pair is None else _n_flips(*self.pair)
 
 
 @window_quantity(source="Taiyi", question=questions.RATE)
@@ -131,7 +131,7 @@ class SignFlips(_Pair):
         self.keep(components(weight).sign().to(torch.int8))
 
     def compute(self) -> Tensor | None:
-        return None if self.pair is None else _flips(*self.pair).double().mean()
+        return None if self.pair is None else _n_flips(*self.pair) / self.pair[0].numel()
 
 
 @window_quantity(source="definition", question=questions.RATE)
@@ -154,6 +154,6 @@ class GradCosine(_Pair):
         return None if self.pair is None else cosine(*self.pair)
 
 
-def _flips(before: Tensor, now: Tensor) -> Tensor:
-    """Of signs, -1, 0 and 1."""
-    return before * now < 0
+def _n_flips(before: Tensor, now: Tensor) -> Tensor:
+    """Of signs, -1, 0 and 1; their products add up sooner than a comparison is made."""
+    return (before * now).clamp_(max=0).sum().neg().double()

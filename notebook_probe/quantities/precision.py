@@ -95,10 +95,7 @@ def output_grad_underflow_fraction(grad_output: Tensor) -> Tensor | float:
     In float16 itself it is 0, as what is lost is a zero already. A scaler's scale is in it.
     Above ``2^-25`` they are rounded up, below to zero: `grad_underflow_fraction` counts only these.
     """
-    size = readable(grad_output).abs()
-    if not size.numel():
-        return math.nan
-    return ((size > 0) & (size < 2.0**-24)).double().mean()
+    return _share_below(2.0**-24, grad_output)
 
 
 @quantity(source="definition", question=questions.RANGE)
@@ -185,7 +182,14 @@ def _headroom(tensor: Tensor) -> Tensor | float:
 
 
 def _underflow(tensor: Tensor) -> Tensor | float:
-    if not (tensor.is_floating_point() or tensor.is_complex()) or not tensor.numel():
+    if not (tensor.is_floating_point() or tensor.is_complex()):
         return math.nan
+    return _share_below(torch.finfo(tensor.dtype).tiny, tensor)
+
+
+def _share_below(limit: float, tensor: Tensor) -> Tensor | float:
+    """Of the elements those that are smaller than ``limit``, and not zero."""
     size = readable(tensor).abs()
-    return ((size > 0) & (size < torch.finfo(tensor.dtype).tiny)).double().mean()
+    if not size.numel():
+        return math.nan
+    return torch.count_nonzero((size > 0) & (size < limit)).double() / size.numel()
