@@ -11,5 +11,6 @@
 
 from notebook_probe.testing.cases import CASES, Case
 from notebook_probe.testing.quantities import QuantitySuite
+from notebook_probe.testing.rules import RuleSuite
 
-__all__ = ["CASES", "Case", "QuantitySuite"]
+__all__ = ["CASES", "Case", "QuantitySuite", "RuleSuite"]
