@@ -21,7 +21,7 @@ from tests.probes.parity import differing, everything
 from tests.run.conftest import Watch
 
 batch = floats(5, 4)
-AGAIN: dict[Any, Any] = {"": ["sharpness", "sam_sharpness", "tic_trace"], "*": ["feature_drift"]}
+AGAIN: dict[Any, Any] = {"": ["sharpness", "tic_trace", "path_shares"], "*": ["feature_drift"]}
 
 
 def mean_square(output: Any, targets: Any) -> Tensor:

@@ -133,6 +133,8 @@ label_entropy            | scalar        | D  | one
 duplicate_fraction       | sort          | x  | one
 loss_landscape_1d        | backward      | L  | one
 loss_landscape_2d        | backward      | L  | one
+loss_landscape_path      | backward      | L  | several
+path_shares              | backward      | L  | several
 """
 """Name, cost, what it is of, how many steps a value is of, other names.
 

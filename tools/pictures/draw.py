@@ -115,7 +115,8 @@ def plane(array: Any, module: str) -> str:
     values, _ = _matrix(array)
     last = values[np.flatnonzero(np.isfinite(values).any(1))[-1]]
     side = round(len(last) ** 0.5)
-    ends = np.linspace(-1, 1, side)
+    [x] = (name for name in array.coords if str(name).endswith("_x"))
+    ends = np.unique(array[x].values.astype(float))
     return map_of(last.reshape(side, side).T, ends, ends, "x", "y", "loss")
 
 
@@ -126,12 +127,14 @@ VECTORS: Mapping[str, Callable[[Any, str], str]] = {
     "index": heads_or_channels,
     "distance": profiles,
     "plane": plane,
+    "path_plane": plane,
+    "direction": entries,
     "nth_worst": entries,
 }
 """How a vector is drawn, by its axis."""
 NAMED = {"eigs": profiles, "singular_values": profiles, "worst_samples": points}
 """The same for parts of names, which go before."""
-ENTRIES = {"index": "head", "nth_worst": "no."}
+ENTRIES = {"index": "head", "nth_worst": "no.", "direction": "no."}
 LABELS = {"index": "number of the value, from 0", "distance": "distance a"}
 
 

@@ -106,6 +106,10 @@ SCENES = {
             ),
             "hessian_trace": Shown(("",)),
             "sam_sharpness": Shown(("",)),
+            "path_shares": Shown(("",)),
+            "loss_landscape_path": Shown(
+                ("",), told="the model is in the middle, and began at the upper right"
+            ),
         },
         every={"backward": 40},
     ),
