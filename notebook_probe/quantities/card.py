@@ -62,4 +62,5 @@ def _value(quantity: Quantity) -> str:
 
 
 def _measured(quantity: Quantity) -> str:
-    return measured_costs().of_quantity(quantity.name)
+    cost = measured_costs().of_quantity(quantity.name)
+    return f"{cost} in which it is due" if cost else ""

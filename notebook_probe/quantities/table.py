@@ -62,6 +62,9 @@ class QuantityTable:
         known = [known for quantity in self.rows for known in (quantity.name, *quantity.aliases)]
         raise UnknownNameError(f"no quantity {name!r} in this table; {near(name, known)}")
 
+    def _ipython_key_completions_(self) -> list[str]:
+        return [quantity.name for quantity in self.rows]
+
     def to_dataframe(self) -> Any:
         """As a pandas.DataFrame, a column for each of `COLUMNS`."""
         import pandas

@@ -34,8 +34,13 @@ class PresetTable:
     def __getitem__(self, name: str) -> Preset:
         found = next((preset for preset in self.rows if preset.name == name), None)
         if found is None:
-            raise UnknownNameError(f"no preset {name!r}; {near(name, [p.name for p in self.rows])}")
+            raise UnknownNameError(f"no preset {name!r}; {near(name, self._names())}")
         return found
+
+    def _names(self) -> list[str]:
+        return [preset.name for preset in self.rows]
+
+    _ipython_key_completions_ = _names
 
     def __repr__(self) -> str:
         head = ("name", *_workloads(), "what it is for")

@@ -7,10 +7,10 @@ from typing import Any
 
 from torch import nn
 
-from notebook_probe.errors import QuantityError
+from notebook_probe.errors import QuantityError, UnknownNameError
 from notebook_probe.probes.probe import Probe
 from notebook_probe.probes.selectors import attention_places
-from notebook_probe.quantities import Quantity, as_quantity
+from notebook_probe.quantities import Quantity, as_quantity, quantities
 from notebook_probe.quantities.table import built_in
 from notebook_probe.run.attach import Asked, misfit, modules_by_path, read_asked
 from notebook_probe.run.preset import Preset, Row, presets, rectified
@@ -180,12 +180,21 @@ def read_presets(model: nn.Module, probes: Any) -> Asked:
             f"probes={probes!r}; allowed: None, a dict of selections, or one or several of "
             f"{', '.join(presets)}"
         )
-    chosen = [presets[one] if isinstance(one, str) else one for one in given]
+    chosen = [_named(one) if isinstance(one, str) else one for one in given]
     wanted: dict[tuple[str, str], Probe] = {}
     for row in (row for preset in chosen for row in preset.rows):
         for probe in _fitting(model, row):
             wanted.setdefault((probe.place, probe.variable), probe)
     return Asked(tuple(wanted.values()), ())
+
+
+def _named(name: str) -> Preset:
+    if name not in presets and name in quantities:
+        raise UnknownNameError(
+            f"{name!r} is a quantity and no preset; probes={{'*': [{name!r}]}} measures it "
+            f"wherever it fits"
+        )
+    return presets[name]
 
 
 def _fitting(model: nn.Module, row: Row) -> list[Probe]:

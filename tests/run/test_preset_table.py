@@ -13,6 +13,7 @@ from torch import nn
 import notebook_probe as nbp
 from notebook_probe.quantities.measured import measured_costs
 from notebook_probe.run.presets import presets
+from tests.run.conftest import Watch
 
 
 def nowhere(model: nn.Module) -> list[str]:
@@ -75,3 +76,16 @@ def test_a_wrong_name_has_its_near_matches() -> None:
 def test_the_first_access_is_the_function() -> None:
     script = "import notebook_probe as nbp; assert nbp.presets()['default'] in list(nbp.presets())"
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+
+
+def test_the_name_of_a_quantity_says_how_to_measure_it(watch: Watch) -> None:
+    with pytest.raises(nbp.UnknownNameError, match="'RankMe' is a quantity and no preset") as told:
+        nbp.watch(nn.Linear(2, 2), probes=["default", "RankMe"])
+    assert "probes={'*': ['RankMe']}" in str(told.value)
+    run = watch(nn.Sequential(nn.Linear(2, 2), nn.ReLU()), probes={"*": ["RankMe"]})
+    assert {probe.quantity for probe in run.probes()} == {"effective_rank"}
+
+
+def test_ipython_is_told_the_names_to_complete() -> None:
+    assert "spectra" in nbp.presets()._ipython_key_completions_()
+    assert nbp.quantities("rankme")._ipython_key_completions_() == ["effective_rank"]
