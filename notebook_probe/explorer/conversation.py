@@ -157,10 +157,9 @@ class Conversation:
         """What a user who has not chosen yet is shown."""
         if self._home_is_default:
             selection = replace(selection, home=default_home(self._recorded.modules))
-        vectors = self._report.vectors()
         for request in self._tickets.newly_attached():
             where = request.where or self._report.places_of(request.quantity)
-            if not selection.series and where and request.quantity not in vectors:
+            if not selection.series and where and not self._report.is_vector(request.quantity):
                 selection = selection.with_series((where[0], request.quantity))
         return selection
 

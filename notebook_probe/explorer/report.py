@@ -69,6 +69,11 @@ class Report:
         views = self._source.vectors
         return [*dict.fromkeys(one.name for view in views.values() for one in view.variables)]
 
+    def is_vector(self, quantity: str) -> bool:
+        """Whether a quantity is a vector, also before anything is recorded of it."""
+        listed = (row.is_vector for row in self._catalogue.rows if row.name == quantity)
+        return quantity in self.vectors() or any(listed)
+
     def model(self, status: Status) -> ModelMessage | None:
         """The module table and the quantities; None when a view has them already."""
         quantities, modules = self._catalogue.rows, self._source.modules

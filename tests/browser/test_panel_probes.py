@@ -302,6 +302,18 @@ def test_the_box_says_of_a_vector_that_it_is_not_drawn(shown: PanelPage) -> None
     expect(hint).not_to_contain_text("vector")
 
 
+def test_a_vector_is_not_offered_to_be_drawn_before_its_first_value_either(
+    shown: PanelPage,
+) -> None:
+    shown.row("stem.conv1").click()
+    shown.page.locator("[data-role=quantity]").select_option("output_histogram")
+    shown.action("attach").click()
+    click = shown.wait_sent("attach")["id"]
+    shown.say(status_message(tickets=[ticket(click, "applied", 1237)], vectors=[]))
+    expect(shown.ticket).to_have_attribute("data-state", "applied")
+    expect(shown.action("draw")).to_be_hidden()
+
+
 def test_a_vector_is_never_an_error_and_is_said_not_to_be_drawn(shown: PanelPage) -> None:
     histogram = ("head.fc1", "output_histogram")
     changes: dict[str, Any] = {

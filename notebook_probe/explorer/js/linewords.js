@@ -4,7 +4,7 @@ import { setAttribute } from "./dom.js";
 import { grouped } from "./format.js";
 import { drawingOf } from "./names.js";
 import { noteOf } from "./probes.js";
-import { seriesName, unitsOf } from "./state.js";
+import { isVector, seriesName, unitsOf } from "./state.js";
 
 /** What tests and screen readers can know of the picture. */
 export function describeLines(canvas, prepared) {
@@ -39,7 +39,7 @@ export function whyEmpty(state, prepared) {
       : "No finite value here.";
   }
   const { series } = state.selection;
-  const vector = series.find(([, quantity]) => state.status.vectors.includes(quantity));
+  const vector = series.find(([, quantity]) => isVector(state, quantity));
   if (vector) return `${vector[1]} is a vector, not drawn here; notebook_probe.figures does: ${drawingOf(...vector)}`;
   const note = series.map(([module, quantity]) => noteOf(state.probes, module, quantity));
   return note.find(Boolean) ?? "Waiting for the first value.";

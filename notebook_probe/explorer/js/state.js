@@ -84,6 +84,12 @@ export function unitsOf(model, quantity) {
   return model.quantities.find((one) => one.name === quantity)?.units || "1";
 }
 
+/** Recorded, or listed, as a vector: that nothing is recorded of it yet makes it no number. */
+export function isVector({ model, status }, quantity) {
+  const listed = model.quantities.find((one) => one.name === quantity);
+  return status.vectors.includes(quantity) || Boolean(listed?.is_vector);
+}
+
 export function hasSeries(selection, module, quantity) {
   return selection.series.some(([path, name]) => path === module && name === quantity);
 }

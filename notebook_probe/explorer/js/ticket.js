@@ -2,7 +2,7 @@
 
 import { element, setAttribute, setText } from "./dom.js";
 import { grouped } from "./format.js";
-import { hasSeries } from "./state.js";
+import { hasSeries, isVector } from "./state.js";
 
 const DRAWN_AT_ONCE = 4;
 
@@ -46,7 +46,7 @@ export function createTicket({ state, selection, signal }) {
     else say("applied", "✓", `${queued}, ${followed.verb} at step ${grouped(row.applied_step)}`);
     setAttribute(el, "title", row.text || null);
     const attached = row.state === "applied" && followed.verb === "attached";
-    const drawable = !state.status.vectors.includes(followed.quantity);
+    const drawable = !isVector(state, followed.quantity);
     show.hidden = !attached || !drawable || !undrawn().length;
   }
 
