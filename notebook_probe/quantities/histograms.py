@@ -29,7 +29,7 @@ from torch import Tensor, nn
 
 from notebook_probe.axis import Axis
 from notebook_probe.quantities import questions
-from notebook_probe.quantities.arrays import readable
+from notebook_probe.quantities.arrays import dense, readable
 from notebook_probe.quantities.base import quantity
 from notebook_probe.quantities.parts import reduction
 
@@ -110,13 +110,16 @@ def histogram(
     >>> [(BINS.coords["bin_lo"][i], int(counts[i])) for i in counts.nonzero().flatten()]
     [(-inf, 1), (0.0, 1), (0.5, 2), (nan, 1)]
     """
+    array = dense(tensor)
+    if array is not None:
+        return Histogram(_counts_on_cpu(array.view(np.int32), _FORMATS[torch.float32]))
     if type(tensor) not in _PLAIN or tensor.is_meta or tensor.is_nested:
         tensor = readable(tensor)
     stored = _stored(tensor.detach())
     values = _floats(stored)
     form = _FORMATS[values.dtype]
     bits = _flat(values).view(form.bits)
-    counts = (_counts_on_cpu if bits.is_cpu else _counts_on_device)(bits, form)
+    counts = _counts_on_cpu(bits.numpy(), form) if bits.is_cpu else _counts_on_device(bits, form)
     if stored.numel() != tensor.numel():
         counts[ZERO] += tensor.numel() - stored.numel()
     return Histogram(counts)
@@ -176,10 +179,9 @@ _FORMATS = {
 """The types that are counted as they are. The small numbers of float16 share one exponent."""
 
 
-def _counts_on_cpu(bits: Tensor, form: _Format) -> Tensor:
-    array = bits.numpy()
-    chunks = [array[start : start + CHUNK] for start in range(0, array.size, CHUNK)]
-    buffer = np.empty(min(CHUNK, array.size), form.key)
+def _counts_on_cpu(bits: npt.NDArray[Any], form: _Format) -> Tensor:
+    chunks = [bits[start : start + CHUNK] for start in range(0, bits.size, CHUNK)]
+    buffer = np.empty(min(CHUNK, bits.size), form.key)
     by_key = np.zeros(form.n_keys, np.int64)
     for chunk in chunks:
         keys = buffer[: chunk.size]
