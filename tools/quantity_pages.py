@@ -68,6 +68,23 @@ SYSTEMS = {
 }
 """Where the sources that are no addresses are found."""
 
+BEGIN = {
+    questions.SIGNAL: "grad_depth_slope grad_norm output_std nonfinite_fraction",
+    questions.DEAD: "dead_fraction dormant_fraction zero_fraction",
+    questions.BATCHNORM: "bn_mean_tid bn_var_tid train_eval_gap",
+    questions.RATE: "update_ratio sharpness alpha_step grad_cosine loss_spike_score",
+    questions.LEARNING: "update_ratio layer_rotation distance_from_init feature_drift",
+    questions.SPIKE: "loss_spike_score adam_update_rms logit_logsumexp grad_norm worst_samples",
+    questions.RANGE: "range_headroom_bits output_abs_max underflow_fraction nonfinite_fraction",
+    questions.ATTENTION: "attn_entropy attn_entropy_share attn_max_logit attn_sink_share",
+    questions.COLLAPSE: "effective_rank participation_ratio saturation cka_to_reference",
+    questions.NOISE: "gradient_noise_scale gsnr norm_test stiffness",
+    questions.DATA: "label_entropy duplicate_fraction sample_loss_quantiles forgetting_events",
+    questions.SPEED: "step_time samples_per_second peak_memory data_wait_share",
+    questions.PROGRESS: "loss_ema train_eval_gap sam_sharpness hessian_trace loss_landscape_2d",
+}
+"""The quantities that tell most, for each question, of whatever families."""
+
 TITLES = {"batchnorm": "BatchNorm", "regular": "Regular histograms", "slices": "Loss landscape"}
 """Families whose file has another name."""
 
@@ -102,8 +119,9 @@ def _index() -> str:
     known = [text for name, text in vars(questions).items() if name in questions.__all__]
     lines = [HEAD, "## By question", ""]
     for question in filter(asked.__contains__, known):
-        lines += [f"### {question}", "", "| quantity | meaning | cost |", "|---|---|---|"]
-        lines += [_row(quantity) for quantity in asked[question]] + [""]
+        lines += [f"### {question}", "", f"Begin with {_begin(question)}.", ""]
+        lines += ["| quantity | meaning | cost |", "|---|---|---|"]
+        lines += [_row(quantity) for quantity in _by_name(asked[question])] + [""]
     lines += ["## By family", "", *_families(), "", "## By another name", "", *_aliases(), ""]
     lines += [
         "## Presets",
@@ -114,6 +132,11 @@ def _index() -> str:
     ]
     lines += map(_preset, presets)
     return "\n".join(lines) + "\n"
+
+
+def _begin(question: str) -> str:
+    known = {quantity.name: quantity for quantity in built_in()}
+    return ", ".join(_link(known[name], INDEX) for name in BEGIN[question].split())
 
 
 def _families() -> list[str]:
@@ -155,8 +178,9 @@ def _cost(name: str) -> str:
 
 
 def _row(quantity: Quantity) -> str:
-    meaning = _linked(_first_line(quantity), INDEX).replace("|", "\\|")
-    return f"| {_link(quantity, INDEX)} | {meaning} | `{quantity.cost}` |"
+    # Renderers differ on an escaped bar within code within a table.
+    meaning = _first_line(quantity).replace("||", "‖").replace("|", "∣")
+    return f"| {_link(quantity, INDEX)} | {_linked(meaning, INDEX)} | `{quantity.cost}` |"
 
 
 def _family(name: str, members: list[Quantity]) -> str:

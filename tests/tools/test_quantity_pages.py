@@ -73,7 +73,9 @@ def test_the_index_leads_by_question_by_family_and_by_the_name_elsewhere() -> No
     home = "quantities/ranks.md#effective_rank"
     by_question, by_family = index.split("\n## By family\n")
     by_family, by_name = by_family.split("\n## By another name\n")
-    assert home in by_question.split("### Do representations collapse?")[1]
+    asked = by_question.split("### Do representations collapse?")[1].split("\n### ")[0]
+    assert asked.split("Begin with ")[1].startswith(f"[`effective_rank`]({home})")
+    assert f"\n| [`effective_rank`]({home}) |" in asked
     assert home in by_family
     assert f"| `RankMe` | [`effective_rank`]({home}) |" in by_name
     for quantity in built_in():

@@ -10,7 +10,8 @@ from tools.pictures.scene import Scene, Shown
 __all__ = ["SCENES", "caption", "scene_of"]
 
 EVERY = {"activations": 2, "parameters": 2, "sort": 4, "factorisation": 4, "forward": 10}
-READER = "a small network learns handwritten digits: convolution, BatchNorm, attention, linear head"
+READER = "convolution, attention and a linear head on digits"
+MOVING = "the head moves most"
 CATCH_UP = "the running statistics catch up with those of the batches"
 FADING = "the signal fades with depth until the weights have grown"
 VANISHING = "gradients vanish towards the input until the weights have grown"
@@ -32,11 +33,24 @@ def _all(names: str, shown: Shown | None = None) -> dict[str, Shown]:
 
 SCENES = {
     "reader": Scene(
-        f"{READER}; AdamW, one cycle of the learning rate",
+        f"{READER}, AdamW, one cycle of the rate",
         reader.training(160, lr=5e-3),
         {
-            **_all("accuracy ece confidence logit_logsumexp", HEAD),
-            "prediction_entropy": Shown(("head",), marks={"ln 10": math.log(10)}),
+            **_all("accuracy logit_logsumexp", HEAD),
+            "confidence": Shown(("head",), told="from a guess among ten to near certainty"),
+            "ece": Shown(("head",), told="at first it is right more often than it is sure"),
+            "prediction_entropy": Shown(
+                ("head",), marks={"ln 10": math.log(10)}, told="from a guess to near certainty"
+            ),
+            "train_eval_gap": Shown(told="it widens once the training set is fitted"),
+            "saturated_fraction": Shown(told="more outputs of the tanh come to its bounds"),
+            **_all("distance_from_init layer_rotation feature_drift", Shown(told=MOVING)),
+            "cka_to_reference": Shown(
+                told="the convolution keeps its features, attention does not"
+            ),
+            **_all("sign_flips sign_flip_count", Shown(told="signs settle as the rate falls")),
+            **_all("log_step_size update_norm", Shown(told="steps follow the learning rate")),
+            "moment_ratio": Shown(told="gradients agree at first, and are noise in the end"),
             "bn_mean_tid": Shown(marks={"0.5": 0.5}, told=CATCH_UP),
             "bn_var_tid": Shown(told=CATCH_UP),
             **_all("norm_gain_rms norm_bias_rms", NORMS),
@@ -59,8 +73,11 @@ SCENES = {
             "loss_landscape_2d": Shown(
                 ("",), told="the weights at the last step are in the middle"
             ),
-            **_all("lr momentum", WHOLE),
-            "update_ratio": Shown(marks={"rule of thumb": 1e-3}),
+            "lr": Shown(("",), told="up for a third of the steps, then down"),
+            "momentum": Shown(("",), told="down while the rate goes up, and back"),
+            "update_ratio": Shown(
+                marks={"rule of thumb": 1e-3}, told="relative steps follow the learning rate"
+            ),
             "grad_cosine": Shown(marks={"at a right angle": 0.0}),
             "weight_decay": Shown(
                 ("conv", "norm"), told="matrices decay more and more, vectors never"
@@ -70,7 +87,7 @@ SCENES = {
         every={**EVERY, "backward": 20},
     ),
     "attention": Scene(
-        f"{READER}; the learning rate is far too high for attention",
+        f"{READER}; the rate is far too high for attention",
         reader.training(120, lr=0.06),
         {
             **_all(
@@ -164,9 +181,10 @@ SCENES = {
         "a dense network with BatchNorm between linear1 and linear2, batches of 512",
         dense.classes,
         {
-            **_all(
-                "neural_collapse_nc1 linear_probe_accuracy",
-                Shown(("linear1", "linear2", "linear3")),
+            "neural_collapse_nc1": Shown(("linear1", "linear2", "linear3")),
+            "linear_probe_accuracy": Shown(
+                ("linear1", "linear2", "linear3"),
+                told="deeper layers come to know the classes best",
             ),
             **_all("effective_rank effective_rank_share participation_ratio saturation"),
             **_all("sample_effective_rank input_cov_condition input_cov_condition_100"),
@@ -201,7 +219,8 @@ SCENES = {
         "a dense network; at the end the loader takes 50 ms for a batch",
         dense.slow_loader,
         {
-            **_all("samples_per_second step_time data_wait_share peak_memory"),
+            **_all("samples_per_second step_time peak_memory"),
+            "data_wait_share": Shown(log=False, marks={"0.3": 0.3}),
             "n_sampled": Shown(("linear1", "linear3")),
             "n_output_rows": Shown(("linear1",)),
         },
