@@ -15,7 +15,7 @@ import numpy as np
 
 from notebook_probe.record.export.netcdf_groups import Group
 from notebook_probe.record.format.missing import NOT_MEASURED
-from notebook_probe.record.format.schema import TIME_ATTRS
+from notebook_probe.record.format.schema import STEP_ATTRS, TIME_ATTRS
 from notebook_probe.record.format.source import Event, ModuleRow
 from notebook_probe.record.format.tables import event_columns, module_columns
 from notebook_probe.record.store.destination import needed
@@ -66,7 +66,7 @@ def _write_group(target: Any, group: Group) -> None:
     rows, stream = group.rows, group.stream
     target.dimensions = {"step": len(group.steps), **group.dims}
     _annotate(target, group.attrs)
-    _write(target, "step", ("step",), group.steps, {"units": "1", "long_name": "optimizer step"})
+    _write(target, "step", ("step",), group.steps, STEP_ATTRS)
     _write(target, "time", ("step",), stream.times(rows.start, rows.stop), TIME_ATTRS)
     for name, (dim, values) in group.coords.items():
         _write(target, name, (dim,), values, {"long_name": name.replace("_", " ")})

@@ -45,6 +45,7 @@ __all__ = [
     "PYRAMID",
     "SCALARS",
     "SMALL",
+    "STEP_ATTRS",
     "STOPPED",
     "TIME_ATTRS",
     "VECTORS",
@@ -85,6 +86,8 @@ STOPPED = "recording_stopped"
 KEEP_BITS = "keep_bits"
 """Attribute of a quantity whose values were rounded to so many bits of mantissa."""
 
+STEP_ATTRS: dict[str, Any] = {"long_name": "optimizer step"}
+"""A count has no units: plots would say them of every axis."""
 TIME_ATTRS = {
     "units": "milliseconds since 1970-01-01",
     "calendar": "proleptic_gregorian",
@@ -173,8 +176,7 @@ def _codecs(dtype: str) -> list[dict[str, Any]]:
 
 def step_spec(sizes: ChunkSizes) -> ArraySpec:
     """The step axis of a stream."""
-    attrs = {"units": "1", "long_name": "optimizer step"}
-    return ArraySpec("int64", ("step",), (sizes.index,), attrs)
+    return ArraySpec("int64", ("step",), (sizes.index,), STEP_ATTRS)
 
 
 def time_spec(sizes: ChunkSizes) -> ArraySpec:

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 from notebook_probe.record.format.schema import (
     NAMES_CHUNK,
+    STEP_ATTRS,
     TIME_ATTRS,
     ArraySpec,
     module_label,
@@ -45,7 +46,7 @@ def module_columns(modules: Sequence[ModuleRow]) -> dict[str, Column]:
 
 def event_columns(events: Sequence[Event]) -> dict[str, Column]:
     """The columns of ``events/``."""
-    step = _numbers("event", {"units": "1", "long_name": "optimizer step"})
+    step = _numbers("event", STEP_ATTRS)
     return {
         "step": (step, [event.step for event in events]),
         "time": (_numbers("event", TIME_ATTRS), [event.time_ms for event in events]),

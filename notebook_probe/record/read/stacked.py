@@ -14,6 +14,7 @@ import xarray as xr
 
 from notebook_probe.errors import RecordWarning
 from notebook_probe.record.format.missing import NOT_MEASURED
+from notebook_probe.record.format.schema import STEP_ATTRS
 from notebook_probe.record.format.source import Floats, Steps
 from notebook_probe.record.views.lazy import Index, lazy_variable
 
@@ -61,7 +62,7 @@ def stack_records(
         **union.along,
         dim: xr.Variable(dim, np.array([*labels, None], object)[:-1]),
         "module": xr.Variable("module", np.array([*names, None], object)[:-1]),
-        "step": xr.Variable("step", steps, {"units": "1", "long_name": "optimizer step"}),
+        "step": xr.Variable("step", steps, STEP_ATTRS),
     }
     return xr.Dataset(variables, coords=coords)
 

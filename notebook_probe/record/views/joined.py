@@ -24,6 +24,7 @@ from notebook_probe.record.format.schema import (
     INDEX_IN_MODULE,
     KEEP_BITS,
     MODULE_OF_ELEMENT,
+    STEP_ATTRS,
     VECTORS,
     module_label,
 )
@@ -224,7 +225,7 @@ def _modules(labels: Sequence[str]) -> dict[str, xr.Variable]:
 def _steps(parts: Sequence[_Part], steps: Steps) -> dict[str, xr.Variable]:
     read, about = partial(_read_times, parts, steps), {"long_name": "wall time"}
     return {
-        "step": xr.Variable("step", steps, {"units": "1", "long_name": "optimizer step"}),
+        "step": xr.Variable("step", steps, STEP_ATTRS),
         "time": lazy_variable(("step",), steps.shape, read, about, "datetime64[ms]"),
     }
 
