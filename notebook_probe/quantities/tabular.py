@@ -13,6 +13,7 @@ LINE = 100
 """Characters of a line of text."""
 
 LEFT = "text-align: left; vertical-align: top"
+WRAPPED, WHOLE = "overflow-wrap: anywhere", "white-space: nowrap"
 BACKGROUND = "var(--jp-layout-color0, var(--vscode-editor-background, Canvas))"
 """Of a head under which rows pass: JupyterLab's, VS Code's, or the browser's."""
 
@@ -39,16 +40,9 @@ def html_table(columns: Mapping[str, str], rows: Iterable[Sequence[str]]) -> str
     rows : iterable of sequence of str
         Cells as HTML.
     """
-    widths = [
-        f"min-width: {width}; overflow-wrap: anywhere" if width else "white-space: nowrap"
-        for width in columns.values()
-    ]
-    head = "".join(
-        f'<th style="{LEFT}; {width}; position: sticky; top: 0; background: {BACKGROUND}">'
-        f"{escape(name)}</th>"
-        for name, width in zip(columns, widths, strict=True)
-    )
-    body = "".join(f"<tr>{''.join(map(_cell, row, widths))}</tr>" for row in rows)
+    head = "".join(map(_head, columns, columns.values()))
+    wraps = [WRAPPED if width else WHOLE for width in columns.values()]
+    body = "".join(f"<tr>{''.join(map(_cell, row, wraps))}</tr>" for row in rows)
     return (
         '<div style="max-height: 36em; overflow: auto">'
         f'<table style="margin: 0; table-layout: auto"><thead><tr>{head}</tr></thead>'
@@ -56,8 +50,14 @@ def html_table(columns: Mapping[str, str], rows: Iterable[Sequence[str]]) -> str
     )
 
 
-def _cell(html: str, width: str) -> str:
-    return f'<td style="{LEFT}; {width}">{html}</td>'
+def _head(name: str, width: str) -> str:
+    least = f"; min-width: {width}" if width else ""
+    stays = f"position: sticky; top: 0; background: {BACKGROUND}"
+    return f'<th style="{LEFT}; {stays}{least}">{escape(name)}</th>'
+
+
+def _cell(html: str, wrap: str) -> str:
+    return f'<td style="{LEFT}; {wrap}">{html}</td>'
 
 
 def text_card(title: str, facts: Mapping[str, str]) -> str:
