@@ -23,6 +23,7 @@ from notebook_probe.figures.style import (
     drawing,
     number,
     quiet,
+    text_inches,
     ticks,
 )
 
@@ -31,21 +32,20 @@ __all__ = ["vector"]
 Floats = npt.NDArray[np.float64]
 
 MOST_COLUMNS = 1400
-WIDE_RATIO = 100.0
+WIDE_RATIO = 30.0
 """Between the largest and the smallest positive value, from which on colours are logarithmic."""
 SIZE = (8.0, 3.6)
 SQUARE = (4.8, 3.8)
-MARGIN = 1.05
-"""Inches for what stands left of the picture."""
 
 
 def vector(series: xr.DataArray) -> Figure:
     """Picture of a series of vectors: a column per step, an element per row.
 
-    White is what a vector does not have, and zero among counts; infinities have a colour of their
-    own. Elements at both ends that are zero or missing at every step are left out. Steps stand side
-    by side as they were measured; of more than 1,400 some are shown, at equal distances. A plane,
-    such as that of ``loss_landscape_2d``, is drawn at its last step.
+    White is what a vector does not have, and an empty bin of a histogram; infinities have a colour
+    of their own. Bins that are always empty are left out, and elements at both ends that are always
+    zero or missing. Steps stand side by side as they were measured; of more than 1,400 some are
+    shown, at equal distances. A plane, such as that of ``loss_landscape_2d``, is drawn at its last
+    step.
 
     Parameters
     ----------
@@ -77,14 +77,19 @@ def vector(series: xr.DataArray) -> Figure:
 
 
 def _steps(table: xr.DataArray, values: Floats, along: str) -> Figure:
+    if has_bins := f"{along}_lo" in table.coords:
+        values = np.where(values == 0, np.nan, values)
     every = -(-len(values) // MOST_COLUMNS)
     telling = np.flatnonzero((np.isfinite(values) & (values != 0)).any(axis=0))
-    rows = slice(telling[0], telling[-1] + 1) if telling.size else slice(None)
-    shown = values[::every, rows].T
+    if telling.size and not has_bins:
+        telling = np.arange(telling[0], telling[-1] + 1)
+    rows = telling if telling.size else np.arange(values.shape[1])
     steps = table.step.values[::every]
     names = [number(value) for value in np.asarray(table[along].values, float)[rows]]
-    figure, axes, bar = _frame(SIZE, f"{table.name} at {table.module.item()}")
-    _image(axes, bar, shown, extent=(-0.5, len(steps) - 0.5, -0.5, len(names) - 0.5))
+    left = 0.45 + max(map(text_inches, names))
+    figure, axes, bar = _frame(SIZE, f"{table.name} at {table.module.item()}", left)
+    extent = (-0.5, len(steps) - 0.5, -0.5, len(names) - 0.5)
+    _image(axes, bar, values[::every, rows].T, extent=extent)
     _places(axes.xaxis, [number(step) for step in steps])
     _places(axes.yaxis, names)
     axes.set_xlabel("step", color=SOFT, fontproperties=HEADING)
@@ -98,7 +103,7 @@ def _plane(table: xr.DataArray, along: str) -> Figure:
     values = np.full((len(ys), len(xs)), np.nan)
     values[np.searchsorted(ys, up), np.searchsorted(xs, across)] = table.values
     step = number(int(table.step))
-    figure, axes, bar = _frame(SQUARE, f"{table.name} at {table.module.item()}, step {step}")
+    figure, axes, bar = _frame(SQUARE, f"{table.name} at {table.module.item()}, step {step}", 0.8)
     _image(axes, bar, values, extent=(*_ends(xs), *_ends(ys)))
     for axis, name in ((axes.xaxis, "x"), (axes.yaxis, "y")):
         ticks(axis, log=False)
@@ -112,11 +117,12 @@ def _ends(places: Floats) -> tuple[float, float]:
     return float(places[0] - half), float(places[-1] + half)
 
 
-def _frame(size: tuple[float, float], title: str) -> tuple[Figure, Axes, Axes]:
+def _frame(size: tuple[float, float], title: str, left: float) -> tuple[Picture, Axes, Axes]:
+    """A picture, its axes beginning ``left`` inches from the edge, and those of its colour bar."""
     figure = Picture(figsize=size)
-    wide = (size[0] - MARGIN - 0.85) / size[0]
-    axes = figure.add_axes((MARGIN / size[0], 0.16, wide, 0.72))
-    bar = figure.add_axes((MARGIN / size[0] + wide + 0.12 / size[0], 0.16, 0.13 / size[0], 0.72))
+    wide = size[0] - left - 0.85
+    axes = figure.add_axes((left / size[0], 0.16, wide / size[0], 0.72))
+    bar = figure.add_axes(((left + wide + 0.12) / size[0], 0.16, 0.13 / size[0], 0.72))
     axes.set_title(title, loc="left", color=SOFT, pad=8, fontproperties=HEADING)
     return figure, axes, bar
 
