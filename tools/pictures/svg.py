@@ -52,10 +52,10 @@ def lines(
     colours = _colours(len(shown), ordered)
     parts = [_frame(across, up, x_label, y_label)]
     parts += [_event(name, across.to(place)) for name, place in events.items()]
-    parts += [_mark(name, up.to(level)) for name, level in marks.items()]
     draw = _dots if points else _polyline
     for (x, y), ink in zip(shown.values(), colours, strict=True):
         parts.append(draw(across.of(x), up.of(y), ink))
+    parts += [_mark(name, up.to(level)) for name, level in marks.items()]
     names = [] if points else list(shown)
     return _svg([*parts, _legend(names, colours)])
 
