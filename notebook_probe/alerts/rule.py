@@ -196,7 +196,7 @@ def rule(
             quantities,
             MappingProxyType(thresholds),
             says if says is not None else _first_paragraph(function),
-            tuple(tells),
+            (tells,) if isinstance(tells, str) else tuple(tells),
             rows,
             steps,
             again,
@@ -211,8 +211,16 @@ def rule(
 
 
 def _parameters(function: Callable[..., Any]) -> tuple[tuple[str, ...], dict[str, Any]]:
+    if not callable(function):
+        raise RuleError(f"{function!r} is no condition; a function of series is expected")
     parameters = inspect.signature(function).parameters.values()
     empty = inspect.Parameter.empty
+    for one in parameters:
+        if one.default is empty and one.kind not in (
+            one.POSITIONAL_ONLY,
+            one.POSITIONAL_OR_KEYWORD,
+        ):
+            raise RuleError(f"{function!r} takes {one}; series are given by position")
     quantities = tuple(one.name for one in parameters if one.default is empty)
     return quantities, {one.name: one.default for one in parameters if one.default is not empty}
 
@@ -223,6 +231,9 @@ def _first_paragraph(function: Callable[..., Any]) -> str:
 
 def _check(one: Rule) -> None:
     """Raise RuleError unless it can work."""
+    for given in (one.name, one.says, one.view, one.source, *one.tells):
+        if not isinstance(given, str):
+            raise RuleError(f"rule {one.name}: {given!r}; name, says, tells, view, source are text")
     if not one.name.isidentifier():
         raise RuleError(f"rule name {one.name!r} must be an identifier, like 'top_heavy'")
     if one.once not in get_args(Once):
@@ -230,7 +241,8 @@ def _check(one: Rule) -> None:
     for name, number in one.thresholds.items():
         if not isinstance(number, Real) or isinstance(number, bool) or number != number:
             raise RuleError(f"rule {one.name}: {name}={number!r}; a threshold is a real number")
-    if one.window < 0 or one.window != one.thresholds.get("window", 0):
+    window = one.thresholds.get("window", 0)
+    if window < 0 or window % 1 != 0:  # an infinite one has no remainder either
         raise RuleError(f"rule {one.name}: window={one.thresholds['window']!r}; whole rows, from 0")
     for name, least in (("rows", 1), ("steps", 0), ("again", 1)):
         number = getattr(one, name)

@@ -109,9 +109,9 @@ class Track:
             raise RuleError(
                 f"rule {rule.name} returned {hits.shape} for (row, module) = {known[0].shape}"
             )
-        new = _Judged(
-            steps, hits[n_past:].astype(bool), self._labels, tables, _from(told, n_past), there
-        )
+        if hits.dtype != bool:
+            raise RuleError(f"rule {rule.name} returned {hits.dtype}; a mask of bools is expected")
+        new = _Judged(steps, hits[n_past:], self._labels, tables, _from(told, n_past), there)
         yield from self._said(new if hits.ndim == 2 else new.as_a_whole())
 
     def _said(self, new: _Judged) -> Iterator[Finding]:

@@ -129,6 +129,10 @@ def picky(loss: Any) -> Any:
     return loss > 3
 
 
+def vague(loss: Any) -> Any:
+    return loss * np.nan
+
+
 def unheard(unheard_of: Any) -> Any:
     return unheard_of > 3
 
@@ -148,6 +152,7 @@ def test_a_rule_of_ones_own_passes() -> None:
     [
         (made(unheard, "{unheard_of}"), "it_looks_at_series_that_there_can_be", "is unheard_of"),
         (made(picky), "no_number_makes_it_raise", "ValueError: not finite"),
+        (made(vague), "no_number_makes_it_raise", "returned float64; a mask of bools is expected"),
         (made(far_back), "it_says_the_same_however_rows_come", "beyond its window of 0"),
         (made(plain, "too high", most=3), "it_fires_where_something_is_wrong", "says no number"),
         (PLAIN.but(most=99), "it_fires_where_something_is_wrong", "says nothing of loss = "),

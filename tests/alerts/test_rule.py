@@ -65,9 +65,24 @@ def text_threshold(loss: Any, most: Any = "a") -> Any:
     """high"""
 
 
+def endless(loss: Any, window: float = np.inf) -> Any:
+    """high"""
+
+
+def by_keyword(*, loss: Any) -> Any:
+    """high"""
+
+
+def any_series(*loss: Any) -> Any:
+    """high"""
+
+
 @pytest.mark.parametrize(
     ("condition", "words"),
     [
+        (endless, "window=inf; whole rows"),
+        (by_keyword, "takes loss: 'Any'; series are given by position"),
+        (any_series, r"takes \*loss: 'Any'; series are given by position"),
         (no_series, "no quantity"),
         (silent, "says nothing"),
         (unknown_word, r"cannot say \{los\}; close: 'loss'"),
@@ -82,6 +97,21 @@ def test_a_rule_that_cannot_work_is_refused_with_the_reason(
     with pytest.raises(RuleError, match=words):
         nbp.rule(condition)
     assert condition.__name__ not in RULES
+
+
+@pytest.mark.parametrize(
+    "settings", [{"name": 3}, {"says": 3}, {"view": 3}, {"tells": (3,)}, {"source": 3}]
+)
+def test_what_should_be_text_and_is_not_is_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(RuleError, match="3; name, says, tells, view, source are text"):
+        nbp.rule(**{"name": "test_text", "says": "high", **settings})(lambda loss: loss > 0)
+    with pytest.raises(RuleError, match="3 is no condition"):
+        nbp.rule(3)  # type: ignore[call-overload]
+
+
+def test_one_word_that_is_told_may_be_given_by_itself() -> None:
+    made = nbp.rule(name="test_lone_word", says="{share}", tells="share")(lambda loss: loss > 0)
+    assert made.tells == ("share",)
 
 
 def test_a_cell_that_is_run_twice_replaces_its_rule_and_another_of_the_name_is_refused() -> None:

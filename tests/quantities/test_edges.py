@@ -1,0 +1,82 @@
+"""On the edge of a definition: zeros, several steps, what is written into later."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import notebook_probe as nbp
+from notebook_probe.quantities import quantities
+from tests.models import made, sgd
+from tests.quantities.evaluated import evaluate
+
+
+def value(name: str, *tensors: Tensor, module: nn.Module | None = None) -> Any:
+    found = evaluate(quantities[name], *tensors, module=module)
+    return None if found is None else float(found)
+
+
+def test_what_is_not_finite_is_a_share_of_all_elements_of_all_calls() -> None:
+    broken = torch.tensor([[1.0, math.nan, math.inf, 2.0], [0.0, 1.0, -math.inf, 3.0]])
+    assert value("nonfinite_fraction", broken) == 3 / 8
+    assert value("nonfinite_fraction", broken, torch.ones(4, 2)) == 3 / 16
+
+
+def test_a_unit_that_was_above_zero_in_any_step_is_alive() -> None:
+    first = torch.tensor([[1.0, -1.0, -1.0, 0.0]])
+    second = torch.tensor([[-1.0, 1.0, -2.0, 0.0]])
+    layer = nn.Linear(4, 4)
+    assert value("dead_fraction", first, module=layer) == 3 / 4
+    assert value("dead_fraction", first, second, module=layer) == 2 / 4
+
+
+def test_a_layer_whose_width_changes_is_judged_by_its_newest_width() -> None:
+    wide, narrow = torch.tensor([[1.0, 1.0, -1.0]]), torch.tensor([[-1.0, 1.0]])
+    assert value("dead_fraction", wide, narrow, module=nn.Linear(4, 4)) == 1 / 2
+
+
+def test_a_weight_of_zero_has_no_sign_to_change() -> None:
+    before = torch.tensor([1.0, 0.0, 0.0, -1.0, 2.0])
+    after = torch.tensor([-1.0, 0.0, 3.0, -2.0, 0.0])
+    assert value("sign_flip_count", before, after) == 1
+    assert value("sign_flips", before, after) == 1 / 5
+
+
+def test_a_weight_that_begins_at_zero_has_a_huge_ratio_and_no_negative_one() -> None:
+    model = nn.Linear(2, 1, bias=False)
+    nn.init.zeros_(model.weight)
+    run = nbp.watch(model, probes={"": ["update_ratio"]})
+    model(torch.tensor([[3.0, 4.0]])).sum().backward()
+    sgd(model, lr=1.0).step()
+    run.close()
+    assert float(run.series("", "update_ratio")[0]) == pytest.approx(5e12)
+
+
+class Later(nn.Module):
+    """What a layer returned is written into afterwards."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = self.linear(x)
+        return y.mul_(100.0)
+
+
+def test_quantiles_are_of_the_output_as_it_was_returned() -> None:
+    model = made(Later)
+    x = torch.randn(50, 4, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        wanted = np.quantile(model.linear(x).double().numpy(), [0.01, 0.5, 0.99])
+    run = nbp.watch(model, probes={"linear": ["output_quantiles"]})
+    model(x).sum().backward()
+    sgd(model).step()
+    run.close()
+    found = run.series("linear", "output_quantiles")[0].values
+    np.testing.assert_allclose(found[[0, 3, 6]], wanted, rtol=1e-6)
