@@ -12,5 +12,6 @@
 from notebook_probe.testing.cases import CASES, Case
 from notebook_probe.testing.quantities import QuantitySuite
 from notebook_probe.testing.rules import RuleSuite
+from notebook_probe.testing.schedules import ScheduleSuite
 
-__all__ = ["CASES", "Case", "QuantitySuite", "RuleSuite"]
+__all__ = ["CASES", "Case", "QuantitySuite", "RuleSuite", "ScheduleSuite"]
