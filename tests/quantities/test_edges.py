@@ -80,3 +80,11 @@ def test_quantiles_are_of_the_output_as_it_was_returned() -> None:
     run.close()
     found = run.series("linear", "output_quantiles")[0].values
     np.testing.assert_allclose(found[[0, 3, 6]], wanted, rtol=1e-6)
+
+
+def test_directions_are_counted_over_the_outputs_of_all_steps() -> None:
+    first, second = torch.zeros(20, 4), torch.zeros(20, 4)
+    first[:, 0], second[:, 1] = torch.linspace(-1, 1, 20), torch.linspace(-1, 1, 20)
+    layer = nn.Linear(4, 4)
+    assert value("saturation", first, module=layer) == pytest.approx(1 / 4)
+    assert value("saturation", first, second, module=layer) == pytest.approx(2 / 4)
