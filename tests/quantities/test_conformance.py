@@ -25,7 +25,7 @@ class TestWithPassesOfTheirOwn(QuantitySuite):
     quantities = COSTLY
     cases: ClassVar = {"attention": CASES["attention"]}
     places = ("", "layer.self_attn")
-    steps = 3
+    steps = 4
 
 
 class Dropping(QuantitySuite):

@@ -134,7 +134,7 @@ KINDS: dict[str, Callable[[Tensor], Tensor]] = {
     "float16": Tensor.half,
     "bfloat16": Tensor.bfloat16,
     "float64": Tensor.double,
-    "int64": lambda rows: (10 * rows).long(),
+    "int32": lambda rows: (10 * rows).int(),
     "uint8": lambda rows: (10 * rows).abs().to(torch.uint8),
     "sparse": lambda rows: (rows * (rows > 0)).to_sparse(),
     "within a graph": lambda rows: rows.clone().requires_grad_() * 2,
