@@ -45,10 +45,9 @@ def winners(
     """
     width, blocks = samples(tensor, module)
     counts = torch.zeros(width, dtype=torch.float64, device=tensor.device)
-    channels = torch.arange(width, device=tensor.device)
     for rows in blocks:
-        is_largest = rows.argmax(1, keepdim=True) == channels
-        counts += (is_largest & ~rows.isnan().any(1, keepdim=True)).sum(0)
+        largest = rows.max(1)  # NaN where one is
+        counts.index_add_(0, largest.indices, (~largest.values.isnan()).to(counts))
     return Winners(counts)
 
 
