@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from notebook_probe.alerts import RULES, Rule
+from notebook_probe.alerts import RULES, Rule, find_alerts
 from notebook_probe.testing import RuleSuite
+from notebook_probe.testing.rows import Rows, filled
 
 STEADY = [1.0] * 12
 GROWING = [15.0] * 50 + [18.1] * 50
@@ -99,6 +100,28 @@ def test_there_are_series_for_every_built_in_rule_that_is_about_series() -> None
     ours = "notebook_probe.alerts.builtin."
     built_in = {one.name for one in RULES.values() if one.condition.__module__.startswith(ours)}
     assert built_in - {"stale_probe"} == FIRES.keys() == SILENT.keys()
+
+
+WORKED_OUT = {
+    "nonfinite_output": [": 1"],
+    "exploding_gradient": ["is 10.1,", " 10 times"],
+    "vanishing_with_depth": [" 0.5 times"],
+    "always_clipped": ["91%"],
+    "batchnorm_mismatch": [" 0.50 "],
+    "lr_high": [" 1.01% ", "(cosine -0.01)", " 0.1 times as large"],
+    "loader_bound": ["30%"],
+}
+
+
+@pytest.mark.parametrize("name", WORKED_OUT)
+def test_a_sentence_has_the_numbers_that_were_worked_out_for_it(name: str) -> None:
+    [tables] = FIRES[name]
+    values = filled(tables)
+    n_rows, n_modules = next(iter(values.values())).shape
+    rows = Rows(values, tuple(f"layer{i}" for i in range(n_modules)), n_rows)
+    [alert] = find_alerts(rows.source, RULES[name])
+    for number in WORKED_OUT[name]:
+        assert number in alert.text
 
 
 def suite(rule: Rule, fires: Any = ({"loss": [9.0] * 5},), silent: Any = ({"loss": [0.0]},)) -> Any:
