@@ -67,9 +67,9 @@ def test_watch_says_what_probes_may_be(wrong: Any, watch: Watch) -> None:
         watch(made(mlp), probes=wrong)
 
 
-@pytest.mark.parametrize("wrong", ["spectrum", ["default", "spectrum"]])
+@pytest.mark.parametrize("wrong", ["spectras", ["default", "spectras"]])
 def test_an_unknown_preset_lists_the_close_ones(wrong: Any, watch: Watch) -> None:
-    with pytest.raises(UnknownNameError, match=r"no preset 'spectrum'.*spectra"):
+    with pytest.raises(UnknownNameError, match=r"no preset 'spectras'.*spectra"):
         watch(made(mlp), probes=wrong)
 
 
