@@ -16,7 +16,7 @@ from torch import nn
 
 from notebook_probe.errors import QuantityError
 from notebook_probe.probes.phase import quiet
-from notebook_probe.quantities.base import Combine
+from notebook_probe.quantities.definition import Combine
 from notebook_probe.quantities.scalar import read_scalar
 from notebook_probe.quantities.stat import Number
 

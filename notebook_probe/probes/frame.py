@@ -11,8 +11,8 @@ from torch import Tensor
 
 from notebook_probe.errors import UnreadableError
 from notebook_probe.probes.probe import Probe
-from notebook_probe.quantities.base import Combine
 from notebook_probe.quantities.combine import COMBINE
+from notebook_probe.quantities.definition import Combine
 from notebook_probe.quantities.stat import Number
 
 if TYPE_CHECKING:

@@ -37,7 +37,7 @@ from notebook_probe.probes.stretch import Stretch
 from notebook_probe.probes.taps import Taps
 from notebook_probe.probes.track import Track
 from notebook_probe.probes.updates import Updates
-from notebook_probe.quantities.base import Combine
+from notebook_probe.quantities.definition import Combine
 from notebook_probe.quantities.stat import Number
 
 __all__ = ["Observer"]

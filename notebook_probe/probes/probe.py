@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from notebook_probe.errors import InterferenceError
-from notebook_probe.quantities.base import Quantity
+from notebook_probe.quantities.definition import Quantity
 from notebook_probe.quantities.features import Moment
 from notebook_probe.quantities.window import Window
 from notebook_probe.schedules import Schedule

@@ -13,7 +13,7 @@ from torch import Tensor
 from notebook_probe.probes.frame import StepFrame
 from notebook_probe.probes.probe import Probe
 from notebook_probe.probes.results import Source
-from notebook_probe.quantities.base import Quantity
+from notebook_probe.quantities.definition import Quantity
 from notebook_probe.quantities.window import Window
 
 __all__ = ["SummaryWindow", "TensorWindow", "WindowReading"]

@@ -48,7 +48,8 @@ from notebook_probe.quantities import (
     updates,
     weight_spectra,
 )
-from notebook_probe.quantities.base import Quantity, as_quantity, quantities, quantity
+from notebook_probe.quantities.base import as_quantity, quantities, quantity
+from notebook_probe.quantities.definition import Quantity
 from notebook_probe.quantities.features import Feature
 from notebook_probe.quantities.window import Window, window_quantity
 

@@ -10,7 +10,7 @@ from notebook_probe.quantities.measured import measured_costs
 from notebook_probe.quantities.tabular import as_html, html_card, text_card
 
 if TYPE_CHECKING:
-    from notebook_probe.quantities.base import Quantity
+    from notebook_probe.quantities.definition import Quantity
 
 __all__ = ["NOT_GIVEN", "html", "text"]
 

@@ -21,8 +21,9 @@ from typing import Any, Protocol
 
 from notebook_probe.axis import Axis, PerChannel
 from notebook_probe.errors import QuantityError
-from notebook_probe.quantities.base import Combine, Quantity, Samples, define, quantities
+from notebook_probe.quantities.base import define, quantities
 from notebook_probe.quantities.cost import Cost
+from notebook_probe.quantities.definition import Combine, Quantity, Samples
 from notebook_probe.quantities.features import EACH
 
 __all__ = ["Window", "window_quantity"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from notebook_probe.quantities.base import Quantity
+from notebook_probe.quantities.definition import Quantity
 from notebook_probe.quantities.features import AGAIN
 
 __all__ = ["handed_by", "untold"]
