@@ -88,3 +88,23 @@ def test_directions_are_counted_over_the_outputs_of_all_steps() -> None:
     layer = nn.Linear(4, 4)
     assert value("saturation", first, module=layer) == pytest.approx(1 / 4)
     assert value("saturation", first, second, module=layer) == pytest.approx(2 / 4)
+
+
+BROKEN = torch.tensor([[1.0, math.nan, math.inf, 2.0], [0.0, 1.0, -math.inf, 3.0]])
+LOST = torch.tensor([2.0**-24, 2.0**-24 * 0.99, -(2.0**-25), 2.0**-30, 0.0, 1.0, 2.0, 3.0])
+
+
+@pytest.mark.parametrize(
+    ("name", "tensor", "share"),
+    [
+        *(
+            (f"{of}_nonfinite_fraction", BROKEN, 3 / 8)
+            for of in ("input", "output_grad", "grad", "weight")
+        ),
+        ("output_grad_underflow_fraction", LOST, 3 / 8),
+        ("underflow_fraction", LOST.half() / 2**5, 0.0),
+        ("underflow_fraction", torch.tensor([2.0**-14, 2.0**-15, 0.0, 1.0]).half(), 1 / 4),
+    ],
+)
+def test_a_share_is_counted_one_by_one(name: str, tensor: Tensor, share: float) -> None:
+    assert value(name, tensor) == share
