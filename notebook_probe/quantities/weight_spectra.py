@@ -38,30 +38,34 @@ class Matrix:
 
     products: tuple[Tensor, ...]
     """Of each weight the inner products of its rows or columns, whichever are fewer; float64."""
+    found: tuple[Tensor, ...] = ()
+    """Squared singular values of weights whose products are not kept."""
     _squares: Tensor | None = None
 
     @property
     def squares(self) -> Tensor:
         """Squared singular values, ascending, float64; NaN where something is not finite."""
         if self._squares is None:
-            self._squares = torch.cat([*map(_squares, self.products)]).sort().values
+            every = [*self.found, *map(_squares, self.products)]
+            self._squares = torch.cat(every).sort().values
         return self._squares
 
     @property
     def largest(self) -> Tensor:
         """The largest square; NaN of an empty weight. Cheaper than all of them."""
-        if self._squares is None and all(map(_is_known, self.products)):
+        if not self.found and self._squares is None and all(map(_is_known, self.products)):
             return torch.stack([largest_eigenvalue(each) for each in self.products]).amax()
         return self.squares[-1] if len(self.squares) else self.squares.new_tensor(math.nan)
 
     @property
     def total(self) -> Tensor:
         """Sum of all squares."""
-        return torch.stack([each.trace() for each in self.products]).sum()
+        of_each = [each.trace() for each in self.products] + [each.sum() for each in self.found]
+        return torch.stack(of_each).sum()
 
     def merge(self, other: Matrix) -> Matrix:
         """Of the weights of both."""
-        return Matrix(self.products + other.products)
+        return Matrix(self.products + other.products, self.found + other.found)
 
 
 def _is_known(products: Tensor) -> bool:
@@ -90,7 +94,9 @@ def matrix(
     values = readable(tensor)
     wide = values.double() if values.device.type != "mps" else values
     rows = wide.reshape(len(wide), -1) if wide.dim() and wide.numel() else wide.reshape(1, -1)
-    return Matrix((inner(rows.T if len(rows) < rows.shape[1] else rows),))
+    products = inner(rows.T if len(rows) < rows.shape[1] else rows)
+    # What waits there until it is copied must be small: products are as large as the weight.
+    return Matrix((products,)) if products.is_cpu else Matrix((), (_squares(products),))
 
 
 @quantity(source="https://arxiv.org/abs/1705.10941", question=questions.SIGNAL)

@@ -115,8 +115,8 @@ def _mapped_frame(frame: StepFrame, change: Callable[[Tensor], Any]) -> StepFram
 def _mapped(value: Any, change: Callable[[Tensor], Any]) -> Any:
     if isinstance(value, Tensor):
         return value if value.is_cpu else change(value)
-    if isinstance(value, list):
-        return [_mapped(one, change) for one in value]
+    if type(value) in (list, tuple):
+        return type(value)(_mapped(one, change) for one in value)
     if isinstance(value, dict):
         return {key: _mapped(one, change) for key, one in [*value.items()]}
     if is_dataclass(value) and not isinstance(value, type):
