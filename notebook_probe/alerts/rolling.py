@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Doubles", "mean_before", "median", "over_median"]
+__all__ = ["Doubles", "highest_before", "mean_before", "median", "over_median"]
 
 Doubles = npt.NDArray[np.float64]
 
@@ -34,17 +34,19 @@ def median(values: Doubles, axis: int) -> Doubles:
     return np.squeeze(middle, axis)
 
 
-def over_median(values: Doubles, window: int, times: float) -> Doubles:
+def over_median(values: Doubles, window: int, times: float, least: int = LEAST) -> Doubles:
     """Each value over the median of the ``window`` rows before it, where that exceeds ``times``.
 
     Parameters
     ----------
     values : (row, module)
+    least : int
+        So many of the rows before must have a value.
 
     Returns
     -------
     (row, module)
-        NaN where it does not, where fewer than ten of the rows before have a value, and where
+        NaN where it does not, where too few of the rows before have a value, and where
         their median is 0. Only what may exceed is worked out.
     """
     out = np.full(values.shape, np.nan)
@@ -58,10 +60,24 @@ def over_median(values: Doubles, window: int, times: float) -> Doubles:
         back = row[:, None] - np.arange(1, window + 1)
         before = np.where(back >= 0, values[np.maximum(back, 0), module[:, None]], np.nan)
         usual = median(before, axis=1)
-        enough = np.count_nonzero(~np.isnan(before), axis=1) >= LEAST
+        enough = np.count_nonzero(~np.isnan(before), axis=1) >= least
         known = enough & (usual > 0)
         factor = finite[row, module] / np.where(known, usual, np.nan)
         out[row, module] = np.where(factor > times, factor, np.nan)
+    return out
+
+
+def highest_before(values: Doubles, window: int) -> Doubles:
+    """The largest of the ``window`` rows before each, NaN left out; NaN where there is nothing.
+
+    Examples
+    --------
+    >>> highest_before(np.array([[3.0], [1.0], [2.0], [0.0]]), 2)[:, 0].tolist()
+    [nan, 3.0, 3.0, 2.0]
+    """
+    out = np.full(values.shape, np.nan)
+    for lag in range(1, min(int(window), len(values) - 1) + 1):
+        out[lag:] = np.fmax(out[lag:], values[:-lag])
     return out
 
 

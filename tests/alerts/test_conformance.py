@@ -39,6 +39,7 @@ FIRES: dict[str, list[dict[str, Any]]] = {
     "attention_logit_growing": [{"attn_max_logit": [*GROWING, *[21.8] * 50]}],
     "lr_high": [rates(1.01e-2, -0.01, 20)],
     "lr_low": [rates(0.99e-6, 1e-3, 10, "grad_norm")],
+    "diverging_loss": [{"loss": [2.0, 2.0, 20.1, 20.2]}, {"loss": [2.3, 17.2, 5e4, 1e7]}],
     "loss_spike": [{"loss_spike_score": [6.01]}],
     "adam_spike_ahead": [{"adam_update_rms": [0.7] * 12 + [2.31]}],
     "loader_bound": [{"data_wait_share": [0.301] * 50}],
@@ -80,6 +81,13 @@ SILENT: dict[str, list[dict[str, Any]]] = {
         rates(0.99e-6, 0.0, 12, "grad_norm"),
         rates(1.01e-6, 1.0, 12, "grad_norm"),
         rates(0.99e-6, 1.0, 9, "grad_norm"),
+    ],
+    "diverging_loss": [
+        {"loss": [2.0, 2.0, 19.9, 19.95]},
+        {"loss": [2.0, 2.0, 20.2, 20.1, 20.2]},
+        {"loss": [2.0, 40.0, 50.0, 2.0, 60.0]},
+        {"loss": [-2.0, -2.0, -50.0, -90.0]},
+        {"loss": [30.0, *[0.01] * 30, 0.2, 0.3, 0.4]},
     ],
     "loss_spike": [{"loss_spike_score": [6.0, -9.0]}],
     "adam_spike_ahead": [

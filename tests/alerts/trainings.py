@@ -237,6 +237,7 @@ ILL: dict[str, tuple[Training, Training]] = {
         Training(optimizer=sgd(1e-8), n_steps=15, probes=RATES),
         Training(n_steps=15, probes=RATES),
     ),
+    "diverging_loss": (Training(optimizer=sgd(100.0), n_steps=5), Training()),
     "loss_spike": (
         Training(n_steps=150, data=lambda: with_a_strange_batch(140, 8.0), probes=SPIKES),
         Training(n_steps=150, probes=SPIKES),

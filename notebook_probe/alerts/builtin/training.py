@@ -6,10 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from notebook_probe.alerts.rolling import Doubles, mean_before, median, over_median
+from notebook_probe.alerts.rolling import Doubles, highest_before, mean_before, median, over_median
 from notebook_probe.alerts.rule import rule
 
-__all__ = ["adam_spike_ahead", "loader_bound", "loss_spike", "lr_high", "lr_low"]
+__all__ = [
+    "adam_spike_ahead",
+    "diverging_loss",
+    "loader_bound",
+    "loss_spike",
+    "lr_high",
+    "lr_low",
+]
 
 
 @rule(
@@ -44,6 +51,24 @@ def lr_high(
 def lr_low(update_ratio: Doubles, grad_norm: Doubles, least: float = 1e-6) -> Any:
     """A layer with a gradient that hardly changes."""
     return (update_ratio < least) & (grad_norm > 0)
+
+
+@rule(
+    says=(
+        "the loss is {loss:.3g}, {factor:.3g} times its usual value, and grows: a lower learning "
+        "rate, a warmup or clipped gradients keep it together"
+    ),
+    rows=2,
+    again=1000,
+    tells=("factor",),
+)
+def diverging_loss(loss: Doubles, times: float = 10.0, window: int = 50) -> Any:
+    """A loss that rises to many times what it was, as it may in the very first steps.
+
+    Each row must exceed all before it, so that noise about a small loss is none.
+    """
+    factor = over_median(loss, window, times, least=2)
+    return (factor > times) & (loss > highest_before(loss, window)), {"factor": factor}
 
 
 @rule(
