@@ -42,7 +42,7 @@ def _measured(loop: Loop, least: int, enough_s: float) -> tuple[Own, float]:
     while n < least or (n < MOST and seconds < enough_s):
         loop.step()
         n, seconds = n + 1, time.perf_counter() - begun
-        if seconds > SLOW_S:
+        if seconds > SLOW_S * n:
             break
     loop.run.settle()
     after = loop.run.status()

@@ -50,6 +50,16 @@ class Alert:
         return self.modules[0] if self.modules else ROOT
 
     @property
+    def place(self) -> str:
+        """Where, in words."""
+        return where(self.modules) if self.modules else ""
+
+    @property
+    def sentence(self) -> str:
+        """The text without the place."""
+        return self.text.removeprefix(f"{self.place}: ")
+
+    @property
     def detail(self) -> str:
         """What a program needs to know of it, for its event: JSON."""
         return json.dumps(

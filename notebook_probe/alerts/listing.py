@@ -48,8 +48,9 @@ class Alerts(Sequence[Alert]):
         return "\n".join(map(str, self)) or "no alerts"
 
     def _repr_html_(self) -> str:
-        rows = ((str(alert.step), alert.rule, alert.text) for alert in self)
-        return html_table(("step", "rule", "what"), rows) if self else "<p>no alerts</p>"
+        head = "step", "rule", "where", "what"
+        rows = ((str(one.step), one.rule, one.place, one.sentence) for one in self)
+        return html_table(head, rows) if self else "<p>no alerts</p>"
 
 
 def read_alerts(events: Iterable[Event], n_branches: int | None = None) -> Alerts:

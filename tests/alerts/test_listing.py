@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from hypothesis import given
@@ -59,7 +60,13 @@ def test_the_list_is_in_the_order_of_steps_and_filters_by_rule() -> None:
     shown = Alerts([Alert("a<b", 2, "x & y")])._repr_html_()
     assert "a&lt;b" in shown
     assert "x &amp; y" in shown
-    assert shown.count("text-align:left") == 6, "heads stand above their columns, in any theme"
+    assert shown.count("text-align:left") == 8, "heads stand above their columns, in any theme"
+
+
+def test_a_table_has_the_place_in_a_column_of_its_own() -> None:
+    shown = Alerts([Alert("dead", 2, "0 and 1 more: 60% dead", ("0", "2"))])._repr_html_()
+    cells = re.findall(r"<td[^>]*>([^<]*)</td>", shown)
+    assert cells == ["2", "dead", "0 and 1 more", "60% dead"]
 
 
 def test_names_are_escaped_in_a_notebook() -> None:
