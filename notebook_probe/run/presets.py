@@ -57,17 +57,12 @@ _add(
 )
 _add(
     "spectra",
-    "How many directions inputs and outputs use, every ten steps; weights, every hundred.",
+    "How many directions inputs use, every ten steps, outputs every fifty, weights every hundred.",
     Row(
-        (
-            "input_cov_max_eig",
-            "input_cov_stable_rank",
-            "input_cov_condition_50",
-            "effective_rank",
-            "participation_ratio",
-        ),
+        ("input_cov_max_eig", "input_cov_stable_rank", "input_cov_condition_50"),
         schedule="every(10)",
     ),
+    Row(("effective_rank", "participation_ratio"), schedule="every(50)"),
     Row(("spectral_norm", "weight_stable_rank"), schedule="every(100)"),
 )
 _add(
@@ -121,7 +116,8 @@ _add(
     "What the alert rules look at, beside the loss, which the loop logs.",
     Row(("grad_norm", "grad_rms", "grad_cosine", "update_ratio", "adam_update_rms")),
     Row(("nonfinite_fraction", "range_headroom_bits")),
-    Row(("effective_rank_share", "bn_mean_tid"), schedule="every(10)"),
+    Row(("bn_mean_tid",), schedule="every(10)"),
+    Row(("effective_rank_share",), schedule="every(50)"),
     Row(("dead_fraction",), rectified, "every(10)"),
     Row(("attn_entropy_share", "attn_max_logit"), attention_places, "every(10)"),
     Row(
