@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, FloatRect, ViewportSize, sync_playwrigh
 from tests.browser.conftest import CHROMIUM_FLAGS, find_chromium
 from tests.browser.explorer_page import Panel
 from tests.browser.lab import ROOT, LabServer, Notebook
-from tests.browser.test_explorer import BEFORE, PANEL, QUICKSTART, TRAINING
+from tests.browser.test_explorer import BEFORE, PANEL, TRAINING, quickstart_code
 
 PICTURE = ROOT / "docs" / "explorer.png"
 SHARPNESS = 1.5  # device pixels per pixel
@@ -42,7 +42,7 @@ def take_picture(browser: Browser, server: LabServer) -> None:
     """Do in the quickstart what its text proposes, and photograph the panel."""
     viewport: ViewportSize = {"width": SIZE[0], "height": SIZE[1]}
     page = browser.new_page(viewport=viewport, device_scale_factor=SHARPNESS)
-    notebook = Notebook(page, server, server.add(QUICKSTART))
+    notebook = Notebook(page, server, server.add(quickstart_code()))
     notebook.run(*BEFORE, PANEL)
     panel = Panel(notebook, PANEL)
     notebook.start(TRAINING)

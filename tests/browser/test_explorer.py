@@ -18,10 +18,15 @@ BEFORE, PANEL, TRAINING, FLUSH = (0, 1, 2), 3, 4, 5
 MEASURED = ("conv1", "bn1", "conv2", "bn2", "conv3", "bn3", "head")  # rows of the heat map
 
 
+def quickstart_code() -> list[str]:
+    """Its code cells."""
+    cells = nbformat.read(QUICKSTART, as_version=4).cells
+    return [cell.source for cell in cells if cell.cell_type == "code"]
+
+
 def endless_quickstart() -> list[str]:
     """Its code up to the training, which ends by an interrupt: a busy browser takes its time."""
-    cells = nbformat.read(QUICKSTART, as_version=4).cells
-    code = [cell.source for cell in cells if cell.cell_type == "code"]
+    code = quickstart_code()
     assert code[TRAINING].startswith("for epoch in range(60):")
     endless = code[TRAINING].replace("range(60)", "range(10**9)")
     return [*code[:TRAINING], endless, "run.flush()"]
