@@ -14,6 +14,7 @@ from itertools import groupby
 from pathlib import Path
 
 from notebook_probe.quantities import Quantity, questions
+from notebook_probe.quantities.features import handed_by
 from notebook_probe.quantities.measured import measured_costs
 from notebook_probe.quantities.table import built_in
 from notebook_probe.run.presets import presets
@@ -202,9 +203,14 @@ def _by_name(quantities: Iterable[Quantity]) -> list[Quantity]:
     return sorted(quantities, key=lambda quantity: quantity.name)
 
 
+def _need(need: str) -> str:
+    call = handed_by(need)
+    return f"`{need}`" if call == need else f"`{need}` (`{call}`)"
+
+
 def _section(quantity: Quantity, page: Path) -> str:
     told, linked = quantity.explained, lambda text: _linked(text, page)
-    needs = ", ".join(f"`{need}`" for need in quantity.needs)
+    needs = ", ".join(map(_need, quantity.needs))
     cost = measured_costs().of_quantity(quantity.name)
     facts = [f"needs {needs}", f"units `{quantity.units}`", f"cost `{quantity.cost}`"]
     if quantity.aliases:

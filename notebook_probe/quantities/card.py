@@ -6,6 +6,7 @@ import inspect
 from typing import TYPE_CHECKING
 
 from notebook_probe.axis import PerChannel
+from notebook_probe.quantities.features import handed_by
 from notebook_probe.quantities.measured import measured_costs
 from notebook_probe.quantities.tabular import as_html, html_card, text_card
 
@@ -38,7 +39,7 @@ def _facts(quantity: Quantity) -> dict[str, str]:
         "answers": quantity.question,
         "how to read it": told.reading,
         "pitfalls": told.pitfalls,
-        "needs": ", ".join(map(_code, quantity.needs)),
+        "needs": ", ".join(map(_need, quantity.needs)),
         "units": _code(quantity.units),
         "value": _value(quantity),
         "cost": "; ".join(filter(None, (quantity.cost, _measured(quantity)))),
@@ -50,6 +51,11 @@ def _facts(quantity: Quantity) -> dict[str, str]:
 
 def _code(text: str) -> str:
     return f"``{text}``" if text else ""
+
+
+def _need(need: str) -> str:
+    call = handed_by(need)
+    return _code(need) if call == need else f"{_code(need)} ({_code(call)})"
 
 
 def _value(quantity: Quantity) -> str:

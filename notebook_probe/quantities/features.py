@@ -25,6 +25,7 @@ __all__ = [
     "TENSORS",
     "Feature",
     "Moment",
+    "handed_by",
     "is_of_all",
     "is_of_step",
     "meeting",
@@ -181,6 +182,22 @@ def is_of_all(feature: Feature) -> bool:
 
 def _family(tensor: str) -> str:
     return tensor.partition(".")[0]
+
+
+def handed_by(need: str) -> str:
+    """How a feature gets here: the call that hands it over, else its own name.
+
+    Examples
+    --------
+    >>> handed_by("batch.targets"), handed_by("landscape"), handed_by("output")
+    ('run.batch(targets=...)', 'run.probe_batch(...)', 'output')
+    """
+    family, _, key = need.partition(".")
+    if need in AGAIN:
+        return "run.probe_batch(...)"
+    if family == "batch":
+        return f"run.batch({key}=...)"
+    return f"run.log({key or 'loss'}=...)" if family == "logged" else need
 
 
 def read(parameter: str, parts: Collection[str]) -> Feature:

@@ -19,9 +19,9 @@ from notebook_probe.probes.probe import WAITING, Probe
 from notebook_probe.probes.selectors import standard_place
 from notebook_probe.probes.slots import slots_of_place
 from notebook_probe.quantities import quantities
-from notebook_probe.quantities.features import is_of_all
+from notebook_probe.quantities.features import handed_by, is_of_all
 from notebook_probe.run.status import COMPILED, ProbeStatus, QuantityInfo
-from notebook_probe.run.untold import handed_by, untold
+from notebook_probe.run.untold import untold
 from notebook_probe.schedules import Foreseen, Schedule
 
 __all__ = ["Doctor"]

@@ -5,25 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from notebook_probe.quantities.definition import Quantity
-from notebook_probe.quantities.features import AGAIN
+from notebook_probe.quantities.features import handed_by
 
-__all__ = ["handed_by", "untold"]
-
-
-def handed_by(need: str) -> str:
-    """How a feature gets here: the call that hands it over, else its own name.
-
-    Examples
-    --------
-    >>> handed_by("batch.targets"), handed_by("landscape"), handed_by("output")
-    ('run.batch(targets=...)', 'run.probe_batch(...)', 'output')
-    """
-    family, _, key = need.partition(".")
-    if need in AGAIN:
-        return "run.probe_batch(...)"
-    if family == "batch":
-        return f"run.batch({key}=...)"
-    return f"run.log({key or 'loss'}=...)" if family == "logged" else need
+__all__ = ["untold"]
 
 
 def untold(quantity: Quantity, handed: Collection[str], logged: Collection[str]) -> str:

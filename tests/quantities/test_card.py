@@ -120,3 +120,8 @@ def test_shown_by_itself_it_is_told_in_full_and_in_a_list_in_short() -> None:
 def test_its_docstring_is_that_of_the_function() -> None:
     assert inspect.getdoc(as_quantity("lr")) == inspect.getdoc(as_quantity("lr").function)
     assert (inspect.getdoc(valve_openness) or "").startswith("Openness of the valve")
+
+
+def test_a_card_names_the_call_that_hands_over_what_is_needed() -> None:
+    assert "landscape (run.probe_batch(...))" in str(as_quantity("sharpness"))
+    assert "batch.targets (run.batch(targets=...))" in str(as_quantity("ece"))
