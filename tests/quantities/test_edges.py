@@ -12,6 +12,8 @@ from torch import Tensor, nn
 
 import notebook_probe as nbp
 from notebook_probe.quantities import quantities
+from notebook_probe.quantities.spectrum import spectrum
+from notebook_probe.quantities.timing import Rows
 from tests.models import made, sgd
 from tests.quantities.evaluated import evaluate
 
@@ -108,3 +110,37 @@ LOST = torch.tensor([2.0**-24, 2.0**-24 * 0.99, -(2.0**-25), 2.0**-30, 0.0, 1.0,
 )
 def test_a_share_is_counted_one_by_one(name: str, tensor: Tensor, share: float) -> None:
     assert value(name, tensor) == share
+
+
+@pytest.mark.parametrize("width", [24, 25, 100])
+@pytest.mark.parametrize("percent", [20, 50, 80])
+def test_a_percentage_of_the_directions_is_counted_to_the_single_one(
+    percent: int, width: int
+) -> None:
+    x = np.random.default_rng(width).standard_normal((3 * width, width))
+    found = spectrum(torch.tensor(x), nn.Linear(width, 1))
+    every = np.linalg.eigvalsh(np.cov(x.T))[::-1]
+    condition = quantities[f"input_cov_condition_{percent}"](found)
+    assert float(condition) == pytest.approx(
+        every[0] / (every[math.floor(width * percent / 100)] + 1e-7), rel=1e-9
+    )
+    top = quantities[f"input_cov_top_eigs_{percent}"](found)
+    expected = every[: math.ceil(width * percent / 100)][::-1]
+    np.testing.assert_allclose(top.numpy(), expected, rtol=1e-9)
+
+
+def test_times_are_what_was_told() -> None:
+    steps: dict[str, tuple[list[tuple[Any, ...]], float]] = {
+        "step_time": ([(0.1,), (0.4,), (0.2,)], 0.2),
+        "data_wait_share": ([(0.05, 0.2), (0.05, 0.3)], 0.2),
+        "samples_per_second": ([(Rows(32), 0.5), (Rows(16), 0.25)], 64.0),
+        "peak_memory": ([(5e8,), (7e8,), (6e8,)], 7e8),
+    }
+    for name, (told, expected) in steps.items():
+        window = quantities[name]()
+        for _ in range(2):  # what was before a reset does not count
+            window.reset()
+            assert window.compute() is None
+            for values in told:
+                window.update(*values)
+            assert window.compute() == pytest.approx(expected, rel=1e-12), name
