@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from html import escape
 from typing import overload
 
 from notebook_probe.alerts.alert import ALERT, Alert, alert_of
-from notebook_probe.alerts.html import html_table
 from notebook_probe.record.format.source import Event
+from notebook_probe.tabular import html_table
 
 __all__ = ["Alerts", "read_alerts"]
 
@@ -48,8 +49,8 @@ class Alerts(Sequence[Alert]):
         return "\n".join(map(str, self)) or "no alerts"
 
     def _repr_html_(self) -> str:
-        head = "step", "rule", "where", "what"
-        rows = ((str(one.step), one.rule, one.place, one.sentence) for one in self)
+        head = {"step": "", "rule": "", "where": "8em", "what": "24em"}
+        rows = ((str(one.step), *map(escape, (one.rule, one.place, one.sentence))) for one in self)
         return html_table(head, rows) if self else "<p>no alerts</p>"
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from html import escape
 from types import MappingProxyType
 
-from notebook_probe.alerts.html import html_table
 from notebook_probe.alerts.rule import RULES, Rule
 from notebook_probe.errors import RuleError
+from notebook_probe.tabular import html_table
 
 __all__ = ["Rules"]
 
@@ -72,5 +73,5 @@ class Rules(MutableMapping[str, Rule]):
 
     def _repr_html_(self) -> str:
         standing = self._standing()
-        rows = ((repr(self[name])[6:-1], standing.get(name, "")) for name in self)
-        return html_table(("rule", "now"), rows)
+        rows = ([escape(repr(self[name])[6:-1]), escape(standing.get(name, ""))] for name in self)
+        return html_table({"rule": "", "now": "14em"}, rows)

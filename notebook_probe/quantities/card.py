@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from notebook_probe.axis import PerChannel
 from notebook_probe.quantities.features import handed_by
 from notebook_probe.quantities.measured import measured_costs
-from notebook_probe.quantities.tabular import as_html, html_card, text_card
+from notebook_probe.tabular import as_html, html_card, text_card
 
 if TYPE_CHECKING:
     from notebook_probe.quantities.definition import Quantity

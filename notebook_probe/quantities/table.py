@@ -15,7 +15,7 @@ from notebook_probe.errors import UnknownNameError, near
 from notebook_probe.quantities.base import quantities as registered
 from notebook_probe.quantities.card import NOT_GIVEN
 from notebook_probe.quantities.definition import Quantity
-from notebook_probe.quantities.tabular import as_html, html_table, text_table
+from notebook_probe.tabular import as_html, html_table, text_table
 
 __all__ = ["COLUMNS", "QuantityTable", "built_in", "quantities"]
 

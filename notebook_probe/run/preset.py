@@ -11,21 +11,11 @@ from torch import nn
 from notebook_probe.probes.selectors import default_places
 from notebook_probe.registry import Registry
 from notebook_probe.run import preset_card
-from notebook_probe.run.attach import modules_by_path
 from notebook_probe.schedules import ScheduleLike
 
-__all__ = ["Places", "Preset", "Row", "presets", "rectified"]
+__all__ = ["Places", "Preset", "Row", "presets"]
 
 Places: TypeAlias = Callable[[nn.Module], Sequence[str]]
-
-
-def rectified(model: nn.Module) -> tuple[str, ...]:
-    """The activations whose units can die."""
-    return tuple(
-        path
-        for path, module in modules_by_path(model).items()
-        if isinstance(module, nn.ReLU | nn.ReLU6)
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from notebook_probe.quantities.measured import measured_costs
-from notebook_probe.quantities.tabular import as_html, html_card, text_card
 from notebook_probe.schedules import schedule
+from notebook_probe.tabular import as_html, html_card, text_card
 
 if TYPE_CHECKING:
     from notebook_probe.run.preset import Preset, Row

@@ -8,10 +8,10 @@ from html import escape
 
 from notebook_probe.errors import UnknownNameError, near
 from notebook_probe.quantities.measured import Measured, measured_costs
-from notebook_probe.quantities.tabular import as_html, html_table, text_table
 from notebook_probe.run import presets as known
 from notebook_probe.run.preset import Preset
 from notebook_probe.run.preset_card import measures
+from notebook_probe.tabular import as_html, html_table, text_table
 
 __all__ = ["PresetTable", "presets"]
 

@@ -13,8 +13,8 @@ from notebook_probe.probes.selectors import attention_places
 from notebook_probe.quantities import Quantity, as_quantity, quantities
 from notebook_probe.quantities.table import built_in
 from notebook_probe.run.attach import Asked, misfit, modules_by_path, read_asked
-from notebook_probe.run.preset import Preset, Row, presets, rectified
-from notebook_probe.run.usual import attending, whole
+from notebook_probe.run.preset import Preset, Row, presets
+from notebook_probe.run.usual import attending, rectified, whole
 from notebook_probe.schedules import schedule
 
 __all__ = ["DEFAULT", "Preset", "Row", "presets", "read_presets"]

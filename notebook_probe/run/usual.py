@@ -10,10 +10,10 @@ from torch import nn
 from notebook_probe.probes.selectors import attention_places, default_places
 from notebook_probe.quantities import Quantity, as_quantity
 from notebook_probe.quantities.features import CALL, WHOLE
-from notebook_probe.run.attach import Asked, QuantityLike, read_asked
+from notebook_probe.run.attach import Asked, QuantityLike, modules_by_path, read_asked
 from notebook_probe.schedules import ScheduleLike
 
-__all__ = ["attending", "read_usual", "usual_places", "whole"]
+__all__ = ["attending", "read_usual", "rectified", "usual_places", "whole"]
 
 
 def whole(model: nn.Module) -> tuple[str, ...]:
@@ -24,6 +24,15 @@ def whole(model: nn.Module) -> tuple[str, ...]:
 def attending(model: nn.Module) -> Sequence[str]:
     """The attention modules; where none is called so, the model: all of it counts there."""
     return attention_places(model) or whole(model)
+
+
+def rectified(model: nn.Module) -> tuple[str, ...]:
+    """The activations whose units can die."""
+    return tuple(
+        path
+        for path, module in modules_by_path(model).items()
+        if isinstance(module, nn.ReLU | nn.ReLU6)
+    )
 
 
 def usual_places(model: nn.Module, quantity: Quantity) -> Sequence[str]:

@@ -60,7 +60,7 @@ def test_the_list_is_in_the_order_of_steps_and_filters_by_rule() -> None:
     shown = Alerts([Alert("a<b", 2, "x & y")])._repr_html_()
     assert "a&lt;b" in shown
     assert "x &amp; y" in shown
-    assert shown.count("text-align:left") == 8, "heads stand above their columns, in any theme"
+    assert shown.count("text-align: left") == 8, "heads stand above their columns, in any theme"
 
 
 def test_a_table_has_the_place_in_a_column_of_its_own() -> None:

@@ -12,7 +12,7 @@ from torch import Tensor
 import notebook_probe as nbp
 from notebook_probe.quantities import Quantity, as_quantity, questions
 from notebook_probe.quantities.table import built_in
-from notebook_probe.quantities.tabular import LINE
+from notebook_probe.tabular import LINE
 
 
 @nbp.quantity(units="%", question=questions.DEAD, aliases=("valve_alias",))

@@ -16,7 +16,7 @@ import notebook_probe as nbp
 from notebook_probe.errors import UnknownNameError
 from notebook_probe.quantities import quantities as registered
 from notebook_probe.quantities.table import COLUMNS, QuantityTable
-from notebook_probe.quantities.tabular import BACKGROUND
+from notebook_probe.tabular import BACKGROUND
 
 
 def names(*args: str, **where: str) -> list[str]:
