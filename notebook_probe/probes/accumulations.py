@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 from torch.utils.hooks import RemovableHandle
 
+from notebook_probe.model.parameter_slots import Slot
 from notebook_probe.probes.apart import apart
 from notebook_probe.probes.frame import StepFrame
 from notebook_probe.probes.phase import quiet
 from notebook_probe.probes.plan import Plan
-from notebook_probe.probes.slots import Slot
 
 __all__ = ["AccumulationHooks"]
 

@@ -13,15 +13,15 @@ import torch
 from torch import Tensor, nn
 
 from notebook_probe.errors import ClosedRunError, UnreadableError
+from notebook_probe.model.parameter_slots import slots_of_place, weight_of
+from notebook_probe.model.paths import modules_of
+from notebook_probe.model.selectors import standard_place
+from notebook_probe.model.unwrapped import meant
 from notebook_probe.probes.frame import StepFrame
-from notebook_probe.probes.places import modules_of
 from notebook_probe.probes.plan import Plan
 from notebook_probe.probes.probe_batch import ProbeBatch
-from notebook_probe.probes.selectors import standard_place
-from notebook_probe.probes.slots import slots_of_place, weight_of
 from notebook_probe.probes.values import tensors_of
 from notebook_probe.quantities.landscape import Landscape
-from notebook_probe.quantities.meant import meant
 
 __all__ = ["NO_BATCH", "Again"]
 

@@ -22,13 +22,13 @@ from torch.overrides import (
 )
 
 from notebook_probe.errors import UnreadableError
+from notebook_probe.model.parameter_slots import weight_of
+from notebook_probe.model.unwrapped import meant
 from notebook_probe.probes.apart import apart, is_apart
 from notebook_probe.probes.attention_functions import READERS, Reader
 from notebook_probe.probes.frame import StepFrame
 from notebook_probe.probes.phase import call_is_active, quiet
 from notebook_probe.probes.plan import Plan
-from notebook_probe.probes.slots import weight_of
-from notebook_probe.quantities.meant import meant
 
 __all__ = ["AttentionMode", "hear_attention"]
 

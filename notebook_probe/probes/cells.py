@@ -13,9 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from notebook_probe.errors import InterferenceError
+from notebook_probe.model.parameter_slots import Slot
 from notebook_probe.probes.frame import StepFrame
 from notebook_probe.probes.probe import Probe
-from notebook_probe.probes.slots import Slot
 from notebook_probe.quantities.arrays import local
 from notebook_probe.quantities.measure import measure_difference
 from notebook_probe.quantities.parts import Reduction

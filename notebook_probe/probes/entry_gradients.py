@@ -17,14 +17,14 @@ from torch import Tensor, nn
 from torch.autograd.graph import GradientEdge, Node, get_gradient_edge
 
 from notebook_probe.errors import UnreadableError
+from notebook_probe.model.parameter_slots import weight_of
+from notebook_probe.model.unwrapped import meant
 from notebook_probe.probes.apart import apart
 from notebook_probe.probes.cut_views import Widened, cut_view
 from notebook_probe.probes.frame import StepFrame
 from notebook_probe.probes.gradients import InPlace, hook_output
 from notebook_probe.probes.phase import quiet
 from notebook_probe.probes.plan import Plan
-from notebook_probe.probes.slots import weight_of
-from notebook_probe.quantities.meant import meant
 
 __all__ = ["Entry", "hook_entry", "mark_entry"]
 

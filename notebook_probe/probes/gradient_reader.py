@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from torch import Tensor
 from torch.optim import Optimizer
 
+from notebook_probe.model.parameter_slots import Slot, there
 from notebook_probe.probes.frame import StepFrame
 from notebook_probe.probes.guarded import guarded
 from notebook_probe.probes.options import Group, as_tensor, groups_of, options_in, owned_by
 from notebook_probe.probes.plan import Plan
 from notebook_probe.probes.probe import Probe
-from notebook_probe.probes.slots import Slot, there
 from notebook_probe.probes.together import Together
 from notebook_probe.quantities.arrays import local
 

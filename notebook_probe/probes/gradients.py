@@ -12,12 +12,12 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from notebook_probe.model.parameter_slots import weight_of
+from notebook_probe.model.unwrapped import meant
 from notebook_probe.probes.apart import apart
 from notebook_probe.probes.frame import StepFrame
 from notebook_probe.probes.phase import quiet
 from notebook_probe.probes.plan import Plan
-from notebook_probe.probes.slots import weight_of
-from notebook_probe.quantities.meant import meant
 
 __all__ = ["InPlace", "hook_output", "hook_outputs"]
 

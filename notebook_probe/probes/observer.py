@@ -19,6 +19,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
+from notebook_probe.model.parameter_slots import Slot
 from notebook_probe.probes import processes
 from notebook_probe.probes.accumulations import AccumulationHooks
 from notebook_probe.probes.again import Again
@@ -32,7 +33,6 @@ from notebook_probe.probes.probe import Probe
 from notebook_probe.probes.probe_batch import ProbeBatch
 from notebook_probe.probes.readings import Readings, readings
 from notebook_probe.probes.root import hook_root
-from notebook_probe.probes.slots import Slot
 from notebook_probe.probes.stretch import Stretch
 from notebook_probe.probes.taps import Taps
 from notebook_probe.probes.track import Track

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from torch import nn
 from torch.optim import Optimizer
 
-from notebook_probe.probes.slots import Slot, slots_below
+from notebook_probe.model.parameter_slots import Slot, slots_below
 
 __all__ = ["Ownership"]
 

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from notebook_probe.model.parameter_slots import Slot, there
 from notebook_probe.probes.apart import apart
 from notebook_probe.probes.frame import StepFrame
 from notebook_probe.probes.gradient_reader import GradientReader
@@ -21,7 +22,6 @@ from notebook_probe.probes.guarded import guarded
 from notebook_probe.probes.options import Group, as_tensor, options_in, owned_by
 from notebook_probe.probes.plan import Plan
 from notebook_probe.probes.probe import Probe
-from notebook_probe.probes.slots import Slot, there
 from notebook_probe.probes.together import Together
 from notebook_probe.quantities.arrays import local, wide
 

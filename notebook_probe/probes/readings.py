@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
+from notebook_probe.model.parameter_slots import Slot, slots_of_place
+from notebook_probe.model.paths import modules_of
 from notebook_probe.probes.cells import CallCell, Cell, DifferenceCell, FunctionCell, WindowCell
 from notebook_probe.probes.frame import StepFrame
 from notebook_probe.probes.of_step import AT_END, step_source
 from notebook_probe.probes.parameters import ParameterReader
-from notebook_probe.probes.places import modules_of
 from notebook_probe.probes.plan import Plan, is_of_calls
 from notebook_probe.probes.probe import Probe
 from notebook_probe.probes.results import (
@@ -26,7 +27,6 @@ from notebook_probe.probes.results import (
     SummaryResult,
 )
 from notebook_probe.probes.scalers import AT_UPDATE
-from notebook_probe.probes.slots import Slot, slots_of_place
 from notebook_probe.probes.windows import SummaryWindow, TensorWindow, WindowReading
 from notebook_probe.quantities.cost import is_light
 from notebook_probe.quantities.features import (

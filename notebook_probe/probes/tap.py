@@ -18,6 +18,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
+from notebook_probe.model.parameter_slots import weight_of
+from notebook_probe.model.unwrapped import meant
 from notebook_probe.probes.apart import apart
 from notebook_probe.probes.attention_mode import AttentionMode, hear_attention
 from notebook_probe.probes.entry_gradients import Entry, hook_entry, mark_entry
@@ -26,9 +28,7 @@ from notebook_probe.probes.gradients import hook_outputs
 from notebook_probe.probes.hooks import Switch, WeakHook
 from notebook_probe.probes.phase import Phase, quiet
 from notebook_probe.probes.plan import Plan
-from notebook_probe.probes.slots import weight_of
 from notebook_probe.probes.values import stranger_in, tensors_of
-from notebook_probe.quantities.meant import meant
 
 __all__ = ["CallListener", "Tap"]
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 from torch import nn
 
+from notebook_probe.model.paths import modules_of, named
 from notebook_probe.probes.compiled import has_compiled
-from notebook_probe.probes.places import modules_of, named
 from notebook_probe.probes.readings import Readings
 from notebook_probe.probes.tap import CallListener, Tap
 

@@ -16,9 +16,9 @@ import torch
 from torch import Tensor, nn
 
 from notebook_probe.errors import UnreadableError
+from notebook_probe.model.unwrapped import meant
 from notebook_probe.quantities import questions
 from notebook_probe.quantities.channels import Channels
-from notebook_probe.quantities.meant import meant
 from notebook_probe.quantities.parts import reduction
 from notebook_probe.quantities.window import window_quantity
 

@@ -15,9 +15,9 @@ import torch
 from torch import Tensor, nn
 
 from notebook_probe.errors import UnreadableError
+from notebook_probe.model.unwrapped import meant
 from notebook_probe.quantities.arrays import readable
 from notebook_probe.quantities.drawn import some
-from notebook_probe.quantities.meant import meant
 
 __all__ = ["SAID", "channel_axis", "sample_blocks", "samples"]
 

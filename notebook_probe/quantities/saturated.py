@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from notebook_probe.errors import UnreadableError
+from notebook_probe.model.unwrapped import meant
 from notebook_probe.quantities import questions
 from notebook_probe.quantities.arrays import readable
 from notebook_probe.quantities.base import quantity
-from notebook_probe.quantities.meant import meant
 from notebook_probe.quantities.parts import reduction
 from notebook_probe.quantities.stat import Number
 

@@ -14,13 +14,13 @@ import torch
 from torch import nn
 
 from notebook_probe.errors import NotApplicableError, QuantityError, UnknownNameError
-from notebook_probe.probes.places import modules_of
+from notebook_probe.model.parameter_slots import weight_slots
+from notebook_probe.model.paths import modules_of
+from notebook_probe.model.selectors import Where, select, standard_place
+from notebook_probe.model.unwrapped import meant
 from notebook_probe.probes.probe import PhaseName, Probe
-from notebook_probe.probes.selectors import Where, select, standard_place
-from notebook_probe.probes.slots import weight_slots
 from notebook_probe.quantities import Quantity, as_quantity
 from notebook_probe.quantities.features import ANYTIME, CALL, is_of_all, moment_of
-from notebook_probe.quantities.meant import meant
 from notebook_probe.quantities.parts import parts
 from notebook_probe.schedules import Schedule, ScheduleLike, schedule
 

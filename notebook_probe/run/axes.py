@@ -8,7 +8,7 @@ from typing import Any
 from torch import nn
 
 from notebook_probe.errors import NotApplicableError
-from notebook_probe.probes.selectors import select
+from notebook_probe.model.selectors import select
 from notebook_probe.quantities.samples import SAID
 from notebook_probe.run.attach import modules_by_path
 

@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from notebook_probe.probes.selectors import standard_place
+from notebook_probe.model.selectors import standard_place
 
 if TYPE_CHECKING:
     from notebook_probe.probes.probe import Probe

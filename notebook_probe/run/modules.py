@@ -9,8 +9,8 @@ import torch
 from torch import nn
 from torch.nn.parameter import UninitializedParameter
 
-from notebook_probe.probes.places import modules_of
-from notebook_probe.quantities.meant import meant
+from notebook_probe.model.paths import modules_of
+from notebook_probe.model.unwrapped import meant
 from notebook_probe.record.format.source import ROOT, ModuleRow
 
 __all__ = ["OnCompiled", "check_on_compiled", "module_table", "unwrap"]

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from torch import nn
 
-from notebook_probe.probes.selectors import default_places
+from notebook_probe.model.selectors import default_places
 from notebook_probe.registry import Registry
 from notebook_probe.run import preset_card
 from notebook_probe.schedules import ScheduleLike

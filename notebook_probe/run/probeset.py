@@ -11,17 +11,17 @@ from typing import TypeAlias
 from torch import nn
 
 from notebook_probe.errors import ClosedRunError, ProbeError, QuantityError, UnknownNameError
+from notebook_probe.model.changes import Tree
+from notebook_probe.model.paths import modules_of
+from notebook_probe.model.selectors import Where, select, standard_place
 from notebook_probe.probes.observer import Observer
-from notebook_probe.probes.places import modules_of
 from notebook_probe.probes.probe import WAITING, Probe
-from notebook_probe.probes.selectors import Where, select, standard_place
 from notebook_probe.quantities import as_quantity
 from notebook_probe.record.format.source import ModuleRow
 from notebook_probe.run.attach import Asked, read_asked
 from notebook_probe.run.modules import module_table
 from notebook_probe.run.requests import Attach, Compiled, Detach, Request
 from notebook_probe.run.standing import Standing
-from notebook_probe.run.tree import Tree
 from notebook_probe.run.usual import read_usual
 from notebook_probe.schedules import Schedule
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from torch import nn
 
-from notebook_probe.probes.selectors import attention_places, default_places
+from notebook_probe.model.selectors import attention_places, default_places
 from notebook_probe.quantities import Quantity, as_quantity
 from notebook_probe.quantities.features import CALL, WHOLE
 from notebook_probe.run.attach import Asked, QuantityLike, modules_by_path, read_asked

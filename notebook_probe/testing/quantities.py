@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.nn.functional import cross_entropy
 
+from notebook_probe.model.selectors import select
 from notebook_probe.opened import open_run
-from notebook_probe.probes.selectors import select
 from notebook_probe.quantities import Quantity, as_quantity, quantities
 from notebook_probe.run.attach import misfit, modules_by_path
 from notebook_probe.run.run import Run

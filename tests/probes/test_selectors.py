@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from notebook_probe.errors import UnknownNameError
-from notebook_probe.probes.selectors import default_places, select, standard_place
+from notebook_probe.model.selectors import default_places, select, standard_place
 from tests.models import ConvNet, Encoder, Shared, Tagger, Tied, mlp
 
 

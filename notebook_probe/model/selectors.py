@@ -13,8 +13,8 @@ from typing import TypeAlias
 from torch import nn
 
 from notebook_probe.errors import UnknownNameError, near
-from notebook_probe.probes.places import modules_of, parameters_at
-from notebook_probe.quantities.meant import meant
+from notebook_probe.model.paths import modules_of, parameters_at
+from notebook_probe.model.unwrapped import meant
 
 __all__ = ["Where", "attention_places", "default_places", "select", "standard_place"]
 

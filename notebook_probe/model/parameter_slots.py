@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.parametrize import is_parametrized
 
-from notebook_probe.quantities.meant import meant
+from notebook_probe.model.unwrapped import meant
 
 __all__ = [
     "Slot",
