@@ -21,8 +21,8 @@ from torch import Tensor, nn
 
 from benchmarks.pairs import Step, paired
 from benchmarks.table import Table
-from notebook_probe.quantities.histograms import BINS, NONFINITE, POSITIVE, histogram
-from notebook_probe.quantities.spectrum import spectrum
+from notebook_probe.quantities.catalogue.histograms import BINS, NONFINITE, POSITIVE, histogram
+from notebook_probe.quantities.reduce.spectrum import spectrum
 
 __all__ = ["add_arguments", "run"]
 

@@ -33,6 +33,7 @@ from notebook_probe.errors import (
     TrainingStopped,
     UnknownNameError,
     UnreadableError,
+    near,
 )
 from notebook_probe.opened import OpenedJob, OpenedRun, open_run, open_runs
 from notebook_probe.record.store.location import RemoteStore
@@ -41,10 +42,10 @@ from notebook_probe.schedules import Every, Steps
 if TYPE_CHECKING:
     from notebook_probe.probes.collected import collect
     from notebook_probe.quantities import Quantity, quantity, window_quantity
-    from notebook_probe.quantities.table import quantities
+    from notebook_probe.quantities.table import list_quantities
     from notebook_probe.run.handle import Handle
     from notebook_probe.run.preset import Preset, Row
-    from notebook_probe.run.preset_table import presets
+    from notebook_probe.run.preset_table import list_presets
     from notebook_probe.run.run import Run
     from notebook_probe.run.watch import watch
 
@@ -85,10 +86,10 @@ __all__ = [
     "UnknownNameError",
     "UnreadableError",
     "collect",
+    "list_presets",
+    "list_quantities",
     "open_run",
     "open_runs",
-    "presets",
-    "quantities",
     "quantity",
     "rule",
     "watch",
@@ -102,8 +103,8 @@ _NEED_TORCH = {
     "Row": "notebook_probe.run.preset",
     "Run": "notebook_probe.run.run",
     "collect": "notebook_probe.probes.collected",
-    "presets": "notebook_probe.run.preset_table",
-    "quantities": "notebook_probe.quantities.table",
+    "list_presets": "notebook_probe.run.preset_table",
+    "list_quantities": "notebook_probe.quantities.table",
     "quantity": "notebook_probe.quantities",
     "watch": "notebook_probe.run.watch",
     "window_quantity": "notebook_probe.quantities",
@@ -114,9 +115,10 @@ def __getattr__(name: str) -> Any:
     try:
         home = _NEED_TORCH[name]
     except KeyError:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
-    found = getattr(import_module(home), name)
-    return globals().get(name, found)  # importing has set a subpackage of this name
+        raise AttributeError(
+            f"module {__name__!r} has no attribute {name!r}; {near(name, __all__)}"
+        ) from None
+    return getattr(import_module(home), name)
 
 
 def __dir__() -> list[str]:

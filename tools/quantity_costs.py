@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from notebook_probe.quantities import Quantity
-from notebook_probe.quantities.measured import Cell, Costs, Measured
+from notebook_probe.quantities.define.costs import Cell, Costs, Measured
 
 __all__ = ["costs_page"]
 

@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterable
 from itertools import groupby
 from pathlib import Path
 
-from notebook_probe.quantities import Quantity, questions
-from notebook_probe.quantities.features import handed_by
-from notebook_probe.quantities.measured import measured_costs
+from notebook_probe.quantities import Quantity
+from notebook_probe.quantities.define import questions
+from notebook_probe.quantities.define.costs import measured_costs
+from notebook_probe.quantities.reduce.features import handed_by
 from notebook_probe.quantities.table import built_in
 from notebook_probe.run.presets import presets
 from tools.pictures.scenes import caption
@@ -31,8 +32,8 @@ HEAD = """# Quantities
 
 <!-- written by `python -m tools.quantity_pages`; change the docstrings instead -->
 
-What can be measured of a network while it trains. `nbp.quantities()` shows the same as a table that
-can be searched; `run.attach("layer3.*", "effective_rank", "every(50)")` begins to measure one.
+What can be measured of a network while it trains. `nbp.list_quantities()` shows the same as a table
+that can be searched; `run.attach("layer3.*", "effective_rank", "every(50)")` begins to measure one.
 
 What several quantities of a module need in one step, such as a covariance, is computed once. The
 cost class says what is done with the tensors where a quantity is due:
@@ -86,8 +87,8 @@ BEGIN = {
 }
 """The quantities that tell most, for each question, of whatever families."""
 
-TITLES = {"batchnorm": "BatchNorm", "regular": "Regular histograms", "slices": "Loss landscape"}
-"""Families whose file has another name."""
+TITLES = {"batchnorm": "BatchNorm", "rms_and_maxima": "RMS and maxima"}
+"""Families whose title is not their name with a capital."""
 
 FEW = 20
 """A preset of more quantities is not written out."""
@@ -127,8 +128,8 @@ def _index() -> str:
     lines += [
         "## Presets",
         "",
-        "For `nbp.watch(model, probes=...)`, alone or several in a list; `nbp.presets()` shows",
-        "what each measures, where, when and [at what cost](quantities/costs.md).",
+        "For `nbp.watch(model, probes=...)`, alone or several in a list; `nbp.list_presets()`",
+        "shows what each measures, where, when and [at what cost](quantities/costs.md).",
         "",
     ]
     lines += map(_preset, presets)

@@ -16,7 +16,7 @@ from benchmarks.peers.tool import Watched, knows
 from benchmarks.probe_sets import Probes
 from benchmarks.workloads import Workload
 from notebook_probe.quantities import quantities
-from notebook_probe.quantities.parts import Reduction, parts
+from notebook_probe.quantities.reduce.reductions import Reduction, parts
 
 __all__ = ["watch"]
 

@@ -24,7 +24,7 @@ from benchmarks.quantities.saved import Saved
 from benchmarks.selection import add_selection
 from benchmarks.table import Table
 from benchmarks.workloads import WORKLOADS
-from notebook_probe.quantities.measured import FILE, Cell, Measured
+from notebook_probe.quantities.define.costs import FILE, Cell, Measured
 from notebook_probe.quantities.table import built_in
 from notebook_probe.run.presets import presets
 

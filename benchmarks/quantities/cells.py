@@ -18,7 +18,7 @@ from benchmarks.quantities.own import HISTORY, LEAST, in_all, own
 from benchmarks.quantities.stage import Stage, played
 from benchmarks.workloads import Workload
 from notebook_probe.quantities import Quantity, as_quantity
-from notebook_probe.quantities.measured import Cell
+from notebook_probe.quantities.define.costs import Cell
 from notebook_probe.run.preset import Preset
 from notebook_probe.run.presets import presets
 from notebook_probe.run.usual import usual_places

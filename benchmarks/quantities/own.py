@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from benchmarks.quantities.loop import Loop
-from notebook_probe.quantities.measured import Measured
+from notebook_probe.quantities.define.costs import Measured
 
 __all__ = ["HISTORY", "LEAST", "Own", "in_all", "own"]
 

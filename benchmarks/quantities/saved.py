@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from notebook_probe.quantities.measured import Cell, Costs, Measured, read_costs
+from notebook_probe.quantities.define.costs import Cell, Costs, Measured, read_costs
 
 __all__ = ["Saved"]
 

@@ -21,7 +21,7 @@ from notebook_probe.probes.frame import StepFrame
 from notebook_probe.probes.plan import Plan
 from notebook_probe.probes.probe_batch import ProbeBatch
 from notebook_probe.probes.values import tensors_of
-from notebook_probe.quantities.landscape import Landscape
+from notebook_probe.quantities.reduce.landscape import Landscape
 
 __all__ = ["NO_BATCH", "Again"]
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from notebook_probe.probes.multihead import scores_of_multihead
 from notebook_probe.probes.shards import own_heads
-from notebook_probe.quantities.scores import Attention, GivenScores, Products
+from notebook_probe.quantities.reduce.attention_scores import Attention, GivenScores, Products
 
 __all__ = ["READERS", "Reader"]
 

@@ -16,10 +16,10 @@ from notebook_probe.errors import InterferenceError
 from notebook_probe.model.parameter_slots import Slot
 from notebook_probe.probes.frame import StepFrame
 from notebook_probe.probes.probe import Probe
-from notebook_probe.quantities.arrays import local
-from notebook_probe.quantities.measure import measure_difference
-from notebook_probe.quantities.parts import Reduction
-from notebook_probe.quantities.scores import Attention
+from notebook_probe.quantities.reduce.arrays import local
+from notebook_probe.quantities.reduce.attention_scores import Attention
+from notebook_probe.quantities.reduce.measure import measure_difference
+from notebook_probe.quantities.reduce.reductions import Reduction
 
 __all__ = ["CallCell", "Cell", "DifferenceCell", "FunctionCell", "WindowCell"]
 

@@ -16,9 +16,9 @@ from torch import nn
 
 from notebook_probe.errors import QuantityError
 from notebook_probe.probes.phase import quiet
-from notebook_probe.quantities.definition import Combine
-from notebook_probe.quantities.scalar import read_scalar
-from notebook_probe.quantities.stat import Number
+from notebook_probe.quantities.define.numbers import read_scalar
+from notebook_probe.quantities.define.quantity import Combine
+from notebook_probe.quantities.reduce.stat import Number
 
 __all__ = ["Collector", "collect", "collect_for"]
 

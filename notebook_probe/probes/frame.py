@@ -11,9 +11,9 @@ from torch import Tensor
 
 from notebook_probe.errors import UnreadableError
 from notebook_probe.probes.probe import Probe
-from notebook_probe.quantities.combine import COMBINE
-from notebook_probe.quantities.definition import Combine
-from notebook_probe.quantities.stat import Number
+from notebook_probe.quantities.define.combine import COMBINE
+from notebook_probe.quantities.define.quantity import Combine
+from notebook_probe.quantities.reduce.stat import Number
 
 if TYPE_CHECKING:
     from notebook_probe.probes.readings import Readings

@@ -14,7 +14,7 @@ from notebook_probe.probes.options import Group, as_tensor, groups_of, options_i
 from notebook_probe.probes.plan import Plan
 from notebook_probe.probes.probe import Probe
 from notebook_probe.probes.together import Together
-from notebook_probe.quantities.arrays import local
+from notebook_probe.quantities.reduce.arrays import local
 
 __all__ = ["GradientReader"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from notebook_probe.probes.frame import StepFrame
 from notebook_probe.probes.plan import Plan
-from notebook_probe.quantities.features import Moment
+from notebook_probe.quantities.reduce.features import Moment
 
 __all__ = ["guarded"]
 

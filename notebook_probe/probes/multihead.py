@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from notebook_probe.errors import UnreadableError
-from notebook_probe.quantities.scores import Products
+from notebook_probe.quantities.reduce.attention_scores import Products
 
 __all__ = ["scores_of_multihead"]
 

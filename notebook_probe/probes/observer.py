@@ -37,8 +37,8 @@ from notebook_probe.probes.stretch import Stretch
 from notebook_probe.probes.taps import Taps
 from notebook_probe.probes.track import Track
 from notebook_probe.probes.updates import Updates
-from notebook_probe.quantities.definition import Combine
-from notebook_probe.quantities.stat import Number
+from notebook_probe.quantities.define.quantity import Combine
+from notebook_probe.quantities.reduce.stat import Number
 
 __all__ = ["Observer"]
 

@@ -23,7 +23,7 @@ from notebook_probe.probes.options import Group, as_tensor, options_in, owned_by
 from notebook_probe.probes.plan import Plan
 from notebook_probe.probes.probe import Probe
 from notebook_probe.probes.together import Together
-from notebook_probe.quantities.arrays import local, wide
+from notebook_probe.quantities.reduce.arrays import local, wide
 
 __all__ = ["ParameterReader"]
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from notebook_probe.probes.cells import Cell, DifferenceCell, FunctionCell
 from notebook_probe.probes.options import wanted_options
 from notebook_probe.probes.probe import Probe
-from notebook_probe.quantities.features import CALL, Moment, moment_of
+from notebook_probe.quantities.reduce.features import CALL, Moment, moment_of
 
 __all__ = ["Plan", "is_of_calls"]
 

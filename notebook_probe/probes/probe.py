@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from notebook_probe.errors import InterferenceError
-from notebook_probe.quantities.definition import Quantity
-from notebook_probe.quantities.features import Moment
-from notebook_probe.quantities.window import Window
+from notebook_probe.quantities.define.quantity import Quantity
+from notebook_probe.quantities.define.window import Window
+from notebook_probe.quantities.reduce.features import Moment
 from notebook_probe.schedules import Schedule
 
 __all__ = ["MAX_ERRORS", "WAITING", "PhaseName", "Probe"]

@@ -16,7 +16,7 @@ from notebook_probe.errors import NotApplicableError, QuantityError, UnreadableE
 from notebook_probe.probes.random_state import RandomState
 from notebook_probe.probes.untouched import untouched
 from notebook_probe.probes.values import tensors_of
-from notebook_probe.quantities.arrays import local
+from notebook_probe.quantities.reduce.arrays import local
 
 __all__ = ["ProbeBatch"]
 

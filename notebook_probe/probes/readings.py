@@ -28,8 +28,8 @@ from notebook_probe.probes.results import (
 )
 from notebook_probe.probes.scalers import AT_UPDATE
 from notebook_probe.probes.windows import SummaryWindow, TensorWindow, WindowReading
-from notebook_probe.quantities.cost import is_light
-from notebook_probe.quantities.features import (
+from notebook_probe.quantities.reduce.cost import is_light
+from notebook_probe.quantities.reduce.features import (
     AGAIN,
     CALL,
     Feature,
@@ -37,8 +37,8 @@ from notebook_probe.quantities.features import (
     is_of_step,
     moment_of,
 )
-from notebook_probe.quantities.measure import STAT
-from notebook_probe.quantities.parts import Reduction, parts
+from notebook_probe.quantities.reduce.measure import STAT
+from notebook_probe.quantities.reduce.reductions import Reduction, parts
 
 __all__ = ["Readings", "readings"]
 

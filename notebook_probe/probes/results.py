@@ -10,8 +10,8 @@ import numpy as np
 
 from notebook_probe.probes.frame import StepFrame
 from notebook_probe.probes.probe import Probe
-from notebook_probe.quantities.combine import COMBINE
-from notebook_probe.quantities.definition import Quantity
+from notebook_probe.quantities.define.combine import COMBINE
+from notebook_probe.quantities.define.quantity import Quantity
 
 __all__ = [
     "POOLED",

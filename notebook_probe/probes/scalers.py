@@ -13,9 +13,9 @@ from torch.optim import Optimizer
 
 from notebook_probe.probes.frame import StepFrame
 from notebook_probe.probes.probe import Probe
-from notebook_probe.quantities.optimizer import Scaler
-from notebook_probe.quantities.scalar import read_scalar
-from notebook_probe.quantities.stat import Number
+from notebook_probe.quantities.catalogue.optimizer_state import Scaler
+from notebook_probe.quantities.define.numbers import read_scalar
+from notebook_probe.quantities.reduce.stat import Number
 
 __all__ = ["AT_UPDATE", "read_step"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from notebook_probe.errors import UnreadableError
-from notebook_probe.quantities.arrays import local
+from notebook_probe.quantities.reduce.arrays import local
 
 __all__ = ["own_heads"]
 

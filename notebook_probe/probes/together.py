@@ -12,7 +12,7 @@ from notebook_probe.probes.cells import Cell
 from notebook_probe.probes.frame import StepFrame
 from notebook_probe.probes.plan import Plan
 from notebook_probe.probes.probe import Probe
-from notebook_probe.quantities.parts import Reduction
+from notebook_probe.quantities.reduce.reductions import Reduction
 
 __all__ = ["Together"]
 

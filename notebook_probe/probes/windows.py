@@ -13,8 +13,8 @@ from torch import Tensor
 from notebook_probe.probes.frame import StepFrame
 from notebook_probe.probes.probe import Probe
 from notebook_probe.probes.results import Source
-from notebook_probe.quantities.definition import Quantity
-from notebook_probe.quantities.window import Window
+from notebook_probe.quantities.define.quantity import Quantity
+from notebook_probe.quantities.define.window import Window
 
 __all__ = ["SummaryWindow", "TensorWindow", "WindowReading"]
 

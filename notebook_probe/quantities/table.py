@@ -12,12 +12,12 @@ from html import escape
 from typing import Any
 
 from notebook_probe.errors import UnknownNameError, near
-from notebook_probe.quantities.base import quantities as registered
-from notebook_probe.quantities.card import NOT_GIVEN
-from notebook_probe.quantities.definition import Quantity
+from notebook_probe.quantities.define.card import NOT_GIVEN
+from notebook_probe.quantities.define.decorator import quantities
+from notebook_probe.quantities.define.quantity import Quantity
 from notebook_probe.tabular import as_html, html_table, text_table
 
-__all__ = ["COLUMNS", "QuantityTable", "built_in", "quantities"]
+__all__ = ["COLUMNS", "QuantityTable", "built_in", "list_quantities"]
 
 COLUMNS: dict[str, Callable[[Quantity], str]] = {
     "name": lambda q: q.name,
@@ -98,7 +98,7 @@ def _html(column: str, quantity: Quantity) -> str:
     return as_html(text) if column in WIDE else "<br>".join(map(escape, text.split(", ")))
 
 
-def quantities(
+def list_quantities(
     search: str = "", *, family: str = "*", needs: str = "*", cost: str = "*"
 ) -> QuantityTable:
     """What can be measured: a table of every quantity, yours included.
@@ -122,13 +122,13 @@ def quantities(
 
     Examples
     --------
-    >>> [quantity.name for quantity in quantities("batchnorm", family="batchnorm")]
+    >>> [quantity.name for quantity in list_quantities("batchnorm", family="batchnorm")]
     ['bn_mean_tid', 'bn_var_tid']
-    >>> quantities()["RankMe"].question
+    >>> list_quantities()["RankMe"].question
     'Do representations collapse? Is the layer too wide?'
     """
-    registered.load()
-    every = registered.values()
+    quantities.load()
+    every = quantities.values()
     words = search.casefold().split()
     found = tuple(
         quantity
@@ -152,7 +152,7 @@ def _why_none(
     }
     for kind, (glob, names) in known.items():
         if not any(fnmatchcase(name, glob) for name in names):
-            return f"no quantity: no {kind} {glob!r}; {near(glob, [*dict.fromkeys(names)])}"
+            return f"no quantity: no {kind} {glob!r}; {near(glob, sorted({*names}))}"
     texts = [_text(quantity) for quantity in every]
     vocabulary = sorted({word for text in texts for word in re.findall(r"\w{3,}", text)})
     for word in words:
@@ -167,7 +167,7 @@ def built_in() -> tuple[Quantity, ...]:
     """The quantities of this package: those that are called something in one of its files."""
     return tuple(
         quantity
-        for quantity in registered.values()
+        for quantity in quantities.values()
         if quantity.function.__module__.startswith("notebook_probe.")
         and _at_home(quantity) is quantity
     )

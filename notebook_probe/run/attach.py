@@ -20,8 +20,8 @@ from notebook_probe.model.selectors import Where, select, standard_place
 from notebook_probe.model.unwrapped import meant
 from notebook_probe.probes.probe import PhaseName, Probe
 from notebook_probe.quantities import Quantity, as_quantity
-from notebook_probe.quantities.features import ANYTIME, CALL, is_of_all, moment_of
-from notebook_probe.quantities.parts import parts
+from notebook_probe.quantities.reduce.features import ANYTIME, CALL, is_of_all, moment_of
+from notebook_probe.quantities.reduce.reductions import parts
 from notebook_probe.schedules import Schedule, ScheduleLike, schedule
 
 __all__ = ["Asked", "misfit", "modules_by_path", "read_asked"]

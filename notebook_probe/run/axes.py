@@ -9,7 +9,7 @@ from torch import nn
 
 from notebook_probe.errors import NotApplicableError
 from notebook_probe.model.selectors import select
-from notebook_probe.quantities.samples import SAID
+from notebook_probe.quantities.reduce.samples import SAID
 from notebook_probe.run.attach import modules_by_path
 
 __all__ = ["read_axes", "say_axes"]

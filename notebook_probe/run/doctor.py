@@ -19,7 +19,7 @@ from notebook_probe.probes.observer import Observer
 from notebook_probe.probes.plan import is_of_calls
 from notebook_probe.probes.probe import WAITING, Probe
 from notebook_probe.quantities import quantities
-from notebook_probe.quantities.features import handed_by, is_of_all
+from notebook_probe.quantities.reduce.features import handed_by, is_of_all
 from notebook_probe.run.status import COMPILED, ProbeStatus, QuantityInfo
 from notebook_probe.run.untold import untold
 from notebook_probe.schedules import Foreseen, Schedule

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from notebook_probe.quantities.measured import measured_costs
+from notebook_probe.quantities.define.costs import measured_costs
 from notebook_probe.schedules import schedule
 from notebook_probe.tabular import as_html, html_card, text_card
 

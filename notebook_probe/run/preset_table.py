@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from html import escape
 
 from notebook_probe.errors import UnknownNameError, near
-from notebook_probe.quantities.measured import Measured, measured_costs
-from notebook_probe.run import presets as known
-from notebook_probe.run.preset import Preset
+from notebook_probe.quantities.define.costs import Measured, measured_costs
 from notebook_probe.run.preset_card import measures
+from notebook_probe.run.presets import Preset, presets
 from notebook_probe.tabular import as_html, html_table, text_table
 
-__all__ = ["PresetTable", "presets"]
+__all__ = ["PresetTable", "list_presets"]
 
 NOTHING = "nothing"
 """Where a model has nothing of what a preset measures."""
@@ -62,7 +61,7 @@ class PresetTable:
         return f"{table}<p>{escape(_legend())}</p>"
 
 
-def presets() -> PresetTable:
+def list_presets() -> PresetTable:
     """What can be measured under one name, yours included: for ``watch(model, probes="name")``.
 
     Returns
@@ -73,11 +72,11 @@ def presets() -> PresetTable:
 
     Examples
     --------
-    >>> print(presets()["batchnorm"].about)
+    >>> print(list_presets()["batchnorm"].about)
     What BatchNorm sees in training against what it uses in evaluation, every ten steps.
     >>> run = watch(model, probes=["default", "spectra"])  # doctest: +SKIP
     """
-    return PresetTable(tuple(known.presets.values()))
+    return PresetTable(tuple(presets.values()))
 
 
 def _workloads() -> list[str]:

@@ -23,7 +23,7 @@ from notebook_probe.probes.probe import Probe
 from notebook_probe.probes.readings import Readings
 from notebook_probe.probes.results import Result
 from notebook_probe.quantities import quantities
-from notebook_probe.quantities.stat import Number
+from notebook_probe.quantities.reduce.stat import Number
 from notebook_probe.record.format.source import ROOT, Variable
 from notebook_probe.record.write.stream import StreamWriter
 from notebook_probe.record.write.writer import RecordWriter

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from notebook_probe.quantities.definition import Quantity
-from notebook_probe.quantities.features import handed_by
+from notebook_probe.quantities.define.quantity import Quantity
+from notebook_probe.quantities.reduce.features import handed_by
 
 __all__ = ["untold"]
 

@@ -9,7 +9,7 @@ from torch import nn
 
 from notebook_probe.model.selectors import attention_places, default_places
 from notebook_probe.quantities import Quantity, as_quantity
-from notebook_probe.quantities.features import CALL, WHOLE
+from notebook_probe.quantities.reduce.features import CALL, WHOLE
 from notebook_probe.run.attach import Asked, QuantityLike, modules_by_path, read_asked
 from notebook_probe.schedules import ScheduleLike
 

@@ -65,7 +65,7 @@ def watch(
         What to measure from the first step: a preset or several of ``"default"``,
         ``"gradients"``, ``"activations"``, ``"spectra"``, ``"batchnorm"``, ``"attention"``,
         ``"curvature"``, ``"precision"``, ``"optimizer"``, ``"alerts"``, ``"step"`` and
-        ``"everything"``, or one of your own. ``notebook_probe.presets()`` shows what each
+        ``"everything"``, or one of your own. ``notebook_probe.list_presets()`` shows what each
         measures, where, when, and at what cost. None is for nothing. Or
         ``{selection: ["Quantity", ["Quantity", "linear(5,0)"]]}``.
     name : str, optional

@@ -12,7 +12,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import Shard, distribute_tensor
 
 import notebook_probe as nbp
-from notebook_probe.quantities.scores import GivenScores
+from notebook_probe.quantities.reduce.attention_scores import GivenScores
 from tests.distributed.pair import Pair
 from tests.quantities.attention_oracle import Scores, wide
 

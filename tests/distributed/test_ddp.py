@@ -14,7 +14,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.optim import AdamW
 
 import notebook_probe as nbp
-from notebook_probe.quantities.stat import Number, Stat, root
+from notebook_probe.quantities.reduce.stat import Number, Stat, root
 from tests.distributed.pair import Pair
 from tests.models import floats, loss_of, made, mlp
 from tests.probes.parity import differing, everything

@@ -15,7 +15,7 @@ from torch.distributed.tensor import DTensor
 from torch.optim import AdamW
 
 import notebook_probe as nbp
-from notebook_probe.quantities.stat import Number, Stat
+from notebook_probe.quantities.reduce.stat import Number, Stat
 from tests.distributed.pair import Pair
 from tests.models import floats, loss_of, made
 

@@ -14,7 +14,7 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
 from notebook_probe.figures import vector
-from notebook_probe.quantities.histograms import BINS
+from notebook_probe.quantities.catalogue.histograms import BINS
 
 
 def series(values: Any, along: str = "index", **coords: Any) -> xr.DataArray:

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 import notebook_probe as nbp
-from notebook_probe.quantities.stat import Number, Stat, root
+from notebook_probe.quantities.reduce.stat import Number, Stat, root
 from tests.models import sgd
 from tests.probes.parity import differing, everything
 from tests.run.oracle import Numbers, norm, numbers

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from notebook_probe.quantities.stat import Stat
+from notebook_probe.quantities.reduce.stat import Stat
 from tests.models import floats, made
 from tests.probes.oracles import Noted, column, float64, norm_of, same_column, train_alike
 from tests.run.conftest import Watch

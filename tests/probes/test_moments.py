@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import SGD, Optimizer
 
-from notebook_probe.quantities.stat import Stat, root
+from notebook_probe.quantities.reduce.stat import Stat, root
 from tests.models import floats, made, sgd
 from tests.probes.oracles import (
     Noted,

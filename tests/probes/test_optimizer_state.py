@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.optim import SGD, Adafactor, Adam, AdamW, Optimizer, RMSprop
 
 import notebook_probe as nbp
-from notebook_probe.quantities.stat import Number, root
+from notebook_probe.quantities.reduce.stat import Number, root
 from tests.models import floats, loss_of, made, mlp
 from tests.probes.parity import differing, everything
 from tests.run.conftest import Watch

@@ -13,8 +13,8 @@ from torch.optim import SGD
 
 import notebook_probe as nbp
 from notebook_probe.errors import NotApplicableError, QuantityError
-from notebook_probe.quantities.landscape import Landscape
-from notebook_probe.quantities.stat import Stat
+from notebook_probe.quantities.reduce.landscape import Landscape
+from notebook_probe.quantities.reduce.stat import Stat
 from tests.models import Heads, Shared, floats, loss_of, made, mlp
 from tests.run.conftest import Watch
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import SGD, Adam, Optimizer, SparseAdam
 
-from notebook_probe.quantities.stat import Stat
+from notebook_probe.quantities.reduce.stat import Stat
 from tests.models import floats, made, sgd, words
 from tests.probes.oracles import (
     Noted,

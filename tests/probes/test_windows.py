@@ -14,7 +14,7 @@ from torch.optim import SGD
 
 import notebook_probe as nbp
 from notebook_probe.errors import DuplicateNameError, NotApplicableError, QuantityError
-from notebook_probe.quantities.stat import Stat
+from notebook_probe.quantities.reduce.stat import Stat
 from tests.models import floats, made, mlp, sgd, train, train_step
 from tests.run.accelerator import Accelerator, moved, on_device
 from tests.run.conftest import Watch

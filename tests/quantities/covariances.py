@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from notebook_probe.quantities import as_quantity
-from notebook_probe.quantities.spectrum import Spectrum, spectrum
+from notebook_probe.quantities.reduce.spectrum import Spectrum, spectrum
 
 Doubles = npt.NDArray[np.float64]
 

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from notebook_probe.errors import UnreadableError
 from notebook_probe.quantities import Quantity, quantities
-from notebook_probe.quantities.features import CALL, PARAMETER, Feature
-from notebook_probe.quantities.parts import parts
+from notebook_probe.quantities.reduce.features import CALL, PARAMETER, Feature
+from notebook_probe.quantities.reduce.reductions import parts
 
 OF_TENSORS = {*CALL, *PARAMETER, "module"} - {"attention"}
 

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from notebook_probe.errors import UnreadableError
-from notebook_probe.quantities import as_quantity, scores
-from notebook_probe.quantities.attention import Heads, heads
-from notebook_probe.quantities.scores import GivenScores, Products
+from notebook_probe.quantities import as_quantity
+from notebook_probe.quantities.catalogue.attention import Heads, heads
+from notebook_probe.quantities.reduce import attention_scores as scores
+from notebook_probe.quantities.reduce.attention_scores import GivenScores, Products
 from tests.quantities.attention_oracle import Scores, wide
 
 SIZES = st.tuples(*[st.integers(1, 4)] * 2, *[st.integers(1, 6)] * 2)

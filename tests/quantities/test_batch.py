@@ -19,10 +19,10 @@ from torch.nn import functional as F
 import notebook_probe as nbp
 from notebook_probe.errors import QuantityError
 from notebook_probe.quantities import as_quantity
-from notebook_probe.quantities.batch import hashes
-from notebook_probe.quantities.quantiles import sample
-from notebook_probe.quantities.representations import RIDGE
-from notebook_probe.quantities.sample_losses import losses_of
+from notebook_probe.quantities.catalogue.batch_content import hashes
+from notebook_probe.quantities.catalogue.class_separation import RIDGE
+from notebook_probe.quantities.catalogue.quantiles import sample
+from notebook_probe.quantities.catalogue.sample_losses import losses_of
 
 
 def normal(seed: int, *shape: int) -> Tensor:

@@ -10,7 +10,8 @@ from IPython.core.formatters import DisplayFormatter
 from torch import Tensor
 
 import notebook_probe as nbp
-from notebook_probe.quantities import Quantity, as_quantity, questions
+from notebook_probe.quantities import Quantity, as_quantity
+from notebook_probe.quantities.define import questions
 from notebook_probe.quantities.table import built_in
 from notebook_probe.tabular import LINE
 

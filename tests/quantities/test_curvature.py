@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from notebook_probe.errors import UnreadableError
-from notebook_probe.quantities.curvature import (
+from notebook_probe.quantities.catalogue.curvature import (
     AlphaStep,
     hessian_trace,
     sam_sharpness,
     sharpness,
 )
-from notebook_probe.quantities.lanczos import largest_eigenvalue
-from notebook_probe.quantities.landscape import Landscape
+from notebook_probe.quantities.reduce.lanczos import largest_eigenvalue
+from notebook_probe.quantities.reduce.landscape import Landscape
 
 Array = npt.NDArray[np.float64]
 
@@ -198,7 +198,7 @@ def test_sixteen_bit_weights_are_joined_to_vectors_of_thirty_two() -> None:
         [torch.ones(2, dtype=torch.bfloat16), torch.ones(1, 3)],
     )
     assert landscape.gradient.dtype is torch.float32
-    assert sharpness(landscape) == pytest.approx(2.0, rel=1e-2)  # of vectors rounded to 16 bits
+    assert sharpness(landscape) == pytest.approx(2.0, rel=3e-2)  # of vectors rounded to 16 bits
     assert [part.shape for part in landscape.split(landscape.gradient)] == [(2,), (1, 3)]
 
 

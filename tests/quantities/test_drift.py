@@ -11,7 +11,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notebook_probe.quantities.drift import CkaToReference, FeatureDrift
+from notebook_probe.quantities.catalogue.feature_drift import CkaToReference, FeatureDrift
 
 Array = npt.NDArray[np.float64]
 

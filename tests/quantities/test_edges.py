@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 import notebook_probe as nbp
 from notebook_probe.quantities import quantities
-from notebook_probe.quantities.spectrum import spectrum
-from notebook_probe.quantities.timing import Rows
+from notebook_probe.quantities.catalogue.step_time import Rows
+from notebook_probe.quantities.reduce.spectrum import spectrum
 from tests.models import made, sgd
 from tests.quantities.evaluated import evaluate
 

@@ -10,8 +10,9 @@ from torch import Tensor
 
 import notebook_probe as nbp
 from notebook_probe.errors import QuantityError
-from notebook_probe.quantities import Quantity, as_quantity, questions
-from notebook_probe.quantities.docstring import explained
+from notebook_probe.quantities import Quantity, as_quantity
+from notebook_probe.quantities.define import questions
+from notebook_probe.quantities.define.docstring import explained
 from notebook_probe.quantities.table import built_in
 
 FULL = """Share of zeros,

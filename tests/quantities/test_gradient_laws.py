@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from notebook_probe.quantities import as_quantity
-from notebook_probe.quantities.stat import Stat
-from notebook_probe.quantities.vectors import cosine, dot, length
+from notebook_probe.quantities.reduce.stat import Stat
+from notebook_probe.quantities.reduce.vectors import cosine, dot, length
 
 laws = settings(max_examples=30, deadline=None, derandomize=True)
 

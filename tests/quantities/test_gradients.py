@@ -18,7 +18,7 @@ from torch import Tensor, nn
 import notebook_probe as nbp
 from notebook_probe.errors import UnreadableError
 from notebook_probe.quantities import as_quantity
-from notebook_probe.quantities.stat import Stat
+from notebook_probe.quantities.reduce.stat import Stat
 
 Array: TypeAlias = npt.NDArray[np.float64]
 Micro: TypeAlias = "list[dict[str, Array]]"

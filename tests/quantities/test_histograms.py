@@ -15,8 +15,8 @@ from hypothesis.extra import numpy as hnp
 from torch import Tensor
 
 from notebook_probe.errors import UnreadableError
-from notebook_probe.quantities import histograms
-from notebook_probe.quantities.histograms import BINS, histogram
+from notebook_probe.quantities.catalogue import histograms
+from notebook_probe.quantities.catalogue.histograms import BINS, histogram
 
 EDGES = [0.0, *(2.0 ** (2 * k - 45) for k in range(1, 31)), math.inf]
 """Of the magnitude classes, as documented."""

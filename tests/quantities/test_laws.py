@@ -12,10 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from notebook_probe.quantities import precision, ranks, scales, weight_spectra
-from notebook_probe.quantities.measure import measure
-from notebook_probe.quantities.spectrum import spectrum
-from notebook_probe.quantities.weight_spectra import matrix
+from notebook_probe.quantities.catalogue import precision, weight_spectra
+from notebook_probe.quantities.catalogue import ranks as ranks
+from notebook_probe.quantities.catalogue import rms_and_maxima as scales
+from notebook_probe.quantities.catalogue.weight_spectra import matrix
+from notebook_probe.quantities.reduce.measure import measure
+from notebook_probe.quantities.reduce.spectrum import spectrum
 
 SEEDS = st.integers(0, 2**31 - 1)
 SIZES = st.integers(2, 9)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from notebook_probe.quantities.features import CALL
+from notebook_probe.quantities.reduce.features import CALL
 from tests.quantities.evaluated import evaluate
 from tests.quantities.test_unusual import QUANTITIES, module_for
 

@@ -17,7 +17,7 @@ import notebook_probe as nbp
 from notebook_probe.probes import of_step
 from notebook_probe.probes.frame import StepFrame
 from notebook_probe.quantities import as_quantity
-from notebook_probe.quantities.timing import Rows, rows
+from notebook_probe.quantities.catalogue.step_time import Rows, rows
 from notebook_probe.run import batches
 from notebook_probe.run.run import Run
 

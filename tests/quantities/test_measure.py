@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from torch import Tensor
 
-from notebook_probe.quantities.measure import measure, measure_difference
-from notebook_probe.quantities.stat import Stat, root
+from notebook_probe.quantities.reduce.measure import measure, measure_difference
+from notebook_probe.quantities.reduce.stat import Stat, root
 
 PARTS = frozenset({"sumsq", "moments", "zeros", "nonfinite"})
 finite = st.floats(-1e6, 1e6, width=32)

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 import notebook_probe as nbp
 from notebook_probe.errors import NotApplicableError, QuantityError, UnreadableError
 from notebook_probe.quantities import as_quantity
-from notebook_probe.quantities.residual import energy
-from notebook_probe.quantities.routing import Winners, winners
+from notebook_probe.quantities.catalogue.expert_routing import Winners, winners
+from notebook_probe.quantities.catalogue.residual_branches import energy
 from tests.quantities.attention_oracle import Array, wide
 
 N_EXPERTS = 4

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from notebook_probe.errors import DuplicateNameError, UnknownNameError
-from notebook_probe.quantities.histograms import histogram
-from notebook_probe.quantities.parts import Measure, Reduction, parts, reduction
+from notebook_probe.quantities.catalogue.histograms import histogram
+from notebook_probe.quantities.reduce.reductions import Measure, Reduction, parts, reduction
 
 NOTHING: frozenset[str] = frozenset()
 

@@ -15,9 +15,10 @@ from torch import nn
 from torch.nn.functional import mse_loss
 
 import notebook_probe as nbp
-from notebook_probe.quantities import as_quantity, path
-from notebook_probe.quantities.landscape import Landscape
-from notebook_probe.quantities.path import MOST, PATH_PLANE, Points
+from notebook_probe.quantities import as_quantity
+from notebook_probe.quantities.catalogue import training_path as path
+from notebook_probe.quantities.catalogue.training_path import MOST, PATH_PLANE, Points
+from notebook_probe.quantities.reduce.landscape import Landscape
 
 Array: TypeAlias = npt.NDArray[np.float64]
 

@@ -18,8 +18,8 @@ from torch import Tensor, nn
 import notebook_probe as nbp
 from notebook_probe.errors import QuantityError
 from notebook_probe.quantities import as_quantity
-from notebook_probe.quantities.labelled import labelled
-from notebook_probe.quantities.predictions import predictions
+from notebook_probe.quantities.catalogue.labelled_logits import labelled
+from notebook_probe.quantities.catalogue.predictions import predictions
 
 Array: TypeAlias = npt.NDArray[np.float64]
 

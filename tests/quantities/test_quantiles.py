@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from notebook_probe.quantities import quantities
-from notebook_probe.quantities.quantiles import MOST, sample
+from notebook_probe.quantities.catalogue.quantiles import MOST, sample
 from tests.quantities.evaluated import evaluate
 
 SHIFT = quantities["distribution_shift"]

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 import notebook_probe as nbp
 from notebook_probe.quantities import as_quantity
-from notebook_probe.quantities.activity import dormant_fraction
-from notebook_probe.quantities.peaks import peaks
+from notebook_probe.quantities.catalogue.dead_units import dormant_fraction
+from notebook_probe.quantities.reduce.peaks import peaks
 
 BATCHES = [torch.randn(6, 3, 4, 4, generator=torch.Generator().manual_seed(i)) for i in range(5)]
 DUE = "linear(2,0)"

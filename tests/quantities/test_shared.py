@@ -12,9 +12,10 @@ import torch
 from torch import Tensor, nn
 
 import notebook_probe as nbp
-from notebook_probe.quantities import quantities, spectrum
-from notebook_probe.quantities.parts import parts
-from notebook_probe.quantities.solvers import eigvalsh
+from notebook_probe.quantities import quantities
+from notebook_probe.quantities.reduce import spectrum
+from notebook_probe.quantities.reduce.reductions import parts
+from notebook_probe.quantities.reduce.solvers import eigvalsh
 
 STEPS = 4
 

@@ -7,14 +7,14 @@ import pytest
 import torch
 
 from notebook_probe.errors import UnreadableError
-from notebook_probe.quantities.landscape import Landscape
-from notebook_probe.quantities.slices import (
+from notebook_probe.quantities.catalogue.loss_landscape import (
     DISTANCE,
     PLANE,
     filter_normalised,
     loss_landscape_1d,
     loss_landscape_2d,
 )
+from notebook_probe.quantities.reduce.landscape import Landscape
 
 weight = np.random.default_rng(0).normal(size=(3, 4))
 bias = np.array([0.5, -0.5])

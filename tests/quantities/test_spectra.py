@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from notebook_probe.errors import QuantityError, UnreadableError
-from notebook_probe.quantities import spectrum as spectrum_module
-from notebook_probe.quantities.spectrum import spectrum
+from notebook_probe.quantities.reduce import spectrum as spectrum_module
+from notebook_probe.quantities.reduce.spectrum import spectrum
 from tests.quantities.covariances import NAMES, close, eigenvalues, expected, normal, value
 
 

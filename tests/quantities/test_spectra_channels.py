@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from notebook_probe.errors import UnreadableError
-from notebook_probe.quantities import samples
-from notebook_probe.quantities.samples import channel_axis
-from notebook_probe.quantities.spectrum import spectrum
+from notebook_probe.quantities.reduce import samples
+from notebook_probe.quantities.reduce.samples import channel_axis
+from notebook_probe.quantities.reduce.spectrum import spectrum
 from tests.quantities.covariances import close, eigenvalues, normal
 
 
@@ -137,7 +137,7 @@ def test_the_layout_in_memory_and_the_blocks_do_not_matter(
 def test_of_very_many_channels_some_rows_are_drawn_and_told(
     shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("notebook_probe.quantities.spectrum.WIDEST", 20)
+    monkeypatch.setattr("notebook_probe.quantities.reduce.spectrum.WIDEST", 20)
     module = nn.Conv2d(30, 1, 1) if len(shape) == 4 else nn.Linear(30, 1)
     found = spectrum(normal(*shape), module)
     assert found.n_rows == 20
@@ -148,5 +148,5 @@ def test_of_very_many_channels_some_rows_are_drawn_and_told(
 def test_of_as_many_channels_as_are_allowed_every_row_counts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("notebook_probe.quantities.spectrum.WIDEST", 20)
+    monkeypatch.setattr("notebook_probe.quantities.reduce.spectrum.WIDEST", 20)
     assert spectrum(normal(500, 20), nn.Linear(20, 1)).n_rows == 500

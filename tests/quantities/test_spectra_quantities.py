@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from notebook_probe.quantities import Quantity, as_quantity, solvers
-from notebook_probe.quantities.spectrum import spectrum
+from notebook_probe.quantities import Quantity, as_quantity
+from notebook_probe.quantities.reduce import solvers
+from notebook_probe.quantities.reduce.spectrum import spectrum
 from tests.quantities.covariances import NAMES, expected, normal, value
 
 
@@ -81,7 +82,7 @@ def test_quantities_of_a_step_share_one_decomposition(
         return solve(matrix)
 
     for module in ("spectrum", "solvers"):
-        monkeypatch.setattr(f"notebook_probe.quantities.{module}.eigvalsh", spied)
+        monkeypatch.setattr(f"notebook_probe.quantities.reduce.{module}.eigvalsh", spied)
     state = spectrum(normal(*shape))
     assert solved == []
     for name in (*NAMES[:3], NAMES[-1]):

@@ -1,10 +1,8 @@
-"""`nbp.quantities()`: the table of what can be measured."""
+"""`nbp.list_quantities()`: the table of what can be measured."""
 
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from html import escape
 from html.parser import HTMLParser
@@ -20,22 +18,22 @@ from notebook_probe.tabular import BACKGROUND
 
 
 def names(*args: str, **where: str) -> list[str]:
-    return [quantity.name for quantity in nbp.quantities(*args, **where)]
+    return [quantity.name for quantity in nbp.list_quantities(*args, **where)]
 
 
 def test_the_table_has_a_row_for_every_quantity() -> None:
     assert names() == list(registered)
 
 
-def test_the_first_access_and_later_ones_are_the_same_package() -> None:
-    script = """
-import notebook_probe as nbp
-first = nbp.quantities
-assert first is nbp.quantities and first("bn_mean")["MeanTID"].name == "bn_mean_tid"
-import notebook_probe.quantities as package
-assert package is first
-"""
-    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+@pytest.mark.parametrize("name", ["presets", "list_quantites", "wach"])
+def test_a_name_that_is_not_there_is_refused_with_those_close_to_it(name: str) -> None:
+    close = {
+        "presets": "Preset', 'list_presets",
+        "list_quantites": "list_quantities",
+        "wach": "watch",
+    }
+    with pytest.raises(AttributeError, match=f"no attribute '{name}'; close: '{close[name]}'"):
+        getattr(nbp, name)
 
 
 def test_a_search_finds_words_in_any_column_whatever_their_case() -> None:
@@ -45,7 +43,7 @@ def test_a_search_finds_words_in_any_column_whatever_their_case() -> None:
 
 
 def test_filters_take_names_and_globs() -> None:
-    assert all(quantity.cost == "sort" for quantity in nbp.quantities(cost="sort"))
+    assert all(quantity.cost == "sort" for quantity in nbp.list_quantities(cost="sort"))
     assert "grad_norm" in names(needs="grad")
     assert "output_grad_norm" not in names(needs="grad")
     assert {"output_grad_norm", "grad_norm"} <= set(names(needs="grad*"))
@@ -56,12 +54,18 @@ def test_filters_take_names_and_globs() -> None:
 @pytest.mark.parametrize(
     ("table", "told"),
     [
-        (lambda: nbp.quantities("overfow"), "no quantity: none has 'overfow'; close: 'overflow'"),
-        (lambda: nbp.quantities(family="batchnrm"), "no family 'batchnrm'; close: 'batchnorm'"),
-        (lambda: nbp.quantities(needs="outputt"), "no need 'outputt'; close: 'output'"),
-        (lambda: nbp.quantities(cost="dear"), "no cost class 'dear'; known: 'activations'"),
-        (lambda: nbp.quantities("qqqq <b>"), "no quantity: none has 'qqqq'"),
-        (lambda: nbp.quantities("rankme overflow"), "no quantity has all of this"),
+        (
+            lambda: nbp.list_quantities("overfow"),
+            "no quantity: none has 'overfow'; close: 'overflow'",
+        ),
+        (
+            lambda: nbp.list_quantities(family="batchnrm"),
+            "no family 'batchnrm'; close: 'batchnorm'",
+        ),
+        (lambda: nbp.list_quantities(needs="outputt"), "no need 'outputt'; close: 'output'"),
+        (lambda: nbp.list_quantities(cost="dear"), "no cost class 'dear'; known: 'activations'"),
+        (lambda: nbp.list_quantities("qqqq <b>"), "no quantity: none has 'qqqq'"),
+        (lambda: nbp.list_quantities("rankme overflow"), "no quantity has all of this"),
     ],
 )
 def test_a_search_without_a_match_says_what_comes_near(
@@ -82,20 +86,20 @@ def test_a_quantity_of_one_s_own_is_in_the_table() -> None:
 
     assert names("gate open") == ["test_table_gate"]
     assert COLUMNS["source"](test_table_gate) == "not given"
-    html = nbp.quantities("gate open")._repr_html_()
+    html = nbp.list_quantities("gate open")._repr_html_()
     assert "<b>my</b>" not in html
     assert "&lt;b&gt;my&lt;/b&gt;" in html
 
 
 def test_a_row_is_found_by_name_and_alias_and_nearly() -> None:
-    table = nbp.quantities(family="ranks")
+    table = nbp.list_quantities(family="ranks")
     assert table["RankMe"] is table["effective_rank"]
     with pytest.raises(UnknownNameError, match=r"in this table.*effective_rank"):
         table["efective_rank"]
 
 
 def test_as_text_it_is_aligned_and_says_how_many_there_are() -> None:
-    head, *rows, count = repr(nbp.quantities(family="batchnorm")).splitlines()
+    head, *rows, count = repr(nbp.list_quantities(family="batchnorm")).splitlines()
     assert head.split() == ["name", "cost", "needs", "meaning"]
     place = head.index("meaning")
     assert all(row[place - 2 : place] == "  " and row[place] == "D" for row in rows)
@@ -103,11 +107,11 @@ def test_as_text_it_is_aligned_and_says_how_many_there_are() -> None:
 
 
 def test_one_is_counted_as_one() -> None:
-    assert repr(nbp.quantities("rankme")).endswith("(1 quantity)")
+    assert repr(nbp.list_quantities("rankme")).endswith("(1 quantity)")
 
 
 def test_in_a_notebook_names_are_not_broken_and_colours_are_the_theme_s() -> None:
-    html = nbp.quantities("rankme")._repr_html_()
+    html = nbp.list_quantities("rankme")._repr_html_()
     assert 'white-space: nowrap">effective_rank</td>' in html
     assert '<a href="https://arxiv.org/abs/2210.02885">' in html
     assert set(re.findall(r"(?:color|background): ([^;\"]+)", html)) == {BACKGROUND}
@@ -129,11 +133,11 @@ class Cells(HTMLParser):
 
 def test_in_a_notebook_every_row_has_every_column() -> None:
     cells = Cells()
-    cells.feed(nbp.quantities()._repr_html_())
+    cells.feed(nbp.list_quantities()._repr_html_())
     assert cells.rows == [len(COLUMNS)] * (1 + len(registered))
 
 
 def test_it_becomes_a_dataframe() -> None:
-    frame = nbp.quantities(family="ranks").to_dataframe()
+    frame = nbp.list_quantities(family="ranks").to_dataframe()
     assert list(frame.columns) == list(COLUMNS)
     assert frame.set_index("name").units["effective_rank"] == "1"

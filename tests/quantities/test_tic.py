@@ -18,8 +18,8 @@ from torch.nn.functional import binary_cross_entropy_with_logits, mse_loss
 
 import notebook_probe as nbp
 from notebook_probe.errors import UnreadableError
-from notebook_probe.quantities.curvature import tic_trace
-from notebook_probe.quantities.landscape import Landscape
+from notebook_probe.quantities.catalogue.curvature import tic_trace
+from notebook_probe.quantities.reduce.landscape import Landscape
 
 Array: TypeAlias = npt.NDArray[np.float64]
 

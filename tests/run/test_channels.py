@@ -11,7 +11,11 @@ from torch import Tensor, nn
 
 import notebook_probe as nbp
 from notebook_probe.errors import QuantityError
-from notebook_probe.quantities.channels import channels, input_channel_mean, input_channel_std
+from notebook_probe.quantities.catalogue.per_channel import (
+    channels,
+    input_channel_mean,
+    input_channel_std,
+)
 from tests.models import ConvNet, Shared, floats, made, mlp, sgd, train, train_step
 from tests.run.conftest import Watch
 

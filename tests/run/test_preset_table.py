@@ -1,4 +1,4 @@
-"""`nbp.presets()`: the table of what can be attached under one name."""
+"""`nbp.list_presets()`: the table of what can be attached under one name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from IPython.core.formatters import DisplayFormatter
 from torch import nn
 
 import notebook_probe as nbp
-from notebook_probe.quantities.measured import measured_costs
+from notebook_probe.quantities.define.costs import measured_costs
 from notebook_probe.run.presets import presets
 from tests.run.conftest import Watch
 
@@ -24,7 +24,7 @@ ODD = nbp.Preset("<odd>", "For <b>nobody</b>.", (nbp.Row(("lr",), nowhere, nbp.E
 
 
 def test_the_table_has_every_preset_with_its_measured_cost() -> None:
-    head, *rows, legend = repr(nbp.presets()).splitlines()
+    head, *rows, legend = repr(nbp.list_presets()).splitlines()
     assert [row.split()[0] for row in rows] == list(presets)
     workloads = list(measured_costs().presets["default"])
     assert head.split()[0] == "name"
@@ -35,7 +35,7 @@ def test_the_table_has_every_preset_with_its_measured_cost() -> None:
 
 
 def test_one_preset_says_what_it_measures_where_when_and_at_what_cost() -> None:
-    shown = str(nbp.presets()["optimizer"])
+    shown = str(nbp.list_presets()["optimizer"])
     assert shown.startswith("optimizer: What the optimizer does to the weights")
     assert "every(1), every layer: weight_norm, grad_norm, update_norm" in shown
     assert "every(1), the model itself: lr, weight_decay" in shown
@@ -44,13 +44,13 @@ def test_one_preset_says_what_it_measures_where_when_and_at_what_cost() -> None:
 
 
 def test_its_docstring_says_the_same() -> None:
-    for preset in nbp.presets():
+    for preset in nbp.list_presets():
         assert inspect.getdoc(preset) == inspect.cleandoc(str(preset))
 
 
 def test_a_preset_of_very_many_quantities_lists_some_and_counts_the_others() -> None:
-    assert " and " in str(nbp.presets()["everything"])
-    assert len(str(nbp.presets()["everything"])) < 3000
+    assert " and " in str(nbp.list_presets()["everything"])
+    assert len(str(nbp.list_presets()["everything"])) < 3000
 
 
 def test_names_and_words_of_the_user_s_are_no_markup() -> None:
@@ -61,20 +61,20 @@ def test_names_and_words_of_the_user_s_are_no_markup() -> None:
 
 def test_a_preset_and_the_table_are_shown_as_html_in_a_notebook() -> None:
     display = DisplayFormatter()
-    for shown in (nbp.presets(), nbp.presets()["default"]):
+    for shown in (nbp.list_presets(), nbp.list_presets()["default"]):
         told, _ = display.format(shown)
         assert told["text/html"] == shown._repr_html_()
 
 
 def test_a_wrong_name_has_its_near_matches() -> None:
     with pytest.raises(nbp.UnknownNameError, match="no preset 'spectre'; close: 'spectra'"):
-        nbp.presets()["spectre"]
+        nbp.list_presets()["spectre"]
     with pytest.raises(nbp.UnknownNameError, match="no preset 'spectre'; close: 'spectra'"):
         nbp.watch(nn.Linear(2, 2), probes="spectre")
 
 
 def test_the_first_access_is_the_function() -> None:
-    script = "import notebook_probe as nbp; assert nbp.presets()['default'] in list(nbp.presets())"
+    script = "import notebook_probe as nbp; assert nbp.list_presets()['default'].rows"
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
 
 
@@ -87,5 +87,5 @@ def test_the_name_of_a_quantity_says_how_to_measure_it(watch: Watch) -> None:
 
 
 def test_ipython_is_told_the_names_to_complete() -> None:
-    assert "spectra" in nbp.presets()._ipython_key_completions_()
-    assert nbp.quantities("rankme")._ipython_key_completions_() == ["effective_rank"]
+    assert "spectra" in nbp.list_presets()._ipython_key_completions_()
+    assert nbp.list_quantities("rankme")._ipython_key_completions_() == ["effective_rank"]

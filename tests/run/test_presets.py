@@ -115,7 +115,7 @@ def test_a_preset_of_one_s_own_can_have_a_name(
 ) -> None:
     monkeypatch.setattr(presets, "_members", dict(presets._members))
     presets.add(OWN.name, OWN)
-    assert nbp.presets()["test_heads"] is OWN
+    assert nbp.list_presets()["test_heads"] is OWN
     assert {probe.module for probe in watch(made(mlp), probes="test_heads").probes()} == {"0", "2"}
 
 

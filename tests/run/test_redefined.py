@@ -55,9 +55,9 @@ def test_an_edited_cell_replaces_what_it_defined(watch: Watch) -> None:
         train(model, sgd(model, lr=0.0), floats(5, 4), range(1))
     first, second = run.series("0", "cell_mean").values
     assert second == pytest.approx(3 * first, rel=1e-6)
-    assert [row.summary for row in nbp.quantities("mean, times")] == ["Mean, times 3."]
-    assert nbp.quantities()["cell_mean"].source == ""
-    assert "source       not given" in str(nbp.quantities()["cell_mean"])
+    assert [row.summary for row in nbp.list_quantities("mean, times")] == ["Mean, times 3."]
+    assert nbp.list_quantities()["cell_mean"].source == ""
+    assert "source       not given" in str(nbp.list_quantities()["cell_mean"])
 
 
 def test_a_function_may_become_a_class_and_a_class_a_function() -> None:

@@ -18,7 +18,7 @@ from benchmarks.quantities.saved import Saved
 from benchmarks.quantities.stage import Stage, played
 from benchmarks.workloads import WORKLOADS, Workload
 from notebook_probe.quantities import as_quantity
-from notebook_probe.quantities.measured import Cell, Measured, read_costs
+from notebook_probe.quantities.define.costs import Cell, Measured, read_costs
 from notebook_probe.run.presets import presets
 from notebook_probe.schedules import Every, schedule
 from tools.quantity_costs import costs_page

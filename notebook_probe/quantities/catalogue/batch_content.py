@@ -1,0 +1,118 @@
+"""What is in a batch: how even its classes are, and whether its samples are different ones.
+
+Mean and spread of a batch are `input_mean` and `input_std` at the model itself.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+
+from notebook_probe.errors import QuantityError
+from notebook_probe.quantities.define import questions
+from notebook_probe.quantities.define.window import window_quantity
+from notebook_probe.quantities.reduce.arrays import wide
+
+__all__ = ["DuplicateFraction", "LabelEntropy", "hashes"]
+
+SEED = 20_11
+AT_ONCE = 1 << 20
+"""Elements hashed at a time."""
+
+_WORDS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int32}
+"""Integers of as many bytes; of short numbers in float64, eight end in too many zeros to tell."""
+
+
+@window_quantity(samples="step", units="nat", source="definition", question=questions.DATA)
+class LabelEntropy:
+    """How even the classes of a batch are, ``-sum_c p_c ln p_c``, ``p_c`` the share of class c.
+
+    ``ln`` of the number of classes where all are as frequent; 0 for a batch of one class only,
+    which a loader without shuffling makes of sorted data. Over the targets that the loop hands
+    over, ``run.batch(targets=y)``; all micro-batches of the step together.
+
+    Warnings
+    --------
+    Of a batch smaller than the number of classes it can be ``ln`` of the batch size at most.
+    """
+
+    def reset(self) -> None:
+        self._labels: list[Tensor] = []
+
+    def update(self, batch_targets: Tensor) -> None:
+        if batch_targets.is_floating_point() or batch_targets.is_complex():
+            raise QuantityError(f"targets are {batch_targets.dtype}; class indices are expected")
+        self._labels.append(batch_targets.detach().reshape(-1).clone())
+
+    def compute(self) -> Tensor | None:
+        if not self._labels:
+            return None
+        labels = torch.cat(self._labels).long()
+        counts = _counts_of(labels, counted=labels >= 0)
+        return torch.special.entr(counts / counts.sum()).sum()
+
+
+@window_quantity(samples="step", cost="sort", source="definition", question=questions.DATA)
+class DuplicateFraction:
+    """Share of samples that are copies of another in the batch, ``1 - #(distinct) / n``.
+
+    Bit for bit, along the first axis of the input; all micro-batches of the step together. 0 is
+    usual. Above it the data set has copies, or two workers of the loader draw the same samples.
+
+    Warnings
+    --------
+    Sampling with replacement makes copies. Augmentation with a random part hides them.
+    """
+
+    def reset(self) -> None:
+        self._hashes: list[Tensor] = []
+
+    def update(self, input: Tensor) -> None:
+        if input.dim():
+            self._hashes.append(hashes(input))
+
+    def compute(self) -> Tensor | None:
+        if not self._hashes:
+            return None
+        found = torch.cat(self._hashes)
+        n_distinct = (_counts_of(found, counted=torch.ones_like(found, dtype=torch.bool)) > 0).sum()
+        return 1 - n_distinct / found.numel()
+
+
+def hashes(tensor: Tensor) -> Tensor:
+    """A number for each entry along the first axis, the same for the same bits; int64 (n,).
+
+    Examples
+    --------
+    >>> one, two, three = hashes(torch.tensor([[1.0, 2.0], [1.0, 3.0], [1.0, 2.0]])).tolist()
+    >>> one == three, one == two
+    (True, False)
+    """
+    values = tensor.detach() if tensor.layout is torch.strided else wide(tensor)
+    values = torch.view_as_real(values) if values.is_complex() else values
+    rows = values.contiguous().reshape(len(values), math.prod(values.shape[1:]))
+    words = rows.view(_WORDS[rows.element_size()])
+    at_once = max(1, AT_ONCE // max(1, words.size(1)))
+    factors = _factors(words.size(1), words.device)
+    return torch.cat([(part.long() * factors).sum(1) for part in words.split(at_once)])
+
+
+@lru_cache(maxsize=4)
+def _factors(n: int, device: torch.device) -> Tensor:
+    """Odd random numbers, so that a sum of products tells rows apart."""
+    random = torch.Generator().manual_seed(SEED)
+    return (torch.randint(-(2**62), 2**62, (n,), generator=random) * 2 + 1).to(device)
+
+
+def _counts_of(values: Tensor, counted: Tensor) -> Tensor:
+    """How often each distinct value occurs, and zeros, without waiting for the device."""
+    order = values.argsort()
+    ordered, counted = values[order], counted[order]
+    place = torch.zeros_like(ordered)
+    place[1:] = (ordered[1:] != ordered[:-1]).cumsum(0)
+    wide = torch.float32 if values.device.type == "mps" else torch.float64
+    counts = torch.zeros(len(values), dtype=wide, device=values.device)
+    return counts.index_add_(0, place, counted.to(wide))

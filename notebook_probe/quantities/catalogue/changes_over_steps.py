@@ -1,0 +1,159 @@
+"""A weight or a gradient against what it was: at the step before, or at the beginning."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from notebook_probe.quantities.define import questions
+from notebook_probe.quantities.define.window import window_quantity
+from notebook_probe.quantities.reduce.arrays import components
+from notebook_probe.quantities.reduce.vectors import cosine, length
+
+__all__ = ["DistanceFromInit", "GradCosine", "LayerRotation", "SignFlipCount", "SignFlips"]
+
+
+class _Pair:
+    """The tensor of this step and that of the step before, whatever is due."""
+
+    before: Tensor | None = None
+    now: Tensor | None = None
+
+    def reset(self) -> None:
+        """Both stay: the next step's pair needs them."""
+
+    def keep(self, tensor: Tensor) -> None:
+        self.before, self.now = self.now, tensor
+
+    @property
+    def pair(self) -> tuple[Tensor, Tensor] | None:
+        """None before the second step, and where the shape has changed."""
+        if self.before is None or self.now is None or self.before.shape != self.now.shape:
+            return None
+        return self.before, self.now
+
+
+class _SinceFirst:
+    """The tensor of the first step seen, and what became of it."""
+
+    first: Tensor | None = None
+
+    def reset(self) -> None:
+        """The first one stays."""
+        self.value: Tensor | None = None
+
+    def update(self, weight: Tensor) -> None:
+        now = components(weight)
+        if self.first is None or self.first.shape != now.shape:
+            self.first = now.clone()
+        self.value = self.compare(self.first, now)
+
+    def compare(self, first: Tensor, now: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def compute(self) -> Tensor | None:
+        return self.value
+
+
+@window_quantity(samples="due", combine="rss", source="Cockpit", question=questions.LEARNING)
+class DistanceFromInit(_SinceFirst):
+    """How far the weight has come, ``||W_t - W_0||_2``.
+
+    ``W_0`` is that of the first due step. It grows fast at first and then more slowly; a layer
+    that stays near 0 beside the others is frozen or gets no gradient.
+
+    Warnings
+    --------
+    Of a probe that is attached in the middle of training it is the way from there. Without
+    weight decay a noisy walk grows too, like the root of the steps, and leads nowhere.
+    """
+
+    def compare(self, first: Tensor, now: Tensor) -> Tensor:
+        return length(now - first)
+
+
+@window_quantity(
+    samples="due", source="https://arxiv.org/abs/1806.01603", question=questions.LEARNING
+)
+class LayerRotation(_SinceFirst):
+    """How far the weight has turned, ``1 - cos(W_t, W_0)``: 0 as it began, 1 at a right angle.
+
+    ``W_0`` is that of the first due step. Layers that generalise well turned far in the source,
+    near 1, all of them alike; one that stays near 0 keeps its random features. Missing for a
+    weight of zeros.
+
+    Warnings
+    --------
+    Of a probe that is attached in the middle of training it is the turn from there. A
+    fine-tuned layer is meant to turn little.
+    """
+
+    def compare(self, first: Tensor, now: Tensor) -> Tensor:
+        return 1 - cosine(first.double(), now.double())  # of which little is left
+
+
+@window_quantity(
+    combine="sum", aliases=("WeightParamJump",), source="Taiyi", question=questions.RATE
+)
+class SignFlipCount(_Pair):
+    """Number of weights that changed sign since the step before, ``#(w_t w_(t-1) < 0)``.
+
+    High at first and falling as training settles; a rise tells of steps as large as the
+    weights.
+
+    Warnings
+    --------
+    Large layers have more to flip: `sign_flips` is the share. Missing in the first step that is
+    seen.
+    """
+
+    def update(self, weight: Tensor) -> None:
+        self.keep(components(weight).sign().to(torch.int8))
+
+    def compute(self) -> Tensor | None:
+        return None if self.pair is None else _n_flips(*self.pair)
+
+
+@window_quantity(source="Taiyi", question=questions.RATE)
+class SignFlips(_Pair):
+    """Share of weights that changed sign since the step before, ``#(w_t w_(t-1) < 0) / n``.
+
+    Below a per cent is usual after the first steps. A rise tells of steps as large as the
+    weights.
+
+    Warnings
+    --------
+    Weights around zero flip without meaning: many of them, as with sparse weights, make a noisy
+    share. Missing in the first step that is seen.
+    """
+
+    def update(self, weight: Tensor) -> None:
+        self.keep(components(weight).sign().to(torch.int8))
+
+    def compute(self) -> Tensor | None:
+        return None if self.pair is None else _n_flips(*self.pair) / self.pair[0].numel()
+
+
+@window_quantity(source="definition", question=questions.RATE)
+class GradCosine(_Pair):
+    """Whether successive gradients agree, ``cos(g_t, g_(t-1))``, as applied.
+
+    Below 0 the weight swings to and fro: the learning rate is high. Near 1 it could be higher.
+    About 0 is usual where the noise of small batches rules. Missing for a gradient of zeros and
+    in the first step that is seen.
+
+    Warnings
+    --------
+    Says little on small batches, whose noise is nearly orthogonal in many dimensions.
+    """
+
+    def update(self, grad: Tensor) -> None:
+        self.keep(components(grad).clone())
+
+    def compute(self) -> Tensor | None:
+        return None if self.pair is None else cosine(*self.pair)
+
+
+def _n_flips(before: Tensor, now: Tensor) -> Tensor:
+    """Of signs, -1, 0 and 1; their products add up sooner than a comparison is made."""
+    return (before * now).clamp_(max=0).sum().neg().double()

@@ -1,0 +1,71 @@
+"""Whether the router of a mixture of experts uses all of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from notebook_probe.errors import QuantityError
+from notebook_probe.quantities.define.decorator import quantity
+from notebook_probe.quantities.define.questions import COLLAPSE
+from notebook_probe.quantities.reduce.reductions import reduction
+from notebook_probe.quantities.reduce.samples import samples
+
+__all__ = ["Winners", "router_load_entropy", "winners"]
+
+
+@dataclass(slots=True)
+class Winners:
+    """How many rows have their largest number in each channel; float64 (channel,)."""
+
+    counts: Tensor
+
+    def merge(self, other: Winners) -> Winners:
+        """Of the rows of both."""
+        if self.counts.shape != other.counts.shape:
+            raise QuantityError(
+                f"calls with {len(self.counts)} and with {len(other.counts)} channels in one step "
+                f"have no common channels"
+            )
+        return Winners(self.counts + other.counts)
+
+
+@reduction("winners", first_only=True)
+def winners(
+    tensor: Tensor, module: nn.Module | None = None, wanted: frozenset[str] = frozenset()
+) -> Winners:
+    """Count which channel is the largest of each sample or position; one with NaN is left out.
+
+    Examples
+    --------
+    >>> winners(torch.tensor([[0.0, 1.0], [3.0, 2.0], [0.0, 5.0]]), nn.Linear(2, 2)).counts
+    tensor([1., 2.], dtype=torch.float64)
+    """
+    width, blocks = samples(tensor, module)
+    counts = torch.zeros(width, dtype=torch.float64, device=tensor.device)
+    for rows in blocks:
+        largest = rows.max(1)  # NaN where one is
+        counts.index_add_(0, largest.indices, (~largest.values.isnan()).to(counts))
+    return Winners(counts)
+
+
+@quantity(
+    source="definition; loads of eq. 5 in https://arxiv.org/abs/2101.03961", question=COLLAPSE
+)
+def router_load_entropy(output_winners: Winners) -> Tensor:
+    """How evenly a router uses its experts, ``-sum_e l_e ln l_e / ln E`` of all ``E``.
+
+    Attached at the module that gives the router's scores; ``l_e`` is the share of tokens whose
+    largest score is that of expert ``e``. 1 where all are used alike, 0 where one has every token:
+    the router has collapsed.
+
+    Warnings
+    --------
+    Only the first choice of a token counts; with a second one loads are more even. A batch of few
+    tokens cannot reach all experts.
+    """
+    counts = output_winners.counts
+    share = counts / counts.sum()
+    return -torch.special.xlogy(share, share).sum() / torch.log(torch.tensor(float(len(counts))))

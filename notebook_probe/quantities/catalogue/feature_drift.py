@@ -1,0 +1,87 @@
+"""What a module makes of the probe batch, against what it made of it at the first due step."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from notebook_probe.quantities.define import questions
+from notebook_probe.quantities.define.window import window_quantity
+from notebook_probe.quantities.reduce.arrays import components, wide
+
+__all__ = ["CkaToReference", "FeatureDrift"]
+
+
+class _AgainstFirst:
+    """The first output seen is the reference; the next ones are compared with it."""
+
+    first: Tensor | None = None
+
+    def reset(self) -> None:
+        """The reference stays."""
+        self.value: Tensor | None = None
+
+    def update(self, probe_output: Tensor) -> None:
+        now = self.seen(wide(probe_output))
+        if self.first is None or self.first.shape != now.shape:
+            self.first = now.clone()
+        self.value = self.compare(self.first, now)
+
+    def seen(self, output: Tensor) -> Tensor:
+        """What of an output is compared."""
+        return output
+
+    def compare(self, first: Tensor, now: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def compute(self) -> Tensor | None:
+        return self.value
+
+
+@window_quantity(
+    samples="due", source="https://arxiv.org/abs/2203.03466", question=questions.LEARNING
+)
+class FeatureDrift(_AgainstFirst):
+    """How far the output for the probe batch has moved, ``RMS(h_t(x) - h_s(x))``.
+
+    ``s`` is the first due step, and the first of a new probe batch. A layer whose drift stays small
+    beside its `output_rms` keeps its features; one that rises at once follows the learning rate.
+
+    Warnings
+    --------
+    In the units of the output: compare layers relative to their size. What counts is the first call
+    of a module that is called several times. A resumed run begins with a reference of its own.
+    """
+
+    def compare(self, first: Tensor, now: Tensor) -> Tensor:
+        return (now - first).abs().double().square().mean().sqrt()
+
+
+@window_quantity(
+    samples="due", source="https://arxiv.org/abs/1905.00414", question=questions.LEARNING
+)
+class CkaToReference(_AgainstFirst):
+    """Likeness to the first output, ``||H_t' H_s||_F^2 / (||H_t' H_t||_F ||H_s' H_s||_F)``.
+
+    Linear CKA of the outputs for the probe batch now and at the first due step, as centred matrices
+    with one row per entry of the first axis: 1 when the rows keep their distances up to a common
+    scale, 0 when nothing is left of them. Layers that stay near 1 have not learned new features.
+    Missing for a single row, and for rows that are all the same.
+
+    Warnings
+    --------
+    With fewer rows than features it is biased towards 1: keep a batch of some hundreds. A resumed
+    run begins with a reference of its own.
+    """
+
+    def seen(self, output: Tensor) -> Tensor:
+        """The inner products between centred rows: all that is needed, whatever the width."""
+        parts = torch.atleast_1d(components(output))
+        rows = parts.double().reshape(len(parts), math.prod(parts.shape[1:]))
+        rows = rows - rows.mean(0)
+        return rows @ rows.T
+
+    def compare(self, first: Tensor, now: Tensor) -> Tensor:
+        return (first * now).sum() / (first.norm() * now.norm())

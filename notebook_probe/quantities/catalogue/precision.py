@@ -1,0 +1,195 @@
+"""How close numbers come to the ends of their type's range; of the type they are computed in."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from notebook_probe.quantities.catalogue.histograms import BINS, Histogram
+from notebook_probe.quantities.define import questions
+from notebook_probe.quantities.define.decorator import quantity
+from notebook_probe.quantities.reduce.arrays import readable
+from notebook_probe.quantities.reduce.stat import Stat
+
+__all__ = [
+    "grad_nonfinite_fraction",
+    "grad_underflow_fraction",
+    "input_nonfinite_fraction",
+    "output_grad_headroom_bits",
+    "output_grad_nonfinite_fraction",
+    "output_grad_underflow_fraction",
+    "range_headroom_bits",
+    "underflow_fraction",
+    "weight_nonfinite_fraction",
+]
+
+_LOST = torch.tensor(
+    [
+        -(2.0**-25) <= low < high <= 2.0**-25
+        for low, high in zip(BINS.coords["bin_lo"], BINS.coords["bin_hi"], strict=True)
+    ]
+)
+"""The bins of what float16 rounds to zero."""
+
+
+@quantity(
+    units="bit",
+    combine="min",
+    source="https://github.com/huggingface/transformers/pull/11274",
+    question=questions.RANGE,
+)
+def range_headroom_bits(output: Tensor) -> Tensor | float:
+    """Bits between the largest activation and overflow, ``log2(finfo(dtype).max / max |y|)``.
+
+    Below 2 a float16 model is about to overflow. 0 or less once something is infinite; infinite
+    where all is zero; NaN where something is NaN, and for integers.
+
+    Warnings
+    --------
+    Of the type the module computes in: in float32 there are 100 bits and more even where
+    float16 would have overflowed.
+    """
+    return _headroom(output)
+
+
+@quantity(units="bit", combine="min", source="definition", question=questions.RANGE)
+def output_grad_headroom_bits(grad_output: Tensor) -> Tensor | float:
+    """Bits from the largest output gradient to overflow, ``log2(finfo(dtype).max / max |dL/dy|)``.
+
+    What a gradient scaler may still use: each doubling of the scale takes one bit. 0 or less
+    once something is infinite, which makes the scaler skip the step; infinite where all is
+    zero.
+
+    Warnings
+    --------
+    Of the type the gradient has; in float32 there is always room.
+    """
+    return _headroom(grad_output)
+
+
+@quantity(source="definition", question=questions.RANGE)
+def underflow_fraction(output: Tensor) -> Tensor | float:
+    """Share of activations that lost precision, ``#(0 < |y| < finfo(dtype).tiny) / n``.
+
+    These subnormal numbers have fewer bits the smaller they are, and many devices make zeros of
+    them. A share that grows in float16 says that a layer's scale is too small.
+
+    Warnings
+    --------
+    What has become zero altogether no longer counts: see `zero_fraction`.
+    """
+    return _underflow(output)
+
+
+@quantity(source="definition", question=questions.RANGE)
+def output_grad_underflow_fraction(grad_output: Tensor) -> Tensor | float:
+    """Share of output gradients that float16 cannot hold, ``#(0 < |dL/dy| < 2^-24) / n``.
+
+    Of any type: what a loss scale of 1 would lose. In a float32 run it tells beforehand whether
+    float16 will need a scaler.
+
+    Warnings
+    --------
+    In float16 itself it is 0, as what is lost is a zero already. A scaler's scale is in it.
+    Above ``2^-25`` they are rounded up, below to zero: `grad_underflow_fraction` counts only these.
+    """
+    return _share_below(2.0**-24, grad_output)
+
+
+@quantity(source="definition", question=questions.RANGE)
+def input_nonfinite_fraction(input_nonfinite: Stat) -> float:
+    """Share of inputs that are NaN or infinite, ``#(NaN or inf) / n``; 0 in a healthy network.
+
+    At the first layer it says whether it was the data.
+
+    Warnings
+    --------
+    Masks of minus infinity that are handed to attention count, and do no harm.
+    """
+    return _nonfinite(input_nonfinite)
+
+
+@quantity(source="definition", question=questions.RANGE)
+def output_grad_nonfinite_fraction(grad_output_nonfinite: Stat) -> float:
+    """Share of the gradient at the output that is NaN or infinite, ``#(NaN or inf) / n``.
+
+    Going from the output of the network to its input, the module where it first leaves 0 is where
+    the backward pass broke.
+
+    Warnings
+    --------
+    Under loss scaling infinities now and then are usual: the scaler skips such a step.
+    """
+    return _nonfinite(grad_output_nonfinite)
+
+
+@quantity(source="definition", question=questions.RANGE)
+def grad_nonfinite_fraction(grad_nonfinite: Stat) -> float:
+    """Share of gradient elements that are NaN or infinite, ``#(NaN or inf) / n``.
+
+    Over all parameters below the module, as applied. Above 0 the next weights are broken, unless
+    something skips the step.
+
+    Warnings
+    --------
+    Clipping by the norm spreads one infinity over all gradients: `grad_raw_norm` is before that.
+    """
+    return _nonfinite(grad_nonfinite)
+
+
+@quantity(source="definition", question=questions.RANGE)
+def weight_nonfinite_fraction(weight_nonfinite: Stat) -> float:
+    """Share of weights that are NaN or infinite, ``#(NaN or inf) / n``; then training is lost.
+
+    Go back to a checkpoint before the step at which it left 0, and look at
+    `grad_nonfinite_fraction` of the step before.
+
+    Warnings
+    --------
+    It is the weight that this step's forward used: the step that broke it is the one before.
+    """
+    return _nonfinite(weight_nonfinite)
+
+
+@quantity(source="https://arxiv.org/abs/1710.03740", question=questions.RANGE)
+def grad_underflow_fraction(grad_histogram: Histogram) -> Tensor:
+    """Share of gradients that round to zero in float16, ``#(0 < |g| < 2^-25) / n``.
+
+    Over all parameters below the module, of any type, as applied: what would be lost if
+    gradients were kept in float16 without a loss scale. Above a few per cent use bfloat16, or
+    scale the loss.
+
+    Warnings
+    --------
+    What was lost already is zero and does not count: compare `grad_zero_fraction`.
+    """
+    counts = grad_histogram.counts
+    n = counts.sum()
+    return counts[_LOST].sum().double() / n
+
+
+def _nonfinite(stat: Stat) -> float:
+    return stat.n_nonfinite / stat.n if stat.n else math.nan
+
+
+def _headroom(tensor: Tensor) -> Tensor | float:
+    if not (tensor.is_floating_point() or tensor.is_complex()) or not tensor.numel():
+        return math.nan
+    largest = readable(tensor).abs().amax().double()
+    return math.log2(torch.finfo(tensor.dtype).max) - largest.log2()
+
+
+def _underflow(tensor: Tensor) -> Tensor | float:
+    if not (tensor.is_floating_point() or tensor.is_complex()):
+        return math.nan
+    return _share_below(torch.finfo(tensor.dtype).tiny, tensor)
+
+
+def _share_below(limit: float, tensor: Tensor) -> Tensor | float:
+    """Of the elements those that are smaller than ``limit``, and not zero."""
+    size = readable(tensor).abs()
+    if not size.numel():
+        return math.nan
+    return torch.count_nonzero((size > 0) & (size < limit)).double() / size.numel()

@@ -1,0 +1,137 @@
+"""Where the time and the memory of a step go."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import median
+
+from torch import Tensor, nn
+
+from notebook_probe.quantities.define import questions
+from notebook_probe.quantities.define.window import window_quantity
+from notebook_probe.quantities.reduce.reductions import reduction
+
+__all__ = ["DataWaitShare", "PeakMemory", "Rows", "SamplesPerSecond", "StepTime", "rows"]
+
+
+@dataclass(slots=True)
+class Rows:
+    """How long tensors are along their first axis."""
+
+    n: int
+
+    def merge(self, other: Rows) -> Rows:
+        """Of both together."""
+        return Rows(self.n + other.n)
+
+
+@reduction("rows", first_only=True, cost="scalar")
+def rows(
+    tensor: Tensor, module: nn.Module | None = None, wanted: frozenset[str] = frozenset()
+) -> Rows:
+    """Count the samples of a batch; a tensor without axes is one.
+
+    Examples
+    --------
+    >>> import torch
+    >>> rows(torch.zeros(32, 3, 8, 8))
+    Rows(n=32)
+    """
+    return Rows(tensor.size(0) if tensor.dim() else 1)
+
+
+@window_quantity(
+    units="s", source="GoMLX", question=questions.SPEED, aliases=("median_train_step_duration",)
+)
+class StepTime:
+    """How long a step takes, ``median(seconds)`` of the steps since the last due one.
+
+    From where a step begins to where the next one does, with everything the loop does between:
+    loading, validation, pictures. What is paused does not count. A median, so that one long step
+    does not hide what is usual.
+
+    Warnings
+    --------
+    On an accelerator work is only queued: a step's own time may show in a later one, and their
+    median is right all the same.
+    """
+
+    def reset(self) -> None:
+        self._seconds: list[float] = []
+
+    def update(self, step_seconds: float) -> None:
+        self._seconds.append(step_seconds)
+
+    def compute(self) -> float | None:
+        return median(self._seconds) if self._seconds else None
+
+
+@window_quantity(source="definition", question=questions.DATA)
+class DataWaitShare:
+    """Share of the time spent waiting for data, ``wait / seconds``, since the last due step.
+
+    Of loops over ``run.batches(loader)``, where the waiting can be seen. Near 0 the loader keeps
+    up; above 0.3 more workers, a larger ``prefetch_factor`` or cheaper transforms make training
+    faster.
+
+    Warnings
+    --------
+    With workers that prefetch, the wait appears only once their store of batches is used up.
+    """
+
+    def reset(self) -> None:
+        self._waited = self._seconds = 0.0
+
+    def update(self, wait_seconds: float, step_seconds: float) -> None:
+        self._waited += wait_seconds
+        self._seconds += step_seconds
+
+    def compute(self) -> float | None:
+        return self._waited / self._seconds if self._seconds else None
+
+
+@window_quantity(units="1/s", source="definition", question=questions.SPEED, cost="scalar")
+class SamplesPerSecond:
+    """How many samples are trained per second, ``n / seconds``, since the last due step.
+
+    Samples are counted along the first axis of the model's input, over all calls. Compare batch
+    sizes by it: where it no longer grows the device is busy.
+
+    Warnings
+    --------
+    A model whose input has its time axis first counts positions.
+    """
+
+    def reset(self) -> None:
+        self._n, self._seconds = 0, 0.0
+
+    def update(self, input_rows: Rows, step_seconds: float) -> None:
+        self._n += input_rows.n
+        self._seconds += step_seconds
+
+    def compute(self) -> float | None:
+        return self._n / self._seconds if self._seconds else None
+
+
+@window_quantity(units="B", source="definition", question=questions.SPEED)
+class PeakMemory:
+    """The most memory in use so far, ``max(bytes)``: of the CUDA device, else of the process.
+
+    Of the device what torch's allocator gave out; it never falls unless you call
+    ``torch.cuda.reset_peak_memory_stats()``, which is left to you. A step that lifts it late in
+    training is a longer batch, or something that is kept.
+
+    Warnings
+    --------
+    Of a process it holds all that is loaded, data too. Other processes on a device do not count.
+    """
+
+    def reset(self) -> None:
+        self._largest = -math.inf
+
+    def update(self, peak_bytes: float) -> None:
+        self._largest = max(self._largest, peak_bytes)
+
+    def compute(self) -> float | None:
+        return self._largest if math.isfinite(self._largest) else None

@@ -1,0 +1,192 @@
+"""The way the parameters have come: how straight it is, and the loss over the plane it lies in.
+
+Some points of it are kept, from the first due step on and evenly spaced: eight copies of the
+parameters at most for each of these quantities, on the host. Its principal directions are those of
+the differences from where the parameters are now, as in Li et al.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from notebook_probe.axis import Axis
+from notebook_probe.quantities.define import questions
+from notebook_probe.quantities.define.window import window_quantity
+from notebook_probe.quantities.reduce.landscape import Landscape
+from notebook_probe.quantities.reduce.solvers import eigvalsh
+
+__all__ = ["DIRECTIONS", "MOST", "PATH_PLANE", "LossLandscapePath", "PathShares", "Points"]
+
+MOST = 8
+"""Earlier points that are kept."""
+
+PIECE = 1 << 18
+"""Elements of a point that are compared at a time."""
+
+N_ACROSS = 11
+LINE = tuple(np.linspace(-1.25, 1.25, N_ACROSS).tolist())
+
+DIRECTIONS = Axis("direction", {"direction": tuple(map(float, range(1, MOST + 1)))}, "path")
+"""Principal directions, the longest first."""
+
+PATH_PLANE = Axis(
+    "path_plane",
+    {
+        "path_plane": tuple(map(float, range(N_ACROSS**2))),
+        "path_x": tuple(np.repeat(LINE, N_ACROSS).tolist()),
+        "path_y": tuple(np.tile(LINE, N_ACROSS).tolist()),
+    },
+    "landscape_path",
+)
+"""The points of a grid, row by row, in units of how far the path reaches along each direction."""
+
+
+class Points:
+    """Points of a path, at most so many and evenly spaced, the first one among them.
+
+    Examples
+    --------
+    >>> points = Points()
+    >>> for step in range(12):
+    ...     points.add(torch.tensor([float(step)]))
+    >>> [int(point) for point in points.kept]
+    [0, 2, 4, 6, 8, 10]
+    """
+
+    def __init__(self) -> None:
+        self.kept: list[Tensor] = []
+        self._n, self._stride = 0, 1
+
+    def add(self, point: Tensor) -> None:
+        """Keep it, if it is its turn."""
+        if self._n % self._stride == 0:
+            if len(self.kept) == MOST:
+                self.kept, self._stride = self.kept[::2], 2 * self._stride
+            self.kept.append(point.cpu())
+        self._n += 1
+
+    def products(self, origin: Tensor) -> Tensor:
+        """Inner products between the differences from ``origin``, float64."""
+        found = torch.zeros(len(self.kept), len(self.kept), dtype=torch.float64)
+        for rows in self._differences(origin):
+            found += rows @ rows.T
+        return found
+
+    def sum(self, origin: Tensor, weights: Tensor) -> Tensor:
+        """The differences from ``origin``, weighted and added up."""
+        return torch.cat([weights @ rows for rows in self._differences(origin)]).to(origin)
+
+    def _differences(self, origin: Tensor) -> Iterator[Tensor]:
+        pieces = zip(*(point.split(PIECE) for point in (origin, *self.kept)), strict=True)
+        for here, *there in pieces:
+            yield torch.stack(there).double() - here.double()
+
+
+class _Path:
+    """What is told of the points so far at each due step, which is one of them from then on."""
+
+    def __init__(self) -> None:
+        self._points = Points()
+
+    def reset(self) -> None:
+        """The points stay."""
+        self._value: Tensor | None = None
+
+    def update(self, landscape: Landscape) -> None:
+        here = landscape.position.cpu()
+        if any(len(point) != len(here) for point in self._points.kept):  # others are trained now
+            self._points = Points()
+        if len(self._points.kept) > 1:
+            products = self._points.products(here)
+            if products.isfinite().all():
+                self._value = self.told(products, self._points, here, landscape)
+        self._points.add(here)
+
+    def told(
+        self, products: Tensor, points: Points, here: Tensor, landscape: Landscape
+    ) -> Tensor | None:
+        """The value, by the inner products between the differences of the points from here."""
+        raise NotImplementedError
+
+    def compute(self) -> Tensor | None:
+        return self._value
+
+
+@window_quantity(
+    samples="due",
+    axis=DIRECTIONS,
+    source="https://arxiv.org/abs/1712.09913",
+    question=questions.PROGRESS,
+)
+class PathShares(_Path):
+    """How straight the parameters have come, ``s_i^2 / sum s^2`` of each principal direction.
+
+    ``s`` are the singular values of the differences between earlier points and where the
+    parameters are now. A first one near 1 is a straight way; the first two together say how much of
+    the path `loss_landscape_path` shows. Missing before the third due step, and where nothing has
+    moved.
+
+    Warnings
+    --------
+    Even a random walk in many dimensions has most in its first two directions: compare runs. It
+    keeps up to eight copies of the parameters.
+    """
+
+    def told(
+        self, products: Tensor, points: Points, here: Tensor, landscape: Landscape
+    ) -> Tensor | None:
+        squares = eigvalsh(products).clamp(min=0).flip(0)
+        if not squares[0] > 0:
+            return None
+        shares = torch.zeros(MOST, dtype=torch.float64)
+        shares[: len(squares)] = squares / squares.sum()
+        return shares
+
+
+@window_quantity(
+    samples="due",
+    axis=PATH_PLANE,
+    source="https://arxiv.org/abs/1712.09913",
+    question=questions.PROGRESS,
+)
+class LossLandscapePath(_Path):
+    """Loss on the probe batch over the plane of the path, ``L(w + x r1 d1 + y r2 d2)``.
+
+    ``d1`` and ``d2`` are the first two principal directions of the way from earlier points, turned
+    so that it begins at positive ``x`` and ``y``; ``r1`` and ``r2`` how far it reaches along them.
+    ``w``, where the parameters are now, is in the middle of the 11 x 11 points, whose coordinates
+    ``path_x`` and ``path_y`` go from -1.25 to 1.25. A valley along ``x`` is the way down. Missing
+    before the third due step, and where the path is straight.
+
+    Warnings
+    --------
+    121 evaluations of the loss, and up to eight copies of the parameters. `path_shares` tells how
+    much of the path lies in the plane; off it the loss may look quite different.
+    """
+
+    def told(
+        self, products: Tensor, points: Points, here: Tensor, landscape: Landscape
+    ) -> Tensor | None:
+        squares, vectors = torch.linalg.eigh(products)
+        # Of the parameters themselves, and of the decomposition, which is in float64.
+        eps = torch.finfo(squares.dtype).eps * len(squares)
+        rounding = (torch.finfo(here.dtype).eps * here.norm()).square() + eps * squares[-1]
+        if not squares[-2] > rounding:
+            return None
+        device = landscape.point[0].device
+        first, second = (_reach(points, here, own).to(device) for own in vectors.T.flip(0)[:2])
+        grid = zip(PATH_PLANE.coords["path_x"], PATH_PLANE.coords["path_y"], strict=True)
+        return torch.stack([landscape.loss_at(x * first + y * second) for x, y in grid])
+
+
+def _reach(points: Points, here: Tensor, own: Tensor) -> Tensor:
+    """How far the path reaches along a direction, times that direction.
+
+    Of the differences ``D = U S V'`` the coordinates are ``s u``, the direction is ``D' u / s``.
+    """
+    begins_above = own if own[0] >= 0 else -own
+    return points.sum(here, begins_above * own.abs().max())

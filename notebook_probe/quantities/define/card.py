@@ -1,0 +1,72 @@
+"""All that one quantity says of itself, as a card."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING
+
+from notebook_probe.axis import PerChannel
+from notebook_probe.quantities.define.costs import measured_costs
+from notebook_probe.quantities.reduce.features import handed_by
+from notebook_probe.tabular import as_html, html_card, text_card
+
+if TYPE_CHECKING:
+    from notebook_probe.quantities.define.quantity import Quantity
+
+__all__ = ["NOT_GIVEN", "html", "text"]
+
+NOT_GIVEN = "not given"
+"""In the place of a source that nobody named."""
+
+
+def text(quantity: Quantity) -> str:
+    """For a terminal."""
+    return text_card(f"{quantity.name}: {quantity.summary}".rstrip(": "), _facts(quantity))
+
+
+def html(quantity: Quantity) -> str:
+    """For a notebook."""
+    doc = inspect.getdoc(quantity.function) or ""
+    title = f"<b>{quantity.name}</b>: {as_html(doc.partition(chr(10) * 2)[0])}"
+    return html_card(title, _facts(quantity))
+
+
+def _facts(quantity: Quantity) -> dict[str, str]:
+    """What there is to tell; a source that is missing is told to be."""
+    told = quantity.explained
+    facts = {
+        "formula": _code(told.formula),
+        "answers": quantity.question,
+        "how to read it": told.reading,
+        "pitfalls": told.pitfalls,
+        "needs": ", ".join(map(_need, quantity.needs)),
+        "units": _code(quantity.units),
+        "value": _value(quantity),
+        "cost": "; ".join(filter(None, (quantity.cost, _measured(quantity)))),
+        "also called": ", ".join(map(_code, quantity.aliases)),
+        "source": quantity.source or NOT_GIVEN,
+    }
+    return {name: text for name, text in facts.items() if text}
+
+
+def _code(text: str) -> str:
+    return f"``{text}``" if text else ""
+
+
+def _need(need: str) -> str:
+    call = handed_by(need)
+    return _code(need) if call == need else f"{_code(need)} ({_code(call)})"
+
+
+def _value(quantity: Quantity) -> str:
+    axis = quantity.axis
+    if axis is None:
+        return ""
+    if isinstance(axis, PerChannel):
+        return "a vector, one number per channel of the module"
+    return f"a vector of {axis.size} along ``{axis.name}``"
+
+
+def _measured(quantity: Quantity) -> str:
+    cost = measured_costs().of_quantity(quantity.name)
+    return f"{cost} in which it is due" if cost else ""

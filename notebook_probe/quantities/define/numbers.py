@@ -1,0 +1,73 @@
+"""Reading real numbers: what is logged, collected, or returned by a quantity's function."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from notebook_probe.axis import Axis, PerChannel
+from notebook_probe.errors import QuantityError
+from notebook_probe.quantities.reduce.stat import Number
+
+__all__ = ["read_scalar", "read_vector"]
+
+MOST_NUMBERS = 2**18
+"""In one vector: each number has a place of its own in the record."""
+
+
+def read_scalar(where: str, value: Any) -> Number:
+    """A float, or a detached 0-d tensor that stays on its device.
+
+    Raises
+    ------
+    QuantityError
+        For several elements, complex numbers, text: what was given and what is allowed.
+
+    Examples
+    --------
+    >>> import torch
+    >>> read_scalar("loss", torch.tensor([0.5], requires_grad=True))
+    0.5
+    """
+    if isinstance(value, Tensor):
+        if value.numel() != 1 or value.is_complex():
+            raise _refused(where, f"a tensor of shape {tuple(value.shape)} and {value.dtype}")
+        value = value.detach().reshape(())
+        return float(value) if value.is_cpu else value.clone()
+    if isinstance(value, Real | np.generic):
+        return float(value)
+    if isinstance(value, np.ndarray) and value.size == 1:
+        return float(value.reshape(())[()])
+    raise _refused(where, f"{type(value).__name__} {value!r}"[:80])
+
+
+def read_vector(where: str, value: Any, axis: Axis | PerChannel) -> Any:
+    """An array, or a detached tensor that stays on its device, as long as the axis has it.
+
+    Raises
+    ------
+    QuantityError
+        For another shape, complex numbers, text: what was given and what is allowed.
+    """
+    vector = value.detach() if isinstance(value, Tensor) else np.asarray(value)
+    numeric = not vector.is_complex() if isinstance(vector, Tensor) else vector.dtype.kind in "biuf"
+    if not axis.fits(tuple(vector.shape)) or not numeric:
+        raise QuantityError(
+            f"{where} {type(value).__name__} of shape {tuple(vector.shape)} and {vector.dtype}; "
+            f"{axis.expected} are expected"
+        )
+    if vector.shape[0] > MOST_NUMBERS:
+        raise QuantityError(
+            f"{where} {vector.shape[0]} numbers; at most {MOST_NUMBERS} are recorded of a module, "
+            f"such as a histogram or quantiles of them"
+        )
+    if isinstance(vector, Tensor):
+        return vector.double().numpy().copy() if vector.is_cpu else vector.clone()
+    return np.array(vector, np.float64)
+
+
+def _refused(where: str, given: str) -> QuantityError:
+    return QuantityError(f"{where} {given}; one real number is expected")

@@ -1,0 +1,148 @@
+"""What a quantity is: a named, documented function of features."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from notebook_probe.axis import Axis, PerChannel
+from notebook_probe.quantities.define import card
+from notebook_probe.quantities.define.docstring import Explained
+from notebook_probe.quantities.define.numbers import read_scalar, read_vector
+from notebook_probe.quantities.reduce.cost import Cost
+from notebook_probe.quantities.reduce.features import (
+    Feature,
+    Moment,
+    is_of_step,
+    meeting,
+    moment_of,
+)
+
+__all__ = ["Combine", "Quantity", "Samples"]
+
+Combine: TypeAlias = Literal["mean", "sum", "max", "min", "last", "rss"]
+"""How values of several calls or tensors in one step become one; rss = root of summed squares."""
+
+Samples: TypeAlias = Literal["now", "step", "every", "due"]
+"""What a value is of: a call; for a window all calls of the due step, of every step that is
+trained, or of those at which it is due."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Quantity:
+    """A named, documented function of features, ready to be attached anywhere.
+
+    Call it like the function it was made from, whose docstring it has. In a notebook it shows all
+    that is known of it; ``print`` tells the same.
+    """
+
+    name: str
+    function: Callable[..., Any]
+    features: tuple[Feature, ...]
+    explained: Explained
+    """What its docstring says."""
+    units: str = "1"
+    combine: Combine = "mean"
+    source: str = ""
+    question: str = ""
+    """What it helps to answer, in the words of those who ask."""
+    cost: Cost = "scalar"
+    aliases: tuple[str, ...] = field(default=())
+    axis: Axis | PerChannel | None = None
+    """Along which its value is a vector; None for a number."""
+    samples: Samples = "now"
+    """Which steps a value is of: its own or, ``function`` making a `Window`, several."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "__doc__", self.function.__doc__)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<quantity {self.name}({', '.join(f.name for f in self.features)})>"
+
+    def __str__(self) -> str:
+        return card.text(self)
+
+    def _repr_html_(self) -> str:
+        return card.html(self)
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        """Where a value by itself is shown as text, too; in a list it stays short."""
+        return {"text/plain": str(self)}
+
+    @property
+    def summary(self) -> str:
+        """The first line of its docstring."""
+        return self.explained.summary
+
+    @property
+    def family(self) -> str:
+        """The file it is from."""
+        return self.function.__module__.rpartition(".")[2]
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The tensors it is made of, in the user's words."""
+        return tuple(dict.fromkeys(feature.tensor for feature in self.features))
+
+    @property
+    def pools(self) -> bool:
+        """Made of summaries, which are pooled exactly over a step before it is computed."""
+        return self.features[0].is_summary
+
+    @property
+    def is_of_all(self) -> bool:
+        """Its tensors are those of all parameters below a place, not only of its own weight."""
+        return any(feature.each and not feature.part for feature in self.features)
+
+    @property
+    def is_of_step(self) -> bool:
+        """It needs values that are known when the step is over."""
+        return any(map(is_of_step, self.needs))
+
+    @property
+    def is_of_batch(self) -> bool:
+        """It needs something that the loop hands over."""
+        return any(moment_of(need) == "handed" for need in self.needs)
+
+    @property
+    def is_of_model(self) -> bool:
+        """It is of the step or the batch as a whole, not of a module or a parameter."""
+        return self.is_of_step or self.moment == "handed"
+
+    @property
+    def is_window(self) -> bool:
+        """Its function makes a window, which takes in one call after another."""
+        return self.samples != "now"
+
+    @property
+    def spans_steps(self) -> bool:
+        """It is of several steps, so that one step by itself tells nothing of it."""
+        return self.samples in ("every", "due")
+
+    @property
+    def moment(self) -> Moment:
+        """When its tensors can be read together; of summaries, that of the first."""
+        return meeting(self.needs) or moment_of(self.needs[0])
+
+    @property
+    def moments(self) -> tuple[Moment, ...]:
+        """All moments at which something is read for it."""
+        return tuple(map(moment_of, self.needs)) if self.pools else (self.moment,)
+
+    def value_of(self, returned: Any) -> Any:
+        """What the function returned: a number or a 0-d tensor that stays on its device.
+
+        With an ``axis`` an array or tensor along it.
+
+        Raises
+        ------
+        QuantityError
+            For anything but one real number, or as many as the axis is long.
+        """
+        if self.axis is None:
+            return read_scalar(f"{self.name} returned", returned)
+        return read_vector(f"{self.name} returned", returned, self.axis)

@@ -1,0 +1,161 @@
+"""Quantities of several steps: a class that is updated at every step and asked when it is due.
+
+>>> @window_quantity(units="1")
+... class LargestNorm:
+...     \"\"\"Largest norm of the gradient since it was last recorded.\"\"\"
+...     def reset(self):
+...         self.largest = 0.0
+...     def update(self, grad_sumsq):
+...         self.largest = max(self.largest, grad_sumsq.sumsq**0.5)
+...     def compute(self):
+...         return self.largest
+>>> LargestNorm.name, LargestNorm.needs
+('largest_norm', ('grad',))
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from notebook_probe.axis import Axis, PerChannel
+from notebook_probe.errors import QuantityError
+from notebook_probe.quantities.define.decorator import define, quantities
+from notebook_probe.quantities.define.quantity import Combine, Quantity, Samples
+from notebook_probe.quantities.reduce.cost import Cost
+from notebook_probe.quantities.reduce.features import EACH
+
+__all__ = ["Window", "window_quantity"]
+
+METHODS = ("reset", "update", "compute")
+
+
+class Window(Protocol):
+    """What has been gathered since the last due step; as torchmetrics has it."""
+
+    update: Callable[..., None]
+    """Takes in one step; its parameter names are the features it needs.
+
+    Summaries come pooled, once per step. Tensors come as they are read, once per call.
+    """
+
+    def reset(self) -> None:
+        """Forget everything; called before the first step and after each due one."""
+
+    def compute(self) -> Any:
+        """The value of the due step; None where there is nothing to tell. Changes nothing."""
+
+
+def window_quantity(
+    kind: type | None = None,
+    /,
+    *,
+    units: str = "1",
+    name: str | None = None,
+    combine: Combine = "mean",
+    source: str = "",
+    question: str = "",
+    cost: Cost | None = None,
+    aliases: Sequence[str] = (),
+    axis: Axis | PerChannel | None = None,
+    samples: Samples = "every",
+) -> Any:
+    """Make a quantity of a class with ``reset``, ``update`` and ``compute``, and register it.
+
+    Every step is taken in while it is attached, whether due or not. What is recorded in a due step
+    is of all steps after the last due one, this one included.
+
+    Tensors of parameters come to a window for each parameter. Asked for with ``each_`` before
+    them, as ``each_grad``, they are of all parameters below the place, and the class has
+    ``merge(other)``, which gives the window of both: one value is computed of all together.
+
+    Parameters
+    ----------
+    units : str
+        Units of the value, ``"1"`` for a pure number.
+    name : str, optional
+        Its name in the record; the class's own in snake_case by default.
+    combine : {"mean", "sum", "max", "min", "last", "rss"}
+        How the values of several parameters of one module become one.
+    source : str
+        Paper or definition.
+    question : str
+        What it helps to answer, such as `notebook_probe.quantities.define.questions.DEAD`.
+    cost : str, optional
+        Its class, where it is dearer than what its features say: one of
+        `notebook_probe.quantities.reduce.cost.COSTS`.
+    aliases : sequence of str
+        Other names under which it can be attached.
+    axis : Axis or PER_CHANNEL, optional
+        The value is a vector along it.
+    samples : {"every", "due", "step"}
+        Which steps are taken in: every one, only those at which it is due, or the due one alone
+        with all its calls, ``reset`` forgetting everything.
+
+    Returns
+    -------
+    Quantity
+        Called, it gives an instance of the class.
+
+    Raises
+    ------
+    QuantityError
+        A missing method, a parameter of ``update`` that is no feature, features of different
+        moments.
+
+    Examples
+    --------
+    >>> @window_quantity(units="1")
+    ... class StepsSeen:
+    ...     \"\"\"Steps since the last due one.\"\"\"
+    ...     def reset(self):
+    ...         self.n = 0
+    ...     def update(self, output_sumsq):
+    ...         self.n += 1
+    ...     def compute(self):
+    ...         return self.n
+    >>> StepsSeen.summary
+    'Steps since the last due one.'
+    """
+
+    def make(kind: type) -> Quantity:
+        own = name or _snake(kind.__name__)
+        missing = [method for method in METHODS if not callable(getattr(kind, method, None))]
+        if missing:
+            raise QuantityError(f"{own}: the class has no {missing[0]}(); {', '.join(METHODS)}")
+        try:
+            update = kind().update
+        except Exception as error:
+            raise QuantityError(
+                f"{own}: {kind.__name__}() raised {type(error).__name__}: {error}; "
+                f"a window is made without arguments"
+            ) from error
+        made = define(
+            kind,
+            update,
+            name=own,
+            units=units,
+            combine=combine,
+            source=source,
+            question=question,
+            cost=cost,
+            aliases=(aliases,) if isinstance(aliases, str) else tuple(aliases),
+            axis=axis,
+            samples=samples,
+        )
+        if made.is_of_all and not callable(getattr(kind, "merge", None)):
+            raise QuantityError(f"{own}: the class has no merge(other), for {EACH}... needs one")
+        quantities.add(made.name, made, made.aliases)
+        return made
+
+    return make if kind is None else make(kind)
+
+
+def _snake(name: str) -> str:
+    """As variables are spelled.
+
+    >>> _snake("GradCosine"), _snake("dead_fraction")
+    ('grad_cosine', 'dead_fraction')
+    """
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()

@@ -1,0 +1,46 @@
+"""How much work a quantity is, by class: what a probe of it takes in the steps where it is due."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal, TypeAlias, get_args
+
+from notebook_probe.quantities.reduce.features import AGAIN, CALL, PARAMETER
+
+__all__ = ["COSTS", "Cost", "cost_of_reading", "dearest", "is_light"]
+
+Cost: TypeAlias = Literal[
+    "scalar", "parameters", "activations", "sort", "factorisation", "forward", "backward"
+]
+"""A number that is there anyway; one pass over parameters, or over activations; a histogram or
+quantiles; an eigenvalue problem; the model run forward again; gradients or Hessian products."""
+
+COSTS: tuple[Cost, ...] = get_args(Cost)
+"""The cheapest first."""
+
+
+def is_light(cost: Cost) -> bool:
+    """It leaves no more behind than sums, and a value is made of them in no time."""
+    return cost in COSTS[: COSTS.index("sort")]
+
+
+def dearest(costs: Iterable[Cost]) -> Cost:
+    """The class of what does all of this.
+
+    >>> dearest(["parameters", "factorisation", "activations"])
+    'factorisation'
+    """
+    return max(costs, key=COSTS.index, default="scalar")
+
+
+def cost_of_reading(tensor: str) -> Cost:
+    """The class of one pass over a tensor.
+
+    >>> cost_of_reading("output"), cost_of_reading("state.exp_avg")
+    ('activations', 'parameters')
+    """
+    if tensor in CALL:
+        return "activations"
+    if tensor in AGAIN:
+        return "backward" if tensor == "landscape" else "forward"
+    return "parameters" if tensor in PARAMETER or tensor.startswith("state.") else "scalar"

@@ -1,0 +1,65 @@
+"""How far each channel of a tensor reaches, over all samples and positions of a step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+
+import torch
+from torch import Tensor, nn
+
+from notebook_probe.errors import QuantityError
+from notebook_probe.quantities.reduce.reductions import reduction
+from notebook_probe.quantities.reduce.samples import samples
+
+__all__ = ["Peaks", "peaks"]
+
+
+@dataclass(slots=True)
+class Peaks:
+    """Extremes of each channel, and the sum of its magnitudes; float64 (channel,)."""
+
+    n_rows: int
+    largest: Tensor
+    smallest: Tensor
+    size: Tensor
+    """Sum of the magnitudes."""
+
+    @classmethod
+    def of(cls, rows: Tensor) -> Peaks:
+        """Of rows (sample, channel)."""
+        return cls(len(rows), rows.amax(0), rows.amin(0), rows.abs().sum(0))
+
+    def merge(self, other: Peaks) -> Peaks:
+        """Of the rows of both."""
+        if not self.n_rows or not other.n_rows:
+            return self if self.n_rows else other
+        if self.largest.shape != other.largest.shape:
+            raise QuantityError(
+                f"calls with {len(self.largest)} and with {len(other.largest)} channels in one "
+                f"step have no common channels"
+            )
+        largest = torch.maximum(self.largest, other.largest)
+        smallest = torch.minimum(self.smallest, other.smallest)
+        return Peaks(self.n_rows + other.n_rows, largest, smallest, self.size + other.size)
+
+    @property
+    def abs_max(self) -> Tensor:
+        """Largest magnitude of each channel."""
+        return torch.maximum(self.largest.abs(), self.smallest.abs())
+
+
+@reduction("peaks", first_only=True)
+def peaks(
+    tensor: Tensor, module: nn.Module | None = None, wanted: frozenset[str] = frozenset()
+) -> Peaks:
+    """Measure how far each channel comes up and down, over all samples and positions.
+
+    Examples
+    --------
+    >>> peaks(torch.tensor([[0.0, -1.0], [2.0, -3.0]]), nn.Linear(2, 2)).largest
+    tensor([ 2., -1.], dtype=torch.float64)
+    """
+    width, blocks = samples(tensor, module)
+    nothing = torch.full((width,), torch.nan, dtype=torch.float64)
+    return reduce(Peaks.merge, map(Peaks.of, blocks), Peaks(0, nothing, nothing, nothing))

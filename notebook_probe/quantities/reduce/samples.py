@@ -1,0 +1,139 @@
+"""A tensor seen as samples: one row per sample or position, one column per channel.
+
+Which axis holds the channels depends on the module that the tensor enters or leaves: on its kind,
+or on what ``watch(channel_axis=...)`` says of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor, nn
+
+from notebook_probe.errors import UnreadableError
+from notebook_probe.model.unwrapped import meant
+from notebook_probe.quantities.reduce.arrays import readable
+from notebook_probe.quantities.reduce.drawn import some
+
+__all__ = ["SAID", "channel_axis", "sample_blocks", "samples"]
+
+BLOCK = 1 << 17
+"""Elements of a block, where that makes enough rows: so much stays in the cache."""
+
+AXES: dict[tuple[type[nn.Module], ...], int] = {
+    (nn.Conv1d, nn.ConvTranspose1d, nn.InstanceNorm1d): -2,
+    (nn.Conv2d, nn.ConvTranspose2d, nn.InstanceNorm2d): -3,
+    (nn.Conv3d, nn.ConvTranspose3d, nn.InstanceNorm3d): -4,
+    (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm, nn.GroupNorm): 1,
+    (nn.Linear, nn.Bilinear, nn.LayerNorm, nn.RMSNorm, nn.Embedding, nn.EmbeddingBag): -1,
+    (nn.RNNBase, nn.RNNCellBase, nn.MultiheadAttention): -1,
+}
+"""Counted from the end where a module also takes a single sample, without a batch axis."""
+
+
+SAID: WeakKeyDictionary[nn.Module, int] = WeakKeyDictionary()
+"""What users say of modules that have their channels elsewhere."""
+
+
+def channel_axis(module: nn.Module | None, shape: Sequence[int]) -> int:
+    """Axis of the channels in a tensor of this shape, of two axes at least, at ``module``.
+
+    Of a module that is not known it is the last one in 3-D (batch, position, channel), else axis 1.
+
+    Examples
+    --------
+    >>> channel_axis(nn.Conv2d(3, 8, 1), (9, 3, 5, 5)), channel_axis(nn.Linear(3, 8), (9, 5, 5, 3))
+    (1, 3)
+    """
+    module, n_dims = meant(module), len(shape)
+    axis = SAID.get(module) if module is not None else None
+    if axis is None:
+        axis = _usual(module, shape)
+    return axis % n_dims if -n_dims <= axis < n_dims else n_dims - 1
+
+
+def _usual(module: nn.Module | None, shape: Sequence[int]) -> int:
+    kind: Any = type(module)  # mypy takes the hash of its instances for its own
+    axis = _axis_of(kind)
+    if axis is None:
+        return 1 if len(shape) != 3 else -1
+    if isinstance(module, nn.LayerNorm | nn.RMSNorm):
+        width = module.normalized_shape[-1]
+        if shape[-1] != width == shape[1]:  # one that swaps the axes itself, as in a ConvNeXt
+            return 1
+    return axis
+
+
+@cache
+def _axis_of(kind: Any) -> int | None:
+    return next((axis for kinds, axis in AXES.items() if issubclass(kind, kinds)), None)
+
+
+def samples(
+    tensor: Tensor, module: nn.Module | None, widest: int | None = None
+) -> tuple[int, Iterator[Tensor]]:
+    """Number of channels, 1 at least, and the rows (sample, channel) at a call of ``module``.
+
+    The rows come block by block, copies in float64; those of a nested tensor are of all its parts.
+    Of more than ``widest`` channels as many rows are drawn.
+
+    Raises
+    ------
+    UnreadableError
+        A tensor without values, of a kind nobody can convert, or of indices.
+
+    Examples
+    --------
+    >>> width, blocks = samples(torch.zeros(2, 3, 4, 4), nn.Conv2d(3, 8, 1))
+    >>> width, [block.shape for block in blocks]
+    (3, [torch.Size([32, 3])])
+    """
+    if tensor.is_nested:
+        tensor = torch.cat([*tensor.detach().unbind()])
+    if _are_indices(tensor, meant(module)):
+        raise UnreadableError(f"{tensor.dtype} numbers are indices, which have no channels")
+    values = readable(tensor)
+    axis = channel_axis(module, torch.atleast_2d(values).shape)
+    wide = torch.float64 if values.device.type != "mps" else torch.float32
+    if widest is not None and values.dim() > 1 and values.shape[axis] > widest:
+        rows = values.movedim(axis, -1).flatten(0, -2)
+        values, axis = some(rows, widest), 1
+    return max(1, torch.atleast_2d(values).shape[axis]), sample_blocks(values, axis, wide)
+
+
+def _are_indices(tensor: Tensor, module: nn.Module | None) -> bool:
+    """Whether numbers stand for rows or classes, of which none is larger than another."""
+    is_looked_up = isinstance(module, nn.Embedding | nn.EmbeddingBag)
+    return tensor.dtype is torch.int64 or (is_looked_up and not tensor.is_floating_point())
+
+
+def sample_blocks(tensor: Tensor, axis: int, dtype: torch.dtype) -> Iterator[Tensor]:
+    """The rows (sample, channel) of a tensor, block by block, each a copy in ``dtype``.
+
+    Fewer rows than four times the channels come in one block. Nothing comes of an empty tensor.
+
+    Examples
+    --------
+    >>> images = torch.arange(24.0).reshape(2, 3, 2, 2)
+    >>> [block.shape for block in sample_blocks(images, 1, torch.float64)]
+    [torch.Size([8, 3])]
+    """
+    if tensor.numel() == 0:
+        return
+    tensor = torch.atleast_2d(tensor)
+    width = tensor.shape[axis]
+    n_rows = max(4 * width, BLOCK // width)
+    if tensor.stride(axis) == 1:
+        rows = tensor.movedim(axis, -1).reshape(-1, width)
+        for block in rows.split(n_rows):
+            yield block.to(dtype, copy=True)
+    else:
+        columns = tensor.movedim(axis, 0)
+        per_item = columns[0, 0].numel()
+        for piece in columns.split(max(1, n_rows // per_item), dim=1):
+            copy = piece.to(dtype, copy=True, memory_format=torch.contiguous_format)
+            yield copy.reshape(width, -1).T
