@@ -40,7 +40,7 @@ from notebook_probe.record.store.location import RemoteStore
 from notebook_probe.schedules import Every, Steps
 
 if TYPE_CHECKING:
-    from notebook_probe.probes.collected import collect
+    from notebook_probe.probes.calls.collect import collect
     from notebook_probe.quantities import Quantity, quantity, window_quantity
     from notebook_probe.quantities.table import list_quantities
     from notebook_probe.run.handle import Handle
@@ -102,7 +102,7 @@ _NEED_TORCH = {
     "Quantity": "notebook_probe.quantities",
     "Row": "notebook_probe.run.preset",
     "Run": "notebook_probe.run.run",
-    "collect": "notebook_probe.probes.collected",
+    "collect": "notebook_probe.probes.calls.collect",
     "list_presets": "notebook_probe.run.preset_table",
     "list_quantities": "notebook_probe.quantities.table",
     "quantity": "notebook_probe.quantities",

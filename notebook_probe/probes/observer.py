@@ -20,23 +20,23 @@ import torch
 from torch import Tensor, nn
 
 from notebook_probe.model.parameter_slots import Slot
-from notebook_probe.probes import processes
-from notebook_probe.probes.accumulations import AccumulationHooks
-from notebook_probe.probes.again import Again
-from notebook_probe.probes.clock import StepClock, listen
-from notebook_probe.probes.collected import collect_for
-from notebook_probe.probes.compiled import EagerSteps
-from notebook_probe.probes.frame import StepFrame
-from notebook_probe.probes.phase import Phase, PhaseOfThread
-from notebook_probe.probes.plan import is_of_calls
-from notebook_probe.probes.probe import Probe
-from notebook_probe.probes.probe_batch import ProbeBatch
-from notebook_probe.probes.readings import Readings, readings
-from notebook_probe.probes.root import hook_root
-from notebook_probe.probes.stretch import Stretch
-from notebook_probe.probes.taps import Taps
-from notebook_probe.probes.track import Track
-from notebook_probe.probes.updates import Updates
+from notebook_probe.probes.around_optimizer import Updates
+from notebook_probe.probes.calls.collect import collect_for
+from notebook_probe.probes.calls.root_hooks import hook_root
+from notebook_probe.probes.calls.taps import Taps
+from notebook_probe.probes.due.due_probes import Track
+from notebook_probe.probes.due.readings import Readings, readings
+from notebook_probe.probes.parameters.accumulations import AccumulationHooks
+from notebook_probe.probes.reading.plan import is_of_calls
+from notebook_probe.probes.replay.probe_batch import ProbeBatch
+from notebook_probe.probes.replay.replay import Again
+from notebook_probe.probes.step import forks
+from notebook_probe.probes.step.budget import Stretch
+from notebook_probe.probes.step.compiled import EagerSteps
+from notebook_probe.probes.step.frame import StepFrame
+from notebook_probe.probes.step.optimizer_steps import StepClock, listen
+from notebook_probe.probes.step.phase import Phase, PhaseOfThread
+from notebook_probe.probes.step.probe import Probe
 from notebook_probe.quantities.define.quantity import Combine
 from notebook_probe.quantities.reduce.stat import Number
 
@@ -82,7 +82,7 @@ class Observer:
         self.taps = Taps(model, self)
         self.again = Again(model)
         self._model = weakref.ref(model)
-        self._process = processes.generation()
+        self._process = forks.generation()
         self._gated = -1
         self._gate, self.announce = gate, announce
         self._buffers: dict[Slot, Tensor] = {}
@@ -162,7 +162,7 @@ class Observer:
     @property
     def is_silent(self) -> bool:
         """In a forked child: the parent goes on recording."""
-        return self._process != processes.generation()
+        return self._process != forks.generation()
 
     # ---------------------------------------------------------------- steps
 

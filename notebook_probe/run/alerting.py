@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from notebook_probe.alerts import Alert, Alerts, Rule, Rules, Watcher, find_alerts, read_alerts
 from notebook_probe.alerts.alert import ALERT
-from notebook_probe.probes.probe import Probe
+from notebook_probe.probes.step.probe import Probe
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.live_source import LiveSource
 from notebook_probe.run.rows import RowKeeper

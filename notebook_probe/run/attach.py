@@ -18,7 +18,7 @@ from notebook_probe.model.parameter_slots import weight_slots
 from notebook_probe.model.paths import modules_of
 from notebook_probe.model.selectors import Where, select, standard_place
 from notebook_probe.model.unwrapped import meant
-from notebook_probe.probes.probe import PhaseName, Probe
+from notebook_probe.probes.step.probe import PhaseName, Probe
 from notebook_probe.quantities import Quantity, as_quantity
 from notebook_probe.quantities.reduce.features import ANYTIME, CALL, is_of_all, moment_of
 from notebook_probe.quantities.reduce.reductions import parts

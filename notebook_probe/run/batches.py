@@ -11,7 +11,7 @@ from torch import Tensor
 
 from notebook_probe.errors import QuantityError
 from notebook_probe.probes.observer import Observer
-from notebook_probe.probes.values import tensors_of
+from notebook_probe.probes.step.containers import tensors_of
 
 __all__ = ["Batches", "read_batch"]
 

@@ -6,7 +6,7 @@ import math
 import time
 
 from notebook_probe.probes.observer import Observer
-from notebook_probe.probes.stretch import Stretch
+from notebook_probe.probes.step.budget import Stretch
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.background import Background
 from notebook_probe.run.gate import Gate

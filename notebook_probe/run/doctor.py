@@ -14,10 +14,10 @@ from torch import nn
 from notebook_probe.model.parameter_slots import slots_of_place
 from notebook_probe.model.paths import modules_of
 from notebook_probe.model.selectors import standard_place
-from notebook_probe.probes.compiled import has_compiled, is_compiled
 from notebook_probe.probes.observer import Observer
-from notebook_probe.probes.plan import is_of_calls
-from notebook_probe.probes.probe import WAITING, Probe
+from notebook_probe.probes.reading.plan import is_of_calls
+from notebook_probe.probes.step.compiled import has_compiled, is_compiled
+from notebook_probe.probes.step.probe import WAITING, Probe
 from notebook_probe.quantities import quantities
 from notebook_probe.quantities.reduce.features import handed_by, is_of_all
 from notebook_probe.run.status import COMPILED, ProbeStatus, QuantityInfo

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from notebook_probe.model.selectors import standard_place
 
 if TYPE_CHECKING:
-    from notebook_probe.probes.probe import Probe
+    from notebook_probe.probes.step.probe import Probe
     from notebook_probe.run.run import Run
     from notebook_probe.run.standing import Standing
 

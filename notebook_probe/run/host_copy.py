@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from notebook_probe.probes.frame import StepFrame
+from notebook_probe.probes.step.frame import StepFrame
 
 __all__ = ["HostCopy"]
 

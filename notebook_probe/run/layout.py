@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from notebook_probe.axis import Axis, PerChannel
 from notebook_probe.model.selectors import standard_place
-from notebook_probe.probes.frame import StepFrame
-from notebook_probe.probes.readings import Readings
-from notebook_probe.probes.results import POOLED, Count, Result
+from notebook_probe.probes.due.readings import Readings
+from notebook_probe.probes.reading.results import POOLED, Count, Result
+from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.record.format.missing import MEASURED_NAN, NOT_MEASURED
 from notebook_probe.record.format.source import Floats
 from notebook_probe.record.write.shaped import RaggedWriter

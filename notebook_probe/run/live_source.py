@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from notebook_probe.probes.frame import StepFrame
 from notebook_probe.probes.observer import Observer
+from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.record.export.exports import Exports
 from notebook_probe.record.format.kinds import NUMBERS, RAGGED
 from notebook_probe.record.format.source import Event, ModuleRow, StreamView, VectorView

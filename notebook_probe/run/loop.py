@@ -8,8 +8,8 @@ from typing import Any, SupportsFloat, TypeVar
 
 from torch import Tensor
 
-from notebook_probe.probes.handing import hand_over
 from notebook_probe.probes.observer import Observer
+from notebook_probe.probes.reading.loop_values import hand_over
 from notebook_probe.quantities.define.numbers import read_scalar
 from notebook_probe.run.batches import Batches, read_batch
 from notebook_probe.run.rows import RowKeeper

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 import numpy as np
 import numpy.typing as npt
 
-from notebook_probe.probes.frame import StepFrame
 from notebook_probe.probes.observer import Observer
+from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.record.format.missing import measured
 from notebook_probe.record.write.backfill import Backfill
 from notebook_probe.record.write.writer import RecordWriter

@@ -9,7 +9,7 @@ from torch import nn
 
 from notebook_probe.errors import QuantityError, UnknownNameError
 from notebook_probe.model.selectors import attention_places
-from notebook_probe.probes.probe import Probe
+from notebook_probe.probes.step.probe import Probe
 from notebook_probe.quantities import Quantity, as_quantity, quantities
 from notebook_probe.quantities.table import built_in
 from notebook_probe.run.attach import Asked, misfit, modules_by_path, read_asked

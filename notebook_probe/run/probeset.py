@@ -15,7 +15,7 @@ from notebook_probe.model.changes import Tree
 from notebook_probe.model.paths import modules_of
 from notebook_probe.model.selectors import Where, select, standard_place
 from notebook_probe.probes.observer import Observer
-from notebook_probe.probes.probe import WAITING, Probe
+from notebook_probe.probes.step.probe import WAITING, Probe
 from notebook_probe.quantities import as_quantity
 from notebook_probe.record.format.source import ModuleRow
 from notebook_probe.run.attach import Asked, read_asked

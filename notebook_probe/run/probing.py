@@ -10,7 +10,7 @@ from typing import Any
 from torch import Tensor
 
 from notebook_probe.probes.observer import Observer
-from notebook_probe.probes.probe_batch import ProbeBatch
+from notebook_probe.probes.replay.probe_batch import ProbeBatch
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.gate import Gate
 

@@ -17,11 +17,11 @@ from collections.abc import Callable, Iterable
 from notebook_probe.axis import PER_CHANNEL, Axis, PerChannel
 from notebook_probe.errors import QuantityError
 from notebook_probe.model.selectors import standard_place
-from notebook_probe.probes.frame import StepFrame
-from notebook_probe.probes.plan import is_of_calls
-from notebook_probe.probes.probe import Probe
-from notebook_probe.probes.readings import Readings
-from notebook_probe.probes.results import Result
+from notebook_probe.probes.due.readings import Readings
+from notebook_probe.probes.reading.plan import is_of_calls
+from notebook_probe.probes.reading.results import Result
+from notebook_probe.probes.step.frame import StepFrame
+from notebook_probe.probes.step.probe import Probe
 from notebook_probe.quantities import quantities
 from notebook_probe.quantities.reduce.stat import Number
 from notebook_probe.record.format.source import ROOT, Variable

@@ -12,10 +12,10 @@ from torch import nn
 
 from notebook_probe.errors import ClosedRunError
 from notebook_probe.model.selectors import Where
-from notebook_probe.probes.compiled import is_compiled
 from notebook_probe.probes.observer import Observer
-from notebook_probe.probes.probe import PhaseName, Probe
-from notebook_probe.probes.stretch import Stretch
+from notebook_probe.probes.step.budget import Stretch
+from notebook_probe.probes.step.compiled import is_compiled
+from notebook_probe.probes.step.probe import PhaseName, Probe
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.alerting import Alarm, Alerting
 from notebook_probe.run.attach import Asked, QuantityLike, read_asked

@@ -9,7 +9,7 @@ from itertools import islice
 
 from notebook_probe.alerts import Rule
 from notebook_probe.alerts.track import Finding
-from notebook_probe.probes.probe import Probe
+from notebook_probe.probes.step.probe import Probe
 from notebook_probe.run.doctor import NOT_CALLED, UNCALLED
 from notebook_probe.run.status import ProbeStatus
 from notebook_probe.schedules import Foreseen

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from torch import nn
 
-from notebook_probe.probes.probe import Probe
+from notebook_probe.probes.step.probe import Probe
 from notebook_probe.run.attach import Asked
 
 __all__ = ["Standing"]

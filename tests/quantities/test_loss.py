@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from torch import nn
 
 import notebook_probe as nbp
-from notebook_probe.probes import of_step
-from notebook_probe.probes.frame import StepFrame
+from notebook_probe.probes.step import step_values
+from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.quantities import as_quantity
 from notebook_probe.quantities.catalogue.step_time import Rows, rows
 from notebook_probe.run import batches
@@ -128,9 +128,9 @@ def test_time_waited_and_samples_are_those_of_the_loop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = Clock()
-    for module in (of_step, batches):
+    for module in (step_values, batches):
         monkeypatch.setattr(module, "time", clock)
-    monkeypatch.setattr("notebook_probe.probes.frame.time", clock)
+    monkeypatch.setattr("notebook_probe.probes.step.frame.time", clock)
     waits, works = [0.5, 1.0, 0.25, 2.0, 0.75], [1.0, 3.0, 2.0, 4.0, 5.0]
 
     def loader() -> object:
@@ -188,7 +188,7 @@ def test_what_a_driver_will_not_tell_is_a_gap(
     def broken(frame: StepFrame) -> float:
         raise RuntimeError("no such device")
 
-    monkeypatch.setitem(of_step.AT_END, "peak_bytes", broken)
+    monkeypatch.setitem(step_values.AT_END, "peak_bytes", broken)
     run = trained(tmp_path, [1.0, 2.0], "peak_memory")
     assert run.series("", "peak_memory").sizes["step"] == 0
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 import notebook_probe as nbp
-from notebook_probe.probes.stretch import LARGEST, ROOM, SETTLED_STEPS, Stretch
+from notebook_probe.probes.step.budget import LARGEST, ROOM, SETTLED_STEPS, Stretch
 from notebook_probe.schedules import Every, Schedule
 from tests.models import floats, made, mlp, sgd, train, train_step
 from tests.probes.parity import differing, everything

@@ -1,0 +1,150 @@
+"""The optimizer's side of a step: what is read before it, at its gradients, and after it."""
+
+from __future__ import annotations
+
+import time
+import weakref
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from notebook_probe.probes.parameters.ownership import Ownership
+from notebook_probe.probes.parameters.reader import ParameterReader
+from notebook_probe.probes.parameters.scalers import read_step
+from notebook_probe.probes.reading.options import owned_by
+from notebook_probe.probes.step.frame import StepFrame
+from notebook_probe.probes.step.optimizer_steps import StepClock
+
+__all__ = ["Steps", "Updates"]
+
+NO_BACKWARD = -1
+"""What torch gives for the current backward outside of any."""
+
+SKIPPED = "skipped"
+"""1 where a gradient scaler found infinities and the optimizer applied nothing, else 0."""
+
+
+class Steps(Protocol):
+    """Who opens and closes the steps of a model."""
+
+    clock: StepClock
+
+    @property
+    def hears_no_updates(self) -> bool: ...
+    @property
+    def frame(self) -> StepFrame | None: ...
+    def open_frame(self) -> StepFrame: ...
+    def boundary(self) -> None: ...
+    def prepare(self) -> None: ...
+    def announce(self, place: str, name: str) -> None: ...
+
+
+class Updates:
+    """Hears of every optimizer's steps, and reads what its model's parameters go through.
+
+    Parameters
+    ----------
+    model : nn.Module
+        Held weakly.
+    steps : Steps
+        Held weakly.
+    """
+
+    def __init__(self, model: nn.Module, steps: Steps) -> None:
+        self._steps = weakref.ref(steps)
+        self._ownership = Ownership(model)
+        self._weights_read = False
+        self._stepped_in = NO_BACKWARD
+
+    def begin(self) -> None:
+        """A step was opened: nothing of it has been read."""
+        self._weights_read = False
+
+    def step_begins(self, optimizer: Optimizer) -> None:
+        """The Listener's part: weights, before-copies."""
+        steps = self._of(optimizer)
+        if steps is None:
+            return
+        if steps.clock.stepped_before(optimizer):
+            steps.boundary()
+        frame = steps.open_frame()
+        begun = time.perf_counter()
+        self.read_before(steps.clock, frame, optimizer)
+        steps.clock.enter(optimizer)
+        frame.seconds += time.perf_counter() - begun
+
+    def read_before(self, clock: StepClock, frame: StepFrame, optimizer: Optimizer) -> None:
+        """Read the weights, once per step, and copy those the optimizer is about to change."""
+        owned = owned_by(optimizer)
+        if not self._weights_read:
+            weights = None
+        elif clock.was_interrupted(optimizer):  # a step that raised may have changed some
+            weights = owned
+        else:
+            weights = set()
+        self._weights_read = True
+        _reader(frame).read_before(frame, weights, owned)
+
+    def gradients_ready(self, optimizer: Optimizer) -> None:
+        """The Listener's part: gradients as they will be applied."""
+        steps = self._of(optimizer)
+        frame = steps.frame if steps is not None else None
+        if frame is None:
+            return
+        begun = time.perf_counter()
+        _reader(frame).read_gradients(frame, optimizer)
+        frame.seconds += time.perf_counter() - begun
+
+    def step_ends(self, optimizer: Optimizer) -> None:
+        """The Listener's part: updates and state."""
+        steps = self._of(optimizer)
+        frame = steps.frame if steps is not None else None
+        if steps is None or frame is None:
+            return
+        begun = time.perf_counter()
+        steps.clock.leave(optimizer)
+        self._stepped_in = torch._C._current_graph_task_id()
+        _reader(frame).read_after(frame, optimizer)
+        if frame.readings is not None:
+            read_step(frame, optimizer, frame.readings.at_update)
+        skipped = getattr(optimizer, "found_inf", None)  # a scaler's word that nothing was applied
+        if isinstance(skipped, Tensor):
+            steps.announce("", SKIPPED)
+            frame.collect("", SKIPPED, skipped.detach().reshape(()).clone(), "max")
+        steps.prepare()
+        frame.seconds += time.perf_counter() - begun
+
+    def read_by_hand(self, frame: StepFrame) -> None:
+        """Read what can be read of a step that no optimizer told us of."""
+        begun = time.perf_counter()
+        _reader(frame).read_before(frame, None, set())
+        _reader(frame).read_gradients(frame, None)
+        frame.seconds += time.perf_counter() - begun
+
+    def accumulated(self) -> StepFrame | None:
+        """The AccumulationListener's part: the frame of a gradient that is being accumulated.
+
+        In another backward than that in which an optimizer stepped it belongs to the next step,
+        even if no call was seen; an optimizer may step within a backward, parameter by parameter.
+        """
+        steps = self._steps()
+        if steps is None or steps.hears_no_updates:
+            return None
+        another = torch._C._current_graph_task_id() != self._stepped_in
+        if steps.frame is None or (steps.clock.ready and another):
+            steps.boundary()
+        return steps.frame
+
+    def _of(self, optimizer: Optimizer) -> Steps | None:
+        """Whose step it is, if the optimizer holds parameters of this model."""
+        steps = self._steps()
+        if steps is None or steps.hears_no_updates or not self._ownership.has(optimizer):
+            return None
+        return steps
+
+
+def _reader(frame: StepFrame) -> ParameterReader:
+    assert frame.readings is not None  # every open frame of an observer has some
+    return frame.readings.reader

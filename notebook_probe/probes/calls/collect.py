@@ -1,0 +1,111 @@
+"""`collect`: a value named inside a forward, recorded under the module that is running.
+
+Without a watched model on the stack it does nothing, so that it can stay in a model's code.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Callable
+from types import FrameType
+from typing import Any, Protocol, get_args
+
+import torch
+from torch import nn
+
+from notebook_probe.errors import QuantityError
+from notebook_probe.probes.step.phase import quiet
+from notebook_probe.quantities.define.numbers import read_scalar
+from notebook_probe.quantities.define.quantity import Combine
+from notebook_probe.quantities.reduce.stat import Number
+
+__all__ = ["Collector", "collect", "collect_for"]
+
+
+class Collector(Protocol):
+    """Whoever watches a model."""
+
+    def place_of(self, module: nn.Module) -> str | None:
+        """The path of a module of the watched model, None for any other."""
+
+    def collected(
+        self, module: nn.Module, place: str, name: str, value: Number, combine: Combine
+    ) -> None:
+        """A forward of the module at ``place`` gave a value."""
+
+
+_collectors: tuple[weakref.ref[Collector], ...] = ()
+
+
+def collect_for(collector: Collector) -> Callable[[], None]:
+    """Tell ``collector`` what its model collects from now on; returns what ends it."""
+    global _collectors
+    reference = weakref.ref(collector)
+    _collectors = (*(ref for ref in _collectors if ref() is not None), reference)
+
+    def end() -> None:
+        global _collectors
+        _collectors = tuple(ref for ref in _collectors if ref is not reference)
+
+    return end
+
+
+def collect(name: str, value: Any, combine: Combine = "mean") -> None:
+    """Record ``value`` as the series ``name`` of the module whose forward is running.
+
+    Call it anywhere inside a forward; where nobody watches the model it does nothing.
+
+    Parameters
+    ----------
+    name : str
+        Becomes a variable of the record.
+    value : Tensor or number
+        One real number; a tensor is detached and stays on its device.
+    combine : {"mean", "sum", "max", "min", "last", "rss"}
+        How the values of several calls in one step become one.
+
+    Raises
+    ------
+    QuantityError
+        For several elements, complex numbers, text, an unknown ``combine`` or an impossible name.
+
+    Examples
+    --------
+    >>> class Gate(nn.Module):
+    ...     def forward(self, x):
+    ...         open = torch.sigmoid(x)
+    ...         collect("openness", open.mean())
+    ...         return open * x
+    >>> Gate()(torch.zeros(2))
+    tensor([0., 0.])
+    """
+    if torch.compiler.is_compiling() or quiet():
+        return
+    if combine not in get_args(Combine):
+        raise QuantityError(
+            f"collect({name!r}): combine={combine!r}; allowed: {', '.join(get_args(Combine))}"
+        )
+    number = read_scalar(f"collect({name!r}, ...):", value)
+    if not _collectors:
+        return
+    for collector, module, place in _running():
+        collector.collected(module, place, name, number, combine)
+
+
+_CALL = nn.Module._call_impl.__code__
+
+
+def _running() -> list[tuple[Collector, nn.Module, str]]:
+    """The innermost running module that somebody watches, once for each who does."""
+    collectors = [collector for ref in _collectors if (collector := ref()) is not None]
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        if frame.f_code is _CALL:
+            module = frame.f_locals["self"]
+            places = [(collector, collector.place_of(module)) for collector in collectors]
+            found = [(one, module, place) for one, place in places if place is not None]
+            if found:
+                return found
+        frame = frame.f_back
+    return []

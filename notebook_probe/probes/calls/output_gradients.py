@@ -1,0 +1,137 @@
+"""Gradients of a module's outputs, read by tensor hooks that end with the graph they hang on.
+
+Full backward hooks raise behind in-place modules, are silent for dict outputs and change bits.
+"""
+
+from __future__ import annotations
+
+import time
+import weakref
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from notebook_probe.model.parameter_slots import weight_of
+from notebook_probe.model.unwrapped import meant
+from notebook_probe.probes.reading.plan import Plan
+from notebook_probe.probes.step.frame import StepFrame
+from notebook_probe.probes.step.phase import quiet
+from notebook_probe.probes.step.plain_mode import apart
+
+__all__ = ["InPlace", "hook_output", "hook_outputs"]
+
+
+def hook_outputs(
+    outputs: list[Tensor], plan: Plan, frame: StepFrame, module: nn.Module, call: int
+) -> None:
+    """Have the gradient of every output read when it arrives."""
+    first = True
+    for tensor in outputs:
+        if tensor.requires_grad:
+            hook_output(tensor, frame, GradientReader(plan, frame, module, call, first))
+            first = False
+
+
+def hook_output(tensor: Tensor, frame: StepFrame, read: Callable[[Tensor], None]) -> None:
+    """Have one output's gradient read, also if the output is a view that is changed in place."""
+    base = tensor._base
+    if base is None or not base.requires_grad:
+        frame.hook(tensor, read)
+        return
+    seen = _Seen(read)
+    frame.hook(tensor, seen)
+    frame.hook(base, StandBy(seen, tensor, base))
+
+
+class _Seen:
+    """Passes a view's gradient on, and remembers that it came."""
+
+    __slots__ = ("has_come", "read")
+
+    def __init__(self, read: Callable[[Tensor], None]) -> None:
+        self.read = read
+        self.has_come = False
+
+    def __call__(self, gradient: Tensor | None) -> None:
+        if gradient is not None:
+            self.has_come = True
+            self.read(gradient)
+
+
+class GradientReader:
+    """Reads one gradient for the probes of a place."""
+
+    __slots__ = ("_call", "_counts", "_frame", "_module", "_plan")
+
+    def __init__(
+        self, plan: Plan, frame: StepFrame, module: nn.Module, call: int, counts: bool
+    ) -> None:
+        self._plan, self._frame, self._call, self._counts = plan, frame, call, counts
+        self._module = weakref.ref(module)
+
+    def __call__(self, gradient: Tensor | None) -> None:
+        if torch.compiler.is_compiling():  # folds away in a compiled region
+            return
+        frame, module, plan = self._frame, self._module(), self._plan
+        if gradient is None or module is None or frame.closed or quiet():
+            return
+        begun = time.perf_counter()
+        frame.arrivals[plan.counter] += self._counts
+        try:
+            apart(self._measure, gradient, module)
+        except Exception as error:  # whatever a tensor is, the backward goes on
+            frame.blame_all(plan.of("backward"), error)
+        seconds = time.perf_counter() - begun
+        plan.spent("backward", seconds)
+        frame.seconds += seconds
+
+    def _measure(self, gradient: Tensor, module: nn.Module) -> None:
+        plan, frame, call = self._plan, self._frame, self._call
+        for cell in plan.cells.get("grad_output", ()):
+            if self._counts or not cell.first_only:
+                cell.add(frame, gradient, module, call)
+        for function in plan.at("backward") if self._counts else ():  # as of the output, the first
+            given = {"grad_output": gradient, "weight": weight_of(module), "module": meant(module)}
+            function.call(frame, given, call)
+
+
+class InPlace:
+    """Notices operations that change a tensor in place, from now on."""
+
+    __slots__ = ("_counter", "_version")
+
+    def __init__(self, tensor: Tensor) -> None:
+        # Shares the count of such operations, and after the next line no memory.
+        self._counter = tensor.detach()
+        self._counter.data = tensor.new_empty(0)
+        self._version = self._counter._version
+
+    def has_changed(self) -> bool:
+        return self._counter._version != self._version
+
+
+class StandBy:
+    """Reads from the gradient of a view's base, should the view's own hook stay silent.
+
+    An in-place operation behind the module takes a view's node, and the hook on it, out of the
+    graph; the base's gradient then is with respect to the values before that operation. Reads of
+    the base itself by others before it are included.
+    """
+
+    __slots__ = ("_base_layout", "_layout", "_seen", "_view")
+
+    def __init__(self, seen: _Seen, view: Tensor, base: Tensor) -> None:
+        self._seen = seen
+        offset = view.storage_offset() - base.storage_offset()
+        self._layout = view.size(), view.stride(), offset
+        self._base_layout = base.size(), base.stride()
+        self._view = InPlace(view)
+
+    def __call__(self, gradient: Tensor | None) -> None:
+        if gradient is None or self._seen.has_come or not self._view.has_changed():
+            return  # a view that was not changed was not used
+        like_base = torch.empty_strided(
+            *self._base_layout, dtype=gradient.dtype, device=gradient.device
+        )
+        self._seen.read(like_base.copy_(gradient.detach()).as_strided(*self._layout))

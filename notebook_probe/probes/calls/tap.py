@@ -1,0 +1,288 @@
+"""A tap: where one module's calls are read, in training and in evaluation.
+
+Values are reduced at once and no tensor is kept: a later in-place operation would change it, and
+holding it would pin memory. Only a quantity of input and output together has its input copied
+until the call returns.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
+
+from notebook_probe.model.parameter_slots import weight_of
+from notebook_probe.model.unwrapped import meant
+from notebook_probe.probes.calls.attention_mode import AttentionMode, hear_attention
+from notebook_probe.probes.calls.input_gradients import Entry, hook_entry, mark_entry
+from notebook_probe.probes.calls.output_gradients import hook_outputs
+from notebook_probe.probes.reading.plan import Plan
+from notebook_probe.probes.step.containers import stranger_in, tensors_of
+from notebook_probe.probes.step.frame import StepFrame
+from notebook_probe.probes.step.hooks import Switch, WeakHook
+from notebook_probe.probes.step.phase import Phase, quiet
+from notebook_probe.probes.step.plain_mode import apart
+
+__all__ = ["CallListener", "Tap"]
+
+NO_CALL = -1
+"""The number of a call that nobody asked to tell from others, or that is a recomputation."""
+
+FRAMES_TO_TORCH = 2
+"""From a tap's method to the frame in which torch runs both hooks of one call."""
+
+
+class CallListener(Protocol):
+    """Who decides in which step and phase a module's call falls."""
+
+    def called(self, module: nn.Module) -> tuple[Phase | None, StepFrame | None]:
+        """The phase and the open frame of a call of ``module`` on this thread."""
+
+
+class _Before(WeakHook):
+    __slots__ = ()
+
+    def __call__(self, module: nn.Module, args: Any, kwargs: dict[str, Any]) -> None:
+        if not torch.compiler.is_compiling() and (tap := self.owner()) is not None:
+            tap.before(module, args, kwargs)
+
+
+class _After(WeakHook):
+    __slots__ = ()
+
+    def __call__(self, module: nn.Module, args: Any, output: Any) -> None:
+        if not torch.compiler.is_compiling() and (tap := self.owner()) is not None:
+            tap.after(module, output)
+
+
+@dataclass(slots=True)
+class _Begun:
+    """What is remembered of a call until it returns."""
+
+    number: int
+    """Of the step's calls of this module, in the order in which they begin."""
+    input: Tensor | None = None
+    entry: Entry | None = None
+    attention: AttentionMode | None = None
+
+
+class Tap:
+    """The readings of one module's calls.
+
+    Parameters
+    ----------
+    place : str
+        Path of the module.
+    module : nn.Module
+        Held weakly.
+    listener : CallListener
+        Asked at each call for its phase and frame.
+
+    Attributes
+    ----------
+    plans : dict
+        Phase -> what is due in it now.
+    last_step : int
+        Step of the last training call seen while something was due here; -1 before any.
+    """
+
+    def __init__(self, place: str, module: nn.Module, listener: CallListener) -> None:
+        self.place = place
+        self.plans: dict[str, Plan] = {}
+        self.last_step = -1
+        self.module = weakref.ref(module)
+        self._listener = weakref.ref(listener)
+        self._begun: dict[int, _Begun] = {}  # by torch's frame: a module may call itself
+        self._step = -1
+        self._before = Switch(_Before(self), module, _register_before)
+        self._after = Switch(_After(self), module, nn.Module.register_forward_hook)
+
+    def arm(self, plans: dict[str, Plan], watching: bool, stays: bool) -> None:
+        """Read what these plans say; with ``watching`` also see calls that may begin a step.
+
+        With ``stays`` hooks that have nothing to do are left where they are.
+        """
+        self.plans = plans
+        self._before.set(watching or any(_reads_entry(plan) for plan in plans.values()))
+        self._after.set(stays or bool(plans))
+
+    def remove(self) -> None:
+        """Take every hook off the module."""
+        self.plans = {}
+        self._before.remove()
+        self._after.remove()
+
+    @property
+    def was_cleared(self) -> bool:
+        """Somebody else took a hook off the module."""
+        return self._before.was_cleared or self._after.was_cleared
+
+    def before(self, module: nn.Module, args: Any, kwargs: dict[str, Any]) -> None:
+        """A call begins."""
+        listener = self._listener()
+        if listener is None or self.module() is not module or quiet():  # a copy is not the module
+            return
+        phase, frame = listener.called(module)
+        recomputed = phase == "recomputation"
+        plan = self.plans.get("training" if recomputed else phase or "")
+        if frame is None or plan is None:
+            return
+        begun = time.perf_counter()
+        try:
+            inputs = tensors_of([*args, kwargs] if kwargs else args)
+            key = id(sys._getframe(FRAMES_TO_TORCH))
+            self._forget_interrupted(frame, key)
+            apart(self._read_inputs, module, inputs, plan, frame, recomputed, key)
+        except Exception as error:  # whatever a tensor is, training goes on
+            frame.blame_all(plan.of("forward"), error)
+        seconds = time.perf_counter() - begun
+        plan.spent("forward", seconds)
+        frame.seconds += seconds
+
+    def _forget_interrupted(self, frame: StepFrame, key: int) -> None:
+        """Drop what calls that raised have left."""
+        if frame.step != self._step:
+            self._begun, self._step = {}, frame.step
+        self._begun.pop(key, None)
+
+    def after(self, module: nn.Module, output: Any) -> None:
+        """A call returns."""
+        listener = self._listener()
+        if listener is None or self.module() is not module or quiet():  # a copy is not the module
+            return
+        phase, frame = listener.called(module)
+        recomputed = phase == "recomputation"
+        plan = self.plans.get("training" if recomputed else phase or "")
+        if frame is None or plan is None:
+            return
+        begun = time.perf_counter()
+        try:
+            tensors = tensors_of(output)
+            if not tensors:
+                _explain_gap(output, plan)
+            key = id(sys._getframe(FRAMES_TO_TORCH))
+            apart(self._read_outputs, module, tensors, plan, frame, recomputed, key)
+        except Exception as error:  # as above
+            frame.blame_all(plan.of("forward"), error)
+        seconds = time.perf_counter() - begun
+        plan.spent("forward", seconds)
+        frame.seconds += seconds
+
+    def _read_inputs(
+        self,
+        module: nn.Module,
+        tensors: list[Tensor],
+        plan: Plan,
+        frame: StepFrame,
+        recomputed: bool,
+        key: int,
+    ) -> None:
+        call = NO_CALL if recomputed else frame.calls[plan.counter] + len(self._begun)
+        begun = _Begun(call, entry=mark_entry(tensors) if _reads_share(plan) else None)
+        is_begun = plan.is_numbered or begun.entry is not None
+        if not recomputed:
+            first = _first(tensors)
+            for cell in plan.cells.get("input", ()):
+                for tensor in first if cell.first_only else tensors:
+                    cell.add(frame, tensor, module, call)
+            for function in plan.at("forward"):
+                needs = function.probe.quantity.needs
+                if not first or "input" not in needs:
+                    continue
+                if "output" in needs:
+                    begun.input = first[0].detach().clone()  # the module may overwrite it
+                else:
+                    given = {"input": first[0], **_beside(module)}
+                    function.call(frame, given, call)
+            if plan.hears_attention:
+                begun.attention = hear_attention(module, plan, frame, call)
+        if is_begun or begun.input is not None or begun.attention is not None:
+            self._begun[key] = begun
+
+    def _read_outputs(
+        self,
+        module: nn.Module,
+        tensors: list[Tensor],
+        plan: Plan,
+        frame: StepFrame,
+        recomputed: bool,
+        key: int,
+    ) -> None:
+        begun = self._begun.pop(key, None)
+        call = NO_CALL if begun is None else begun.number
+        if begun is not None and begun.attention is not None:
+            begun.attention.end()
+        if not recomputed:
+            frame.calls[plan.counter] += 1
+            self.last_step = frame.step
+            self._read_values(module, tensors, plan, frame, call, begun)
+        if plan.cells.get("grad_output") or plan.functions.get("backward"):
+            hook_outputs(tensors, plan, frame, module, call)
+        if begun is not None and begun.entry is not None:
+            try:
+                hook_entry(begun.entry, tensors, plan, frame, module, call)
+            except Exception as error:  # as above
+                frame.blame_all(plan.of("entry"), error)
+
+    def _read_values(
+        self,
+        module: nn.Module,
+        tensors: list[Tensor],
+        plan: Plan,
+        frame: StepFrame,
+        call: int,
+        begun: _Begun | None,
+    ) -> None:
+        for cell in plan.cells.get("output", ()):
+            for tensor in _first(tensors) if cell.first_only else tensors:
+                cell.add(frame, tensor, module, call)
+        for function in plan.at("forward"):
+            if "output" in function.probe.quantity.needs:
+                first = _first(tensors)
+                given = {
+                    "output": first[0] if first else None,
+                    "input": begun.input if begun is not None else None,
+                    **_beside(module),
+                }
+                function.call(frame, given, call)
+
+
+def _beside(module: nn.Module) -> dict[str, Any]:
+    """What can be had at any moment."""
+    return {"weight": weight_of(module), "module": meant(module)}
+
+
+def _register_before(module: nn.Module, hook: Callable[..., Any]) -> RemovableHandle:
+    return module.register_forward_pre_hook(hook, with_kwargs=True)
+
+
+def _explain_gap(output: Any, plan: Plan) -> None:
+    """Nothing to read was returned: say what of."""
+    stranger = stranger_in(output)
+    if stranger:
+        for probe in plan.probes:
+            probe.gap = f"called, but returns {stranger}, in which no tensors can be found"
+
+
+def _reads_entry(plan: Plan) -> bool:
+    """Tell whether a plan needs to see a call begin."""
+    functions = plan.at("forward")
+    wants_input = any("input" in function.probe.quantity.needs for function in functions)
+    reads_input = bool(plan.cells.get("input")) or wants_input
+    return reads_input or _reads_share(plan) or plan.is_numbered or plan.hears_attention
+
+
+def _reads_share(plan: Plan) -> bool:
+    return bool(plan.cells.get("grad_input") or plan.functions.get("entry"))
+
+
+def _first(tensors: list[Tensor]) -> list[Tensor]:
+    """The first floating-point tensor, else the first one."""
+    return [t for t in tensors if t.is_floating_point()][:1] or tensors[:1]

@@ -1,0 +1,113 @@
+"""The taps of one model: which modules have one, and which are armed in the open step."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable
+
+from torch import nn
+
+from notebook_probe.model.paths import modules_of, named
+from notebook_probe.probes.calls.tap import CallListener, Tap
+from notebook_probe.probes.due.readings import Readings
+from notebook_probe.probes.step.compiled import has_compiled
+
+__all__ = ["Taps"]
+
+
+class Taps:
+    """Keeps a tap on every place that some probe reads, and arms those that are due.
+
+    Parameters
+    ----------
+    model : nn.Module
+        Held weakly.
+    listener : CallListener
+        Told of calls.
+
+    Attributes
+    ----------
+    due : Readings or None
+        What the taps are armed for.
+    """
+
+    def __init__(self, model: nn.Module, listener: CallListener) -> None:
+        self.due: Readings | None = None
+        self.is_static = False
+        """Hooks stay where they are: a compiled model is guarded by their number."""
+        self._evaluated: Readings | None = None
+        self._everywhere = True
+        self._model, self._listener = weakref.ref(model), weakref.ref(listener)
+        self._taps: dict[str, Tap] = {}
+        self._in_evaluation: frozenset[str] = frozenset()
+        self._places: weakref.WeakKeyDictionary[nn.Module, str] = weakref.WeakKeyDictionary()
+
+    def set_places(self, training: Iterable[str], evaluation: Iterable[str]) -> None:
+        """Have a tap exactly at these modules' paths."""
+        model, listener = self._model(), self._listener()
+        if model is None or listener is None:
+            return
+        modules = modules_of(model, every_path=True)
+        self._places = weakref.WeakKeyDictionary(
+            {module: path for path, module in named(model.named_modules())}
+        )
+        self._in_evaluation = frozenset(evaluation)
+        before, after = self._taps, {}
+        for place in dict.fromkeys((*training, *self._in_evaluation)):
+            module, old = modules.get(place), before.get(place)
+            if module is None:
+                continue
+            keeps = old is not None and old.module() is module
+            after[place] = old if keeps and old is not None else Tap(place, module, listener)
+        self._taps = after  # replaced, not changed: a step may be opening on another thread
+        self.due = self._evaluated = None
+        for tap in before.values():
+            if tap not in after.values():
+                tap.remove()
+
+    def arm(self, due: Readings | None, everywhere: bool) -> None:
+        """Read what is due in the open training step.
+
+        With ``everywhere`` every tapped module's call is noticed: it may be the first of a step.
+        """
+        if due is not None and due is self.due and everywhere == self._everywhere:
+            return
+        self.due, self._everywhere = due, everywhere
+        for place, tap in self._taps.items():
+            self._arm(place, tap)
+
+    def arm_evaluation(self, due: Readings | None) -> None:
+        """Read what is due in the evaluation that begins."""
+        self._evaluated = due
+        for place in self._in_evaluation & self._taps.keys():
+            self._arm(place, self._taps[place])
+
+    def _arm(self, place: str, tap: Tap) -> None:
+        plans = {}
+        for phase, due in (("training", self.due), ("evaluation", self._evaluated)):
+            if due is not None and place in due.calls:
+                plans[phase] = due.calls[place]
+        stays = self.is_static or has_compiled()
+        # The root's call arms its own tap, too late for a hook that is not there yet.
+        sees_calls = self._everywhere or not place or place in self._in_evaluation
+        tap.arm(plans, stays or sees_calls, stays)
+
+    def remove(self) -> None:
+        """Take every hook off the model."""
+        taps, self._taps = self._taps, {}
+        for tap in taps.values():
+            tap.remove()
+
+    def place_of(self, module: nn.Module) -> str | None:
+        """The path of a module of this model, None for any other."""
+        return self._places.get(module)
+
+    def last_call(self, place: str) -> int:
+        """Step of the last call seen at a place while something was due there; -1 before any."""
+        tap = self._taps.get(place)
+        return tap.last_step if tap is not None else -1
+
+    def was_cleared(self, place: str) -> bool:
+        """Somebody else took our hooks off the module there."""
+        tap = self._taps.get(place)
+        return tap is not None and tap.was_cleared

@@ -1,0 +1,1 @@
+"""Which probes are due in a step, and what they need together."""

@@ -1,0 +1,141 @@
+"""A track: the probes of one phase, what of them is due now, and the frame that is open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from notebook_probe.probes.due.readings import Readings
+from notebook_probe.probes.step.budget import Stretch
+from notebook_probe.probes.step.frame import StepFrame
+from notebook_probe.probes.step.probe import Probe
+from notebook_probe.probes.step.step_values import read_at_end
+from notebook_probe.schedules import Schedule
+
+__all__ = ["Track"]
+
+
+class Track:
+    """Asks every schedule once per step, and keeps one `Readings` for each set of due ones.
+
+    Parameters
+    ----------
+    build : callable
+        Works out the readings of the due probes.
+    publish : callable
+        Receives each closed frame.
+    stretch : Stretch
+        May make schedules due less often, to stay inside a budget.
+    """
+
+    def __init__(
+        self,
+        build: Callable[[tuple[Probe, ...], tuple[Probe, ...]], Readings],
+        publish: Callable[[StepFrame], None],
+        stretch: Stretch,
+    ) -> None:
+        self.probes: tuple[Probe, ...] = ()
+        self.frame: StepFrame | None = None
+        self.last_step = -1
+        """Of the frame that was closed last."""
+        self._build, self._publish, self._stretch = build, publish, stretch
+        self._schedules: dict[Schedule, tuple[Probe, ...]] = {}
+        self._readings: dict[frozenset[Schedule], Readings] = {}
+        self._costs_before: dict[Probe, float] = {}
+        self._asked: tuple[int, frozenset[Schedule]] | None = None
+
+    def set_probes(self, probes: Iterable[Probe]) -> None:
+        """Measure exactly these from the next step on."""
+        self.probes = tuple(probes)
+        self.leave_out_disabled()
+
+    def leave_out_disabled(self) -> None:
+        """Ask and read no more for a probe that has failed too often."""
+        live = [probe for probe in self.probes if not probe.disabled]
+        self._schedules = {
+            schedule: tuple(probe for probe in live if probe.schedule == schedule)
+            for schedule in dict.fromkeys(probe.schedule for probe in live)
+        }
+        self._asked = None
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Work out what is read anew, from the next step on."""
+        self._costs_before, self._readings = self.costs(), {}
+
+    def open(self, step: int) -> StepFrame:
+        """Open a frame for ``step``; what is due is decided now."""
+        self.frame = self.upcoming(step).frame(step)
+        return self.frame
+
+    def open_whole(self, step: int) -> StepFrame:
+        """Open a frame in which every probe of a single step is read, whatever its schedule."""
+        live = (probe for probe in self.probes if not probe.disabled)
+        of_one = tuple(
+            probe for probe in live if not (probe.quantity.spans_steps or probe.quantity.is_of_step)
+        )
+        self.frame = self._build(of_one, ()).frame(step)
+        return self.frame
+
+    def close(self) -> None:
+        """Close the open frame and publish it."""
+        frame = self.frame
+        if frame is not None:
+            self.last_step = frame.step
+            self.hand(self._publish)
+
+    def hand(self, to: Callable[[StepFrame], None]) -> None:
+        """Close the open frame and hand it to somebody."""
+        frame, self.frame = self.frame, None
+        if frame is not None:
+            frame.close()
+            read_at_end(frame)
+            for window in frame.windows:
+                if not window.needs_numbers:
+                    window.end(frame)
+            for probe in frame.readings.due if frame.readings is not None else ():
+                probe.was_due = True
+            to(frame)
+            if frame.has_failures:
+                self.leave_out_disabled()
+
+    def upcoming(self, step: int) -> Readings:
+        """What will be read in ``step``; its schedules are asked only once."""
+        due = self._ask(step)
+        found = self._readings.get(due)
+        if found is None:
+            live = [probe for probe in self.probes if not probe.disabled]
+            probes = tuple(probe for probe in live if probe.schedule in due)
+            windows = (probe for probe in live if probe.quantity.samples == "every")
+            sampled = tuple(probe for probe in windows if probe.schedule not in due)
+            found = self._readings[due] = self._build(probes, sampled)
+        return found
+
+    def costs(self) -> dict[Probe, float]:
+        """Seconds per step spent for each probe, since the probes last changed.
+
+        Until a step has ended with them, and for good at the end of a run, what it was before.
+        """
+        every = [*self._readings.values()]
+        n_steps = sum(readings.n_steps for readings in every)
+        if not n_steps:
+            return self._costs_before
+        costs: dict[Probe, float] = {}
+        for readings in every:
+            for probe, seconds in readings.seconds().items():
+                costs[probe] = costs.get(probe, 0.0) + seconds / n_steps
+        return costs
+
+    def _ask(self, step: int) -> frozenset[Schedule]:
+        if self._asked is not None and self._asked[0] == step:
+            return self._asked[1]
+        due = []
+        for schedule, probes in [*self._schedules.items()]:
+            try:
+                if schedule(step) and self._stretch.passes(schedule, step):
+                    due.append(schedule)
+            except Exception as error:  # a user's callable
+                for probe in probes:
+                    probe.failed(error, step)
+                self.leave_out_disabled()
+        self._asked = step, frozenset(due)
+        return self._asked[1]

@@ -1,0 +1,327 @@
+"""What one set of due probes reads in a step, and how values are made of it; built once."""
+
+from __future__ import annotations
+
+import weakref
+from collections import defaultdict
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from notebook_probe.model.parameter_slots import Slot, slots_of_place
+from notebook_probe.model.paths import modules_of
+from notebook_probe.probes.parameters.reader import ParameterReader
+from notebook_probe.probes.parameters.scalers import AT_UPDATE
+from notebook_probe.probes.reading.cells import (
+    CallCell,
+    Cell,
+    DifferenceCell,
+    FunctionCell,
+    WindowCell,
+)
+from notebook_probe.probes.reading.plan import Plan, is_of_calls
+from notebook_probe.probes.reading.results import (
+    CellSource,
+    Count,
+    EachSource,
+    FunctionResult,
+    ParametersResult,
+    Result,
+    Source,
+    SummaryResult,
+)
+from notebook_probe.probes.reading.windows import SummaryWindow, TensorWindow, WindowReading
+from notebook_probe.probes.step.frame import StepFrame
+from notebook_probe.probes.step.probe import Probe
+from notebook_probe.probes.step.step_values import AT_END, step_source
+from notebook_probe.quantities.reduce.cost import is_light
+from notebook_probe.quantities.reduce.features import (
+    AGAIN,
+    CALL,
+    Feature,
+    is_of_all,
+    is_of_step,
+    moment_of,
+)
+from notebook_probe.quantities.reduce.measure import STAT
+from notebook_probe.quantities.reduce.reductions import Reduction, parts
+
+__all__ = ["Readings", "readings"]
+
+
+@dataclass(slots=True, eq=False, weakref_slot=True)
+class Readings:
+    """The plans of one set of due probes.
+
+    Attributes
+    ----------
+    due : tuple of Probe
+    calls : dict
+        Module path -> what is read in its calls.
+    parameters : dict
+        Slot -> what is read of the parameter.
+    again : dict
+        Place -> what is read when the model is run once more.
+    raw : dict
+        Those of the parameters that are read at each accumulation.
+    handed : Plan
+        What is read of a batch when the loop hands it over.
+    batch : frozenset of str
+        What of a batch is needed at all.
+    at_end : tuple of str
+        Values of the step that are read when it ends.
+    at_update : dict
+        Values of the step that are read when an optimizer has stepped, and the probes of them.
+    reader : ParameterReader
+    results : tuple of Result
+        One per due probe.
+    windows : tuple of WindowReading
+        Of due probes and of those that only take in a sample.
+    counts : tuple of Count
+    n_states, n_counts : int
+        The size of a frame.
+    are_light : bool
+        What a frame holds is small, and values are made of it in no time.
+    n_steps : int
+        Steps that were read so.
+    """
+
+    due: tuple[Probe, ...]
+    calls: dict[str, Plan]
+    parameters: dict[Slot, Plan]
+    again: dict[str, Plan]
+    raw: dict[Slot, Plan]
+    handed: Plan
+    batch: frozenset[str]
+    at_end: tuple[str, ...]
+    at_update: dict[str, list[Probe]]
+    reader: ParameterReader
+    results: tuple[Result, ...]
+    counts: tuple[Count, ...]
+    windows: tuple[WindowReading, ...]
+    n_states: int
+    n_counts: int
+    are_light: bool
+    n_steps: int = 0
+
+    def frame(self, step: int) -> StepFrame:
+        """A frame for one step's readings."""
+        self.n_steps += 1
+        return StepFrame(step, self, self.n_states, self.n_counts)
+
+    def seconds(self) -> dict[Probe, float]:
+        """Time spent for each probe; what several share counts equally."""
+        spent: defaultdict[Probe, float] = defaultdict(float)
+        for sharing, seconds in self.reader.costs():
+            for probe in sharing:
+                spent[probe] += seconds / len(sharing)
+        plans = (self.calls, self.parameters, self.again, {"": self.handed})
+        for plan in (plan for some in plans for plan in some.values()):
+            for moment, seconds in [*plan.seconds.items()]:
+                sharing = plan.of(moment)
+                for probe in sharing:
+                    spent[probe] += seconds / len(sharing)
+        return spent
+
+
+def readings(
+    model: nn.Module,
+    due: tuple[Probe, ...],
+    sampled: tuple[Probe, ...],
+    buffers: dict[Slot, Tensor],
+) -> Readings:
+    """Work out what to read for the due probes, and for windows that take a sample only."""
+    return _Builder(model).build(due, sampled, buffers)
+
+
+class _Builder:
+    def __init__(self, model: nn.Module) -> None:
+        self._modules = modules_of(model, every_path=True)
+        self._calls: dict[str, Plan] = {}
+        self._parameters: dict[Slot, Plan] = {}
+        self._handed = Plan()
+        self._again: dict[str, Plan] = {}
+        self._shared: dict[tuple[object, ...], int] = {}
+        self._wanted: dict[int, set[str]] = {}
+        self._owners: list[tuple[weakref.ref[nn.Module], Plan]] = []
+        self._windows: list[WindowReading] = []
+        self._n_states = 0
+
+    def build(
+        self, due: tuple[Probe, ...], sampled: tuple[Probe, ...], buffers: dict[Slot, Tensor]
+    ) -> Readings:
+        every = (*due, *sampled)
+        for probe in every:  # all parts of a reduction must be known before its cell is made
+            for feature in probe.quantity.features:
+                if feature.part:
+                    self._indices(probe, feature)
+        results = tuple(self._result(probe) for probe in due)
+        for probe in sampled:
+            self._window(probe, is_due=False)
+        counted = (*self._calls.values(), *self._parameters.values())
+        for i, plan in enumerate(counted):
+            plan.counter = i
+        needs = {need for probe in every for need in probe.quantity.needs}
+        return Readings(
+            due=due,
+            calls=self._calls,
+            parameters=self._parameters,
+            again=self._again,
+            raw={s: p for s, p in self._parameters.items() if p.is_read_accumulating},
+            handed=self._handed,
+            batch=frozenset(need for need in needs if moment_of(need) == "handed"),
+            at_end=tuple(needs & AT_END.keys()),
+            at_update={
+                need: [probe for probe in every if need in probe.quantity.needs]
+                for need in needs & AT_UPDATE.keys()
+            },
+            reader=ParameterReader(self._parameters, self._owners, buffers),
+            results=results,
+            counts=tuple(self._counts(due)),
+            windows=tuple(self._windows),
+            n_states=self._n_states,
+            n_counts=len(counted),
+            are_light=not self._windows and all(is_light(probe.quantity.cost) for probe in due),
+        )
+
+    def _counts(self, due: tuple[Probe, ...]) -> list[Count]:
+        counts = []
+        for probe in due:
+            if is_of_calls(probe):
+                plans = [self._calls[probe.place]]
+            elif probe.accumulations:
+                below = slots_of_place(self._modules, probe.place, below=True)
+                plans = [self._parameters[slot] for slot in below if slot in self._parameters]
+            else:
+                continue
+            indices = tuple(plan.counter for plan in plans)
+            counts.append(Count(probe.stream, probe.count, probe.place, indices))
+        return list(dict.fromkeys(counts))
+
+    def _result(self, probe: Probe) -> Result:
+        if probe.quantity.is_window:
+            return FunctionResult(probe, self._window(probe, is_due=True))
+        if probe.quantity.pools:
+            return SummaryResult(probe, self._sources(probe))
+        plans = self._plans_of_function(probe)
+        cells = [FunctionCell(self._new_state(), probe) for _ in plans]
+        for plan, cell in zip(plans.values(), cells, strict=True):
+            self._call(plan, cell)
+        if None in plans:
+            return FunctionResult(probe, cells[0].index)
+        return ParametersResult(probe, tuple(cell.index for cell in cells))
+
+    def _window(self, probe: Probe, is_due: bool) -> int:
+        """Have a window take in this step; returns where its value will be."""
+        index = self._new_state()
+        if probe.quantity.pools:
+            self._windows.append(SummaryWindow(probe, self._sources(probe), index, is_due))
+            return index
+        for slot, plan in self._plans_of_function(probe).items():
+            self._call(plan, WindowCell(index, probe, slot))
+        self._windows.append(TensorWindow(probe, index, is_due))
+        return index
+
+    def _sources(self, probe: Probe) -> tuple[Source, ...]:
+        return tuple(self._source(probe, feature) for feature in probe.quantity.features)
+
+    def _source(self, probe: Probe, feature: Feature) -> Source:
+        if is_of_step(feature.tensor):
+            return step_source(feature.tensor)
+        indices = self._cells(probe, feature)
+        return EachSource(self._by_owner(probe, indices)) if feature.each else CellSource(indices)
+
+    def _by_owner(self, probe: Probe, indices: tuple[int, ...]) -> tuple[CellSource, ...]:
+        """The cells of each module's own parameters, in the order of the model."""
+        owned: dict[object, list[int]] = {}
+        for slot, index in zip(self._slots(probe, of_all=True), indices, strict=True):
+            owned.setdefault(slot.owner, []).append(index)
+        return tuple(CellSource(tuple(those)) for those in owned.values())
+
+    def _call(self, plan: Plan, function: FunctionCell) -> None:
+        """Have a function called with the tensors of a plan."""
+        plan.functions.setdefault(function.probe.quantity.moment, []).append(function)
+        plan.join(function.probe)
+
+    def _cells(self, probe: Probe, feature: Feature) -> tuple[int, ...]:
+        """Indices of the cells that make up a feature; makes those that are new."""
+        reduction = parts[feature.part]
+        indices = self._indices(probe, feature)
+        for plan, index in zip(self._plans(probe, feature), indices, strict=True):
+            plan.join(probe)
+            self._cell(plan, probe, feature, reduction, index).probes.append(probe)
+        return indices
+
+    def _cell(
+        self, plan: Plan, probe: Probe, feature: Feature, reduction: Reduction, index: int
+    ) -> Cell | DifferenceCell:
+        """The plan's cell of that index, made when it is new."""
+        cells = plan.cells.setdefault(feature.tensor, [])
+        known: list[Cell | DifferenceCell] = [*cells, *plan.differences]
+        for cell in known:
+            if cell.index == index:
+                return cell
+        wanted = frozenset(self._wanted[index])
+        if feature.tensor == "update" and reduction is STAT:
+            difference = DifferenceCell(index, wanted)
+            plan.differences.append(difference)
+            return difference
+        made = (CallCell if probe.per_call else Cell)(index, reduction, wanted)
+        cells.append(made)
+        return made
+
+    def _indices(self, probe: Probe, feature: Feature) -> tuple[int, ...]:
+        reduction = parts[feature.part]
+        places = self._places(probe, feature)
+        return tuple(self._index(place, probe.per_call, feature, reduction) for place in places)
+
+    def _index(
+        self, place: str | Slot | Plan, per_call: bool, feature: Feature, reduction: Reduction
+    ) -> int:
+        key = (place, per_call, feature.tensor, reduction)
+        if key not in self._shared:
+            self._shared[key] = self._new_state()
+        index = self._shared[key]
+        self._wanted.setdefault(index, set()).add(feature.part)
+        return index
+
+    def _new_state(self) -> int:
+        self._n_states += 1
+        return self._n_states - 1
+
+    def _places(self, probe: Probe, feature: Feature) -> tuple[str | Slot | Plan, ...]:
+        if feature.tensor in CALL or feature.tensor in AGAIN:
+            return (probe.place,)
+        if moment_of(feature.tensor) == "handed":
+            return (self._handed,)
+        return self._slots(probe, is_of_all(feature))
+
+    def _slots(self, probe: Probe, of_all: bool) -> tuple[Slot, ...]:
+        return slots_of_place(self._modules, probe.place, below=of_all)
+
+    def _plans(self, probe: Probe, feature: Feature) -> list[Plan]:
+        if feature.tensor in AGAIN:
+            return [self._again.setdefault(probe.place, Plan())]
+        return [self._plan(place) for place in self._places(probe, feature)]
+
+    def _plans_of_function(self, probe: Probe) -> dict[Slot | None, Plan]:
+        """Where a function is called: in calls of its module, or for one parameter each."""
+        if is_of_calls(probe):
+            return {None: self._plan(probe.place)}
+        if probe.quantity.moment == "handed":
+            return {None: self._handed}
+        if probe.quantity.moment == "again":
+            return {None: self._again.setdefault(probe.place, Plan())}
+        if probe.quantity.needs == ("module",):
+            module = self._modules.get(probe.place)
+            plan = Plan()
+            self._owners += [(weakref.ref(module), plan)] if module is not None else []
+            return {None: plan}
+        return {slot: self._plan(slot) for slot in self._slots(probe, probe.quantity.is_of_all)}
+
+    def _plan(self, place: str | Slot | Plan) -> Plan:
+        if isinstance(place, Plan):
+            return place
+        if isinstance(place, Slot):
+            return self._parameters.setdefault(place, Plan())
+        return self._calls.setdefault(place, Plan())

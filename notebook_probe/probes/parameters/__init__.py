@@ -1,0 +1,1 @@
+"""Weights, gradients, updates and options, read round an optimizer's step."""

@@ -1,0 +1,150 @@
+"""A parameter's gradient while it is accumulated, before clipping and unscaling.
+
+``grad_raw`` is the running sum after an accumulation, ``grad_micro`` what one backward added to it.
+"""
+
+from __future__ import annotations
+
+import time
+import weakref
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+from torch.utils.hooks import RemovableHandle
+
+from notebook_probe.model.parameter_slots import Slot
+from notebook_probe.probes.reading.plan import Plan
+from notebook_probe.probes.step.frame import StepFrame
+from notebook_probe.probes.step.phase import quiet
+from notebook_probe.probes.step.plain_mode import apart
+
+__all__ = ["AccumulationHooks"]
+
+
+class AccumulationListener(Protocol):
+    """Who decides in which step an accumulation falls."""
+
+    def accumulated(self) -> StepFrame | None:
+        """The frame of a gradient that is being accumulated; None when it is not to be read."""
+
+
+class AccumulationHooks:
+    """Hooks on the parameters whose accumulations are due in the open step.
+
+    Parameters
+    ----------
+    listener : AccumulationListener
+        Held weakly.
+    """
+
+    def __init__(self, listener: AccumulationListener) -> None:
+        self._listener = weakref.ref(listener)
+        self._hooked: dict[Slot, _Hooked] = {}
+
+    def set(self, wanted: dict[Slot, Plan]) -> None:
+        """Read these from now on, and no others."""
+        if not wanted and not self._hooked:
+            return
+        for slot in self._hooked.keys() - wanted.keys():
+            self._hooked.pop(slot).remove()
+        self.add(wanted)
+
+    def add(self, wanted: dict[Slot, Plan]) -> None:
+        """Read these too."""
+        for slot, plan in wanted.items():
+            parameter, old = slot.get(), self._hooked.get(slot)
+            arrivals = plan.wants("grad_micro", "accumulated")
+            if old is not None and old.is_on(parameter) and old.hears_arrivals >= arrivals:
+                continue
+            if old is not None:
+                self._hooked.pop(slot).remove()
+            if parameter is not None and parameter.requires_grad:
+                self._hooked[slot] = _Hooked(slot, arrivals, parameter, self._listener)
+
+    def remove(self) -> None:
+        self.set({})
+
+
+class _Hooked:
+    """One parameter, and what has arrived of a gradient that is about to be accumulated."""
+
+    def __init__(
+        self,
+        slot: Slot,
+        arrivals: bool,
+        parameter: Tensor,
+        listener: weakref.ref[AccumulationListener],
+    ) -> None:
+        self.hears_arrivals = arrivals
+        self._slot, self._listener = slot, listener
+        self._arrived: Tensor | None = None
+        self._handle = parameter.register_post_accumulate_grad_hook(self._accumulated)
+        _put_first(self._handle)
+        self._arrival: RemovableHandle | None = None
+        if arrivals:
+            self._arrival = parameter.register_hook(self._keep)
+
+    def is_on(self, parameter: Tensor | None) -> bool:
+        """Tell whether the hook is still the parameter's: its contents may have been swapped."""
+        hooks = getattr(parameter, "_post_accumulate_grad_hooks", None)
+        return hooks is not None and hooks is self._handle.hooks_dict_ref()
+
+    def remove(self) -> None:
+        self._handle.remove()
+        if self._arrival is not None:
+            self._arrival.remove()
+
+    def _keep(self, gradient: Tensor) -> None:
+        """Also called by ``torch.autograd.grad``, after which nothing is accumulated."""
+        if not torch.compiler.is_compiling() and not quiet():
+            self._arrived = gradient.detach()
+
+    def _accumulated(self, parameter: Tensor) -> None:
+        if torch.compiler.is_compiling() or quiet():
+            return
+        arrived, self._arrived = self._arrived, None
+        listener = self._listener()
+        frame = listener.accumulated() if listener is not None else None
+        if frame is None or frame.readings is None or parameter.grad is None:
+            return
+        plan = frame.readings.raw.get(self._slot)  # of a step that this gradient may have begun
+        if plan is not None:
+            given = {"grad_raw": parameter.grad, "grad_micro": arrived, "weight": parameter}
+            _read(frame, plan, {**given, "module": self._slot.owner()})
+
+
+def _put_first(handle: RemovableHandle) -> None:
+    """Before an optimizer that steps, and clears the gradient, in a hook of its own.
+
+    torch walks the hooks in the order of their insertion.
+    """
+    hooks = handle.hooks_dict_ref() or {}
+    for other in [key for key in hooks if key != handle.id]:
+        hooks[other] = hooks.pop(other)
+
+
+def _read(frame: StepFrame, plan: Plan, given: dict[str, Any]) -> None:
+    begun = time.perf_counter()
+    frame.arrivals[plan.counter] += 1
+    try:
+        apart(_measure, frame, plan, given)
+    except Exception as error:  # whatever a tensor is, the backward goes on
+        frame.blame_all(plan.of("accumulated"), error)
+    seconds = time.perf_counter() - begun
+    plan.spent("accumulated", seconds)
+    frame.seconds += seconds
+
+
+def _measure(frame: StepFrame, plan: Plan, given: dict[str, Any]) -> None:
+    """Of the gradient as a running sum the last value is the step's; micro-batches are pooled."""
+    for cell in plan.cells.get("grad_raw", ()):
+        cell.put(frame, given["grad_raw"])
+    for cell in plan.cells.get("grad_micro", ()):
+        if given["grad_micro"] is not None:
+            cell.add(frame, given["grad_micro"], None, 0)
+    for function in plan.at("accumulated"):
+        if "grad_raw" in function.probe.quantity.needs:
+            function.put(frame, given)
+        else:
+            function.call(frame, given)

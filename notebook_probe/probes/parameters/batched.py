@@ -1,0 +1,91 @@
+"""One tensor of many parameters, weights or gradients, measured together."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
+
+from torch import Tensor
+
+from notebook_probe.probes.reading.cells import Cell
+from notebook_probe.probes.reading.plan import Plan
+from notebook_probe.probes.step.frame import StepFrame
+from notebook_probe.probes.step.probe import Probe
+from notebook_probe.quantities.reduce.reductions import Reduction
+
+__all__ = ["Together"]
+
+_Kind: TypeAlias = "tuple[Reduction, frozenset[str]]"
+
+
+class Together:
+    """The cells of one tensor, in groups that one reduction measures in one go.
+
+    Parameters
+    ----------
+    tensor : str
+        ``"weight"`` or ``"grad"``.
+    plans : sequence of Plan
+        One per parameter, in the order in which `measure` is given their tensors.
+    """
+
+    def __init__(self, tensor: str, plans: Sequence[Plan]) -> None:
+        self._cells = [plan.cells.get(tensor, []) for plan in plans]
+        groups: dict[_Kind, list[tuple[int, Cell]]] = {}
+        for place, cells in enumerate(self._cells):
+            for cell in cells:
+                groups.setdefault((cell.reduction, cell.wanted), []).append((place, cell))
+        self._groups = [_Group(*kind, cells) for kind, cells in groups.items()]
+
+    def measure(self, frame: StepFrame, tensors: Sequence[Tensor | None]) -> None:
+        """Measure the tensors that are there, in place of what was measured before."""
+        for group in self._groups:
+            group.measure(frame, tensors)
+
+    def clear(self, frame: StepFrame, place: int) -> None:
+        """Forget what was measured before of one parameter."""
+        for cell in self._cells[place]:
+            cell.clear(frame)
+
+    def costs(self) -> Iterator[tuple[Sequence[Probe], float]]:
+        """Seconds spent so far, with the probes that share them."""
+        for group in self._groups:
+            yield from group.costs()
+
+
+class _Group:
+    def __init__(
+        self, reduction: Reduction, wanted: frozenset[str], cells: list[tuple[int, Cell]]
+    ) -> None:
+        self._reduction, self._wanted, self._cells = reduction, wanted, cells
+        self._sizes: dict[Cell, int] = {}
+        self._seconds = 0.0
+
+    def measure(self, frame: StepFrame, tensors: Sequence[Tensor | None]) -> None:
+        begun = time.perf_counter()
+        cells, there = [], []
+        for place, cell in self._cells:
+            tensor = tensors[place]
+            if tensor is not None:
+                cells.append(cell)
+                there.append(tensor)
+        try:
+            states = self._reduction.measure_all(there, self._wanted)
+        except Exception:  # one by one it shows whose it is
+            for cell, tensor in zip(cells, there, strict=True):
+                cell.put(frame, tensor)
+        else:
+            for cell, state, tensor in zip(cells, states, there, strict=True):
+                frame.states[cell.index] = state
+                if not tensor.is_cpu:
+                    frame.on_device = True
+        if len(self._sizes) != len(there):
+            self._sizes = {cell: tensor.numel() for cell, tensor in zip(cells, there, strict=True)}
+        self._seconds += time.perf_counter() - begun
+
+    def costs(self) -> Iterator[tuple[Sequence[Probe], float]]:
+        sizes = dict(self._sizes)
+        total = max(1, sum(sizes.values()))
+        for cell, size in sizes.items():
+            yield cell.probes, self._seconds * size / total

@@ -1,0 +1,169 @@
+"""Reading weights, gradients, updates and optimizer state round an optimizer's step.
+
+Parameters are looked up afresh at each reading, through their `Slot`. A parameter is read once
+per step, whatever number of probes and places mean it.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from notebook_probe.model.parameter_slots import Slot, there
+from notebook_probe.probes.parameters.batched import Together
+from notebook_probe.probes.parameters.gradients import GradientReader
+from notebook_probe.probes.parameters.guarded import guarded
+from notebook_probe.probes.reading.options import Group, as_tensor, options_in, owned_by
+from notebook_probe.probes.reading.plan import Plan
+from notebook_probe.probes.step.frame import StepFrame
+from notebook_probe.probes.step.plain_mode import apart
+from notebook_probe.probes.step.probe import Probe
+from notebook_probe.quantities.reduce.arrays import local, wide
+
+__all__ = ["ParameterReader"]
+
+
+class ParameterReader:
+    """The parameter readings of one model in one set of due probes.
+
+    Parameters
+    ----------
+    plans : dict
+        Slot -> what is read of the parameter there.
+    owners : list of (weak reference, Plan)
+        Modules that are looked at as they are.
+    buffers : dict
+        The before-copies, shared with the readers of other due sets.
+    """
+
+    def __init__(
+        self,
+        plans: dict[Slot, Plan],
+        owners: list[tuple[weakref.ref[nn.Module], Plan]],
+        buffers: dict[Slot, Tensor],
+    ) -> None:
+        self._buffers, self._owners = buffers, owners
+        self._before = [(s, p) for s, p in plans.items() if p.wants("weight", "before")]
+        self._slots = [slot for slot, _ in self._before]
+        self._weights = Together("weight", [plan for _, plan in self._before])
+        self._alone = [place for place, (_, plan) in enumerate(self._before) if plan.at("before")]
+        self._gradients = GradientReader(plans)
+        self._changing = [
+            (s, p) for s, p in plans.items() if p.differences or p.wants("update", "after")
+        ]
+        self._after = [
+            (s, p) for s, p in plans.items() if p.differences or p.at("after") or p.after_cells
+        ]
+        self._kept: dict[Slot, Tensor] = {}
+
+    def read_before(self, frame: StepFrame, weights: set[int] | None, changing: set[int]) -> None:
+        """Weights as this step's forward used them, and copies of those that will change.
+
+        Parameters
+        ----------
+        weights, changing : set of int
+            Identities of the parameters to be read and to be copied; None means all.
+        """
+        if self._before:
+            apart(self._read_weights, frame, weights)
+        if self._owners and weights is None:
+            apart(self._read_modules, frame)
+        if self._changing:
+            apart(self._keep_weights, frame, changing)
+
+    def _read_weights(self, frame: StepFrame, owned: set[int] | None) -> None:
+        weights = there(self._slots, owned)
+        self._weights.measure(frame, weights)
+        for place in self._alone:
+            (slot, plan), weight = self._before[place], weights[place]
+            if weight is not None:
+                guarded(self._call_of_weight, "before", frame, plan, slot, weight)
+
+    def _read_modules(self, frame: StepFrame) -> None:
+        for reference, plan in self._owners:
+            module = reference()
+            if module is not None:
+                guarded(self._read_module, "before", frame, plan, module)
+
+    def _keep_weights(self, frame: StepFrame, owned: set[int]) -> None:
+        for slot, plan in self._changing:
+            weight = slot.get()
+            if weight is not None and id(weight) in owned:
+                guarded(self._keep, "after", frame, plan, slot, weight)
+
+    def read_gradients(self, frame: StepFrame, optimizer: Optimizer | None) -> None:
+        """Gradients as they will be applied, and the options with which; see `GradientReader`."""
+        if not self._gradients.is_idle:
+            apart(self._gradients.read, frame, optimizer)
+
+    def read_after(self, frame: StepFrame, optimizer: Optimizer) -> None:
+        """What the step changed, after minus before from the stored values, and its state."""
+        if self._after:
+            apart(self._read_all_after, frame, optimizer)
+
+    def _read_all_after(self, frame: StepFrame, optimizer: Optimizer) -> None:
+        owned, groups = owned_by(optimizer), self._gradients.groups(optimizer)
+        for slot, plan in self._after:
+            new = slot.get()
+            if new is not None and id(new) in owned:
+                group = groups.get(id(new), {})
+                guarded(self._read_after, "after", frame, plan, slot, new, optimizer, group)
+
+    def costs(self) -> Iterator[tuple[Sequence[Probe], float]]:
+        """Seconds spent on what is measured together, with the probes that share them."""
+        yield from self._weights.costs()
+        yield from self._gradients.costs()
+
+    def _read_module(self, frame: StepFrame, plan: Plan, module: nn.Module) -> None:
+        for function in plan.at("before"):
+            function.put(frame, {"module": module})
+
+    def _call_of_weight(self, frame: StepFrame, plan: Plan, slot: Slot, weight: Tensor) -> None:
+        for function in plan.at("before"):
+            function.put(frame, {"weight": weight, "module": slot.owner()})
+
+    def _read_after(
+        self,
+        frame: StepFrame,
+        plan: Plan,
+        slot: Slot,
+        new: Tensor,
+        optimizer: Optimizer,
+        group: Group,
+    ) -> None:
+        old, now = self._kept.pop(slot, None), local(new)
+        before = old if old is not None and old.shape == now.shape else None
+        if plan.after_cells or plan.at("after"):
+            state = optimizer.state.get(new, {})
+            given: dict[str, Any] = {f"state.{key}": as_tensor(v) for key, v in state.items()}
+            given |= options_in(group, plan.options)
+            given["grad"] = self._gradients.take(slot)
+            if before is not None and plan.wants("update", "after"):
+                given["update"] = wide(now) - wide(before)
+            given |= {"weight": now if before is None else before, "module": slot.owner()}
+            _call_after(frame, plan, given)
+        if before is not None:
+            for difference in plan.differences:  # these write over the old values
+                difference.put(frame, now, before)
+
+    def _keep(self, frame: StepFrame, plan: Plan, slot: Slot, weight: Tensor) -> None:
+        """Copy a weight before it changes."""
+        buffer, value = self._buffers.get(slot), local(weight.detach())
+        if buffer is None or buffer.shape != value.shape or buffer.dtype != value.dtype:
+            with torch.inference_mode(False):  # it will be written outside of one too
+                buffer = self._buffers[slot] = torch.empty_like(value)
+        self._kept[slot] = buffer.copy_(value)
+
+
+def _call_after(frame: StepFrame, plan: Plan, given: dict[str, Any]) -> None:
+    for tensor in plan.after_cells:
+        for cell in plan.cells[tensor]:
+            if given.get(tensor) is not None:
+                cell.put(frame, given[tensor])
+    for function in plan.at("after"):
+        function.put(frame, given)

@@ -1,0 +1,76 @@
+"""Gradient scalers, found where they call the optimizer whose step has just ended."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+from torch import Tensor
+from torch.amp.grad_scaler import GradScaler
+from torch.optim import Optimizer
+
+from notebook_probe.probes.step.frame import StepFrame
+from notebook_probe.probes.step.probe import Probe
+from notebook_probe.quantities.catalogue.optimizer_state import Scaler
+from notebook_probe.quantities.define.numbers import read_scalar
+from notebook_probe.quantities.reduce.stat import Number
+
+__all__ = ["AT_UPDATE", "read_step"]
+
+_STEP = GradScaler.step.__code__
+
+
+def _scaler_calling() -> GradScaler | None:
+    """The one whose ``step`` is on this stack."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code is not _STEP:
+        frame = frame.f_back
+    found = frame.f_locals["self"] if frame is not None else None
+    return found if isinstance(found, GradScaler) and found.is_enabled() else None
+
+
+def _number(frame: StepFrame, value: Tensor) -> Number:
+    """As it is now: the scaler will write over it."""
+    number = read_scalar("a gradient scaler:", value)
+    frame.on_device |= isinstance(number, Tensor)
+    return number
+
+
+def _loss_scale(frame: StepFrame, optimizer: Optimizer) -> Number:
+    scaler = _scaler_calling()
+    return 1.0 if scaler is None or scaler._scale is None else _number(frame, scaler._scale)
+
+
+def _scaler(frame: StepFrame, optimizer: Optimizer) -> Scaler | None:
+    """With what the optimizers that have stepped before in this step have found."""
+    scaler, found = _scaler_calling(), getattr(optimizer, "found_inf", None)
+    before: Scaler | None = frame.of_step.get("scaler")
+    if scaler is None or scaler._scale is None or scaler._growth_tracker is None:
+        return before
+    n_overflows = 0.0 if found is None else _number(frame, found)
+    return Scaler(
+        scale=_number(frame, scaler._scale),
+        n_clean=_number(frame, scaler._growth_tracker),
+        n_overflows=n_overflows + (before.n_overflows if before is not None else 0.0),
+        growth=scaler.get_growth_factor(),
+        backoff=scaler.get_backoff_factor(),
+        interval=scaler.get_growth_interval(),
+    )
+
+
+AT_UPDATE: dict[str, Callable[[StepFrame, Optimizer], Any]] = {
+    "loss_scale": _loss_scale,
+    "scaler": _scaler,
+}
+"""What is read of the step as a whole when an optimizer has stepped."""
+
+
+def read_step(frame: StepFrame, optimizer: Optimizer, wanted: dict[str, list[Probe]]) -> None:
+    """Read what the probes want of it."""
+    for name, probes in wanted.items():
+        try:
+            frame.of_step[name] = AT_UPDATE[name](frame, optimizer)
+        except Exception as error:  # whatever torch keeps there, the optimizer's step goes on
+            frame.blame_all(probes, error)

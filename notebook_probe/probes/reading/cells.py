@@ -1,0 +1,209 @@
+"""Cells: where the readings of one step add up, one per summary of a tensor at a place.
+
+A cell knows how to measure a tensor and how to merge what several calls, micro-batches or tensors
+gave; what it has measured lies in the step's frame, so that a cell serves every step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+from notebook_probe.errors import InterferenceError
+from notebook_probe.model.parameter_slots import Slot
+from notebook_probe.probes.step.frame import StepFrame
+from notebook_probe.probes.step.probe import Probe
+from notebook_probe.quantities.reduce.arrays import local
+from notebook_probe.quantities.reduce.attention_scores import Attention
+from notebook_probe.quantities.reduce.measure import measure_difference
+from notebook_probe.quantities.reduce.reductions import Reduction
+
+__all__ = ["CallCell", "Cell", "DifferenceCell", "FunctionCell", "WindowCell"]
+
+Readable: TypeAlias = "Tensor | Attention"
+
+MAX_CALLS_APART = 64
+"""More calls than this in one step are pooled in the last of them."""
+
+
+class Cell:
+    """One reduction of one tensor, pooled over a step; an error is that of its own probes.
+
+    Parameters
+    ----------
+    index : int
+        Its place in the frame's states.
+    reduction : Reduction
+        Gives a state of a tensor; states merge.
+    wanted : frozenset of str
+        The parts that are needed of it.
+    """
+
+    __slots__ = ("_measure", "first_only", "index", "probes", "reduction", "wanted")
+
+    def __init__(self, index: int, reduction: Reduction, wanted: frozenset[str]) -> None:
+        self.index, self.reduction, self.wanted = index, reduction, wanted
+        self._measure, self.first_only = reduction.measure, reduction.first_only
+        self.probes: list[Probe] = []
+
+    def add(self, frame: StepFrame, tensor: Readable, module: nn.Module | None, call: int) -> None:
+        """Measure a tensor, and pool it with what this step has measured before."""
+        try:
+            state, states = self._measure(tensor, module, self.wanted), frame.states
+            old = states[self.index]
+            states[self.index] = state if old is None else old.merge(state)
+            frame.on_device |= not tensor.is_cpu
+        except Exception as error:  # whatever a tensor is, training goes on
+            frame.blame_all(self.probes, error)
+
+    def put(self, frame: StepFrame, tensor: Tensor) -> None:
+        """Measure a parameter's tensor, in place of what was measured before."""
+        try:
+            frame.states[self.index] = self._measure(tensor, None, self.wanted)
+            frame.on_device |= not tensor.is_cpu
+        except Exception as error:  # as above
+            frame.blame_all(self.probes, error)
+
+    def clear(self, frame: StepFrame) -> None:
+        """Forget what was measured before."""
+        frame.states[self.index] = None
+
+
+class CallCell(Cell):
+    """A cell that keeps the calls of a step apart."""
+
+    __slots__ = ()
+
+    def add(self, frame: StepFrame, tensor: Readable, module: nn.Module | None, call: int) -> None:
+        if call < 0:  # a recomputation under a checkpoint: which call it was, nobody can say
+            return
+        try:
+            state = self._measure(tensor, module, self.wanted)
+            states, call = frame.states[self.index] or {}, min(call, MAX_CALLS_APART - 1)
+            states[call] = states[call].merge(state) if call in states else state
+            frame.states[self.index] = states
+            frame.on_device |= not tensor.is_cpu
+        except Exception as error:  # as above
+            frame.blame_all(self.probes, error)
+
+
+class DifferenceCell:
+    """The Stat of the difference between two tensors, which need not exist as a tensor."""
+
+    __slots__ = ("_wanted", "index", "probes")
+
+    def __init__(self, index: int, wanted: frozenset[str]) -> None:
+        self.index, self._wanted = index, wanted
+        self.probes: list[Probe] = []
+
+    def put(self, frame: StepFrame, new: Tensor, old: Tensor) -> None:
+        """Measure ``new - old``; ``old`` may be written over."""
+        try:
+            frame.states[self.index] = measure_difference(new, old, self._wanted)
+            frame.on_device |= not new.is_cpu
+        except Exception as error:  # as above
+            frame.blame_all(self.probes, error)
+
+
+class FunctionCell:
+    """A quantity's function called on the tensors themselves, and the values it has given."""
+
+    __slots__ = ("_draws", "_function", "_is_tried", "_of_batch", "index", "names", "probe")
+
+    def __init__(self, index: int, probe: Probe) -> None:
+        self.index, self.probe = index, probe
+        self._function: Callable[..., Any] = probe.quantity.function
+        self._draws = True  # random numbers; found out at the first call
+        self._is_tried = False
+        self.names = tuple((f.name, f.tensor) for f in probe.quantity.features)
+        self._of_batch = probe.quantity.is_of_batch
+
+    def call(self, frame: StepFrame, tensors: dict[str, Any], call: int = 0) -> None:
+        """Call it if all it needs is there; an error is the probe's alone."""
+        probe = self.probe
+        if self._of_batch:
+            tensors = {**tensors, **frame.batch}
+        given = [tensors.get(tensor) for _, tensor in self.names]
+        if probe.disabled or any(one is None for one in given) or (probe.per_call and call < 0):
+            return
+        given = [local(one.detach()) if isinstance(one, Tensor) else one for one in given]
+        try:
+            self._keep(frame, self._guarded(given), call)
+        except Exception as error:  # a user's quantity must never reach training
+            frame.blame(probe, error)
+
+    def put(self, frame: StepFrame, tensors: dict[str, Any]) -> None:
+        """Call it for a parameter, in place of what it gave for it before."""
+        self.clear(frame)
+        self.call(frame, tensors)
+
+    def _keep(self, frame: StepFrame, returned: Any, call: int) -> None:
+        value = self.probe.quantity.value_of(returned)
+        if isinstance(value, Tensor):
+            frame.on_device = True
+        values = frame.states[self.index]
+        if values is None:
+            values = frame.states[self.index] = {}
+        key = min(call, MAX_CALLS_APART - 1) if self.probe.per_call else 0
+        values.setdefault(key, []).append(value)
+
+    def clear(self, frame: StepFrame) -> None:
+        """Forget what it has given in this step."""
+        frame.states[self.index] = None
+
+    def _guarded(self, given: list[Any]) -> Any:
+        """Call the function, and see to it that training does not feel it.
+
+        It is given copies at first: one that writes into them is disabled before it does harm.
+        """
+        if not self._is_tried:
+            given = [one.clone() if isinstance(one, Tensor) else one for one in given]
+        versions, modes = _versions(given), _modes()
+        random = torch.get_rng_state() if self._draws else None
+        try:
+            return self._function(*given)
+        finally:
+            self._is_tried = True
+            if random is not None:
+                self._draws = not torch.equal(random, torch.get_rng_state())
+                if self._draws:  # dropout must draw what it would have drawn
+                    torch.set_rng_state(random)
+            if modes != _modes():
+                torch.set_grad_enabled(modes[0])
+                torch.set_default_dtype(modes[1])
+                self._blame("left another default dtype, or gradient mode")
+            if versions != _versions(given):
+                self._blame("changed a tensor in place")
+
+    def _blame(self, what: str) -> NoReturn:
+        raise InterferenceError(f"{self.probe.quantity.name} {what}")
+
+
+class WindowCell(FunctionCell):
+    """A window that is given the tensors themselves; it keeps what it wants of them."""
+
+    __slots__ = ()
+
+    def __init__(self, index: int, probe: Probe, slot: Slot | None) -> None:
+        super().__init__(index, probe)
+        self._function = probe.window_of(slot).update
+
+    def _keep(self, frame: StepFrame, returned: Any, call: int) -> None:
+        """What `update` returns is of no interest; that it returned is."""
+        self.probe.went_well(frame.step)
+
+    def clear(self, frame: StepFrame) -> None:
+        """What it has taken in stays."""
+
+
+def _modes() -> tuple[bool, torch.dtype]:
+    return torch.is_grad_enabled(), torch.get_default_dtype()
+
+
+def _versions(given: list[Any]) -> list[int]:
+    """How often each tensor has been written to; those of inference mode do not count."""
+    tensors = (one for one in given if isinstance(one, Tensor))
+    return [tensor._version for tensor in tensors if not tensor.is_inference()]

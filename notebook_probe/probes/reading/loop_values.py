@@ -1,0 +1,53 @@
+"""Reading what the training loop hands over of a batch: targets, losses, indices, anything."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+
+from torch import Tensor
+
+from notebook_probe.probes.reading.plan import Plan
+from notebook_probe.probes.step.containers import first_of
+from notebook_probe.probes.step.frame import StepFrame
+from notebook_probe.probes.step.plain_mode import apart
+
+__all__ = ["hand_over"]
+
+
+def hand_over(frame: StepFrame, values: Mapping[str, Sequence[Tensor]]) -> None:
+    """Keep what some due probe needs until the batch is over, and read what is complete now.
+
+    Parameters
+    ----------
+    frame : StepFrame
+        Of the step that the batch belongs to.
+    values : dict
+        Name -> tensors. A name that was there already begins the next micro-batch.
+    """
+    readings = frame.readings
+    given = {f"batch.{name}": tensors for name, tensors in values.items()}
+    given = {need: [*tensors] for need, tensors in given.items() if tensors}
+    if readings is None or not (needed := readings.batch & given.keys()):
+        return
+    begun = time.perf_counter()
+    before = {} if frame.batch.keys() & needed else frame.batch
+    frame.batch = {**before, **{need: first_of(given[need]) for need in needed}}
+    plan = readings.handed
+    try:
+        apart(_read, frame, plan, {need: given[need] for need in needed})
+    except Exception as error:  # whatever a tensor is, training goes on
+        frame.blame_all(plan.of("handed"), error)
+    seconds = time.perf_counter() - begun
+    plan.spent("handed", seconds)
+    frame.seconds += seconds
+
+
+def _read(frame: StepFrame, plan: Plan, given: Mapping[str, Sequence[Tensor]]) -> None:
+    for need, tensors in given.items():
+        for cell in plan.cells.get(need, ()):
+            for tensor in [first_of(tensors)] if cell.first_only else tensors:
+                cell.add(frame, tensor, None, 0)
+    for function in plan.at("handed"):
+        if given.keys() & set(function.probe.quantity.needs):
+            function.call(frame, {})

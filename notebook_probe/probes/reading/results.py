@@ -1,0 +1,164 @@
+"""From the readings of a closed step to values: one per probe, or one per call of a probe."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+
+from notebook_probe.probes.step.frame import StepFrame
+from notebook_probe.probes.step.probe import Probe
+from notebook_probe.quantities.define.combine import COMBINE
+from notebook_probe.quantities.define.quantity import Quantity
+
+__all__ = [
+    "POOLED",
+    "CellSource",
+    "Count",
+    "EachSource",
+    "FunctionResult",
+    "ParametersResult",
+    "Result",
+    "Source",
+    "SummaryResult",
+]
+
+Values: TypeAlias = "Sequence[tuple[int, Any]]"
+
+POOLED = -1
+"""The call number of a value that stands for a whole step."""
+
+
+class Result(Protocol):
+    """How one probe's values are made."""
+
+    probe: Probe
+
+    def values(self, frame: StepFrame) -> Values:
+        """``(call, value)`` of a step; empty where there is a gap."""
+
+
+class Source(Protocol):
+    """Where a step's state of one feature comes from."""
+
+    def state(self, frame: StepFrame) -> Any:
+        """What the step has of it, by call where calls are kept apart; None for a gap."""
+
+
+@dataclass(frozen=True, slots=True)
+class CellSource:
+    """One feature's cells: several parameters make up a module's gradient."""
+
+    indices: tuple[int, ...]
+
+    def state(self, frame: StepFrame) -> Any:
+        """What all its cells have measured together; None when none has."""
+        states = frame.states
+        state = states[self.indices[0]] if self.indices else None
+        for index in self.indices[1:]:
+            other = states[index]
+            if other is not None:
+                state = other if state is None else state.merge(other)
+        return state
+
+
+@dataclass(frozen=True, slots=True)
+class EachSource:
+    """One feature of every module below a place that owns parameters, in the model's order."""
+
+    owners: tuple[CellSource, ...]
+
+    def state(self, frame: StepFrame) -> Any:
+        """A tuple with None for a module that has none; None when no module has."""
+        states = tuple(owner.state(frame) for owner in self.owners)
+        return None if all(state is None for state in states) else states
+
+
+@dataclass(slots=True)
+class SummaryResult:
+    """A function of summaries."""
+
+    probe: Probe
+    sources: tuple[Source, ...]
+
+    def values(self, frame: StepFrame) -> Values:
+        if self.probe.per_call:
+            return self._of_calls(frame)
+        states = [source.state(frame) for source in self.sources]
+        if None in states:  # not called, no gradient, no update
+            return ()
+        return self._computed(frame, states, POOLED)
+
+    def _of_calls(self, frame: StepFrame) -> Values:
+        states = [source.state(frame) or {} for source in self.sources]
+        calls = [call for call in states[0] if all(call in state for state in states)]
+        return [
+            value
+            for call in calls
+            for value in self._computed(frame, [state[call] for state in states], call)
+        ]
+
+    def _computed(self, frame: StepFrame, states: list[Any], call: int) -> Values:
+        quantity = self.probe.quantity
+        try:
+            value = quantity.function(*states)
+            return ((call, value if type(value) is float else quantity.value_of(value)),)
+        except Exception as error:  # a user's quantity must never reach training
+            frame.blame(self.probe, error)
+            return ()
+
+
+@dataclass(slots=True)
+class FunctionResult:
+    """A function of the tensors themselves: its values of a step, combined."""
+
+    probe: Probe
+    index: int
+
+    def values(self, frame: StepFrame) -> Values:
+        calls = (frame.states[self.index] or {}).items()
+        return [
+            (call if self.probe.per_call else POOLED, _combined(self.probe.quantity, values))
+            for call, values in calls
+        ]
+
+
+@dataclass(slots=True)
+class ParametersResult:
+    """A function of a parameter's tensors: its values of several parameters, combined."""
+
+    probe: Probe
+    indices: tuple[int, ...]
+
+    def values(self, frame: StepFrame) -> Values:
+        states = [frame.states[index] for index in self.indices]
+        values = [value for state in states if state is not None for value in state[0]]
+        return ((POOLED, _combined(self.probe.quantity, values)),) if values else ()
+
+
+def _combined(quantity: Quantity, values: list[Any]) -> Any:
+    combine = COMBINE[quantity.combine]
+    if quantity.axis is None:
+        return combine([float(value) for value in values])
+    vectors = [np.asarray(value, np.float64) for value in values]
+    alike = [vector for vector in vectors if len(vector) == len(vectors[-1])]
+    columns = np.array(alike).T  # of calls that differ in length only the last kind counts
+    return np.array([combine(column.tolist()) for column in columns])
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How often a place was called in a step, or its gradient accumulated; recorded beside.
+
+    A graph that is gone through backward twice counts twice: its gradients are pooled over both.
+    """
+
+    stream: str
+    variable: str
+    place: str
+    indices: tuple[int, ...]
+
+    def of(self, frame: StepFrame) -> int:
+        return max((max(frame.calls[i], frame.arrivals[i]) for i in self.indices), default=0)

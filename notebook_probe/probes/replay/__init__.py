@@ -1,0 +1,1 @@
+"""The model run once more on a kept batch, without leaving a trace in it."""

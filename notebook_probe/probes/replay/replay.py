@@ -1,0 +1,168 @@
+"""Running the model once more on the probe batch, as a step opens, for what is due in it."""
+
+from __future__ import annotations
+
+import time
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from notebook_probe.errors import ClosedRunError, UnreadableError
+from notebook_probe.model.parameter_slots import slots_of_place, weight_of
+from notebook_probe.model.paths import modules_of
+from notebook_probe.model.selectors import standard_place
+from notebook_probe.model.unwrapped import meant
+from notebook_probe.probes.reading.plan import Plan
+from notebook_probe.probes.replay.probe_batch import ProbeBatch
+from notebook_probe.probes.step.containers import tensors_of
+from notebook_probe.probes.step.frame import StepFrame
+from notebook_probe.quantities.reduce.landscape import Landscape
+
+__all__ = ["NO_BATCH", "Again"]
+
+NO_BATCH = "there is no probe batch: keep one with run.probe_batch(inputs, targets, loss_fn)"
+
+
+class Again:
+    """The probe batch of one model, and the readings that need it.
+
+    Attributes
+    ----------
+    batch : ProbeBatch or None
+    progress : str
+        What is being measured now, in words; empty when nothing is.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        self._model = weakref.ref(model)
+        self.batch: ProbeBatch | None = None
+        self.progress = ""
+        self._told = ""
+
+    def try_out(self, batch: ProbeBatch) -> None:
+        """Evaluate a batch once, so that its errors come to whoever gives it."""
+        with batch.untouched(self.model), torch.no_grad():
+            batch.loss(self.model, {})
+
+    @property
+    def model(self) -> nn.Module:
+        model = self._model()
+        if model is None:
+            raise ClosedRunError("the watched model no longer exists")
+        return model
+
+    def read(self, frame: StepFrame, plans: Mapping[str, Plan]) -> None:
+        """Measure what is due of the state in which the step begins."""
+        begun = time.perf_counter()
+        try:
+            if self.batch is None:
+                raise UnreadableError(NO_BATCH)
+            with self.batch.untouched(self.model):
+                self._read_places(frame, plans, self.batch)
+        except Exception as error:  # the model, the loss: whatever fails, training goes on
+            frame.blame_all([p for plan in plans.values() for p in plan.probes], error)
+        finally:
+            self.progress = ""
+            frame.seconds += time.perf_counter() - begun
+
+    def _read_places(self, frame: StepFrame, plans: Mapping[str, Plan], batch: ProbeBatch) -> None:
+        modules = modules_of(self.model, every_path=True)
+        outputs = self._outputs(plans, batch, modules)
+        for place, plan in plans.items():
+            begun, module = time.perf_counter(), modules.get(place)
+            given: dict[str, Any] = {"module": meant(module)}
+            try:
+                if module is not None:
+                    given["weight"] = weight_of(module)
+                if place in outputs:
+                    given["probe_output"] = _pool(frame, plan, module, outputs.pop(place))
+                if plan.wants("landscape", "again"):
+                    given["landscape"] = self._landscape(modules, place, batch)
+                self._call(frame, place, plan, given)
+            except Exception as error:  # of this place alone
+                frame.blame_all(plan.of("again"), error)
+            plan.spent("again", time.perf_counter() - begun)
+
+    def _call(self, frame: StepFrame, place: str, plan: Plan, given: dict[str, Any]) -> None:
+        for function in plan.at("again"):
+            self._told = f"{function.probe.quantity.name} at {standard_place(place)}"
+            function.call(frame, given)
+
+    def _outputs(
+        self, plans: Mapping[str, Plan], batch: ProbeBatch, modules: Mapping[str, nn.Module]
+    ) -> dict[str, list[Sequence[Tensor]]]:
+        """What the calls of each module return, in one forward pass for all."""
+        wanted = {
+            place: plan
+            for place, plan in plans.items()
+            if place in modules and plan.wants("probe_output", "again")
+        }
+        seen: dict[str, list[Sequence[Tensor]]] = {place: [] for place in wanted}
+        if not wanted:
+            return seen
+        begun = time.perf_counter()
+        self.progress = "outputs for the probe batch"
+        with torch.no_grad(), _listening(modules, seen):
+            batch.outputs(self.model, {})
+        for plan in wanted.values():
+            plan.spent("again", (time.perf_counter() - begun) / len(wanted))
+        return seen
+
+    def _landscape(self, modules: dict[str, nn.Module], place: str, batch: ProbeBatch) -> Landscape:
+        """Of all parameters at a place and below it that are trained."""
+        names = {id(value): name for name, value in self.model.named_parameters()}
+        below = [slot.get() for slot in slots_of_place(modules, place, below=True)]
+        point = [own for own in below if own is not None and own.requires_grad]
+        own_names = [names[id(own)] for own in point]
+
+        def of_samples() -> list[partial[Tensor]]:
+            return [partial(self._loss, one, own_names) for one in batch.samples()]
+
+        return Landscape(partial(self._loss, batch, own_names), point, self._tell, of_samples)
+
+    def _loss(self, batch: ProbeBatch, names: Sequence[str], point: Sequence[Tensor]) -> Tensor:
+        return batch.loss(self.model, dict(zip(names, point, strict=True)))
+
+    def _tell(self, counts: str) -> None:
+        self.progress = f"{self._told}: {counts}"
+
+
+def _pool(
+    frame: StepFrame, plan: Plan, module: nn.Module | None, calls: Sequence[Sequence[Tensor]]
+) -> Tensor | None:
+    """Summarise all calls; returns what the first one returned."""
+    for number, tensors in enumerate(calls):
+        for cell in plan.cells.get("probe_output", ()):
+            for tensor in tensors[:1] if cell.first_only else tensors:
+                cell.add(frame, tensor, module, number)
+    first = next(filter(None, calls), None)
+    if first is None:
+        for probe in plan.probes:
+            if "probe_output" in probe.quantity.needs:
+                probe.gap = "not called for the probe batch"
+    return first[0] if first else None
+
+
+@contextmanager
+def _listening(
+    modules: Mapping[str, nn.Module], seen: Mapping[str, list[Sequence[Tensor]]]
+) -> Iterator[None]:
+    """Keep what these modules return, copied: a later operation may write into it."""
+    handles = []
+    for place, calls in seen.items():
+
+        def keep(module: nn.Module, args: Any, output: Any, calls: Any = calls) -> None:
+            floats = [one for one in tensors_of(output) if one.is_floating_point()]
+            calls.append([one.detach().clone() for one in floats or tensors_of(output)])
+
+        handles.append(modules[place].register_forward_hook(keep))
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()

@@ -1,0 +1,1 @@
+"""One step: probes, the open frame, and what tells where a step begins and ends."""

@@ -1,0 +1,145 @@
+"""One open step: what has been measured so far. Cells fill it; results are made of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from torch import Tensor
+
+from notebook_probe.errors import UnreadableError
+from notebook_probe.probes.step.probe import Probe
+from notebook_probe.quantities.define.combine import COMBINE
+from notebook_probe.quantities.define.quantity import Combine
+from notebook_probe.quantities.reduce.stat import Number
+
+if TYPE_CHECKING:
+    from notebook_probe.probes.due.readings import Readings
+    from notebook_probe.probes.reading.windows import WindowReading
+
+__all__ = ["Collected", "StepFrame"]
+
+
+class Removable(Protocol):
+    """Something that was put up for a step."""
+
+    def remove(self) -> None:
+        """Take it down; again, if it has been taken down before."""
+
+
+@dataclass(slots=True)
+class Collected:
+    """The values of one name at one place in one step."""
+
+    combine: Combine
+    values: list[Number] = field(default_factory=list)
+
+    @property
+    def value(self) -> float:
+        """One number; once the values are on the host."""
+        return COMBINE[self.combine]([float(value) for value in self.values])
+
+
+class StepFrame:
+    """The readings of one step, pooled over calls, micro-batches and tensors.
+
+    Parameters
+    ----------
+    step : int
+        0-based: updates completed before this step's batch.
+    readings : Readings, optional
+        What is read in it; None for a step that only has scalars.
+    n_states, n_counts : int
+        How many cells there are, and places whose calls are counted.
+    """
+
+    __slots__ = (
+        "_handles",
+        "arrivals",
+        "batch",
+        "begun",
+        "calls",
+        "closed",
+        "collected",
+        "has_failures",
+        "of_step",
+        "on_device",
+        "readings",
+        "scalars",
+        "seconds",
+        "states",
+        "step",
+        "time_ms",
+    )
+
+    def __init__(
+        self, step: int, readings: Readings | None = None, n_states: int = 0, n_counts: int = 0
+    ) -> None:
+        self.step = step
+        self.readings = readings
+        self.time_ms = time.time_ns() // 1_000_000
+        self.begun = time.perf_counter()
+        self.seconds = 0.0
+        """Time spent in our own code during this step."""
+        self.closed = False
+        self.has_failures = False
+        self.on_device = False
+        """Something measured waits on an accelerator."""
+        self.scalars: dict[str, Number] = {}
+        """What the user logged."""
+        self.collected: dict[tuple[str, str], Collected] = {}
+        """What the model gave of itself, by place and name."""
+        self._handles: list[Removable] = []
+        self.batch: dict[str, Tensor] = {}
+        """What the loop has handed over of the batch that is trained now."""
+        self.of_step: dict[str, Any] = {}
+        """Values of the step as a whole, by feature."""
+        self.states: list[Any] = [None] * n_states
+        self.calls: list[int] = [0] * n_counts
+        self.arrivals: list[int] = [0] * n_counts
+        """Gradients that came back to each place, or were accumulated in each parameter."""
+
+    @property
+    def windows(self) -> Sequence[WindowReading]:
+        """What takes in a sample of this step."""
+        return self.readings.windows if self.readings is not None else ()
+
+    def hook(self, tensor: Tensor, read: Callable[[Tensor], None]) -> None:
+        """Have a gradient read; a leaf outlives its graph, so that its hook ends with the step."""
+        handle = tensor.register_hook(read)
+        if tensor.is_leaf:
+            self.keep(handle)
+
+    def keep(self, handle: Removable) -> None:
+        """Take something down when the step ends, should it still be up."""
+        self._handles.append(handle)
+
+    def close(self) -> None:
+        """Read no more."""
+        self.closed = True
+        self.batch = {}
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+
+    def collect(self, place: str, name: str, value: Number, combine: Combine) -> None:
+        """Keep a value that the model gave of itself."""
+        pooled = self.collected.setdefault((place, name), Collected(combine))
+        pooled.values.append(value)
+        if isinstance(value, Tensor):
+            self.on_device = True
+
+    def blame(self, probe: Probe, error: Exception) -> None:
+        """A reading failed: count it against the probe; a tensor without values is only a gap."""
+        if isinstance(error, UnreadableError):
+            probe.gap = str(error)
+        else:
+            probe.failed(error, self.step)
+            self.has_failures = True
+
+    def blame_all(self, probes: Iterable[Probe], error: Exception) -> None:
+        """A reading that several probes share failed."""
+        for probe in probes:
+            self.blame(probe, error)

@@ -1,0 +1,206 @@
+"""Steps, counted from what the optimizers do, with no change to the training loop.
+
+torch's global optimizer hooks are registered once, at import, and never touched again: changing
+them later from another thread raises inside somebody's ``optimizer.step()``. They speak to every
+live `Listener`, held weakly in a tuple that is replaced rather than changed.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import torch
+from torch.optim import Optimizer
+from torch.optim.optimizer import (
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
+from torch.utils.hooks import RemovableHandle
+
+from notebook_probe.probes.step.phase import frame_is_active
+
+__all__ = ["Listener", "StepClock", "listen"]
+
+
+class Listener(Protocol):
+    """Whoever wants to hear of optimizer steps."""
+
+    def step_begins(self, optimizer: Optimizer) -> None:
+        """The weights are still those of the forward."""
+
+    def gradients_ready(self, optimizer: Optimizer) -> None:
+        """The gradients are final; with a closure this comes once after each of its runs."""
+
+    def step_ends(self, optimizer: Optimizer) -> None:
+        """The weights have changed."""
+
+
+_listeners: tuple[weakref.ref[Listener], ...] = ()
+_lock = threading.Lock()
+_readers: weakref.WeakKeyDictionary[Optimizer, RemovableHandle] = weakref.WeakKeyDictionary()
+
+
+def listen(listener: Listener) -> Callable[[], None]:
+    """Tell ``listener`` of every optimizer step from now on; returns what ends it."""
+    reference = weakref.ref(listener)
+    _replace(add=(reference,))
+    return lambda: _replace(drop=reference)
+
+
+def _replace(
+    add: tuple[weakref.ref[Listener], ...] = (), drop: weakref.ref[Listener] | None = None
+) -> None:
+    global _listeners
+    with _lock:
+        kept = tuple(ref for ref in _listeners if ref is not drop and ref() is not None)
+        _listeners = kept + add
+
+
+def _live() -> list[Listener]:
+    return [listener for ref in _listeners if (listener := ref()) is not None]
+
+
+@torch.compiler.disable  # type: ignore[untyped-decorator]
+def _before(optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    listeners = _live()
+    if not listeners or _is_nested(optimizer):
+        return None
+    for listener in listeners:
+        listener.step_begins(optimizer)
+    closure = kwargs.get("closure", args[1] if len(args) > 1 else None)
+    if callable(closure):
+        return _with_closure(args, kwargs, _heard(closure, optimizer))
+    if optimizer._optimizer_step_pre_hooks:  # the user's own, which may clip, run after this one
+        _read_behind_hooks(optimizer)
+    else:
+        _tell_gradients(optimizer)
+    return None
+
+
+def _with_closure(
+    args: tuple[Any, ...], kwargs: dict[str, Any], closure: Callable[[], Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    if "closure" in kwargs:
+        return args, {**kwargs, "closure": closure}
+    return (args[0], closure, *args[2:]), kwargs
+
+
+def _tell_gradients(optimizer: Optimizer) -> None:
+    for listener in _live():
+        listener.gradients_ready(optimizer)
+
+
+def _read_behind_hooks(optimizer: Optimizer) -> None:
+    """Read the gradients behind the optimizer's own hooks, which torch has not begun to call."""
+    _forget_reader(optimizer)
+    _readers[optimizer] = optimizer.register_step_pre_hook(
+        lambda optimizer, args, kwargs: _tell_gradients(optimizer)
+    )
+
+
+def _forget_reader(optimizer: Optimizer) -> None:
+    handle = _readers.pop(optimizer, None)
+    if handle is not None:
+        handle.remove()
+
+
+def _heard(closure: Callable[[], Any], optimizer: Optimizer) -> Callable[[], Any]:
+    """The user's closure; the gradients it leaves are read each time it returns."""
+
+    def run() -> Any:
+        loss = closure()
+        _tell_gradients(optimizer)
+        return loss
+
+    return run
+
+
+@torch.compiler.disable  # type: ignore[untyped-decorator]
+def _after(optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    listeners = _live()
+    if not listeners or _is_nested(optimizer):
+        return
+    _forget_reader(optimizer)
+    for listener in listeners:
+        listener.step_ends(optimizer)
+
+
+def _is_nested(optimizer: Optimizer) -> bool:
+    """A subclass that calls ``super().step()`` fires the hooks twice; the outer call counts."""
+    return frame_is_active(_STEP_WRAPPER, optimizer, skip=1)
+
+
+_STEP_WRAPPER = Optimizer.profile_hook_step(lambda: None).__code__
+
+register_optimizer_step_pre_hook(_before)
+register_optimizer_step_post_hook(_after)
+
+
+class StepClock:
+    """Which step is open, and whether its update has happened.
+
+    A step closes lazily: at the next training forward after an optimizer stepped in it, or when
+    an optimizer that has already stepped in it steps again.
+    """
+
+    def __init__(self, first: int = 0) -> None:
+        self.step = first
+        self.explicit = False
+        """`Run.step()` was called: from then on only it closes steps."""
+        self._stepped: list[weakref.ref[Optimizer]] = []
+        self._inside: weakref.ref[Optimizer] | None = None
+
+    @property
+    def has_stepped(self) -> bool:
+        return bool(self._stepped)
+
+    @property
+    def upcoming(self) -> int:
+        """Number of updates completed: of the step whose update has not happened yet."""
+        return self.step + self.has_stepped
+
+    @property
+    def inside(self) -> Optimizer | None:
+        """The optimizer whose step is running on this stack: its closure, perhaps."""
+        optimizer = self._inside() if self._inside is not None else None
+        return optimizer if optimizer and frame_is_active(_STEP_WRAPPER, optimizer) else None
+
+    def was_interrupted(self, beginning: Optimizer) -> bool:
+        """Before ``beginning``, a step began and did not end: it raised."""
+        if self._inside is None:
+            return False
+        return self._inside() is beginning or self.inside is None
+
+    @property
+    def ready(self) -> bool:
+        """A training forward that begins now belongs to the next step.
+
+        Also in the closure of an optimizer that has not stepped in the open one.
+        """
+        if self.explicit or not self._stepped:
+            return False
+        inside = self.inside
+        return inside is None or not self._has_stepped(inside)
+
+    def stepped_before(self, optimizer: Optimizer) -> bool:
+        return not self.explicit and self._has_stepped(optimizer)
+
+    def enter(self, optimizer: Optimizer) -> None:
+        """Begin an optimizer's step, replacing what one that raised has left."""
+        self._inside = weakref.ref(optimizer)
+
+    def leave(self, optimizer: Optimizer) -> None:
+        self._inside = None
+        if not self._has_stepped(optimizer):
+            self._stepped.append(weakref.ref(optimizer))
+
+    def advance(self) -> None:
+        """Close the open step and open the next."""
+        self.step += 1
+        self._stepped = []
+
+    def _has_stepped(self, optimizer: Optimizer) -> bool:
+        return any(ref() is optimizer for ref in self._stepped)
