@@ -21,10 +21,10 @@ import torch
 from matplotlib.figure import Figure
 
 from benchmarks.workloads import mlp
-from notebook_probe.explorer.heat import Heat
-from notebook_probe.explorer.lines import Lines
-from notebook_probe.explorer.selection import Selection
-from notebook_probe.explorer.views import View
+from notebook_probe.explorer.draw.heat import Heat
+from notebook_probe.explorer.draw.lines import Lines
+from notebook_probe.explorer.draw.view import View
+from notebook_probe.explorer.messages.selection import Selection
 from notebook_probe.record.format.source import ModuleRow, Source, Variable
 from notebook_probe.record.write.writer import RecordWriter
 

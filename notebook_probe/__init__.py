@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     from notebook_probe.probes.calls.collect import collect
     from notebook_probe.quantities import Quantity, quantity, window_quantity
     from notebook_probe.quantities.table import list_quantities
+    from notebook_probe.run.attach.preset import Preset, Row
+    from notebook_probe.run.attach.preset_table import list_presets
     from notebook_probe.run.handle import Handle
-    from notebook_probe.run.preset import Preset, Row
-    from notebook_probe.run.preset_table import list_presets
     from notebook_probe.run.run import Run
     from notebook_probe.run.watch import watch
 
@@ -98,12 +98,12 @@ __all__ = [
 
 _NEED_TORCH = {
     "Handle": "notebook_probe.run.handle",
-    "Preset": "notebook_probe.run.preset",
+    "Preset": "notebook_probe.run.attach.preset",
     "Quantity": "notebook_probe.quantities",
-    "Row": "notebook_probe.run.preset",
+    "Row": "notebook_probe.run.attach.preset",
     "Run": "notebook_probe.run.run",
     "collect": "notebook_probe.probes.calls.collect",
-    "list_presets": "notebook_probe.run.preset_table",
+    "list_presets": "notebook_probe.run.attach.preset_table",
     "list_quantities": "notebook_probe.quantities.table",
     "quantity": "notebook_probe.quantities",
     "watch": "notebook_probe.run.watch",

@@ -18,7 +18,7 @@ from notebook_probe.quantities.define import questions
 from notebook_probe.quantities.define.costs import measured_costs
 from notebook_probe.quantities.reduce.features import handed_by
 from notebook_probe.quantities.table import built_in
-from notebook_probe.run.presets import presets
+from notebook_probe.run.attach.presets import presets
 from tools.pictures.scenes import caption
 from tools.quantity_costs import costs_page
 

@@ -11,7 +11,7 @@ from benchmarks.peers.tool import Watched, knows
 from benchmarks.probe_sets import Probes
 from benchmarks.workloads import Workload
 from notebook_probe.quantities import quantities
-from notebook_probe.run.presets import Preset
+from notebook_probe.run.attach.presets import Preset
 
 __all__ = ["begin", "watch"]
 

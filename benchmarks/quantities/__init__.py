@@ -26,7 +26,7 @@ from benchmarks.table import Table
 from benchmarks.workloads import WORKLOADS
 from notebook_probe.quantities.define.costs import FILE, Cell, Measured
 from notebook_probe.quantities.table import built_in
-from notebook_probe.run.presets import presets
+from notebook_probe.run.attach.presets import presets
 
 __all__ = ["add_arguments", "run"]
 

@@ -19,9 +19,9 @@ from benchmarks.quantities.stage import Stage, played
 from benchmarks.workloads import Workload
 from notebook_probe.quantities import Quantity, as_quantity
 from notebook_probe.quantities.define.costs import Cell
-from notebook_probe.run.preset import Preset
-from notebook_probe.run.presets import presets
-from notebook_probe.run.usual import usual_places
+from notebook_probe.run.attach.default_places import usual_places
+from notebook_probe.run.attach.preset import Preset
+from notebook_probe.run.attach.presets import presets
 
 __all__ = ["of_preset", "of_quantity"]
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from notebook_probe.run.presets import Preset
+from notebook_probe.run.attach.presets import Preset
 from notebook_probe.schedules import Schedule, schedule
 
 __all__ = ["Stage", "played"]

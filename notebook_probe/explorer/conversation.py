@@ -8,21 +8,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from notebook_probe.explorer import heat as heat  # registers the built-in views
-from notebook_probe.explorer import lines as lines
-from notebook_probe.explorer import wire
-from notebook_probe.explorer.audience import Audience
-from notebook_probe.explorer.export import export
-from notebook_probe.explorer.problems import Problems
-from notebook_probe.explorer.reasons import reasons
-from notebook_probe.explorer.recorded import Recorded
-from notebook_probe.explorer.report import Report
-from notebook_probe.explorer.selection import Selection, default_home
-from notebook_probe.explorer.tickets import Tickets
-from notebook_probe.explorer.views import VIEWS
+from notebook_probe.explorer.draw import heat as heat
+from notebook_probe.explorer.draw import lines as lines
+from notebook_probe.explorer.draw.view import VIEWS
+from notebook_probe.explorer.draw.what_has_values import Recorded
+from notebook_probe.explorer.messages import wire
+from notebook_probe.explorer.messages.clicks import Tickets
+from notebook_probe.explorer.messages.problems import Problems
+from notebook_probe.explorer.messages.reasons import reasons
+from notebook_probe.explorer.messages.selection import Selection, default_home
+from notebook_probe.explorer.messages.status_message import Report
+from notebook_probe.explorer.messages.views_present import Audience
+from notebook_probe.explorer.save.export import export
 from notebook_probe.record.format.source import Source
-from notebook_probe.run.requests import Attach, Compiled, Control, Controls, Detach, Request
-from notebook_probe.run.status import Status
+from notebook_probe.run.attach.requests import Attach, Compiled, Control, Controls, Detach, Request
+from notebook_probe.run.health.status import Status
 
 __all__ = ["Conversation", "Send"]
 

@@ -10,13 +10,13 @@ from IPython.core.getipython import get_ipython
 from IPython.display import display
 
 from notebook_probe.explorer.conversation import Conversation
-from notebook_probe.explorer.door import parse
 from notebook_probe.explorer.kernel import kernel_route
+from notebook_probe.explorer.messages.parse import parse
 from notebook_probe.explorer.panel import Panel
 from notebook_probe.explorer.refresher import Refresher
-from notebook_probe.explorer.snapshot import Snapshot
+from notebook_probe.explorer.save.saved_picture import Snapshot
 from notebook_probe.record.format.source import Source
-from notebook_probe.run.requests import Controls
+from notebook_probe.run.attach.requests import Controls
 
 __all__ = ["Explorer"]
 

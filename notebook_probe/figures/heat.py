@@ -13,7 +13,6 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
 from notebook_probe.errors import UnknownNameError, near
-from notebook_probe.figures.grid import LOST, MEASURED, UNMEASURED, Grid, HeatGrid
 from notebook_probe.figures.style import (
     EDGE,
     HEADING,
@@ -27,6 +26,7 @@ from notebook_probe.figures.style import (
     ticks,
 )
 from notebook_probe.record.format.source import Source
+from notebook_probe.record.views.heat_grid import LOST, MEASURED, UNMEASURED, Grid, HeatGrid
 
 __all__ = ["draw_heat", "heat", "heat_inches", "read_grid", "row_names"]
 

@@ -10,10 +10,10 @@ from notebook_probe.alerts import Alert, Alerts, Rule, Rules, Watcher, find_aler
 from notebook_probe.alerts.alert import ALERT
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.record.write.writer import RecordWriter
+from notebook_probe.run.health.stale_probes import Stale
+from notebook_probe.run.health.status import ProbeStatus
 from notebook_probe.run.live_source import LiveSource
-from notebook_probe.run.rows import RowKeeper
-from notebook_probe.run.stale import Stale
-from notebook_probe.run.status import ProbeStatus
+from notebook_probe.run.rows.row_keeper import RowKeeper
 
 __all__ = ["Alarm", "Alerting"]
 

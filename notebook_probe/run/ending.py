@@ -10,7 +10,7 @@ from notebook_probe.probes.observer import Observer
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.alerting import Alarm
 from notebook_probe.run.gate import Gate
-from notebook_probe.run.rows import RowKeeper
+from notebook_probe.run.rows.row_keeper import RowKeeper
 
 __all__ = ["EndOnThread", "end"]
 

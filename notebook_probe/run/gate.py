@@ -14,7 +14,7 @@ from contextlib import suppress
 from functools import partial
 
 from notebook_probe.errors import ProbeError, TrainingStopped
-from notebook_probe.run.requests import Control, Request, Ticket
+from notebook_probe.run.attach.requests import Control, Request, Ticket
 
 __all__ = ["Gate"]
 

@@ -10,8 +10,8 @@ from notebook_probe.model.selectors import standard_place
 
 if TYPE_CHECKING:
     from notebook_probe.probes.step.probe import Probe
+    from notebook_probe.run.attach.standing import Standing
     from notebook_probe.run.run import Run
-    from notebook_probe.run.standing import Standing
 
 __all__ = ["Handle"]
 

@@ -18,22 +18,22 @@ from notebook_probe.probes.step.compiled import is_compiled
 from notebook_probe.probes.step.probe import PhaseName, Probe
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.alerting import Alarm, Alerting
-from notebook_probe.run.attach import Asked, QuantityLike, read_asked
+from notebook_probe.run.attach.module_table import OnCompiled, check_on_compiled
+from notebook_probe.run.attach.probe_set import ProbeSet
+from notebook_probe.run.attach.request import Asked, QuantityLike, read_asked
+from notebook_probe.run.attach.requests import Control, Request, Ticket
+from notebook_probe.run.backfill import Past
 from notebook_probe.run.background import Background
-from notebook_probe.run.condition import Condition
-from notebook_probe.run.doctor import Doctor
 from notebook_probe.run.ending import EndOnThread, end
+from notebook_probe.run.from_loop import FromLoop
 from notebook_probe.run.gate import Gate
 from notebook_probe.run.handle import Handle
-from notebook_probe.run.loop import FromLoop
-from notebook_probe.run.meter import Meter
-from notebook_probe.run.modules import OnCompiled, check_on_compiled
-from notebook_probe.run.past import Past
-from notebook_probe.run.probeset import ProbeSet
-from notebook_probe.run.probing import Probing
-from notebook_probe.run.requests import Control, Request, Ticket
-from notebook_probe.run.rows import RowKeeper
-from notebook_probe.run.status import ProbeStatus, QuantityInfo, Status
+from notebook_probe.run.health.meter import Meter
+from notebook_probe.run.health.state import Condition
+from notebook_probe.run.health.status import ProbeStatus, QuantityInfo, Status
+from notebook_probe.run.health.why_silent import Doctor
+from notebook_probe.run.probe_batch import Probing
+from notebook_probe.run.rows.row_keeper import RowKeeper
 from notebook_probe.schedules import ScheduleLike
 
 if TYPE_CHECKING:

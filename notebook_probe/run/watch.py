@@ -21,10 +21,15 @@ from notebook_probe.errors import NotApplicableError
 from notebook_probe.record.format.resume import ResumeLike, read_resume
 from notebook_probe.record.store.location import Location, below, local_path
 from notebook_probe.record.write.writer import RecordWriter
-from notebook_probe.run.axes import read_axes, say_axes
-from notebook_probe.run.modules import OnCompiled, check_on_compiled, module_table, unwrap
-from notebook_probe.run.preset import Preset
-from notebook_probe.run.presets import read_presets
+from notebook_probe.run.attach.channel_axes import read_axes, say_axes
+from notebook_probe.run.attach.module_table import (
+    OnCompiled,
+    check_on_compiled,
+    module_table,
+    unwrap,
+)
+from notebook_probe.run.attach.preset import Preset
+from notebook_probe.run.attach.presets import read_presets
 from notebook_probe.run.ranks import own_rank, rank_name
 from notebook_probe.run.run import Run
 

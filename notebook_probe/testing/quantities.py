@@ -21,9 +21,9 @@ from torch.nn.functional import cross_entropy
 from notebook_probe.model.selectors import select
 from notebook_probe.opened import open_run
 from notebook_probe.quantities import Quantity, as_quantity, quantities
-from notebook_probe.run.attach import misfit, modules_by_path
+from notebook_probe.run.attach.request import misfit, modules_by_path
+from notebook_probe.run.health.status import ProbeStatus
 from notebook_probe.run.run import Run
-from notebook_probe.run.status import ProbeStatus
 from notebook_probe.run.watch import watch
 from notebook_probe.testing.cases import CASES, CLASSES, Case, train
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from notebook_probe.alerts import RULES
-from notebook_probe.run.presets import presets
+from notebook_probe.run.attach.presets import presets
 from tests.alerts.trainings import HEALTHY, ILL, run_it
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from notebook_probe.explorer.wire import (
+from notebook_probe.explorer.messages.wire import (
     VERSION,
     HeatFrame,
     LinesFrame,

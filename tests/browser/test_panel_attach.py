@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Locator, expect
 
-from notebook_probe.explorer.wire import StatusMessage
+from notebook_probe.explorer.messages.wire import StatusMessage
 from tests.browser.panel_messages import (
     WEIGHTED,
     model_message,

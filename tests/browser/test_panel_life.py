@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from notebook_probe.explorer import wire
+from notebook_probe.explorer.messages import wire
 from tests.browser.panel_messages import (
     WEIGHTED,
     heat_message,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, expect
 
-from notebook_probe.run.status import COMPILED
+from notebook_probe.run.health.status import COMPILED
 from tests.browser.panel_messages import (
     STEPS,
     WEIGHTED,

@@ -17,9 +17,9 @@ from notebook_probe.record.format.source import (
     Variable,
 )
 from notebook_probe.record.views.branches import Branches
-from notebook_probe.record.views.snapshot import Snapshot, Views
-from notebook_probe.run.requests import Request, Ticket
-from notebook_probe.run.status import ProbeStatus, QuantityInfo, State, Status
+from notebook_probe.record.views.xarray_views import Snapshot, Views
+from notebook_probe.run.attach.requests import Request, Ticket
+from notebook_probe.run.health.status import ProbeStatus, QuantityInfo, State, Status
 
 START_MS = 1_790_000_000_000
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from notebook_probe.explorer.audience import DEFAULT_WIDTH, PATIENCE_S, Audience
-from notebook_probe.explorer.wire import Ack
+from notebook_probe.explorer.messages.views_present import DEFAULT_WIDTH, PATIENCE_S, Audience
+from notebook_probe.explorer.messages.wire import Ack
 
 
 def ack(kind: str, seq: int) -> Ack:

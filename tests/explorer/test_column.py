@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notebook_probe.explorer.column import Column, Growing
+from notebook_probe.explorer.draw.column import Column, Growing
 from notebook_probe.record.format.missing import MEASURED_NAN
 from tests.explorer.fakes import FakeStream
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from notebook_probe.explorer.conversation import Conversation
-from notebook_probe.explorer.door import parse
-from notebook_probe.run.requests import Attach, Compiled, Control, Controls, Detach
-from notebook_probe.run.status import ProbeStatus
+from notebook_probe.explorer.messages.parse import parse
+from notebook_probe.run.attach.requests import Attach, Compiled, Control, Controls, Detach
+from notebook_probe.run.health.status import ProbeStatus
 from tests.explorer.fakes import FakeControls, FakeSource, FakeStream, FakeVectors
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from notebook_probe.figures import grid
-from notebook_probe.figures.grid import Grid, HeatGrid
 from notebook_probe.record import RecordWriter, Source, Variable, open_record
 from notebook_probe.record.format.missing import MEASURED_NAN, NOT_MEASURED
 from notebook_probe.record.read.stored_level import StoredLevel
+from notebook_probe.record.views import heat_grid
+from notebook_probe.record.views.heat_grid import Grid, HeatGrid
 
 N_ROWS, N_COLUMNS = 5000, 8
 MODULES = ("a", "b", "late")
@@ -35,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
 
 def drawn(source: Source, far_rows: int, window: tuple[float, float] | None = None) -> Grid:
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(grid, "FAR_ROWS", far_rows)
+        patched.setattr(heat_grid, "FAR_ROWS", far_rows)
         reduced = HeatGrid("norm", N_COLUMNS, window)
         reduced.read_new(source)
     cells = reduced.grid(MODULES)
@@ -67,7 +67,7 @@ def test_the_picture_is_that_of_all_rows(
     assert n_blocks_read == [64]
     assert (cells.modules, cells.first, cells.size) == (MODULES, expected.first, expected.size)
     np.testing.assert_array_equal(cells.state, expected.state)
-    whole = expected.state == grid.MEASURED
+    whole = expected.state == heat_grid.MEASURED
     np.testing.assert_array_equal(cells.maximum[whole], expected.maximum[whole])
     np.testing.assert_allclose(cells.mean[whole], expected.mean[whole], rtol=1e-5)
 
@@ -78,7 +78,7 @@ def test_a_run_that_grows_is_read_on_row_by_row(tmp_path: Path, n_blocks_read: l
         stream.extend(["a"], [Variable("norm")])
         reduced = HeatGrid("norm", N_COLUMNS)
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(grid, "FAR_ROWS", 100)
+            patched.setattr(heat_grid, "FAR_ROWS", 100)
             for stop in (3000, 3010, 5000):
                 for step in range(stream.n_rows, stop):
                     stream.record(step, step, np.full((1, 1), step, np.float32))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from notebook_probe.explorer.entries import axis_order, in_order, owner_of
+from notebook_probe.explorer.messages.axis_entries import axis_order, in_order, owner_of
 from tests.explorer.fakes import FakeSource, FakeStream
 
 TABLE = ["(root)", "rnn", "rnn.cell", "fc1", "fc10"]

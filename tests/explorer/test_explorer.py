@@ -15,8 +15,8 @@ from ipywidgets.widgets import widget as registry
 
 from notebook_probe.explorer import Explorer, explore
 from notebook_probe.explorer import explorer as explorer_module
-from notebook_probe.explorer import snapshot as snapshot_module
 from notebook_probe.explorer.panel import Panel
+from notebook_probe.explorer.save import saved_picture
 from tests.explorer.fakes import FakeControls, FakeSource, FakeStream
 
 
@@ -73,11 +73,11 @@ class Notebook:
 @pytest.fixture
 def notebook(monkeypatch: pytest.MonkeyPatch) -> Notebook:
     notebook = Notebook()
-    for module in (explorer_module, snapshot_module):
+    for module in (explorer_module, saved_picture):
         monkeypatch.setattr(module, "get_ipython", lambda: notebook)
         monkeypatch.setattr(module, "display", notebook.display)
     monkeypatch.setattr(explorer_module, "kernel_route", lambda: notebook)
-    monkeypatch.setattr(snapshot_module, "update_display", notebook.update_display)
+    monkeypatch.setattr(saved_picture, "update_display", notebook.update_display)
     return notebook
 
 

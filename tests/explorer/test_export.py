@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from notebook_probe.explorer import numbers
-from notebook_probe.explorer.code import code
-from notebook_probe.explorer.export import export, picture
-from notebook_probe.explorer.selection import Selection
-from notebook_probe.figures.grid import HeatGrid
+from notebook_probe.explorer.messages.selection import Selection
+from notebook_probe.explorer.save import files
+from notebook_probe.explorer.save.code import code
+from notebook_probe.explorer.save.export import export, picture
 from notebook_probe.record.format.missing import MEASURED_NAN
 from notebook_probe.record.format.source import ModuleRow, Variable
+from notebook_probe.record.views.heat_grid import HeatGrid
 from notebook_probe.record.write.writer import RecordWriter
 from tests.explorer.fakes import START_MS, FakeSource, FakeStream
 
@@ -125,7 +125,7 @@ def test_nothing_to_export_is_said_in_words(kind: str) -> None:
 def test_too_much_for_a_download_is_said_in_words(
     source: FakeSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(numbers, "MOST_VALUES", 5)
+    monkeypatch.setattr(files, "MOST_VALUES", 5)
     message, _ = export("csv", source, Selection(home="norm"))
     assert message["error"].startswith("10 values are more than a download takes (5); zoom in")
 

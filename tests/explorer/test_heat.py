@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from notebook_probe.explorer.heat import Heat
-from notebook_probe.explorer.selection import Selection
+from notebook_probe.explorer.draw.heat import Heat
+from notebook_probe.explorer.messages.selection import Selection
 from notebook_probe.record.format.missing import MEASURED_NAN
 from tests.explorer.fakes import FakeSource, FakeStream
 

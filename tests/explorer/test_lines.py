@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from notebook_probe.explorer import distant
-from notebook_probe.explorer.lines import Lines, points_per_series
-from notebook_probe.explorer.selection import Selection
+from notebook_probe.explorer.draw import long_lines
+from notebook_probe.explorer.draw.lines import Lines, points_per_series
+from notebook_probe.explorer.messages.selection import Selection
 from notebook_probe.record import OpenedRecord, RecordWriter, Variable, open_record
 from notebook_probe.record.format.missing import MEASURED_NAN
 from notebook_probe.record.format.source import Event, Source
@@ -178,7 +178,7 @@ def test_many_series_share_the_frame() -> None:
 @pytest.fixture
 def long_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[OpenedRecord, np.ndarray]:
     """A record that counts as long, and its one series."""
-    monkeypatch.setattr(distant, "FAR_ROWS", 1000)
+    monkeypatch.setattr(long_lines, "FAR_ROWS", 1000)
     monkeypatch.setattr(zoom, "RAW_ROWS", 1000)
     values = np.random.default_rng(2).normal(size=30_000).astype(np.float32)
     values[[3, 7777, 15_000, 29_000]] = [50.0, -60.0, 70.0, np.inf]

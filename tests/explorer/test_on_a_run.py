@@ -13,10 +13,10 @@ from torch import Tensor, nn
 
 import notebook_probe as nbp
 from notebook_probe.explorer.conversation import Conversation
-from notebook_probe.explorer.door import parse
-from notebook_probe.explorer.export import export
+from notebook_probe.explorer.messages.parse import parse
+from notebook_probe.explorer.save.export import export
 from notebook_probe.record.format.source import Source
-from notebook_probe.run.requests import Controls
+from notebook_probe.run.attach.requests import Controls
 from tests.models import floats, sgd, train_step
 
 # What torch's own compiler imports is deprecated in torch.
@@ -91,7 +91,7 @@ def run(model: Net, tmp_path: Path) -> Iterator[nbp.Run]:
 def test_a_compiled_model_is_told_loudly_until_a_click_has_brought_the_first_value(
     model: Net, run: nbp.Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("notebook_probe.explorer.tallies.EVERY_S", -1.0)
+    monkeypatch.setattr("notebook_probe.explorer.messages.tallies.EVERY_S", -1.0)
     run.attach("cell", "output_mean", "every(2)")
     run.attach("head", "weight_norm")
     model.compile(backend="eager")

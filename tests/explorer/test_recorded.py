@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from notebook_probe.explorer import recorded
-from notebook_probe.explorer.recorded import Recorded
+from notebook_probe.explorer.draw import what_has_values
+from notebook_probe.explorer.draw.what_has_values import Recorded
 from notebook_probe.record.format.missing import MEASURED_NAN
 from tests.explorer.fakes import FakeSource, FakeStream
 
@@ -57,7 +57,7 @@ def test_once_everything_is_found_nothing_more_is_read() -> None:
 
 
 def test_a_value_in_the_middle_of_a_long_record_is_found_bit_by_bit(monkeypatch) -> None:  # type: ignore[no-untyped-def]
-    monkeypatch.setattr(recorded, "VALUES_PER_LOOK", 100)
+    monkeypatch.setattr(what_has_values, "VALUES_PER_LOOK", 100)
     stream, found = FakeStream("every_1", ["a", "b"], ["norm"]), Recorded()
     values = np.full((1000, 2), np.nan)
     values[500, 0] = values[999, 1] = 1.0

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from notebook_probe.explorer.reasons import reasons
-from notebook_probe.explorer.report import Report
-from notebook_probe.explorer.wire import ModelMessage, StatusMessage
+from notebook_probe.explorer.messages import opened_status
+from notebook_probe.explorer.messages.reasons import reasons
+from notebook_probe.explorer.messages.status_message import Report
+from notebook_probe.explorer.messages.wire import ModelMessage, StatusMessage
 from notebook_probe.record.format.source import ModuleRow
-from notebook_probe.run.status import ProbeStatus
+from notebook_probe.run.health.status import ProbeStatus
 from tests.explorer.fakes import START_MS, FakeControls, FakeSource, FakeStream, FakeVectors
 
 
@@ -73,7 +74,7 @@ def test_what_a_quantity_costs_is_told_with_the_status_and_asked_for_once_a_seco
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = 100.0
-    monkeypatch.setattr("notebook_probe.explorer.catalogue.time.monotonic", lambda: now)
+    monkeypatch.setattr("notebook_probe.explorer.messages.catalogue.time.monotonic", lambda: now)
     controls = FakeControls()
     controls.costs_us = {"grad_norm": 12.345, "output_std": None}
     report = Report(FakeSource(), controls)
@@ -131,7 +132,7 @@ def test_a_paused_run_is_heard_of_so_that_its_kernel_does_not_seem_gone(
     report = Report(FakeSource(), controls)
     told(report)
     assert told(report) is None
-    monkeypatch.setattr("notebook_probe.explorer.report.SILENCE_S", -1.0)
+    monkeypatch.setattr("notebook_probe.explorer.messages.status_message.SILENCE_S", -1.0)
     assert told(report) is not None
 
 
@@ -209,13 +210,13 @@ def test_what_cannot_act_says_why() -> None:
 def test_an_opened_record_that_grows_is_training_elsewhere(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("notebook_probe.explorer.opened.time.time", lambda: START_MS / 1000 + 5)
+    monkeypatch.setattr(opened_status.time, "time", lambda: START_MS / 1000 + 5)
     stream = FakeStream("s", ["a"], ["norm"])
     stream.append([0, 41], norm=1.0)
     source = FakeSource(stream)
     status = Report(source, None).status()
     assert (status.state, status.step) == ("training", 41)
-    monkeypatch.setattr("notebook_probe.explorer.opened.time.time", lambda: START_MS / 1000 + 99)
+    monkeypatch.setattr(opened_status.time, "time", lambda: START_MS / 1000 + 99)
     assert Report(source, None).status().state == "idle"
     source.finished = True
     assert Report(source, None).status().state == "finished"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notebook_probe.explorer.selection import Selection, default_home
-from notebook_probe.explorer.wire import SelectionMessage
+from notebook_probe.explorer.messages.selection import Selection, default_home
+from notebook_probe.explorer.messages.wire import SelectionMessage
 
 SERIES = st.tuples(st.sampled_from("abcdefgh"), st.sampled_from(["norm", "mean"]))
 

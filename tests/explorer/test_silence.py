@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from notebook_probe.explorer.silence import silent_rows
-from notebook_probe.explorer.tallies import Tallies
-from notebook_probe.run.status import COMPILED, ProbeStatus
+from notebook_probe.explorer.messages.silence import silent_rows
+from notebook_probe.explorer.messages.tallies import Tallies
+from notebook_probe.run.health.status import COMPILED, ProbeStatus
 
 
 def probe(module: str, last_step: int = -1, **fields: Any) -> ProbeStatus:
@@ -35,7 +35,7 @@ def test_tallies_are_told_once_a_second_and_at_once_when_the_probes_change(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = 100.0
-    monkeypatch.setattr("notebook_probe.explorer.tallies.time.monotonic", lambda: now)
+    monkeypatch.setattr("notebook_probe.explorer.messages.tallies.time.monotonic", lambda: now)
     tallies = Tallies()
     first = probe("a", last_step=3, cost_us=8.4321, cost_percent=0.06789)
     assert tallies.of([first]) == [(3, 8.4, 0.068)]

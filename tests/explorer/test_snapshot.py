@@ -7,7 +7,7 @@ import base64
 import pytest
 
 from notebook_probe.explorer import Explorer
-from notebook_probe.explorer import snapshot as snapshot_module
+from notebook_probe.explorer.save import saved_picture
 from tests.explorer.fakes import FakeControls, FakeSource, FakeStream
 from tests.explorer.test_explorer import Notebook, notebook, source_with_rows
 
@@ -74,7 +74,7 @@ def test_training_leaves_a_picture_every_minute(
     explorer._refresher.close()
     explorer.refresh()
     assert notebook.updated == []
-    monkeypatch.setattr(snapshot_module, "EVERY_S", -1.0)
+    monkeypatch.setattr(saved_picture, "EVERY_S", -1.0)
     explorer.refresh()
     assert len(notebook.updated) == 1
     explorer.close()

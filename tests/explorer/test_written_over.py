@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from notebook_probe.explorer.heat import Heat
-from notebook_probe.explorer.lines import Lines
-from notebook_probe.explorer.selection import Selection
+from notebook_probe.explorer.draw.heat import Heat
+from notebook_probe.explorer.draw.lines import Lines
+from notebook_probe.explorer.messages.selection import Selection
 from notebook_probe.figures import lines
 from notebook_probe.record import RecordWriter
 from tests.record.build import GRAD, fill, new_writer

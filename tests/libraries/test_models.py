@@ -13,7 +13,7 @@ from torch import nn
 from torch.optim import AdamW, Optimizer
 
 import notebook_probe as nbp
-from notebook_probe.run.status import Status
+from notebook_probe.run.health.status import Status
 from tests.libraries import other_models, own_models, transformers_models
 from tests.libraries.case import Case
 from tests.libraries.measured import OF_ONE_TENSOR, attach_everything

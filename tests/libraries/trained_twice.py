@@ -16,7 +16,7 @@ from torch.utils.data import TensorDataset
 
 import notebook_probe as nbp
 from notebook_probe.record.format.source import Event
-from notebook_probe.run.status import Status
+from notebook_probe.run.health.status import Status
 from tests.libraries.measured import attach_everything
 from tests.libraries.observed import Step
 from tests.libraries.records import near, recorded_at

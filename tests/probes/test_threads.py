@@ -17,7 +17,7 @@ from torch.optim import SGD, Adam, Optimizer
 from torch.utils.data import DataLoader, Dataset
 
 import notebook_probe as nbp
-from notebook_probe.run.requests import Attach, Detach
+from notebook_probe.run.attach.requests import Attach, Detach
 from tests.models import floats, loss_of, made, mlp, sgd, train_step
 from tests.probes.optimizer_oracles import Diary, check, play, probes_everywhere
 from tests.probes.parity import differing, everything

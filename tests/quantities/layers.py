@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 import notebook_probe as nbp
 from notebook_probe.quantities import as_quantity
-from notebook_probe.run.attach import misfit
+from notebook_probe.run.attach.request import misfit
 
 Array: TypeAlias = npt.NDArray[np.float64]
 

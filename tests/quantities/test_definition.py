@@ -13,7 +13,7 @@ from torch import Tensor
 import notebook_probe as nbp
 from notebook_probe.errors import DuplicateNameError, QuantityError, UnknownNameError
 from notebook_probe.quantities import Quantity, as_quantity, quantities
-from notebook_probe.run.presets import DEFAULT
+from notebook_probe.run.attach.presets import DEFAULT
 
 
 def test_a_bare_decorator_takes_name_and_summary_from_the_function() -> None:

@@ -9,7 +9,7 @@ import pytest
 from benchmarks.workloads import WORKLOADS
 from notebook_probe.quantities import quantities
 from notebook_probe.quantities.define.costs import FILE, Costs, Measured, measured_costs, read_costs
-from notebook_probe.run.presets import presets
+from notebook_probe.run.attach.presets import presets
 
 TEXT = json.dumps(
     {

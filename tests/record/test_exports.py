@@ -19,7 +19,7 @@ from notebook_probe.record import OpenedRecord, RecordWriter, Variable, open_rec
 from notebook_probe.record.export import frames, netcdf
 from notebook_probe.record.export.safe_names import SafeNames, safe_name
 from notebook_probe.record.format.missing import MEASURED_NAN, NOT_MEASURED
-from notebook_probe.record.write.live import LiveSource
+from notebook_probe.record.write.recorded_source import LiveSource
 from tests.record.build import BINS, COUNTS, GRAD, LAW, WEIGHT, fill, new_writer, vectors
 
 T0 = 1_700_000_000_000

@@ -12,7 +12,7 @@ import xarray as xr
 
 from notebook_probe.record import OpenedRecord, Variable, open_record
 from notebook_probe.record.export import netcdf
-from notebook_probe.record.write.live import LiveSource
+from notebook_probe.record.write.recorded_source import LiveSource
 from tests.record.build import GRAD, fill, new_writer
 
 NORMS, IMAGE = Variable("channel_norm"), Variable("image", "1", "first input")

@@ -31,7 +31,7 @@ from hypothesis.stateful import (
 
 from notebook_probe.record import OpenedRecord, RecordWriter, Variable, open_record
 from notebook_probe.record.format.missing import NOT_MEASURED, measured
-from notebook_probe.record.views.snapshot import Views
+from notebook_probe.record.views.xarray_views import Views
 from notebook_probe.record.write import opening
 from notebook_probe.record.write.hot_chunks import HotChunks
 from notebook_probe.record.write.plain_chunks import PlainChunks

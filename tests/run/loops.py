@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from torch import nn
 
 import notebook_probe as nbp
-from notebook_probe.run.requests import Control, Request, Ticket
+from notebook_probe.run.attach.requests import Control, Request, Ticket
 from tests.models import floats, sgd, train_step
 
 PATIENCE_S = 60.0

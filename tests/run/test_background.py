@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import nn
 
-from notebook_probe.run.requests import Attach, Control, Detach
+from notebook_probe.run.attach.requests import Attach, Control, Detach
 from tests.models import sgd, train_step
 from tests.run.conftest import Watch
 from tests.run.loops import (

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 import notebook_probe as nbp
 from notebook_probe.errors import NotApplicableError, QuantityError, TrainingStopped
 from notebook_probe.quantities.reduce.stat import Stat
-from notebook_probe.run.requests import Control
+from notebook_probe.run.attach.requests import Control
 from notebook_probe.run.run import Run
 
 N_STEPS = 6

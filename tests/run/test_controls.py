@@ -14,7 +14,7 @@ from torch import nn
 
 import notebook_probe as nbp
 from notebook_probe.errors import TrainingStopped
-from notebook_probe.run.requests import Attach, Control, Detach, Request
+from notebook_probe.run.attach.requests import Attach, Control, Detach, Request
 from tests.models import sgd, train_step
 from tests.run.conftest import Watch
 from tests.run.loops import (

@@ -138,7 +138,7 @@ train(cyclic, 5)
 
 BACKGROUND = """
 import threading
-from notebook_probe.run.requests import Control
+from notebook_probe.run.attach.requests import Control
 
 model, held = build(), build()
 run, held_run = nbp.watch(model, store=STORES[0]), nbp.watch(held, store=STORES[1])

@@ -14,7 +14,7 @@ from torch.optim import SGD, Optimizer
 
 import notebook_probe as nbp
 from notebook_probe.quantities.reduce.stat import Stat
-from notebook_probe.run.status import COMPILED, ProbeStatus
+from notebook_probe.run.health.status import COMPILED, ProbeStatus
 from tests.models import floats, made, sgd
 from tests.run.conftest import Watch
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.optim import SGD, Adam, AdamW
 
 import notebook_probe as nbp
-from notebook_probe.run import rows
+from notebook_probe.run.rows import row_keeper
 from tests.models import ConvNet, Encoder, floats, made, mlp, words
 from tests.run.accelerator import PATIENCE_S, Accelerator, copies, host, moved, on_device, waits
 from tests.run.on_accelerator import everywhere, loss_on, never_by_itself
@@ -142,7 +142,7 @@ def test_what_is_read_is_copied_then_and_only_once(
 
 
 def train_with_copies(folder: Path) -> dict[str, Any]:
-    rows.COPY_S = 0.0
+    row_keeper.COPY_S = 0.0
     model = moved(made(mlp))
     run = nbp.watch(model, store=folder / "r.zarr", probes={"0": ["output_norm"]})
     optimizer = SGD(model.parameters(), lr=0.1)
@@ -238,7 +238,7 @@ def test_steps_stay_in_order_where_only_some_values_are_on_the_device(
 
 
 def train_while_read(folder: Path) -> dict[str, Any]:
-    rows.COPY_S = 0.001
+    row_keeper.COPY_S = 0.001
     model = moved(made(mlp))
     run = nbp.watch(model, store=folder / "r.zarr", probes=everywhere(model))
     optimizer = SGD(model.parameters(), lr=0.1)

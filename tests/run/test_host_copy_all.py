@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.optim import SGD
 
 import notebook_probe as nbp
-from notebook_probe.run.attach import misfit
+from notebook_probe.run.attach.request import misfit
 from tests.models import floats, made, mlp
 from tests.quantities.evaluated import of_tensors
 from tests.run.accelerator import Accelerator, copies, moved, on_device, waits

@@ -12,7 +12,7 @@ from torch import nn
 
 import notebook_probe as nbp
 from notebook_probe.quantities.define.costs import measured_costs
-from notebook_probe.run.presets import presets
+from notebook_probe.run.attach.presets import presets
 from tests.run.conftest import Watch
 
 

@@ -12,7 +12,7 @@ from torch.nn.functional import cross_entropy
 
 import notebook_probe as nbp
 from notebook_probe.quantities import as_quantity
-from notebook_probe.run.presets import DEFAULT, presets
+from notebook_probe.run.attach.presets import DEFAULT, presets
 from notebook_probe.testing.cases import CASES
 from notebook_probe.testing.cases import train as classify
 from tests.models import ConvNet, floats, made, mlp, sgd, train, train_step

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 import notebook_probe as nbp
-from notebook_probe.run.status import ProbeStatus
+from notebook_probe.run.health.status import ProbeStatus
 from tests.models import floats, made, sgd
 from tests.run.conftest import Watch
 

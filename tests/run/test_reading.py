@@ -14,7 +14,7 @@ from torch import Tensor
 import notebook_probe as nbp
 from notebook_probe.errors import UnknownNameError
 from notebook_probe.record.format.missing import measured
-from notebook_probe.run.requests import Control
+from notebook_probe.run.attach.requests import Control
 from tests.models import CASES, floats, loss_of, made, mlp, sgd, train, train_step
 from tests.run.conftest import Watch
 from tests.run.loops import PATIENCE_S

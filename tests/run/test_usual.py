@@ -6,7 +6,7 @@ import pytest
 from torch import nn
 
 from notebook_probe.errors import NotApplicableError
-from notebook_probe.run.usual import read_usual
+from notebook_probe.run.attach.default_places import read_usual
 from tests.models import ConvNet, Encoder, mlp
 
 

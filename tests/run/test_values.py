@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.optim import SGD, Adam, AdamW, Optimizer
 
 import notebook_probe as nbp
-from notebook_probe.run.presets import DEFAULT
+from notebook_probe.run.attach.presets import DEFAULT
 from tests.models import (
     CASES,
     Case,

@@ -19,7 +19,7 @@ from benchmarks.quantities.stage import Stage, played
 from benchmarks.workloads import WORKLOADS, Workload
 from notebook_probe.quantities import as_quantity
 from notebook_probe.quantities.define.costs import Cell, Measured, read_costs
-from notebook_probe.run.presets import presets
+from notebook_probe.run.attach.presets import presets
 from notebook_probe.schedules import Every, schedule
 from tools.quantity_costs import costs_page
 

@@ -23,8 +23,8 @@ from notebook_probe.record.store.destination import new_file, new_files
 from notebook_probe.record.store.location import ROOT_KEY, local_path
 from notebook_probe.record.views import joined
 from notebook_probe.record.views.selection import Names, select
-from notebook_probe.record.views.snapshot import Snapshot, Views
 from notebook_probe.record.views.tensors import tensors
+from notebook_probe.record.views.xarray_views import Snapshot, Views
 
 if TYPE_CHECKING:
     import pandas as pd

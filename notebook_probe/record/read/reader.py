@@ -21,7 +21,7 @@ from notebook_probe.record.read.stored import StoredStream, StoredVectors
 from notebook_probe.record.read.stored_shapes import StoredBlob, StoredRagged
 from notebook_probe.record.store.location import ROOT_KEY, Location, local_path, opener, read_key
 from notebook_probe.record.views.branches import Branches
-from notebook_probe.record.views.snapshot import Snapshot
+from notebook_probe.record.views.xarray_views import Snapshot
 
 __all__ = ["OpenedRecord", "open_record"]
 

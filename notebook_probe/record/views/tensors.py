@@ -9,7 +9,7 @@ import xarray as xr
 from notebook_probe.record.format.elements import read_element
 from notebook_probe.record.views import blobs, channels, joined
 from notebook_probe.record.views.selection import Selection
-from notebook_probe.record.views.snapshot import Snapshot
+from notebook_probe.record.views.xarray_views import Snapshot
 
 __all__ = ["tensors"]
 

@@ -26,7 +26,7 @@ from notebook_probe.record.format.missing import NOT_MEASURED, measured
 from notebook_probe.record.format.source import Floats, Steps, StreamView, Variable
 from notebook_probe.record.views.branches import IN_ORDER, Order, StreamName, read_name
 from notebook_probe.record.write.flusher import Flusher
-from notebook_probe.record.write.live import LiveSource
+from notebook_probe.record.write.recorded_source import LiveSource
 from notebook_probe.record.write.stream import StreamWriter
 
 __all__ = ["Backfill", "leftovers"]

@@ -29,9 +29,9 @@ from notebook_probe.record.views.branches import StreamName, read_name
 from notebook_probe.record.write.backfill import Backfill
 from notebook_probe.record.write.flusher import Flusher, Options
 from notebook_probe.record.write.given import read_series
-from notebook_probe.record.write.live import LiveSource
 from notebook_probe.record.write.model import differing, extended, labelled
 from notebook_probe.record.write.opening import CHANGED_MODULES, open_to_write
+from notebook_probe.record.write.recorded_source import LiveSource
 from notebook_probe.record.write.shaped import ArrayWriter, RaggedWriter, check_shape
 from notebook_probe.record.write.stream import StreamWriter
 

@@ -15,7 +15,7 @@ from notebook_probe.record.store.place import LocalPlace, Place
 from notebook_probe.record.store.remote.engine import Engine
 from notebook_probe.record.store.remote.icechunk import IcechunkEngine
 from notebook_probe.record.store.remote.objects import ObjectEngine
-from notebook_probe.record.store.remote.place import ShippedPlace
+from notebook_probe.record.store.remote.shipped_place import ShippedPlace
 from notebook_probe.record.store.remote.shipper import told
 from notebook_probe.record.store.remote.spool import spool_of
 from notebook_probe.record.store.remote.stores import StoreEngine

@@ -1,0 +1,1 @@
+"""What a view shows of a source: rows read, thinned to the pixels, and sent."""

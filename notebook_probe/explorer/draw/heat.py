@@ -1,0 +1,78 @@
+"""The heat map: module x step of the home quantity, in columns of equal numbers of steps."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TypeAlias
+
+from notebook_probe.explorer.draw.view import Frame, view
+from notebook_probe.explorer.messages.axis_entries import axis_order
+from notebook_probe.explorer.messages.selection import Selection
+from notebook_probe.explorer.messages.wire import VERSION, HeatFrame
+from notebook_probe.record.format.source import Source
+from notebook_probe.record.views.heat_grid import HeatGrid
+
+__all__ = ["Heat"]
+
+MOST_CELLS = 100_000
+LEAST_COLUMNS = 60
+KEPT = 4
+"""Grids kept, so that going back to a quantity or out of a zoom does not read the run again."""
+
+Window: TypeAlias = tuple[float, float] | None
+
+
+@view("heat")
+class Heat:
+    """Keeps the reductions of the quantities looked at last and reads only what they gain."""
+
+    def __init__(self) -> None:
+        self._grids: OrderedDict[tuple[str, int, Window], HeatGrid] = OrderedDict()
+
+    def frame(self, source: Source, selection: Selection, width: int) -> Frame | None:
+        if not selection.home:
+            return None
+        order = axis_order(source)
+        reduced = self._reduced(selection.home, n_columns(len(order), width), selection.window)
+        reduced.read_new(source)
+        grid = reduced.grid(order)
+        if grid is None:
+            return None
+        low, high = grid.limits(selection.log_heat) or (None, None)
+        message: HeatFrame = {
+            "v": VERSION,
+            "type": "heat",
+            "seq": 0,
+            "quantity": selection.home,
+            "rows": list(grid.modules),
+            "columns": grid.mean.shape[1],
+            "first_step": grid.first,
+            "last_step": grid.last,
+            "low": low,
+            "high": high,
+        }
+        arrays = (grid.mean.astype("<f4"), grid.state, grid.maximum.astype("<f4"))
+        return message, [memoryview(array.tobytes()) for array in arrays]
+
+    def _reduced(self, quantity: str, columns: int, window: Window) -> HeatGrid:
+        key = (quantity, columns, window)
+        if key not in self._grids:
+            self._grids[key] = HeatGrid(quantity, columns, window)
+        self._grids.move_to_end(key)
+        while len(self._grids) > KEPT:
+            self._grids.popitem(last=False)
+        return self._grids[key]
+
+
+def n_columns(n_modules: int, width: int) -> int:
+    """Columns of a heat map ``width`` pixels wide, fewer where the frame would swell.
+
+    In steps of 50, so that a panel whose width or rows change by little keeps its reductions.
+
+    Examples
+    --------
+    >>> [n_columns(n, 740) for n in (10, 200, 10_000)]
+    [700, 500, 60]
+    """
+    wanted = min(width, MOST_CELLS // max(1, n_modules))
+    return max(LEAST_COLUMNS, wanted // 50 * 50)

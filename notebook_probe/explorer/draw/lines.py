@@ -1,0 +1,125 @@
+"""The line view: every selected series, thinned to the pixels with its extremes kept."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+
+from notebook_probe.explorer.draw.long_lines import Line, line_of
+from notebook_probe.explorer.draw.thinning import Axis, Points, joined
+from notebook_probe.explorer.draw.view import Frame, view
+from notebook_probe.explorer.draw.wall_time import Clock
+from notebook_probe.explorer.messages.selection import Selection, Series
+from notebook_probe.explorer.messages.wire import VERSION, LineSeries, LinesFrame
+from notebook_probe.record.format.source import Source
+
+__all__ = ["Lines", "points_per_series"]
+
+MOST_POINTS = 1400
+LEAST_POINTS = 50
+MOST_EVENTS = 200
+
+_Key: TypeAlias = tuple[str, object, Series]
+"""A stream, its version, a series."""
+
+
+def points_per_series(n_series: int, width: int) -> int:
+    """Points of each of ``n_series`` lines: two per pixel, fewer where the frame would swell.
+
+    Examples
+    --------
+    >>> [points_per_series(n, 700) for n in (1, 10, 25, 1000)]
+    [1400, 1400, 700, 50]
+    """
+    share = max(LEAST_POINTS, MOST_POINTS // max(1, n_series // 10))
+    return min(share, max(LEAST_POINTS, 2 * width))
+
+
+@view("lines")
+class Lines:
+    """Keeps the series on the screen and reads only what they gain."""
+
+    def __init__(self) -> None:
+        self._lines: dict[_Key, Line] = {}
+        self._clock = Clock()
+
+    def frame(self, source: Source, selection: Selection, width: int) -> Frame:
+        self._read(source, selection)
+        n_points = points_per_series(len(selection.series), width)
+        lines = {series: self._points(series, selection, n_points) for series in selection.series}
+        x0 = float(min((points.x[0] for points in lines.values() if points.n_rows), default=0.0))
+        heads: list[LineSeries] = []
+        parts: list[np.ndarray[tuple[int], np.dtype[np.floating]]] = []
+        for series, points in lines.items():
+            offset = sum(map(len, parts))
+            heads.append(_head(series, selection.colour(series), points, offset, x0))
+            parts += [points.x - x0, points.y]
+        message: LinesFrame = {
+            "v": VERSION,
+            "type": "lines",
+            "seq": 0,
+            "x0": x0,
+            "series": heads,
+            "events": self._events(source, selection, x0),
+        }
+        numbers = np.concatenate([np.empty(0), *parts]).astype("<f4")
+        return message, [memoryview(numbers.tobytes())]
+
+    def _read(self, source: Source, selection: Selection) -> None:
+        """Bring the selected series up to date and forget all others."""
+        lines: dict[_Key, Line] = {}
+        for name, stream in source.streams.items():
+            modules, quantities = set(stream.modules), {one.name for one in stream.variables}
+            for series in selection.series:
+                if series[0] in modules and series[1] in quantities:
+                    key = name, stream.version, series
+                    line = self._lines.get(key) or line_of(stream, *series)
+                    line.read_new(stream)
+                    lines[key] = line
+        self._lines = lines
+        if selection.x_axis == "time":
+            self._clock.read_new(source)
+
+    def _points(self, series: Series, selection: Selection, n_points: int) -> Points:
+        return joined(
+            [
+                line.points(selection.window, self._axis(stream, selection), n_points)
+                for (stream, _, of), line in self._lines.items()
+                if of == series
+            ]
+        )
+
+    def _axis(self, stream: str, selection: Selection) -> Axis:
+        if selection.x_axis == "time":
+            return Axis(lambda steps: self._clock.seconds(stream, steps), selection.log_x)
+        return Axis(lambda steps: steps.astype(np.float64), selection.log_x)
+
+    def _events(
+        self, source: Source, selection: Selection, x0: float
+    ) -> list[tuple[float, str, str]]:
+        """The newest events in the window."""
+        low, high = selection.window or (-np.inf, np.inf)
+        seen = [event for event in source.events if low <= event.step <= high][-MOST_EVENTS:]
+        if selection.x_axis == "time":
+            origin_ms = self._clock.origin_ms
+            at = [(event.time_ms - origin_ms) / 1000.0 for event in seen]
+        else:
+            at = [float(event.step) for event in seen]
+        return [(x - x0, event.kind, event.text) for x, event in zip(at, seen, strict=True)]
+
+
+def _head(series: Series, colour: int, points: Points, offset: int, x0: float) -> LineSeries:
+    return {
+        "module": series[0],
+        "quantity": series[1],
+        "colour": colour,
+        "n": len(points.x),
+        "offset": offset,
+        "n_rows": points.n_rows,
+        "first_step": points.first_step,
+        "last_step": points.last_step,
+        "last_value": points.last_value if np.isfinite(points.last_value) else None,
+        "n_nonfinite": points.n_nonfinite,
+        "marks": (points.marks - x0).tolist(),
+    }

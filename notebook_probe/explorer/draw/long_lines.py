@@ -1,0 +1,125 @@
+"""A series as the line view holds it: in memory, or of a long run, read from its pyramid."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from notebook_probe.explorer.draw.column import Column
+from notebook_probe.explorer.draw.thinning import (
+    LOG_PARTS,
+    MOST_MARKS,
+    NOTHING,
+    Axis,
+    Points,
+    spread,
+    thinned,
+)
+from notebook_probe.record.format.source import StreamView
+from notebook_probe.record.format.thin import Thinned
+from notebook_probe.record.views.zoom import between, thin_stream
+
+__all__ = ["Line", "line_of"]
+
+FAR_ROWS = 2**17
+"""Rows that are worth more than reading them once: a tenth of a second for ten series."""
+
+Window = tuple[float, float] | None
+
+
+class Line(Protocol):
+    """One series of one stream."""
+
+    def read_new(self, stream: StreamView) -> None:
+        """Take in what the stream has gained since the last call."""
+
+    def points(self, window: Window, axis: Axis, n_points: int) -> Points:
+        """About ``n_points`` of its points in the window."""
+
+
+def line_of(stream: StreamView, module: str, quantity: str) -> Line:
+    """The series, read as a whole only where that is soon done."""
+    finest = stream.levels.get(min(stream.levels, default=0))
+    far = stream.n_rows > FAR_ROWS and finest is not None and finest.has(quantity, module)
+    return _Distant(module, quantity) if far else _InMemory(module, quantity)
+
+
+class _InMemory:
+    def __init__(self, module: str, quantity: str) -> None:
+        self._column = Column(module, quantity)
+        self.read_new: Callable[[StreamView], None] = self._column.read_new
+
+    def points(self, window: Window, axis: Axis, n_points: int) -> Points:
+        return thinned(self._column, window, axis, n_points)
+
+
+class _Distant:
+    """Counts as its rows also those in which it was not measured: that would take reading them."""
+
+    _stream: StreamView
+
+    def __init__(self, module: str, quantity: str) -> None:
+        self._series = module, quantity
+        self._kept: tuple[object, Thinned] | None = None
+
+    def read_new(self, stream: StreamView) -> None:
+        self._stream = stream
+
+    def points(self, window: Window, axis: Axis, n_points: int) -> Points:
+        stream = self._stream
+        first, stop = _rows(stream, window)
+        key = first, stop, axis.log, n_points
+        if self._kept is None or self._kept[0] != key:
+            self._kept = key, self._thin(first, stop, axis, n_points)
+        thin = self._kept[1]
+        if not len(thin.x) and not len(thin.nonfinite):
+            return NOTHING
+        marks = spread(thin.nonfinite.astype(np.int64), MOST_MARKS)
+        steps = np.concatenate([thin.x.astype(np.int64), marks])
+        order = np.argsort(steps, kind="stable")
+        values = np.append(thin.y, np.full(len(marks), np.nan)).astype(np.float32)
+        ended = len(marks) and (not len(thin.x) or marks[-1] > thin.x[-1])
+        return Points(
+            x=axis.position(steps[order]),
+            y=values[order],  # a point that is not finite breaks the line
+            marks=axis.position(marks),
+            n_rows=stop - first,
+            n_nonfinite=len(thin.nonfinite),
+            first_step=int(stream.steps(first, first + 1)[0]),
+            last_step=int(stream.steps(stop - 1, stop)[0]),
+            last_value=np.nan if ended else float(thin.y[-1]),
+        )
+
+    def _thin(self, first: int, stop: int, axis: Axis, n_points: int) -> Thinned:
+        """Of a logarithmic axis part by part: the early ones are wide."""
+        if first >= stop or not axis.log:
+            return thin_stream(self._stream, *self._series, first, stop, n_points)
+        wanted = max(4, -(-n_points // LOG_PARTS))
+        parts = [
+            thin_stream(self._stream, *self._series, a, b, wanted)
+            for a, b in pairwise(self._log_cuts(first, stop))
+        ]
+        x, y, lost = (
+            np.concatenate([getattr(part, name) for part in parts])
+            for name in ("x", "y", "nonfinite")
+        )
+        return Thinned(x, y, lost)
+
+    def _log_cuts(self, first: int, stop: int) -> npt.NDArray[np.int64]:
+        stream = self._stream
+        ends = np.concatenate([stream.steps(first, first + 1), stream.steps(stop - 1, stop)])
+        low, high = np.log1p(ends)
+        borders = np.expm1(np.linspace(low, high, LOG_PARTS + 1)[1:-1])
+        return np.array([first, *(between(stream, step, None)[0] for step in borders), stop])
+
+
+def _rows(stream: StreamView, window: Window) -> tuple[int, int]:
+    """Rows whose steps lie in the window, and the next one on either side."""
+    if window is None:
+        return 0, stream.n_rows
+    first, stop = between(stream, window[0], np.nextafter(window[1], np.inf))
+    return max(first - 1, 0), min(stop + 1, stream.n_rows)

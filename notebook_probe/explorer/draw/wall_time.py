@@ -1,0 +1,41 @@
+"""Wall time as an axis: seconds since the run's first row."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from notebook_probe.explorer.draw.column import Growing
+from notebook_probe.record.format.source import Source, Steps
+
+__all__ = ["Clock"]
+
+
+class Clock:
+    """Wall times of every stream's rows, read as they are asked for and kept."""
+
+    def __init__(self) -> None:
+        self._streams: dict[str, tuple[Growing[np.int64], Growing[np.int64]]] = {}
+
+    def read_new(self, source: Source) -> None:
+        """Append what the source has gained since the last call."""
+        for name, stream in source.streams.items():
+            steps, times_ms = self._streams.setdefault(name, (Growing(np.int64), Growing(np.int64)))
+            start, stop = len(steps), stream.n_rows
+            if stop > start:
+                steps.append(stream.steps(start, stop))
+                times_ms.append(stream.times(start, stop))
+
+    @property
+    def origin_ms(self) -> int:
+        """Milliseconds since 1970 of the first row."""
+        firsts = [
+            int(times_ms.values[0]) for _, times_ms in self._streams.values() if len(times_ms)
+        ]
+        return min(firsts, default=0)
+
+    def seconds(self, stream: str, steps: Steps) -> npt.NDArray[np.float64]:
+        """Seconds since the run's first row of steps recorded in ``stream``."""
+        recorded, times_ms = self._streams[stream]
+        rows = np.searchsorted(recorded.values, steps)
+        return (times_ms.values[rows] - self.origin_ms) / 1000.0

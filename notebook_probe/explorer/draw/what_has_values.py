@@ -1,0 +1,83 @@
+"""Which series have a value, found without reading a run again and again."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from notebook_probe.explorer.messages.axis_entries import axis_order
+from notebook_probe.record.format.missing import measured
+from notebook_probe.record.format.source import Source, StreamView
+
+__all__ = ["Recorded"]
+
+COUNTS = ("calls", "eval_calls", "accumulations")
+"""Recorded beside what was asked for, of as many modules: listed last."""
+VALUES_PER_LOOK = 2**22
+"""Most values read of a quantity at a time: a long record is looked through in several looks."""
+
+
+class Recorded:
+    """The modules with at least one value of each quantity.
+
+    A series is looked for until its first value; most have one in the first row or in the last.
+    """
+
+    def __init__(self) -> None:
+        self._searches: dict[tuple[str, str], _Search] = {}
+        self.modules: dict[str, list[str]] = {}
+        """Quantity to modules in definition order; replaced, never changed."""
+
+    def look(self, source: Source) -> None:
+        """Bring ``modules`` up to date with what the source holds."""
+        news = False
+        for name, stream in source.streams.items():
+            for variable in stream.variables:
+                search = self._searches.setdefault((name, variable.name), _Search(variable.name))
+                news |= search.look(stream)
+        if news:
+            self.modules = self._in_order(source)
+
+    def _in_order(self, source: Source) -> dict[str, list[str]]:
+        found: dict[str, set[str]] = {}
+        for search in sorted(self._searches.values(), key=lambda one: one.quantity in COUNTS):
+            if search.found:
+                found.setdefault(search.quantity, set()).update(search.found)
+        order = axis_order(source)
+        return {
+            quantity: [name for name in order if name in names] for quantity, names in found.items()
+        }
+
+
+class _Search:
+    """How far a quantity of one stream has been looked through, and what was found."""
+
+    def __init__(self, quantity: str) -> None:
+        self.quantity = quantity
+        self.found: set[str] = set()
+        self._missing: list[str] = []
+        self._n_modules = 0
+        self._n_seen = 0
+
+    def look(self, stream: StreamView) -> bool:
+        """Whether another module was found."""
+        n_rows = stream.n_rows  # before the modules: these may only be more than the rows have
+        modules = stream.modules
+        self._missing += modules[self._n_modules :]
+        self._n_modules = len(modules)
+        if not self._missing or self._n_seen == n_rows:
+            self._n_seen = n_rows
+            return False
+        n_found, start = len(self.found), self._n_seen
+        if start == 0:
+            self._take(stream, n_rows - 1, n_rows)
+        self._n_seen = min(n_rows, start + max(64, VALUES_PER_LOOK // max(1, len(self._missing))))
+        self._take(stream, start, self._n_seen)
+        return len(self.found) > n_found
+
+    def _take(self, stream: StreamView, start: int, stop: int) -> None:
+        if not self._missing:
+            return
+        values = stream.values(self.quantity, start, stop, self._missing)
+        has_value = measured(values).any(axis=0)
+        self.found.update(np.array(self._missing, object)[has_value])
+        self._missing = [module for module in self._missing if module not in self.found]

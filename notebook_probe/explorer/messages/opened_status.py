@@ -1,0 +1,78 @@
+"""The status of a record that nobody here is writing."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from pathlib import Path
+
+from notebook_probe.record.format.source import Source
+from notebook_probe.run.health.status import State, Status
+
+__all__ = ["Opened"]
+
+QUIET_S = 60.0
+"""A record that has gained no row for so long is not being trained any more, or not now."""
+MEASURE_S = 10.0
+"""A growing folder, which may hold a thousand files, is not measured at every commit."""
+
+
+class Opened:
+    """Status of a source without controls, worked out again when there is something new."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._revision = -1
+        self._last_step = 0
+        self._last_s = 0.0
+        self._nbytes = 0
+        self._measured_s = 0.0
+
+    def status(self) -> Status:
+        """What can be known of a run from its record."""
+        revision = self._source.revision
+        if revision != self._revision:
+            self._revision = revision
+            self._look()
+        return Status(
+            name=self._source.name,
+            location=self._source.location,
+            state=self._state(),
+            step=self._last_step,
+            steps_per_second=math.nan,
+            cost_percent=math.nan,
+            n_probes=0,
+            dropped_rows=0,
+            nbytes=self._nbytes,
+            flushed_age_s=math.nan,
+        )
+
+    def _state(self) -> State:
+        if self._source.finished:
+            return "finished"
+        return "training" if time.time() - self._last_s < QUIET_S else "idle"
+
+    def _look(self) -> None:
+        for stream in self._source.streams.values():
+            n_rows = stream.n_rows
+            if n_rows:
+                self._last_step = max(self._last_step, int(stream.steps(n_rows - 1, n_rows)[0]))
+                self._last_s = max(self._last_s, stream.times(n_rows - 1, n_rows)[0] / 1000.0)
+        if self._source.finished or time.monotonic() - self._measured_s > MEASURE_S:
+            self._measured_s = time.monotonic()
+            self._nbytes = _folder_bytes(Path(self._source.location))
+
+
+def _folder_bytes(folder: Path) -> int:
+    """Room that the files below a folder take; 0 when the record lies somewhere else.
+
+    A chunk that is being written to is as long as it will be, and takes only what it holds.
+    """
+    if not folder.is_dir():
+        return 0
+    return sum(_used_bytes(path.stat()) for path in folder.rglob("*") if path.is_file())
+
+
+def _used_bytes(stat: os.stat_result) -> int:
+    return min(stat.st_size, 512 * getattr(stat, "st_blocks", stat.st_size))

@@ -1,0 +1,118 @@
+"""What the views show: one frozen value, shared by every view of a panel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Literal, TypeAlias
+
+from notebook_probe.explorer.messages.wire import VERSION, SelectionMessage
+
+__all__ = ["FAVOURITE", "N_COLOURS", "Selection", "Series", "default_home"]
+
+Series: TypeAlias = tuple[str, str]
+"""(module, quantity)."""
+
+N_COLOURS = 7
+"""Distinguishable colours; the dash pattern changes after them."""
+
+FAVOURITE = "grad_norm"
+"""The quantity a fresh panel opens with: it shows dying and exploding layers at a glance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Home quantity, series, step window and drawing options of one panel.
+
+    Examples
+    --------
+    >>> chosen = Selection(home="grad_norm").with_series(("fc1", "grad_norm"), ("fc2", "grad_norm"))
+    >>> chosen.colour(("fc2", "grad_norm"))
+    1
+    >>> chosen.without(("fc1", "grad_norm")).colour(("fc2", "grad_norm"))
+    1
+    """
+
+    home: str = ""
+    series: tuple[Series, ...] = ()
+    window: tuple[float, float] | None = None
+    log_heat: bool = True
+    log_y: bool = True
+    log_x: bool = False
+    smooth: float = 0.9
+    x_axis: Literal["step", "time"] = "step"
+    colours: Mapping[Series, int] = field(default_factory=lambda: MappingProxyType({}))
+    """Every colour ever given out here, those of series no longer drawn included."""
+
+    def with_series(self, *added: Series) -> Selection:
+        """Draw these too; one that is drawn already stays as it is."""
+        return self._drawing([*self.series, *added])
+
+    def without(self, *removed: Series) -> Selection:
+        """Stop drawing these; their colours stay theirs while others are free."""
+        return self._drawing([one for one in self.series if one not in removed])
+
+    def chosen(self, message: SelectionMessage) -> Selection:
+        """The selection a view asks for, keeping the colours given out here."""
+        first, last = message["window"] or (0.0, 0.0)
+        return replace(
+            self._drawing(message["series"]),
+            home=message["home"] or self.home,
+            window=(first, last) if last > first else None,
+            log_heat=message["log_heat"],
+            log_y=message["log_y"],
+            log_x=message["log_x"],
+            smooth=min(max(message["smooth"], 0.0), 0.99),
+            x_axis=message["x_axis"],
+        )
+
+    def colour(self, series: Series) -> int:
+        """Index of the colour of a drawn series."""
+        return self.colours[series]
+
+    def message(self) -> SelectionMessage:
+        """What the views are told."""
+        return {
+            "v": VERSION,
+            "type": "selection",
+            "home": self.home,
+            "series": list(self.series),
+            "window": self.window,
+            "log_heat": self.log_heat,
+            "log_y": self.log_y,
+            "log_x": self.log_x,
+            "smooth": self.smooth,
+            "x_axis": self.x_axis,
+        }
+
+    def _drawing(self, wanted: Iterable[Series]) -> Selection:
+        series = tuple(dict.fromkeys(wanted))
+        colours = dict(self.colours)
+        for one in series:
+            if one not in colours:
+                drawn = [colours[other] for other in series if other in colours]
+                colours = _given(colours, one, _free(colours, drawn))
+        return replace(self, series=series, colours=MappingProxyType(colours))
+
+
+def default_home(recorded: Mapping[str, Sequence[str]]) -> str:
+    """The quantity to open with: the favourite, else the one with most modules, else none."""
+    if FAVOURITE in recorded:
+        return FAVOURITE
+    return max(recorded, key=lambda quantity: len(recorded[quantity]), default="")
+
+
+def _free(colours: Mapping[Series, int], drawn: Sequence[int]) -> int:
+    """A colour nobody ever had, while there is one; then the first that is not on the screen."""
+    given = set(colours.values())
+    unused = next((index for index in range(N_COLOURS) if index not in given), None)
+    if unused is not None:
+        return unused
+    return next(index for index in range(len(drawn) + 1) if index not in drawn)
+
+
+def _given(colours: Mapping[Series, int], series: Series, index: int) -> dict[Series, int]:
+    """The bindings with ``index`` moved to ``series`` from one that is no longer drawn."""
+    kept = {other: bound for other, bound in colours.items() if bound != index}
+    return {**kept, series: index}

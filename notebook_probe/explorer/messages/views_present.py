@@ -1,0 +1,76 @@
+"""Who is looking: the views of a panel, how wide they are, and which frames they have painted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from notebook_probe.explorer.messages.wire import Ack, Viewport
+
+__all__ = ["Audience"]
+
+DEFAULT_WIDTH = 700
+PATIENCE_S = 1.0
+"""A frame nobody acknowledged in this time is followed by the next: acknowledgements may be
+stuck behind a cell, or lost with a page that was reloaded."""
+
+
+@dataclass(slots=True)
+class _Sent:
+    seq: int
+    at_s: float
+
+
+class Audience:
+    """The views known to one panel; its owner guards it with a lock."""
+
+    def __init__(self) -> None:
+        self._visible: dict[str, bool] = {}
+        self._widths: dict[str, dict[str, int]] = {}
+        self._waiting: dict[str, _Sent] = {}
+        self._seq = 0
+        self.expected = False
+        """A view is on its way but cannot say hello before the cell ends."""
+
+    @property
+    def present(self) -> bool:
+        """Somebody sees the panel."""
+        return any(self._visible.values()) if self._visible else self.expected
+
+    def came(self, view: str) -> None:
+        """A view said hello: it has nothing yet, so nothing is waited for."""
+        self._visible[view] = True
+        self._waiting.clear()
+
+    def seen(self, view: str, visible: bool) -> None:
+        self._visible[view] = visible
+
+    def resized(self, viewport: Viewport) -> None:
+        self._widths[viewport["view"]] = {
+            "lines": viewport["line_px"],
+            "heat": viewport["heat_px"],
+        }
+
+    def width(self, kind: str) -> int:
+        """Pixels of the widest visible view of this kind."""
+        widths = [
+            widths.get(kind, DEFAULT_WIDTH)
+            for view, widths in self._widths.items()
+            if self._visible.get(view)
+        ]
+        return max(widths, default=DEFAULT_WIDTH)
+
+    def ready(self, kind: str, now_s: float) -> bool:
+        """Whether the last frame of this kind was painted, or is given up."""
+        sent = self._waiting.get(kind)
+        return sent is None or now_s - sent.at_s > PATIENCE_S
+
+    def sends(self, kind: str, now_s: float) -> int:
+        """The number of the frame that is sent now."""
+        self._seq += 1
+        self._waiting[kind] = _Sent(self._seq, now_s)
+        return self._seq
+
+    def painted(self, ack: Ack) -> None:
+        sent = self._waiting.get(ack["kind"])
+        if sent is not None and ack["seq"] >= sent.seq:
+            del self._waiting[ack["kind"]]

@@ -1,0 +1,83 @@
+"""The lines that make the view of a panel again, from the record alone."""
+
+from __future__ import annotations
+
+import math
+
+from notebook_probe.explorer.messages.selection import Selection
+
+__all__ = ["code"]
+
+HEAD = """\
+import matplotlib.pyplot as plt
+import numpy as np
+import notebook_probe as nbp
+
+record = nbp.open_run({location!r})
+"""
+
+HEAT = """
+# {home}: module x step, NaN = not measured
+{name} = record.data[{home!r}]{window}
+{name} = {name}.dropna("module", how="all").dropna("step", how="all")
+figure, axes = plt.subplots(figsize=(9, 1 + 0.25 * {name}.sizes["module"]), layout="constrained")
+rows = np.arange({name}.sizes["module"])
+image = axes.pcolormesh(
+    {name}.step, rows, {name}{drawn}, shading="nearest", norm={norm!r}
+)
+axes.set_yticks(rows, {name}.module.values)
+axes.invert_yaxis()
+axes.set_xlabel("step")
+figure.colorbar(image, label={home!r})
+"""
+
+LINES = """
+figure, axes = plt.subplots(figsize=(9, 3.5), layout="constrained")
+for module, quantity in {series!r}:
+    series = record.series(module, quantity){window}
+    axes.plot({x}, series, label=f"{{module}} · {{quantity}}")
+axes.set(xscale={xscale!r}, yscale={yscale!r}, xlabel={xlabel!r})
+axes.legend()
+"""
+
+
+def code(location: str, selection: Selection) -> str:
+    """A few lines of xarray and matplotlib that draw what the panel shows.
+
+    Examples
+    --------
+    >>> print(code("runs/first.zarr", Selection(home="grad_norm")).splitlines()[4])
+    record = nbp.open_run('runs/first.zarr')
+    """
+    window = _window(selection)
+    parts = [HEAD.format(location=location)]
+    if selection.home:
+        parts.append(
+            HEAT.format(
+                home=selection.home,
+                name=selection.home,
+                window=window,
+                norm="log" if selection.log_heat else "linear",
+                drawn=f".where({selection.home} > 0)" if selection.log_heat else "",
+            )
+        )
+    if selection.series:
+        in_time = selection.x_axis == "time"
+        parts.append(
+            LINES.format(
+                series=list(selection.series),
+                window=window,
+                x="series.time" if in_time else "series.step",
+                xscale="symlog" if selection.log_x and not in_time else "linear",
+                yscale="log" if selection.log_y else "linear",
+                xlabel=selection.x_axis,
+            )
+        )
+    return "".join(parts)
+
+
+def _window(selection: Selection) -> str:
+    if selection.window is None:
+        return ""
+    first, last = selection.window
+    return f".sel(step=slice({math.ceil(first)}, {math.floor(last)}))"

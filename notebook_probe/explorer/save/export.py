@@ -1,0 +1,83 @@
+"""What can be taken away from a panel: its picture, the code that makes it, its numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import partial
+from typing import Literal, TypeAlias
+
+from notebook_probe.errors import ProbeError
+from notebook_probe.explorer.messages.axis_entries import axis_order
+from notebook_probe.explorer.messages.selection import Selection
+from notebook_probe.explorer.messages.wire import VERSION, Exported
+from notebook_probe.explorer.save.code import code
+from notebook_probe.explorer.save.files import csv, netcdf
+from notebook_probe.figures import Look, overview
+from notebook_probe.figures.style import encoded
+from notebook_probe.record.format.source import Source
+from notebook_probe.record.views.heat_grid import Grid, HeatGrid
+
+__all__ = ["export", "picture"]
+
+N_COLUMNS = 700
+
+Kind: TypeAlias = Literal["png", "svg", "csv", "netcdf", "code"]
+
+
+def picture(
+    kind: Literal["png", "svg"], source: Source, selection: Selection, grid: Grid | None = None
+) -> bytes:
+    """The panel as a static picture."""
+    figure = overview(
+        source,
+        selection.home,
+        selection.series,
+        window=selection.window,
+        log_heat=selection.log_heat,
+        look=Look(selection.log_y, selection.log_x, selection.smooth, selection.x_axis),
+        colours=selection.colours,
+        grid=grid or _grid(source, selection),
+    )
+    return encoded(figure, kind)
+
+
+def _grid(source: Source, selection: Selection) -> Grid | None:
+    """The cells, their rows in the order of the panel."""
+    reduced = HeatGrid(selection.home, N_COLUMNS, selection.window)
+    reduced.read_new(source)
+    return reduced.grid(axis_order(source))
+
+
+def _code(source: Source, selection: Selection) -> bytes:
+    return code(source.location, selection).encode()
+
+
+FILES: dict[Kind, tuple[str, str, Callable[[Source, Selection], bytes]]] = {
+    "png": ("png", "image/png", partial(picture, "png")),
+    "svg": ("svg", "image/svg+xml", partial(picture, "svg")),
+    "csv": ("csv", "text/csv", csv),
+    "netcdf": ("nc", "application/x-netcdf", netcdf),
+    "code": ("py", "text/x-python", _code),
+}
+
+
+def export(kind: Kind, source: Source, selection: Selection) -> tuple[Exported, list[memoryview]]:
+    """The message that brings a file, or says why there is none."""
+    ending, mime, make = FILES[kind]
+    name = re.sub(r"[^\w.-]+", "-", source.name).strip("-.") or "run"
+    message: Exported = {
+        "v": VERSION,
+        "type": "exported",
+        "filename": f"{name}.{ending}",
+        "mime": mime,
+    }
+    try:
+        content = make(source, selection)
+    except ProbeError as error:
+        return {**message, "error": str(error)}, []
+    except Exception as error:  # the click is answered, whatever a library does
+        return {**message, "error": f"{type(error).__name__}: {error}"}, []
+    if kind == "code":
+        return {**message, "text": content.decode()}, []
+    return message, [memoryview(content)]

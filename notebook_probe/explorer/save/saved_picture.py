@@ -1,0 +1,74 @@
+"""The static picture below a panel: what a saved notebook still shows when the kernel is gone."""
+
+from __future__ import annotations
+
+import base64
+import threading
+import time
+import uuid
+
+from IPython.core.getipython import get_ipython
+from IPython.display import display, update_display
+
+from notebook_probe.explorer.messages.axis_entries import axis_order
+from notebook_probe.explorer.messages.selection import Selection
+from notebook_probe.explorer.save.export import N_COLUMNS, picture
+from notebook_probe.record.format.source import Source
+from notebook_probe.record.views.heat_grid import HeatGrid
+
+__all__ = ["Snapshot"]
+
+EVERY_S = 60.0
+"""Seconds between pictures while training runs, for autosaves and kernels that are killed."""
+
+
+class Snapshot:
+    """An output of its own, created empty and filled by its id from any thread.
+
+    It stands right after the panel, whose style hides it as long as the panel is there.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._id = uuid.uuid4().hex
+        self._placed = False
+        self._taken_s = time.monotonic()
+        self._key: object = None
+        self._reduced = HeatGrid("", N_COLUMNS)
+        self._lock = threading.Lock()
+
+    @property
+    def taken(self) -> bool:
+        """There is a picture."""
+        return self._key is not None
+
+    @property
+    def due(self) -> bool:
+        """The last picture is older than a minute."""
+        return time.monotonic() - self._taken_s > EVERY_S
+
+    def place(self) -> None:
+        """Make room for the picture here; a second place shows the same picture."""
+        self._placed = get_ipython() is not None
+        if self._placed:
+            display({"text/plain": ""}, raw=True, display_id=self._id)
+            self._key = None
+
+    def take(self, selection: Selection) -> None:
+        """Draw and publish what is selected, unless that is the picture already there."""
+        with self._lock:
+            key = (self._source.revision, selection)
+            if not self._placed or not selection.home or key == self._key:
+                return
+            content = base64.b64encode(self._drawn(selection)).decode("ascii")
+            bundle = {"image/png": content, "text/plain": "notebook_probe picture"}
+            update_display(bundle, raw=True, display_id=self._id)
+            self._key, self._taken_s = key, time.monotonic()
+
+    def _drawn(self, selection: Selection) -> bytes:
+        """The picture; what it reduces is kept, so that the next one reads only what is new."""
+        if (self._reduced.quantity, self._reduced.window) != (selection.home, selection.window):
+            self._reduced = HeatGrid(selection.home, N_COLUMNS, selection.window)
+        self._reduced.read_new(self._source)
+        grid = self._reduced.grid(axis_order(self._source))
+        return picture("png", self._source, selection, grid)

@@ -1,0 +1,1 @@
+"""What is measured where: requests, presets, default places, and the probes they come to."""

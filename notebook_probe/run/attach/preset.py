@@ -1,0 +1,56 @@
+"""A preset: what is attached together, where and how often."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from torch import nn
+
+from notebook_probe.model.selectors import default_places
+from notebook_probe.registry import Registry
+from notebook_probe.run.attach import preset_card
+from notebook_probe.schedules import ScheduleLike
+
+__all__ = ["Places", "Preset", "Row", "presets"]
+
+Places: TypeAlias = Callable[[nn.Module], Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Some quantities, at the places where they fit."""
+
+    names: tuple[str, ...]
+    places: Places = default_places
+    """Every weighted or activation module, if nothing else is said."""
+    schedule: ScheduleLike = "every(1)"
+
+
+@dataclass(frozen=True)
+class Preset:
+    """What is attached together; its docstring says what it is for, what it holds and costs.
+
+    Examples
+    --------
+    >>> ranks = Preset("ranks", "Ranks of the heads.", (Row(("effective_rank",), schedule=10),))
+    >>> run = watch(model, probes=["default", ranks])  # doctest: +SKIP
+    """
+
+    name: str
+    about: str
+    rows: tuple[Row, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "__doc__", str(self))
+
+    def __str__(self) -> str:
+        return preset_card.text(self)
+
+    def _repr_html_(self) -> str:
+        return preset_card.html(self)
+
+
+presets: Registry[Preset] = Registry("preset")
+"""Every preset by name, as ``watch(probes="name")`` finds it."""

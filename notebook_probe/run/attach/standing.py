@@ -1,0 +1,28 @@
+"""Standing requests: what was asked for goes on holding for modules that are added later."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from torch import nn
+
+from notebook_probe.probes.step.probe import Probe
+from notebook_probe.run.attach.request import Asked
+
+__all__ = ["Standing"]
+
+
+@dataclass(eq=False)
+class Standing:
+    """One request, and the probes it has come to so far.
+
+    Attributes
+    ----------
+    again : callable
+        Reads the request for the model as it is now.
+    """
+
+    again: Callable[[nn.Module], Asked]
+    probes: list[Probe] = field(default_factory=list)
+    skipped: tuple[str, ...] = ()

@@ -1,0 +1,79 @@
+"""Probes that should fire and do not: an alert each, with the reason the doctor gives."""
+
+from __future__ import annotations
+
+import weakref
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+from notebook_probe.alerts import Rule
+from notebook_probe.alerts.track import Finding
+from notebook_probe.probes.step.probe import Probe
+from notebook_probe.run.health.status import ProbeStatus
+from notebook_probe.run.health.why_silent import NOT_CALLED, UNCALLED
+from notebook_probe.schedules import Foreseen
+
+__all__ = ["Stale"]
+
+
+class Stale:
+    """Counts the due steps that have passed since a probe last had a new value."""
+
+    def __init__(self) -> None:
+        self._seen: weakref.WeakKeyDictionary[Probe, tuple[int, int]] = weakref.WeakKeyDictionary()
+
+    def look(
+        self, probes: Iterable[Probe], statuses: Iterable[ProbeStatus], step: int, rule: Rule
+    ) -> Iterator[Finding]:
+        """One finding for all probes that are silent for the same reason.
+
+        Parameters
+        ----------
+        step : int
+            The one that is open.
+        rule : Rule
+            Its threshold ``due`` is the number of due steps without a value.
+        """
+        most = int(rule.thresholds["due"])
+        silent: defaultdict[str, list[ProbeStatus]] = defaultdict(list)
+        statuses = tuple(statuses)
+        used = {status.module for status in statuses if status.n_values}
+        for probe, status in zip(probes, statuses, strict=True):
+            n_values, since = self._seen.setdefault(probe, (status.n_values, step))
+            if n_values != status.n_values:
+                self._seen[probe] = status.n_values, step
+            elif _says_why(probe, status, used) and _has_missed(probe, since, step, most):
+                silent[status.note].append(status)
+        for note, ones in silent.items():
+            names = ", ".join(dict.fromkeys(one.quantity for one in ones))
+            modules = tuple(dict.fromkeys(one.module for one in ones))
+            yield Finding(step, modules, rule.says.format(names=names, missed=most, note=note))
+
+
+def _says_why(probe: Probe, status: ProbeStatus, used: set[str]) -> bool:
+    """Tell whether it is silent, and not because there is nothing to measure.
+
+    A module that is not called while its weights are used, as the last one of torch's own
+    multi-head attention, is as it should be.
+    """
+    if status.waits or probe.phase != "training":
+        return False
+    if not status.n_values:
+        return status.note in UNCALLED - ({NOT_CALLED} if status.module in used else set())
+    return bool(status.note)
+
+
+def _has_missed(probe: Probe, since: int, step: int, most: int) -> bool:
+    """Tell whether it was due that often from ``since`` to the last closed step."""
+    dues = list(islice(_dues(probe, max(since, probe.attached_step)), most))
+    return len(dues) == most and dues[-1] < step
+
+
+def _dues(probe: Probe, step: int) -> Iterator[int]:
+    """Its due steps; of a user's own function, which is not asked ahead of time, none."""
+    schedule = probe.schedule
+    due = schedule.next_due(step) if isinstance(schedule, Foreseen) else None
+    while due is not None and isinstance(schedule, Foreseen):
+        yield due
+        due = schedule.next_due(due + 1)

@@ -1,0 +1,112 @@
+"""The state of a run as plain values: what `run.status()` returns and the panel's top bar shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from notebook_probe.run.health.told import told
+
+__all__ = ["COMPILED", "ProbeStatus", "QuantityInfo", "State", "Status"]
+
+State: TypeAlias = Literal["waiting", "training", "paused", "idle", "finished", "failed"]
+"""waiting: no step yet; idle: no step for a while; finished: closed; failed: the loop raised."""
+
+
+COMPILED = (
+    "the model is compiled and its calls run no hooks; weights and gradients are recorded. "
+    "run.on_compiled = 'eager' runs the probed steps uncompiled"
+)
+"""The note of a probe that cannot fire as long as the model is called in compiled form."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuantityInfo:
+    """One attachable quantity, as a panel lists it."""
+
+    name: str
+    summary: str
+    needs: tuple[str, ...]
+    """In the user's words: input, output, weight, grad, update, or the call that hands it over."""
+    units: str
+    is_vector: bool = False
+    """Its value is a vector: recorded, not drawn as a line."""
+    question: str = ""
+    """That it answers, under which a panel lists it."""
+    is_of_model: bool = False
+    """It is of the step as a whole, and attached at the root alone."""
+    cost_us: float | None = None
+    """Median cost of one evaluation in this run, microseconds; None before it was measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeStatus:
+    """One probe: a quantity at one module on one schedule."""
+
+    module: str
+    quantity: str
+    schedule: str
+    attached_step: int
+    n_values: int
+    last_step: int
+    """Step of the last value; -1 when it has not fired yet."""
+    n_errors: int = 0
+    error: str = ""
+    disabled: bool = False
+    note: str = ""
+    """Why it has no value, in words; empty when it fires."""
+    waits: bool = False
+    """It has no value because none was due yet."""
+    cost_us: float = 0.0
+    """Microseconds per step, averaged over the steps since probes last changed."""
+    cost_percent: float = 0.0
+    """The same, per cent of step time."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Status:
+    """A run at one moment; shown in words."""
+
+    name: str
+    location: str
+    state: State
+    step: int
+    """The step being trained now: the number of completed updates."""
+    steps_per_second: float
+    cost_percent: float
+    """Time spent in probes and row keeping, per cent of step time, over the last steps."""
+    n_probes: int
+    dropped_rows: int
+    nbytes: int
+    """Size of the record on disk."""
+    flushed_age_s: float
+    """Seconds since the last successful flush; NaN before the first."""
+    background: bool = False
+    """Training runs in a background thread started by `train_in_background`."""
+    scalars: dict[str, float] = field(default_factory=dict)
+    """Last value of everything given to `run.log`."""
+    probes: tuple[ProbeStatus, ...] = ()
+    """Every probe: when it last fired, why it did not, what it costs."""
+    problem: str = ""
+    """The writer's or the loop's error, in words."""
+    progress: str = ""
+    """What is being measured now and takes a while, in words; mostly empty."""
+    total_s: float = 0.0
+    """Seconds of all steps so far, with what was spent in probes and row keeping."""
+    total_cost_s: float = 0.0
+    """Seconds of these that were spent in probes and row keeping."""
+    budget: str = ""
+    """What is done to keep the cost inside `Run.budget`, in words; empty without one."""
+
+    @property
+    def errors(self) -> tuple[ProbeStatus, ...]:
+        """The probes that have failed."""
+        return tuple(probe for probe in self.probes if probe.n_errors)
+
+    @property
+    def silent(self) -> tuple[ProbeStatus, ...]:
+        """The probes that should fire and do not, each with its reason in ``note``."""
+        return tuple(probe for probe in self.probes if probe.note and not probe.waits)
+
+    def __repr__(self) -> str:
+        return told(self)

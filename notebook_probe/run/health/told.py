@@ -1,0 +1,68 @@
+"""A run's status as text: state and cost, then what does not fire, and why."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from notebook_probe.run.health.status import ProbeStatus, Status
+
+__all__ = ["told"]
+
+MOST_PLACES = 4
+MOST_COSTLY = 5
+
+
+def told(status: Status) -> str:
+    """Several lines: the run, its cost, its most costly quantities, its silent probes.
+
+    Silent probes are grouped by reason.
+    """
+    lines = [
+        f"{status.name}: {status.state}, step {status.step}, "
+        f"{status.steps_per_second:.3g} steps/s, {status.location}",
+        f"{status.n_probes} probes cost {status.cost_percent:.2g} % of step time; "
+        f"{_size(status.nbytes)} on disk",
+    ]
+    if status.progress:
+        lines.append(f"measuring {status.progress}")
+    if status.budget:
+        lines.append(status.budget)
+    lines += [f"  {line}" for line in _costs(status.probes)]
+    if status.dropped_rows:
+        lines.append(f"lost: {status.dropped_rows} rows, which came faster than they were written")
+    if status.problem:
+        lines.append(f"problem: {status.problem}")
+    lines += [f"silent: {line}" for line in _silent(status.silent)]
+    lines += [f"error: {one.quantity} at {one.module}: {one.error}" for one in status.errors]
+    return "\n".join(lines)
+
+
+def _size(n_bytes: int) -> str:
+    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if n_bytes >= scale:
+            return f"{n_bytes / scale:.3g} {unit}"
+    return f"{n_bytes} B"
+
+
+def _costs(probes: tuple[ProbeStatus, ...]) -> list[str]:
+    cost: defaultdict[str, float] = defaultdict(float)
+    share: defaultdict[str, float] = defaultdict(float)
+    for probe in probes:
+        cost[probe.quantity] += probe.cost_us
+        share[probe.quantity] += probe.cost_percent
+    dearest = sorted(cost, key=cost.__getitem__, reverse=True)[:MOST_COSTLY]
+    return [f"{name}: {cost[name]:.0f} µs per step, {share[name]:.2g} %" for name in dearest]
+
+
+def _silent(probes: tuple[ProbeStatus, ...]) -> list[str]:
+    groups: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for probe in probes:
+        since = f"last at step {probe.last_step}" if probe.n_values else "no value yet"
+        groups[probe.note, since].append(f"{probe.quantity} at {probe.module}")
+    lines = []
+    for (note, since), places in groups.items():
+        more = f" and {len(places) - MOST_PLACES} more" if len(places) > MOST_PLACES else ""
+        lines.append(f"{', '.join(places[:MOST_PLACES])}{more}: {note} ({since})")
+    return lines

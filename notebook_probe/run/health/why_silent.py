@@ -1,0 +1,242 @@
+"""The hook doctor: for every probe when it last fired, why it did not, and what it costs."""
+
+from __future__ import annotations
+
+import math
+import time
+import weakref
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from typing import TypeGuard
+
+from torch import nn
+
+from notebook_probe.model.parameter_slots import slots_of_place
+from notebook_probe.model.paths import modules_of
+from notebook_probe.model.selectors import standard_place
+from notebook_probe.probes.observer import Observer
+from notebook_probe.probes.reading.plan import is_of_calls
+from notebook_probe.probes.step.compiled import has_compiled, is_compiled
+from notebook_probe.probes.step.probe import WAITING, Probe
+from notebook_probe.quantities import quantities
+from notebook_probe.quantities.reduce.features import handed_by, is_of_all
+from notebook_probe.run.health.status import COMPILED, ProbeStatus, QuantityInfo
+from notebook_probe.run.health.untold import untold
+from notebook_probe.schedules import Foreseen, Schedule
+
+__all__ = ["Doctor"]
+
+LOOK_AGAIN_S = 5.0
+LATE_STEPS = 3
+"""Silent due steps after which something seems wrong with a probe that once had values."""
+NOT_CALLED = "not called by any training forward yet"
+PERHAPS_COMPILED = f"{NOT_CALLED}; should its calls be compiled, run.on_compiled = 'eager'"
+HOOKS_GONE = "somebody took our hooks off this module"
+UNCALLED = frozenset({NOT_CALLED, PERHAPS_COMPILED, COMPILED, HOOKS_GONE})
+"""Notes of a probe that should have had a value by now; of others, there may be none to have."""
+
+
+class Doctor:
+    """Looks at the probes of one run; anyone may ask, at any time.
+
+    Parameters
+    ----------
+    model : nn.Module
+        Held weakly.
+    observer : Observer
+    logged : collection of str
+        Names under which the loop has logged anything so far.
+    """
+
+    def __init__(self, model: nn.Module, observer: Observer, logged: Collection[str]) -> None:
+        self._model = weakref.ref(model)
+        self._observer, self._logged = observer, logged
+        self._last_notes: dict[Probe, str] = {}
+        self._compiled = False
+        self._looked = -math.inf
+
+    def statuses(
+        self, probes: Iterable[Probe], step: int, step_seconds: float
+    ) -> list[ProbeStatus]:
+        """Every probe and what became of it."""
+        costs, modules, asked = self._costs(), self._modules(), list(probes)
+        found = [self._status(probe, step, step_seconds, costs, modules) for probe in asked]
+        if modules:
+            self._last_notes = {
+                probe: status.note for probe, status in zip(asked, found, strict=True)
+            }
+        return found
+
+    def catalogue(self, probes: Iterable[Probe]) -> list[QuantityInfo]:
+        """Every registered quantity, with what one probe of it costs per step here."""
+        seconds, costs = self._costs(), defaultdict(list)
+        for probe in probes:
+            if probe.n_values:
+                costs[probe.quantity.name].append(1e6 * seconds.get(probe, 0.0))
+        return [
+            QuantityInfo(
+                q.name,
+                q.summary,
+                tuple(dict.fromkeys(map(handed_by, q.needs))),
+                q.units,
+                is_vector=q.axis is not None,
+                question=q.question,
+                is_of_model=q.is_of_model,
+                cost_us=_middle(costs[q.name]),
+            )
+            for q in quantities.values()
+        ]
+
+    def _costs(self) -> dict[Probe, float]:
+        """Seconds per step."""
+        return {**self._observer.training.costs(), **self._observer.evaluation.costs()}
+
+    def _modules(self) -> dict[str, nn.Module]:
+        model = self._model()
+        return modules_of(model, every_path=True) if model is not None else {}
+
+    def _status(
+        self,
+        probe: Probe,
+        step: int,
+        step_seconds: float,
+        costs: dict[Probe, float],
+        modules: dict[str, nn.Module],
+    ) -> ProbeStatus:
+        seconds = costs.get(probe, 0.0)
+        state = step if probe.phase == "training" else self._observer.clock.upcoming
+        waiting = _waiting(probe, state)
+        return ProbeStatus(
+            module=standard_place(probe.place),
+            quantity=probe.variable,
+            schedule=str(probe.schedule),
+            attached_step=step + 1 if probe.attached_step == WAITING else probe.attached_step,
+            n_values=probe.n_values,
+            last_step=probe.last_step,
+            n_errors=probe.n_errors,
+            error=probe.error,
+            disabled=probe.disabled,
+            note=waiting or self._note(probe, step, modules),
+            waits=bool(waiting),
+            cost_us=1e6 * seconds,
+            cost_percent=100.0 * seconds / step_seconds if step_seconds > 0 else 0.0,
+        )
+
+    def _note(self, probe: Probe, step: int, modules: dict[str, nn.Module]) -> str:
+        """Why a probe that was due has no value, in words; empty when it has one."""
+        if probe.disabled:
+            n = max(probe.errors_in_a_row, probe.values_failed)
+            return f"disabled after {n} errors in a row" if n > 1 else "disabled at once"
+        if is_of_calls(probe) and self._observer.taps.was_cleared(probe.place):
+            return HOOKS_GONE
+        if probe.n_values and _fires(probe, step):
+            return ""
+        if probe.n_errors and not probe.n_values:
+            return ""
+        return self._why_silent(probe, modules)
+
+    def _why_silent(self, probe: Probe, modules: dict[str, nn.Module]) -> str:
+        if probe.gap:
+            return probe.gap
+        if not modules:
+            return self._last_notes.get(probe) or "the model no longer exists"
+        if missing := untold(probe.quantity, self._observer.handed, self._logged):
+            return missing
+        slots = slots_of_place(modules, probe.place)
+        if probe.place not in modules and all(slot.get() is None for slot in slots):
+            return "the model no longer has it"
+        if is_of_calls(probe):
+            return self._why_not_called(probe)
+        return _why_no_gradient(probe, modules)
+
+    def _why_not_called(self, probe: Probe) -> str:
+        if probe.phase == "eval":
+            return "not called by any evaluation yet"
+        last = self._observer.taps.last_call(probe.place)
+        if last <= probe.last_step and probe.n_values:
+            return f"not called since step {last}"
+        if last < probe.attached_step:
+            return self._why_never_called()
+        needs = probe.quantity.needs
+        if "grad_input" in needs:
+            return "called, but no gradient passed through it to an input"
+        if "grad_output" in needs:
+            return "called, but no gradient reached its output"
+        if probe.quantity.is_of_batch:
+            return "called before run.batch() handed over what it needs; do so before the forward"
+        return "called, but with no tensor that can be read"
+
+    def _why_never_called(self) -> str:
+        observer = self._observer
+        if observer.eager.wanted:
+            return NOT_CALLED
+        if self._is_compiled():
+            return COMPILED
+        # A compiled function round the model leaves no trace in it either.
+        return PERHAPS_COMPILED if has_compiled() and not observer.was_rooted else NOT_CALLED
+
+    def _is_compiled(self) -> bool:
+        model, now = self._model(), time.monotonic()
+        late = now - self._looked > LOOK_AGAIN_S  # looking means to go through every object
+        if not self._compiled and late and has_compiled() and model is not None:
+            self._compiled, self._looked = is_compiled(model), now
+        return self._compiled
+
+
+def _waiting(probe: Probe, step: int) -> str:
+    """Until when a probe waits for its first due step, in words; empty when it has been due."""
+    if probe.disabled or probe.n_errors or probe.n_values:
+        return ""
+    if probe.attached_step == WAITING:
+        return "measured from the next step on"
+    return "" if probe.was_due else _first_due(probe.schedule, max(step, probe.attached_step))
+
+
+def _fires(probe: Probe, step: int) -> bool:
+    """Tell whether a probe with values still gets them."""
+    schedule = probe.schedule
+    if probe.phase == "eval" or probe.quantity.is_of_step or not _is_foreseen(schedule):
+        return True  # the loop evaluates, and logs, when it likes
+    due = schedule.next_due(probe.last_step + 1)
+    for _ in range(LATE_STEPS - 1):
+        due = schedule.next_due(due + 1) if due is not None else None
+    return due is None or due >= step - 1
+
+
+_foreseen: dict[type, bool] = {}
+
+
+def _is_foreseen(schedule: Schedule) -> TypeGuard[Foreseen]:
+    """As isinstance, which is slow for protocols; once per class."""
+    kind = type(schedule)
+    if kind not in _foreseen:
+        _foreseen[kind] = isinstance(schedule, Foreseen)
+    return _foreseen[kind]
+
+
+def _why_no_gradient(probe: Probe, modules: dict[str, nn.Module]) -> str:
+    below = any(map(is_of_all, probe.quantity.features))
+    values = [slot.get() for slot in slots_of_place(modules, probe.place, below)]
+    if values and not any(value is not None and value.requires_grad for value in values):
+        return "frozen: nothing there requires a gradient"
+    families = (need.partition(".")[0] for need in probe.quantity.needs)
+    absent = (_ABSENT[family] for family in families if family in _ABSENT)
+    return next(absent, "no optimizer step with a gradient here yet")
+
+
+_ABSENT = {
+    "state": "the optimizer keeps no such state of it",
+    "grad_micro": "no step was made of two backward passes or more: it compares micro-batches",
+    "group": "no optimizer that has stepped has such an option for it",
+}
+"""Of families of features, what is missing where the quantity has no value."""
+
+
+def _first_due(schedule: Schedule, step: int) -> str:
+    """When the first value can be expected; a user's own function is not asked ahead of time."""
+    due = schedule.next_due(step) if _is_foreseen(schedule) else None
+    return "not due yet" if due is None else f"first value at step {due}"
+
+
+def _middle(values: list[float]) -> float | None:
+    return sorted(values)[len(values) // 2] if values else None

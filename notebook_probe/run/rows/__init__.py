@@ -1,0 +1,1 @@
+"""From a closed step to rows of the record, on the host."""
