@@ -11,7 +11,7 @@ from torch.optim import Adam, Optimizer
 
 import notebook_probe as nbp
 from tests.models import floats, loss_of, mlp
-from tests.probes.optimizer_oracles import Diary, check, play
+from tests.probes.parameters.optimizer_oracles import Diary, check, play
 from tests.run.conftest import Watch, watch
 
 __all__ = ["watch"]

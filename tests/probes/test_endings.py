@@ -16,7 +16,13 @@ from torch.optim import SGD, Adam
 
 import notebook_probe as nbp
 from tests.models import ConvNet, floats, loss_of, made, mlp, sgd, train_step
-from tests.probes.optimizer_oracles import MODULE, PARAMETER, check, play, probes_everywhere
+from tests.probes.parameters.optimizer_oracles import (
+    MODULE,
+    PARAMETER,
+    check,
+    play,
+    probes_everywhere,
+)
 from tests.probes.parity import differing, everything
 from tests.probes.watched_loops import Runs, plain_loop
 from tests.run.conftest import Watch

@@ -12,7 +12,14 @@ from torch.optim import SGD, Adam, Optimizer
 
 import notebook_probe as nbp
 from tests.models import floats, loss_of, made, mlp
-from tests.probes.optimizer_oracles import MODULE, PARAMETER, Diary, check, play, steps_of
+from tests.probes.parameters.optimizer_oracles import (
+    MODULE,
+    PARAMETER,
+    Diary,
+    check,
+    play,
+    steps_of,
+)
 from tests.run.conftest import Watch
 
 batch = floats(5, 4)

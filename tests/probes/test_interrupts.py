@@ -13,7 +13,7 @@ from torch.optim import Adam, Optimizer
 
 import notebook_probe as nbp
 from tests.models import floats, loss_of, made, mlp, sgd, train_step
-from tests.probes.optimizer_oracles import Diary, check, play
+from tests.probes.parameters.optimizer_oracles import Diary, check, play
 from tests.probes.watched_loops import Runs, plain_loop
 from tests.run.conftest import Watch
 

@@ -19,7 +19,7 @@ from torch.utils.data import DataLoader, Dataset
 import notebook_probe as nbp
 from notebook_probe.run.attach.requests import Attach, Detach
 from tests.models import floats, loss_of, made, mlp, sgd, train_step
-from tests.probes.optimizer_oracles import Diary, check, play, probes_everywhere
+from tests.probes.parameters.optimizer_oracles import Diary, check, play, probes_everywhere
 from tests.probes.parity import differing, everything
 from tests.run.conftest import Watch
 from tests.run.loops import wait_until

@@ -9,7 +9,7 @@ from torch.optim import Adam, Optimizer
 
 import notebook_probe as nbp
 from tests.models import floats, loss_of
-from tests.probes.optimizer_oracles import Diary
+from tests.probes.parameters.optimizer_oracles import Diary
 from tests.run.conftest import Watch
 
 batch = floats(5, 4)

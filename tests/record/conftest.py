@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.record.s3_server import s3_server
+from tests.record.store.s3_server import s3_server
 
 
 @pytest.fixture(scope="session")

@@ -20,7 +20,7 @@ from notebook_probe.record.store.location import Location, RemoteStore, opener
 from notebook_probe.record.store.remote.address import engine_of
 from notebook_probe.record.store.remote.engine import Engine
 from tests.record.build import GRAD, MODULES, NEVER_S, WEIGHT
-from tests.record.s3_server import BUCKET
+from tests.record.store.s3_server import BUCKET
 
 __all__ = ["KINDS", "check_rows", "engine_at", "location_of", "new_store", "recording"]
 
