@@ -24,14 +24,16 @@ from benchmarks.workloads import mlp
 from notebook_probe.explorer.draw.heat import Heat
 from notebook_probe.explorer.draw.lines import Lines
 from notebook_probe.explorer.draw.view import View
-from notebook_probe.explorer.messages.selection import Selection
+from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.record.format.source import ModuleRow, Source, Variable
 from notebook_probe.record.write.writer import RecordWriter
 
 N_MODULES, N_ROWS, N_SERIES, N_PIXELS = 100, 100_000, 10, 700
 PERIOD_S, STEPS, PAIRS = 0.25, 60, 40
 NAMES = [f"block{i}.linear" for i in range(N_MODULES)]
-SELECTION = Selection(home="grad_norm").with_series(*((m, "grad_norm") for m in NAMES[:N_SERIES]))
+SELECTION = PanelSelection(home="grad_norm").with_series(
+    *((m, "grad_norm") for m in NAMES[:N_SERIES])
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from notebook_probe.probes.calls.collect import collect
     from notebook_probe.quantities import Quantity, quantity, window_quantity
     from notebook_probe.quantities.table import list_quantities
-    from notebook_probe.run.attach.preset import Preset, Row
+    from notebook_probe.run.attach.preset import Preset, PresetRow
     from notebook_probe.run.attach.preset_table import list_presets
     from notebook_probe.run.handle import Handle
     from notebook_probe.run.run import Run
@@ -66,6 +66,7 @@ __all__ = [
     "OpenedJob",
     "OpenedRun",
     "Preset",
+    "PresetRow",
     "ProbeError",
     "Quantity",
     "QuantityError",
@@ -76,7 +77,6 @@ __all__ = [
     "RecordWriteError",
     "RegistryWarning",
     "RemoteStore",
-    "Row",
     "Rule",
     "RuleError",
     "Run",
@@ -100,7 +100,7 @@ _NEED_TORCH = {
     "Handle": "notebook_probe.run.handle",
     "Preset": "notebook_probe.run.attach.preset",
     "Quantity": "notebook_probe.quantities",
-    "Row": "notebook_probe.run.attach.preset",
+    "PresetRow": "notebook_probe.run.attach.preset",
     "Run": "notebook_probe.run.run",
     "collect": "notebook_probe.probes.calls.collect",
     "list_presets": "notebook_probe.run.attach.preset_table",

@@ -144,7 +144,8 @@ def near(name: str, known: Iterable[str], limit: int = 4) -> str:
     "known: 'fc', 'relu'"
     """
     names = list(known)
-    close = get_close_matches(name, names, n=limit, cutoff=0.6)
+    within = [known for known in names if name and name.lower() in known.lower()][:limit]
+    close = get_close_matches(name, names, n=limit, cutoff=0.6) or within
     if close:
         return "close: " + ", ".join(repr(match) for match in close)
     shown = ", ".join(repr(match) for match in names[:12])

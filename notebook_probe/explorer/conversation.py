@@ -16,20 +16,20 @@ from notebook_probe.explorer.messages import wire
 from notebook_probe.explorer.messages.clicks import Tickets
 from notebook_probe.explorer.messages.problems import Problems
 from notebook_probe.explorer.messages.reasons import reasons
-from notebook_probe.explorer.messages.selection import Selection, default_home
+from notebook_probe.explorer.messages.selection import PanelSelection, default_home
 from notebook_probe.explorer.messages.status_message import Report
-from notebook_probe.explorer.messages.views_present import Audience
+from notebook_probe.explorer.messages.views_present import ViewsPresent
 from notebook_probe.explorer.save.export import export
 from notebook_probe.record.format.source import Source
 from notebook_probe.run.attach.requests import Attach, Compiled, Control, Controls, Detach, Request
 from notebook_probe.run.health.status import Status
 
-__all__ = ["Conversation", "Send"]
+__all__ = ["PanelSession", "Send"]
 
 Send: TypeAlias = Callable[[Mapping[str, Any], list[memoryview]], None]
 
 
-class Conversation:
+class PanelSession:
     """The state that all views of one panel share.
 
     `hear` runs in whatever thread the kernel handles a message: it changes a value or puts a
@@ -40,16 +40,16 @@ class Conversation:
         self._source, self._controls = source, controls
         self._lock = threading.Lock()
         self._looking = threading.Lock()
-        self._selection = Selection()
+        self._selection = PanelSelection()
         self._home_is_default = True
-        self._audience = Audience()
+        self._audience = ViewsPresent()
         self._tickets = Tickets()
         self._problems = Problems()
         self._report = Report(source, controls)
         self._recorded = Recorded()
         self._views = {kind: VIEWS[kind]() for kind in VIEWS}
         self._drawn: dict[str, object] = {}
-        self._told: Selection | None = None
+        self._told: PanelSelection | None = None
         self._exports: list[wire.ExportAsked] = []
         self._hears: dict[str, Callable[[Any], None]] = {
             "hello": self._hear_hello,
@@ -83,7 +83,7 @@ class Conversation:
         """How the run is now."""
         return self._report.status()
 
-    def look(self) -> Selection:
+    def look(self) -> PanelSelection:
         """What to show now, after a look at what has been recorded since the last call."""
         with self._looking:
             self._recorded.look(self._source)
@@ -119,7 +119,7 @@ class Conversation:
         for kind in self._views:
             self._tell_frame(send, kind, revision, selection)
 
-    def _looked(self) -> Selection:
+    def _looked(self) -> PanelSelection:
         """`look`, or what was shown before: the status is told even when nothing can be read."""
         try:
             return self.look()
@@ -127,7 +127,7 @@ class Conversation:
             self.problem(error, "reading the record")
             return self._selection
 
-    def _tell_frame(self, send: Send, kind: str, revision: int, selection: Selection) -> None:
+    def _tell_frame(self, send: Send, kind: str, revision: int, selection: PanelSelection) -> None:
         now_s = time.monotonic()
         with self._lock:
             width = self._audience.width(kind)
@@ -153,7 +153,7 @@ class Conversation:
         for message in asked:
             send(*export(message["kind"], self._source, self._selection))
 
-    def _with_defaults(self, selection: Selection) -> Selection:
+    def _with_defaults(self, selection: PanelSelection) -> PanelSelection:
         """What a user who has not chosen yet is shown."""
         if self._home_is_default:
             selection = replace(selection, home=default_home(self._recorded.modules))

@@ -9,12 +9,12 @@ from functools import partial
 from IPython.core.getipython import get_ipython
 from IPython.display import display
 
-from notebook_probe.explorer.conversation import Conversation
+from notebook_probe.explorer.conversation import PanelSession
 from notebook_probe.explorer.kernel import kernel_route
 from notebook_probe.explorer.messages.parse import parse
 from notebook_probe.explorer.panel import Panel
 from notebook_probe.explorer.refresher import Refresher
-from notebook_probe.explorer.save.saved_picture import Snapshot
+from notebook_probe.explorer.save.saved_picture import SavedPicture
 from notebook_probe.record.format.source import Source
 from notebook_probe.run.attach.requests import Controls
 
@@ -50,8 +50,8 @@ class Explorer:
 
     def __init__(self, source: Source, controls: Controls | None = None) -> None:
         self._source, self._controls = source, controls
-        self._conversation = Conversation(source, controls)
-        self._snapshot = Snapshot(source)
+        self._conversation = PanelSession(source, controls)
+        self._snapshot = SavedPicture(source)
         self._panel: Panel | None = None
         self._refresher: Refresher | None = None
         self._leave_run: Callable[[], None] | None = None

@@ -39,7 +39,7 @@ LONGEST_LABEL = 30
 LABEL_INCHES = 0.17
 
 Series: TypeAlias = tuple[str, str]
-Doubles: TypeAlias = npt.NDArray[np.float64]
+Float64s: TypeAlias = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ def draw_lines(
     _draw_labels(axes, ends, colours)
 
 
-def _draw(axes: Axes, x: Doubles, y: Doubles, look: Look, index: int) -> float:
+def _draw(axes: Axes, x: Float64s, y: Float64s, look: Look, index: int) -> float:
     """One series, the raw line faint under the smoothed one; the value at its end."""
     shown = _smoothed(y, look)
     if look.smooth > 0:
@@ -155,7 +155,7 @@ def _read(
     window: tuple[float, float] | None,
     look: Look,
     origin_ms: int,
-) -> tuple[Doubles, Doubles]:
+) -> tuple[Float64s, Float64s]:
     """All measured points of a series in the window, from whatever streams hold it."""
     module, quantity = series
     xs, ys = [np.empty(0)], [np.empty(0)]
@@ -183,7 +183,7 @@ def _origin_ms(source: Source) -> int:
     return min((int(stream.times(0, 1)[0]) for stream in streams), default=0)
 
 
-def _thinned(x: Doubles, y: Doubles, look: Look) -> tuple[Doubles, Doubles]:
+def _thinned(x: Float64s, y: Float64s, look: Look) -> tuple[Float64s, Float64s]:
     """At most `N_POINTS` finite points, and every point that is not finite."""
     if len(x) <= N_POINTS:
         return x, y
@@ -193,13 +193,13 @@ def _thinned(x: Doubles, y: Doubles, look: Look) -> tuple[Doubles, Doubles]:
     return x[rows], y[rows]
 
 
-def _drawable(x: Doubles, y: Doubles, look: Look) -> tuple[Doubles, Doubles]:
+def _drawable(x: Float64s, y: Float64s, look: Look) -> tuple[Float64s, Float64s]:
     """Without what a logarithmic axis cannot show."""
     shown = y > 0 if look.log_y else np.ones(len(y), bool)
     return x[shown], y[shown]
 
 
-def _smoothed(y: Doubles, look: Look) -> Doubles:
+def _smoothed(y: Float64s, look: Look) -> Float64s:
     """Debiased exponential average in the plotted scale."""
     if look.smooth <= 0:
         return y
@@ -213,7 +213,7 @@ def _smoothed(y: Doubles, look: Look) -> Doubles:
     return 10**smooth if look.log_y else smooth
 
 
-def _mark(axes: Axes, x: Doubles) -> None:
+def _mark(axes: Axes, x: Float64s) -> None:
     """Crosses at the bottom where a value was NaN or infinite."""
     marks = np.zeros(len(x))
     axes.plot(x, marks, "x", color=LOST_COLOUR, markersize=5, clip_on=False, **_at_bottom(axes))

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.parametrize import is_parametrized
 
-from notebook_probe.model.unwrapped import meant
+from notebook_probe.model.unwrapped import unwrapped
 
 __all__ = [
     "Slot",
@@ -50,7 +50,7 @@ def weight_slots(module: nn.Module) -> list[Slot]:
     That is the parameter of that name (of a parametrized module: its originals) or, for a module
     that has none, all the parameters it owns itself.
     """
-    module = meant(module)
+    module = unwrapped(module)
     is_plain = not isinstance(module, torch.jit.ScriptModule)
     parametrized = (
         module._modules["parametrizations"] if is_plain and is_parametrized(module) else None
@@ -75,7 +75,7 @@ def slots_of_place(
         module = modules[place]
         return tuple(_distinct(slots_below(module)) if below else weight_slots(module))
     owner_path, _, name = place.rpartition(".")
-    return tuple(_slots(meant(modules[owner_path]), [name])) if owner_path in modules else ()
+    return tuple(_slots(unwrapped(modules[owner_path]), [name])) if owner_path in modules else ()
 
 
 def _distinct(slots: Iterable[Slot]) -> list[Slot]:

@@ -14,7 +14,7 @@ from torch import nn
 
 from notebook_probe.errors import UnknownNameError, near
 from notebook_probe.model.paths import modules_of, parameters_at
-from notebook_probe.model.unwrapped import meant
+from notebook_probe.model.unwrapped import unwrapped
 
 __all__ = ["Where", "attention_places", "default_places", "select", "standard_place"]
 
@@ -49,11 +49,11 @@ def select(model: nn.Module, where: Where) -> tuple[str, ...]:
     >>> select(model, "2.bias")
     ('2.bias',)
     """
-    modules = {path: meant(module) for path, module in modules_of(model).items()}
+    modules = {path: unwrapped(module) for path, module in modules_of(model).items()}
     if isinstance(where, str):
         return _by_text(model, modules, where)
     if isinstance(where, nn.Module):
-        found = tuple(path for path, module in modules.items() if module is meant(where))
+        found = tuple(path for path, module in modules.items() if module is unwrapped(where))
         return _found(found, repr(type(where).__name__), model, modules)
     if isinstance(where, type):
         found = tuple(path for path, module in modules.items() if isinstance(module, where))
@@ -114,16 +114,16 @@ def default_places(model: nn.Module) -> tuple[str, ...]:
         path
         for path, module in modules_of(model).items()
         if "parametrizations" not in path.split(".")
-        and (_owns(meant(module)) or _activates(meant(module)))
+        and (_owns(unwrapped(module)) or _activates(unwrapped(module)))
     )
 
 
 def attention_places(model: nn.Module) -> tuple[str, ...]:
     """The attention modules, as their class is called, the innermost with parameters, by path."""
     named = {
-        path: meant(module)
+        path: unwrapped(module)
         for path, module in modules_of(model).items()
-        if _is_attention(meant(module)) and next(module.parameters(), None) is not None
+        if _is_attention(unwrapped(module)) and next(module.parameters(), None) is not None
     }
     return tuple(
         path

@@ -6,18 +6,18 @@ from typing import TypeVar
 
 from torch import nn
 
-__all__ = ["meant"]
+__all__ = ["unwrapped"]
 
 Given = TypeVar("Given", nn.Module, "nn.Module | None")
 
 
-def meant(module: Given) -> Given:
+def unwrapped(module: Given) -> Given:
     """The module inside its compiled wrapper; any other is meant itself.
 
     Examples
     --------
     >>> layer = nn.Linear(2, 3)
-    >>> meant(layer) is layer
+    >>> unwrapped(layer) is layer
     True
     """
     while module is not None and "_orig_mod" in module._modules:

@@ -17,7 +17,7 @@ from notebook_probe.probes.reading.options import owned_by
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.optimizer_steps import StepClock
 
-__all__ = ["Steps", "Updates"]
+__all__ = ["StepOwner", "Updates"]
 
 NO_BACKWARD = -1
 """What torch gives for the current backward outside of any."""
@@ -26,7 +26,7 @@ SKIPPED = "skipped"
 """1 where a gradient scaler found infinities and the optimizer applied nothing, else 0."""
 
 
-class Steps(Protocol):
+class StepOwner(Protocol):
     """Who opens and closes the steps of a model."""
 
     clock: StepClock
@@ -48,11 +48,11 @@ class Updates:
     ----------
     model : nn.Module
         Held weakly.
-    steps : Steps
+    steps : StepOwner
         Held weakly.
     """
 
-    def __init__(self, model: nn.Module, steps: Steps) -> None:
+    def __init__(self, model: nn.Module, steps: StepOwner) -> None:
         self._steps = weakref.ref(steps)
         self._ownership = Ownership(model)
         self._weights_read = False
@@ -137,7 +137,7 @@ class Updates:
             steps.boundary()
         return steps.frame
 
-    def _of(self, optimizer: Optimizer) -> Steps | None:
+    def _of(self, optimizer: Optimizer) -> StepOwner | None:
         """Whose step it is, if the optimizer holds parameters of this model."""
         steps = self._steps()
         if steps is None or steps.hears_no_updates or not self._ownership.has(optimizer):

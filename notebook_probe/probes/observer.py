@@ -24,14 +24,14 @@ from notebook_probe.probes.around_optimizer import Updates
 from notebook_probe.probes.calls.collect import collect_for
 from notebook_probe.probes.calls.root_hooks import hook_root
 from notebook_probe.probes.calls.taps import Taps
-from notebook_probe.probes.due.due_probes import Track
+from notebook_probe.probes.due.due_probes import DueProbes
 from notebook_probe.probes.due.readings import Readings, readings
 from notebook_probe.probes.parameters.accumulations import AccumulationHooks
 from notebook_probe.probes.reading.plan import is_of_calls
 from notebook_probe.probes.replay.probe_batch import ProbeBatch
-from notebook_probe.probes.replay.replay import Again
+from notebook_probe.probes.replay.replay import Replay
 from notebook_probe.probes.step import forks
-from notebook_probe.probes.step.budget import Stretch
+from notebook_probe.probes.step.budget import Budget
 from notebook_probe.probes.step.compiled import EagerSteps
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.optimizer_steps import StepClock, listen
@@ -60,7 +60,7 @@ class Observer:
     announce : callable
         Called with a place and a name before something the model collects is kept; may refuse the
         name.
-    stretch : Stretch
+    stretch : Budget
         Makes schedules due less often when watching costs too much.
     """
 
@@ -72,15 +72,15 @@ class Observer:
         evaluated: Callable[[StepFrame], None],
         gate: Callable[[int], float],
         announce: Callable[[str, str], None],
-        stretch: Stretch,
+        stretch: Budget,
     ) -> None:
         self.clock = StepClock(first_step)
         self.phase = PhaseOfThread()
         self.eager = EagerSteps()
-        self.training = Track(self._build, publish, stretch)
-        self.evaluation = Track(self._build, evaluated, Stretch())
+        self.training = DueProbes(self._build, publish, stretch)
+        self.evaluation = DueProbes(self._build, evaluated, Budget())
         self.taps = Taps(model, self)
-        self.again = Again(model)
+        self.again = Replay(model)
         self._model = weakref.ref(model)
         self._process = forks.generation()
         self._gated = -1

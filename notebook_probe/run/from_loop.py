@@ -9,7 +9,7 @@ from typing import Any, SupportsFloat, TypeVar
 from torch import Tensor
 
 from notebook_probe.probes.observer import Observer
-from notebook_probe.probes.reading.loop_values import hand_over
+from notebook_probe.probes.reading.loop_values import take
 from notebook_probe.quantities.define.numbers import read_scalar
 from notebook_probe.run.batches import Batches, read_batch
 from notebook_probe.run.rows.row_keeper import RowKeeper
@@ -85,7 +85,7 @@ class FromLoop(ABC):
         every = (tensor for some in tensors.values() for tensor in some)
         frame = observer.frame_of_batch(any(tensor.grad_fn is not None for tensor in every))
         if frame is not None:
-            hand_over(frame, tensors)
+            take(frame, tensors)
 
     def batches(self, loader: Iterable[Batch]) -> Batches[Batch]:
         """The batches of ``loader``, with the time spent waiting for them measured.

@@ -10,7 +10,7 @@ from notebook_probe.model.selectors import standard_place
 
 if TYPE_CHECKING:
     from notebook_probe.probes.step.probe import Probe
-    from notebook_probe.run.attach.standing import Standing
+    from notebook_probe.run.attach.standing import StandingRequest
     from notebook_probe.run.run import Run
 
 __all__ = ["Handle"]
@@ -28,7 +28,7 @@ class Handle:
         Selected modules where the quantity does not fit, each with its reason.
     """
 
-    def __init__(self, run: Run, standing: Standing) -> None:
+    def __init__(self, run: Run, standing: StandingRequest) -> None:
         self._run: Callable[[], Run | None] = weakref.ref(run)
         self._standing = standing
         self.skipped = standing.skipped

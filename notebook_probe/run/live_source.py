@@ -11,7 +11,7 @@ from notebook_probe.record.export.exports import Exports
 from notebook_probe.record.format.kinds import NUMBERS, RAGGED
 from notebook_probe.record.format.source import Event, ModuleRow, StreamView, VectorView
 from notebook_probe.record.views.xarray_views import Snapshot
-from notebook_probe.record.write.recorded_source import LiveSource as RecordedSource
+from notebook_probe.record.write.recorded_source import RecordedSource
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.rows.open_step import with_open_step
 from notebook_probe.run.rows.row_keeper import RowKeeper

@@ -13,14 +13,14 @@ from torch import nn
 from notebook_probe.errors import ClosedRunError
 from notebook_probe.model.selectors import Where
 from notebook_probe.probes.observer import Observer
-from notebook_probe.probes.step.budget import Stretch
+from notebook_probe.probes.step.budget import Budget
 from notebook_probe.probes.step.compiled import is_compiled
 from notebook_probe.probes.step.probe import PhaseName, Probe
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.alerting import Alarm, Alerting
 from notebook_probe.run.attach.module_table import OnCompiled, check_on_compiled
 from notebook_probe.run.attach.probe_set import ProbeSet
-from notebook_probe.run.attach.request import Asked, QuantityLike, read_asked
+from notebook_probe.run.attach.request import QuantityLike, ResolvedRequest, read_asked
 from notebook_probe.run.attach.requests import Control, Request, Ticket
 from notebook_probe.run.backfill import Past
 from notebook_probe.run.background import Background
@@ -29,7 +29,7 @@ from notebook_probe.run.from_loop import FromLoop
 from notebook_probe.run.gate import Gate
 from notebook_probe.run.handle import Handle
 from notebook_probe.run.health.meter import Meter
-from notebook_probe.run.health.state import Condition
+from notebook_probe.run.health.state import RunState
 from notebook_probe.run.health.status import ProbeStatus, QuantityInfo, Status
 from notebook_probe.run.health.why_silent import Doctor
 from notebook_probe.run.probe_batch import Probing
@@ -58,13 +58,13 @@ class Run(Alerting, FromLoop, Probing, Past):
         model: nn.Module,
         writer: RecordWriter,
         name: str,
-        asked: Callable[[nn.Module], Asked],
+        asked: Callable[[nn.Module], ResolvedRequest],
         fresh: bool,
         on_compiled: OnCompiled = "skip",
     ) -> None:
         self.name = name
         self._meter = Meter()
-        self._stretch = Stretch(tell=partial(_tell_budget, writer))
+        self._stretch = Budget(tell=partial(_tell_budget, writer))
         rows = RowKeeper(writer, partial(_spent, self._meter, self._stretch))
         first = writer.first_step
         self._gate = Gate(first)
@@ -82,7 +82,7 @@ class Run(Alerting, FromLoop, Probing, Past):
             writer.event(first, "resume", "the training goes on")
         observer.evaluation.last_step = writer.last_evaluated
         self._probes.begin(asked, first, told=writer.continued)
-        self._condition = Condition(writer, rows, observer, self._gate, self._meter, self._stretch)
+        self._condition = RunState(writer, rows, observer, self._gate, self._meter, self._stretch)
         self._explorer: Explorer | None = None
         self._is_fresh = fresh
         alarm = self._alarm = Alarm(
@@ -317,7 +317,7 @@ class Run(Alerting, FromLoop, Probing, Past):
             observer.between_steps(lambda: self._probes.change(observer.clock.step))
 
 
-def _spent(meter: Meter, stretch: Stretch, step: int, seconds: float, cost: float) -> None:
+def _spent(meter: Meter, stretch: Budget, step: int, seconds: float, cost: float) -> None:
     meter.add(seconds, cost)
     stretch.add(step, seconds, cost)
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from notebook_probe.record.format.missing import MEASURED_NAN
 from notebook_probe.record.format.source import Floats, LevelView, Steps, Variable
 
-__all__ = ["Rows", "Tables", "filled"]
+__all__ = ["StreamInMemory", "Tables", "filled"]
 
 Tables: TypeAlias = Mapping[str, npt.ArrayLike]
 """By quantity the values of one module, (row,), or of several, (row, module)."""
@@ -30,7 +30,7 @@ def filled(tables: Tables) -> dict[str, Floats]:
 
 
 @dataclass
-class Rows:
+class StreamInMemory:
     """A stream of a record that is only in memory; `n_rows` of it can be read."""
 
     tables: Mapping[str, Floats]

@@ -13,7 +13,7 @@ from notebook_probe.alerts import RULES, Alert, Rule, Watcher
 from notebook_probe.quantities import quantities
 from notebook_probe.record.format.missing import NOT_MEASURED
 from notebook_probe.record.format.source import Floats
-from notebook_probe.testing.rows import Rows, Tables, filled
+from notebook_probe.testing.rows import StreamInMemory, Tables, filled
 
 __all__ = ["RuleSuite"]
 
@@ -139,7 +139,7 @@ def _found(
 ) -> list[Alert]:
     """What a rule says of rows that come ``size`` at a time, or all at once."""
     n_rows, n_modules = next(iter(tables.values())).shape
-    rows = Rows(tables, tuple(f"layer{i}" for i in range(n_modules)), 0)
+    rows = StreamInMemory(tables, tuple(f"layer{i}" for i in range(n_modules)), 0)
     found: list[Alert] = []
     failed: list[str] = []
     watcher = Watcher(

@@ -12,7 +12,7 @@ import pytest
 
 from notebook_probe.alerts import RULES, Rule, find_alerts
 from notebook_probe.testing import RuleSuite
-from notebook_probe.testing.rows import Rows, filled
+from notebook_probe.testing.rows import StreamInMemory, filled
 
 STEADY = [1.0] * 12
 GROWING = [15.0] * 50 + [18.1] * 50
@@ -126,7 +126,7 @@ def test_a_sentence_has_the_numbers_that_were_worked_out_for_it(name: str) -> No
     [tables] = FIRES[name]
     values = filled(tables)
     n_rows, n_modules = next(iter(values.values())).shape
-    rows = Rows(values, tuple(f"layer{i}" for i in range(n_modules)), n_rows)
+    rows = StreamInMemory(values, tuple(f"layer{i}" for i in range(n_modules)), n_rows)
     [alert] = find_alerts(rows.source, RULES[name])
     for number in WORKED_OUT[name]:
         assert number in alert.text

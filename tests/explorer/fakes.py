@@ -17,7 +17,7 @@ from notebook_probe.record.format.source import (
     Variable,
 )
 from notebook_probe.record.views.branches import Branches
-from notebook_probe.record.views.xarray_views import Snapshot, Views
+from notebook_probe.record.views.xarray_views import Snapshot, XarrayViews
 from notebook_probe.run.attach.requests import Request, Ticket
 from notebook_probe.run.health.status import ProbeStatus, QuantityInfo, State, Status
 
@@ -86,7 +86,7 @@ class FakeVectors(FakeStream):
     axis = Axis("bin", {"bin": (0.0, 1.0)}, group="hist")
 
 
-class FakeSource(Views):
+class FakeSource(XarrayViews):
     """A model of ``modules`` and the streams it is given."""
 
     def __init__(self, *streams: FakeStream, modules: Sequence[str] = ("a", "b", "c")) -> None:

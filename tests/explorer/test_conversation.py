@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from notebook_probe.explorer.conversation import Conversation
+from notebook_probe.explorer.conversation import PanelSession
 from notebook_probe.explorer.messages.parse import parse
 from notebook_probe.run.attach.requests import Attach, Compiled, Control, Controls, Detach
 from notebook_probe.run.health.status import ProbeStatus
@@ -21,7 +21,7 @@ class Talk:
     def __init__(self, controls: Controls | None, *quantities: str) -> None:
         self.stream = FakeStream("every_1", ["a", "b", "c"], quantities or ["grad_norm"])
         self.source = FakeSource(self.stream)
-        self.conversation = Conversation(self.source, controls)
+        self.conversation = PanelSession(self.source, controls)
         self.heard: list[tuple[Mapping[str, Any], list[memoryview]]] = []
 
     def says(self, message_type: str, /, **fields: Any) -> None:

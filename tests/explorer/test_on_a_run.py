@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 import notebook_probe as nbp
-from notebook_probe.explorer.conversation import Conversation
+from notebook_probe.explorer.conversation import PanelSession
 from notebook_probe.explorer.messages.parse import parse
 from notebook_probe.explorer.save.export import export
 from notebook_probe.record.format.source import Source
@@ -42,7 +42,7 @@ class View:
     """One view of a panel: says things, and has the last message of each type."""
 
     def __init__(self, source: Source, controls: Controls | None) -> None:
-        self._conversation = Conversation(source, controls)
+        self._conversation = PanelSession(source, controls)
         self.heard: dict[str, dict[str, Any]] = {"status": {}}
         self.says("hello", view="x")
 

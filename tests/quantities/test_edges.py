@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 import notebook_probe as nbp
 from notebook_probe.quantities import quantities
-from notebook_probe.quantities.catalogue.step_time import Rows
+from notebook_probe.quantities.catalogue.step_time import BatchRows
 from notebook_probe.quantities.reduce.spectrum import spectrum
 from tests.models import made, sgd
 from tests.quantities.evaluated import evaluate
@@ -133,7 +133,7 @@ def test_times_are_what_was_told() -> None:
     steps: dict[str, tuple[list[tuple[Any, ...]], float]] = {
         "step_time": ([(0.1,), (0.4,), (0.2,)], 0.2),
         "data_wait_share": ([(0.05, 0.2), (0.05, 0.3)], 0.2),
-        "samples_per_second": ([(Rows(32), 0.5), (Rows(16), 0.25)], 64.0),
+        "samples_per_second": ([(BatchRows(32), 0.5), (BatchRows(16), 0.25)], 64.0),
         "peak_memory": ([(5e8,), (7e8,), (6e8,)], 7e8),
     }
     for name, (told, expected) in steps.items():

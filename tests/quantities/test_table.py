@@ -25,7 +25,7 @@ def test_the_table_has_a_row_for_every_quantity() -> None:
     assert names() == list(registered)
 
 
-@pytest.mark.parametrize("name", ["presets", "list_quantites", "wach"])
+@pytest.mark.parametrize("name", ["presets", "list_quantites", "wach", "Row"])
 def test_a_name_that_is_not_there_is_refused_with_those_close_to_it(name: str) -> None:
     close = {
         "presets": "Preset', 'list_presets",

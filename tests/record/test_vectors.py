@@ -23,7 +23,7 @@ from notebook_probe.record.format.missing import NOT_MEASURED
 from notebook_probe.record.format.source import Floats
 from notebook_probe.record.read.reader import OpenedRecord
 from notebook_probe.record.write import stream as stream_module
-from notebook_probe.record.write.recorded_source import LiveSource
+from notebook_probe.record.write.recorded_source import RecordedSource
 from tests.record.build import BINS, COUNTS, GRAD, fill, fill_vectors, new_writer
 
 
@@ -44,7 +44,7 @@ def writer(tmp_path: Path) -> Iterator[RecordWriter]:
 @pytest.fixture(params=["live", "half on disk", "on disk alone", "opened"])
 def source(
     writer: RecordWriter, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> LiveSource | OpenedRecord:
+) -> RecordedSource | OpenedRecord:
     if request.param == "live":
         return writer.source
     writer.flush(10)
@@ -67,7 +67,7 @@ def expected(module: str) -> Floats:
     return out
 
 
-def test_data_has_the_axis_as_third_dimension(source: LiveSource | OpenedRecord) -> None:
+def test_data_has_the_axis_as_third_dimension(source: RecordedSource | OpenedRecord) -> None:
     data = source.data
     assert data.counts.dims == ("module", "step", "bin")
     assert data.counts.dtype == np.float32
@@ -98,13 +98,13 @@ def test_data_has_the_axis_as_third_dimension(source: LiveSource | OpenedRecord)
     ],
 )
 def test_any_selection_is_that_of_the_loaded(
-    source: LiveSource | OpenedRecord, key: dict[str, object]
+    source: RecordedSource | OpenedRecord, key: dict[str, object]
 ) -> None:
     loaded = source.data.counts.load().sel(key)
     assert np.array_equal(source.data.counts.sel(key), loaded, equal_nan=True)
 
 
-def test_a_series_has_the_vectors_that_were_measured(source: LiveSource | OpenedRecord) -> None:
+def test_a_series_has_the_vectors_that_were_measured(source: RecordedSource | OpenedRecord) -> None:
     series = source.series("fc", "counts")
     assert series.dims == ("step", "bin")
     assert series.step.values.tolist() == [*range(4, 16, 2)]
@@ -115,7 +115,7 @@ def test_a_series_has_the_vectors_that_were_measured(source: LiveSource | Opened
         source.series("fc", "count")
 
 
-def test_the_tree_has_them_below_their_group(source: LiveSource | OpenedRecord) -> None:
+def test_the_tree_has_them_below_their_group(source: RecordedSource | OpenedRecord) -> None:
     node = source.tree["hist/every_2"].to_dataset()
     assert node.counts.dims == ("step", "module", "bin")
     assert node.module.values.tolist()[:2] == ["fc", ROOT]
@@ -123,7 +123,7 @@ def test_the_tree_has_them_below_their_group(source: LiveSource | OpenedRecord) 
     assert source.tree["every_1"].to_dataset().sizes == {"step": 12, "module": 2}
 
 
-def test_numbers_do_not_notice(source: LiveSource | OpenedRecord) -> None:
+def test_numbers_do_not_notice(source: RecordedSource | OpenedRecord) -> None:
     assert set(source.streams) == {"every_1"}
     assert [variable.name for variable in source.streams["every_1"].variables] == ["grad_norm"]
     assert source.cube.dims == ("module", "quantity", "step")
@@ -134,7 +134,7 @@ def test_numbers_do_not_notice(source: LiveSource | OpenedRecord) -> None:
 
 
 def test_a_view_of_vectors_is_read_by_rows_and_modules(
-    source: LiveSource | OpenedRecord,
+    source: RecordedSource | OpenedRecord,
 ) -> None:
     view = source.vectors["hist/every_2"]
     assert (view.name, view.axis) == ("every_2", BINS)

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from notebook_probe.explorer.draw.view import Frame, view
 from notebook_probe.explorer.messages.axis_entries import axis_order
-from notebook_probe.explorer.messages.selection import Selection
+from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.explorer.messages.wire import VERSION, HeatFrame
 from notebook_probe.record.format.source import Source
 from notebook_probe.record.views.heat_grid import HeatGrid
@@ -29,7 +29,7 @@ class Heat:
     def __init__(self) -> None:
         self._grids: OrderedDict[tuple[str, int, Window], HeatGrid] = OrderedDict()
 
-    def frame(self, source: Source, selection: Selection, width: int) -> Frame | None:
+    def frame(self, source: Source, selection: PanelSelection, width: int) -> Frame | None:
         if not selection.home:
             return None
         order = axis_order(source)

@@ -7,10 +7,10 @@ from typing import TypeAlias
 import numpy as np
 
 from notebook_probe.explorer.draw.long_lines import Line, line_of
-from notebook_probe.explorer.draw.thinning import Axis, Points, joined
+from notebook_probe.explorer.draw.thinning import PixelAxis, PixelPoints, joined
 from notebook_probe.explorer.draw.view import Frame, view
-from notebook_probe.explorer.draw.wall_time import Clock
-from notebook_probe.explorer.messages.selection import Selection, Series
+from notebook_probe.explorer.draw.wall_time import WallTime
+from notebook_probe.explorer.messages.selection import PanelSelection, Series
 from notebook_probe.explorer.messages.wire import VERSION, LineSeries, LinesFrame
 from notebook_probe.record.format.source import Source
 
@@ -25,7 +25,7 @@ _Key: TypeAlias = tuple[str, object, Series]
 
 
 def points_per_series(n_series: int, width: int) -> int:
-    """Points of each of ``n_series`` lines: two per pixel, fewer where the frame would swell.
+    """PixelPoints of each of ``n_series`` lines: two per pixel, fewer where the frame would swell.
 
     Examples
     --------
@@ -42,9 +42,9 @@ class Lines:
 
     def __init__(self) -> None:
         self._lines: dict[_Key, Line] = {}
-        self._clock = Clock()
+        self._clock = WallTime()
 
-    def frame(self, source: Source, selection: Selection, width: int) -> Frame:
+    def frame(self, source: Source, selection: PanelSelection, width: int) -> Frame:
         self._read(source, selection)
         n_points = points_per_series(len(selection.series), width)
         lines = {series: self._points(series, selection, n_points) for series in selection.series}
@@ -66,7 +66,7 @@ class Lines:
         numbers = np.concatenate([np.empty(0), *parts]).astype("<f4")
         return message, [memoryview(numbers.tobytes())]
 
-    def _read(self, source: Source, selection: Selection) -> None:
+    def _read(self, source: Source, selection: PanelSelection) -> None:
         """Bring the selected series up to date and forget all others."""
         lines: dict[_Key, Line] = {}
         for name, stream in source.streams.items():
@@ -81,7 +81,7 @@ class Lines:
         if selection.x_axis == "time":
             self._clock.read_new(source)
 
-    def _points(self, series: Series, selection: Selection, n_points: int) -> Points:
+    def _points(self, series: Series, selection: PanelSelection, n_points: int) -> PixelPoints:
         return joined(
             [
                 line.points(selection.window, self._axis(stream, selection), n_points)
@@ -90,13 +90,13 @@ class Lines:
             ]
         )
 
-    def _axis(self, stream: str, selection: Selection) -> Axis:
+    def _axis(self, stream: str, selection: PanelSelection) -> PixelAxis:
         if selection.x_axis == "time":
-            return Axis(lambda steps: self._clock.seconds(stream, steps), selection.log_x)
-        return Axis(lambda steps: steps.astype(np.float64), selection.log_x)
+            return PixelAxis(lambda steps: self._clock.seconds(stream, steps), selection.log_x)
+        return PixelAxis(lambda steps: steps.astype(np.float64), selection.log_x)
 
     def _events(
-        self, source: Source, selection: Selection, x0: float
+        self, source: Source, selection: PanelSelection, x0: float
     ) -> list[tuple[float, str, str]]:
         """The newest events in the window."""
         low, high = selection.window or (-np.inf, np.inf)
@@ -109,7 +109,7 @@ class Lines:
         return [(x - x0, event.kind, event.text) for x, event in zip(at, seen, strict=True)]
 
 
-def _head(series: Series, colour: int, points: Points, offset: int, x0: float) -> LineSeries:
+def _head(series: Series, colour: int, points: PixelPoints, offset: int, x0: float) -> LineSeries:
     return {
         "module": series[0],
         "quantity": series[1],

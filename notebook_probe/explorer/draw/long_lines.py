@@ -14,8 +14,8 @@ from notebook_probe.explorer.draw.thinning import (
     LOG_PARTS,
     MOST_MARKS,
     NOTHING,
-    Axis,
-    Points,
+    PixelAxis,
+    PixelPoints,
     spread,
     thinned,
 )
@@ -37,7 +37,7 @@ class Line(Protocol):
     def read_new(self, stream: StreamView) -> None:
         """Take in what the stream has gained since the last call."""
 
-    def points(self, window: Window, axis: Axis, n_points: int) -> Points:
+    def points(self, window: Window, axis: PixelAxis, n_points: int) -> PixelPoints:
         """About ``n_points`` of its points in the window."""
 
 
@@ -53,7 +53,7 @@ class _InMemory:
         self._column = Column(module, quantity)
         self.read_new: Callable[[StreamView], None] = self._column.read_new
 
-    def points(self, window: Window, axis: Axis, n_points: int) -> Points:
+    def points(self, window: Window, axis: PixelAxis, n_points: int) -> PixelPoints:
         return thinned(self._column, window, axis, n_points)
 
 
@@ -69,7 +69,7 @@ class _Distant:
     def read_new(self, stream: StreamView) -> None:
         self._stream = stream
 
-    def points(self, window: Window, axis: Axis, n_points: int) -> Points:
+    def points(self, window: Window, axis: PixelAxis, n_points: int) -> PixelPoints:
         stream = self._stream
         first, stop = _rows(stream, window)
         key = first, stop, axis.log, n_points
@@ -83,7 +83,7 @@ class _Distant:
         order = np.argsort(steps, kind="stable")
         values = np.append(thin.y, np.full(len(marks), np.nan)).astype(np.float32)
         ended = len(marks) and (not len(thin.x) or marks[-1] > thin.x[-1])
-        return Points(
+        return PixelPoints(
             x=axis.position(steps[order]),
             y=values[order],  # a point that is not finite breaks the line
             marks=axis.position(marks),
@@ -94,7 +94,7 @@ class _Distant:
             last_value=np.nan if ended else float(thin.y[-1]),
         )
 
-    def _thin(self, first: int, stop: int, axis: Axis, n_points: int) -> Thinned:
+    def _thin(self, first: int, stop: int, axis: PixelAxis, n_points: int) -> Thinned:
         """Of a logarithmic axis part by part: the early ones are wide."""
         if first >= stop or not axis.log:
             return thin_stream(self._stream, *self._series, first, stop, n_points)

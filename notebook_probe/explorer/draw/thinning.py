@@ -13,7 +13,16 @@ from notebook_probe.explorer.draw.column import Column
 from notebook_probe.record.format.source import Floats, Steps
 from notebook_probe.record.format.thin import minmax
 
-__all__ = ["LOG_PARTS", "MOST_MARKS", "NOTHING", "Axis", "Points", "joined", "spread", "thinned"]
+__all__ = [
+    "LOG_PARTS",
+    "MOST_MARKS",
+    "NOTHING",
+    "PixelAxis",
+    "PixelPoints",
+    "joined",
+    "spread",
+    "thinned",
+]
 
 MOST_MARKS = 100
 LOG_PARTS = 12
@@ -24,7 +33,7 @@ Positions = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class PixelAxis:
     """What the lines are drawn over: positions of steps, read on a linear or a log scale."""
 
     position: Callable[[Steps], Positions]
@@ -32,7 +41,7 @@ class Axis:
 
 
 @dataclass(frozen=True, slots=True)
-class Points:
+class PixelPoints:
     """What is drawn of one series; ``y`` is NaN where a value is not finite."""
 
     x: Positions
@@ -45,12 +54,12 @@ class Points:
     last_value: float = np.nan
 
 
-NOTHING = Points(np.empty(0), np.empty(0, np.float32), np.empty(0))
+NOTHING = PixelPoints(np.empty(0), np.empty(0, np.float32), np.empty(0))
 
 
 def thinned(
-    column: Column, window: tuple[float, float] | None, axis: Axis, n_points: int
-) -> Points:
+    column: Column, window: tuple[float, float] | None, axis: PixelAxis, n_points: int
+) -> PixelPoints:
     """About ``n_points`` points of a column, the smallest and largest of every two pixels."""
     first, stop = column.rows(window)
     if first >= stop:
@@ -62,7 +71,7 @@ def thinned(
         rows = np.union1d(rows, marks)  # a point that is not finite breaks the line
     values = column.values[rows]
     last_value = float(column.values[stop - 1])
-    return Points(
+    return PixelPoints(
         x=axis.position(column.steps[rows]),
         y=np.where(np.isfinite(values), values, np.float32(np.nan)),
         marks=axis.position(column.steps[marks]),
@@ -74,7 +83,7 @@ def thinned(
     )
 
 
-def joined(parts: list[Points]) -> Points:
+def joined(parts: list[PixelPoints]) -> PixelPoints:
     """One series out of what several streams hold of it."""
     parts = [part for part in parts if part.n_rows]
     if len(parts) < 2:
@@ -82,7 +91,7 @@ def joined(parts: list[Points]) -> Points:
     x = np.concatenate([part.x for part in parts])
     order = np.argsort(x, kind="stable")
     newest = max(parts, key=lambda part: part.last_step)
-    return Points(
+    return PixelPoints(
         x=x[order],
         y=np.concatenate([part.y for part in parts])[order],
         marks=np.sort(np.concatenate([part.marks for part in parts])),
@@ -94,7 +103,7 @@ def joined(parts: list[Points]) -> Points:
     )
 
 
-def _rows(column: Column, first: int, stop: int, axis: Axis, n_points: int) -> Places:
+def _rows(column: Column, first: int, stop: int, axis: PixelAxis, n_points: int) -> Places:
     """Thinned by steps, whatever the axis shows: wall times need not grow from row to row."""
     if stop - first <= n_points:
         return np.arange(first, stop, dtype=np.int64)
@@ -105,7 +114,7 @@ def _rows(column: Column, first: int, stop: int, axis: Axis, n_points: int) -> P
     return rows[np.searchsorted(places, kept.x)]
 
 
-def _candidates(column: Column, first: int, stop: int, axis: Axis, n_points: int) -> Places:
+def _candidates(column: Column, first: int, stop: int, axis: PixelAxis, n_points: int) -> Places:
     """Far fewer rows than there are, enough to fill every pixel, and both ends; increasing."""
     if not axis.log:
         return _with_ends(column.extremes(first, stop, n_points), first, stop - 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-from notebook_probe.explorer.messages.selection import Selection
+from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.record.format.source import Source
 from notebook_probe.registry import Registry
 
@@ -18,7 +18,7 @@ Frame: TypeAlias = tuple[Mapping[str, Any], list[memoryview]]
 class View(Protocol):
     """One way of looking at a source; an object lives as long as its panel and may keep caches."""
 
-    def frame(self, source: Source, selection: Selection, width: int) -> Frame | None:
+    def frame(self, source: Source, selection: PanelSelection, width: int) -> Frame | None:
         """What to draw now on ``width`` pixels; None when there is nothing to draw yet.
 
         Called in the refresher's thread whenever the source, the selection or the width has

@@ -8,10 +8,10 @@ import numpy.typing as npt
 from notebook_probe.explorer.draw.column import Growing
 from notebook_probe.record.format.source import Source, Steps
 
-__all__ = ["Clock"]
+__all__ = ["WallTime"]
 
 
-class Clock:
+class WallTime:
     """Wall times of every stream's rows, read as they are asked for and kept."""
 
     def __init__(self) -> None:

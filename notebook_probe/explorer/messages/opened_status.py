@@ -10,7 +10,7 @@ from pathlib import Path
 from notebook_probe.record.format.source import Source
 from notebook_probe.run.health.status import State, Status
 
-__all__ = ["Opened"]
+__all__ = ["OpenedStatus"]
 
 QUIET_S = 60.0
 """A record that has gained no row for so long is not being trained any more, or not now."""
@@ -18,7 +18,7 @@ MEASURE_S = 10.0
 """A growing folder, which may hold a thousand files, is not measured at every commit."""
 
 
-class Opened:
+class OpenedStatus:
     """Status of a source without controls, worked out again when there is something new."""
 
     def __init__(self, source: Source) -> None:

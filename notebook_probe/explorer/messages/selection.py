@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 from notebook_probe.explorer.messages.wire import VERSION, SelectionMessage
 
-__all__ = ["FAVOURITE", "N_COLOURS", "Selection", "Series", "default_home"]
+__all__ = ["FAVOURITE", "N_COLOURS", "PanelSelection", "Series", "default_home"]
 
 Series: TypeAlias = tuple[str, str]
 """(module, quantity)."""
@@ -22,12 +22,12 @@ FAVOURITE = "grad_norm"
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class PanelSelection:
     """Home quantity, series, step window and drawing options of one panel.
 
     Examples
     --------
-    >>> chosen = Selection(home="grad_norm").with_series(("fc1", "grad_norm"), ("fc2", "grad_norm"))
+    >>> chosen = PanelSelection().with_series(("fc1", "grad_norm"), ("fc2", "grad_norm"))
     >>> chosen.colour(("fc2", "grad_norm"))
     1
     >>> chosen.without(("fc1", "grad_norm")).colour(("fc2", "grad_norm"))
@@ -45,15 +45,15 @@ class Selection:
     colours: Mapping[Series, int] = field(default_factory=lambda: MappingProxyType({}))
     """Every colour ever given out here, those of series no longer drawn included."""
 
-    def with_series(self, *added: Series) -> Selection:
+    def with_series(self, *added: Series) -> PanelSelection:
         """Draw these too; one that is drawn already stays as it is."""
         return self._drawing([*self.series, *added])
 
-    def without(self, *removed: Series) -> Selection:
+    def without(self, *removed: Series) -> PanelSelection:
         """Stop drawing these; their colours stay theirs while others are free."""
         return self._drawing([one for one in self.series if one not in removed])
 
-    def chosen(self, message: SelectionMessage) -> Selection:
+    def chosen(self, message: SelectionMessage) -> PanelSelection:
         """The selection a view asks for, keeping the colours given out here."""
         first, last = message["window"] or (0.0, 0.0)
         return replace(
@@ -86,7 +86,7 @@ class Selection:
             "x_axis": self.x_axis,
         }
 
-    def _drawing(self, wanted: Iterable[Series]) -> Selection:
+    def _drawing(self, wanted: Iterable[Series]) -> PanelSelection:
         series = tuple(dict.fromkeys(wanted))
         colours = dict(self.colours)
         for one in series:

@@ -10,12 +10,12 @@ from notebook_probe.run.health.status import COMPILED, ProbeStatus
 
 __all__ = ["silent_rows"]
 
-Kind: TypeAlias = Literal["waiting", "compiled", "silent"]
+SilenceKind: TypeAlias = Literal["waiting", "compiled", "silent"]
 
 
 def silent_rows(probes: Sequence[ProbeStatus]) -> list[SilentRow]:
     """The reasons why probes have no value, each with the places of its probes in the list."""
-    groups: dict[tuple[Kind, str], list[int]] = {}
+    groups: dict[tuple[SilenceKind, str], list[int]] = {}
     for place, probe in enumerate(probes):
         if probe.note:
             groups.setdefault((_kind(probe), probe.note), []).append(place)
@@ -25,7 +25,7 @@ def silent_rows(probes: Sequence[ProbeStatus]) -> list[SilentRow]:
     ]
 
 
-def _kind(probe: ProbeStatus) -> Kind:
+def _kind(probe: ProbeStatus) -> SilenceKind:
     if probe.waits:
         return "waiting"
     return "compiled" if probe.note == COMPILED else "silent"

@@ -10,7 +10,7 @@ from typing import TypeAlias, cast
 
 from notebook_probe.explorer.messages.axis_entries import axis_order, in_order, owner_of
 from notebook_probe.explorer.messages.catalogue import Catalogue
-from notebook_probe.explorer.messages.opened_status import Opened
+from notebook_probe.explorer.messages.opened_status import OpenedStatus
 from notebook_probe.explorer.messages.reasons import reasons
 from notebook_probe.explorer.messages.silence import silent_rows
 from notebook_probe.explorer.messages.tallies import Tallies
@@ -42,7 +42,7 @@ class Report:
 
     def __init__(self, source: Source, controls: Controls | None) -> None:
         self._source, self._controls = source, controls
-        self._opened = Opened(source)
+        self._opened = OpenedStatus(source)
         self._catalogue = Catalogue(source, controls)
         self._tallies = Tallies()
         self._recent: dict[str, deque[float | None]] = {}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from notebook_probe.explorer.messages.wire import Ack, Viewport
 
-__all__ = ["Audience"]
+__all__ = ["ViewsPresent"]
 
 DEFAULT_WIDTH = 700
 PATIENCE_S = 1.0
@@ -20,7 +20,7 @@ class _Sent:
     at_s: float
 
 
-class Audience:
+class ViewsPresent:
     """The views known to one panel; its owner guards it with a lock."""
 
     def __init__(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from notebook_probe.explorer.messages.selection import Selection
+from notebook_probe.explorer.messages.selection import PanelSelection
 
 __all__ = ["code"]
 
@@ -41,12 +41,12 @@ axes.legend()
 """
 
 
-def code(location: str, selection: Selection) -> str:
+def code(location: str, selection: PanelSelection) -> str:
     """A few lines of xarray and matplotlib that draw what the panel shows.
 
     Examples
     --------
-    >>> print(code("runs/first.zarr", Selection(home="grad_norm")).splitlines()[4])
+    >>> print(code("runs/first.zarr", PanelSelection(home="grad_norm")).splitlines()[4])
     record = nbp.open_run('runs/first.zarr')
     """
     window = _window(selection)
@@ -76,7 +76,7 @@ def code(location: str, selection: Selection) -> str:
     return "".join(parts)
 
 
-def _window(selection: Selection) -> str:
+def _window(selection: PanelSelection) -> str:
     if selection.window is None:
         return ""
     first, last = selection.window

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 from notebook_probe.errors import ProbeError
 from notebook_probe.explorer.messages.axis_entries import axis_order
-from notebook_probe.explorer.messages.selection import Selection
+from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.explorer.messages.wire import VERSION, Exported
 from notebook_probe.explorer.save.code import code
 from notebook_probe.explorer.save.files import csv, netcdf
@@ -22,11 +22,11 @@ __all__ = ["export", "picture"]
 
 N_COLUMNS = 700
 
-Kind: TypeAlias = Literal["png", "svg", "csv", "netcdf", "code"]
+FileKind: TypeAlias = Literal["png", "svg", "csv", "netcdf", "code"]
 
 
 def picture(
-    kind: Literal["png", "svg"], source: Source, selection: Selection, grid: Grid | None = None
+    kind: Literal["png", "svg"], source: Source, selection: PanelSelection, grid: Grid | None = None
 ) -> bytes:
     """The panel as a static picture."""
     figure = overview(
@@ -42,18 +42,18 @@ def picture(
     return encoded(figure, kind)
 
 
-def _grid(source: Source, selection: Selection) -> Grid | None:
+def _grid(source: Source, selection: PanelSelection) -> Grid | None:
     """The cells, their rows in the order of the panel."""
     reduced = HeatGrid(selection.home, N_COLUMNS, selection.window)
     reduced.read_new(source)
     return reduced.grid(axis_order(source))
 
 
-def _code(source: Source, selection: Selection) -> bytes:
+def _code(source: Source, selection: PanelSelection) -> bytes:
     return code(source.location, selection).encode()
 
 
-FILES: dict[Kind, tuple[str, str, Callable[[Source, Selection], bytes]]] = {
+FILES: dict[FileKind, tuple[str, str, Callable[[Source, PanelSelection], bytes]]] = {
     "png": ("png", "image/png", partial(picture, "png")),
     "svg": ("svg", "image/svg+xml", partial(picture, "svg")),
     "csv": ("csv", "text/csv", csv),
@@ -62,7 +62,9 @@ FILES: dict[Kind, tuple[str, str, Callable[[Source, Selection], bytes]]] = {
 }
 
 
-def export(kind: Kind, source: Source, selection: Selection) -> tuple[Exported, list[memoryview]]:
+def export(
+    kind: FileKind, source: Source, selection: PanelSelection
+) -> tuple[Exported, list[memoryview]]:
     """The message that brings a file, or says why there is none."""
     ending, mime, make = FILES[kind]
     name = re.sub(r"[^\w.-]+", "-", source.name).strip("-.") or "run"

@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from notebook_probe.errors import ProbeError
-from notebook_probe.explorer.messages.selection import Selection, Series
+from notebook_probe.explorer.messages.selection import PanelSelection, Series
 from notebook_probe.record.format.missing import measured
 from notebook_probe.record.format.source import Source, StreamView
 from notebook_probe.record.views.joined import join
@@ -35,7 +35,7 @@ class _Piece:
     stop: int
 
 
-def csv(source: Source, selection: Selection) -> bytes:
+def csv(source: Source, selection: PanelSelection) -> bytes:
     """Tidy text: a row per measured value of what the panel shows.
 
     Columns: module, quantity, step, time (UTC), value.
@@ -54,7 +54,7 @@ def csv(source: Source, selection: Selection) -> bytes:
     return text.getvalue().encode()
 
 
-def netcdf(source: Source, selection: Selection) -> bytes:
+def netcdf(source: Source, selection: PanelSelection) -> bytes:
     """The same as a dataset: dims (module, step), a variable per quantity, NaN = not measured."""
     pieces = _checked(source, selection)
     order = [row.name for row in source.modules]
@@ -84,7 +84,7 @@ def _netcdf_bytes(data: xr.Dataset) -> bytes:
         ) from error
 
 
-def _checked(source: Source, selection: Selection) -> list[_Piece]:
+def _checked(source: Source, selection: PanelSelection) -> list[_Piece]:
     """Every piece of what is shown.
 
     Raises
@@ -104,7 +104,7 @@ def _checked(source: Source, selection: Selection) -> list[_Piece]:
     return pieces
 
 
-def _pieces(source: Source, selection: Selection) -> Iterator[_Piece]:
+def _pieces(source: Source, selection: PanelSelection) -> Iterator[_Piece]:
     """The series on the screen, and every module of the heat map."""
     low, high = selection.window or (-np.inf, np.inf)
     for stream in source.streams.values():

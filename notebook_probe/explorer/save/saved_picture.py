@@ -11,18 +11,18 @@ from IPython.core.getipython import get_ipython
 from IPython.display import display, update_display
 
 from notebook_probe.explorer.messages.axis_entries import axis_order
-from notebook_probe.explorer.messages.selection import Selection
+from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.explorer.save.export import N_COLUMNS, picture
 from notebook_probe.record.format.source import Source
 from notebook_probe.record.views.heat_grid import HeatGrid
 
-__all__ = ["Snapshot"]
+__all__ = ["SavedPicture"]
 
 EVERY_S = 60.0
 """Seconds between pictures while training runs, for autosaves and kernels that are killed."""
 
 
-class Snapshot:
+class SavedPicture:
     """An output of its own, created empty and filled by its id from any thread.
 
     It stands right after the panel, whose style hides it as long as the panel is there.
@@ -54,7 +54,7 @@ class Snapshot:
             display({"text/plain": ""}, raw=True, display_id=self._id)
             self._key = None
 
-    def take(self, selection: Selection) -> None:
+    def take(self, selection: PanelSelection) -> None:
         """Draw and publish what is selected, unless that is the picture already there."""
         with self._lock:
             key = (self._source.revision, selection)
@@ -65,7 +65,7 @@ class Snapshot:
             update_display(bundle, raw=True, display_id=self._id)
             self._key, self._taken_s = key, time.monotonic()
 
-    def _drawn(self, selection: Selection) -> bytes:
+    def _drawn(self, selection: PanelSelection) -> bytes:
         """The picture; what it reduces is kept, so that the next one reads only what is new."""
         if (self._reduced.quantity, self._reduced.window) != (selection.home, selection.window):
             self._reduced = HeatGrid(selection.home, N_COLUMNS, selection.window)

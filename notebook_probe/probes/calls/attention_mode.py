@@ -23,12 +23,12 @@ from torch.overrides import (
 
 from notebook_probe.errors import UnreadableError
 from notebook_probe.model.parameter_slots import weight_of
-from notebook_probe.model.unwrapped import meant
+from notebook_probe.model.unwrapped import unwrapped
 from notebook_probe.probes.calls.attention_functions import READERS, Reader
 from notebook_probe.probes.reading.plan import Plan
 from notebook_probe.probes.step.frame import StepFrame
-from notebook_probe.probes.step.phase import call_is_active, quiet
-from notebook_probe.probes.step.plain_mode import apart, is_apart
+from notebook_probe.probes.step.phase import call_is_active, is_traced
+from notebook_probe.probes.step.plain_mode import is_apart, plain_mode
 
 __all__ = ["AttentionMode", "hear_attention"]
 
@@ -83,7 +83,7 @@ class AttentionMode(TorchFunctionMode):
         return func(*args, **kwargs)
 
     def _hears(self) -> bool:
-        return not (self._frame.closed or quiet() or is_apart()) and self.is_running()
+        return not (self._frame.closed or is_traced() or is_apart()) and self.is_running()
 
     def end(self) -> None:
         """The call has returned."""
@@ -104,7 +104,7 @@ class AttentionMode(TorchFunctionMode):
     def _hear(self, reader: Reader, args: Any, kwargs: Any) -> None:
         begun = time.perf_counter()
         try:
-            apart(self._read, reader, args, kwargs)
+            plain_mode(self._read, reader, args, kwargs)
         except Exception as error:  # whatever was computed, training goes on
             self._has_heard = True
             self._frame.blame_all(self.plan.of("inside"), error)
@@ -120,7 +120,7 @@ class AttentionMode(TorchFunctionMode):
         self._has_heard = True
         for cell in self.plan.cells.get("attention", ()):
             cell.add(self._frame, attention, module, self._call)
-        given = {"attention": attention, "weight": weight_of(module), "module": meant(module)}
+        given = {"attention": attention, "weight": weight_of(module), "module": unwrapped(module)}
         for function in self.plan.at("inside"):
             function.call(self._frame, given, self._call)
 

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from notebook_probe.errors import QuantityError
-from notebook_probe.probes.step.phase import quiet
+from notebook_probe.probes.step.phase import is_traced
 from notebook_probe.quantities.define.numbers import read_scalar
 from notebook_probe.quantities.define.quantity import Combine
 from notebook_probe.quantities.reduce.stat import Number
@@ -80,7 +80,7 @@ def collect(name: str, value: Any, combine: Combine = "mean") -> None:
     >>> Gate()(torch.zeros(2))
     tensor([0., 0.])
     """
-    if torch.compiler.is_compiling() or quiet():
+    if torch.compiler.is_compiling() or is_traced():
         return
     if combine not in get_args(Combine):
         raise QuantityError(

@@ -18,13 +18,13 @@ from torch.autograd.graph import GradientEdge, Node, get_gradient_edge
 
 from notebook_probe.errors import UnreadableError
 from notebook_probe.model.parameter_slots import weight_of
-from notebook_probe.model.unwrapped import meant
+from notebook_probe.model.unwrapped import unwrapped
 from notebook_probe.probes.calls.cut_views import Widened, cut_view
 from notebook_probe.probes.calls.output_gradients import InPlace, hook_output
 from notebook_probe.probes.reading.plan import Plan
 from notebook_probe.probes.step.frame import StepFrame
-from notebook_probe.probes.step.phase import quiet
-from notebook_probe.probes.step.plain_mode import apart
+from notebook_probe.probes.step.phase import is_traced
+from notebook_probe.probes.step.plain_mode import plain_mode
 
 __all__ = ["Entry", "hook_entry", "mark_entry"]
 
@@ -147,7 +147,7 @@ class _Share:
         self._sum: Tensor | None = None
 
     def add(self, gradient: Tensor | None) -> None:
-        if torch.compiler.is_compiling() or self._frame.closed or quiet():
+        if torch.compiler.is_compiling() or self._frame.closed or is_traced():
             return
         if self._n_come == 0 and self.n_links > 1:  # one may never come
             torch.autograd.Variable._execution_engine.queue_callback(self._finish)
@@ -160,10 +160,10 @@ class _Share:
 
     def add_part(self, widened: Widened, gradient: Tensor | None) -> None:
         """Add the gradient of a view of the input."""
-        if gradient is None or torch.compiler.is_compiling() or self._frame.closed or quiet():
+        if gradient is None or torch.compiler.is_compiling() or self._frame.closed or is_traced():
             return
         try:
-            apart(lambda: self.add(widened(gradient.detach())))
+            plain_mode(lambda: self.add(widened(gradient.detach())))
         except Exception as error:  # whatever a tensor is, the backward goes on
             self._frame.blame_all(self._plan.of("entry"), error)
 
@@ -175,7 +175,7 @@ class _Share:
             return
         begun = time.perf_counter()
         try:
-            apart(self._measure, total, module)
+            plain_mode(self._measure, total, module)
         except Exception as error:  # whatever a tensor is, the backward goes on
             frame.blame_all(plan.of("entry"), error)
         seconds = time.perf_counter() - begun
@@ -188,7 +188,11 @@ class _Share:
             if self._is_first or not cell.first_only:
                 cell.add(frame, gradient, module, self._call)
         for function in plan.at("entry") if self._is_first else ():  # as of the input, the first
-            given = {"grad_input": gradient, "weight": weight_of(module), "module": meant(module)}
+            given = {
+                "grad_input": gradient,
+                "weight": weight_of(module),
+                "module": unwrapped(module),
+            }
             function.call(frame, given, self._call)
 
 

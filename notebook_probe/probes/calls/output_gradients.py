@@ -13,11 +13,11 @@ import torch
 from torch import Tensor, nn
 
 from notebook_probe.model.parameter_slots import weight_of
-from notebook_probe.model.unwrapped import meant
+from notebook_probe.model.unwrapped import unwrapped
 from notebook_probe.probes.reading.plan import Plan
 from notebook_probe.probes.step.frame import StepFrame
-from notebook_probe.probes.step.phase import quiet
-from notebook_probe.probes.step.plain_mode import apart
+from notebook_probe.probes.step.phase import is_traced
+from notebook_probe.probes.step.plain_mode import plain_mode
 
 __all__ = ["InPlace", "hook_output", "hook_outputs"]
 
@@ -29,7 +29,7 @@ def hook_outputs(
     first = True
     for tensor in outputs:
         if tensor.requires_grad:
-            hook_output(tensor, frame, GradientReader(plan, frame, module, call, first))
+            hook_output(tensor, frame, OutputGradientReader(plan, frame, module, call, first))
             first = False
 
 
@@ -59,7 +59,7 @@ class _Seen:
             self.read(gradient)
 
 
-class GradientReader:
+class OutputGradientReader:
     """Reads one gradient for the probes of a place."""
 
     __slots__ = ("_call", "_counts", "_frame", "_module", "_plan")
@@ -74,12 +74,12 @@ class GradientReader:
         if torch.compiler.is_compiling():  # folds away in a compiled region
             return
         frame, module, plan = self._frame, self._module(), self._plan
-        if gradient is None or module is None or frame.closed or quiet():
+        if gradient is None or module is None or frame.closed or is_traced():
             return
         begun = time.perf_counter()
         frame.arrivals[plan.counter] += self._counts
         try:
-            apart(self._measure, gradient, module)
+            plain_mode(self._measure, gradient, module)
         except Exception as error:  # whatever a tensor is, the backward goes on
             frame.blame_all(plan.of("backward"), error)
         seconds = time.perf_counter() - begun
@@ -92,7 +92,11 @@ class GradientReader:
             if self._counts or not cell.first_only:
                 cell.add(frame, gradient, module, call)
         for function in plan.at("backward") if self._counts else ():  # as of the output, the first
-            given = {"grad_output": gradient, "weight": weight_of(module), "module": meant(module)}
+            given = {
+                "grad_output": gradient,
+                "weight": weight_of(module),
+                "module": unwrapped(module),
+            }
             function.call(frame, given, call)
 
 

@@ -9,7 +9,7 @@ from torch import nn
 from torch.utils.hooks import RemovableHandle
 
 from notebook_probe.probes.step.hooks import WeakHook
-from notebook_probe.probes.step.phase import quiet
+from notebook_probe.probes.step.phase import is_traced
 
 __all__ = ["hook_root"]
 
@@ -35,7 +35,7 @@ class _Root(WeakHook):
         """Who is to be told of a call of ``module``; None of a copy, or of a call of our own."""
         if torch.compiler.is_compiling() or (observer := self.owner()) is None:
             return None
-        return observer if observer.watches(module) and not quiet() else None
+        return observer if observer.watches(module) and not is_traced() else None
 
 
 class _Enter(_Root):

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from notebook_probe.model.parameter_slots import weight_of
-from notebook_probe.model.unwrapped import meant
+from notebook_probe.model.unwrapped import unwrapped
 from notebook_probe.probes.calls.attention_mode import AttentionMode, hear_attention
 from notebook_probe.probes.calls.input_gradients import Entry, hook_entry, mark_entry
 from notebook_probe.probes.calls.output_gradients import hook_outputs
@@ -27,8 +27,8 @@ from notebook_probe.probes.reading.plan import Plan
 from notebook_probe.probes.step.containers import stranger_in, tensors_of
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.hooks import Switch, WeakHook
-from notebook_probe.probes.step.phase import Phase, quiet
-from notebook_probe.probes.step.plain_mode import apart
+from notebook_probe.probes.step.phase import Phase, is_traced
+from notebook_probe.probes.step.plain_mode import plain_mode
 
 __all__ = ["CallListener", "Tap"]
 
@@ -127,7 +127,7 @@ class Tap:
     def before(self, module: nn.Module, args: Any, kwargs: dict[str, Any]) -> None:
         """A call begins."""
         listener = self._listener()
-        if listener is None or self.module() is not module or quiet():  # a copy is not the module
+        if listener is None or self.module() is not module or is_traced():  # or a copy
             return
         phase, frame = listener.called(module)
         recomputed = phase == "recomputation"
@@ -139,7 +139,7 @@ class Tap:
             inputs = tensors_of([*args, kwargs] if kwargs else args)
             key = id(sys._getframe(FRAMES_TO_TORCH))
             self._forget_interrupted(frame, key)
-            apart(self._read_inputs, module, inputs, plan, frame, recomputed, key)
+            plain_mode(self._read_inputs, module, inputs, plan, frame, recomputed, key)
         except Exception as error:  # whatever a tensor is, training goes on
             frame.blame_all(plan.of("forward"), error)
         seconds = time.perf_counter() - begun
@@ -155,7 +155,7 @@ class Tap:
     def after(self, module: nn.Module, output: Any) -> None:
         """A call returns."""
         listener = self._listener()
-        if listener is None or self.module() is not module or quiet():  # a copy is not the module
+        if listener is None or self.module() is not module or is_traced():  # or a copy
             return
         phase, frame = listener.called(module)
         recomputed = phase == "recomputation"
@@ -168,7 +168,7 @@ class Tap:
             if not tensors:
                 _explain_gap(output, plan)
             key = id(sys._getframe(FRAMES_TO_TORCH))
-            apart(self._read_outputs, module, tensors, plan, frame, recomputed, key)
+            plain_mode(self._read_outputs, module, tensors, plan, frame, recomputed, key)
         except Exception as error:  # as above
             frame.blame_all(plan.of("forward"), error)
         seconds = time.perf_counter() - begun
@@ -256,7 +256,7 @@ class Tap:
 
 def _beside(module: nn.Module) -> dict[str, Any]:
     """What can be had at any moment."""
-    return {"weight": weight_of(module), "module": meant(module)}
+    return {"weight": weight_of(module), "module": unwrapped(module)}
 
 
 def _register_before(module: nn.Module, hook: Callable[..., Any]) -> RemovableHandle:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from notebook_probe.probes.due.readings import Readings
-from notebook_probe.probes.step.budget import Stretch
+from notebook_probe.probes.step.budget import Budget
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.probes.step.step_values import read_at_end
 from notebook_probe.schedules import Schedule
 
-__all__ = ["Track"]
+__all__ = ["DueProbes"]
 
 
-class Track:
+class DueProbes:
     """Asks every schedule once per step, and keeps one `Readings` for each set of due ones.
 
     Parameters
@@ -23,7 +23,7 @@ class Track:
         Works out the readings of the due probes.
     publish : callable
         Receives each closed frame.
-    stretch : Stretch
+    stretch : Budget
         May make schedules due less often, to stay inside a budget.
     """
 
@@ -31,7 +31,7 @@ class Track:
         self,
         build: Callable[[tuple[Probe, ...], tuple[Probe, ...]], Readings],
         publish: Callable[[StepFrame], None],
-        stretch: Stretch,
+        stretch: Budget,
     ) -> None:
         self.probes: tuple[Probe, ...] = ()
         self.frame: StepFrame | None = None

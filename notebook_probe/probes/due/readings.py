@@ -27,7 +27,7 @@ from notebook_probe.probes.reading.results import (
     FunctionResult,
     ParametersResult,
     Result,
-    Source,
+    StateSource,
     SummaryResult,
 )
 from notebook_probe.probes.reading.windows import SummaryWindow, TensorWindow, WindowReading
@@ -222,10 +222,10 @@ class _Builder:
         self._windows.append(TensorWindow(probe, index, is_due))
         return index
 
-    def _sources(self, probe: Probe) -> tuple[Source, ...]:
+    def _sources(self, probe: Probe) -> tuple[StateSource, ...]:
         return tuple(self._source(probe, feature) for feature in probe.quantity.features)
 
-    def _source(self, probe: Probe, feature: Feature) -> Source:
+    def _source(self, probe: Probe, feature: Feature) -> StateSource:
         if is_of_step(feature.tensor):
             return step_source(feature.tensor)
         indices = self._cells(probe, feature)

@@ -16,8 +16,8 @@ from torch.utils.hooks import RemovableHandle
 from notebook_probe.model.parameter_slots import Slot
 from notebook_probe.probes.reading.plan import Plan
 from notebook_probe.probes.step.frame import StepFrame
-from notebook_probe.probes.step.phase import quiet
-from notebook_probe.probes.step.plain_mode import apart
+from notebook_probe.probes.step.phase import is_traced
+from notebook_probe.probes.step.plain_mode import plain_mode
 
 __all__ = ["AccumulationHooks"]
 
@@ -97,11 +97,11 @@ class _Hooked:
 
     def _keep(self, gradient: Tensor) -> None:
         """Also called by ``torch.autograd.grad``, after which nothing is accumulated."""
-        if not torch.compiler.is_compiling() and not quiet():
+        if not torch.compiler.is_compiling() and not is_traced():
             self._arrived = gradient.detach()
 
     def _accumulated(self, parameter: Tensor) -> None:
-        if torch.compiler.is_compiling() or quiet():
+        if torch.compiler.is_compiling() or is_traced():
             return
         arrived, self._arrived = self._arrived, None
         listener = self._listener()
@@ -128,7 +128,7 @@ def _read(frame: StepFrame, plan: Plan, given: dict[str, Any]) -> None:
     begun = time.perf_counter()
     frame.arrivals[plan.counter] += 1
     try:
-        apart(_measure, frame, plan, given)
+        plain_mode(_measure, frame, plan, given)
     except Exception as error:  # whatever a tensor is, the backward goes on
         frame.blame_all(plan.of("accumulated"), error)
     seconds = time.perf_counter() - begun

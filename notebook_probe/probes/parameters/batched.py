@@ -14,12 +14,12 @@ from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.quantities.reduce.reductions import Reduction
 
-__all__ = ["Together"]
+__all__ = ["BatchedMeasure"]
 
 _Kind: TypeAlias = "tuple[Reduction, frozenset[str]]"
 
 
-class Together:
+class BatchedMeasure:
     """The cells of one tensor, in groups that one reduction measures in one go.
 
     Parameters

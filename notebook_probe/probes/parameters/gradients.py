@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from notebook_probe.model.parameter_slots import Slot, there
-from notebook_probe.probes.parameters.batched import Together
+from notebook_probe.probes.parameters.batched import BatchedMeasure
 from notebook_probe.probes.parameters.guarded import guarded
 from notebook_probe.probes.reading.options import Group, as_tensor, groups_of, options_in, owned_by
 from notebook_probe.probes.reading.plan import Plan
@@ -31,7 +31,7 @@ class GradientReader:
     def __init__(self, plans: dict[Slot, Plan]) -> None:
         self._ready = [(s, p) for s, p in plans.items() if p.is_read_when_ready]
         self._slots = [slot for slot, _ in self._ready]
-        self._together = Together("grad", [plan for _, plan in self._ready])
+        self._together = BatchedMeasure("grad", [plan for _, plan in self._ready])
         self._alone = [place for place, (_, plan) in enumerate(self._ready) if plan.is_read_alone]
         self._has_options = any(plan.options for plan in plans.values())
         self._kept: dict[Slot, Tensor] = {}

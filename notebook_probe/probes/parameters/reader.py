@@ -15,13 +15,13 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from notebook_probe.model.parameter_slots import Slot, there
-from notebook_probe.probes.parameters.batched import Together
+from notebook_probe.probes.parameters.batched import BatchedMeasure
 from notebook_probe.probes.parameters.gradients import GradientReader
 from notebook_probe.probes.parameters.guarded import guarded
 from notebook_probe.probes.reading.options import Group, as_tensor, options_in, owned_by
 from notebook_probe.probes.reading.plan import Plan
 from notebook_probe.probes.step.frame import StepFrame
-from notebook_probe.probes.step.plain_mode import apart
+from notebook_probe.probes.step.plain_mode import plain_mode
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.quantities.reduce.arrays import local, wide
 
@@ -50,7 +50,7 @@ class ParameterReader:
         self._buffers, self._owners = buffers, owners
         self._before = [(s, p) for s, p in plans.items() if p.wants("weight", "before")]
         self._slots = [slot for slot, _ in self._before]
-        self._weights = Together("weight", [plan for _, plan in self._before])
+        self._weights = BatchedMeasure("weight", [plan for _, plan in self._before])
         self._alone = [place for place, (_, plan) in enumerate(self._before) if plan.at("before")]
         self._gradients = GradientReader(plans)
         self._changing = [
@@ -70,11 +70,11 @@ class ParameterReader:
             Identities of the parameters to be read and to be copied; None means all.
         """
         if self._before:
-            apart(self._read_weights, frame, weights)
+            plain_mode(self._read_weights, frame, weights)
         if self._owners and weights is None:
-            apart(self._read_modules, frame)
+            plain_mode(self._read_modules, frame)
         if self._changing:
-            apart(self._keep_weights, frame, changing)
+            plain_mode(self._keep_weights, frame, changing)
 
     def _read_weights(self, frame: StepFrame, owned: set[int] | None) -> None:
         weights = there(self._slots, owned)
@@ -99,12 +99,12 @@ class ParameterReader:
     def read_gradients(self, frame: StepFrame, optimizer: Optimizer | None) -> None:
         """Gradients as they will be applied, and the options with which; see `GradientReader`."""
         if not self._gradients.is_idle:
-            apart(self._gradients.read, frame, optimizer)
+            plain_mode(self._gradients.read, frame, optimizer)
 
     def read_after(self, frame: StepFrame, optimizer: Optimizer) -> None:
         """What the step changed, after minus before from the stored values, and its state."""
         if self._after:
-            apart(self._read_all_after, frame, optimizer)
+            plain_mode(self._read_all_after, frame, optimizer)
 
     def _read_all_after(self, frame: StepFrame, optimizer: Optimizer) -> None:
         owned, groups = owned_by(optimizer), self._gradients.groups(optimizer)

@@ -10,12 +10,12 @@ from torch import Tensor
 from notebook_probe.probes.reading.plan import Plan
 from notebook_probe.probes.step.containers import first_of
 from notebook_probe.probes.step.frame import StepFrame
-from notebook_probe.probes.step.plain_mode import apart
+from notebook_probe.probes.step.plain_mode import plain_mode
 
-__all__ = ["hand_over"]
+__all__ = ["take"]
 
 
-def hand_over(frame: StepFrame, values: Mapping[str, Sequence[Tensor]]) -> None:
+def take(frame: StepFrame, values: Mapping[str, Sequence[Tensor]]) -> None:
     """Keep what some due probe needs until the batch is over, and read what is complete now.
 
     Parameters
@@ -35,7 +35,7 @@ def hand_over(frame: StepFrame, values: Mapping[str, Sequence[Tensor]]) -> None:
     frame.batch = {**before, **{need: first_of(given[need]) for need in needed}}
     plan = readings.handed
     try:
-        apart(_read, frame, plan, {need: given[need] for need in needed})
+        plain_mode(_read, frame, plan, {need: given[need] for need in needed})
     except Exception as error:  # whatever a tensor is, training goes on
         frame.blame_all(plan.of("handed"), error)
     seconds = time.perf_counter() - begun

@@ -21,7 +21,7 @@ __all__ = [
     "FunctionResult",
     "ParametersResult",
     "Result",
-    "Source",
+    "StateSource",
     "SummaryResult",
 ]
 
@@ -40,7 +40,7 @@ class Result(Protocol):
         """``(call, value)`` of a step; empty where there is a gap."""
 
 
-class Source(Protocol):
+class StateSource(Protocol):
     """Where a step's state of one feature comes from."""
 
     def state(self, frame: StepFrame) -> Any:
@@ -81,7 +81,7 @@ class SummaryResult:
     """A function of summaries."""
 
     probe: Probe
-    sources: tuple[Source, ...]
+    sources: tuple[StateSource, ...]
 
     def values(self, frame: StepFrame) -> Values:
         if self.probe.per_call:

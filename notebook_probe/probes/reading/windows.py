@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
-from notebook_probe.probes.reading.results import Source
+from notebook_probe.probes.reading.results import StateSource
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.quantities.define.quantity import Quantity
@@ -55,7 +55,9 @@ class SummaryWindow:
 
     needs_numbers = True
 
-    def __init__(self, probe: Probe, sources: tuple[Source, ...], index: int, is_due: bool) -> None:
+    def __init__(
+        self, probe: Probe, sources: tuple[StateSource, ...], index: int, is_due: bool
+    ) -> None:
         self._probe, self._sources = probe, sources
         self._index, self._is_due = index, is_due
 

@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from notebook_probe.probes.replay.attribute_copies import give_copies
 from notebook_probe.probes.replay.random_state import RandomState
 from notebook_probe.probes.step.compiled import has_compiled
-from notebook_probe.probes.step.phase import aside
+from notebook_probe.probes.step.phase import own_call
 
 __all__ = ["untouched"]
 
@@ -32,7 +32,7 @@ def untouched(modules: Sequence[nn.Module], devices: Iterable[torch.device]) -> 
     with ExitStack() as stack:
         stack.callback(RandomState.now(devices).set)
         stack.callback(_put_back, [(own, {**own}) for own in _attributes(modules)])
-        stack.enter_context(aside())
+        stack.enter_context(own_call())
         stack.enter_context(_disable_current_modes())
         stack.enter_context(torch.inference_mode(False))
         stack.enter_context(torch.enable_grad())

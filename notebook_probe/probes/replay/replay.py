@@ -16,19 +16,19 @@ from notebook_probe.errors import ClosedRunError, UnreadableError
 from notebook_probe.model.parameter_slots import slots_of_place, weight_of
 from notebook_probe.model.paths import modules_of
 from notebook_probe.model.selectors import standard_place
-from notebook_probe.model.unwrapped import meant
+from notebook_probe.model.unwrapped import unwrapped
 from notebook_probe.probes.reading.plan import Plan
 from notebook_probe.probes.replay.probe_batch import ProbeBatch
 from notebook_probe.probes.step.containers import tensors_of
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.quantities.reduce.landscape import Landscape
 
-__all__ = ["NO_BATCH", "Again"]
+__all__ = ["NO_BATCH", "Replay"]
 
 NO_BATCH = "there is no probe batch: keep one with run.probe_batch(inputs, targets, loss_fn)"
 
 
-class Again:
+class Replay:
     """The probe batch of one model, and the readings that need it.
 
     Attributes
@@ -75,7 +75,7 @@ class Again:
         outputs = self._outputs(plans, batch, modules)
         for place, plan in plans.items():
             begun, module = time.perf_counter(), modules.get(place)
-            given: dict[str, Any] = {"module": meant(module)}
+            given: dict[str, Any] = {"module": unwrapped(module)}
             try:
                 if module is not None:
                     given["weight"] = weight_of(module)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from notebook_probe.schedules import Schedule
 
-__all__ = ["Stretch"]
+__all__ = ["Budget"]
 
 LARGEST = 1024
 SETTLED_STEPS = 32
@@ -16,7 +16,7 @@ ROOM = 0.4
 """Below this share of the budget the stretch is taken back by half."""
 
 
-class Stretch:
+class Budget:
     """Lets every n-th due step of a schedule pass; n follows the cost.
 
     Parameters

@@ -20,16 +20,16 @@ from torch import nn
 from torch._C import _functorch
 from torch.utils.checkpoint import CheckpointFunction
 
-__all__ = ["Phase", "PhaseOfThread", "aside", "call_is_active", "frame_is_active", "quiet"]
+__all__ = ["Phase", "PhaseOfThread", "call_is_active", "frame_is_active", "is_traced", "own_call"]
 
-Phase: TypeAlias = Literal["training", "evaluation", "recomputation", "aside"]
+Phase: TypeAlias = Literal["training", "evaluation", "recomputation", "own_call"]
 """aside: a call of our own, which nobody records."""
 
 _CALL = nn.Module._call_impl.__code__
 _CHECKPOINT = CheckpointFunction.forward.__code__
 
 
-def quiet() -> bool:
+def is_traced() -> bool:
     """Tell whether hooks must do nothing: torch traces or transforms the model now."""
     return (
         torch._C._get_tracing_state() is not None
@@ -74,14 +74,14 @@ _joining = threading.Lock()
 
 
 @contextmanager
-def aside() -> Iterator[None]:
+def own_call() -> Iterator[None]:
     """Whatever model this thread calls inside, no run takes it for training or evaluation."""
     with _joining:
         every = [*_phases]
     phases = [(phase, phase.now, [*phase.outer]) for phase in every]
     before, _aside.now = _aside.now, True
     for phase, _, _ in phases:
-        phase.now = "aside"
+        phase.now = "own_call"
     try:
         yield
     finally:
@@ -114,7 +114,7 @@ class PhaseOfThread(threading.local):
     def of(self, module: nn.Module) -> Phase:
         """The phase of a call that begins at ``module`` on this thread."""
         if _aside.now:
-            return "aside"
+            return "own_call"
         return "evaluation" if self.is_past else phase_of(module)
 
     def left(self, root: nn.Module) -> bool:

@@ -11,10 +11,10 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-__all__ = ["apart", "is_apart"]
+__all__ = ["is_apart", "plain_mode"]
 
 
-def apart(read: Callable[..., None], *given: Any) -> None:
+def plain_mode(read: Callable[..., None], *given: Any) -> None:
     """Call ``read`` outside of autocast and of dispatch modes.
 
     Autocast would round our sums. A mode such as selective checkpointing's would take our
@@ -39,6 +39,6 @@ def apart(read: Callable[..., None], *given: Any) -> None:
 def is_apart() -> bool:
     """Tell whether what runs on this thread is a measurement, not the model."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code is not apart.__code__:
+    while frame is not None and frame.f_code is not plain_mode.__code__:
         frame = frame.f_back
     return frame is not None

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from notebook_probe.errors import UnreadableError
-from notebook_probe.model.unwrapped import meant
+from notebook_probe.model.unwrapped import unwrapped
 from notebook_probe.quantities.catalogue.per_channel import Channels
 from notebook_probe.quantities.define import questions
 from notebook_probe.quantities.define.window import window_quantity
@@ -68,7 +68,7 @@ def running(
     >>> running(torch.zeros(2, 3), nn.BatchNorm1d(3)).deviation
     tensor([1., 1., 1.], dtype=torch.float64)
     """
-    module = meant(module)
+    module = unwrapped(module)
     if lack := _lacks(module):
         raise UnreadableError(f"{type(module).__name__} {lack}")
     mean, variance = _statistics(module)

@@ -17,7 +17,7 @@ from notebook_probe.errors import UnreadableError
 from notebook_probe.quantities.define import questions
 from notebook_probe.quantities.define.decorator import quantity
 from notebook_probe.quantities.define.window import window_quantity
-from notebook_probe.quantities.reduce.micro_batches import KeptGradients, added
+from notebook_probe.quantities.reduce.micro_batches import MicroBatchGradients, added
 from notebook_probe.quantities.reduce.stat import Stat, root
 from notebook_probe.quantities.reduce.vectors import dot
 
@@ -117,7 +117,7 @@ def norm_test(grad_micro_sumsq: Stat, grad_raw_sumsq: Stat) -> float:
     return root(max(0.0, micro.noise) / micro.n / micro.all)
 
 
-class _Spread(KeptGradients):
+class _Spread(MicroBatchGradients):
     """How the micro-batches' gradients stand to their mean ``g``: along it, and across it.
 
     Both by the differences from ``g``, so that nothing cancels where they are nearly alike.

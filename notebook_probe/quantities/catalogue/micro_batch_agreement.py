@@ -15,7 +15,7 @@ from torch import Tensor
 from notebook_probe.quantities.define import questions
 from notebook_probe.quantities.define.window import window_quantity
 from notebook_probe.quantities.reduce.arrays import components
-from notebook_probe.quantities.reduce.micro_batches import KeptGradients, added
+from notebook_probe.quantities.reduce.micro_batches import MicroBatchGradients, added
 from notebook_probe.quantities.reduce.vectors import dot
 
 __all__ = ["EarlyStoppingEvidence", "Gsnr", "Stiffness"]
@@ -115,7 +115,7 @@ class EarlyStoppingEvidence(_Elements):
 
 
 @window_quantity(samples="due", source="https://arxiv.org/abs/1901.09491", question=questions.NOISE)
-class Stiffness(KeptGradients):
+class Stiffness(MicroBatchGradients):
     """Whether micro-batches want the same, ``mean_(i<j) cos(g_i, g_j)`` over their pairs.
 
     Above 0 a step for one micro-batch also lowers the loss of another: what is learnt is shared.

@@ -20,7 +20,7 @@ from notebook_probe.quantities.define import questions
 from notebook_probe.quantities.define.decorator import quantity
 from notebook_probe.quantities.define.window import window_quantity
 from notebook_probe.quantities.reduce.arrays import readable
-from notebook_probe.quantities.reduce.drawn import some
+from notebook_probe.quantities.reduce.drawn import sampled_rows
 from notebook_probe.quantities.reduce.reductions import reduction
 
 __all__ = [
@@ -59,8 +59,8 @@ class Sample:
         """The sample of both together, of which none is kept more often."""
         pieces = [self, other]
         rate = min((len(one.values) / one.n for one in pieces if one.n), default=1.0)
-        joined = torch.cat([some(one.values, round(rate * one.n)) for one in pieces])
-        return Sample(self.n + other.n, some(joined, MOST))
+        joined = torch.cat([sampled_rows(one.values, round(rate * one.n)) for one in pieces])
+        return Sample(self.n + other.n, sampled_rows(joined, MOST))
 
     def quantiles(self, levels: Vector) -> Vector:
         """By linear interpolation between ranks; all NaN of nothing, or where one is NaN."""
@@ -90,7 +90,7 @@ def sample(
     array([0. , 2. , 2.4])
     """
     flat = readable(tensor).reshape(-1)
-    kept = some(flat, MOST)
+    kept = sampled_rows(flat, MOST)
     return Sample(len(flat), kept.clone() if kept is flat else kept)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from notebook_probe.errors import UnreadableError
-from notebook_probe.model.unwrapped import meant
+from notebook_probe.model.unwrapped import unwrapped
 from notebook_probe.quantities.define import questions
 from notebook_probe.quantities.define.decorator import quantity
 from notebook_probe.quantities.reduce.arrays import readable
@@ -39,7 +39,7 @@ class Saturated:
 
 
 def _bounds(module: nn.Module | None) -> tuple[float, float] | None:
-    kinds = type(meant(module)).mro()
+    kinds = type(unwrapped(module)).mro()
     return next((LINEAR_PART[kind] for kind in kinds if kind in LINEAR_PART), None)
 
 
@@ -67,7 +67,7 @@ def saturated(
     """
     bounds = _bounds(module)
     if bounds is None:
-        raise UnreadableError(f"{type(meant(module)).__name__} {_lacks(module)}")
+        raise UnreadableError(f"{type(unwrapped(module)).__name__} {_lacks(module)}")
     values = readable(tensor)
     n_outside = ((values < bounds[0]) | (values > bounds[1])).sum().double()
     return Saturated(values.numel(), float(n_outside) if n_outside.is_cpu else n_outside)

@@ -12,33 +12,33 @@ from notebook_probe.quantities.define import questions
 from notebook_probe.quantities.define.window import window_quantity
 from notebook_probe.quantities.reduce.reductions import reduction
 
-__all__ = ["DataWaitShare", "PeakMemory", "Rows", "SamplesPerSecond", "StepTime", "rows"]
+__all__ = ["BatchRows", "DataWaitShare", "PeakMemory", "SamplesPerSecond", "StepTime", "rows"]
 
 
 @dataclass(slots=True)
-class Rows:
+class BatchRows:
     """How long tensors are along their first axis."""
 
     n: int
 
-    def merge(self, other: Rows) -> Rows:
+    def merge(self, other: BatchRows) -> BatchRows:
         """Of both together."""
-        return Rows(self.n + other.n)
+        return BatchRows(self.n + other.n)
 
 
 @reduction("rows", first_only=True, cost="scalar")
 def rows(
     tensor: Tensor, module: nn.Module | None = None, wanted: frozenset[str] = frozenset()
-) -> Rows:
+) -> BatchRows:
     """Count the samples of a batch; a tensor without axes is one.
 
     Examples
     --------
     >>> import torch
     >>> rows(torch.zeros(32, 3, 8, 8))
-    Rows(n=32)
+    BatchRows(n=32)
     """
-    return Rows(tensor.size(0) if tensor.dim() else 1)
+    return BatchRows(tensor.size(0) if tensor.dim() else 1)
 
 
 @window_quantity(
@@ -106,7 +106,7 @@ class SamplesPerSecond:
     def reset(self) -> None:
         self._n, self._seconds = 0, 0.0
 
-    def update(self, input_rows: Rows, step_seconds: float) -> None:
+    def update(self, input_rows: BatchRows, step_seconds: float) -> None:
         self._n += input_rows.n
         self._seconds += step_seconds
 

@@ -19,7 +19,7 @@ from notebook_probe.quantities.define.window import window_quantity
 from notebook_probe.quantities.reduce.landscape import Landscape
 from notebook_probe.quantities.reduce.solvers import eigvalsh
 
-__all__ = ["DIRECTIONS", "MOST", "PATH_PLANE", "LossLandscapePath", "PathShares", "Points"]
+__all__ = ["DIRECTIONS", "MOST", "PATH_PLANE", "LossLandscapePath", "PathPoints", "PathShares"]
 
 MOST = 8
 """Earlier points that are kept."""
@@ -45,12 +45,12 @@ PATH_PLANE = Axis(
 """The points of a grid, row by row, in units of how far the path reaches along each direction."""
 
 
-class Points:
-    """Points of a path, at most so many and evenly spaced, the first one among them.
+class PathPoints:
+    """PathPoints of a path, at most so many and evenly spaced, the first one among them.
 
     Examples
     --------
-    >>> points = Points()
+    >>> points = PathPoints()
     >>> for step in range(12):
     ...     points.add(torch.tensor([float(step)]))
     >>> [int(point) for point in points.kept]
@@ -90,7 +90,7 @@ class _Path:
     """What is told of the points so far at each due step, which is one of them from then on."""
 
     def __init__(self) -> None:
-        self._points = Points()
+        self._points = PathPoints()
 
     def reset(self) -> None:
         """The points stay."""
@@ -99,7 +99,7 @@ class _Path:
     def update(self, landscape: Landscape) -> None:
         here = landscape.position.cpu()
         if any(len(point) != len(here) for point in self._points.kept):  # others are trained now
-            self._points = Points()
+            self._points = PathPoints()
         if len(self._points.kept) > 1:
             products = self._points.products(here)
             if products.isfinite().all():
@@ -107,7 +107,7 @@ class _Path:
         self._points.add(here)
 
     def told(
-        self, products: Tensor, points: Points, here: Tensor, landscape: Landscape
+        self, products: Tensor, points: PathPoints, here: Tensor, landscape: Landscape
     ) -> Tensor | None:
         """The value, by the inner products between the differences of the points from here."""
         raise NotImplementedError
@@ -137,7 +137,7 @@ class PathShares(_Path):
     """
 
     def told(
-        self, products: Tensor, points: Points, here: Tensor, landscape: Landscape
+        self, products: Tensor, points: PathPoints, here: Tensor, landscape: Landscape
     ) -> Tensor | None:
         squares = eigvalsh(products).clamp(min=0).flip(0)
         if not squares[0] > 0:
@@ -169,7 +169,7 @@ class LossLandscapePath(_Path):
     """
 
     def told(
-        self, products: Tensor, points: Points, here: Tensor, landscape: Landscape
+        self, products: Tensor, points: PathPoints, here: Tensor, landscape: Landscape
     ) -> Tensor | None:
         squares, vectors = torch.linalg.eigh(products)
         # Of the parameters themselves, and of the decomposition, which is in float64.
@@ -183,7 +183,7 @@ class LossLandscapePath(_Path):
         return torch.stack([landscape.loss_at(x * first + y * second) for x, y in grid])
 
 
-def _reach(points: Points, here: Tensor, own: Tensor) -> Tensor:
+def _reach(points: PathPoints, here: Tensor, own: Tensor) -> Tensor:
     """How far the path reaches along a direction, times that direction.
 
     Of the differences ``D = U S V'`` the coordinates are ``s u``, the direction is ``D' u / s``.

@@ -7,20 +7,20 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-__all__ = ["some"]
+__all__ = ["sampled_rows"]
 
 SHUFFLED = 1 << 22
 """Of more entries they are drawn with replacement, which is then as good."""
 
 
-def some(values: Tensor, most: int) -> Tensor:
+def sampled_rows(values: Tensor, most: int) -> Tensor:
     """At most that many entries along the first axis; the same places for the same sizes.
 
     No random number of torch's own is drawn.
 
     Examples
     --------
-    >>> some(torch.arange(100), 3).shape, some(torch.arange(2), 3)
+    >>> sampled_rows(torch.arange(100), 3).shape, sampled_rows(torch.arange(2), 3)
     (torch.Size([3]), tensor([0, 1]))
     """
     if most >= len(values):

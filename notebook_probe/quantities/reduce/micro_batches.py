@@ -9,10 +9,10 @@ from torch import Tensor
 
 from notebook_probe.quantities.reduce.arrays import components
 
-__all__ = ["KeptGradients", "added"]
+__all__ = ["MicroBatchGradients", "added"]
 
 
-class KeptGradients:
+class MicroBatchGradients:
     """A window that keeps what each backward has added to the gradient of a parameter, or several.
 
     What micro-batches have to do with each other is known only when the last one has come: there

@@ -15,9 +15,9 @@ import torch
 from torch import Tensor, nn
 
 from notebook_probe.errors import UnreadableError
-from notebook_probe.model.unwrapped import meant
+from notebook_probe.model.unwrapped import unwrapped
 from notebook_probe.quantities.reduce.arrays import readable
-from notebook_probe.quantities.reduce.drawn import some
+from notebook_probe.quantities.reduce.drawn import sampled_rows
 
 __all__ = ["SAID", "channel_axis", "sample_blocks", "samples"]
 
@@ -49,7 +49,7 @@ def channel_axis(module: nn.Module | None, shape: Sequence[int]) -> int:
     >>> channel_axis(nn.Conv2d(3, 8, 1), (9, 3, 5, 5)), channel_axis(nn.Linear(3, 8), (9, 5, 5, 3))
     (1, 3)
     """
-    module, n_dims = meant(module), len(shape)
+    module, n_dims = unwrapped(module), len(shape)
     axis = SAID.get(module) if module is not None else None
     if axis is None:
         axis = _usual(module, shape)
@@ -94,14 +94,14 @@ def samples(
     """
     if tensor.is_nested:
         tensor = torch.cat([*tensor.detach().unbind()])
-    if _are_indices(tensor, meant(module)):
+    if _are_indices(tensor, unwrapped(module)):
         raise UnreadableError(f"{tensor.dtype} numbers are indices, which have no channels")
     values = readable(tensor)
     axis = channel_axis(module, torch.atleast_2d(values).shape)
     wide = torch.float64 if values.device.type != "mps" else torch.float32
     if widest is not None and values.dim() > 1 and values.shape[axis] > widest:
         rows = values.movedim(axis, -1).flatten(0, -2)
-        values, axis = some(rows, widest), 1
+        values, axis = sampled_rows(rows, widest), 1
     return max(1, torch.atleast_2d(values).shape[axis]), sample_blocks(values, axis, wide)
 
 

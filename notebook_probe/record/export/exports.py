@@ -24,7 +24,7 @@ from notebook_probe.record.store.location import ROOT_KEY, local_path
 from notebook_probe.record.views import joined
 from notebook_probe.record.views.selection import Names, select
 from notebook_probe.record.views.tensors import tensors
-from notebook_probe.record.views.xarray_views import Snapshot, Views
+from notebook_probe.record.views.xarray_views import Snapshot, XarrayViews
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,7 +45,7 @@ class _Recorded(Source, Protocol):
     ) -> Iterator[pd.DataFrame]: ...
 
 
-class Exports(Views):
+class Exports(XarrayViews):
     """Taking a record elsewhere, while it grows or later.
 
     Every export takes names of quantities and modules, or patterns with ``*``, and a range of

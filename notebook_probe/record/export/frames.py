@@ -10,7 +10,7 @@ import xarray as xr
 
 from notebook_probe.record.format.missing import measured
 from notebook_probe.record.format.schema import INDEX_IN_MODULE, MODULE_OF_ELEMENT
-from notebook_probe.record.views.selection import Selection
+from notebook_probe.record.views.selection import Selected
 
 __all__ = ["frames"]
 
@@ -21,7 +21,7 @@ OWNERS = {"module": "module", "element": MODULE_OF_ELEMENT}
 COLUMNS = ("step", "time", "module", "quantity", "value")
 
 
-def frames(data: xr.Dataset, selection: Selection) -> Iterator[pd.DataFrame]:
+def frames(data: xr.Dataset, selection: Selected) -> Iterator[pd.DataFrame]:
     """Tables of what was measured at some steps each, in the order of step, module, quantity.
 
     Columns are step, time, module, quantity, value and, where there are vectors, the coordinate

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from notebook_probe.record.format.elements import read_element
 from notebook_probe.record.format.schema import BLOBS, INDEX_IN_MODULE, MODULE_OF_ELEMENT, VECTORS
 from notebook_probe.record.format.source import ArrayView, Steps, StreamView, Variable, VectorView
-from notebook_probe.record.views.selection import Selection
+from notebook_probe.record.views.selection import Selected
 
 __all__ = ["Group", "of_arrays", "of_elements", "of_numbers", "of_vectors"]
 
@@ -39,14 +39,14 @@ class Group:
         return len(self.steps), *self.dims.values()
 
 
-def of_numbers(stream: StreamView, selection: Selection) -> Group:
+def of_numbers(stream: StreamView, selection: Selected) -> Group:
     """Variables (step, module)."""
     modules = selection.modules_of(stream)
     coords = {"module": ("module", _texts(modules))}
     return _group(stream.name, stream, selection, modules, {"module": len(modules)}, coords)
 
 
-def of_vectors(stream: VectorView, selection: Selection) -> Group:
+def of_vectors(stream: VectorView, selection: Selected) -> Group:
     """Variables (step, module, axis)."""
     axis, modules = stream.axis, selection.modules_of(stream)
     along = {name: (axis.name, np.array(values)) for name, values in axis.coords.items()}
@@ -55,7 +55,7 @@ def of_vectors(stream: VectorView, selection: Selection) -> Group:
     return _group(f"{axis.group}/{stream.name}", stream, selection, modules, dims, coords)
 
 
-def of_elements(stream: StreamView, selection: Selection) -> Group:
+def of_elements(stream: StreamView, selection: Selected) -> Group:
     """Variables (step, element), module after module."""
     labels = selection.elements_of(stream)
     read = [read_element(label) for label in labels]
@@ -67,7 +67,7 @@ def of_elements(stream: StreamView, selection: Selection) -> Group:
     return _group(f"{VECTORS}/{stream.name}", stream, selection, labels, dims, coords)
 
 
-def of_arrays(view: ArrayView, selection: Selection) -> Group:
+def of_arrays(view: ArrayView, selection: Selected) -> Group:
     """One variable (step, ...) of one module, which is an attribute."""
     (module,) = view.modules
     dims = {f"dim_{place}": size for place, size in enumerate(view.cell)}
@@ -78,7 +78,7 @@ def of_arrays(view: ArrayView, selection: Selection) -> Group:
 def _group(
     path: str,
     stream: StreamView,
-    selection: Selection,
+    selection: Selected,
     columns: Sequence[str],
     dims: Mapping[str, int],
     coords: Mapping[str, tuple[str, npt.NDArray[Any]]],

@@ -14,7 +14,7 @@ import xarray as xr
 from notebook_probe.record.export.safe_names import SafeNames, safe_name
 from notebook_probe.record.format.missing import measured
 from notebook_probe.record.format.source import Floats
-from notebook_probe.record.views.selection import Selection
+from notebook_probe.record.views.selection import Selected
 
 __all__ = ["write_npy"]
 
@@ -23,7 +23,7 @@ INDEX = "index.json"
 
 
 def write_npy(
-    folder: Path, arrays: Iterable[tuple[str, str, xr.DataArray]], selection: Selection
+    folder: Path, arrays: Iterable[tuple[str, str, xr.DataArray]], selection: Selected
 ) -> list[Path]:
     """Write ``<quantity>/<module>.npy`` and its steps ``<quantity>/<module>.step.npy``.
 
@@ -61,7 +61,7 @@ def write_npy(
     return [folder / one["file"] for one in described]
 
 
-def _write_array(path: Path, array: xr.DataArray, selection: Selection) -> tuple[int, ...]:
+def _write_array(path: Path, array: xr.DataArray, selection: Selected) -> tuple[int, ...]:
     """Write the measured rows; returns their shape. Without any there is no file."""
     file = _GrowingFile(path, array.shape[1:])
     steps: list[Any] = []
@@ -77,7 +77,7 @@ def _write_array(path: Path, array: xr.DataArray, selection: Selection) -> tuple
     return (file.n_rows, *array.shape[1:])
 
 
-def _windows(array: xr.DataArray, selection: Selection) -> Iterator[xr.DataArray]:
+def _windows(array: xr.DataArray, selection: Selected) -> Iterator[xr.DataArray]:
     rows = selection.rows(array["step"].to_numpy())
     window = max(1, WINDOW_VALUES // max(1, math.prod(array.shape[1:])))
     for first in range(rows.start, rows.stop, window):

@@ -15,15 +15,15 @@ from notebook_probe.record.format.schema import (
 )
 from notebook_probe.record.format.source import Event, ModuleRow
 
-__all__ = ["DETAIL", "Column", "event_columns", "module_columns"]
+__all__ = ["DETAIL", "TableColumn", "event_columns", "module_columns"]
 
 DETAIL = "detail"
 """The column of ``events/`` that records of the first versions do not have."""
 
-Column: TypeAlias = tuple[ArraySpec, list[Any]]
+TableColumn: TypeAlias = tuple[ArraySpec, list[Any]]
 
 
-def module_columns(modules: Sequence[ModuleRow]) -> dict[str, Column]:
+def module_columns(modules: Sequence[ModuleRow]) -> dict[str, TableColumn]:
     """The columns of ``modules/``, one row per module in definition order."""
 
     def numbers(long_name: str) -> ArraySpec:
@@ -44,7 +44,7 @@ def module_columns(modules: Sequence[ModuleRow]) -> dict[str, Column]:
     }
 
 
-def event_columns(events: Sequence[Event]) -> dict[str, Column]:
+def event_columns(events: Sequence[Event]) -> dict[str, TableColumn]:
     """The columns of ``events/``."""
     step = _numbers("event", STEP_ATTRS)
     return {

@@ -115,7 +115,9 @@ class Branches:
     def _joined(self, name: str, axis: Any, views: list[tuple[int, StreamView]]) -> StreamView:
         newest = len(self.starts)
         pieces = [
-            _Piece(view, None if branch == newest else self._rows_before_next(branch, axis, view))
+            BranchPiece(
+                view, None if branch == newest else self._rows_before_next(branch, axis, view)
+            )
             for branch, view in sorted(views, key=lambda pair: pair[0])
         ]
         only = pieces[0]
@@ -136,7 +138,7 @@ class Branches:
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
+class BranchPiece:
     view: StreamView
     n_rows: int | None
     """So many of its rows count; None for all, as it grows."""
@@ -148,7 +150,7 @@ class _Piece:
 class _History:
     """A StreamView of the rows of several, one after the other."""
 
-    def __init__(self, name: str, pieces: Sequence[_Piece]) -> None:
+    def __init__(self, name: str, pieces: Sequence[BranchPiece]) -> None:
         self.name = name
         self._pieces = pieces
 
@@ -220,7 +222,7 @@ class _History:
 class _VectorHistory(_History):
     """A VectorView of the rows of several."""
 
-    def __init__(self, name: str, pieces: Sequence[_Piece], axis: Axis) -> None:
+    def __init__(self, name: str, pieces: Sequence[BranchPiece], axis: Axis) -> None:
         super().__init__(name, pieces)
         self.axis = axis
 
@@ -232,7 +234,7 @@ class _VectorHistory(_History):
 class _ArrayHistory(_History):
     """An ArrayView of the rows of several."""
 
-    def __init__(self, name: str, pieces: Sequence[_Piece], cell: tuple[int, ...]) -> None:
+    def __init__(self, name: str, pieces: Sequence[BranchPiece], cell: tuple[int, ...]) -> None:
         super().__init__(name, pieces)
         self.cell = cell
 

@@ -14,14 +14,14 @@ from notebook_probe.record.format.elements import read_element
 from notebook_probe.record.format.schema import module_label
 from notebook_probe.record.format.source import Steps, StreamView, Variable
 
-__all__ = ["Names", "Selection", "select"]
+__all__ = ["Names", "Selected", "select"]
 
 Names: TypeAlias = str | Iterable[str] | None
 """A name, a pattern with ``*``, several of both, or None for all."""
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class Selected:
     """Names that are recorded, and a range of steps."""
 
     quantities: frozenset[str]
@@ -54,7 +54,7 @@ def select(
     module: Names,
     start: int,
     stop: int | None,
-) -> Selection:
+) -> Selected:
     """The selection as the user spells it, of what ``streams`` and ``ragged`` ones hold.
 
     Raises
@@ -67,7 +67,7 @@ def select(
     modules = dict.fromkeys(m for stream in streams for m in stream.modules)
     modules |= dict.fromkeys(read_element(m)[0] for stream in ragged for m in stream.modules)
     labels = module if module is None else [module_label(name) for name in _listed(module)]
-    return Selection(
+    return Selected(
         _chosen("quantity", quantity, quantities), _chosen("module", labels, modules), start, stop
     )
 

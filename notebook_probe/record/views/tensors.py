@@ -8,13 +8,13 @@ import xarray as xr
 
 from notebook_probe.record.format.elements import read_element
 from notebook_probe.record.views import blobs, channels, joined
-from notebook_probe.record.views.selection import Selection
+from notebook_probe.record.views.selection import Selected
 from notebook_probe.record.views.xarray_views import Snapshot
 
 __all__ = ["tensors"]
 
 
-def tensors(now: Snapshot, selection: Selection) -> Iterator[tuple[str, str, xr.DataArray]]:
+def tensors(now: Snapshot, selection: Selected) -> Iterator[tuple[str, str, xr.DataArray]]:
     """Quantity, module and array with dims (step, ...), of what is selected.
 
     All are unread, but vectors of a module's own length, of which one module is read at a time.

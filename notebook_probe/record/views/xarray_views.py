@@ -18,7 +18,7 @@ from notebook_probe.record.views.branches import Branches
 from notebook_probe.record.views.overlaid import overlaid
 from notebook_probe.record.views.zoom import between, has_series, thin_stream
 
-__all__ = ["Snapshot", "Views"]
+__all__ = ["Snapshot", "XarrayViews"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Snapshot:
         return self.branches.history(self.streams), self.branches.history(self.vectors)
 
 
-class Views(ABC):
+class XarrayViews(ABC):
     """Everything a Source derives from its streams; each look is of one moment."""
 
     @abstractmethod

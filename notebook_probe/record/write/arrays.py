@@ -10,7 +10,7 @@ from notebook_probe.record.format.chunks import Array, Chunks, Extent
 from notebook_probe.record.format.metadata import Nodes
 from notebook_probe.record.format.rounding import rounded
 from notebook_probe.record.format.schema import ArraySpec
-from notebook_probe.record.format.tables import Column
+from notebook_probe.record.format.tables import TableColumn
 
 __all__ = ["Arrays"]
 
@@ -64,7 +64,7 @@ class Arrays:
         self.chunks.write_whole(path, spec, values)
         self.nodes.array(path, spec, (len(values),))
 
-    def write_table(self, path: str, columns: Mapping[str, Column]) -> None:
+    def write_table(self, path: str, columns: Mapping[str, TableColumn]) -> None:
         """Write a whole table."""
         self.nodes.group(path)
         for name, (spec, values) in columns.items():

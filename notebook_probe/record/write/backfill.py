@@ -26,7 +26,7 @@ from notebook_probe.record.format.missing import NOT_MEASURED, measured
 from notebook_probe.record.format.source import Floats, Steps, StreamView, Variable
 from notebook_probe.record.views.branches import IN_ORDER, Order, StreamName, read_name
 from notebook_probe.record.write.flusher import Flusher
-from notebook_probe.record.write.recorded_source import LiveSource
+from notebook_probe.record.write.recorded_source import RecordedSource
 from notebook_probe.record.write.stream import StreamWriter
 
 __all__ = ["Backfill", "leftovers"]
@@ -42,14 +42,16 @@ class Backfill:
     Parameters
     ----------
     flusher : Flusher
-    source : LiveSource
+    source : RecordedSource
     branch : int
         The branch that is written.
     first_step : int
         The step that it goes on with.
     """
 
-    def __init__(self, flusher: Flusher, source: LiveSource, branch: int, first_step: int) -> None:
+    def __init__(
+        self, flusher: Flusher, source: RecordedSource, branch: int, first_step: int
+    ) -> None:
         self._flusher, self._source = flusher, source
         self._branch, self._first_step = branch, first_step
         self._lock = threading.Lock()

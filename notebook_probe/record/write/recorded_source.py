@@ -30,10 +30,10 @@ from notebook_probe.record.write.flusher import Flusher
 from notebook_probe.record.write.rows import Rows
 from notebook_probe.record.write.stream import StreamWriter
 
-__all__ = ["LiveSource"]
+__all__ = ["RecordedSource"]
 
 
-class LiveSource(Exports):
+class RecordedSource(Exports):
     """A record that this process is writing, as its readers see it; a Source for any thread.
 
     Recent rows come from memory, at once; older ones from the store.

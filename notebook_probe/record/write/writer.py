@@ -31,7 +31,7 @@ from notebook_probe.record.write.flusher import Flusher, Options
 from notebook_probe.record.write.given import read_series
 from notebook_probe.record.write.model import differing, extended, labelled
 from notebook_probe.record.write.opening import CHANGED_MODULES, open_to_write
-from notebook_probe.record.write.recorded_source import LiveSource
+from notebook_probe.record.write.recorded_source import RecordedSource
 from notebook_probe.record.write.shaped import ArrayWriter, RaggedWriter, check_shape
 from notebook_probe.record.write.stream import StreamWriter
 
@@ -121,7 +121,7 @@ class RecordWriter:
         self.continued, self.location = opened.continued, opened.place.name
         self.run_id = str(opened.flusher.attrs["run_id"])
         self.first_step, self.branch = opened.first_step, opened.branch
-        self.source = LiveSource(title, self._place, opened.modules, self._flusher)
+        self.source = RecordedSource(title, self._place, opened.modules, self._flusher)
         self.out_of_order = Backfill(self._flusher, self.source, self.branch, self.first_step)
         # Also when the writer is forgotten, and at the interpreter's exit.
         self._close = weakref.finalize(self, _close, self._flusher, self._place)

@@ -10,7 +10,12 @@ from torch import nn
 from notebook_probe.model.selectors import attention_places, default_places
 from notebook_probe.quantities import Quantity, as_quantity
 from notebook_probe.quantities.reduce.features import CALL, WHOLE
-from notebook_probe.run.attach.request import Asked, QuantityLike, modules_by_path, read_asked
+from notebook_probe.run.attach.request import (
+    QuantityLike,
+    ResolvedRequest,
+    modules_by_path,
+    read_asked,
+)
 from notebook_probe.schedules import ScheduleLike
 
 __all__ = ["attending", "read_usual", "rectified", "usual_places", "whole"]
@@ -50,7 +55,7 @@ def usual_places(model: nn.Module, quantity: Quantity) -> Sequence[str]:
     return default_places(model)
 
 
-def read_usual(model: nn.Module, quantity: QuantityLike, when: ScheduleLike) -> Asked:
+def read_usual(model: nn.Module, quantity: QuantityLike, when: ScheduleLike) -> ResolvedRequest:
     """Read a request that names no place: the usual ones, those left out where it does not fit.
 
     Raises

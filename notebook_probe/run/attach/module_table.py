@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn.parameter import UninitializedParameter
 
 from notebook_probe.model.paths import modules_of
-from notebook_probe.model.unwrapped import meant
+from notebook_probe.model.unwrapped import unwrapped
 from notebook_probe.record.format.source import ROOT, ModuleRow
 
 __all__ = ["OnCompiled", "check_on_compiled", "module_table", "unwrap"]
@@ -42,7 +42,7 @@ def module_table(model: nn.Module) -> tuple[ModuleRow, ...]:
     rows: list[ModuleRow] = []
     places: dict[str, int] = {}
     for path, module in modules_of(model).items():
-        inner = meant(module)
+        inner = unwrapped(module)
         places[path] = len(rows)
         rows.append(
             ModuleRow(

@@ -13,17 +13,17 @@ from notebook_probe.registry import Registry
 from notebook_probe.run.attach import preset_card
 from notebook_probe.schedules import ScheduleLike
 
-__all__ = ["Places", "Preset", "Row", "presets"]
+__all__ = ["PlacesOf", "Preset", "PresetRow", "presets"]
 
-Places: TypeAlias = Callable[[nn.Module], Sequence[str]]
+PlacesOf: TypeAlias = Callable[[nn.Module], Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PresetRow:
     """Some quantities, at the places where they fit."""
 
     names: tuple[str, ...]
-    places: Places = default_places
+    places: PlacesOf = default_places
     """Every weighted or activation module, if nothing else is said."""
     schedule: ScheduleLike = "every(1)"
 
@@ -34,13 +34,14 @@ class Preset:
 
     Examples
     --------
-    >>> ranks = Preset("ranks", "Ranks of the heads.", (Row(("effective_rank",), schedule=10),))
+    >>> row = PresetRow(("effective_rank",), schedule="every(10)")
+    >>> ranks = Preset("ranks", "Ranks of the heads.", (row,))
     >>> run = watch(model, probes=["default", ranks])  # doctest: +SKIP
     """
 
     name: str
     about: str
-    rows: tuple[Row, ...]
+    rows: tuple[PresetRow, ...]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "__doc__", str(self))

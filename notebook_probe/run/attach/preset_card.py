@@ -13,7 +13,7 @@ from notebook_probe.schedules import schedule
 from notebook_probe.tabular import as_html, html_card, text_card
 
 if TYPE_CHECKING:
-    from notebook_probe.run.attach.preset import Preset, Row
+    from notebook_probe.run.attach.preset import Preset, PresetRow
 
 __all__ = ["html", "measures", "text"]
 
@@ -47,7 +47,7 @@ def _facts(preset: Preset) -> dict[str, str]:
     return facts | {"cost": f"{cost} ({costs.machine})"} if cost else facts
 
 
-def _when_and_where(row: Row) -> str:
+def _when_and_where(row: PresetRow) -> str:
     """The places as the first words of their function's docstring name them."""
     named = str(getattr(row.places, "__name__", "where its function says"))
     where = re.split(r"[,;.\n]", inspect.getdoc(row.places) or named)[0]

@@ -13,11 +13,11 @@ from notebook_probe.probes.step.probe import Probe
 from notebook_probe.quantities import Quantity, as_quantity, quantities
 from notebook_probe.quantities.table import built_in
 from notebook_probe.run.attach.default_places import attending, rectified, whole
-from notebook_probe.run.attach.preset import Preset, Row, presets
-from notebook_probe.run.attach.request import Asked, misfit, modules_by_path, read_asked
+from notebook_probe.run.attach.preset import Preset, PresetRow, presets
+from notebook_probe.run.attach.request import ResolvedRequest, misfit, modules_by_path, read_asked
 from notebook_probe.schedules import schedule
 
-__all__ = ["DEFAULT", "Preset", "Row", "presets", "read_presets"]
+__all__ = ["DEFAULT", "Preset", "PresetRow", "presets", "read_presets"]
 
 
 DEFAULT = (
@@ -34,46 +34,46 @@ DEFAULT = (
 """What the default probes measure at every weighted or activation module."""
 
 
-def _add(name: str, about: str, *rows: Row) -> None:
+def _add(name: str, about: str, *rows: PresetRow) -> None:
     presets.add(name, Preset(name, about, rows))
 
 
-_add("default", "Norms, moments and silent units.", Row(DEFAULT))
+_add("default", "Norms, moments and silent units.", PresetRow(DEFAULT))
 _add(
     "gradients",
     "Whether gradients vanish, explode or swing, of the parameters and between the layers.",
-    Row(("grad_norm", "grad_rms", "grad_abs_max", "grad_zero_fraction", "grad_cosine")),
-    Row(("output_grad_norm", "output_grad_rms", "output_grad_abs_max")),
-    Row(("grad_norm", "grad_depth_slope", "clip_coefficient"), whole),
-    Row(("gradient_noise_scale",), whole, "every(10)"),
+    PresetRow(("grad_norm", "grad_rms", "grad_abs_max", "grad_zero_fraction", "grad_cosine")),
+    PresetRow(("output_grad_norm", "output_grad_rms", "output_grad_abs_max")),
+    PresetRow(("grad_norm", "grad_depth_slope", "clip_coefficient"), whole),
+    PresetRow(("gradient_noise_scale",), whole, "every(10)"),
 )
 _add(
     "activations",
     "How large activations are, and which units are silent or dead.",
-    Row(("output_mean", "output_std", "output_rms", "output_abs_max", "input_std")),
-    Row(("zero_fraction", "dormant_fraction", "saturated_fraction", "nonfinite_fraction")),
-    Row(("output_quantiles", "distribution_shift"), schedule="every(10)"),
-    Row(("dead_fraction", "output_histogram"), schedule="every(50)"),
+    PresetRow(("output_mean", "output_std", "output_rms", "output_abs_max", "input_std")),
+    PresetRow(("zero_fraction", "dormant_fraction", "saturated_fraction", "nonfinite_fraction")),
+    PresetRow(("output_quantiles", "distribution_shift"), schedule="every(10)"),
+    PresetRow(("dead_fraction", "output_histogram"), schedule="every(50)"),
 )
 _add(
     "spectra",
     "How many directions inputs use, every ten steps, outputs every fifty, weights every hundred.",
-    Row(
+    PresetRow(
         ("input_cov_max_eig", "input_cov_stable_rank", "input_cov_condition_50"),
         schedule="every(10)",
     ),
-    Row(("effective_rank", "participation_ratio"), schedule="every(50)"),
-    Row(("spectral_norm", "weight_stable_rank"), schedule="every(100)"),
+    PresetRow(("effective_rank", "participation_ratio"), schedule="every(50)"),
+    PresetRow(("spectral_norm", "weight_stable_rank"), schedule="every(100)"),
 )
 _add(
     "batchnorm",
     "What BatchNorm sees in training against what it uses in evaluation, every ten steps.",
-    Row(("bn_mean_tid", "bn_var_tid"), schedule="every(10)"),
+    PresetRow(("bn_mean_tid", "bn_var_tid"), schedule="every(10)"),
 )
 _add(
     "attention",
     "Whether attention collapses or saturates, at every attention module, every ten steps.",
-    Row(
+    PresetRow(
         (
             "attn_entropy",
             "attn_entropy_min",
@@ -89,38 +89,38 @@ _add(
 _add(
     "curvature",
     "How sharp the loss is, and how far features have come, on `Run.probe_batch`'s batch.",
-    Row(("sharpness", "sam_sharpness"), whole, "every(100)"),
-    Row(("feature_drift", "cka_to_reference"), schedule="every(100)"),
+    PresetRow(("sharpness", "sam_sharpness"), whole, "every(100)"),
+    PresetRow(("feature_drift", "cka_to_reference"), schedule="every(100)"),
 )
 _add(
     "precision",
     "How near to overflow and underflow numbers come, for training in half precision.",
-    Row(("range_headroom_bits", "underflow_fraction", "nonfinite_fraction")),
-    Row(("output_grad_headroom_bits", "output_grad_underflow_fraction")),
-    Row(("weight_abs_max", "weight_nonfinite_fraction")),
-    Row(("grad_abs_max", "grad_nonfinite_fraction")),
-    Row(("grad_underflow_fraction",), schedule="every(10)"),
-    Row(("amp_scale", "amp_skipped"), whole),
+    PresetRow(("range_headroom_bits", "underflow_fraction", "nonfinite_fraction")),
+    PresetRow(("output_grad_headroom_bits", "output_grad_underflow_fraction")),
+    PresetRow(("weight_abs_max", "weight_nonfinite_fraction")),
+    PresetRow(("grad_abs_max", "grad_nonfinite_fraction")),
+    PresetRow(("grad_underflow_fraction",), schedule="every(10)"),
+    PresetRow(("amp_scale", "amp_skipped"), whole),
 )
 _add(
     "optimizer",
     "What the optimizer does to the weights, and where it has taken them.",
-    Row(("weight_norm", "grad_norm", "update_norm", "update_ratio", "log_step_size")),
-    Row(("lr", "weight_decay", "momentum", "log_step_size"), whole),
-    Row(("sign_flips", "distance_from_init", "layer_rotation"), schedule="every(10)"),
-    Row(("update_cosine", "adam_update_rms", "moment_ratio"), schedule="every(10)"),
-    Row(("effective_lr_quantiles", "grad_below_eps_fraction"), schedule="every(10)"),
+    PresetRow(("weight_norm", "grad_norm", "update_norm", "update_ratio", "log_step_size")),
+    PresetRow(("lr", "weight_decay", "momentum", "log_step_size"), whole),
+    PresetRow(("sign_flips", "distance_from_init", "layer_rotation"), schedule="every(10)"),
+    PresetRow(("update_cosine", "adam_update_rms", "moment_ratio"), schedule="every(10)"),
+    PresetRow(("effective_lr_quantiles", "grad_below_eps_fraction"), schedule="every(10)"),
 )
 _add(
     "alerts",
     "What the alert rules look at, beside the loss, which the loop logs.",
-    Row(("grad_norm", "grad_rms", "grad_cosine", "update_ratio", "adam_update_rms")),
-    Row(("nonfinite_fraction", "range_headroom_bits")),
-    Row(("bn_mean_tid",), schedule="every(10)"),
-    Row(("effective_rank_share",), schedule="every(50)"),
-    Row(("dead_fraction",), rectified, "every(10)"),
-    Row(("attn_entropy_share", "attn_max_logit"), attention_places, "every(10)"),
-    Row(
+    PresetRow(("grad_norm", "grad_rms", "grad_cosine", "update_ratio", "adam_update_rms")),
+    PresetRow(("nonfinite_fraction", "range_headroom_bits")),
+    PresetRow(("bn_mean_tid",), schedule="every(10)"),
+    PresetRow(("effective_rank_share",), schedule="every(50)"),
+    PresetRow(("dead_fraction",), rectified, "every(10)"),
+    PresetRow(("attn_entropy_share", "attn_max_logit"), attention_places, "every(10)"),
+    PresetRow(
         ("grad_depth_slope", "clip_coefficient", "loss_spike_score", "data_wait_share"),
         whole,
     ),
@@ -128,8 +128,8 @@ _add(
 _add(
     "step",
     "How the logged loss moves, and where the time and the memory of a step go.",
-    Row(("loss_ema", "loss_spike_score", "train_eval_gap"), whole),
-    Row(("step_time", "samples_per_second", "data_wait_share", "peak_memory"), whole),
+    PresetRow(("loss_ema", "loss_spike_score", "train_eval_gap"), whole),
+    PresetRow(("step_time", "samples_per_second", "data_wait_share", "peak_memory"), whole),
 )
 
 
@@ -137,13 +137,13 @@ def _without_extra_passes() -> tuple[Quantity, ...]:
     return tuple(q for q in built_in() if q.cost not in ("forward", "backward"))
 
 
-def _everything() -> tuple[Row, ...]:
+def _everything() -> tuple[PresetRow, ...]:
     """Targets are those of the model's output: within it they would be compared with nothing."""
     every = _without_extra_passes()
     within = tuple(quantity.name for quantity in every if not quantity.is_of_batch)
     return (
-        Row(within, schedule="every(10)"),
-        Row(tuple(quantity.name for quantity in every), whole, "every(10)"),
+        PresetRow(within, schedule="every(10)"),
+        PresetRow(tuple(quantity.name for quantity in every), whole, "every(10)"),
     )
 
 
@@ -154,7 +154,7 @@ _add(
 )
 
 
-def read_presets(model: nn.Module, probes: Any) -> Asked:
+def read_presets(model: nn.Module, probes: Any) -> ResolvedRequest:
     """Read the ``probes`` argument of watch: None, a preset, several, or Taiyi's dict.
 
     What two presets share is measured on the schedule of the first.
@@ -167,7 +167,7 @@ def read_presets(model: nn.Module, probes: Any) -> Asked:
         Something else.
     """
     if probes is None:
-        return Asked((), ())
+        return ResolvedRequest((), ())
     if isinstance(probes, Mapping):
         return read_asked(model, probes, None, None)
     given = [probes] if isinstance(probes, str | Preset) else probes
@@ -181,7 +181,7 @@ def read_presets(model: nn.Module, probes: Any) -> Asked:
     for row in (row for preset in chosen for row in preset.rows):
         for probe in _fitting(model, row):
             wanted.setdefault((probe.place, probe.variable), probe)
-    return Asked(tuple(wanted.values()), ())
+    return ResolvedRequest(tuple(wanted.values()), ())
 
 
 def _named(name: str) -> Preset:
@@ -193,7 +193,7 @@ def _named(name: str) -> Preset:
     return presets[name]
 
 
-def _fitting(model: nn.Module, row: Row) -> list[Probe]:
+def _fitting(model: nn.Module, row: PresetRow) -> list[Probe]:
     modules, due = modules_by_path(model), schedule(row.schedule)
     chosen = [as_quantity(name) for name in row.names]
     return [

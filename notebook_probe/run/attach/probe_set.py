@@ -20,14 +20,14 @@ from notebook_probe.quantities import as_quantity
 from notebook_probe.record.format.source import ModuleRow
 from notebook_probe.run.attach.default_places import read_usual
 from notebook_probe.run.attach.module_table import module_table
-from notebook_probe.run.attach.request import Asked, read_asked
+from notebook_probe.run.attach.request import ResolvedRequest, read_asked
 from notebook_probe.run.attach.requests import Attach, Compiled, Detach, Request
-from notebook_probe.run.attach.standing import Standing
+from notebook_probe.run.attach.standing import StandingRequest
 from notebook_probe.schedules import Schedule
 
 __all__ = ["ProbeSet"]
 
-Key: TypeAlias = "tuple[str, str, Schedule, bool]"
+ProbeKey: TypeAlias = "tuple[str, str, Schedule, bool]"
 
 
 class ProbeSet:
@@ -59,8 +59,8 @@ class ProbeSet:
         self._model = weakref.ref(model)
         self._observer = observer
         self._declare, self._describe, self._tell = declare, describe, tell
-        self._standing: tuple[Standing, ...] = ()
-        self._wanted: dict[Key, Probe] = {}  # replaced, never changed: other threads walk it
+        self._standing: tuple[StandingRequest, ...] = ()
+        self._wanted: dict[ProbeKey, Probe] = {}  # replaced, never changed: other threads walk it
         self._measured = self._wanted
         self._tree = Tree(model)
         self._paths = {*modules_of(model)}
@@ -109,17 +109,17 @@ class ProbeSet:
         self._observer.taps.is_static |= wanted
         self._measured = {}  # between steps the observer looks what is due next
 
-    def begin(self, asked: Callable[[nn.Module], Asked], step: int, told: bool) -> None:
+    def begin(self, asked: Callable[[nn.Module], ResolvedRequest], step: int, told: bool) -> None:
         """Measure these from the first step on; ``told`` in an event, as for a resumed record."""
         self.attach(asked)
         added, _ = self._measure(step)
         if told and added:
             self._tell(step, "attach", _sentence(added))
 
-    def attach(self, asked: Callable[[nn.Module], Asked]) -> Standing:
+    def attach(self, asked: Callable[[nn.Module], ResolvedRequest]) -> StandingRequest:
         """Want these too; one that is there already stays, a new definition replaces it."""
         found = asked(self.model)
-        standing = Standing(asked, [*found.probes], found.skipped)
+        standing = StandingRequest(asked, [*found.probes], found.skipped)
         self._want(found.probes)
         with self._lock:
             self._standing = (*self._standing, standing)
@@ -204,7 +204,7 @@ class ProbeSet:
         return found
 
 
-def _is_in(known: Mapping[Key, Probe], probe: Probe) -> bool:
+def _is_in(known: Mapping[ProbeKey, Probe], probe: Probe) -> bool:
     """Tell whether ``probe`` is there, the same function and still measuring."""
     old = known.get(probe.key())
     if old is None or old.disabled:
@@ -215,7 +215,7 @@ def _is_in(known: Mapping[Key, Probe], probe: Probe) -> bool:
     )
 
 
-def _reading(request: Attach) -> Callable[[nn.Module], Asked]:
+def _reading(request: Attach) -> Callable[[nn.Module], ResolvedRequest]:
     """How to read a request, now and whenever the model has changed."""
     what, when = request.quantity, request.schedule
     if request.where is None:
@@ -223,7 +223,7 @@ def _reading(request: Attach) -> Callable[[nn.Module], Asked]:
     return partial(read_asked, where=request.where, quantity=what, when=when)
 
 
-def _read_again(standing: Standing, model: nn.Module) -> tuple[Probe, ...]:
+def _read_again(standing: StandingRequest, model: nn.Module) -> tuple[Probe, ...]:
     try:
         return standing.again(model).probes
     except ProbeError:  # what it named is gone, or a quantity no longer fits
@@ -235,7 +235,7 @@ def _is_below(place: str, paths: set[str]) -> bool:
     return place in paths or place.rpartition(".")[0] in paths
 
 
-def _told(asked: Standing) -> str:
+def _told(asked: StandingRequest) -> str:
     names = dict.fromkeys(probe.quantity.name for probe in asked.probes)
     places = dict.fromkeys(probe.place for probe in asked.probes)
     told = f"{', '.join(names)} at {_counted(len(places), 'module')}"

@@ -6,7 +6,7 @@ Accepted are a selection with a quantity and a schedule, and Taiyi's dict
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, get_args
 
@@ -17,20 +17,20 @@ from notebook_probe.errors import NotApplicableError, QuantityError, UnknownName
 from notebook_probe.model.parameter_slots import weight_slots
 from notebook_probe.model.paths import modules_of
 from notebook_probe.model.selectors import Where, select, standard_place
-from notebook_probe.model.unwrapped import meant
+from notebook_probe.model.unwrapped import unwrapped
 from notebook_probe.probes.step.probe import PhaseName, Probe
 from notebook_probe.quantities import Quantity, as_quantity
 from notebook_probe.quantities.reduce.features import ANYTIME, CALL, is_of_all, moment_of
 from notebook_probe.quantities.reduce.reductions import parts
 from notebook_probe.schedules import Schedule, ScheduleLike, schedule
 
-__all__ = ["Asked", "misfit", "modules_by_path", "read_asked"]
+__all__ = ["ResolvedRequest", "misfit", "modules_by_path", "read_asked"]
 
 QuantityLike: TypeAlias = "Quantity | Callable[..., Any] | str"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ResolvedRequest:
     """What a request comes to: the probes to attach, and the places where it does not fit."""
 
     probes: tuple[Probe, ...]
@@ -45,7 +45,7 @@ def read_asked(
     when: ScheduleLike,
     phase: PhaseName = "training",
     per_call: bool = False,
-) -> Asked:
+) -> ResolvedRequest:
     """Read the arguments of attach.
 
     Raises
@@ -61,12 +61,12 @@ def read_asked(
             for place, items in where.items()
             for one, wanted in _items(items)
         ]
-        return Asked(_unique(probe for part in parts for probe in part.probes), _all(parts))
+        return _joined(parts)
     if quantity is None:
         raise QuantityError(f"attach({where!r}): which quantity?")
     if isinstance(quantity, list | tuple):
         parts = [read_asked(model, where, one, when, phase, per_call) for one in quantity]
-        return Asked(_unique(probe for part in parts for probe in part.probes), _all(parts))
+        return _joined(parts)
     chosen, due = as_quantity(quantity), schedule(when)  # type: ignore[arg-type]
     _check_kind(chosen, phase, per_call)
     places, modules = select(model, where), modules_by_path(model)
@@ -77,7 +77,7 @@ def read_asked(
     skipped = tuple(reason for reason in tried if isinstance(reason, str))
     if not probes:
         raise NotApplicableError(skipped[0])
-    return Asked(probes, skipped)
+    return ResolvedRequest(probes, skipped)
 
 
 def _check_kind(quantity: Quantity, phase: str, per_call: bool) -> None:
@@ -153,7 +153,7 @@ def _has_parameter(module: nn.Module, below: bool) -> bool:
 
 def modules_by_path(model: nn.Module) -> dict[str, nn.Module]:
     """Every module by every path that leads to it."""
-    return {path: meant(module) for path, module in modules_of(model, every_path=True).items()}
+    return {path: unwrapped(module) for path, module in modules_of(model, every_path=True).items()}
 
 
 def _told(place: str, modules: Mapping[str, nn.Module]) -> str:
@@ -187,9 +187,8 @@ def _items(items: Any) -> list[tuple[QuantityLike, ScheduleLike]]:
     return read
 
 
-def _unique(probes: Iterable[Probe]) -> tuple[Probe, ...]:
-    return tuple({probe.key(): probe for probe in probes}.values())
-
-
-def _all(parts: list[Asked]) -> tuple[str, ...]:
-    return tuple(sentence for part in parts for sentence in part.skipped)
+def _joined(parts: list[ResolvedRequest]) -> ResolvedRequest:
+    """Several requests as one; what two of them come to is attached once."""
+    probes = {probe.key(): probe for part in parts for probe in part.probes}
+    skipped = (sentence for part in parts for sentence in part.skipped)
+    return ResolvedRequest(tuple(probes.values()), tuple(skipped))

@@ -1,4 +1,4 @@
-"""Standing requests: what was asked for goes on holding for modules that are added later."""
+"""StandingRequest requests: what was asked for goes on holding for modules that are added later."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from torch import nn
 
 from notebook_probe.probes.step.probe import Probe
-from notebook_probe.run.attach.request import Asked
+from notebook_probe.run.attach.request import ResolvedRequest
 
-__all__ = ["Standing"]
+__all__ = ["StandingRequest"]
 
 
 @dataclass(eq=False)
-class Standing:
+class StandingRequest:
     """One request, and the probes it has come to so far.
 
     Attributes
@@ -23,6 +23,6 @@ class Standing:
         Reads the request for the model as it is now.
     """
 
-    again: Callable[[nn.Module], Asked]
+    again: Callable[[nn.Module], ResolvedRequest]
     probes: list[Probe] = field(default_factory=list)
     skipped: tuple[str, ...] = ()

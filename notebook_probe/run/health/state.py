@@ -6,7 +6,7 @@ import math
 import time
 
 from notebook_probe.probes.observer import Observer
-from notebook_probe.probes.step.budget import Stretch
+from notebook_probe.probes.step.budget import Budget
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.background import Background
 from notebook_probe.run.gate import Gate
@@ -14,13 +14,13 @@ from notebook_probe.run.health.meter import Meter
 from notebook_probe.run.health.status import ProbeStatus, State, Status
 from notebook_probe.run.rows.row_keeper import RowKeeper
 
-__all__ = ["Condition"]
+__all__ = ["RunState"]
 
 MANY_FORWARDS = 16
 """Training forwards without any step after which something seems to be missing."""
 
 
-class Condition:
+class RunState:
     """The condition of a run, read from those who know a part of it.
 
     Attributes
@@ -36,7 +36,7 @@ class Condition:
         observer: Observer,
         gate: Gate,
         meter: Meter,
-        stretch: Stretch,
+        stretch: Budget,
     ) -> None:
         self._writer, self._rows, self._observer = writer, rows, observer
         self._gate, self._meter, self._stretch = gate, meter, stretch

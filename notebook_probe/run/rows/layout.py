@@ -23,7 +23,7 @@ __all__ = ["ChannelsRow", "Layout", "Row"]
 
 
 Places: TypeAlias = "npt.NDArray[np.intp]"
-Key: TypeAlias = "tuple[str, Axis | None]"
+StreamKey: TypeAlias = "tuple[str, Axis | None]"
 """A stream's name, and the axis of its vectors."""
 
 LARGEST = 3e38
@@ -102,7 +102,7 @@ class Layout:
         readings: Readings,
         stream: Callable[[str, Axis | PerChannel | None], StreamWriter],
     ) -> None:
-        self._columns: dict[Key, _Columns] = {}
+        self._columns: dict[StreamKey, _Columns] = {}
         self._channels: dict[str, _Channels] = {}
         for result in readings.results:
             name, axis = result.probe.stream, result.probe.quantity.axis
@@ -127,7 +127,7 @@ class Layout:
             self._columns[name, axis] = _Columns(stream(name, axis))
         return self._columns[name, axis]
 
-    def rows(self, frame: StepFrame, tally: Callable[[Result], None]) -> dict[Key, Row]:
+    def rows(self, frame: StepFrame, tally: Callable[[Result], None]) -> dict[StreamKey, Row]:
         """One row per stream that is due; ``tally`` is told of every result that has a value."""
         return {key: columns.row(frame, tally) for key, columns in self._columns.items()}
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from notebook_probe.explorer.draw.heat import Heat
-from notebook_probe.explorer.messages.selection import Selection
+from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.record.format.missing import MEASURED_NAN
 from tests.explorer.fakes import FakeSource, FakeStream
 
 
 def drawn(
-    source: FakeSource, selection: Selection, view: Heat | None = None, width: int = 700
+    source: FakeSource, selection: PanelSelection, view: Heat | None = None, width: int = 700
 ) -> tuple[dict[str, Any], np.ndarray, np.ndarray, np.ndarray]:
     """The message, and mean, state and maximum as (row, column)."""
     frame = (view or Heat()).frame(source, selection, width)
@@ -34,7 +34,7 @@ def column_steps(message: dict[str, Any]) -> np.ndarray:
     return first + np.arange(n + 1) * (last + 1 - first) / n
 
 
-HOME = Selection(home="norm")
+HOME = PanelSelection(home="norm")
 
 
 @pytest.mark.parametrize("n_rows", [1, 5, 500, 3000, 10_000])
@@ -119,7 +119,7 @@ def test_a_zoomed_map_reads_its_own_rows_only() -> None:
     values = np.arange(20_000.0)[:, None]
     stream, view = FakeStream("every_1", ["a"], ["norm"]), Heat()
     stream.append(range(20_000), norm=values)
-    source, zoomed = FakeSource(stream), Selection(home="norm", window=(10_000.0, 10_099.0))
+    source, zoomed = FakeSource(stream), PanelSelection(home="norm", window=(10_000.0, 10_099.0))
     message, mean, _, _ = drawn(source, zoomed, view)
     assert (message["first_step"], message["last_step"], message["columns"]) == (
         10_000,
@@ -138,7 +138,7 @@ def test_logarithmic_limits_are_those_of_the_positive_values() -> None:
     stream.append(range(4), norm=np.array([[-1.0], [0.0], [2.0], [8.0]]))
     source = FakeSource(stream)
     assert drawn(source, HOME)[0]["low"] == 2.0
-    assert drawn(source, Selection(home="norm", log_heat=False))[0]["low"] == -1.0
+    assert drawn(source, PanelSelection(home="norm", log_heat=False))[0]["low"] == -1.0
 
 
 def test_values_without_a_positive_one_have_no_logarithmic_limits() -> None:
@@ -151,7 +151,7 @@ def test_values_without_a_positive_one_have_no_logarithmic_limits() -> None:
 def test_nothing_is_drawn_before_the_first_value() -> None:
     stream = FakeStream("every_1", ["a"], ["norm"])
     assert Heat().frame(FakeSource(stream), HOME, 700) is None
-    assert Heat().frame(FakeSource(stream), Selection(), 700) is None
+    assert Heat().frame(FakeSource(stream), PanelSelection(), 700) is None
 
 
 def test_a_column_that_was_added_later_joins_the_map() -> None:

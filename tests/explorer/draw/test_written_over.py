@@ -11,14 +11,14 @@ import pytest
 
 from notebook_probe.explorer.draw.heat import Heat
 from notebook_probe.explorer.draw.lines import Lines
-from notebook_probe.explorer.messages.selection import Selection
+from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.figures import lines
 from notebook_probe.record import RecordWriter
 from tests.record.build import GRAD, fill, new_writer
 
 SERIES = ("fc", "grad_norm")
 N_STEPS = 20
-SELECTION = Selection(home="grad_norm").with_series(SERIES)
+SELECTION = PanelSelection(home="grad_norm").with_series(SERIES)
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from notebook_probe.explorer.messages.parse import MessageError, parse
-from notebook_probe.explorer.messages.selection import Selection
+from notebook_probe.explorer.messages.selection import PanelSelection
 
 HELLO = {"v": 1, "type": "hello", "view": "x"}
-SELECTION: dict[str, Any] = {**Selection(home="norm").message()}
+SELECTION: dict[str, Any] = {**PanelSelection(home="norm").message()}
 
 
 def test_a_message_comes_through_with_its_pairs_as_tuples() -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notebook_probe.explorer.messages.selection import Selection, default_home
+from notebook_probe.explorer.messages.selection import PanelSelection, default_home
 from notebook_probe.explorer.messages.wire import SelectionMessage
 
 SERIES = st.tuples(st.sampled_from("abcdefgh"), st.sampled_from(["norm", "mean"]))
 
 
-def asked(selection: Selection, *series: tuple[str, str]) -> SelectionMessage:
+def asked(selection: PanelSelection, *series: tuple[str, str]) -> SelectionMessage:
     message = selection.message()
     message["series"] = list(series)
     return message
@@ -21,7 +21,7 @@ def asked(selection: Selection, *series: tuple[str, str]) -> SelectionMessage:
 def test_a_series_keeps_its_colour_as_long_as_it_is_drawn(
     wishes: list[list[tuple[str, str]]],
 ) -> None:
-    selection = Selection()
+    selection = PanelSelection()
     for wish in wishes:
         before = selection
         selection = selection.chosen(asked(selection, *wish))
@@ -31,32 +31,34 @@ def test_a_series_keeps_its_colour_as_long_as_it_is_drawn(
 
 @given(st.lists(SERIES, max_size=12))
 def test_no_two_drawn_series_share_a_colour(wish: list[tuple[str, str]]) -> None:
-    selection = Selection().with_series(*wish)
+    selection = PanelSelection().with_series(*wish)
     given_out = [selection.colour(series) for series in selection.series]
     assert sorted(given_out) == list(range(len(given_out)))
 
 
 def test_a_series_that_comes_back_has_its_old_colour_while_colours_are_free() -> None:
     a, b, c = ("a", "norm"), ("b", "norm"), ("c", "norm")
-    selection = Selection().with_series(a, b).without(a).with_series(c).with_series(a)
+    selection = PanelSelection().with_series(a, b).without(a).with_series(c).with_series(a)
     assert [selection.colour(series) for series in (a, b, c)] == [0, 1, 2]
 
 
 def test_when_all_colours_were_given_a_new_series_takes_one_that_left_the_screen() -> None:
     seven = [(name, "norm") for name in "abcdefg"]
-    selection = Selection().with_series(*seven).without(seven[3]).with_series(("new", "norm"))
+    selection = PanelSelection().with_series(*seven).without(seven[3]).with_series(("new", "norm"))
     assert selection.colour(("new", "norm")) == 3
 
 
 def test_a_wish_is_kept_within_bounds() -> None:
-    message = Selection(home="norm").message()
+    message = PanelSelection(home="norm").message()
     message["smooth"], message["window"], message["home"] = 7.0, (5.0, 5.0), ""
-    chosen = Selection(home="norm").chosen(message)
+    chosen = PanelSelection(home="norm").chosen(message)
     assert (chosen.smooth, chosen.window, chosen.home) == (0.99, None, "norm")
 
 
 def test_what_a_view_is_told_it_can_ask_for_again() -> None:
-    selection = Selection(home="norm", window=(3.0, 9.0), smooth=0.5).with_series(("a", "norm"))
+    selection = PanelSelection(home="norm", window=(3.0, 9.0), smooth=0.5).with_series(
+        ("a", "norm")
+    )
     assert selection.chosen(selection.message()) == selection
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from notebook_probe.explorer.messages.views_present import DEFAULT_WIDTH, PATIENCE_S, Audience
+from notebook_probe.explorer.messages.views_present import DEFAULT_WIDTH, PATIENCE_S, ViewsPresent
 from notebook_probe.explorer.messages.wire import Ack
 
 
@@ -11,7 +11,7 @@ def ack(kind: str, seq: int) -> Ack:
 
 
 def test_nobody_is_there_until_a_view_says_hello() -> None:
-    audience = Audience()
+    audience = ViewsPresent()
     assert not audience.present
     audience.came("x")
     assert audience.present
@@ -20,7 +20,7 @@ def test_nobody_is_there_until_a_view_says_hello() -> None:
 
 
 def test_one_visible_view_is_enough() -> None:
-    audience = Audience()
+    audience = ViewsPresent()
     audience.came("x")
     audience.came("y")
     audience.seen("x", False)
@@ -28,7 +28,7 @@ def test_one_visible_view_is_enough() -> None:
 
 
 def test_a_view_that_cannot_speak_yet_is_expected_until_one_does() -> None:
-    audience = Audience()
+    audience = ViewsPresent()
     audience.expected = True
     assert audience.present
     audience.came("x")
@@ -37,7 +37,7 @@ def test_a_view_that_cannot_speak_yet_is_expected_until_one_does() -> None:
 
 
 def test_one_frame_waits_for_its_acknowledgement() -> None:
-    audience = Audience()
+    audience = ViewsPresent()
     assert audience.ready("lines", 0.0)
     seq = audience.sends("lines", 0.0)
     assert not audience.ready("lines", 0.1)
@@ -49,21 +49,21 @@ def test_one_frame_waits_for_its_acknowledgement() -> None:
 
 
 def test_without_acknowledgements_frames_come_seldom_but_come() -> None:
-    audience = Audience()
+    audience = ViewsPresent()
     audience.sends("lines", 0.0)
     assert not audience.ready("lines", PATIENCE_S)
     assert audience.ready("lines", PATIENCE_S + 0.01)
 
 
 def test_a_new_view_waits_for_nobody() -> None:
-    audience = Audience()
+    audience = ViewsPresent()
     audience.sends("lines", 0.0)
     audience.came("y")
     assert audience.ready("lines", 0.0)
 
 
 def test_frames_are_as_wide_as_the_widest_visible_view() -> None:
-    audience = Audience()
+    audience = ViewsPresent()
     assert audience.width("lines") == DEFAULT_WIDTH
     for view, width in (("x", 500), ("y", 900)):
         audience.came(view)

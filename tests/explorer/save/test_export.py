@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from notebook_probe.explorer.messages.selection import Selection
+from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.explorer.save import files
 from notebook_probe.explorer.save.code import code
 from notebook_probe.explorer.save.export import export, picture
@@ -36,7 +36,7 @@ def source() -> FakeSource:
     return FakeSource(one, other)
 
 
-def exported(kind: str, source: FakeSource, selection: Selection) -> bytes:
+def exported(kind: str, source: FakeSource, selection: PanelSelection) -> bytes:
     message, buffers = export(kind, source, selection)  # type: ignore[arg-type]
     assert "error" not in message, message.get("error")
     [buffer] = buffers
@@ -48,7 +48,7 @@ def table(content: bytes) -> list[dict[str, str]]:
 
 
 def test_csv_has_a_row_for_every_measured_value_on_the_screen(source: FakeSource) -> None:
-    rows = table(exported("csv", source, Selection(home="norm").with_series(("a", "mean"))))
+    rows = table(exported("csv", source, PanelSelection(home="norm").with_series(("a", "mean"))))
     values: dict[tuple[str, str], list[float]] = {}
     for row in rows:
         values.setdefault((row["module"], row["quantity"]), []).append(float(row["value"]))
@@ -66,7 +66,7 @@ def test_csv_has_a_row_for_every_measured_value_on_the_screen(source: FakeSource
 def test_the_rows_of_a_picture_stand_as_in_the_panel() -> None:
     stream = FakeStream("every_1", ["a", "c", "a[0]"], ["norm"])
     stream.append(range(3), norm=[[1.0, 2.0, 3.0]] * 3)
-    source, selection = FakeSource(stream), Selection(home="norm")
+    source, selection = FakeSource(stream), PanelSelection(home="norm")
     grid = HeatGrid("norm", 700)
     grid.read_new(source)
     panel = picture("svg", source, selection, grid.grid(["a", "a[0]", "c"]))
@@ -82,19 +82,19 @@ def drawing_of(svg: bytes) -> str:
 
 
 def test_csv_is_that_of_the_window(source: FakeSource) -> None:
-    rows = table(exported("csv", source, Selection(home="mean", window=(1.5, 2.0))))
+    rows = table(exported("csv", source, PanelSelection(home="mean", window=(1.5, 2.0))))
     assert {row["step"] for row in rows} == {"2"}
 
 
 def test_names_with_commas_survive_csv() -> None:
     stream = FakeStream("s", ['a,"b"'], ["norm"])
     stream.append([0], norm=1.0)
-    [row] = table(exported("csv", FakeSource(stream), Selection(home="norm")))
+    [row] = table(exported("csv", FakeSource(stream), PanelSelection(home="norm")))
     assert row["module"] == 'a,"b"'
 
 
 def test_netcdf_is_opened_by_xarray_with_the_same_numbers(source: FakeSource) -> None:
-    selection = Selection(home="norm").with_series(("a", "mean"))
+    selection = PanelSelection(home="norm").with_series(("a", "mean"))
     content = exported("netcdf", source, selection)
     with xr.open_dataset(io.BytesIO(content), engine="scipy") as data:
         assert data.module.values.tolist() == ["a", "b", "c"]
@@ -110,14 +110,14 @@ def test_netcdf_is_opened_by_xarray_with_the_same_numbers(source: FakeSource) ->
 def test_steps_beyond_32_bits_survive_netcdf() -> None:
     stream = FakeStream("s", ["a"], ["norm"])
     stream.append([2**33, 2**33 + 1], norm=1.0)
-    content = exported("netcdf", FakeSource(stream), Selection(home="norm"))
+    content = exported("netcdf", FakeSource(stream), PanelSelection(home="norm"))
     with xr.open_dataset(io.BytesIO(content), engine="scipy") as data:
         assert data.step.values.tolist() == [2**33, 2**33 + 1]
 
 
 @pytest.mark.parametrize("kind", ["csv", "netcdf"])
 def test_nothing_to_export_is_said_in_words(kind: str) -> None:
-    message, buffers = export(kind, FakeSource(), Selection())  # type: ignore[arg-type]
+    message, buffers = export(kind, FakeSource(), PanelSelection())  # type: ignore[arg-type]
     assert message["error"] == "nothing is recorded in this view yet"
     assert buffers == []
 
@@ -126,7 +126,7 @@ def test_too_much_for_a_download_is_said_in_words(
     source: FakeSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(files, "MOST_VALUES", 5)
-    message, _ = export("csv", source, Selection(home="norm"))
+    message, _ = export("csv", source, PanelSelection(home="norm"))
     assert message["error"].startswith("10 values are more than a download takes (5); zoom in")
 
 
@@ -136,7 +136,7 @@ def test_too_much_for_a_download_is_said_in_words(
 def test_pictures_and_code_come_from_the_same_selection(
     kind: str, start: bytes, source: FakeSource
 ) -> None:
-    selection = Selection(home="norm").with_series(("a", "mean"))
+    selection = PanelSelection(home="norm").with_series(("a", "mean"))
     message, buffers = export(kind, source, selection)  # type: ignore[arg-type]
     assert message["filename"] == {"png": "fake.png", "svg": "fake.svg", "code": "fake.py"}[kind]
     if kind == "code":
@@ -161,10 +161,10 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_code_runs_as_it_is(record: Path) -> None:
     selections = [
-        Selection(home="grad_norm").with_series(("fc1", "grad_norm")),
-        Selection(home="output_mean", window=(2.5, 12.0), log_heat=False, x_axis="time"),
-        Selection(log_x=True, log_y=False).with_series(("fc1", "output_mean")),
-        Selection(),
+        PanelSelection(home="grad_norm").with_series(("fc1", "grad_norm")),
+        PanelSelection(home="output_mean", window=(2.5, 12.0), log_heat=False, x_axis="time"),
+        PanelSelection(log_x=True, log_y=False).with_series(("fc1", "output_mean")),
+        PanelSelection(),
     ]
     texts = [code(str(record), selection) for selection in selections]
     script = "\n".join(["import matplotlib", "matplotlib.use('agg')", *texts])

@@ -17,7 +17,7 @@ import notebook_probe as nbp
 from notebook_probe.probes.step import step_values
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.quantities import as_quantity
-from notebook_probe.quantities.catalogue.step_time import Rows, rows
+from notebook_probe.quantities.catalogue.step_time import BatchRows, rows
 from notebook_probe.run import batches
 from notebook_probe.run.run import Run
 
@@ -194,5 +194,5 @@ def test_what_a_driver_will_not_tell_is_a_gap(
 
 
 def test_samples_are_counted_along_the_first_axis() -> None:
-    assert rows(torch.zeros(())) == Rows(1)
-    assert rows(torch.zeros(0, 3)).merge(rows(torch.zeros(5))) == Rows(5)
+    assert rows(torch.zeros(())) == BatchRows(1)
+    assert rows(torch.zeros(0, 3)).merge(rows(torch.zeros(5))) == BatchRows(5)

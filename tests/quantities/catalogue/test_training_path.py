@@ -17,7 +17,7 @@ from torch.nn.functional import mse_loss
 import notebook_probe as nbp
 from notebook_probe.quantities import as_quantity
 from notebook_probe.quantities.catalogue import training_path as path
-from notebook_probe.quantities.catalogue.training_path import MOST, PATH_PLANE, Points
+from notebook_probe.quantities.catalogue.training_path import MOST, PATH_PLANE, PathPoints
 from notebook_probe.quantities.reduce.landscape import Landscape
 
 Array: TypeAlias = npt.NDArray[np.float64]
@@ -86,7 +86,7 @@ def test_of_long_paths_some_points_are_kept_evenly_and_the_first() -> None:
 @settings(max_examples=50, deadline=None, derandomize=True)
 @given(st.integers(1, 300))
 def test_points_are_few_and_evenly_spaced_whatever_their_number(n: int) -> None:
-    points = Points()
+    points = PathPoints()
     for step in range(n):
         points.add(torch.tensor([step]))
     kept = [int(point) for point in points.kept]

@@ -19,7 +19,7 @@ from notebook_probe.record import OpenedRecord, RecordWriter, Variable, open_rec
 from notebook_probe.record.export import frames, netcdf
 from notebook_probe.record.export.safe_names import SafeNames, safe_name
 from notebook_probe.record.format.missing import MEASURED_NAN, NOT_MEASURED
-from notebook_probe.record.write.recorded_source import LiveSource
+from notebook_probe.record.write.recorded_source import RecordedSource
 from tests.record.build import BINS, COUNTS, GRAD, LAW, WEIGHT, fill, new_writer, vectors
 
 T0 = 1_700_000_000_000
@@ -27,7 +27,9 @@ AWKWARD = "../é/[0] con\n"
 
 
 @pytest.fixture(params=["live", "opened"])
-def source(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[LiveSource | OpenedRecord]:
+def source(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[RecordedSource | OpenedRecord]:
     """Numbers of every step and of every second, with a NaN and gaps; histograms; odd names."""
     with new_writer(tmp_path / "run.zarr") as writer:
         record_all(writer)
@@ -87,7 +89,7 @@ def _number(value: float) -> float | str:
     return "nan" if np.isnan(value) else float(value)
 
 
-def test_a_dataframe_has_a_row_per_measurement(source: LiveSource | OpenedRecord) -> None:
+def test_a_dataframe_has_a_row_per_measurement(source: RecordedSource | OpenedRecord) -> None:
     table = source.to_dataframe()
     assert list(table) == ["step", "time", "module", "quantity", "value", "bin"]
     assert told(table) == expected()
@@ -98,14 +100,14 @@ def test_a_dataframe_has_a_row_per_measurement(source: LiveSource | OpenedRecord
     assert (table["module"].dtype, table["quantity"].dtype) == ("category", "category")
 
 
-def test_numbers_alone_have_five_columns(source: LiveSource | OpenedRecord) -> None:
+def test_numbers_alone_have_five_columns(source: RecordedSource | OpenedRecord) -> None:
     table = source.to_dataframe(["grad_norm", "weight_norm"])
     assert list(table) == ["step", "time", "module", "quantity", "value"]
     assert len(table) == 13 + 6
 
 
 def test_the_size_of_the_window_changes_nothing(
-    source: LiveSource | OpenedRecord, monkeypatch: pytest.MonkeyPatch
+    source: RecordedSource | OpenedRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = source.to_dataframe()
     monkeypatch.setattr(frames, "WINDOW_VALUES", 1)
@@ -127,7 +129,7 @@ def test_the_size_of_the_window_changes_nothing(
     ],
 )  # fmt: skip
 def test_a_selection_is_the_rows_it_names(
-    source: LiveSource | OpenedRecord, given: dict[str, object], kept: object
+    source: RecordedSource | OpenedRecord, given: dict[str, object], kept: object
 ) -> None:
     assert callable(kept)
     table = source.to_dataframe(**given)  # type: ignore[arg-type]
@@ -135,7 +137,7 @@ def test_a_selection_is_the_rows_it_names(
 
 
 def test_a_name_nobody_recorded_lists_the_close_ones(
-    source: LiveSource | OpenedRecord, tmp_path: Path
+    source: RecordedSource | OpenedRecord, tmp_path: Path
 ) -> None:
     with pytest.raises(UnknownNameError, match="close: 'grad_norm'"):
         source.to_dataframe("grad_nrom")
@@ -147,7 +149,7 @@ def test_a_name_nobody_recorded_lists_the_close_ones(
     assert not (tmp_path / "npy").exists()
 
 
-def test_netcdf_opens_as_the_tree(source: LiveSource | OpenedRecord, tmp_path: Path) -> None:
+def test_netcdf_opens_as_the_tree(source: RecordedSource | OpenedRecord, tmp_path: Path) -> None:
     path = source.to_netcdf(tmp_path / "run.nc")
     with xr.open_datatree(path, engine="h5netcdf") as read:
         assert read.attrs["title"] == "run"
@@ -163,7 +165,7 @@ def test_netcdf_opens_as_the_tree(source: LiveSource | OpenedRecord, tmp_path: P
 
 
 def test_netcdf_keeps_which_nan_was_measured(
-    source: LiveSource | OpenedRecord, tmp_path: Path
+    source: RecordedSource | OpenedRecord, tmp_path: Path
 ) -> None:
     path = source.to_netcdf(tmp_path / "run.nc", quantity="grad_norm", start=6)
     with xr.open_dataset(path, group="every_1", engine="h5netcdf", mask_and_scale=False) as read:
@@ -172,7 +174,7 @@ def test_netcdf_keeps_which_nan_was_measured(
 
 
 def test_netcdf_in_small_slabs_is_the_same(
-    source: LiveSource | OpenedRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    source: RecordedSource | OpenedRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = source.to_netcdf(tmp_path / "whole.nc")
     monkeypatch.setattr(netcdf, "SLAB_VALUES", 1)
@@ -199,7 +201,7 @@ def test_attributes_without_a_netcdf_type_are_written_as_json(tmp_path: Path) ->
 
 
 def test_nothing_is_overwritten_unasked_and_nothing_half_written_stays(
-    source: LiveSource | OpenedRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    source: RecordedSource | OpenedRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "a.nc").write_text("mine")
     (tmp_path / "npy").mkdir()
@@ -220,7 +222,7 @@ def test_nothing_is_overwritten_unasked_and_nothing_half_written_stays(
 
 
 def test_a_missing_library_is_named_with_its_extra(
-    source: LiveSource | OpenedRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    source: RecordedSource | OpenedRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def none(library: str) -> None:
         raise builtins.ImportError(library)
@@ -232,7 +234,7 @@ def test_a_missing_library_is_named_with_its_extra(
 
 
 def test_npy_files_hold_each_modules_vectors(
-    source: LiveSource | OpenedRecord, tmp_path: Path
+    source: RecordedSource | OpenedRecord, tmp_path: Path
 ) -> None:
     folder = tmp_path / "npy"
     paths = source.to_npy(folder)
@@ -251,7 +253,7 @@ def test_npy_files_hold_each_modules_vectors(
 
 
 def test_numbers_are_written_as_npy_when_named(
-    source: LiveSource | OpenedRecord, tmp_path: Path
+    source: RecordedSource | OpenedRecord, tmp_path: Path
 ) -> None:
     (path,) = source.to_npy(tmp_path / "npy", "grad_norm", "fc", stop=6)
     assert np.load(path).tolist() == [100 + step for step in range(6)]

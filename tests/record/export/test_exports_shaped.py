@@ -12,7 +12,7 @@ import xarray as xr
 
 from notebook_probe.record import OpenedRecord, Variable, open_record
 from notebook_probe.record.export import netcdf
-from notebook_probe.record.write.recorded_source import LiveSource
+from notebook_probe.record.write.recorded_source import RecordedSource
 from tests.record.build import GRAD, fill, new_writer
 
 NORMS, IMAGE = Variable("channel_norm"), Variable("image", "1", "first input")
@@ -20,7 +20,9 @@ LENGTHS = {"a/b": 2, "fc": 3}
 
 
 @pytest.fixture(params=["live", "opened"])
-def source(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[LiveSource | OpenedRecord]:
+def source(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[RecordedSource | OpenedRecord]:
     with new_writer(tmp_path / "run.zarr") as writer:
         stream = writer.stream("every_1")
         stream.extend(["fc"], [GRAD])
@@ -39,7 +41,7 @@ def source(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[LiveSourc
         yield writer.source if request.param == "live" else open_record(tmp_path / "run.zarr")
 
 
-def test_a_dataframe_has_their_elements(source: LiveSource | OpenedRecord) -> None:
+def test_a_dataframe_has_their_elements(source: RecordedSource | OpenedRecord) -> None:
     table = source.to_dataframe("channel_norm")
     assert list(table) == ["step", "time", "module", "quantity", "value", "index_in_module"]
     told = [(row.step, row.module, row.index_in_module, row.value) for row in table.itertuples()]
@@ -49,7 +51,7 @@ def test_a_dataframe_has_their_elements(source: LiveSource | OpenedRecord) -> No
     ]
 
 
-def test_one_module_is_selected_in_every_kind(source: LiveSource | OpenedRecord) -> None:
+def test_one_module_is_selected_in_every_kind(source: RecordedSource | OpenedRecord) -> None:
     table = source.to_dataframe(module="fc", start=2)
     assert table.groupby(["step", "quantity"], observed=True).size().to_dict() == {
         (2, "grad_norm"): 1, (2, "channel_norm"): 3, (3, "grad_norm"): 1,
@@ -57,7 +59,7 @@ def test_one_module_is_selected_in_every_kind(source: LiveSource | OpenedRecord)
     assert table["index_in_module"].isna().sum() == 2
 
 
-def test_npy_files_are_the_series(source: LiveSource | OpenedRecord, tmp_path: Path) -> None:
+def test_npy_files_are_the_series(source: RecordedSource | OpenedRecord, tmp_path: Path) -> None:
     paths = source.to_npy(tmp_path / "npy")
     index = json.loads((tmp_path / "npy/index.json").read_text())["arrays"]
     named = {(one["quantity"], one["module"]) for one in index}
@@ -72,7 +74,7 @@ def test_npy_files_are_the_series(source: LiveSource | OpenedRecord, tmp_path: P
 
 
 def test_netcdf_has_groups_of_them(
-    source: LiveSource | OpenedRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    source: RecordedSource | OpenedRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(netcdf, "SLAB_VALUES", 1)
     path = source.to_netcdf(tmp_path / "a.nc", module="a/b")

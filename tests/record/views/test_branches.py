@@ -31,7 +31,7 @@ from hypothesis.stateful import (
 
 from notebook_probe.record import OpenedRecord, RecordWriter, Variable, open_record
 from notebook_probe.record.format.missing import NOT_MEASURED, measured
-from notebook_probe.record.views.xarray_views import Views
+from notebook_probe.record.views.xarray_views import XarrayViews
 from notebook_probe.record.write import opening
 from notebook_probe.record.write.hot_chunks import HotChunks
 from notebook_probe.record.write.plain_chunks import PlainChunks
@@ -238,7 +238,7 @@ class Histories(RuleBasedStateMachine):
         shutil.rmtree(self.folder.parent)
 
 
-def cells_of(source: Views) -> dict[Cell, float]:
+def cells_of(source: XarrayViews) -> dict[Cell, float]:
     """Everything that was measured, as a dictionary."""
     data = source.data
     found: dict[Cell, float] = {}

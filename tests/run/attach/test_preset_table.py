@@ -20,7 +20,7 @@ def nowhere(model: nn.Module) -> list[str]:
     return []
 
 
-ODD = nbp.Preset("<odd>", "For <b>nobody</b>.", (nbp.Row(("lr",), nowhere, nbp.Every(7)),))
+ODD = nbp.Preset("<odd>", "For <b>nobody</b>.", (nbp.PresetRow(("lr",), nowhere, nbp.Every(7)),))
 
 
 def test_the_table_has_every_preset_with_its_measured_cost() -> None:

@@ -99,7 +99,7 @@ def heads(model: nn.Module) -> list[str]:
     return [path for path, module in model.named_modules() if isinstance(module, nn.Linear)]
 
 
-OWN = nbp.Preset("test_heads", "Ranks of heads.", (nbp.Row(("effective_rank",), heads),))
+OWN = nbp.Preset("test_heads", "Ranks of heads.", (nbp.PresetRow(("effective_rank",), heads),))
 
 
 def test_a_preset_of_one_s_own_is_a_value(watch: Watch) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 import notebook_probe as nbp
-from notebook_probe.probes.step.budget import LARGEST, ROOM, SETTLED_STEPS, Stretch
+from notebook_probe.probes.step.budget import LARGEST, ROOM, SETTLED_STEPS, Budget
 from notebook_probe.schedules import Every, Schedule
 from tests.models import floats, made, mlp, sgd, train, train_step
 from tests.probes.parity import differing, everything
@@ -32,7 +32,7 @@ class Model:
 
     def __init__(self, budget: float, cost: float, schedule: Schedule) -> None:
         self.told: list[tuple[int, str]] = []
-        self.stretch = Stretch(lambda step, text: self.told.append((step, text)))
+        self.stretch = Budget(lambda step, text: self.told.append((step, text)))
         self.stretch.set_budget(budget)
         self.cost, self.schedule = cost, schedule
         self.step = 0
@@ -106,7 +106,7 @@ def test_of_the_due_steps_of_each_schedule_every_nth_is_measured(
     factor: int, schedules: list[int]
 ) -> None:
     """Counted per schedule, so that one that is rarely due is not starved by another."""
-    stretch = Stretch()
+    stretch = Budget()
     stretch.factor = factor
     for n in schedules:
         schedule = Every(n)
