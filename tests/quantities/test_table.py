@@ -31,6 +31,7 @@ def test_a_name_that_is_not_there_is_refused_with_those_close_to_it(name: str) -
         "presets": "Preset', 'list_presets",
         "list_quantites": "list_quantities",
         "wach": "watch",
+        "Row": "PresetRow",
     }
     with pytest.raises(AttributeError, match=f"no attribute '{name}'; close: '{close[name]}'"):
         getattr(nbp, name)
