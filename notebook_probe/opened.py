@@ -16,7 +16,7 @@ from notebook_probe.record.write.writer import RecordWriter
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from notebook_probe.explorer import Explorer
+    from notebook_probe.explorer import Explorer, Panel
 
 __all__ = ["OpenedJob", "OpenedRun", "open_run", "open_runs"]
 
@@ -24,16 +24,23 @@ __all__ = ["OpenedJob", "OpenedRun", "open_run", "open_runs"]
 class OpenedRun(OpenedRecord):
     """A recorded run; one that another process is writing grows as it is read again."""
 
-    _explorer: Explorer | None = None
+    _panel: Panel | None = None
 
     def explore(self) -> Explorer:
         """Show the Explorer on this record: the same panel, without controls."""
-        from notebook_probe.explorer import Explorer
+        return self._panel_of().show()
 
-        if self._explorer is None or self._explorer.closed:
-            self._explorer = Explorer(self)
-        self._explorer.show()
-        return self._explorer
+    @property
+    def explorer(self) -> Explorer:
+        """The Explorer as a widget that is not shown yet, to be placed among your own."""
+        return self._panel_of().explorer
+
+    def _panel_of(self) -> Panel:
+        from notebook_probe.explorer import Panel
+
+        if self._panel is None:
+            self._panel = Panel(self)
+        return self._panel
 
     @property
     def alerts(self) -> Alerts:

@@ -14,6 +14,7 @@ from notebook_probe.explorer.draw.view import VIEWS
 from notebook_probe.explorer.draw.what_has_values import Recorded
 from notebook_probe.explorer.messages import wire
 from notebook_probe.explorer.messages.clicks import Tickets
+from notebook_probe.explorer.messages.looked_at import check
 from notebook_probe.explorer.messages.problems import Problems
 from notebook_probe.explorer.messages.reasons import reasons
 from notebook_probe.explorer.messages.selection import PanelSelection, default_home
@@ -50,6 +51,7 @@ class PanelSession:
         self._views = {kind: VIEWS[kind]() for kind in VIEWS}
         self._drawn: dict[str, object] = {}
         self._told: PanelSelection | None = None
+        self._step, self._step_is_news = 0, False
         self._exports: list[wire.ExportAsked] = []
         self._hears: dict[str, Callable[[Any], None]] = {
             "hello": self._hear_hello,
@@ -62,6 +64,7 @@ class PanelSession:
             "control": self._hear_control,
             "compiled": self._hear_compiled,
             "export": self._exports.append,
+            "pointed": self._hear_pointed,
         }
 
     def expect_views(self, blind: bool) -> None:
@@ -91,6 +94,34 @@ class PanelSession:
             self._selection = self._with_defaults(self._selection)
             return self._selection
 
+    # --------------------------------------------------------------------------- from the traits
+
+    @property
+    def looked_at(self) -> dict[str, object]:
+        """What the traits of the widget say, as it is now."""
+        with self._lock:
+            chosen, step = self._selection, self._step
+        return {
+            "home": chosen.home,
+            "series": chosen.series,
+            "window": chosen.window,
+            "step": step,
+        }
+
+    def check(self, name: str, value: Any) -> None:
+        """Raise `UnknownNameError` or ValueError for what cannot be looked at."""
+        listed = self._controls.catalogue() if self._controls is not None else ()
+        check(name, value, self._source, [one.name for one in listed])
+
+    def choose(self, name: str, value: Any) -> None:
+        """Look at something else, as one trait says."""
+        with self._lock:
+            if name == "step":
+                self._step, self._step_is_news = value, True
+                return
+            self._selection = self._selection.looking_at(name, value)
+            self._home_is_default &= name != "home"
+
     # ------------------------------------------------------------------------------------ telling
 
     def tell(self, send: Send, route: str, status: Status) -> None:
@@ -101,7 +132,7 @@ class PanelSession:
         revision = self._source.revision
         selection = self._looked()
         with self._lock:
-            messages = [
+            messages: list[Mapping[str, Any] | None] = [
                 self._report.model(status),
                 None if selection == self._told else selection.message(),
                 self._report.message(
@@ -113,6 +144,9 @@ class PanelSession:
                 ),
             ]
             self._told = selection
+            if self._step_is_news:
+                messages.append({"v": wire.VERSION, "type": "pointed", "step": self._step})
+                self._step_is_news = False
         for message in messages:
             if message is not None:
                 send(message, [])
@@ -179,6 +213,9 @@ class PanelSession:
         if chosen.home != self._selection.home:
             self._home_is_default = False
         self._selection = chosen
+
+    def _hear_pointed(self, message: wire.Pointed) -> None:
+        self._step = message["step"]
 
     def _hear_attach(self, message: wire.AttachAsked) -> None:
         where, schedule = tuple(message["where"]) or None, message["schedule"]

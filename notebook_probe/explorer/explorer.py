@@ -1,96 +1,153 @@
-"""The Explorer: a panel under the cell that shows a source and steers its run where it is live."""
+"""The Explorer: the widget that a user holds, places among others and links by its traits."""
 
 from __future__ import annotations
 
+import threading
 import weakref
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-from IPython.core.getipython import get_ipython
-from IPython.display import display
+import anywidget
+import traitlets
+from ipywidgets import TypedTuple
 
-from notebook_probe.explorer.conversation import PanelSession
-from notebook_probe.explorer.kernel import kernel_route
-from notebook_probe.explorer.messages.parse import parse
-from notebook_probe.explorer.panel import Panel
-from notebook_probe.explorer.refresher import Refresher
-from notebook_probe.explorer.save.saved_picture import SavedPicture
-from notebook_probe.record.format.source import Source
-from notebook_probe.run.attach.requests import Controls
+from notebook_probe.explorer.assets import css, esm
+from notebook_probe.explorer.kernel import widget_lock
+
+if TYPE_CHECKING:
+    from notebook_probe.explorer.panel import Panel
 
 __all__ = ["Explorer"]
 
-HALTED = ("paused", "finished", "failed")
-
-_shown: set[Explorer] = set()
-"""Panels of opened records: nobody else holds them, yet they live until they are closed.
-
-A live run holds its own panel, so that both end together when the run is dropped.
+IN_A_NOTEBOOK = """
+.jp-OutputArea-child:has(.nbp-panel) + .jp-OutputArea-child { display: none; }
+.jp-OutputArea-child:has(.nbp-panel):has(~ .jp-OutputArea-child .widget-box .nbp-panel) {
+  display: none;
+}
 """
+"""The static picture stands right after the panel, for the time when there is no panel; and a
+panel that the same cell shows in a box of widgets need not stand above the box, too."""
 
-_everyone: weakref.WeakSet[Explorer] = weakref.WeakSet()
-"""All that have a panel; a notebook keeps the results of its cells, so they outlive their names."""
+LINKED = ("home", "series", "window", "step")
 
 
-class Explorer:
-    """A panel on one source; ``with`` closes it at the end.
+class Explorer(anywidget.AnyWidget):
+    """The panel as a widget among others: it stands in a VBox, a tab, a Voilà page.
 
-    Parameters
+    `Run.explore` and `OpenedRun.explore` show and return it; ``run.explorer`` is the same, not
+    shown. Its traits say what is looked at. They can be observed, linked and set; what is clicked
+    in the panel arrives at them a moment later, on a thread of the panel's own.
+
+    Attributes
     ----------
-    source : Source
-        A run or an opened record.
-    controls : Controls, optional
-        The live run's side for requests; without it the panel only shows.
+    home : str
+        Quantity of the heat map.
+    series : tuple of (str, str)
+        Module and quantity of each line that is drawn.
+    window : (float, float) or None
+        Steps that both plots show; None for all.
+    step : int
+        The step under the pointer, in either plot; setting it draws the line there.
 
     Examples
     --------
-    >>> explorer = nbp.open_run("runs/first.zarr").explore()  # doctest: +SKIP
-    >>> explorer.close()  # doctest: +SKIP
+    >>> explorer = run.explorer  # doctest: +SKIP
+    >>> at = ipywidgets.IntSlider(description="step", max=1000)  # doctest: +SKIP
+    >>> ipywidgets.link((explorer, "step"), (at, "value"))  # doctest: +SKIP
+    >>> ipywidgets.VBox([at, explorer])  # doctest: +SKIP
     """
 
-    def __init__(self, source: Source, controls: Controls | None = None) -> None:
-        self._source, self._controls = source, controls
-        self._conversation = PanelSession(source, controls)
-        self._snapshot = SavedPicture(source)
-        self._panel: Panel | None = None
-        self._refresher: Refresher | None = None
-        self._leave_run: Callable[[], None] | None = None
-        self._places: dict[str, int] = {}  # cell -> which execution of it shows a view
-        self._last_state = ""
+    home = traitlets.Unicode()
+    series = TypedTuple(traitlets.Tuple(traitlets.Unicode(), traitlets.Unicode()))
+    window = traitlets.Tuple(
+        traitlets.Float(), traitlets.Float(), default_value=None, allow_none=True
+    )
+    step = traitlets.Int()
 
-    def show(self) -> None:
-        """Show the panel under this cell; again, and it is a second view of the same panel.
+    _esm = traitlets.Unicode().tag(sync=True)
+    _css = traitlets.Unicode().tag(sync=True)
 
-        Outside a notebook it prints one line instead.
-        """
-        shell, route = get_ipython(), kernel_route()
-        if shell is None or route.name == "no kernel":
-            print(f"{self._source.name}: there is no notebook here to show a panel in")
-            return
-        panel = self._panel or self._open()
-        self._take_place(route.cell, shell.execution_count)
-        display(panel)
-        self._snapshot.place()
-        route.verify(panel.comm)
-        self._conversation.expect_views(blind=route.name == "after the cell")
+    def __init__(self, panel: Panel, name: str) -> None:
+        self._name = name
+        self._panel = weakref.ref(panel)  # ipywidgets keeps every open widget alive
+        self._followed: dict[str, object] = {name: self.trait_defaults(name) for name in LINKED}
+        self._setting: tuple[int, str, object] | None = None
+        with widget_lock:
+            super().__init__(_esm=esm(), _css=css() + IN_A_NOTEBOOK)
+            self.on_msg(Explorer._arrived)
+
+    def send(self, content: Any, buffers: Sequence[bytes | memoryview] | None = None) -> None:
+        """Send a message to every view; nothing happens once the panel is closed."""
+        with widget_lock:
+            super().send(content, buffers)
+
+    def bundle(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What displays the widget itself, and what a reader without widgets shows instead."""
+        data, metadata = self._repr_mimebundle_()  # type: ignore[misc]  # it has a view
+        return {**data, "text/plain": "notebook_probe panel"}, metadata
 
     def close(self) -> None:
         """Remove the panel from page and kernel and leave its picture; twice is fine."""
-        if self._refresher is None:
-            return
-        self._guarded(self._take_picture, "the last picture")
-        if self._leave_run is not None:
-            self._leave_run()
-        self._refresher.close()
-        self._refresher = self._panel = None
-        self._places.clear()
-        _everyone.discard(self)
-        _shown.discard(self)
+        panel = self._panel()
+        if panel is not None and panel.shows(self):
+            panel.close()
+        else:
+            self.remove()
+
+    def remove(self) -> None:
+        """Take it from the page and from the kernel, its layout included."""
+        with widget_lock:
+            self.layout.close()
+            super().close()
 
     @property
     def closed(self) -> bool:
-        """There is no panel: it was closed, or never shown."""
-        return self._panel is None
+        """There is no panel any more; ``explore()`` makes a new one."""
+        return self.comm is None
+
+    def follow(self, **looked_at: object) -> None:
+        """Bring the traits to what was chosen in the panel.
+
+        A trait that was set since, and has not arrived in the panel yet, stays as it was set.
+        """
+        for name, value in looked_at.items():
+            if value != self._followed[name]:
+                self._followed[name] = value
+                self._setting = threading.get_ident(), name, value
+                try:
+                    setattr(self, name, value)
+                finally:
+                    self._setting = None
+
+    @traitlets.validate(*LINKED)
+    def _check(self, proposal: Any) -> object:
+        panel = self._panel()
+        name, value = proposal.trait.name, proposal.value
+        if panel is not None and not self._is_following(name, value):
+            panel.check(name, value)
+        return value
+
+    @traitlets.observe(*LINKED)
+    def _chosen(self, change: Any) -> None:
+        panel = self._panel()
+        if panel is not None and not self._is_following(change.name, change.new):
+            panel.choose(change.name, change.new)
+
+    def _is_following(self, name: str, value: object) -> bool:
+        """Tell what `follow` sets from what an observer of that sets in turn."""
+        return self._setting == (threading.get_ident(), name, value)
+
+    def _arrived(self, content: object, buffers: object) -> None:
+        panel = self._panel()
+        if panel is not None:
+            panel.receive(content)
+
+    def _ipython_display_(self) -> None:
+        panel = self._panel()
+        if panel is not None and panel.shows(self):
+            panel.show_once_in_a_cell()
+        else:
+            print(f"{self!r}; explore() makes a new one")
 
     def __enter__(self) -> Explorer:
         return self
@@ -99,115 +156,4 @@ class Explorer:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<Explorer of {self._source.name!r}{', closed' if self.closed else ''}>"
-
-    def _ipython_display_(self) -> None:
-        shell = get_ipython()
-        if shell is None or shell.execution_count not in self._places.values():
-            self.show()
-
-    # ------------------------------------------------------- called by the panel, in any thread
-
-    def receive(self, content: object) -> None:
-        """Take in a message from a view; an exception becomes a line in the panel."""
-        self._guarded(lambda: self._receive(content), "a click")
-
-    def _receive(self, content: object) -> None:
-        message = parse(content)
-        if message["type"] == "ping":
-            kernel_route().answered(message["token"])
-            return
-        self._conversation.hear(message)
-        if message["type"] != "ack":
-            self._wake()
-
-    # --------------------------------------------------------------- called by the refresher
-
-    def refresh(self) -> None:
-        """Tell the views what is new; take the picture when it is time."""
-        self._guarded(self._refresh, "refreshing the panel")
-
-    def _refresh(self) -> None:
-        panel = self._panel
-        if panel is None:
-            return
-        status = self._conversation.status()
-        self._conversation.tell(panel.send, kernel_route().name, status)
-        halted = status.state in HALTED and status.state != self._last_state
-        self._last_state = status.state
-        if halted or (status.state == "training" and self._snapshot.due):
-            self._take_picture()
-
-    # ------------------------------------------------------------------------------- the rest
-
-    def _wake(self) -> None:
-        refresher = self._refresher
-        if refresher is not None:
-            refresher.wake()
-
-    def _take_place(self, cell: str, execution: int) -> None:
-        """Stand in this cell; what it showed before is gone, and a panel left nowhere is closed."""
-        for other in list(_everyone):
-            if cell and other._places.get(cell, execution) < execution:
-                del other._places[cell]
-                if not other._places and other is not self:
-                    other.close()
-        self._places[cell] = execution
-
-    def _open(self) -> Panel:
-        """Make the panel and everything that keeps it alive while cells run."""
-        route = kernel_route()
-        panel = self._panel = Panel(self.receive)
-        _everyone.add(self)
-        route.carry(panel.comm)
-        forget_cells = route.on_cell_end(_weakly(self._cell_ended))
-        if self._controls is None:
-            _shown.add(self)
-        else:
-            self._leave_run = self._controls.each_boundary(route.pump)
-        self._refresher = Refresher(self, partial(_end, panel, forget_cells))
-        return panel
-
-    def _cell_ended(self) -> None:
-        """Close the last step of a training cell, and leave its picture in the notebook.
-
-        Here, in the cell's own thread: what a notebook runner is sent later it does not keep.
-        """
-        self._guarded(self._finish_cell, "the end of the cell")
-
-    def _finish_cell(self) -> None:
-        if self._controls is not None:
-            self._controls.settle()
-        status = self._conversation.status()
-        elsewhere = status.background or (self._controls is None and status.state == "training")
-        if not (elsewhere and self._snapshot.taken):
-            self._take_picture()
-
-    def _take_picture(self) -> None:
-        self._snapshot.take(self._conversation.look())
-
-    def _guarded(self, act: Callable[[], None], where: str) -> None:
-        """Run a callback; nobody would see what it raises anywhere but in the panel."""
-        try:
-            act()
-        except Exception as error:
-            self._conversation.problem(error, where)
-
-
-def _weakly(method: Callable[[], None]) -> Callable[[], None]:
-    """The bound method without its hold on the object; nothing once that is gone."""
-    reference = weakref.WeakMethod(method)
-
-    def call() -> None:
-        alive = reference()
-        if alive is not None:
-            alive()
-
-    return call
-
-
-def _end(panel: Panel, forget_cells: Callable[[], None]) -> None:
-    """What is left to do when the Explorer is closed, or gone."""
-    forget_cells()
-    kernel_route().forget(panel.comm)
-    panel.close()
+        return f"<Explorer of {self._name!r}{', closed' if self.closed else ''}>"

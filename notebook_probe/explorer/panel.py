@@ -1,60 +1,234 @@
-"""The widget: the browser side as text, and messages in and out."""
+"""A panel on a source: what keeps it alive, shows it, and steers its run where that is live."""
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
+from functools import partial
 
-import anywidget
-import traitlets
+from IPython.core.getipython import get_ipython
+from IPython.display import display
 
-from notebook_probe.explorer.assets import css, esm
-from notebook_probe.explorer.kernel import widget_lock
+from notebook_probe.explorer.conversation import PanelSession
+from notebook_probe.explorer.explorer import Explorer
+from notebook_probe.explorer.kernel import kernel_route
+from notebook_probe.explorer.messages.parse import parse
+from notebook_probe.explorer.refresher import Refresher
+from notebook_probe.explorer.save.saved_picture import SavedPicture
+from notebook_probe.record.format.source import Source
+from notebook_probe.run.attach.requests import Controls
 
 __all__ = ["Panel"]
 
-HIDE_PICTURE = """
-.jp-OutputArea-child:has(.nbp-panel) + .jp-OutputArea-child { display: none; }
+HALTED = ("paused", "finished", "failed")
+FREQUENT = ("ack", "pointed")
+"""Messages that come many times a second and can wait for the next refresh."""
+
+_shown: set[Panel] = set()
+"""Panels of opened records: nobody else holds them, yet they live until they are closed.
+
+A live run holds its own panel, so that both end together when the run is dropped.
 """
-"""The static picture stands right after the panel, for the time when there is no panel."""
+
+_everyone: weakref.WeakSet[Panel] = weakref.WeakSet()
+"""All that have a panel; a notebook keeps the results of its cells, so they outlive their names."""
 
 
-class Panel(anywidget.AnyWidget):
-    """One panel and all its views; it holds no data, only the way to the browser.
+class Panel:
+    """A panel on one source; whoever shows it holds this, a user the widget: its `explorer`.
 
     Parameters
     ----------
-    receive : bound method
-        Called with the content and the buffers of every message from a view, in whatever thread
-        the kernel handles it. Held weakly: ipywidgets keeps every open widget alive.
+    source : Source
+        A run or an opened record.
+    controls : Controls, optional
+        The live run's side for requests; without it the panel only shows.
     """
 
-    _esm = traitlets.Unicode().tag(sync=True)
-    _css = traitlets.Unicode().tag(sync=True)
+    def __init__(self, source: Source, controls: Controls | None = None) -> None:
+        self._source, self._controls = source, controls
+        self._conversation = PanelSession(source, controls)
+        self._snapshot = SavedPicture(source)
+        self._widget: Explorer | None = None
+        self._refresher: Refresher | None = None
+        self._leave_run: Callable[[], None] | None = None
+        self._places: dict[str, int] = {}  # cell -> which execution of it shows a view
+        self._last_state = ""
 
-    def __init__(self, receive: Callable[[object], None]) -> None:
-        self._receive = weakref.WeakMethod(receive)
-        with widget_lock:
-            super().__init__(_esm=esm(), _css=css() + HIDE_PICTURE)
-            self.on_msg(Panel._arrived)
+    @property
+    def explorer(self) -> Explorer:
+        """The widget, to be placed among others; it is not shown yet, but opened."""
+        return self._widget or self._open()
 
-    def send(self, content: Any, buffers: Sequence[bytes | memoryview] | None = None) -> None:
-        """Send a message to every view; nothing happens once the panel is closed."""
-        with widget_lock:
-            super().send(content, buffers)
+    def show(self) -> Explorer:
+        """Show the panel under this cell; again, and it is a second view of the same panel.
+
+        Outside a notebook it prints one line instead.
+        """
+        shell, route = get_ipython(), kernel_route()
+        if shell is None or route.name == "no kernel":
+            print(f"{self._source.name}: there is no notebook here to show a panel in")
+            return self._closed_widget()
+        explorer = self.explorer
+        self._take_place(route.cell, shell.execution_count)
+        data, metadata = explorer.bundle()  # display(explorer) would come back here
+        display(data, metadata=metadata, raw=True)
+        self._snapshot.place()
+        route.verify(explorer.comm)
+        self._conversation.expect_views(blind=route.name == "after the cell")
+        return explorer
+
+    def show_once_in_a_cell(self) -> None:
+        """Show it unless this cell has; its widget is often the cell's last value, too."""
+        shell = get_ipython()
+        if shell is None or shell.execution_count not in self._places.values():
+            self.show()
+
+    def shows(self, explorer: Explorer) -> bool:
+        """Tell whether this is its widget; one that was closed is not."""
+        return self._widget is explorer
 
     def close(self) -> None:
-        """Remove the panel from the page and from the kernel, its layout included."""
-        with widget_lock:
-            self.layout.close()
-            super().close()
+        """Remove the panel from page and kernel and leave its picture; twice is fine."""
+        if self._refresher is None:
+            return
+        self._guarded(self._take_picture, "the last picture")
+        if self._leave_run is not None:
+            self._leave_run()
+        self._refresher.close()
+        self._refresher = self._widget = None
+        self._places.clear()
+        _everyone.discard(self)
+        _shown.discard(self)
 
-    def __repr__(self) -> str:
-        """What a reader without widgets shows, above the picture."""
-        return "notebook_probe panel"
+    @property
+    def closed(self) -> bool:
+        """There is no widget: it was closed, or never opened."""
+        return self._widget is None
 
-    def _arrived(self, content: object, buffers: object) -> None:
-        receive = self._receive()
-        if receive is not None:
-            receive(content)
+    def __enter__(self) -> Panel:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # ------------------------------------------------------ called by the widget, in any thread
+
+    def check(self, name: str, value: object) -> None:
+        """Refuse what cannot be looked at, before a trait takes it."""
+        self._conversation.check(name, value)
+
+    def choose(self, name: str, value: object) -> None:
+        """Look at something else, as the trait of this name says."""
+        self._conversation.choose(name, value)
+        self._wake()
+
+    def receive(self, content: object) -> None:
+        """Take in a message from a view; an exception becomes a line in the panel."""
+        self._guarded(lambda: self._receive(content), "a click")
+
+    def _receive(self, content: object) -> None:
+        message = parse(content)
+        if message["type"] == "ping":
+            kernel_route().answered(message["token"])
+            return
+        self._conversation.hear(message)
+        if message["type"] not in FREQUENT:
+            self._wake()
+
+    # --------------------------------------------------------------- called by the refresher
+
+    def refresh(self) -> None:
+        """Tell the views what is new; take the picture when it is time."""
+        self._guarded(self._refresh, "refreshing the panel")
+
+    def _refresh(self) -> None:
+        explorer = self._widget
+        if explorer is None:
+            return
+        status = self._conversation.status()
+        self._conversation.tell(explorer.send, kernel_route().name, status)
+        explorer.follow(**self._conversation.looked_at)
+        halted = status.state in HALTED and status.state != self._last_state
+        self._last_state = status.state
+        if halted or (status.state == "training" and self._snapshot.due):
+            self._take_picture()
+
+    # ------------------------------------------------------------------------------- the rest
+
+    def _wake(self) -> None:
+        refresher = self._refresher
+        if refresher is not None:
+            refresher.wake()
+
+    def _take_place(self, cell: str, execution: int) -> None:
+        """Stand in this cell; what it showed before is gone, and a panel left nowhere is closed."""
+        for other in list(_everyone):
+            if cell and other._places.get(cell, execution) < execution:
+                del other._places[cell]
+                if not other._places and other is not self:
+                    other.close()
+        self._places[cell] = execution
+
+    def _open(self) -> Explorer:
+        """Make the widget and everything that keeps it alive while cells run."""
+        route = kernel_route()
+        explorer = self._widget = Explorer(self, self._source.name)
+        _everyone.add(self)
+        route.carry(explorer.comm)
+        forget_cells = route.on_cell_end(_weakly(self._cell_ended))
+        if self._controls is None:
+            _shown.add(self)
+        else:
+            self._leave_run = self._controls.each_boundary(route.pump)
+        self._refresher = Refresher(self, partial(_end, explorer, forget_cells))
+        return explorer
+
+    def _closed_widget(self) -> Explorer:
+        explorer = Explorer(self, self._source.name)
+        explorer.remove()
+        return explorer
+
+    def _cell_ended(self) -> None:
+        """Close the last step of a training cell, and leave its picture in the notebook.
+
+        Here, in the cell's own thread: what a notebook runner is sent later it does not keep.
+        """
+        self._guarded(self._finish_cell, "the end of the cell")
+
+    def _finish_cell(self) -> None:
+        if self._controls is not None:
+            self._controls.settle()
+        status = self._conversation.status()
+        elsewhere = status.background or (self._controls is None and status.state == "training")
+        if not (elsewhere and self._snapshot.taken):
+            self._take_picture()
+
+    def _take_picture(self) -> None:
+        self._snapshot.take(self._conversation.look())
+
+    def _guarded(self, act: Callable[[], None], where: str) -> None:
+        """Run a callback; nobody would see what it raises anywhere but in the panel."""
+        try:
+            act()
+        except Exception as error:
+            self._conversation.problem(error, where)
+
+
+def _weakly(method: Callable[[], None]) -> Callable[[], None]:
+    """The bound method without its hold on the object; nothing once that is gone."""
+    reference = weakref.WeakMethod(method)
+
+    def call() -> None:
+        alive = reference()
+        if alive is not None:
+            alive()
+
+    return call
+
+
+def _end(explorer: Explorer, forget_cells: Callable[[], None]) -> None:
+    """What is left to do when the panel is closed, or gone."""
+    forget_cells()
+    kernel_route().forget(explorer.comm)
+    explorer.remove()

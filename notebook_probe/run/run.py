@@ -37,7 +37,7 @@ from notebook_probe.run.rows.row_keeper import RowKeeper
 from notebook_probe.schedules import ScheduleLike
 
 if TYPE_CHECKING:
-    from notebook_probe.explorer import Explorer
+    from notebook_probe.explorer import Explorer, Panel
 
 __all__ = ["Run"]
 
@@ -83,7 +83,7 @@ class Run(Alerting, FromLoop, Probing, Past):
         observer.evaluation.last_step = writer.last_evaluated
         self._probes.begin(asked, first, told=writer.continued)
         self._condition = RunState(writer, rows, observer, self._gate, self._meter, self._stretch)
-        self._explorer: Explorer | None = None
+        self._panel: Panel | None = None
         self._is_fresh = fresh
         alarm = self._alarm = Alarm(
             writer, rows, partial(_with_status, self._probes, self._doctor, self._gate)
@@ -264,12 +264,24 @@ class Run(Alerting, FromLoop, Probing, Past):
 
     def explore(self) -> Explorer:
         """Show the Explorer under this cell; it stays alive while the cells below run."""
-        from notebook_probe.explorer import Explorer
+        return self._panel_of().show()
 
-        if self._explorer is None or self._explorer.closed:
-            self._explorer = Explorer(self, self)
-        self._explorer.show()
-        return self._explorer
+    @property
+    def explorer(self) -> Explorer:
+        """The Explorer as a widget that is not shown yet, to be placed among your own.
+
+        Examples
+        --------
+        >>> ipywidgets.VBox([ipywidgets.Label("mine"), run.explorer])  # doctest: +SKIP
+        """
+        return self._panel_of().explorer
+
+    def _panel_of(self) -> Panel:
+        from notebook_probe.explorer import Panel
+
+        if self._panel is None:
+            self._panel = Panel(self, self)
+        return self._panel
 
     def flush(self) -> None:
         """Write what is still in memory now."""

@@ -96,9 +96,9 @@ class Plot:
 class Panel:
     """The Explorer in the output of a cell."""
 
-    def __init__(self, notebook: Notebook, cell: int) -> None:
+    def __init__(self, notebook: Notebook, cell: int, within: str = "") -> None:
         self.notebook = notebook
-        self.root = notebook.locate(cell).locator(".nbp-panel")
+        self.root = notebook.locate(cell).locator(f"{within} .nbp-panel")
         self.heat, self.lines = Plot(self, "heat"), Plot(self, "lines")
         self.ticket = self.root.locator("[data-role='ticket']")
         self.problems = self.root.locator(".nbp-problems")

@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 from ipywidgets.widgets import widget as registry
 
-from notebook_probe.explorer import Explorer, explore
-from notebook_probe.explorer import explorer as explorer_module
-from notebook_probe.explorer.panel import Panel
+from notebook_probe.explorer import Explorer, Panel
+from notebook_probe.explorer import panel as panel_module
 from notebook_probe.explorer.save import saved_picture
 from tests.explorer.fakes import FakeControls, FakeSource, FakeStream
 
@@ -36,13 +35,15 @@ class Notebook:
         self.n_pumped = 0
 
     def display(self, shown: Any, **_: Any) -> None:
-        self.displayed.append(shown)
+        """Keep what is shown, of a widget's bundle the widget."""
+        widget = shown.get("application/vnd.jupyter.widget-view+json", {})
+        self.displayed.append(registry._instances.get(widget.get("model_id"), shown))
 
     def update_display(self, bundle: dict[str, Any], **_: Any) -> None:
         self.updated.append(bundle)
 
-    def panels(self) -> list[Panel]:
-        return [shown for shown in self.displayed if isinstance(shown, Panel)]
+    def explorers(self) -> list[Explorer]:
+        return [shown for shown in self.displayed if isinstance(shown, Explorer)]
 
     def carry(self, comm: Any) -> None:
         self.carried.add(comm.comm_id)
@@ -73,10 +74,10 @@ class Notebook:
 @pytest.fixture
 def notebook(monkeypatch: pytest.MonkeyPatch) -> Notebook:
     notebook = Notebook()
-    for module in (explorer_module, saved_picture):
+    for module in (panel_module, saved_picture):
         monkeypatch.setattr(module, "get_ipython", lambda: notebook)
         monkeypatch.setattr(module, "display", notebook.display)
-    monkeypatch.setattr(explorer_module, "kernel_route", lambda: notebook)
+    monkeypatch.setattr(panel_module, "kernel_route", lambda: notebook)
     monkeypatch.setattr(saved_picture, "update_display", notebook.update_display)
     return notebook
 
@@ -98,10 +99,10 @@ def source_with_rows() -> FakeSource:
 class Ear:
     """What a panel sends, kept; lets a test wait for a message."""
 
-    def __init__(self, panel: Panel, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
         self.heard: list[Any] = []
         self._news = threading.Condition()
-        monkeypatch.setattr(panel, "send", self._send)
+        monkeypatch.setattr(explorer, "send", self._send)
 
     def _send(self, content: Any, buffers: Any = None) -> None:
         with self._news:
@@ -118,35 +119,35 @@ class Ear:
 
 
 def test_a_shown_panel_stands_above_the_place_of_its_picture(notebook: Notebook) -> None:
-    with Explorer(source_with_rows()) as explorer:
-        explorer.show()
-        panel, place = notebook.displayed
-        assert isinstance(panel, Panel)
+    with Panel(source_with_rows()) as panel:
+        panel.show()
+        explorer, place = notebook.displayed
+        assert isinstance(explorer, Explorer)
         assert place == {"text/plain": ""}
-        bundle = panel._repr_mimebundle_()[0]  # type: ignore[index]  # none without a view
+        bundle = explorer.bundle()[0]
         assert bundle["text/plain"] == "notebook_probe panel"
         assert "image/png" not in bundle
 
 
 def test_the_result_of_the_cell_is_not_shown_twice_in_that_cell(notebook: Notebook) -> None:
-    with Explorer(source_with_rows()) as explorer:
-        explorer.show()
+    with Panel(source_with_rows()) as panel:
+        explorer = panel.show()
         explorer._ipython_display_()
-        assert len(notebook.panels()) == 1
+        assert len(notebook.explorers()) == 1
         notebook.ends_cell()
         explorer._ipython_display_()
-        assert len(notebook.panels()) == 2
-        assert len(set(notebook.panels())) == 1, "a second view of the same widget"
+        assert len(notebook.explorers()) == 2
+        assert len(set(notebook.explorers())) == 1, "a second view of the same widget"
 
 
 def test_a_cell_that_runs_again_closes_the_panel_that_stood_there_alone(
     notebook: Notebook,
 ) -> None:
     with (
-        Explorer(source_with_rows()) as lone,
-        Explorer(source_with_rows()) as double,
-        Explorer(source_with_rows()) as nowhere,
-        Explorer(source_with_rows()) as new,
+        Panel(source_with_rows()) as lone,
+        Panel(source_with_rows()) as double,
+        Panel(source_with_rows()) as nowhere,
+        Panel(source_with_rows()) as new,
     ):
         notebook.cell = "a"
         lone.show()
@@ -170,11 +171,11 @@ def test_a_cell_that_runs_again_closes_the_panel_that_stood_there_alone(
 def test_a_hello_is_answered_with_the_whole_panel(
     notebook: Notebook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with Explorer(source_with_rows(), FakeControls()) as explorer:
-        explorer.show()
-        [panel] = notebook.panels()
-        ear = Ear(panel, monkeypatch)
-        panel._handle_custom_msg({"v": 1, "type": "hello", "view": "x"}, [])
+    with Panel(source_with_rows(), FakeControls()) as panel:
+        panel.show()
+        [explorer] = notebook.explorers()
+        ear = Ear(explorer, monkeypatch)
+        explorer._handle_custom_msg({"v": 1, "type": "hello", "view": "x"}, [])
         for kind in ("model", "status", "selection", "heat"):
             ear.hears(kind)
         assert ear.hears("status")["route"] == notebook.name
@@ -183,12 +184,12 @@ def test_a_hello_is_answered_with_the_whole_panel(
 def test_a_message_nobody_understands_becomes_a_problem_in_the_panel(
     notebook: Notebook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with Explorer(source_with_rows(), FakeControls()) as explorer:
-        explorer.show()
-        [panel] = notebook.panels()
-        ear = Ear(panel, monkeypatch)
-        panel._handle_custom_msg({"v": 1, "type": "helo"}, [])
-        panel._handle_custom_msg({"v": 1, "type": "hello", "view": "x"}, [])
+    with Panel(source_with_rows(), FakeControls()) as panel:
+        panel.show()
+        [explorer] = notebook.explorers()
+        ear = Ear(explorer, monkeypatch)
+        explorer._handle_custom_msg({"v": 1, "type": "helo"}, [])
+        explorer._handle_custom_msg({"v": 1, "type": "hello", "view": "x"}, [])
         status = ear.hears("status")
         assert "close: 'hello'" in status["problems"][0]["text"]
 
@@ -200,21 +201,21 @@ def test_an_exception_in_the_run_becomes_a_problem_in_the_panel(
         def put(self, request: Any) -> Any:
             raise RuntimeError("no queue")
 
-    with Explorer(source_with_rows(), Broken()) as explorer:
-        explorer.show()
-        [panel] = notebook.panels()
-        ear = Ear(panel, monkeypatch)
-        panel._handle_custom_msg({"v": 1, "type": "hello", "view": "x"}, [])
-        panel._handle_custom_msg({"v": 1, "type": "control", "id": "1", "action": "pause"}, [])
+    with Panel(source_with_rows(), Broken()) as panel:
+        panel.show()
+        [explorer] = notebook.explorers()
+        ear = Ear(explorer, monkeypatch)
+        explorer._handle_custom_msg({"v": 1, "type": "hello", "view": "x"}, [])
+        explorer._handle_custom_msg({"v": 1, "type": "control", "id": "1", "action": "pause"}, [])
         status = ear.waits_for(lambda m: m["type"] == "status" and bool(m["problems"]))
         assert status["problems"][0]["text"] == "a click: RuntimeError: no queue"
 
 
 def test_a_ping_comes_back_to_the_route(notebook: Notebook) -> None:
-    with Explorer(source_with_rows()) as explorer:
-        explorer.show()
-        [panel] = notebook.panels()
-        panel._handle_custom_msg({"v": 1, "type": "ping", "token": "t"}, [])
+    with Panel(source_with_rows()) as panel:
+        panel.show()
+        [explorer] = notebook.explorers()
+        explorer._handle_custom_msg({"v": 1, "type": "ping", "token": "t"}, [])
         assert notebook.answers == ["t"]
 
 
@@ -222,8 +223,8 @@ def test_a_live_run_is_pumped_at_its_boundaries_and_settled_after_its_cells(
     notebook: Notebook,
 ) -> None:
     controls = FakeControls()
-    with Explorer(source_with_rows(), controls) as explorer:
-        explorer.show()
+    with Panel(source_with_rows(), controls) as panel:
+        panel.show()
         [at_boundary] = controls.boundary_callbacks
         at_boundary()
         notebook.ends_cell()
@@ -237,64 +238,64 @@ def test_showing_and_closing_two_hundred_panels_leaves_nothing(notebook: Noteboo
     source = FakeSource(FakeStream("every_1", ["a"], ["norm"]))
     widgets = len(registry._instances)
     for _ in range(200):
-        explorer = Explorer(source, FakeControls())
-        explorer.show()
-        assert len(registry._instances) == widgets + 2  # the panel and its layout
-        explorer.close()
-        explorer.close()
+        panel = Panel(source, FakeControls())
+        panel.show()
+        assert len(registry._instances) == widgets + 2  # the explorer and its layout
+        panel.close()
+        panel.close()
     assert len(registry._instances) == widgets
-    panels = [weakref.ref(panel) for panel in notebook.panels()]
+    panels = [weakref.ref(explorer) for explorer in notebook.explorers()]
     assert len(panels) == 200
-    del explorer, notebook.displayed[:]
+    del panel, notebook.displayed[:]
     gc.collect()
-    assert not any(panel() for panel in panels)
+    assert not any(explorer() for explorer in panels)
 
 
 def test_a_panel_that_was_closed_can_be_shown_again(notebook: Notebook) -> None:
-    explorer = Explorer(source_with_rows())
-    explorer.show()
-    explorer.close()
-    assert explorer.closed
-    explorer.show()
-    assert not explorer.closed
-    assert len(set(notebook.panels())) == 2
-    explorer.close()
+    panel = Panel(source_with_rows())
+    panel.show()
+    panel.close()
+    assert panel.closed
+    panel.show()
+    assert not panel.closed
+    assert len(set(notebook.explorers())) == 2
+    panel.close()
 
 
 def test_the_panel_of_a_run_goes_with_the_run(notebook: Notebook) -> None:
     class Run(FakeSource):
-        explorer: Explorer
+        panel: Panel
 
     run = Run(FakeStream("every_1", ["a"], ["norm"]))
-    run.explorer = Explorer(run, FakeControls())
-    run.explorer.show()
-    [panel] = notebook.panels()
-    refresher = run.explorer._refresher
+    run.panel = Panel(run, FakeControls())
+    run.panel.show()
+    [explorer] = notebook.explorers()
+    refresher = run.panel._refresher
     gone = weakref.ref(run)
     del run
     gc.collect()
     assert gone() is None
     assert refresher is not None
     refresher._thread.join(60)
-    assert panel.comm is None
+    assert explorer.comm is None
     notebook.ends_cell()
     assert notebook.cell_callbacks == []
 
 
 def test_the_panel_of_a_record_stays_although_nobody_holds_it(notebook: Notebook) -> None:
-    explore(source_with_rows())
+    Panel(source_with_rows()).show()
     gc.collect()
-    [panel] = notebook.panels()
-    assert panel.comm is not None
-    [explorer] = explorer_module._shown
-    explorer.close()
+    [explorer] = notebook.explorers()
+    assert explorer.comm is not None
+    [panel] = panel_module._shown
+    panel.close()
 
 
 def test_without_a_notebook_one_line_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    explorer = explore(source_with_rows())
+    panel = Panel(source_with_rows()).show()
     assert capsys.readouterr().out == "fake: there is no notebook here to show a panel in\n"
-    assert explorer.closed
-    explorer.close()
+    assert panel.closed
+    panel.close()
 
 
 def test_without_the_lab_packages_the_error_says_what_to_install() -> None:

@@ -40,6 +40,7 @@ _SHAPES: dict[str, type] = {
     "control": wire.ControlAsked,
     "compiled": wire.CompiledAsked,
     "export": wire.ExportAsked,
+    "pointed": wire.Pointed,
     "ping": Ping,
 }
 

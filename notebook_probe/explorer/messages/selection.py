@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from notebook_probe.explorer.messages.wire import VERSION, SelectionMessage
 
@@ -66,6 +66,10 @@ class PanelSelection:
             smooth=min(max(message["smooth"], 0.0), 0.99),
             x_axis=message["x_axis"],
         )
+
+    def looking_at(self, name: str, value: Any) -> PanelSelection:
+        """The selection with one of ``home``, ``series`` and ``window`` changed."""
+        return self._drawing(value) if name == "series" else replace(self, **{name: value})
 
     def colour(self, series: Series) -> int:
         """Index of the colour of a drawn series."""

@@ -27,6 +27,7 @@ __all__ = [
     "LineSeries",
     "LinesFrame",
     "ModelMessage",
+    "Pointed",
     "SelectionMessage",
     "SilentRow",
     "StatusMessage",
@@ -314,6 +315,14 @@ class ExportAsked(TypedDict):
     kind: Literal["png", "svg", "csv", "netcdf", "code"]
 
 
+class Pointed(TypedDict):
+    """The step under the pointer, from a view; the step that a trait was set to, to the views."""
+
+    v: int
+    type: Literal["pointed"]
+    step: int
+
+
 FromView: TypeAlias = (
     Hello
     | Visible
@@ -325,4 +334,5 @@ FromView: TypeAlias = (
     | ControlAsked
     | CompiledAsked
     | ExportAsked
+    | Pointed
 )

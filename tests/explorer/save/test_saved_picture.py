@@ -6,7 +6,7 @@ import base64
 
 import pytest
 
-from notebook_probe.explorer import Explorer
+from notebook_probe.explorer import Panel
 from notebook_probe.explorer.save import saved_picture
 from tests.explorer.fakes import FakeControls, FakeSource, FakeStream
 from tests.explorer.test_explorer import Notebook, notebook, source_with_rows
@@ -20,8 +20,8 @@ def is_png(bundle: dict[str, str]) -> bool:
 
 def test_the_end_of_a_cell_leaves_a_picture_once(notebook: Notebook) -> None:
     source = source_with_rows()
-    with Explorer(source, FakeControls()) as explorer:
-        explorer.show()
+    with Panel(source, FakeControls()) as panel:
+        panel.show()
         notebook.ends_cell()
         [picture] = notebook.updated
         assert is_png(picture)
@@ -35,49 +35,49 @@ def test_the_end_of_a_cell_leaves_a_picture_once(notebook: Notebook) -> None:
 
 
 def test_nothing_recorded_leaves_no_picture(notebook: Notebook) -> None:
-    with Explorer(FakeSource(FakeStream("s", ["a"], ["norm"])), FakeControls()) as explorer:
-        explorer.show()
+    with Panel(FakeSource(FakeStream("s", ["a"], ["norm"])), FakeControls()) as panel:
+        panel.show()
         notebook.ends_cell()
     assert notebook.updated == []
 
 
 def test_closing_leaves_the_last_picture(notebook: Notebook) -> None:
-    explorer = Explorer(source_with_rows(), FakeControls())
-    explorer.show()
-    explorer.close()
+    panel = Panel(source_with_rows(), FakeControls())
+    panel.show()
+    panel.close()
     assert len(notebook.updated) == 1
-    explorer.close()
+    panel.close()
     assert len(notebook.updated) == 1
 
 
 def test_a_pause_leaves_a_picture(notebook: Notebook) -> None:
     controls = FakeControls()
-    explorer = Explorer(source_with_rows(), controls)
-    explorer.show()
-    assert explorer._refresher is not None
-    explorer._refresher.close()
-    explorer.refresh()
+    panel = Panel(source_with_rows(), controls)
+    panel.show()
+    assert panel._refresher is not None
+    panel._refresher.close()
+    panel.refresh()
     assert notebook.updated == []
     controls.state = "paused"
-    explorer.refresh()
-    explorer.refresh()
+    panel.refresh()
+    panel.refresh()
     assert len(notebook.updated) == 1
-    explorer.close()
+    panel.close()
 
 
 def test_training_leaves_a_picture_every_minute(
     notebook: Notebook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    explorer = Explorer(source_with_rows(), FakeControls())
-    explorer.show()
-    assert explorer._refresher is not None
-    explorer._refresher.close()
-    explorer.refresh()
+    panel = Panel(source_with_rows(), FakeControls())
+    panel.show()
+    assert panel._refresher is not None
+    panel._refresher.close()
+    panel.refresh()
     assert notebook.updated == []
     monkeypatch.setattr(saved_picture, "EVERY_S", -1.0)
-    explorer.refresh()
+    panel.refresh()
     assert len(notebook.updated) == 1
-    explorer.close()
+    panel.close()
 
 
 def test_cells_that_end_while_training_runs_in_the_background_do_not_wait_for_pictures(
@@ -85,8 +85,8 @@ def test_cells_that_end_while_training_runs_in_the_background_do_not_wait_for_pi
 ) -> None:
     source, controls = source_with_rows(), FakeControls()
     controls.background = True
-    with Explorer(source, controls) as explorer:
-        explorer.show()
+    with Panel(source, controls) as panel:
+        panel.show()
         notebook.ends_cell()
         assert len(notebook.updated) == 1, "the first one"
         [stream] = source.streams.values()
@@ -97,7 +97,7 @@ def test_cells_that_end_while_training_runs_in_the_background_do_not_wait_for_pi
 
 
 def test_a_panel_that_is_not_shown_leaves_no_picture(notebook: Notebook) -> None:
-    explorer = Explorer(source_with_rows())
-    explorer.refresh()
-    explorer.close()
+    panel = Panel(source_with_rows())
+    panel.refresh()
+    panel.close()
     assert notebook.updated == []

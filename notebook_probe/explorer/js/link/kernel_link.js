@@ -19,6 +19,7 @@ export function createKernelLink({ model, root, state, fail, signal }) {
   let sentVisible = null; // what the kernel knows of it
 
   const send = (type, fields = {}) => model.send({ v: VERSION, type, ...fields });
+  const sendStep = throttled(100, () => pointed() && send("pointed", { step: pointed().step }), signal);
   const sendPixels = throttled(100, () => send("viewport", { view, ...pixels }), signal);
 
   const receivers = {
@@ -34,6 +35,10 @@ export function createKernelLink({ model, root, state, fail, signal }) {
     },
     heat(message, buffers) {
       state.heat = decodeHeat(message, buffers);
+    },
+    pointed(message) {
+      state.cursor = { step: message.step, row: null, from: "kernel" };
+      state.emit("cursor");
     },
     exported(message, buffers) {
       state.exported = { ...message, buffer: buffers[0] };
@@ -64,6 +69,12 @@ export function createKernelLink({ model, root, state, fail, signal }) {
     if (silent === state.silent) return;
     state.silent = silent;
     state.emit("silence");
+  }
+
+  /** The step under the pointer, for those who link their own plots with it. */
+  function pointed() {
+    if (!state.cursor || state.cursor.from === "kernel") return null;
+    return { step: Math.max(0, Math.round(state.cursor.step)) };
   }
 
   function sendVisible() {
@@ -103,6 +114,7 @@ export function createKernelLink({ model, root, state, fail, signal }) {
     start(receiveSelection) {
       receivers.selection = receiveSelection;
       model.on("msg:custom", receive);
+      state.on("cursor", () => pointed() && sendStep());
       signal.addEventListener("abort", () => model.off("msg:custom", receive));
       const watcher = new IntersectionObserver((entries) => {
         onScreen = entries.at(-1).isIntersecting;

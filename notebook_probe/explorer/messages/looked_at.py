@@ -1,0 +1,67 @@
+"""What a panel looks at, as the traits of its widget say it: checked before it is taken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from notebook_probe.errors import UnknownNameError, near
+from notebook_probe.explorer.messages.axis_entries import axis_order
+from notebook_probe.record.format.source import Source
+
+__all__ = ["check"]
+
+
+def check(name: str, value: Any, source: Source, listed: Iterable[str]) -> None:
+    """Refuse a value of the trait ``name``.
+
+    Parameters
+    ----------
+    name : str
+        ``"home"``, ``"series"``, ``"window"`` or ``"step"``.
+    source : Source
+        Whose modules and quantities there are.
+    listed : iterable of str
+        Quantities that can be attached, recorded or not.
+
+    Raises
+    ------
+    UnknownNameError
+        A quantity or a module that is not there; the message lists close ones.
+    ValueError
+        A window or a step that cannot be.
+    """
+    CHECKS[name](value, source, listed)
+
+
+def _home(quantity: str, source: Source, listed: Iterable[str]) -> None:
+    recorded = (one.name for stream in source.streams.values() for one in stream.variables)
+    known = dict.fromkeys([*recorded, *listed])
+    if quantity and quantity not in known:
+        raise UnknownNameError(f"no quantity {quantity!r} here; {near(quantity, known)}")
+
+
+def _series(series: Iterable[tuple[str, str]], source: Source, listed: Iterable[str]) -> None:
+    modules = axis_order(source)
+    for module, quantity in series:
+        if module not in modules:
+            raise UnknownNameError(f"no module {module!r} here; {near(module, modules)}")
+        _home(quantity, source, listed)
+
+
+def _window(window: tuple[float, float] | None, source: Source, listed: Iterable[str]) -> None:
+    if window is not None and not window[0] < window[1]:
+        raise ValueError(f"window={window!r}: (first, last) with first below last, or None")
+
+
+def _step(step: int, source: Source, listed: Iterable[str]) -> None:
+    if step < 0:
+        raise ValueError(f"step={step!r}: a step is a whole number from 0")
+
+
+CHECKS: Mapping[str, Callable[[Any, Source, Iterable[str]], None]] = {
+    "home": _home,
+    "series": _series,
+    "window": _window,
+    "step": _step,
+}

@@ -1,0 +1,169 @@
+"""The Explorer among other widgets: what its traits say, and what they are set to."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import ipywidgets
+import pytest
+import traitlets
+
+from notebook_probe.errors import UnknownNameError
+from notebook_probe.explorer import Explorer, Panel
+from tests.explorer.fakes import FakeControls, FakeSource, FakeStream
+
+
+@pytest.fixture
+def panel() -> Iterator[Panel]:
+    stream = FakeStream("every_1", ["fc1", "fc2"], ["grad_norm", "weight_norm"])
+    stream.append(range(20), grad_norm=1.0, weight_norm=2.0)
+    with Panel(FakeSource(stream), FakeControls()) as panel:
+        yield panel
+
+
+class Noted:
+    """Values that a trait has had; waits for one."""
+
+    def __init__(self, explorer: Explorer, name: str) -> None:
+        self.values: list[Any] = []
+        self._news = threading.Condition()
+        explorer.observe(self._note, names=name)
+
+    def _note(self, change: Any) -> None:
+        with self._news:
+            self.values.append(change.new)
+            self._news.notify_all()
+
+    def waits_for(self, value: object) -> None:
+        with self._news:
+            assert self._news.wait_for(lambda: value in self.values, timeout=60), self.values
+
+
+def clicks(explorer: Explorer, **chosen: Any) -> None:
+    """A view chooses something."""
+    selection = {
+        "v": 1,
+        "type": "selection",
+        "home": "grad_norm",
+        "series": [],
+        "window": None,
+        "log_heat": True,
+        "log_y": True,
+        "log_x": False,
+        "smooth": 0.5,
+        "x_axis": "step",
+    }
+    explorer._handle_custom_msg(selection | chosen, [])
+
+
+def test_what_is_chosen_in_the_panel_arrives_at_the_traits(panel: Panel) -> None:
+    explorer = panel.explorer
+    noted = {name: Noted(explorer, name) for name in ("home", "series", "window")}
+    clicks(explorer, home="weight_norm", series=[["fc1", "weight_norm"]], window=[3, 9])
+    noted["home"].waits_for("weight_norm")
+    noted["series"].waits_for((("fc1", "weight_norm"),))
+    noted["window"].waits_for((3.0, 9.0))
+
+
+def test_what_a_trait_is_set_to_is_what_the_panel_shows(panel: Panel) -> None:
+    explorer = panel.explorer
+    explorer.home = "weight_norm"
+    explorer.series = [("fc2", "grad_norm")]
+    explorer.window = (2, 7)
+    explorer.step = 5
+    looked_at = panel._conversation.look()
+    assert (looked_at.home, looked_at.series) == ("weight_norm", (("fc2", "grad_norm"),))
+    assert looked_at.window == (2.0, 7.0)
+    assert panel._conversation.looked_at["step"] == 5
+
+
+def test_a_trait_that_was_set_is_not_set_back_by_a_refresh_that_was_under_way(
+    panel: Panel,
+) -> None:
+    explorer = panel.explorer
+    clicks(explorer, home="grad_norm")
+    panel.refresh()
+    before = panel._conversation.looked_at
+    explorer.home = "weight_norm"
+    explorer.follow(**before)
+    assert explorer.home == "weight_norm"
+    explorer.home = "grad_norm"
+    assert panel._conversation.looked_at["home"] == "grad_norm"
+
+
+def test_the_step_under_the_pointer_is_a_trait(panel: Panel) -> None:
+    explorer = panel.explorer
+    noted = Noted(explorer, "step")
+    explorer._handle_custom_msg({"v": 1, "type": "pointed", "step": 7}, [])
+    noted.waits_for(7)
+
+
+def test_two_widgets_can_be_linked_through_a_trait(panel: Panel) -> None:
+    explorer, at = panel.explorer, ipywidgets.IntSlider(max=19)
+    ipywidgets.link((explorer, "step"), (at, "value"))
+    at.value = 4
+    assert explorer.step == 4
+    noted = Noted(explorer, "step")
+    explorer._handle_custom_msg({"v": 1, "type": "pointed", "step": 11}, [])
+    noted.waits_for(11)
+    assert at.value == 11
+    at.layout.close()
+    at.style.close()
+    at.close()
+
+
+def test_the_explorer_stands_among_other_widgets(panel: Panel) -> None:
+    box = ipywidgets.VBox([panel.explorer])
+    assert box.children == (panel.explorer,)
+    box.layout.close()
+    box.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "error", "text"),
+    [
+        ("home", "grad_nrm", UnknownNameError, "no quantity 'grad_nrm' here; close: 'grad_norm'"),
+        ("series", [("fc3", "grad_norm")], UnknownNameError, "no module 'fc3' here; close: 'fc2'"),
+        ("series", [("fc1", "nrm")], UnknownNameError, "no quantity 'nrm' here"),
+        ("window", (9, 3), ValueError, "first below last"),
+        ("step", -1, ValueError, "a whole number from 0"),
+        ("step", "seven", traitlets.TraitError, "step"),
+        ("series", ["fc1"], traitlets.TraitError, "series"),
+    ],
+)
+def test_what_cannot_be_looked_at_is_refused_and_changes_nothing(
+    panel: Panel, name: str, value: object, error: type[Exception], text: str
+) -> None:
+    explorer = panel.explorer
+    before = panel._conversation.looked_at
+    with pytest.raises(error, match=text):
+        setattr(explorer, name, value)
+    assert getattr(explorer, name) == explorer.trait_defaults(name)
+    assert panel._conversation.looked_at == before
+
+
+def test_an_observer_that_fails_is_a_line_in_the_panel_and_the_panel_goes_on(
+    panel: Panel,
+) -> None:
+    explorer = panel.explorer
+
+    def fails(change: Any) -> None:
+        raise RuntimeError("no plot")
+
+    explorer.observe(fails, names="home")
+    noted = Noted(explorer, "step")
+    clicks(explorer, home="weight_norm")
+    explorer._handle_custom_msg({"v": 1, "type": "pointed", "step": 3}, [])
+    noted.waits_for(3)
+    assert "no plot" in str(panel._conversation._problems.rows())
+
+
+def test_a_closed_explorer_can_still_be_read_and_set(panel: Panel) -> None:
+    explorer = panel.explorer
+    explorer.close()
+    assert explorer.closed
+    explorer.step = 3
+    assert repr(explorer) == "<Explorer of 'fake', closed>"
+    assert panel.explorer is not explorer
