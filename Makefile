@@ -18,6 +18,7 @@ help:
 	@echo "make test            every test: units, notebooks, JupyterLab in a headless browser"
 	@echo "make check           format, lint, types, import contracts, notebooks without outputs"
 	@echo "make bench           what watching costs, beside TensorBoard and others; about an hour"
+	@echo "make test-stories    whole notebooks, and long days in the panel of a real JupyterLab"
 	@echo "make test-crash      writers of a record killed again and again, under readers"
 	@echo "make test-kernels    the kernel protocol on other versions of ipykernel"
 	@echo "make test-libraries  training by Lightning, Hugging Face and others; models of theirs"
@@ -31,10 +32,15 @@ demo: .venv/stamp-demo
 lab: .venv/stamp-demo
 	$(BIN)/jupyter lab $(LAB) notebooks/quickstart.ipynb
 
+# What `make test` leaves to commands of their own.
+ELSEWHERE = stories or kernels or gpu or libraries or crash or readers or s3
+BROWSER = browser=$$($(BIN)/python tools/find_browser.py) && $(ONE_THREAD) NOTEBOOK_PROBE_BROWSER="$$browser"
+
 test: .venv/stamp-test
-	@browser=$$($(BIN)/python tools/find_browser.py) && \
-	$(ONE_THREAD) NOTEBOOK_PROBE_BROWSER="$$browser" \
-	$(BIN)/python -m pytest -m "not kernels and not gpu and not libraries and not crash and not readers and not s3" --numprocesses 2 --dist loadgroup
+	@$(BROWSER) $(BIN)/python -m pytest -m "not ($(ELSEWHERE))" --numprocesses 2 --dist loadgroup
+
+test-stories: .venv/stamp-test
+	@$(BROWSER) $(BIN)/python -m pytest -m stories --numprocesses 2 --dist loadgroup
 
 check: .venv/stamp-check
 	$(BIN)/ruff format --check .
@@ -102,4 +108,4 @@ BENCH_INSTALL = .venv-bench/bin/python -m pip --disable-pip-version-check instal
 	$(BENCH_INSTALL) --editable ".[lab]" --group bench
 	@touch $@
 
-.PHONY: help demo lab test check bench test-crash test-kernels test-libraries test-readers test-s3 clean
+.PHONY: help demo lab test test-stories check bench test-crash test-kernels test-libraries test-readers test-s3 clean

@@ -21,6 +21,7 @@ class TestBuiltIn(QuantitySuite):
     quantities = tuple(q for q in built_in() if q not in COSTLY)
 
 
+@pytest.mark.stories
 class TestWithPassesOfTheirOwn(QuantitySuite):
     quantities = COSTLY
     cases: ClassVar = {"attention": CASES["attention"]}
