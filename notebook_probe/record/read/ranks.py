@@ -27,7 +27,7 @@ from notebook_probe.record.read.reader import OpenedRecord
 from notebook_probe.record.read.stacked import stack_records
 from notebook_probe.record.store.destination import new_files
 from notebook_probe.record.store.location import ROOT_KEY, Location, RemoteStore, below, local_path
-from notebook_probe.record.store.remote.address import engine_of
+from notebook_probe.record.store.remote import engine_of
 from notebook_probe.record.store.remote.shipper import told
 from notebook_probe.record.views.selection import Names
 

@@ -19,7 +19,8 @@ from notebook_probe.record.read.contents import read_contents
 from notebook_probe.record.read.manifest import Manifest
 from notebook_probe.record.read.stored import StoredStream, StoredVectors
 from notebook_probe.record.read.stored_shapes import StoredBlob, StoredRagged
-from notebook_probe.record.store.location import ROOT_KEY, Location, local_path, opener, read_key
+from notebook_probe.record.store.location import ROOT_KEY, Location, local_path, read_key
+from notebook_probe.record.store.opener import opener
 from notebook_probe.record.views.branches import Branches
 from notebook_probe.record.views.xarray_views import Snapshot
 
