@@ -26,7 +26,13 @@ from notebook_probe.figures.style import (
     ticks,
 )
 from notebook_probe.record.format.source import Source
-from notebook_probe.record.views.heat_grid import LOST, MEASURED, UNMEASURED, Grid, HeatGrid
+from notebook_probe.record.views.thinning.heat_grid import (
+    LOST,
+    MEASURED,
+    UNMEASURED,
+    Grid,
+    HeatGrid,
+)
 
 __all__ = ["draw_heat", "heat", "heat_inches", "read_grid", "row_names"]
 

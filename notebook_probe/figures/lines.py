@@ -28,7 +28,8 @@ from notebook_probe.figures.style import (
 )
 from notebook_probe.record.format.missing import measured
 from notebook_probe.record.format.source import Source
-from notebook_probe.record.format.thin import minmax
+from notebook_probe.record.views.thinning.minmax import minmax_rows
+from notebook_probe.record.views.thinning.zoom import has_series, in_window
 
 __all__ = ["PLAIN_LOOK", "Look", "Series", "draw_lines", "label_inches", "lines"]
 
@@ -121,7 +122,9 @@ def draw_lines(
         axes.set_xscale("symlog", linthresh=1)  # a run begins at step 0
     ends: list[tuple[float, Series]] = []
     for one in series:
-        x, y = _thinned(*_read(source, one, window, look, origin_ms), look)
+        x, y = _read(source, one, window, look, origin_ms)
+        shown = minmax_rows(y, N_POINTS, log=look.log_x)
+        x, y = x[shown], y[shown]
         lost = ~np.isfinite(y)
         if lost.any():
             _mark(axes, x[lost])
@@ -160,16 +163,13 @@ def _read(
     module, quantity = series
     xs, ys = [np.empty(0)], [np.empty(0)]
     for stream in source.streams.values():
-        if module not in stream.modules or quantity not in [v.name for v in stream.variables]:
+        if not has_series(stream, module, quantity):
             continue
-        n_rows, steps = stream.n_rows, stream.steps()
-        low, high = window or (-np.inf, np.inf)
-        start = int(np.searchsorted(steps, low))
-        stop = min(n_rows, int(np.searchsorted(steps, high, "right")))
+        start, stop = in_window(stream, window)
         values = stream.values(quantity, start, stop, [module])[:, 0]
         kept = measured(values)
         times = stream.times(start, stop) if look.x_axis == "time" else None
-        x = steps[start:stop] if times is None else (times - origin_ms) / 1000
+        x = stream.steps(start, stop) if times is None else (times - origin_ms) / 1000
         xs.append(x[kept].astype(np.float64))
         ys.append(values[kept].astype(np.float64))
     x, y = np.concatenate(xs), np.concatenate(ys)
@@ -181,16 +181,6 @@ def _origin_ms(source: Source) -> int:
     """Wall time of the run's first row."""
     streams = [stream for stream in source.streams.values() if stream.n_rows]
     return min((int(stream.times(0, 1)[0]) for stream in streams), default=0)
-
-
-def _thinned(x: Float64s, y: Float64s, look: Look) -> tuple[Float64s, Float64s]:
-    """At most `N_POINTS` finite points, and every point that is not finite."""
-    if len(x) <= N_POINTS:
-        return x, y
-    places = np.log1p(np.arange(len(x))) if look.log_x else np.arange(len(x), dtype=np.float64)
-    kept = minmax(places, y, N_POINTS)
-    rows = np.searchsorted(places, np.sort(np.concatenate([kept.x, kept.nonfinite])))
-    return x[rows], y[rows]
 
 
 def _drawable(x: Float64s, y: Float64s, look: Look) -> tuple[Float64s, Float64s]:

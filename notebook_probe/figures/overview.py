@@ -10,7 +10,7 @@ from notebook_probe.figures.heat import draw_heat, heat_inches, read_grid, row_n
 from notebook_probe.figures.lines import PLAIN_LOOK, Look, Series, draw_lines, label_inches
 from notebook_probe.figures.style import FONT, INK, SOFT, Picture, drawing, number, text_inches
 from notebook_probe.record.format.source import Source
-from notebook_probe.record.views.heat_grid import Grid
+from notebook_probe.record.views.thinning.heat_grid import Grid
 
 __all__ = ["overview"]
 

@@ -11,12 +11,12 @@ import numpy as np
 import xarray as xr
 
 from notebook_probe.record.format.schema import module_label
-from notebook_probe.record.format.source import ArrayView, StreamView, VectorView
-from notebook_probe.record.format.thin import Thinned, minmax
+from notebook_probe.record.format.source import ArrayView, StreamView, Thinned, VectorView
 from notebook_probe.record.views import blobs, channels, joined
 from notebook_probe.record.views.branches import Branches
 from notebook_probe.record.views.overlaid import overlaid
-from notebook_probe.record.views.zoom import between, has_series, thin_stream
+from notebook_probe.record.views.thinning.minmax import minmax
+from notebook_probe.record.views.thinning.zoom import between, has_series, thin_stream
 
 __all__ = ["Snapshot", "XarrayViews"]
 

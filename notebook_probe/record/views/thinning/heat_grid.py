@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from notebook_probe.record.format.source import Floats, LevelView, Source, StreamView
-from notebook_probe.record.views.blocks import Blocks, BlockThinner
+from notebook_probe.record.views.thinning.blocks import Blocks, BlockThinner
 
 __all__ = ["LOST", "MEASURED", "UNMEASURED", "Grid", "HeatGrid"]
 
@@ -89,7 +89,7 @@ class HeatGrid:
             size *= 2
         cells = _Cells(names, first // size, last // size)
         for part, block in zip(parts, blocks, strict=True):
-            cells.add(part.modules, _coarser(block, size))
+            cells.add(part.modules, block.coarser(size))
         return cells.grid(size)
 
 
@@ -222,23 +222,6 @@ def _with_values(
         found |= dict.fromkeys(part.modules[column] for column in columns)
     known = set(order)
     return [name for name in order if name in found] + [name for name in found if name not in known]
-
-
-def _coarser(blocks: Blocks, size: int) -> Blocks:
-    """The same in blocks of ``size`` steps."""
-    numbers, starts = np.unique(blocks.first_steps // size, return_index=True)
-    sums = np.where(blocks.n_finite, blocks.mean.astype(np.float64), 0.0) * blocks.n_finite
-    n_finite = np.add.reduceat(blocks.n_finite, starts)
-    with np.errstate(invalid="ignore"):
-        mean = (np.add.reduceat(sums, starts) / n_finite).astype(np.float32)
-    return Blocks(
-        size=size,
-        first_steps=numbers * size,
-        mean=mean,
-        maximum=np.fmax.reduceat(blocks.maximum, starts),
-        n_finite=n_finite,
-        n_nonfinite=np.add.reduceat(blocks.n_nonfinite, starts),
-    )
 
 
 def _held(numbers: npt.NDArray[np.int64], n_columns: int) -> npt.NDArray[np.int64]:
