@@ -108,6 +108,6 @@ class Registry(Generic[T]):
             try:
                 self.add(entry.name, entry.load())
             except Exception as error:  # somebody else's package; the others are not to suffer
-                told = f"{entry.value} could not be loaded: {type(error).__name__}: {error}"
-                self.instead(entry.name, told)
-                warnings.warn(f"{self._kind} {entry.name!r} of {told}", RegistryWarning, 2)
+                problem = f"{entry.value} could not be loaded: {type(error).__name__}: {error}"
+                self.instead(entry.name, problem)
+                warnings.warn(f"{self._kind} {entry.name!r} of {problem}", RegistryWarning, 2)

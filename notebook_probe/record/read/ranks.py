@@ -28,7 +28,7 @@ from notebook_probe.record.read.stacked import stack_records
 from notebook_probe.record.store.destination import new_files
 from notebook_probe.record.store.location import ROOT_KEY, Location, RemoteStore, below, local_path
 from notebook_probe.record.store.remote import engine_of
-from notebook_probe.record.store.remote.shipper import told
+from notebook_probe.record.store.remote.shipper import first_line
 from notebook_probe.record.views.selection import Names
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def _of_store(location: Location) -> list[str]:
     except (FileNotFoundError, ProbeError):  # for who opens it, or says what is wrong
         return []
     except Exception as error:
-        raise RecordFormatError(f"cannot read {location}: {told(error)}") from error
+        raise RecordFormatError(f"cannot read {location}: {first_line(error)}") from error
 
 
 class OpenedRanks(OpenedRecord):

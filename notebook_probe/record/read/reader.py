@@ -65,7 +65,7 @@ class OpenedRecord(Exports):
         self._lock = threading.Lock()
         self._revision = 0
         self._signature: object = None
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
         self.refresh()
 
     @property
@@ -156,8 +156,8 @@ class OpenedRecord(Exports):
     def _warn(self) -> None:
         """Say once what was left out."""
         for text in map(str, self.problems):
-            if text not in self._told:
-                self._told.add(text)
+            if text not in self._warned:
+                self._warned.add(text)
                 warnings.warn(f"left out: {text}", RecordWarning, stacklevel=2)
 
     def _commit_signature(self) -> object:

@@ -177,8 +177,8 @@ class Commits:
         for above, attrs in stream.kind.parents.items():
             nodes.group(above, attrs)
         names = [variable.name for variable in axes.variables]
-        told = {"long_name": stream.long_name, "quantities": names, **stream.kind.attrs}
-        nodes.group(path, told)
+        group_attrs = {"long_name": stream.long_name, "quantities": names, **stream.kind.attrs}
+        nodes.group(path, group_attrs)
         if self._labels_on_disk.get(path) != axes.modules:
             for name, (spec, values) in stream.kind.columns(axes).items():
                 self._arrays.write_whole(f"{path}/{name}", spec, values)

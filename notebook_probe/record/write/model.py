@@ -53,16 +53,16 @@ def check_same_model(
     extra = [row for name, row in new.items() if name not in old]
     renamed = _renamed(missing, extra)
     pairs = [(old[name], new[name]) for name in old if name in new]
-    told = [
-        _told("other modules", [_both(a, b) for a, b in pairs if _identity(a) != _identity(b)]),
-        _told("renamed", [f"{a.name} is given as {b.name}" for a, b in renamed]),
-        _told("not given", [_one(row) for row in missing if row not in [a for a, _ in renamed]]),
-        _told("not there", [_one(row) for row in extra if row not in [b for _, b in renamed]]),
+    differences = [
+        _listed("other modules", [_both(a, b) for a, b in pairs if _identity(a) != _identity(b)]),
+        _listed("renamed", [f"{a.name} is given as {b.name}" for a, b in renamed]),
+        _listed("not given", [_one(row) for row in missing if row not in [a for a, _ in renamed]]),
+        _listed("not there", [_one(row) for row in extra if row not in [b for _, b in renamed]]),
     ]
-    if any(told):
+    if any(differences):
         raise RecordMismatchError(
             f"{location} holds the record of another model; "
-            f"{'; '.join(part for part in told if part)}. Nothing was changed: give another folder"
+            f"{'; '.join(filter(None, differences))}. Nothing was changed: give another folder"
         )
 
 
@@ -107,7 +107,7 @@ def _kind(row: ModuleRow) -> str:
     return f"{row.class_name}{own}"
 
 
-def _told(what: str, items: Sequence[str]) -> str:
+def _listed(what: str, items: Sequence[str]) -> str:
     if not items:
         return ""
     more = f" and {len(items) - MOST} more" if len(items) > MOST else ""

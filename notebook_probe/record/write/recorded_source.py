@@ -57,8 +57,8 @@ class RecordedSource(Exports):
         streams = tuple(self._flusher.streams.values())
         n_columns = sum(sum(stream.shape) + 1 for stream in streams)
         n_rows = sum(stream.n_rows for stream in streams)
-        n_told = len(self._flusher.events) + len(self.modules)
-        return n_rows + n_columns + n_told + self.finished
+        n_table_rows = len(self._flusher.events) + len(self.modules)
+        return n_rows + n_columns + n_table_rows + self.finished
 
     @property
     def finished(self) -> bool:

@@ -72,7 +72,7 @@ def begin(old: OpenedRecord | None, resume: Resume) -> Beginning:
         own = (path for path in n_rows if read_name(old.paths[path].name).branch == len(starts))
         kept = {path: _rows_before(first, old.paths[path]) for path in own}
         starts = (*starts[:-1], min(starts[-1], first))
-        events = _told_cut(first, {path: n_rows[path] - n for path, n in kept.items()})
+        events = _removal(first, {path: n_rows[path] - n for path, n in kept.items()})
         n_rows |= kept
     return Beginning(first, starts, n_rows, events)
 
@@ -96,11 +96,11 @@ def _rows_before(step: int, stream: StreamView) -> int:
     return int(np.searchsorted(stream.steps(), step))
 
 
-def _told_cut(step: int, removed: Mapping[str, int]) -> tuple[Event, ...]:
-    told = [f"{n} of {path}" for path, n in removed.items() if n]
-    if not told:
+def _removal(step: int, removed: Mapping[str, int]) -> tuple[Event, ...]:
+    parts = [f"{n} of {path}" for path, n in removed.items() if n]
+    if not parts:
         return ()
-    text = f"rows of step {step} and later were removed: {', '.join(told)}"
+    text = f"rows of step {step} and later were removed: {', '.join(parts)}"
     return (_event(step, "truncate", text),)
 
 

@@ -114,8 +114,10 @@ class RecordWriter:
         keep_bits: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         options = Options(flush_s, flush_rows, ring_bytes, max_bytes, keep_bits)
-        told = {**attrs, "title": title}
-        opened = open_to_write(location, labelled(modules), told, read_resume(resume), options)
+        root_attrs = {**attrs, "title": title}
+        opened = open_to_write(
+            location, labelled(modules), root_attrs, read_resume(resume), options
+        )
         self._files, self._commits = opened.files, opened.commits
         self._flusher, self._place = opened.flusher, opened.place
         self.continued, self.location = opened.continued, opened.place.name
@@ -125,8 +127,8 @@ class RecordWriter:
         self.out_of_order = Backfill(self._flusher, self.source, self.branch, self.first_step)
         # Also when the writer is forgotten, and at the interpreter's exit.
         self._close = weakref.finalize(self, _close, self._flusher, self._place)
-        if self._place.told:
-            self.event(self.last_step + 1, "spool", self._place.told)
+        if self._place.opening_note:
+            self.event(self.last_step + 1, "spool", self._place.opening_note)
 
     @classmethod
     def reopen(cls, location: Location) -> Self:

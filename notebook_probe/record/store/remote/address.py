@@ -16,7 +16,7 @@ from notebook_probe.record.store.remote.engine import Engine
 from notebook_probe.record.store.remote.icechunk import IcechunkEngine
 from notebook_probe.record.store.remote.objects import ObjectEngine
 from notebook_probe.record.store.remote.shipped_place import ShippedPlace
-from notebook_probe.record.store.remote.shipper import told
+from notebook_probe.record.store.remote.shipper import first_line
 from notebook_probe.record.store.remote.spool import spool_of
 from notebook_probe.record.store.remote.stores import StoreEngine
 from notebook_probe.registry import Registry
@@ -52,7 +52,7 @@ def engine_of(store: RemoteStore) -> Engine:
     except ProbeError:
         raise
     except Exception as error:
-        raise RecordFormatError(f"cannot open {url}: {told(error)}") from error
+        raise RecordFormatError(f"cannot open {url}: {first_line(error)}") from error
 
 
 def place_of(location: Location) -> Place:

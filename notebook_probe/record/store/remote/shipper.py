@@ -15,7 +15,7 @@ from collections.abc import Callable
 from notebook_probe.errors import RecordLockedError
 from notebook_probe.record.store.remote.lease import RENEW_S
 
-__all__ = ["Shipper", "told"]
+__all__ = ["Shipper", "first_line"]
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 """After an error; the pause doubles from one to the next."""
@@ -135,7 +135,7 @@ class Shipper:
                 self._is_lost = True
                 self.problem = f"nothing is shipped any more: {error}"
             except Exception as error:  # whatever it is: it must not end the thread
-                self.problem = f"not shipped yet: {told(error)}"
+                self.problem = f"not shipped yet: {first_line(error)}"
                 self._pause_s = min(max(2 * self._pause_s, FIRST_PAUSE_S), LONGEST_PAUSE_S)
             else:
                 self.problem, self._pause_s = "", 0.0
@@ -144,7 +144,7 @@ class Shipper:
             self._changed.notify_all()
 
 
-def told(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
     """The first line of what the library says; the first of several errors at once."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
