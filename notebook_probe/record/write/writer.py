@@ -27,8 +27,8 @@ from notebook_probe.record.store.location import Location
 from notebook_probe.record.store.place import Place
 from notebook_probe.record.views.branches import StreamName, read_name
 from notebook_probe.record.write.backfill import Backfill
+from notebook_probe.record.write.checked_series import checked_series
 from notebook_probe.record.write.flusher import Flusher, Options
-from notebook_probe.record.write.given import read_series
 from notebook_probe.record.write.model import differing, extended, labelled
 from notebook_probe.record.write.opening import CHANGED_MODULES, open_to_write
 from notebook_probe.record.write.recorded_source import RecordedSource
@@ -271,9 +271,9 @@ class RecordWriter:
         RecordWriteError
             When it cannot be written.
         """
-        given = read_series(self.source, module, quantity, steps, values, units, long_name)
+        series = checked_series(self.source, module, quantity, steps, values, units, long_name)
         self.out_of_order.write(
-            given.steps, [given.module], [given.variable], given.values, kind_of(given.axis)
+            series.steps, [series.module], [series.variable], series.values, kind_of(series.axis)
         )
 
     def follow_model(self, modules: Sequence[ModuleRow]) -> None:
