@@ -90,13 +90,13 @@ def lines(
     """
     for module, quantity in series:
         source.series(module, quantity)  # raises for a wrong name, with the close ones
-    given = colours or {one: place for place, one in enumerate(series)}
+    colour_of = colours or {one: place for place, one in enumerate(series)}
     right = 0.3 + label_inches(series)
     width, height = 9.0, 3.2
     with drawing:
         figure = Picture(figsize=(width, height))
         place = (0.75 / width, 0.3 / height, 1 - (0.75 + right) / width, 1 - 0.5 / height)
-        draw_lines(figure.add_axes(place), source, series, window, look, given)
+        draw_lines(figure.add_axes(place), source, series, window, look, colour_of)
     return figure
 
 

@@ -62,7 +62,7 @@ def overview(
     tall = 0.0 if cells is None else heat_inches(cells)
     below = LINES + BETWEEN if series else 0.0
     height = TOP + tall + below + BOTTOM
-    given = colours or {one: place for place, one in enumerate(series)}
+    colour_of = colours or {one: place for place, one in enumerate(series)}
 
     def place(bottom: float, high: float) -> tuple[float, float, float, float]:
         return left / WIDTH, bottom / height, (WIDTH - left - right) / WIDTH, high / height
@@ -79,7 +79,7 @@ def overview(
             draw_heat(axes, bar, cells, names, log_heat)
         if series:
             axes = figure.add_axes(place(BOTTOM, LINES))
-            draw_lines(axes, source, series, window, look, given)
+            draw_lines(axes, source, series, window, look, colour_of)
             if cells is not None and look.x_axis == "step":
                 axes.set_xlim(cells.first, cells.last + 1)
     return figure

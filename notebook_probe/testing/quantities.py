@@ -136,7 +136,7 @@ class QuantitySuite:
     @classmethod
     def _all(cls) -> list[Quantity]:
         assert cls.quantities, f"{cls.__name__}.quantities names none"
-        return [as_quantity(given) for given in cls.quantities]
+        return [as_quantity(one) for one in cls.quantities]
 
     @classmethod
     @cache

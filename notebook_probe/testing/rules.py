@@ -116,19 +116,19 @@ class RuleSuite:
     @classmethod
     def _all(cls) -> list[Rule]:
         assert cls.rules, f"{cls.__name__}.rules names none"
-        return [given if isinstance(given, Rule) else RULES[given] for given in cls.rules]
+        return [one if isinstance(one, Rule) else RULES[one] for one in cls.rules]
 
     @classmethod
-    def _each(cls, given: Mapping[str, Sequence[Tables]]) -> Iterator[tuple[Rule, Tables]]:
+    def _each(cls, series: Mapping[str, Sequence[Tables]]) -> Iterator[tuple[Rule, Tables]]:
         for rule in cls._all():
-            assert given.get(rule.name), f"{cls.__name__} has no series for {rule.name}"
-            for tables in given[rule.name]:
+            assert series.get(rule.name), f"{cls.__name__} has no series for {rule.name}"
+            for tables in series[rule.name]:
                 yield rule, tables
 
     @classmethod
     def _every_series(cls) -> Iterator[tuple[Rule, Mapping[str, Floats]]]:
-        for given in (cls.fires, cls.silent):
-            for rule, tables in cls._each(given):
+        for series in (cls.fires, cls.silent):
+            for rule, tables in cls._each(series):
                 yield rule, filled(tables)
         for rule in cls._all():
             yield rule, _unusual(rule, 300)

@@ -93,7 +93,7 @@ class ScheduleSuite:
     @classmethod
     def _all(cls) -> list[Schedule]:
         assert cls.schedules, f"{cls.__name__}.schedules names none"
-        return [schedule(given) for given in cls.schedules]
+        return [schedule(one) for one in cls.schedules]
 
     @classmethod
     def _due(cls, one: Schedule) -> list[int]:

@@ -83,9 +83,9 @@ def _data(place: str) -> xr.Dataset:
 
 
 def _locations(runs: str | PathLike[str] | Iterable[str | PathLike[str]]) -> list[str]:
-    given = [runs] if isinstance(runs, str | PathLike) else runs
+    paths = [runs] if isinstance(runs, str | PathLike) else runs
     found: list[str] = []
-    for one in (str(fspath(each)) for each in given):
+    for one in (str(fspath(each)) for each in paths):
         is_pattern = "*" in one or "?" in one
         found += sorted(glob(one)) if is_pattern else [one]  # noqa: PTH207  also absolute ones
     return list(dict.fromkeys(found))

@@ -103,7 +103,7 @@ class OpenedRanks(OpenedRecord):
         self.ranks: Mapping[int, OpenedRecord] = MappingProxyType(others)
         folder = local_path(location)
         self.location = str(location if folder is None else folder)
-        self._given = location
+        self._location = location
 
     @property
     def finished(self) -> bool:

@@ -59,7 +59,7 @@ class OpenedRecord(Exports):
     def __init__(self, location: Location, branch: int | None = None) -> None:
         self._path = local_path(location)
         self.location = str(location if self._path is None else self._path)
-        self._given = location
+        self._location = location
         self._open = opener(location)
         self._branch = branch
         self._lock = threading.Lock()

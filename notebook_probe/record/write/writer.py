@@ -281,10 +281,10 @@ class RecordWriter:
 
         What came, went or was replaced makes no other model of it when the record is resumed.
         """
-        there, given = self.source.modules, labelled(modules)
-        changed = differing(there, given)
+        recorded, current = self.source.modules, labelled(modules)
+        changed = differing(recorded, current)
         if changed:
-            attrs, table = self._flusher.attrs, extended(there, given)
+            attrs, table = self._flusher.attrs, extended(recorded, current)
             known = sorted(changed.union(attrs.get(CHANGED_MODULES, ())))
             self._flusher.attrs = {**attrs, CHANGED_MODULES: known}
             self._commits.describe(table)
