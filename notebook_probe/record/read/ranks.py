@@ -148,8 +148,8 @@ class OpenedRanks(OpenedRecord):
             close = near(label, data["module"].to_numpy().tolist())
             raise UnknownNameError(f"no module {label!r} is recorded; {close}")
         column = data[quantity].sel(module=label).load()
-        there = measured(column.to_numpy()).any(axis=(0, *range(2, column.ndim)))
-        return column.isel(step=np.flatnonzero(there))
+        is_measured = measured(column.to_numpy()).any(axis=(0, *range(2, column.ndim)))
+        return column.isel(step=np.flatnonzero(is_measured))
 
     def iter_dataframes(
         self,

@@ -139,8 +139,8 @@ class RecordWriter:
         RecordFormatError, RecordLockedError, RecordWriteError
             There is none, or another writer has it, or it cannot be written.
         """
-        there = open_record(location)
-        return cls(location, title=there.name, modules=there.modules, resume=True)
+        record = open_record(location)
+        return cls(location, title=record.name, modules=record.modules, resume=True)
 
     @property
     def last_step(self) -> int:

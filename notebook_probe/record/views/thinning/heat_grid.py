@@ -185,10 +185,12 @@ class _Cells:
         """Add the blocks of one stream, of the grid's own size."""
         columns = np.array([c for c, name in enumerate(modules) if name in self._places], np.int64)
         places = np.array([self._places[modules[column]] for column in columns], np.int64)
-        source = _held(blocks.first_steps // blocks.size - self._first, self._sums.shape[1])
-        there = np.flatnonzero(source >= 0)
-        cells = np.ix_(places, there)
-        taken = np.ix_(source[there], columns)
+        source = _block_of_column(
+            blocks.first_steps // blocks.size - self._first, self._sums.shape[1]
+        )
+        shown = np.flatnonzero(source >= 0)
+        cells = np.ix_(places, shown)
+        taken = np.ix_(source[shown], columns)
         mean, n_finite = blocks.mean[taken].T, blocks.n_finite[taken].T
         self._sums[cells] += np.where(n_finite, mean, 0.0) * n_finite
         self._maximum[cells] = np.fmax(self._maximum[cells], blocks.maximum[taken].T)
@@ -224,7 +226,7 @@ def _with_values(
     return [name for name in order if name in found] + [name for name in found if name not in known]
 
 
-def _held(numbers: npt.NDArray[np.int64], n_columns: int) -> npt.NDArray[np.int64]:
+def _block_of_column(numbers: npt.NDArray[np.int64], n_columns: int) -> npt.NDArray[np.int64]:
     """For each column the block it shows, -1 for none.
 
     A value stands until its schedule is due again, so that a slow schedule is not mistaken for
