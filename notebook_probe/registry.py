@@ -67,8 +67,8 @@ class Registry(Generic[T]):
             if alias in self._members or (owner is not None and not self._same(owner, member)):
                 raise DuplicateNameError(f"{self._kind} alias {alias!r} of {name!r} is taken")
         self._members[name] = member
-        kept = {alias: of for alias, of in self._aliases.items() if name not in (alias, of)}
-        self._aliases = kept | dict.fromkeys(aliases, name)
+        others = {alias: of for alias, of in self._aliases.items() if name not in (alias, of)}
+        self._aliases = others | dict.fromkeys(aliases, name)
 
     def __getitem__(self, name: str) -> T:
         found = self._find(name)

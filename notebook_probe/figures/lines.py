@@ -167,11 +167,11 @@ def _read(
             continue
         start, stop = in_window(stream, window)
         values = stream.values(quantity, start, stop, [module])[:, 0]
-        kept = measured(values)
+        is_measured = measured(values)
         times = stream.times(start, stop) if look.x_axis == "time" else None
         x = stream.steps(start, stop) if times is None else (times - origin_ms) / 1000
-        xs.append(x[kept].astype(np.float64))
-        ys.append(values[kept].astype(np.float64))
+        xs.append(x[is_measured].astype(np.float64))
+        ys.append(values[is_measured].astype(np.float64))
     x, y = np.concatenate(xs), np.concatenate(ys)
     order = np.argsort(x, kind="stable")
     return x[order], y[order]

@@ -147,10 +147,10 @@ class XarrayViews(ABC):
         now = self.snapshot()
         streams, _ = now.history
         label = module_label(module)
-        having = [stream for stream in streams if has_series(stream, label, quantity)]
-        if len(having) == 1:
+        matching = [stream for stream in streams if has_series(stream, label, quantity)]
+        if len(matching) == 1:
             return thin_stream(
-                having[0], label, quantity, *between(having[0], start, stop), n_points
+                matching[0], label, quantity, *between(matching[0], start, stop), n_points
             )
         column = joined.series(streams, now.modules, module, quantity)
         low, high = (

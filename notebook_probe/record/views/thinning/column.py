@@ -49,10 +49,10 @@ class Column:
         if stop <= start:
             return
         values = stream.values(self._quantity, start, stop, [self._module])[:, 0]
-        kept = measured(values)
-        values, n_before = values[kept], len(self._values)
+        is_measured = measured(values)
+        values, n_before = values[is_measured], len(self._values)
         self._nonfinite.append(n_before + np.flatnonzero(~np.isfinite(values)))
-        self._steps.append(stream.steps(start, stop)[kept])
+        self._steps.append(stream.steps(start, stop)[is_measured])
         self._values.append(values)
         self._n_seen = stop
         self._coarsen()
@@ -81,13 +81,13 @@ class Column:
         if grain == 0:
             return [np.arange(first, stop, dtype=np.int64)]
         size = FACTOR**grain
-        kept = self._grains[grain - 1].values
-        inner, outer = -(-first // size), min(stop // size, len(kept) // 2)
+        ends = self._grains[grain - 1].values
+        inner, outer = -(-first // size), min(stop // size, len(ends) // 2)
         if inner >= outer:
             return self._pieces(first, stop, grain - 1)
         return [
             *self._pieces(first, inner * size, grain - 1),
-            kept[2 * inner : 2 * outer],
+            ends[2 * inner : 2 * outer],
             *self._pieces(outer * size, stop, grain - 1),
         ]
 
@@ -99,11 +99,11 @@ class Column:
         while len(self._values) >= FACTOR ** (grain + 1):
             if grain == len(self._grains):
                 self._grains.append(Growing(np.int64))
-            kept = self._grains[grain]
-            done, complete = len(kept) // 2, len(self._values) // FACTOR ** (grain + 1)
+            ends = self._grains[grain]
+            done, complete = len(ends) // 2, len(self._values) // FACTOR ** (grain + 1)
             places = np.arange(done * per_block, complete * per_block, dtype=np.int64)
-            kept.append(self._ends((places if below is None else below[places]), per_block))
-            below, per_block, grain = kept.values, 2 * FACTOR, grain + 1
+            ends.append(self._ends((places if below is None else below[places]), per_block))
+            below, per_block, grain = ends.values, 2 * FACTOR, grain + 1
 
     def _ends(self, rows: npt.NDArray[np.int64], per_block: int) -> npt.NDArray[np.int64]:
         """Of every ``per_block`` rows the two with the smallest and the largest finite value."""

@@ -44,9 +44,9 @@ class Grid:
 
     def limits(self, log: bool) -> tuple[float, float] | None:
         """Least and greatest finite mean, of the positive ones when ``log``; None without any."""
-        drawn = self.mean[np.isfinite(self.mean)]
-        drawn = drawn[drawn > 0] if log else drawn
-        return (float(drawn.min()), float(drawn.max())) if len(drawn) else None
+        means = self.mean[np.isfinite(self.mean)]
+        means = means[means > 0] if log else means
+        return (float(means.min()), float(means.max())) if len(means) else None
 
 
 class HeatGrid:

@@ -27,8 +27,8 @@ def thin_column(column: Column, first: int, stop: int, n_points: int, *, log: bo
     rows = _candidates(column, first, stop, n_points, log)
     steps = column.steps[rows]
     places = np.log1p(steps) if log else steps.astype(np.float64)
-    kept = minmax(places, column.values[rows], n_points)
-    return rows[np.searchsorted(places, kept.x)]
+    thinned = minmax(places, column.values[rows], n_points)
+    return rows[np.searchsorted(places, thinned.x)]
 
 
 def _candidates(column: Column, first: int, stop: int, n_points: int, log: bool) -> Rows:

@@ -49,8 +49,8 @@ def minmax(x: npt.ArrayLike, y: npt.ArrayLike, n_out: int) -> Thinned:
     if len(nonfinite):
         places, values = places[finite], values[finite]
     if len(places) > n_out:
-        kept = _extrema(places, values, (n_out - 2) // 2)
-        places, values = places[kept], values[kept]
+        rows = _extrema(places, values, (n_out - 2) // 2)
+        places, values = places[rows], values[rows]
     return Thinned(places, values, nonfinite)
 
 
@@ -88,11 +88,11 @@ def _extrema(x: Points, y: Points, n_buckets: int) -> Places:
     starts = starts[starts < len(x)]
     sizes = np.diff(starts, append=len(x))
     bucket = np.repeat(np.arange(len(starts)), sizes)
-    kept = [np.array([0, len(x) - 1])]
+    rows = [np.array([0, len(x) - 1])]
     for extremum in (np.minimum, np.maximum):
         hits = np.flatnonzero(y == np.repeat(extremum.reduceat(y, starts), sizes))
-        kept.append(hits[np.diff(bucket[hits], prepend=-1) > 0])
-    return _distinct(np.sort(np.concatenate(kept)))
+        rows.append(hits[np.diff(bucket[hits], prepend=-1) > 0])
+    return _distinct(np.sort(np.concatenate(rows)))
 
 
 def _distinct(ordered: Places) -> Places:

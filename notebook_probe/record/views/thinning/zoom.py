@@ -155,9 +155,9 @@ class _Blocks:
         """Two points of each block, or one, or none where nothing was measured."""
         minimum, maximum = self.minimum[start:stop], self.maximum[start:stop]
         y = np.stack([minimum, maximum], axis=1).astype(np.float64)
-        kept = np.stack([np.isfinite(minimum), maximum > minimum], axis=1)
+        is_drawn = np.stack([np.isfinite(minimum), maximum > minimum], axis=1)
         x = np.repeat(self.steps[start:stop, None], 2, axis=1).astype(np.float64)
-        return x[kept], y[kept]
+        return x[is_drawn], y[is_drawn]
 
 
 def _joined(*parts: Points) -> Points:
