@@ -21,7 +21,7 @@ from notebook_probe.figures.style import (
     dash,
     drawing,
     number,
-    quiet,
+    plain_axes,
     shortened,
     text_inches,
     ticks,
@@ -115,7 +115,7 @@ def draw_lines(
 ) -> None:
     """Draw every series, where it was not finite, what happened, and the labels."""
     origin_ms = _origin_ms(source)
-    quiet(axes, grid=True)
+    plain_axes(axes, grid=True)
     axes.margins(x=0.0)
     axes.set_yscale("log" if look.log_y else "linear")
     if look.log_x:
@@ -235,7 +235,7 @@ def _draw_labels(
     to_axes = axes.transData + axes.transAxes.inverted()
     heights = [float(to_axes.transform((0.0, value))[1]) for value, _ in ends]
     room = LABEL_INCHES * axes.figure.dpi / axes.bbox.height
-    for height, (_, one), y in zip(heights, ends, _apart(heights, room), strict=True):
+    for height, (_, one), y in zip(heights, ends, _moved_apart(heights, room), strict=True):
         shade = colour(colours[one])
         axes.plot(
             [1.005, 1.025], [height, y], color=shade, linewidth=0.8, alpha=0.6, **_beside(axes)
@@ -247,7 +247,7 @@ def _beside(axes: Axes) -> dict[str, Any]:
     return {"transform": axes.transAxes, "clip_on": False, "scalex": False, "scaley": False}
 
 
-def _apart(heights: Sequence[float], room: float) -> list[float]:
+def _moved_apart(heights: Sequence[float], room: float) -> list[float]:
     """Heights at least ``room`` apart, from the top down, then up again from the bottom."""
     order = sorted(range(len(heights)), key=lambda place: -heights[place])
     placed = [0.0] * len(heights)
