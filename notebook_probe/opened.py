@@ -101,7 +101,7 @@ class OpenedRun(OpenedRecord):
         >>> run = open_run("runs/first.zarr")  # doctest: +SKIP
         >>> run.backfill("", "test_accuracy", [0, 1000], [0.1, 0.93])  # doctest: +SKIP
         """
-        with RecordWriter.reopen(self._given) as writer:
+        with RecordWriter.reopen(self._location) as writer:
             writer.backfill(module, quantity, steps, values, units, long_name)
         self.refresh()
 

@@ -67,8 +67,8 @@ class Registry(Generic[T]):
             if alias in self._members or (owner is not None and not self._same(owner, member)):
                 raise DuplicateNameError(f"{self._kind} alias {alias!r} of {name!r} is taken")
         self._members[name] = member
-        kept = {alias: of for alias, of in self._aliases.items() if name not in (alias, of)}
-        self._aliases = kept | dict.fromkeys(aliases, name)
+        others = {alias: of for alias, of in self._aliases.items() if name not in (alias, of)}
+        self._aliases = others | dict.fromkeys(aliases, name)
 
     def __getitem__(self, name: str) -> T:
         found = self._find(name)
@@ -108,6 +108,6 @@ class Registry(Generic[T]):
             try:
                 self.add(entry.name, entry.load())
             except Exception as error:  # somebody else's package; the others are not to suffer
-                told = f"{entry.value} could not be loaded: {type(error).__name__}: {error}"
-                self.instead(entry.name, told)
-                warnings.warn(f"{self._kind} {entry.name!r} of {told}", RegistryWarning, 2)
+                problem = f"{entry.value} could not be loaded: {type(error).__name__}: {error}"
+                self.instead(entry.name, problem)
+                warnings.warn(f"{self._kind} {entry.name!r} of {problem}", RegistryWarning, 2)

@@ -69,8 +69,8 @@ def text_card(title: str, facts: Mapping[str, str]) -> str:
       source  not given
     """
     width = max(map(len, facts), default=0)
-    told = (_hanging(f"  {name:{width}}  ", plain(text)) for name, text in facts.items())
-    return "\n".join([title, *told])
+    lines = (_hanging(f"  {name:{width}}  ", plain(text)) for name, text in facts.items())
+    return "\n".join([title, *lines])
 
 
 def _hanging(name: str, text: str) -> str:

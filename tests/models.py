@@ -94,6 +94,27 @@ class Heads(nn.Module):
         return {"hidden": hidden, "logits": self.logits(hidden), "cache": None}
 
 
+class Residual(nn.Module):
+    """Two layers, each added to what it is given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = x + self.first(x).tanh()
+        return hidden + self.last(hidden).tanh()
+
+
+@dataclass
+class Prediction:
+    """What a forward may return: tensors in an object of the user's own."""
+
+    logits: Tensor
+    hidden: tuple[Tensor, ...] = ()
+    note: str = "text"
+
+
 class Shared(nn.Module):
     """One linear layer called twice in a forward."""
 
@@ -106,9 +127,14 @@ class Shared(nn.Module):
         return self.twice(self.relu(self.twice(x)))
 
 
+def normal(seed: int, *shape: int) -> Tensor:
+    """Normal numbers, the same for the same seed."""
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
 def floats(*shape: int) -> Callable[[int], Tensor]:
     """Normal batches of this shape, the same for the same step."""
-    return lambda step: torch.randn(*shape, generator=torch.Generator().manual_seed(step))
+    return lambda step: normal(step, *shape)
 
 
 def words(step: int) -> Tensor:
@@ -146,6 +172,17 @@ def loss_of(output: Any) -> Tensor:
         return (output - 0.3).square().mean()
     parts = output.values() if isinstance(output, Mapping) else output
     return sum((loss_of(part) for part in parts if part is not None), torch.zeros(()))
+
+
+def mean_square(output: Any, targets: Any) -> Tensor:
+    """`loss_of` as a loss function that takes targets, which it leaves alone."""
+    return loss_of(output)
+
+
+def equal(one: nn.Module, other: nn.Module) -> bool:
+    """Whether two models have the same parameters bit for bit."""
+    pairs = zip(one.parameters(), other.parameters(), strict=True)
+    return all(torch.equal(a, b) for a, b in pairs)
 
 
 def sgd(model: nn.Module, lr: float = 0.1) -> Optimizer:

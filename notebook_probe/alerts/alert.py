@@ -85,17 +85,17 @@ def alert_of(event: Event) -> Alert:
 time_ms=0)
     """
     try:
-        found = json.loads(event.detail)
+        detail = json.loads(event.detail)
     except (ValueError, RecursionError):
-        found = None
-    told = found if isinstance(found, dict) else {}
+        detail = None
+    fields = detail if isinstance(detail, dict) else {}
     return Alert(
-        _text(told.get("rule")) or "unknown",
+        _text(fields.get("rule")) or "unknown",
         event.step,
         event.text,
-        _texts(told.get("modules")),
-        _texts(told.get("quantities")),
-        _text(told.get("view")) or "lines",
+        _texts(fields.get("modules")),
+        _texts(fields.get("quantities")),
+        _text(fields.get("view")) or "lines",
         event.time_ms,
     )
 

@@ -126,8 +126,8 @@ class _Cursor:
 def _filled(last: Doubles, values: npt.NDArray[np.float32]) -> Doubles:
     """``last`` and the rows, each cell that was not measured as the one above it."""
     known = np.concatenate([last[None], values.astype(np.float64)])
-    there = np.concatenate([np.ones((1, len(last)), bool), measured(values)])
-    rows = np.where(there, np.arange(len(known))[:, None], 0)
+    is_measured = np.concatenate([np.ones((1, len(last)), bool), measured(values)])
+    rows = np.where(is_measured, np.arange(len(known))[:, None], 0)
     newest = np.maximum.accumulate(rows, axis=0)
     filled: Doubles = np.take_along_axis(known, newest, axis=0)
     return filled

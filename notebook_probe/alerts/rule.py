@@ -93,9 +93,9 @@ class Rule:
         for name in numbers:
             if name not in known:
                 raise UnknownNameError(f"rule {self.name!r} has no {name!r}; {near(name, known)}")
-        given: dict[str, Any] = dict(numbers)
-        fields = {name: given.pop(name) for name in EDITABLE if name in given}
-        thresholds = MappingProxyType({**self.thresholds, **given})
+        changes: dict[str, Any] = dict(numbers)
+        fields = {name: changes.pop(name) for name in EDITABLE if name in changes}
+        thresholds = MappingProxyType({**self.thresholds, **changes})
         return replace(self, thresholds=thresholds, **fields)
 
     def __repr__(self) -> str:
@@ -231,9 +231,9 @@ def _first_paragraph(function: Callable[..., Any]) -> str:
 
 def _check(one: Rule) -> None:
     """Raise RuleError unless it can work."""
-    for given in (one.name, one.says, one.view, one.source, *one.tells):
-        if not isinstance(given, str):
-            raise RuleError(f"rule {one.name}: {given!r}; name, says, tells, view, source are text")
+    for text in (one.name, one.says, one.view, one.source, *one.tells):
+        if not isinstance(text, str):
+            raise RuleError(f"rule {one.name}: {text!r}; name, says, tells, view, source are text")
     if not one.name.isidentifier():
         raise RuleError(f"rule name {one.name!r} must be an identifier, like 'top_heavy'")
     if one.once not in get_args(Once):

@@ -15,16 +15,16 @@ __all__ = ["Stretch"]
 class Stretch:
     """Measured rows in a row that fulfil a condition."""
 
-    told: bool = False
+    reported: bool = False
     rows: int = 0
     since: int = -1
     """Step of the first of them."""
-    quiet: int = 0
+    rows_since: int = 0
     """Measured rows since the last that fulfilled it."""
 
     def rest(self, n_rows: int) -> None:
         """So many measured rows do not fulfil it."""
-        self.quiet += n_rows
+        self.rows_since += n_rows
         if n_rows:
             self.rows = 0
 
@@ -32,11 +32,11 @@ class Stretch:
         """One measured row fulfils it; True when that is to be said, which it is once."""
         if not self.rows:
             self.since = step
-            self.told = self.told and not rule.is_new_after(self.quiet)
-        self.quiet = 0
+            self.reported = self.reported and not rule.is_new_after(self.rows_since)
+        self.rows_since = 0
         self.rows += 1
         long_enough = self.rows >= rule.rows and step - self.since >= rule.steps
-        if self.told or not (tells and long_enough):
+        if self.reported or not (tells and long_enough):
             return False
-        self.told = True
+        self.reported = True
         return True

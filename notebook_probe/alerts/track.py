@@ -44,18 +44,18 @@ class Track:
         That of the rule's first quantity.
     first_step : int
         Of what is said; rows before it are only looked back at.
-    told : collection of str
+    reported : collection of str
         Modules of which it was said before.
     """
 
     def __init__(
-        self, rule: Rule, stream: StreamView, first_step: int, told: frozenset[str]
+        self, rule: Rule, stream: StreamView, first_step: int, reported: frozenset[str]
     ) -> None:
         n_before = rule.window + BEFORE
-        self._rule, self._first_step, self._told = rule, first_step, told
+        self._rule, self._first_step, self._reported = rule, first_step, reported
         self._row = start_row(stream, first_step, n_before)
         self._following = [Following(name, first_step, n_before) for name in rule.quantities[1:]]
-        self._seen = np.zeros(0, bool)  # columns that were measured so far: the others have no part
+        self._columns = np.zeros(0, bool)  # measured so far; the others have no part
         self._labels: tuple[str, ...] = ()
         self._past = [np.empty((0, 0)) for _ in rule.quantities]
         self._stretches: dict[str, Stretch] = {}
@@ -75,35 +75,37 @@ class Track:
             end = self._row + len(steps)
             leading = stream.values(self._rule.quantities[0], self._row, end)[:, : len(every)]
             self._row = end  # a rule that fails does not see them again
-            there = measured(leading)
-            begun = self._widen(every, there)
+            present = measured(leading)
+            begun = self._widen(every, present)
             series = [one.at([stream, *others], steps, self._labels) for one in self._following]
             for table in series:  # what one module is compared with counts from its first value on
-                table[~(np.logical_or.accumulate(there[:, self._seen]) | begun)] = np.nan
-            tables = [leading[:, self._seen].astype(np.float64), *series]
+                table[~(np.logical_or.accumulate(present[:, self._columns]) | begun)] = np.nan
+            tables = [leading[:, self._columns].astype(np.float64), *series]
             if self._labels:
-                yield from self._judged(steps, there[:, self._seen], tables)
+                yield from self._evaluate(steps, present[:, self._columns], tables)
 
-    def _widen(self, every: tuple[str, ...], there: Mask) -> Mask:
+    def _widen(self, every: tuple[str, ...], present: Mask) -> Mask:
         """Modules have been measured for the first time; tells which of all had been before."""
-        old = np.pad(self._seen, (0, len(every) - len(self._seen)))
-        self._seen = old | there.any(axis=0)
-        begun: Mask = old[self._seen]
+        old = np.pad(self._columns, (0, len(every) - len(self._columns)))
+        self._columns = old | present.any(axis=0)
+        begun: Mask = old[self._columns]
         if not begun.all():
-            self._labels = tuple(np.array(every, object)[self._seen].tolist())
+            self._labels = tuple(np.array(every, object)[self._columns].tolist())
             for i, past in enumerate(self._past):
                 self._past[i] = np.full((len(past), len(begun)), np.nan)
                 self._past[i][:, begun] = past
         return begun
 
-    def _judged(self, steps: Steps, there: Mask, tables: Sequence[Doubles]) -> Iterator[Finding]:
+    def _evaluate(
+        self, steps: Steps, present: Mask, tables: Sequence[Doubles]
+    ) -> Iterator[Finding]:
         """Ask the condition about new rows, with those before them."""
         rule, n_past = self._rule, len(self._past[0])
         known = [np.concatenate([past, new]) for past, new in zip(self._past, tables, strict=True)]
         self._past = [table[max(0, len(table) - rule.window) :] for table in known]
         with np.errstate(all="ignore"):
             returned = rule.condition(*known, **rule.thresholds)
-        mask, told = returned if isinstance(returned, tuple) else (returned, {})
+        mask, extra = returned if isinstance(returned, tuple) else (returned, {})
         hits = np.asarray(mask)
         if hits.shape not in (known[0].shape, known[0].shape[:1]):
             raise RuleError(
@@ -111,33 +113,33 @@ class Track:
             )
         if hits.dtype != bool:
             raise RuleError(f"rule {rule.name} returned {hits.dtype}; a mask of bools is expected")
-        new = _Judged(steps, hits[n_past:], self._labels, tables, _from(told, n_past), there)
-        yield from self._said(new if hits.ndim == 2 else new.as_a_whole())
+        new = _Evaluated(steps, hits[n_past:], self._labels, tables, _from(extra, n_past), present)
+        yield from self._findings(new if hits.ndim == 2 else new.as_a_whole())
 
-    def _said(self, new: _Judged) -> Iterator[Finding]:
+    def _findings(self, new: _Evaluated) -> Iterator[Finding]:
         found: dict[int, list[tuple[int, int]]] = {}
-        hits = new.hits & new.there
+        hits = new.hits & new.present
         some: Mask = np.any(hits, axis=0, keepdims=True)
         for column, label in enumerate(new.labels):
             if some[0, column] or label in self._stretches:
                 for row, since in self._advanced(new, column, hits[:, column]):
                     found.setdefault(row, []).append((column, since))
-        for row, told in sorted(found.items()):
-            modules = tuple(new.labels[column] for column, _ in told)
-            yield Finding(int(new.steps[row]), modules, self._sentence(new, row, *told[0]))
+        for row, columns in sorted(found.items()):
+            modules = tuple(new.labels[column] for column, _ in columns)
+            yield Finding(int(new.steps[row]), modules, self._sentence(new, row, *columns[0]))
 
-    def _advanced(self, new: _Judged, column: int, hits: Mask) -> Iterator[tuple[int, int]]:
-        """Rows at which one module's stretch is long enough and was not told, and its begin."""
+    def _advanced(self, new: _Evaluated, column: int, hits: Mask) -> Iterator[tuple[int, int]]:
+        """Rows at which one module's stretch is long enough and was not reported, and its begin."""
         label = new.labels[column]
         stretch = self._stretches.get(label)
         if stretch is None:
-            stretch = self._stretches[label] = Stretch(told=label in self._told)
-        if stretch.told and self._rule.again is None:
+            stretch = self._stretches[label] = Stretch(reported=label in self._reported)
+        if stretch.reported and self._rule.again is None:
             return
         if not hits.any():
-            stretch.rest(int(new.there[:, column].sum()))
+            stretch.rest(int(new.present[:, column].sum()))
             return
-        for row in np.flatnonzero(new.there[:, column]):
+        for row in np.flatnonzero(new.present[:, column]):
             if not hits[row]:
                 stretch.rest(1)
             elif stretch.hold(
@@ -145,17 +147,17 @@ class Track:
             ):
                 yield int(row), stretch.since
 
-    def _sentence(self, new: _Judged, row: int, column: int, since: int) -> str:
+    def _sentence(self, new: _Evaluated, row: int, column: int, since: int) -> str:
         rule, step = self._rule, int(new.steps[row])
         numbers: dict[str, Any] = dict(rule.thresholds)
         named = zip(rule.quantities, new.tables, strict=True)
         numbers |= {name: new.number(table, row, column) for name, table in named}
-        numbers |= {name: float(table[row, column]) for name, table in new.told.items()}
+        numbers |= {name: float(table[row, column]) for name, table in new.extra.items()}
         return rule.says.format(**numbers, step=step, since=since, steps_held=step - since)
 
 
 @dataclass(frozen=True, slots=True)
-class _Judged:
+class _Evaluated:
     """New rows, and what the condition said of them."""
 
     steps: Steps
@@ -163,24 +165,24 @@ class _Judged:
     labels: tuple[str, ...]
     tables: Sequence[Doubles]
     """Of each quantity."""
-    told: Mapping[str, Doubles]
-    there: Mask
+    extra: Mapping[str, Doubles]
+    present: Mask
     """Which cells of the first quantity were measured."""
 
     is_whole: bool = False
     """The condition is about the model, not about one module."""
 
-    def as_a_whole(self) -> _Judged:
+    def as_a_whole(self) -> _Evaluated:
         """One column, of the model."""
-        told = {name: table[:, None] for name, table in self.told.items()}
-        anywhere: Mask = np.any(self.there, axis=1, keepdims=True)
+        extra = {name: table[:, None] for name, table in self.extra.items()}
+        anywhere: Mask = np.any(self.present, axis=1, keepdims=True)
         hits = self.hits[:, None]
-        return _Judged(self.steps, hits, (ROOT,), self.tables, told, anywhere, is_whole=True)
+        return _Evaluated(self.steps, hits, (ROOT,), self.tables, extra, anywhere, is_whole=True)
 
     def number(self, table: Doubles, row: int, column: int) -> float:
         """What a sentence says of a quantity: its value, of the model the median of its modules."""
         return float(median(table[row], axis=0) if self.is_whole else table[row, column])
 
 
-def _from(told: Mapping[str, Any], row: int) -> dict[str, Doubles]:
-    return {name: np.asarray(table, np.float64)[row:] for name, table in told.items()}
+def _from(extra: Mapping[str, Any], row: int) -> dict[str, Doubles]:
+    return {name: np.asarray(table, np.float64)[row:] for name, table in extra.items()}

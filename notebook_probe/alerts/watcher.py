@@ -35,7 +35,7 @@ class Watcher:
         ``failed(step, text)`` is told of a rule that raised; it is asked no more until changed.
     first_step : int
         Of what is said.
-    told : iterable of Alert
+    earlier : iterable of Alert
         What was said before.
     """
 
@@ -46,14 +46,12 @@ class Watcher:
         tell: Callable[[Alert], None],
         failed: Callable[[int, str], None] = lambda step, text: None,
         first_step: int = 0,
-        told: Sequence[Alert] = (),
+        earlier: Sequence[Alert] = (),
     ) -> None:
         self._source, self._rules, self._tell, self._failed = source, rules, tell, failed
-        self._next_step, self._told = (
-            first_step,
-            {(one.rule, m) for one in told for m in one.modules},
-        )
-        self._once = {one.rule for one in told}
+        self._next_step = first_step
+        self._reported = {(one.rule, module) for one in earlier for module in one.modules}
+        self._once = {one.rule for one in earlier}
         self._followed: dict[str, _Followed] = {}
         self._lock = threading.Lock()
         self._problem = ""
@@ -81,7 +79,7 @@ class Watcher:
     def ask(self, rule: Rule, findings: Callable[[], Iterable[Finding]]) -> None:
         """Say what somebody else has found, under a rule that is not about series."""
         with self._lock:
-            self._say_all(rule.name, self._followed_now(rule.name, rule), findings)
+            self._raise_alerts(rule.name, self._followed_now(rule.name, rule), findings)
 
     def standing(self) -> dict[str, str]:
         """What each rule is doing, in words."""
@@ -102,8 +100,8 @@ class Watcher:
         for name, rule in [*self._rules.items()]:
             followed = self._followed_now(name, rule)
             if rule.quantities:
-                look = partial(self._found, name, followed, views, None if whole else newest)
-                self._say_all(name, followed, look)
+                look = partial(self._findings, name, followed, views, None if whole else newest)
+                self._raise_alerts(name, followed, look)
         self._next_step = max(self._next_step, newest + 1)
 
     def _followed_now(self, name: str, rule: Rule) -> _Followed:
@@ -112,7 +110,7 @@ class Watcher:
             self._followed[name] = _Followed(rule)
         return self._followed[name]
 
-    def _found(
+    def _findings(
         self, name: str, followed: _Followed, views: Sequence[StreamView], newest: int | None
     ) -> Iterator[Finding]:
         """What a rule finds in the rows that have come, stream by stream of its first quantity."""
@@ -121,36 +119,36 @@ class Watcher:
             if not has(view, rule.quantities[0]):
                 continue
             if view.name not in tracks:  # it, or the rule, is new: there was nothing to say before
-                tracks[view.name] = Track(rule, view, self._next_step, self._told_of(name))
+                tracks[view.name] = Track(rule, view, self._next_step, self._reported_of(name))
             others = [other for other in views if other is not view]
             alone = all(has(view, quantity) for quantity in rule.quantities)
             yield from tracks[view.name].look(view, others, None if alone else newest)
 
-    def _say_all(
+    def _raise_alerts(
         self, name: str, followed: _Followed, findings: Callable[[], Iterable[Finding]]
     ) -> None:
         if followed.problem:
             return
         try:
             for finding in findings():
-                self._say(name, followed.rule, finding)
+                self._raise_alert(name, followed.rule, finding)
         except Exception as error:  # a rule of the user's own; the others go on
             followed.problem = f"{type(error).__name__}: {error}"
             self._failed(self._next_step, f"alert rule {name} is off: {followed.problem}")
 
-    def _told_of(self, name: str) -> frozenset[str]:
-        return frozenset(module for rule, module in self._told if rule == name)
+    def _reported_of(self, name: str) -> frozenset[str]:
+        return frozenset(module for rule, module in self._reported if rule == name)
 
-    def _say(self, name: str, rule: Rule, finding: Finding) -> None:
+    def _raise_alert(self, name: str, rule: Rule, finding: Finding) -> None:
         modules = finding.modules
         if rule.once == "run" and rule.again is None and name in self._once:
             return
         if rule.again is None:
-            modules = tuple(one for one in modules if (name, one) not in self._told)
+            modules = tuple(one for one in modules if (name, one) not in self._reported)
         if not modules:
             return
         self._once.add(name)
-        self._told.update((name, module) for module in modules)
+        self._reported.update((name, module) for module in modules)
         text = f"{where(modules)}: {finding.sentence}"
         now = time.time_ns() // 1_000_000
         self._tell(Alert(name, finding.step, text, modules, rule.quantities, rule.view, now))

@@ -20,13 +20,19 @@ from notebook_probe.figures.style import (
     SOFT,
     Picture,
     drawing,
-    quiet,
+    plain_axes,
     shortened,
     text_inches,
     ticks,
 )
 from notebook_probe.record.format.source import Source
-from notebook_probe.record.views.heat_grid import LOST, MEASURED, UNMEASURED, Grid, HeatGrid
+from notebook_probe.record.views.thinning.heat_grid import (
+    LOST,
+    MEASURED,
+    UNMEASURED,
+    Grid,
+    HeatGrid,
+)
 
 __all__ = ["draw_heat", "heat", "heat_inches", "read_grid", "row_names"]
 
@@ -123,7 +129,7 @@ def draw_heat(axes: Axes, bar: Axes, grid: Grid, names: list[str], log: bool) ->
     axes.imshow(lost, cmap=ListedColormap([LOST_COLOUR]), extent=extent, **IMAGE)
     if n_rows <= MOST_NAMES:
         axes.hlines(np.arange(1, n_rows), *extent[:2], color="white", linewidth=1.5)
-    quiet(axes, grid=False)
+    plain_axes(axes, grid=False)
     ticks(axes.xaxis, log=False)
     axes.set_yticks(np.arange(n_rows) + 0.5, names)
     _draw_bar(bar, norm)
@@ -141,7 +147,7 @@ def _norm(grid: Grid, log: bool) -> Normalize:
 
 def _draw_bar(bar: Axes, norm: Normalize) -> None:
     Colorbar(bar, ScalarMappable(norm, "viridis"))
-    quiet(bar, grid=False)
+    plain_axes(bar, grid=False)
     ticks(bar.yaxis, isinstance(norm, LogNorm))
 
 

@@ -21,14 +21,15 @@ from notebook_probe.figures.style import (
     dash,
     drawing,
     number,
-    quiet,
+    plain_axes,
     shortened,
     text_inches,
     ticks,
 )
 from notebook_probe.record.format.missing import measured
 from notebook_probe.record.format.source import Source
-from notebook_probe.record.format.thin import minmax
+from notebook_probe.record.views.thinning.minmax import minmax_rows
+from notebook_probe.record.views.thinning.zoom import has_series, in_window
 
 __all__ = ["PLAIN_LOOK", "Look", "Series", "draw_lines", "label_inches", "lines"]
 
@@ -89,13 +90,13 @@ def lines(
     """
     for module, quantity in series:
         source.series(module, quantity)  # raises for a wrong name, with the close ones
-    given = colours or {one: place for place, one in enumerate(series)}
+    colour_of = colours or {one: place for place, one in enumerate(series)}
     right = 0.3 + label_inches(series)
     width, height = 9.0, 3.2
     with drawing:
         figure = Picture(figsize=(width, height))
         place = (0.75 / width, 0.3 / height, 1 - (0.75 + right) / width, 1 - 0.5 / height)
-        draw_lines(figure.add_axes(place), source, series, window, look, given)
+        draw_lines(figure.add_axes(place), source, series, window, look, colour_of)
     return figure
 
 
@@ -114,14 +115,16 @@ def draw_lines(
 ) -> None:
     """Draw every series, where it was not finite, what happened, and the labels."""
     origin_ms = _origin_ms(source)
-    quiet(axes, grid=True)
+    plain_axes(axes, grid=True)
     axes.margins(x=0.0)
     axes.set_yscale("log" if look.log_y else "linear")
     if look.log_x:
         axes.set_xscale("symlog", linthresh=1)  # a run begins at step 0
     ends: list[tuple[float, Series]] = []
     for one in series:
-        x, y = _thinned(*_read(source, one, window, look, origin_ms), look)
+        x, y = _read(source, one, window, look, origin_ms)
+        shown = minmax_rows(y, N_POINTS, log=look.log_x)
+        x, y = x[shown], y[shown]
         lost = ~np.isfinite(y)
         if lost.any():
             _mark(axes, x[lost])
@@ -160,18 +163,15 @@ def _read(
     module, quantity = series
     xs, ys = [np.empty(0)], [np.empty(0)]
     for stream in source.streams.values():
-        if module not in stream.modules or quantity not in [v.name for v in stream.variables]:
+        if not has_series(stream, module, quantity):
             continue
-        n_rows, steps = stream.n_rows, stream.steps()
-        low, high = window or (-np.inf, np.inf)
-        start = int(np.searchsorted(steps, low))
-        stop = min(n_rows, int(np.searchsorted(steps, high, "right")))
+        start, stop = in_window(stream, window)
         values = stream.values(quantity, start, stop, [module])[:, 0]
-        kept = measured(values)
+        is_measured = measured(values)
         times = stream.times(start, stop) if look.x_axis == "time" else None
-        x = steps[start:stop] if times is None else (times - origin_ms) / 1000
-        xs.append(x[kept].astype(np.float64))
-        ys.append(values[kept].astype(np.float64))
+        x = stream.steps(start, stop) if times is None else (times - origin_ms) / 1000
+        xs.append(x[is_measured].astype(np.float64))
+        ys.append(values[is_measured].astype(np.float64))
     x, y = np.concatenate(xs), np.concatenate(ys)
     order = np.argsort(x, kind="stable")
     return x[order], y[order]
@@ -181,16 +181,6 @@ def _origin_ms(source: Source) -> int:
     """Wall time of the run's first row."""
     streams = [stream for stream in source.streams.values() if stream.n_rows]
     return min((int(stream.times(0, 1)[0]) for stream in streams), default=0)
-
-
-def _thinned(x: Float64s, y: Float64s, look: Look) -> tuple[Float64s, Float64s]:
-    """At most `N_POINTS` finite points, and every point that is not finite."""
-    if len(x) <= N_POINTS:
-        return x, y
-    places = np.log1p(np.arange(len(x))) if look.log_x else np.arange(len(x), dtype=np.float64)
-    kept = minmax(places, y, N_POINTS)
-    rows = np.searchsorted(places, np.sort(np.concatenate([kept.x, kept.nonfinite])))
-    return x[rows], y[rows]
 
 
 def _drawable(x: Float64s, y: Float64s, look: Look) -> tuple[Float64s, Float64s]:
@@ -245,7 +235,7 @@ def _draw_labels(
     to_axes = axes.transData + axes.transAxes.inverted()
     heights = [float(to_axes.transform((0.0, value))[1]) for value, _ in ends]
     room = LABEL_INCHES * axes.figure.dpi / axes.bbox.height
-    for height, (_, one), y in zip(heights, ends, _apart(heights, room), strict=True):
+    for height, (_, one), y in zip(heights, ends, _moved_apart(heights, room), strict=True):
         shade = colour(colours[one])
         axes.plot(
             [1.005, 1.025], [height, y], color=shade, linewidth=0.8, alpha=0.6, **_beside(axes)
@@ -257,7 +247,7 @@ def _beside(axes: Axes) -> dict[str, Any]:
     return {"transform": axes.transAxes, "clip_on": False, "scalex": False, "scaley": False}
 
 
-def _apart(heights: Sequence[float], room: float) -> list[float]:
+def _moved_apart(heights: Sequence[float], room: float) -> list[float]:
     """Heights at least ``room`` apart, from the top down, then up again from the bottom."""
     order = sorted(range(len(heights)), key=lambda place: -heights[place])
     placed = [0.0] * len(heights)

@@ -10,7 +10,7 @@ from notebook_probe.figures.heat import draw_heat, heat_inches, read_grid, row_n
 from notebook_probe.figures.lines import PLAIN_LOOK, Look, Series, draw_lines, label_inches
 from notebook_probe.figures.style import FONT, INK, SOFT, Picture, drawing, number, text_inches
 from notebook_probe.record.format.source import Source
-from notebook_probe.record.views.heat_grid import Grid
+from notebook_probe.record.views.thinning.heat_grid import Grid
 
 __all__ = ["overview"]
 
@@ -62,7 +62,7 @@ def overview(
     tall = 0.0 if cells is None else heat_inches(cells)
     below = LINES + BETWEEN if series else 0.0
     height = TOP + tall + below + BOTTOM
-    given = colours or {one: place for place, one in enumerate(series)}
+    colour_of = colours or {one: place for place, one in enumerate(series)}
 
     def place(bottom: float, high: float) -> tuple[float, float, float, float]:
         return left / WIDTH, bottom / height, (WIDTH - left - right) / WIDTH, high / height
@@ -79,7 +79,7 @@ def overview(
             draw_heat(axes, bar, cells, names, log_heat)
         if series:
             axes = figure.add_axes(place(BOTTOM, LINES))
-            draw_lines(axes, source, series, window, look, given)
+            draw_lines(axes, source, series, window, look, colour_of)
             if cells is not None and look.x_axis == "step":
                 axes.set_xlim(cells.first, cells.last + 1)
     return figure

@@ -27,7 +27,7 @@ __all__ = [
     "drawing",
     "encoded",
     "number",
-    "quiet",
+    "plain_axes",
     "shortened",
     "text_inches",
     "ticks",
@@ -98,7 +98,7 @@ def text_inches(text: str) -> float:
     return float(width) / 72
 
 
-def quiet(axes: Axes, grid: bool) -> None:
+def plain_axes(axes: Axes, grid: bool) -> None:
     """No frame, soft ticks, and faint horizontal lines where ``grid``."""
     for spine in axes.spines.values():
         spine.set_visible(False)

@@ -22,7 +22,7 @@ from notebook_probe.figures.style import (
     Picture,
     drawing,
     number,
-    quiet,
+    plain_axes,
     text_inches,
     ticks,
 )
@@ -144,8 +144,8 @@ def _image(axes: Axes, bar: Axes, values: Floats, **options: Any) -> None:
     lost = np.ma.masked_where(~np.isinf(values), np.ones(values.shape))
     axes.imshow(lost, cmap=ListedColormap([LOST_COLOUR]), **common, **options)
     Colorbar(bar, ScalarMappable(norm, "viridis"))
-    quiet(axes, grid=False)
-    quiet(bar, grid=False)
+    plain_axes(axes, grid=False)
+    plain_axes(bar, grid=False)
     ticks(bar.yaxis, is_log)
 
 

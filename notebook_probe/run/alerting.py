@@ -46,7 +46,7 @@ class Alarm:
             self._keep,
             failed=lambda step, text: writer.event(step, "error", text),
             first_step=writer.first_step,
-            told=read_alerts(writer.source.events),
+            earlier=read_alerts(writer.source.events),
         )
         self._stale = Stale()
         self._asked = time.monotonic()

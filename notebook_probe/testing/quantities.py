@@ -120,10 +120,10 @@ class QuantitySuite:
 
     def test_no_unusual_number_makes_it_raise(self) -> None:
         for name, case in self.cases.items():
-            model, usual = case.made(), case.batch(0)
+            model, ordinary = case.made(), case.batch(0)
             with self._watched(model, case) as run:
-                changed = [change(usual) for change in UNUSUAL.values()]
-                train(model, [usual, *changed, usual], run)
+                changed = [change(ordinary) for change in UNUSUAL.values()]
+                train(model, [ordinary, *changed, ordinary], run)
                 _check_no_errors(run.status().probes, name)
 
     def test_half_precision_does_not_make_it_raise(self) -> None:
@@ -136,7 +136,7 @@ class QuantitySuite:
     @classmethod
     def _all(cls) -> list[Quantity]:
         assert cls.quantities, f"{cls.__name__}.quantities names none"
-        return [as_quantity(given) for given in cls.quantities]
+        return [as_quantity(one) for one in cls.quantities]
 
     @classmethod
     @cache
@@ -163,13 +163,13 @@ class QuantitySuite:
     def _watched(cls, model: nn.Module, case: Case) -> Iterator[Run]:
         """A run with every quantity wherever it fits, and a record that does not stay."""
         modules, chosen = modules_by_path(model), cls._all()
-        asked = {
+        probes = {
             place: [q for q in chosen if _belongs(q, place) and not misfit(modules, place, q)]
             for pattern in cls.places
             for place in select(model, pattern)
         }
         dtype = next(model.parameters()).dtype
-        with TemporaryDirectory() as folder, watch(model, store=folder, probes=asked) as run:
+        with TemporaryDirectory() as folder, watch(model, store=folder, probes=probes) as run:
             targets = torch.arange(case.shape[0]) % CLASSES
             run.probe_batch(case.batch(cls.steps).to(dtype), targets, _mean_loss)
             yield run

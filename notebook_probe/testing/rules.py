@@ -57,32 +57,32 @@ class RuleSuite:
 
     def test_it_fires_where_something_is_wrong(self) -> None:
         for rule, tables in self._each(self.fires):
-            found = _found(rule, filled(tables))
-            assert found, f"{rule.name} says nothing of {_told(tables)}"
+            found = _alerts_of(rule, filled(tables))
+            assert found, f"{rule.name} says nothing of {_shortened(tables)}"
             for alert in found:
                 _check_sentence(alert)
 
     def test_it_is_silent_where_nothing_is_wrong(self) -> None:
         for rule, tables in self._each(self.silent):
-            found = [str(alert) for alert in _found(rule, filled(tables))]
-            assert not found, f"{_told(tables)}: {found[0]}"
+            found = [str(alert) for alert in _alerts_of(rule, filled(tables))]
+            assert not found, f"{_shortened(tables)}: {found[0]}"
 
     def test_it_is_silent_where_nothing_was_measured(self) -> None:
         for rule in self._all():
             for n_rows in LENGTHS:
                 gaps = np.full((n_rows, 2), NOT_MEASURED, np.float32)
-                assert not _found(rule, dict.fromkeys(rule.quantities, gaps)), rule.name
+                assert not _alerts_of(rule, dict.fromkeys(rule.quantities, gaps)), rule.name
 
     def test_no_number_makes_it_raise(self) -> None:
         for rule in self._all():
             for n_rows in LENGTHS:
-                _found(rule, _unusual(rule, n_rows))
+                _alerts_of(rule, _unusual(rule, n_rows))
 
     def test_it_says_the_same_however_rows_come(self) -> None:
         for rule, tables in self._every_series():
-            whole = _words(_found(rule, tables))
+            whole = _words(_alerts_of(rule, tables))
             for size in PIECES:
-                pieces = _words(_found(rule, tables, size))
+                pieces = _words(_alerts_of(rule, tables, size))
                 assert pieces == whole, (
                     f"{rule.name} depends on rows beyond its window of {rule.window}"
                 )
@@ -93,19 +93,19 @@ class RuleSuite:
                 name: np.pad(table, ((0, 0), (0, 1)), constant_values=NOT_MEASURED)
                 for name, table in tables.items()
             }
-            assert _words(_found(rule, wider)) == _words(_found(rule, tables)), rule.name
+            assert _words(_alerts_of(rule, wider)) == _words(_alerts_of(rule, tables)), rule.name
 
     def test_it_is_said_once_of_a_module(self) -> None:
         for rule, tables in self._every_series():
             if rule.again is None:
-                found = [module for alert in _found(rule, tables) for module in alert.modules]
+                found = [module for alert in _alerts_of(rule, tables) for module in alert.modules]
                 assert len(found) == len(set(found)), f"{rule.name} repeats itself"
 
     def test_what_was_said_is_not_said_again_by_a_training_that_goes_on(self) -> None:
         for rule, tables in self._every_series():
-            said = _found(rule, tables)
-            if said and rule.again is None:
-                assert not _found(rule, tables, told=said), rule.name
+            earlier = _alerts_of(rule, tables)
+            if earlier and rule.again is None:
+                assert not _alerts_of(rule, tables, earlier=earlier), rule.name
 
     def test_its_thresholds_can_be_changed(self) -> None:
         for rule in self._all():
@@ -116,26 +116,26 @@ class RuleSuite:
     @classmethod
     def _all(cls) -> list[Rule]:
         assert cls.rules, f"{cls.__name__}.rules names none"
-        return [given if isinstance(given, Rule) else RULES[given] for given in cls.rules]
+        return [one if isinstance(one, Rule) else RULES[one] for one in cls.rules]
 
     @classmethod
-    def _each(cls, given: Mapping[str, Sequence[Tables]]) -> Iterator[tuple[Rule, Tables]]:
+    def _each(cls, series: Mapping[str, Sequence[Tables]]) -> Iterator[tuple[Rule, Tables]]:
         for rule in cls._all():
-            assert given.get(rule.name), f"{cls.__name__} has no series for {rule.name}"
-            for tables in given[rule.name]:
+            assert series.get(rule.name), f"{cls.__name__} has no series for {rule.name}"
+            for tables in series[rule.name]:
                 yield rule, tables
 
     @classmethod
     def _every_series(cls) -> Iterator[tuple[Rule, Mapping[str, Floats]]]:
-        for given in (cls.fires, cls.silent):
-            for rule, tables in cls._each(given):
+        for series in (cls.fires, cls.silent):
+            for rule, tables in cls._each(series):
                 yield rule, filled(tables)
         for rule in cls._all():
             yield rule, _unusual(rule, 300)
 
 
-def _found(
-    rule: Rule, tables: Mapping[str, Floats], size: int = 0, told: Sequence[Alert] = ()
+def _alerts_of(
+    rule: Rule, tables: Mapping[str, Floats], size: int = 0, earlier: Sequence[Alert] = ()
 ) -> list[Alert]:
     """What a rule says of rows that come ``size`` at a time, or all at once."""
     n_rows, n_modules = next(iter(tables.values())).shape
@@ -147,7 +147,7 @@ def _found(
         {rule.name: rule},
         found.append,
         failed=lambda step, text: failed.append(text),
-        told=told,
+        earlier=earlier,
     )
     while rows.n_rows < n_rows:
         rows.n_rows = min(rows.n_rows + (size or n_rows), n_rows)
@@ -180,6 +180,6 @@ def _words(alerts: Sequence[Alert]) -> list[tuple[int, tuple[str, ...], str]]:
     return [(alert.step, alert.modules, alert.text) for alert in alerts]
 
 
-def _told(tables: Tables) -> str:
+def _shortened(tables: Tables) -> str:
     named = ((name, np.asarray(table).tolist()) for name, table in tables.items())
     return ", ".join(f"{name} = {values!r:.60}" for name, values in named)

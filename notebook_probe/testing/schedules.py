@@ -50,8 +50,8 @@ class ScheduleSuite:
     def test_it_says_the_same_whenever_and_however_often_it_is_asked(self) -> None:
         for one in self._all():
             first = self._due(one)
-            again = sorted(step for step in reversed(range(self.steps)) if one(step))
-            assert again == first, f"{one} depends on when it is asked"
+            backwards = sorted(step for step in reversed(range(self.steps)) if one(step))
+            assert backwards == first, f"{one} depends on when it is asked"
 
     def test_equal_schedules_share_rows(self) -> None:
         for one in self._all():
@@ -93,7 +93,7 @@ class ScheduleSuite:
     @classmethod
     def _all(cls) -> list[Schedule]:
         assert cls.schedules, f"{cls.__name__}.schedules names none"
-        return [schedule(given) for given in cls.schedules]
+        return [schedule(one) for one in cls.schedules]
 
     @classmethod
     def _due(cls, one: Schedule) -> list[int]:

@@ -11,6 +11,8 @@ import pytest
 from playwright.sync_api import Browser, Page, Playwright, expect, sync_playwright
 
 from tests.browser.lab import PATIENCE_S, LabServer, Notebook, OpenNotebook
+from tests.browser.panel_messages import model_message, selection_message, status_message
+from tests.browser.panel_page import PanelPage, one_page
 from tools.find_browser import ADVICE, systems
 
 LOOPBACK = {"127.0.0.1", "localhost"}
@@ -73,6 +75,22 @@ def page(browser: Browser) -> Iterator[Page]:
     context.close()
     outside = [url for url in asked if (urlsplit(url).hostname or "localhost") not in LOOPBACK]
     assert not outside, f"the page asked for something outside this machine: {outside}"
+
+
+@pytest.fixture(scope="module")
+def bare(browser: Browser) -> Iterator[PanelPage]:
+    """A page for panels, with a fake kernel; one for all tests of a file."""
+    yield from one_page(browser)
+
+
+@pytest.fixture
+def shown(bare: PanelPage) -> PanelPage:
+    """A panel with a model, a status, and gradient norms as its home."""
+    panel = bare.show()
+    panel.say(model_message())
+    panel.say(status_message())
+    panel.say(selection_message())
+    return panel
 
 
 @pytest.fixture(scope="package")

@@ -2,38 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
-from playwright.sync_api import Browser, Locator, expect
+from playwright.sync_api import Locator, expect
 
 from notebook_probe.explorer.messages.wire import StatusMessage
 from tests.browser.panel_messages import (
     WEIGHTED,
     model_message,
-    selection_message,
     status_message,
     ticket,
 )
-from tests.browser.panel_page import PanelPage, one_page
+from tests.browser.panel_page import PanelPage
 
 pytestmark = pytest.mark.browser
 
 LASTING = StatusMessage.__optional_keys__ - {"scalar"}
-
-
-@pytest.fixture(scope="module")
-def bare(browser: Browser) -> Iterator[PanelPage]:
-    yield from one_page(browser)
-
-
-@pytest.fixture
-def shown(bare: PanelPage) -> PanelPage:
-    panel = bare.show()
-    panel.say(model_message())
-    panel.say(status_message())
-    panel.say(selection_message())
-    return panel
 
 
 def quantity(panel: PanelPage) -> Locator:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, get_type_hints
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from notebook_probe.explorer.messages import wire
 from tests.browser.panel_messages import (
@@ -19,7 +18,7 @@ from tests.browser.panel_messages import (
     status_message,
     ticket,
 )
-from tests.browser.panel_page import RENDER, PanelPage, one_page
+from tests.browser.panel_page import RENDER, PanelPage
 
 pytestmark = pytest.mark.browser
 
@@ -61,11 +60,6 @@ COUNT_LIVES = """() => {
     return listen.call(this, type, run, options);
   };
 }"""
-
-
-@pytest.fixture(scope="module")
-def bare(browser: Browser) -> Iterator[PanelPage]:
-    yield from one_page(browser)
 
 
 @pytest.fixture

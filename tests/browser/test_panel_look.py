@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
 from notebook_probe.run.health.status import COMPILED
 from tests.browser.panel_messages import (
@@ -20,7 +18,7 @@ from tests.browser.panel_messages import (
     status_message,
     ticket,
 )
-from tests.browser.panel_page import PanelPage, one_page
+from tests.browser.panel_page import PanelPage
 
 pytestmark = pytest.mark.browser
 
@@ -54,11 +52,6 @@ FAINT = """() => {
   }
   return faint;
 }"""
-
-
-@pytest.fixture(scope="module")
-def bare(browser: Browser) -> Iterator[PanelPage]:
-    yield from one_page(browser)
 
 
 def populate(panel: PanelPage) -> PanelPage:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Locator, expect
+from playwright.sync_api import Locator, expect
 
 from tests.browser.explorer_page import plain
 from tests.browser.panel_messages import (
@@ -18,7 +17,7 @@ from tests.browser.panel_messages import (
     status_message,
     ticket,
 )
-from tests.browser.panel_page import PanelPage, one_page
+from tests.browser.panel_page import PanelPage
 
 pytestmark = pytest.mark.browser
 
@@ -26,20 +25,6 @@ NOTE = "the model is compiled and its calls run no hooks"
 COMPILED = {"kind": "compiled", "reason": NOTE, "probes": [0, 1, 2, 3, 4]}
 NOT_CALLED = {"kind": "silent", "reason": "not called by any training forward yet", "probes": [5]}
 NOT_DUE = {"kind": "waiting", "reason": "first value at step 2000", "probes": [6, 7]}
-
-
-@pytest.fixture(scope="module")
-def bare(browser: Browser) -> Iterator[PanelPage]:
-    yield from one_page(browser)
-
-
-@pytest.fixture
-def shown(bare: PanelPage) -> PanelPage:
-    panel = bare.show()
-    panel.say(model_message())
-    panel.say(status_message())
-    panel.say(selection_message())
-    return panel
 
 
 def tallies(*first: tuple[int, float, float]) -> list[tuple[int, float, float]]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Locator, expect
+from playwright.sync_api import Locator, expect
 
 from tests.browser.panel_messages import (
     DIGITS,
@@ -17,14 +16,9 @@ from tests.browser.panel_messages import (
     selection_message,
     status_message,
 )
-from tests.browser.panel_page import PanelPage, one_page
+from tests.browser.panel_page import PanelPage
 
 pytestmark = pytest.mark.browser
-
-
-@pytest.fixture(scope="module")
-def bare(browser: Browser) -> Iterator[PanelPage]:
-    yield from one_page(browser)
 
 
 @pytest.fixture

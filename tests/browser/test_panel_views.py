@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Locator, expect
+from playwright.sync_api import Locator, expect
 
 from tests.browser.panel_messages import (
     STEPS,
@@ -20,28 +19,13 @@ from tests.browser.panel_messages import (
     selection_message,
     status_message,
 )
-from tests.browser.panel_page import PanelPage, one_page
+from tests.browser.panel_page import PanelPage
 
 pytestmark = pytest.mark.browser
 
 RED = (255, 42, 85)
 CONV1 = ("stem.conv1", "grad_norm")
 FC1 = ("head.fc1", "grad_norm")
-
-
-@pytest.fixture(scope="module")
-def bare(browser: Browser) -> Iterator[PanelPage]:
-    yield from one_page(browser)
-
-
-@pytest.fixture
-def shown(bare: PanelPage) -> PanelPage:
-    """A panel with a model, a status, and gradient norms as its home."""
-    panel = bare.show()
-    panel.say(model_message())
-    panel.say(status_message())
-    panel.say(selection_message())
-    return panel
 
 
 def read(panel: PanelPage, name: str) -> Any:

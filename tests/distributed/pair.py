@@ -107,6 +107,7 @@ def _together(rank: int, folder: Path, function: Callable[..., Any], arguments: 
         timeout=timedelta(seconds=COLLECTIVE_S),
     )
     try:
+        dist.barrier()  # a rank that is gone before the other has connected to it fails the other
         return function(rank, *arguments)
     finally:
         dist.destroy_process_group()

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from torch import Tensor, nn
+from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
@@ -16,16 +15,12 @@ from torch.optim import SGD
 import notebook_probe as nbp
 from notebook_probe.errors import NotApplicableError
 from tests.distributed.pair import Pair
-from tests.models import floats, loss_of, made, mlp
+from tests.models import floats, loss_of, made, mean_square, mlp
 from tests.probes.parity import everything
 
 pytestmark = pytest.mark.xdist_group("pair")  # one pair serves them all
 
 batch = floats(5, 4)
-
-
-def mean_square(output: Any, targets: Any) -> Tensor:
-    return loss_of(output)
 
 
 def replicated(rank: int, folder: Path) -> tuple[dict[str, bytes], list[float]]:

@@ -21,7 +21,7 @@ import notebook_probe as nbp
 from notebook_probe.quantities.reduce.stat import Number, Stat, root
 from tests.models import sgd
 from tests.probes.parity import differing, everything
-from tests.run.oracle import Numbers, norm, numbers
+from tests.run.oracle import Numbers, float64, norm_of
 
 __all__ = [
     "Loop",
@@ -130,6 +130,17 @@ class Scaled(Noted):
         return self.linear(self.part(x) / self.part._factor)
 
 
+class OneLayer(Noted):
+    """A layer whose output is noted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.part = nn.Linear(4, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.note("output", self.part(x))
+
+
 def notes_of(model: Noted) -> Notes:
     """Make a twin note what it does from now on."""
     model.notes = Notes()
@@ -177,19 +188,6 @@ def same_column(
     np.testing.assert_allclose(
         column(run, module, quantity), wanted, rtol=rtol, atol=1e-9, err_msg=f"{quantity} {module}"
     )
-
-
-def float64(tensor: Tensor) -> Numbers:
-    """All elements in double precision, flat; complex numbers by their modulus."""
-    tensor = tensor.detach()
-    if tensor.is_complex():
-        tensor = tensor.to(torch.complex128).abs()
-    return numbers([tensor.to_dense() if tensor.layout is not torch.strided else tensor])
-
-
-def norm_of(*tensors: Tensor) -> float:
-    """Euclidean norm of everything together."""
-    return norm(np.concatenate([float64(tensor) for tensor in tensors]))
 
 
 def grad_input_size(grad_input_sumsq: Stat) -> Number:

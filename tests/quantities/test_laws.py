@@ -18,16 +18,13 @@ from notebook_probe.quantities.catalogue import rms_and_maxima as scales
 from notebook_probe.quantities.catalogue.weight_spectra import matrix
 from notebook_probe.quantities.reduce.measure import measure
 from notebook_probe.quantities.reduce.spectrum import spectrum
+from tests.models import normal
 
 SEEDS = st.integers(0, 2**31 - 1)
 SIZES = st.integers(2, 9)
 FACTORS = st.sampled_from([-3.0, 0.25, 1e-6, 5e4])
 LAWS = settings(max_examples=25, deadline=None)
 LARGEST = frozenset({"largest"})
-
-
-def normal(seed: int, *shape: int) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
 def orthogonal(seed: int, n: int) -> Tensor:

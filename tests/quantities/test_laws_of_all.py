@@ -12,16 +12,13 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from notebook_probe.quantities.reduce.features import CALL
+from tests.models import normal
 from tests.quantities.evaluated import evaluate
 from tests.quantities.test_unusual import QUANTITIES, module_for
 
 LAWS = settings(max_examples=6, deadline=None)
 SEEDS = st.integers(0, 2**31 - 1)
 ROWS, COLUMNS = st.integers(3, 12), st.just(4)
-
-
-def normal(seed: int, *shape: int) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
 def value(name: str, *tensors: Tensor) -> Any:

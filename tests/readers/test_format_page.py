@@ -10,7 +10,7 @@ import numpy as np
 
 from notebook_probe.record.format import schema
 from notebook_probe.record.format.missing import MEASURED_NAN, NOT_MEASURED
-from tests.readers.told import begin, finish, nodes_of, plain
+from tests.readers.sample_record import begin, finish, nodes_of, plain
 
 PAGE = (Path(__file__).parents[2] / "docs/format.md").read_text("utf-8")
 (READER,) = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.DOTALL | re.MULTILINE)

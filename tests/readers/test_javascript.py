@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from notebook_probe.record import open_record
-from tests.readers.told import begin, finish, nodes_of, plain
+from tests.readers.sample_record import begin, finish, nodes_of, plain
 
 HERE = Path(__file__).parent
 pytestmark = [

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import tensorstore
 
-from tests.readers.told import begin, finish, nodes_of, plain
+from tests.readers.sample_record import begin, finish, nodes_of, plain
 
 
 def check(folder: Path) -> int:

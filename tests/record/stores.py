@@ -16,8 +16,9 @@ from zarr.abc.store import Store
 from zarr.storage import MemoryStore
 
 from notebook_probe.record import RecordWriter
-from notebook_probe.record.store.location import Location, RemoteStore, opener
-from notebook_probe.record.store.remote.address import engine_of
+from notebook_probe.record.store.location import Location, RemoteStore
+from notebook_probe.record.store.opener import opener
+from notebook_probe.record.store.remote import engine_of
 from notebook_probe.record.store.remote.engine import Engine
 from tests.record.build import GRAD, MODULES, NEVER_S, WEIGHT
 from tests.record.store.s3_server import BUCKET

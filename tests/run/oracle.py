@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+import notebook_probe as nbp
 from tests.models import loss_of
 
 Numbers = npt.NDArray[np.float64]
@@ -26,10 +27,28 @@ def tensors_in(value: Any) -> list[Tensor]:
     return [tensor for part in parts for tensor in tensors_in(part)]
 
 
+def float64(tensor: Tensor) -> Numbers:
+    """All elements in double precision, flat; complex numbers by their modulus."""
+    tensor = tensor.detach()
+    if tensor.is_complex():
+        tensor = tensor.to(torch.complex128).abs()
+    dense = tensor.to_dense() if tensor.layout is not torch.strided else tensor
+    return dense.double().numpy().ravel()
+
+
 def numbers(tensors: Iterable[Tensor]) -> Numbers:
     """All elements of all tensors, one after the other."""
-    flat = [tensor.detach().double().numpy().ravel() for tensor in tensors]
+    flat = [float64(tensor) for tensor in tensors]
     return np.concatenate(flat) if flat else np.empty(0)
+
+
+def norm_of(*tensors: Tensor) -> float:
+    """Euclidean norm of everything together."""
+    return norm(numbers(tensors))
+
+
+def steps_of(run: nbp.Run) -> list[int]:
+    return run.data.step.values.tolist()
 
 
 def norm(values: Numbers) -> float:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import namedtuple
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -13,26 +12,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
-from tests.models import floats, made, sgd, train_step, words
+from tests.models import Prediction, floats, made, sgd, train_step, words
 from tests.run.conftest import Watch
+from tests.run.oracle import norm_of
 
 batch = floats(5, 4)
-
-
-def norm_of(*tensors: Tensor) -> float:
-    return math.sqrt(sum(float(t.detach().double().square().sum()) for t in tensors))
-
-
-def equal(one: nn.Module, other: nn.Module) -> bool:
-    pairs = zip(one.parameters(), other.parameters(), strict=True)
-    return all(torch.equal(a, b) for a, b in pairs)
-
-
-@dataclass
-class Prediction:
-    logits: Tensor
-    hidden: tuple[Tensor, ...] = ()
-    note: str = "text"
 
 
 Pair = namedtuple("Pair", "first second")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import io
 import os
 import pickle
 from collections.abc import Callable
@@ -14,26 +13,12 @@ import torch
 from torch import nn
 
 import notebook_probe as nbp
+from tests.copies import deep, pickled, saved
 from tests.models import ConvNet, floats, made, mlp, sgd, train, train_step
 from tests.run.conftest import Watch
 from tests.run.programs import Programs
 
 batch = floats(5, 4)
-
-
-def deep(model: nn.Module) -> nn.Module:
-    return copy.deepcopy(model)
-
-
-def pickled(model: nn.Module) -> nn.Module:
-    return pickle.loads(pickle.dumps(model))
-
-
-def saved(model: nn.Module) -> nn.Module:
-    file = io.BytesIO()
-    torch.save(model, file)
-    file.seek(0)
-    return torch.load(file, weights_only=False)
 
 
 @pytest.mark.parametrize("copied", [deep, pickled, saved])

@@ -11,19 +11,11 @@ import torch
 from torch import Tensor, nn
 from torch.optim import LBFGS, SGD, Adam, Optimizer
 
-import notebook_probe as nbp
 from tests.models import floats, loss_of, made, mlp, sgd, train, train_step
 from tests.run.conftest import Watch
+from tests.run.oracle import norm_of, steps_of
 
 batch = floats(5, 4)
-
-
-def steps_of(run: nbp.Run) -> list[int]:
-    return run.data.step.values.tolist()
-
-
-def norm_of(values: Tensor) -> float:
-    return float(np.linalg.norm(values.detach().double().numpy()))
 
 
 def test_a_step_of_lbfgs_is_one_row_however_often_it_asks_its_closure(watch: Watch) -> None:

@@ -13,19 +13,13 @@ from torch.optim import SGD
 from torch.utils.checkpoint import checkpoint
 
 import notebook_probe as nbp
+from tests.evaluations import EVALUATIONS
 from tests.models import floats, loss_of, made, mlp, sgd, train, train_step
 from tests.run.conftest import Watch
+from tests.run.oracle import norm_of, steps_of
 
 batch = floats(5, 4)
 HUGE = torch.full((5, 4), 1e6)
-
-
-def steps_of(run: nbp.Run) -> list[int]:
-    return run.data.step.values.tolist()
-
-
-def norm_of(values: Tensor) -> float:
-    return float(np.linalg.norm(values.detach().double().numpy()))
 
 
 def test_one_optimizer_step_is_one_row(watch: Watch) -> None:
@@ -36,70 +30,42 @@ def test_one_optimizer_step_is_one_row(watch: Watch) -> None:
     assert run.status().step == 4
 
 
-def plain_evaluation(model: nn.Module) -> None:
-    model.eval()
+def a_part_alone(model: nn.Module, batch: Tensor) -> None:
     with torch.no_grad():
-        model(HUGE)
-    model.train()
-
-
-def inference(model: nn.Module) -> None:
-    model.eval()
-    with torch.inference_mode():
-        model(HUGE)
-    model.train()
-
-
-def evaluation_with_gradients(model: nn.Module) -> None:
-    model.eval()
-    model(HUGE)
-    model.train()
-
-
-def no_grad_in_train_mode(model: nn.Module) -> None:
-    with torch.no_grad():
-        model(HUGE)
-
-
-def a_part_alone(model: nn.Module) -> None:
-    with torch.no_grad():
-        model.get_submodule("0")(HUGE)
+        model.get_submodule("0")(batch)
 
 
 VALIDATIONS = [
-    plain_evaluation,
-    inference,
-    evaluation_with_gradients,
-    no_grad_in_train_mode,
+    *EVALUATIONS,
     a_part_alone,
 ]
 
 
 @pytest.mark.parametrize("validate", VALIDATIONS, ids=lambda f: f.__name__)
 def test_validation_between_steps_is_not_measured(
-    validate: Callable[[nn.Module], None], watch: Watch
+    validate: Callable[[nn.Module, Tensor], None], watch: Watch
 ) -> None:
     model = made(mlp)
     optimizer = sgd(model)
     run = watch(model, probes={"*": ["output_norm", "input_norm"]})
-    validate(model)
+    validate(model, HUGE)
     for step in range(3):
         train_step(model, optimizer, batch(step))
-        validate(model)
+        validate(model, HUGE)
     assert steps_of(run) == [0, 1, 2]
     assert float(run.data.output_norm.max()) < 1e3
 
 
 @pytest.mark.parametrize("validate", VALIDATIONS, ids=lambda f: f.__name__)
 def test_validation_between_forward_and_backward_is_not_measured(
-    validate: Callable[[nn.Module], None], watch: Watch
+    validate: Callable[[nn.Module, Tensor], None], watch: Watch
 ) -> None:
     model = made(mlp)
     optimizer = sgd(model)
     run = watch(model)
     output = model(batch(0))
     wanted = norm_of(output)
-    validate(model)
+    validate(model, HUGE)
     loss_of(output).backward()
     optimizer.step()
     found = run.data.sel(module="2").isel(step=0).load()

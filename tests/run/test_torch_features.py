@@ -10,19 +10,22 @@ import torch
 from torch import Tensor, nn
 
 from notebook_probe.errors import NotApplicableError
-from tests.models import Encoder, Heads, floats, loss_of, made, mlp, sgd, train, train_step, words
+from tests.models import (
+    Encoder,
+    Heads,
+    floats,
+    loss_of,
+    made,
+    mlp,
+    sgd,
+    train,
+    train_step,
+    words,
+)
 from tests.run.conftest import Watch
+from tests.run.oracle import norm_of
 
 batch = floats(5, 4)
-
-
-def norm_of(*tensors: Tensor) -> float:
-    return math.sqrt(sum(float(t.detach().double().square().sum()) for t in tensors))
-
-
-def equal(one: nn.Module, other: nn.Module) -> bool:
-    pairs = zip(one.parameters(), other.parameters(), strict=True)
-    return all(torch.equal(a, b) for a, b in pairs)
 
 
 # ---------------------------------------------------------------- precision

@@ -10,7 +10,7 @@ from notebook_probe.explorer.messages.axis_entries import axis_order
 from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.explorer.messages.wire import VERSION, HeatFrame
 from notebook_probe.record.format.source import Source
-from notebook_probe.record.views.heat_grid import HeatGrid
+from notebook_probe.record.views.thinning.heat_grid import HeatGrid
 
 __all__ = ["Heat"]
 

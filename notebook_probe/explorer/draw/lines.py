@@ -7,7 +7,7 @@ from typing import TypeAlias
 import numpy as np
 
 from notebook_probe.explorer.draw.long_lines import Line, line_of
-from notebook_probe.explorer.draw.thinning import PixelAxis, PixelPoints, joined
+from notebook_probe.explorer.draw.pixel_points import PixelAxis, PixelPoints, joined
 from notebook_probe.explorer.draw.view import Frame, view
 from notebook_probe.explorer.draw.wall_time import WallTime
 from notebook_probe.explorer.messages.selection import PanelSelection, Series

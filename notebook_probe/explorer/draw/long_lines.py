@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from notebook_probe.explorer.draw.column import Column
-from notebook_probe.explorer.draw.thinning import (
-    LOG_PARTS,
+from notebook_probe.explorer.draw.pixel_points import (
     MOST_MARKS,
     NOTHING,
     PixelAxis,
     PixelPoints,
-    spread,
-    thinned,
+    points_of,
 )
-from notebook_probe.record.format.source import StreamView
-from notebook_probe.record.format.thin import Thinned
-from notebook_probe.record.views.zoom import between, thin_stream
+from notebook_probe.record.format.source import StreamView, Thinned
+from notebook_probe.record.views.thinning.column import Column
+from notebook_probe.record.views.thinning.minmax import spread
+from notebook_probe.record.views.thinning.zoom import in_window, thin_stream
 
 __all__ = ["Line", "line_of"]
 
@@ -54,7 +50,7 @@ class _InMemory:
         self.read_new: Callable[[StreamView], None] = self._column.read_new
 
     def points(self, window: Window, axis: PixelAxis, n_points: int) -> PixelPoints:
-        return thinned(self._column, window, axis, n_points)
+        return points_of(self._column, window, axis, n_points)
 
 
 class _Distant:
@@ -74,7 +70,8 @@ class _Distant:
         first, stop = _rows(stream, window)
         key = first, stop, axis.log, n_points
         if self._kept is None or self._kept[0] != key:
-            self._kept = key, self._thin(first, stop, axis, n_points)
+            thin = thin_stream(stream, *self._series, first, stop, n_points, log=axis.log)
+            self._kept = key, thin
         thin = self._kept[1]
         if not len(thin.x) and not len(thin.nonfinite):
             return NOTHING
@@ -94,32 +91,8 @@ class _Distant:
             last_value=np.nan if ended else float(thin.y[-1]),
         )
 
-    def _thin(self, first: int, stop: int, axis: PixelAxis, n_points: int) -> Thinned:
-        """Of a logarithmic axis part by part: the early ones are wide."""
-        if first >= stop or not axis.log:
-            return thin_stream(self._stream, *self._series, first, stop, n_points)
-        wanted = max(4, -(-n_points // LOG_PARTS))
-        parts = [
-            thin_stream(self._stream, *self._series, a, b, wanted)
-            for a, b in pairwise(self._log_cuts(first, stop))
-        ]
-        x, y, lost = (
-            np.concatenate([getattr(part, name) for part in parts])
-            for name in ("x", "y", "nonfinite")
-        )
-        return Thinned(x, y, lost)
-
-    def _log_cuts(self, first: int, stop: int) -> npt.NDArray[np.int64]:
-        stream = self._stream
-        ends = np.concatenate([stream.steps(first, first + 1), stream.steps(stop - 1, stop)])
-        low, high = np.log1p(ends)
-        borders = np.expm1(np.linspace(low, high, LOG_PARTS + 1)[1:-1])
-        return np.array([first, *(between(stream, step, None)[0] for step in borders), stop])
-
 
 def _rows(stream: StreamView, window: Window) -> tuple[int, int]:
     """Rows whose steps lie in the window, and the next one on either side."""
-    if window is None:
-        return 0, stream.n_rows
-    first, stop = between(stream, window[0], np.nextafter(window[1], np.inf))
+    first, stop = in_window(stream, window)
     return max(first - 1, 0), min(stop + 1, stream.n_rows)

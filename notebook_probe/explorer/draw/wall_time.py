@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from notebook_probe.explorer.draw.column import Growing
 from notebook_probe.record.format.source import Source, Steps
+from notebook_probe.record.views.growing import Growing
 
 __all__ = ["WallTime"]
 

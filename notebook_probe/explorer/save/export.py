@@ -16,7 +16,7 @@ from notebook_probe.explorer.save.files import csv, netcdf
 from notebook_probe.figures import Look, overview
 from notebook_probe.figures.style import encoded
 from notebook_probe.record.format.source import Source
-from notebook_probe.record.views.heat_grid import Grid, HeatGrid
+from notebook_probe.record.views.thinning.heat_grid import Grid, HeatGrid
 
 __all__ = ["export", "picture"]
 

@@ -18,7 +18,7 @@ from notebook_probe.record.format.missing import NOT_MEASURED
 from notebook_probe.record.format.schema import STEP_ATTRS, TIME_ATTRS
 from notebook_probe.record.format.source import Event, ModuleRow
 from notebook_probe.record.format.tables import event_columns, module_columns
-from notebook_probe.record.store.destination import needed
+from notebook_probe.record.store.destination import import_extra
 from notebook_probe.record.views.joined import variable_attrs
 
 __all__ = ["write_netcdf"]
@@ -45,7 +45,7 @@ def write_netcdf(
     MissingExtraError
         When h5netcdf is not installed.
     """
-    h5netcdf = needed("h5netcdf", "netcdf", "to_netcdf")
+    h5netcdf = import_extra("h5netcdf", "netcdf", "to_netcdf")
     with h5netcdf.File(path, "w") as file:
         _annotate(file, attrs)
         _write_table(file.create_group("modules"), "module", module_columns(tuple(modules)))
@@ -106,7 +106,7 @@ def _write(
 
 def _dtype(dtype: Any) -> Any:
     if dtype in ("string", np.dtype(object)):
-        return needed("h5py", "netcdf", "to_netcdf").string_dtype()
+        return import_extra("h5py", "netcdf", "to_netcdf").string_dtype()
     return np.dtype(dtype)
 
 

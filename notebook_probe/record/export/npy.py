@@ -67,10 +67,10 @@ def _write_array(path: Path, array: xr.DataArray, selection: Selected) -> tuple[
     steps: list[Any] = []
     for part in _windows(array, selection):
         values = np.asarray(part.to_numpy(), np.float32)
-        there = np.asarray(measured(values).any(axis=tuple(range(1, values.ndim))))
-        if there.any():
-            file.append(values[there])
-            steps.append(part["step"].to_numpy()[there])
+        is_measured = np.asarray(measured(values).any(axis=tuple(range(1, values.ndim))))
+        if is_measured.any():
+            file.append(values[is_measured])
+            steps.append(part["step"].to_numpy()[is_measured])
     file.close()
     if steps:
         np.save(path.with_suffix(".step.npy"), np.concatenate(steps))

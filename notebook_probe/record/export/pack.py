@@ -31,10 +31,10 @@ def pack(folder: Path, target: Path, *, finished: bool) -> None:
     RecordFormatError
         When something in it is neither a file nor a folder.
     """
-    with ExitStack() as held:
+    with ExitStack() as stack:
         if not finished:
-            held.callback(Lock(folder).release)
-        archive = held.enter_context(zipfile.ZipFile(target, "w", zipfile.ZIP_STORED))
+            stack.callback(Lock(folder).release)
+        archive = stack.enter_context(zipfile.ZipFile(target, "w", zipfile.ZIP_STORED))
         for path in _files(folder):
             member = zipfile.ZipInfo(path.relative_to(folder).as_posix(), TIMELESS)
             member.external_attr = 0o644 << 16

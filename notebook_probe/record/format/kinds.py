@@ -46,7 +46,7 @@ from notebook_probe.record.format.source import Floats, Variable
 
 __all__ = ["NUMBERS", "RAGGED", "Kind", "blob", "blob_name", "kind_of"]
 
-_KEPT = frozenset(string.ascii_lowercase + string.digits + "_-")
+_UNESCAPED = frozenset(string.ascii_lowercase + string.digits + "_-")
 
 Column: TypeAlias = tuple[ArraySpec, Sequence[Any]]
 
@@ -188,7 +188,7 @@ def blob_name(module: str) -> str:
     """
     encoded = "".join(
         letter
-        if letter in _KEPT
+        if letter in _UNESCAPED
         else "".join(f"%{byte:02X}" for byte in letter.encode(errors="surrogatepass"))
         for letter in module
     )

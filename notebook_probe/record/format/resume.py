@@ -43,7 +43,7 @@ class Resume:
             )
 
 
-def read_resume(given: ResumeLike) -> Resume:
+def read_resume(resume: ResumeLike) -> Resume:
     """Read the ``resume`` argument.
 
     Raises
@@ -58,15 +58,15 @@ def read_resume(given: ResumeLike) -> Resume:
     >>> read_resume(1000)
     Resume(step=1000, branches=False, exists=None)
     """
-    if given is None or isinstance(given, bool):  # before int: True is no step
-        return Resume(exists=given)
-    if isinstance(given, int) and given >= 0:
-        return Resume(int(given))
+    if resume is None or isinstance(resume, bool):  # before int: True is no step
+        return Resume(exists=resume)
+    if isinstance(resume, int) and resume >= 0:
+        return Resume(int(resume))
     found = (
-        re.fullmatch(r"\s*branch\s*(?:\(\s*(\d+)\s*\))?\s*", given)
-        if isinstance(given, str)
+        re.fullmatch(r"\s*branch\s*(?:\(\s*(\d+)\s*\))?\s*", resume)
+        if isinstance(resume, str)
         else None
     )
     if found is None:
-        raise ValueError(f"resume={given!r}; allowed: {ALLOWED}")
+        raise ValueError(f"resume={resume!r}; allowed: {ALLOWED}")
     return Resume(int(found[1]) if found[1] else None, branches=True, exists=True)

@@ -48,15 +48,15 @@ def rounded(values: Floats, keep_bits: int | None) -> Floats:
 
 def read_keep_bits(text: str) -> int | None:
     """What an array's attribute says; None for what makes no sense."""
-    kept = int(text) if text.isdecimal() and len(text) < 3 else 0
-    return kept if 1 <= kept < MANTISSA_BITS else None
+    n_bits = int(text) if text.isdecimal() and len(text) < 3 else 0
+    return n_bits if 1 <= n_bits < MANTISSA_BITS else None
 
 
 def check_keep_bits(keep_bits: Mapping[str, int]) -> None:
     """Raise ValueError unless so many bits can be kept of every quantity."""
-    for quantity, kept in keep_bits.items():
-        if type(kept) is not int or not 1 <= kept < MANTISSA_BITS:
+    for quantity, n_bits in keep_bits.items():
+        if type(n_bits) is not int or not 1 <= n_bits < MANTISSA_BITS:
             raise ValueError(
-                f"keep_bits of {quantity!r} is {kept!r}; 1 to {MANTISSA_BITS - 1} of float32's "
+                f"keep_bits of {quantity!r} is {n_bits!r}; 1 to {MANTISSA_BITS - 1} of float32's "
                 f"{MANTISSA_BITS} bits of mantissa"
             )

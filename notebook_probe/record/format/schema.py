@@ -261,14 +261,14 @@ def reduced_spec(variable: Variable, method: str, chunk_width: int) -> ArraySpec
 def _quantity_spec(
     variable: Variable, dims: tuple[str, ...], chunks: tuple[int, ...], attrs: Mapping[str, str]
 ) -> ArraySpec:
-    told: dict[str, str | int] = {
+    all_attrs: dict[str, str | int] = {
         **attrs,
         "units": variable.units,
         "long_name": variable.long_name or variable.name,
     }
     if variable.keep_bits is not None:
-        told[KEEP_BITS] = variable.keep_bits
-    return ArraySpec("float32", dims, chunks, told, variable.keep_bits)
+        all_attrs[KEEP_BITS] = variable.keep_bits
+    return ArraySpec("float32", dims, chunks, all_attrs, variable.keep_bits)
 
 
 def width(n_modules: int) -> int:

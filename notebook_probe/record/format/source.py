@@ -18,7 +18,6 @@ import numpy.typing as npt
 import xarray as xr
 
 from notebook_probe.axis import Axis
-from notebook_probe.record.format.thin import Thinned
 
 __all__ = [
     "ROOT",
@@ -30,6 +29,7 @@ __all__ = [
     "Source",
     "Steps",
     "StreamView",
+    "Thinned",
     "Variable",
     "VectorView",
 ]
@@ -77,6 +77,16 @@ class Event:
     text: str
     detail: str = ""
     """What a program needs to know of it beside the text: JSON, empty for most kinds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Thinned:
+    """A series in few points: finite ones in order, and where it was not finite."""
+
+    x: npt.NDArray[np.float64]
+    y: npt.NDArray[np.float64]
+    nonfinite: npt.NDArray[np.float64]
+    """x of every NaN or infinite y, none left out."""
 
 
 class LevelView(Protocol):

@@ -43,9 +43,9 @@ def read_contents(manifest: Manifest) -> Contents:
     """
     problems: list[RecordFormatError] = []
 
-    def tried(read: Callable[..., Part], *given: object) -> list[Part]:
+    def take(read: Callable[..., Part], *arguments: object) -> list[Part]:
         try:
-            return [read(manifest, *given)]
+            return [read(manifest, *arguments)]
         except RecordFormatError as problem:
             problems.append(problem)
             return []
@@ -70,10 +70,10 @@ def read_contents(manifest: Manifest) -> Contents:
         (StoredBlob, blobs),
     )
     paths: dict[str, StoredStream] = {
-        path: stream for kind, places in kinds for path in places for stream in tried(kind, path)
+        path: stream for kind, places in kinds for path in places for stream in take(kind, path)
     }
-    modules = tried(read_modules)
-    events = tried(read_events)
+    modules = take(read_modules)
+    events = take(read_events)
     for stream in paths.values():
         problems.extend(stream.problems)
     problems.extend(_unsafe(manifest))

@@ -17,7 +17,7 @@ from notebook_probe.record.format.schema import width
 from notebook_probe.record.read.ranks import rank_folders
 from notebook_probe.record.read.reader import OpenedRecord
 from notebook_probe.record.read.stacked import stack_records
-from notebook_probe.record.store.destination import needed
+from notebook_probe.record.store.destination import import_extra
 
 __all__ = ["open_runs"]
 
@@ -59,7 +59,7 @@ def open_runs(runs: str | PathLike[str] | Iterable[str | PathLike[str]]) -> xr.D
     >>> study = open_runs("runs/*.zarr")  # doctest: +SKIP
     >>> study.weight_norm.sel(module="fc").mean("run").plot()  # doctest: +SKIP
     """
-    needed("dask.array", "analysis", "open_runs")
+    import_extra("dask.array", "analysis", "open_runs")
     records: dict[str, OpenedRecord] = {}
     problem = RecordFormatError(f"no record matches {runs!r}")
     for place in _locations(runs):
@@ -83,9 +83,9 @@ def _data(place: str) -> xr.Dataset:
 
 
 def _locations(runs: str | PathLike[str] | Iterable[str | PathLike[str]]) -> list[str]:
-    given = [runs] if isinstance(runs, str | PathLike) else runs
+    paths = [runs] if isinstance(runs, str | PathLike) else runs
     found: list[str] = []
-    for one in (str(fspath(each)) for each in given):
+    for one in (str(fspath(each)) for each in paths):
         is_pattern = "*" in one or "?" in one
         found += sorted(glob(one)) if is_pattern else [one]  # noqa: PTH207  also absolute ones
     return list(dict.fromkeys(found))

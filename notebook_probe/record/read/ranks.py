@@ -27,8 +27,8 @@ from notebook_probe.record.read.reader import OpenedRecord
 from notebook_probe.record.read.stacked import stack_records
 from notebook_probe.record.store.destination import new_files
 from notebook_probe.record.store.location import ROOT_KEY, Location, RemoteStore, below, local_path
-from notebook_probe.record.store.remote.address import engine_of
-from notebook_probe.record.store.remote.shipper import told
+from notebook_probe.record.store.remote import engine_of
+from notebook_probe.record.store.remote.shipper import first_line
 from notebook_probe.record.views.selection import Names
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def _of_store(location: Location) -> list[str]:
     except (FileNotFoundError, ProbeError):  # for who opens it, or says what is wrong
         return []
     except Exception as error:
-        raise RecordFormatError(f"cannot read {location}: {told(error)}") from error
+        raise RecordFormatError(f"cannot read {location}: {first_line(error)}") from error
 
 
 class OpenedRanks(OpenedRecord):
@@ -103,7 +103,7 @@ class OpenedRanks(OpenedRecord):
         self.ranks: Mapping[int, OpenedRecord] = MappingProxyType(others)
         folder = local_path(location)
         self.location = str(location if folder is None else folder)
-        self._given = location
+        self._location = location
 
     @property
     def finished(self) -> bool:
@@ -148,8 +148,8 @@ class OpenedRanks(OpenedRecord):
             close = near(label, data["module"].to_numpy().tolist())
             raise UnknownNameError(f"no module {label!r} is recorded; {close}")
         column = data[quantity].sel(module=label).load()
-        there = measured(column.to_numpy()).any(axis=(0, *range(2, column.ndim)))
-        return column.isel(step=np.flatnonzero(there))
+        is_measured = measured(column.to_numpy()).any(axis=(0, *range(2, column.ndim)))
+        return column.isel(step=np.flatnonzero(is_measured))
 
     def iter_dataframes(
         self,

@@ -19,7 +19,8 @@ from notebook_probe.record.read.contents import read_contents
 from notebook_probe.record.read.manifest import Manifest
 from notebook_probe.record.read.stored import StoredStream, StoredVectors
 from notebook_probe.record.read.stored_shapes import StoredBlob, StoredRagged
-from notebook_probe.record.store.location import ROOT_KEY, Location, local_path, opener, read_key
+from notebook_probe.record.store.location import ROOT_KEY, Location, local_path, read_key
+from notebook_probe.record.store.opener import opener
 from notebook_probe.record.views.branches import Branches
 from notebook_probe.record.views.xarray_views import Snapshot
 
@@ -58,13 +59,13 @@ class OpenedRecord(Exports):
     def __init__(self, location: Location, branch: int | None = None) -> None:
         self._path = local_path(location)
         self.location = str(location if self._path is None else self._path)
-        self._given = location
+        self._location = location
         self._open = opener(location)
         self._branch = branch
         self._lock = threading.Lock()
         self._revision = 0
         self._signature: object = None
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
         self.refresh()
 
     @property
@@ -155,8 +156,8 @@ class OpenedRecord(Exports):
     def _warn(self) -> None:
         """Say once what was left out."""
         for text in map(str, self.problems):
-            if text not in self._told:
-                self._told.add(text)
+            if text not in self._warned:
+                self._warned.add(text)
                 warnings.warn(f"left out: {text}", RecordWarning, stacklevel=2)
 
     def _commit_signature(self) -> object:

@@ -53,7 +53,7 @@ def stack_records(
         name: lazy_variable(
             (dim, *map(str, like.dims)),
             (len(labels), len(names), len(steps), *like.shape[2:]),
-            partial(_read, data_of, union.having[name], name, np.array(names, object), steps),
+            partial(_read, data_of, union.records_of[name], name, np.array(names, object), steps),
             {key: str(value) for key, value in like.attrs.items()},
         )
         for name, like in union.like.items()
@@ -72,10 +72,10 @@ class _Opened:
 
     def __init__(self, opened: Sequence[Callable[[], xr.Dataset]]) -> None:
         self._opened = opened
-        self._kept = lru_cache(maxsize=OPEN_AT_ONCE)(lambda place: opened[place]())
+        self._data_of = lru_cache(maxsize=OPEN_AT_ONCE)(lambda place: opened[place]())
 
     def __call__(self, place: int) -> xr.Dataset:
-        return self._kept(place)
+        return self._data_of(place)
 
     def __reduce__(self) -> tuple[type[_Opened], tuple[Sequence[Callable[[], xr.Dataset]]]]:
         return _Opened, (self._opened,)
@@ -89,7 +89,7 @@ class _Union:
         self.steps: Steps = np.empty(0, np.int64)
         self.like: dict[str, xr.DataArray] = {}
         """The first of each quantity."""
-        self.having: dict[str, set[int]] = {}
+        self.records_of: dict[str, set[int]] = {}
         """The records that have each quantity."""
         self.along: dict[str, xr.DataArray] = {}
 
@@ -100,7 +100,7 @@ class _Union:
             array = data[name]
             if self._fits(array):
                 self.like.setdefault(name, array)
-                self.having.setdefault(name, set()).add(place)
+                self.records_of.setdefault(name, set()).add(place)
             else:
                 text = f"left out: {name} of {label}, whose axis is another than that of the others"
                 warnings.warn(text, RecordWarning, stacklevel=4)
@@ -122,7 +122,7 @@ class _Union:
 
 def _read(
     data_of: Callable[[int], xr.Dataset],
-    having: set[int],
+    records_with: set[int],
     name: str,
     modules: Index,
     steps: Steps,
@@ -136,7 +136,7 @@ def _read(
     shape = (len(records), len(labels), len(numbers), *map(len, elements))
     out = np.full(shape, NOT_MEASURED, np.float32)
     for row, record in enumerate(records.tolist()):
-        if record in having:
+        if record in records_with:
             array = data_of(record)[name]
             columns = array.get_index("module").get_indexer(labels)
             own = array["step"].to_numpy()

@@ -118,9 +118,9 @@ class StoredStream:
         self, manifest: Manifest, path: str, order: object, shape: tuple[int, ...]
     ) -> Iterator[Variable]:
         """Take the quantities' arrays; those of other dimensions are not known and are let be."""
-        there = manifest.arrays(path)
-        first = [name for name in order if name in there] if isinstance(order, list) else []
-        for name in dict.fromkeys([*first, *sorted(there)]):
+        names = manifest.arrays(path)
+        first = [name for name in order if name in names] if isinstance(order, list) else []
+        for name in dict.fromkeys([*first, *sorted(names)]):
             try:
                 array = manifest.array(f"{path}/{name}")
                 if array.dims == self._dims:

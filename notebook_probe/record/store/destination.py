@@ -11,7 +11,7 @@ from typing import Any
 
 from notebook_probe.errors import MissingExtraError, ProbeError, RecordWriteError
 
-__all__ = ["needed", "new_file", "new_files"]
+__all__ = ["import_extra", "new_file", "new_files"]
 
 
 @contextmanager
@@ -59,7 +59,7 @@ def new_files(folder: str | PathLike[str]) -> Path:
     return target
 
 
-def needed(library: str, extra: str, what: str) -> Any:
+def import_extra(library: str, extra: str, what: str) -> Any:
     """The module called ``library``; MissingExtraError says how to get it."""
     try:
         return import_module(library)

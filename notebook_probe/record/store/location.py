@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import urlparse
@@ -17,7 +16,6 @@ from zarr.storage import LocalStore
 
 from notebook_probe.errors import RecordWriteError
 from notebook_probe.record.store.lock import LOCK_NAME
-from notebook_probe.record.store.zipped import is_zip, open_zip
 
 __all__ = [
     "ROOT_KEY",
@@ -27,7 +25,6 @@ __all__ = [
     "is_unused",
     "local_path",
     "new_folder",
-    "opener",
     "read_key",
 ]
 
@@ -111,31 +108,6 @@ def below(location: Location, name: str) -> Location:
     if isinstance(location, str):
         return f"{location.rstrip('/')}/{name}"
     raise RecordWriteError(f"cannot make {name} in {location!r}; give a URL or a path")
-
-
-def opener(location: Location) -> Callable[[], Store]:
-    """What opens the record at ``location`` for reading, as it is when it is called.
-
-    It raises FileNotFoundError when there is none.
-    """
-    path = local_path(location)
-    if path is not None:
-        return partial(_open_path, path)
-    if isinstance(location, Store):
-        return lambda: location
-    from notebook_probe.record.store.remote.address import engine_of  # which imports this module
-
-    return engine_of(
-        location if isinstance(location, RemoteStore) else RemoteStore(location)
-    ).reader
-
-
-def _open_path(path: Path) -> Store:
-    if is_zip(path):
-        return open_zip(path)
-    if not (path / ROOT_KEY).is_file():  # a pipe of that name would be waited for
-        raise FileNotFoundError(path)
-    return LocalStore(path, read_only=True)
 
 
 def read_key(store: Store, key: str) -> bytes | None:

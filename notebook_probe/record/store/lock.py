@@ -50,11 +50,11 @@ class Lock:
             When the system does not let us look.
         """
         try:
-            there = self.path.stat()
+            on_disk = self.path.stat()
         except (FileNotFoundError, NotADirectoryError):
             return False
         ours = os.fstat(self._fd)
-        return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
+        return (on_disk.st_dev, on_disk.st_ino) == (ours.st_dev, ours.st_ino)
 
     def release(self) -> None:
         """Give the lock back; safe to call twice.

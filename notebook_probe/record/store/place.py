@@ -18,7 +18,7 @@ class Place(Protocol):
     """As the user knows it."""
     readable: Location
     """Where the record can be read now."""
-    told: str
+    opening_note: str
     """What happened when it was opened, in words; empty when nothing worth telling."""
 
     @property
@@ -41,7 +41,7 @@ class Place(Protocol):
 class LocalPlace:
     """A folder that is the record."""
 
-    told = problem = ""
+    opening_note = problem = ""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -254,7 +254,7 @@ def _values(
     """Values of one piece at columns of which it may lack some."""
     out = np.full((stop - start, len(modules), *cell), NOT_MEASURED, np.float32)
     known = set(view.modules)
-    there = [place for place, name in enumerate(modules) if name in known]
-    if there and any(variable.name == quantity for variable in view.variables):
-        out[:, there] = view.values(quantity, start, stop, [modules[place] for place in there])
+    present = [place for place, name in enumerate(modules) if name in known]
+    if present and any(variable.name == quantity for variable in view.variables):
+        out[:, present] = view.values(quantity, start, stop, [modules[place] for place in present])
     return out

@@ -25,25 +25,27 @@ def series(ragged: Sequence[StreamView], module: str, quantity: str) -> xr.DataA
     UnknownNameError
         For a module of which nothing is recorded.
     """
-    having = [stream for stream in ragged if any(one.name == quantity for one in stream.variables)]
-    owners = [read_element(label)[0] for stream in having for label in stream.modules]
+    matching = [
+        stream for stream in ragged if any(one.name == quantity for one in stream.variables)
+    ]
+    owners = [read_element(label)[0] for stream in matching for label in stream.modules]
     if module not in owners:
         close = near(module, dict.fromkeys(owners))
         raise UnknownNameError(f"no {quantity} of module {module!r} is recorded; {close}")
-    column = joined.join((), (), (), having)[quantity]
+    column = joined.join((), (), (), matching)[quantity]
     places = np.flatnonzero(column[MODULE_OF_ELEMENT] == module)
     indices = column[INDEX_IN_MODULE].values[places]
     cells = column.isel(element=places).to_numpy()
     out = np.full((column.sizes["step"], indices.max() + 1), NOT_MEASURED, np.float32)
     for index, values in zip(indices, cells, strict=True):  # twice where it came in two lengths
         out[:, index] = np.where(measured(values), values, out[:, index])
-    kept = measured(out).any(axis=1)
+    is_measured = measured(out).any(axis=1)
     return xr.DataArray(
-        out[kept],
+        out[is_measured],
         dims=("step", "index"),
         coords={
-            "step": column.step[kept],
-            "time": column.time[kept],
+            "step": column.step[is_measured],
+            "time": column.time[is_measured],
             "index": np.arange(out.shape[1]),
             "module": module,
         },

@@ -96,12 +96,12 @@ def _joined(parts: Sequence[_Part], modules: Sequence[str]) -> xr.Dataset:
     steps = reduce(np.union1d, every)
     variables = {}
     for name, variable in _variables(parts).items():
-        having = [part for part in parts if name in part.variables]
-        having.sort(key=lambda part: part.rank, reverse=True)
+        matching = [part for part in parts if name in part.variables]
+        matching.sort(key=lambda part: part.rank, reverse=True)
         variables[name] = lazy_variable(
-            (having[0].columns, "step", *having[0].cell_dims),
-            (len(labels[having[0].columns]), len(steps), *having[0].cell),
-            partial(_read_joined, having, name, labels[having[0].columns], steps),
+            (matching[0].columns, "step", *matching[0].cell_dims),
+            (len(labels[matching[0].columns]), len(steps), *matching[0].cell),
+            partial(_read_joined, matching, name, labels[matching[0].columns], steps),
             variable_attrs(variable),
         )
     coords = {**_modules(labels["module"]), **_steps(parts, steps), **_along(parts)}
@@ -166,13 +166,13 @@ def series(
     variables = _variables(parts)
     if quantity not in variables:
         raise UnknownNameError(f"no quantity {quantity!r} is recorded; {near(quantity, variables)}")
-    having = [part for part in parts if quantity in part.variables]
-    if not any(label in part.modules for part in having):
-        known = _labels(having, modules)
+    matching = [part for part in parts if quantity in part.variables]
+    if not any(label in part.modules for part in matching):
+        known = _labels(matching, modules)
         raise UnknownNameError(
             f"no {quantity} of module {label!r} is recorded; {near(label, known)}"
         )
-    column = _joined(having, modules)[quantity].sel(module=label).load()
+    column = _joined(matching, modules)[quantity].sel(module=label).load()
     along = tuple(range(1, column.ndim))  # of a vector
     return column[measured(column.to_numpy()).any(axis=along)]
 
@@ -214,8 +214,8 @@ def _variables(parts: Iterable[_Part]) -> dict[str, Variable]:
 def variable_attrs(variable: Variable) -> dict[str, str | int]:
     """What is told of a quantity."""
     long_name = variable.long_name or variable.name
-    kept = {} if variable.keep_bits is None else {KEEP_BITS: variable.keep_bits}
-    return {**variable.attrs, "units": variable.units, "long_name": long_name, **kept}
+    rounding = {} if variable.keep_bits is None else {KEEP_BITS: variable.keep_bits}
+    return {**variable.attrs, "units": variable.units, "long_name": long_name, **rounding}
 
 
 def _modules(labels: Sequence[str]) -> dict[str, xr.Variable]:
@@ -281,15 +281,15 @@ def _read_joined(
     """Cells (module, step, ...) of a joined variable, from the uppermost stream first."""
     out = np.full((len(modules), len(places), *parts[0].cell), NOT_MEASURED, np.float32)
     for part in parts:
-        rows, found = _found(part.steps, steps, places)
+        rows, found = _matching_rows(part.steps, steps, places)
         own = frozenset(part.modules)
         here = np.flatnonzero([labels[module] in own for module in modules])
         if len(found) and len(here):
             names = [labels[module] for module in modules[here]]
             whole = len(found) == len(places) and len(here) == len(modules)
             cells = slice(None) if whole else np.ix_(here, found)
-            kept, new = out[cells], _cells(part, name, rows[found], names).swapaxes(0, 1)
-            out[cells] = np.where(measured(kept), kept, new)
+            above, new = out[cells], _cells(part, name, rows[found], names).swapaxes(0, 1)
+            out[cells] = np.where(measured(above), above, new)
     return _picked(out, bins)
 
 
@@ -297,14 +297,14 @@ def _read_times(parts: Sequence[_Part], steps: Steps, places: Index) -> npt.NDAr
     """Wall times, those of the first stream that has the step."""
     out = np.full(len(places), -1, np.int64)
     for part in reversed(parts):
-        rows, found = _found(part.steps, steps, places)
+        rows, found = _matching_rows(part.steps, steps, places)
         if len(found):
             first, last = int(rows[found].min()), int(rows[found].max())
             out[found] = part.stream.times(first, last + 1)[rows[found] - first]
     return out.astype("datetime64[ms]")
 
 
-def _found(own: Steps, steps: Steps, places: Index) -> tuple[Index, Index]:
+def _matching_rows(own: Steps, steps: Steps, places: Index) -> tuple[Index, Index]:
     """A stream's row for each of ``places`` on the joined axis, and which of these are its own."""
     if len(own) == len(steps):  # the joined axis has every step of every stream
         return places, np.arange(len(places))

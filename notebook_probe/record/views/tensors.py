@@ -28,8 +28,8 @@ def tensors(now: Snapshot, selection: Selected) -> Iterator[tuple[str, str, xr.D
     ragged = now.branches.history(now.ragged)
     names = dict.fromkeys(one.name for view in ragged for one in selection.variables_of(view))
     for name in names:
-        having = [view for view in ragged if any(one.name == name for one in view.variables)]
-        labels = (label for view in having for label in selection.elements_of(view))
+        matching = [view for view in ragged if any(one.name == name for one in view.variables)]
+        labels = (label for view in matching for label in selection.elements_of(view))
         for module in dict.fromkeys(read_element(label)[0] for label in labels):
             yield name, module, channels.series(ragged, module, name)
     for name, arrays in blobs.by_quantity(now.blobs, now.branches).items():

@@ -11,12 +11,12 @@ import numpy as np
 import xarray as xr
 
 from notebook_probe.record.format.schema import module_label
-from notebook_probe.record.format.source import ArrayView, StreamView, VectorView
-from notebook_probe.record.format.thin import Thinned, minmax
+from notebook_probe.record.format.source import ArrayView, StreamView, Thinned, VectorView
 from notebook_probe.record.views import blobs, channels, joined
 from notebook_probe.record.views.branches import Branches
 from notebook_probe.record.views.overlaid import overlaid
-from notebook_probe.record.views.zoom import between, has_series, thin_stream
+from notebook_probe.record.views.thinning.minmax import minmax
+from notebook_probe.record.views.thinning.zoom import between, has_series, thin_stream
 
 __all__ = ["Snapshot", "XarrayViews"]
 
@@ -147,10 +147,10 @@ class XarrayViews(ABC):
         now = self.snapshot()
         streams, _ = now.history
         label = module_label(module)
-        having = [stream for stream in streams if has_series(stream, label, quantity)]
-        if len(having) == 1:
+        matching = [stream for stream in streams if has_series(stream, label, quantity)]
+        if len(matching) == 1:
             return thin_stream(
-                having[0], label, quantity, *between(having[0], start, stop), n_points
+                matching[0], label, quantity, *between(matching[0], start, stop), n_points
             )
         column = joined.series(streams, now.modules, module, quantity)
         low, high = (

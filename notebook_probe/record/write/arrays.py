@@ -20,32 +20,32 @@ class Arrays:
 
     Parameters
     ----------
-    there : mapping of str to Extent
+    existing : mapping of str to Extent
         The arrays that are there already, as published, by path.
     """
 
-    def __init__(self, chunks: Chunks, there: Mapping[str, Extent]) -> None:
+    def __init__(self, chunks: Chunks, existing: Mapping[str, Extent]) -> None:
         self.nodes = Nodes()
         self.chunks = chunks
-        self._there = there
+        self._existing = existing
         self._specs: dict[str, ArraySpec] = {}
 
-    def take_up(self, path: str, wanted: Callable[[], ArraySpec]) -> ArraySpec:
-        """What is written at ``path``: as ``wanted``, in the chunks that are there already.
+    def take_up(self, path: str, make_spec: Callable[[], ArraySpec]) -> ArraySpec:
+        """What is written at ``path``: as ``make_spec`` says, in the chunks that are there already.
 
         The first time, what a killed writer left there beyond what it published is removed.
         """
         if path not in self._specs:
-            spec = wanted()
-            there = self._there.get(path, Extent((0,) * len(spec.dims), spec.chunks))
-            spec = replace(spec, chunks=there.chunks)
-            self.chunks.truncate(path, spec, there.shape)
+            spec = make_spec()
+            existing = self._existing.get(path, Extent((0,) * len(spec.dims), spec.chunks))
+            spec = replace(spec, chunks=existing.chunks)
+            self.chunks.truncate(path, spec, existing.shape)
             self._specs[path] = spec
         return self._specs[path]
 
-    def cut(self, there: Mapping[str, Extent]) -> None:
-        """Remove what lies beyond ``there``, now published, before an array is written again."""
-        self._there = there
+    def cut(self, existing: Mapping[str, Extent]) -> None:
+        """Remove what lies beyond ``existing``, now published, before an array is written again."""
+        self._existing = existing
         self._specs.clear()
 
     def write_rows(self, path: str, start: int, values: Array) -> None:
@@ -59,8 +59,8 @@ class Arrays:
 
     def write_whole(self, path: str, spec: ArraySpec, values: Sequence[Any]) -> None:
         """Write a whole array of one axis."""
-        if path in self._there:
-            spec = replace(spec, chunks=self._there[path].chunks)
+        if path in self._existing:
+            spec = replace(spec, chunks=self._existing[path].chunks)
         self.chunks.write_whole(path, spec, values)
         self.nodes.array(path, spec, (len(values),))
 
@@ -72,5 +72,5 @@ class Arrays:
 
     def chunk_width(self, group: str) -> int | None:
         """Modules per chunk of the arrays that are there already in ``group``, or None."""
-        shapes = (e.chunks for path, e in self._there.items() if path.startswith(f"{group}/"))
+        shapes = (e.chunks for path, e in self._existing.items() if path.startswith(f"{group}/"))
         return next((chunks[1] for chunks in shapes if len(chunks) == 2), None)

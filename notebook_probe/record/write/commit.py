@@ -130,8 +130,8 @@ class Commits:
         """Tell no more of a stream whose rows are in another one now."""
         del self._labels_on_disk[path]
         self._arrays.nodes.drop(path)
-        there = self._arrays.nodes.texts
-        self._on_disk = {key: text for key, text in self._on_disk.items() if key in there}
+        texts = self._arrays.nodes.texts
+        self._on_disk = {key: text for key, text in self._on_disk.items() if key in texts}
 
     def _write_tables(self, events: Sequence[Event]) -> None:
         modules = self._modules
@@ -150,8 +150,8 @@ class Commits:
         chunk_width = self._chunk_width(path, len(axes.modules))
         for place, variable in enumerate(axes.variables):
             key = f"{path}/{variable.name}"
-            wanted = partial(kind.spec, variable, sizes, chunk_width)
-            length = arrays.take_up(key, wanted).chunks[0]
+            make_spec = partial(kind.spec, variable, sizes, chunk_width)
+            length = arrays.take_up(key, make_spec).chunks[0]
             for first in range(start, stop, length):  # bounds the memory of a long backlog
                 last = min(stop, first + length)
                 arrays.write_rows(key, first, kind.stored(rows.values(place, first, last)))
@@ -177,8 +177,8 @@ class Commits:
         for above, attrs in stream.kind.parents.items():
             nodes.group(above, attrs)
         names = [variable.name for variable in axes.variables]
-        told = {"long_name": stream.long_name, "quantities": names, **stream.kind.attrs}
-        nodes.group(path, told)
+        group_attrs = {"long_name": stream.long_name, "quantities": names, **stream.kind.attrs}
+        nodes.group(path, group_attrs)
         if self._labels_on_disk.get(path) != axes.modules:
             for name, (spec, values) in stream.kind.columns(axes).items():
                 self._arrays.write_whole(f"{path}/{name}", spec, values)
@@ -187,9 +187,9 @@ class Commits:
     def _chunk_width(self, stream: str, n_modules: int) -> int:
         """Modules per chunk of a stream, the same for all its arrays and for good."""
         if stream not in self._widths:
-            there = self._arrays.chunk_width(stream)
+            existing = self._arrays.chunk_width(stream)
             # More modules may be attached later, up to all of them.
-            self._widths[stream] = there or width(max(n_modules, len(self._modules)))
+            self._widths[stream] = existing or width(max(n_modules, len(self._modules)))
         return self._widths[stream]
 
     def _write_nodes(self, *, last: bool) -> None:

@@ -81,7 +81,7 @@ class Flusher:
         self.attrs = attrs
         self._options = options
         self._cpu_s = self._last_cpu_s = 0.0
-        self._asked = self._served = 0
+        self._requested = self._served = 0
         self._many_rows = self._half_full = self._closing = False
         self._changed = threading.Condition()
         self._pid = os.getpid()
@@ -120,8 +120,8 @@ class Flusher:
         if not self._is_ours():
             return False
         with self._changed:
-            self._asked += 1
-            ticket = self._asked
+            self._requested += 1
+            ticket = self._requested
             self._changed.notify_all()
             self._changed.wait_for(lambda: self._served >= ticket or self.finished, timeout_s)
             return self._served >= ticket and not self.last_error
@@ -170,12 +170,12 @@ class Flusher:
     def _is_urgent(self) -> bool:
         # After an error the memory stays full: only the clock brings the next attempt.
         filling = self._half_full and not self.last_error
-        return self._closing or filling or self._asked > self._served
+        return self._closing or filling or self._requested > self._served
 
     def _serve(self, *, last: bool) -> None:
-        asked = self._asked
+        requested = self._requested
         started = time.thread_time()
-        wanted = last or asked > self._served
+        wanted = last or requested > self._served
         try:
             if wanted or not self.stopped:
                 self._flush(whole=wanted, last=last)
@@ -184,7 +184,7 @@ class Flusher:
             self.last_error = f"{type(error).__name__}: {error}"
         self._last_cpu_s, self._cpu_s = self._cpu_s, time.thread_time() - started
         with self._changed:
-            self._served = asked
+            self._served = requested
             self._changed.notify_all()
 
     def _flush(self, *, whole: bool, last: bool) -> None:

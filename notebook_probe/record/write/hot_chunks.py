@@ -164,8 +164,8 @@ def new_chunks(files: Files) -> Chunks:
 def _cut(chunk: Array, row: int) -> Array:
     """The rows below ``row``, and nothing where later ones have been: a reader may know of them."""
     fill = FILL[chunk.dtype.name]
-    held = measured(chunk) if chunk.dtype == np.float32 else chunk != fill
-    rows = np.flatnonzero(held.reshape(len(chunk), -1).any(axis=1))
+    filled = measured(chunk) if chunk.dtype == np.float32 else chunk != fill
+    rows = np.flatnonzero(filled.reshape(len(chunk), -1).any(axis=1))
     chunk[row:] = fill
     return chunk[: max([row, *(rows[-1:] + 1)])]
 

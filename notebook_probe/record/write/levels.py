@@ -86,8 +86,8 @@ class Levels:
         self._path = f"{PYRAMID}/{name}"
         self._stored = stored
         self._n_rows = n_rows
-        kept = tuple(min(n, n_rows // size) for n, size in zip(n_written, SIZES, strict=True))
-        self._state = self._next = _State(None, NONE_WAITING, kept)
+        n_left = tuple(min(n, n_rows // size) for n, size in zip(n_written, SIZES, strict=True))
+        self._state = self._next = _State(None, NONE_WAITING, n_left)
 
     def write(self, arrays: Arrays, rows: Rows, start: int, width: int, *, whole: bool) -> None:
         """Take in the rows from ``start`` on; write what waits when it is much or to be ``whole``.

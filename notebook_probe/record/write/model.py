@@ -20,22 +20,22 @@ def labelled(modules: Iterable[ModuleRow]) -> tuple[ModuleRow, ...]:
     return tuple(replace(row, name=module_label(row.name)) for row in modules)
 
 
-def extended(there: Sequence[ModuleRow], given: Sequence[ModuleRow]) -> tuple[ModuleRow, ...]:
-    """The table with the modules at its end that only ``given`` has.
+def extended(recorded: Sequence[ModuleRow], current: Sequence[ModuleRow]) -> tuple[ModuleRow, ...]:
+    """The table with the modules at its end that only ``current`` has.
 
     Rows that are there stay, also of modules that are gone.
     """
-    places = {row.name: place for place, row in enumerate(there)}
-    added = [row for row in given if row.name not in places]
-    places |= {row.name: len(there) + i for i, row in enumerate(added)}
-    parents = [places[given[row.parent].name] if row.parent >= 0 else -1 for row in added]
-    return (*there, *(replace(row, parent=p) for row, p in zip(added, parents, strict=True)))
+    places = {row.name: place for place, row in enumerate(recorded)}
+    added = [row for row in current if row.name not in places]
+    places |= {row.name: len(recorded) + i for i, row in enumerate(added)}
+    parents = [places[current[row.parent].name] if row.parent >= 0 else -1 for row in added]
+    return (*recorded, *(replace(row, parent=p) for row, p in zip(added, parents, strict=True)))
 
 
 def check_same_model(
     location: str,
-    there: Sequence[ModuleRow],
-    given: Sequence[ModuleRow],
+    recorded: Sequence[ModuleRow],
+    current: Sequence[ModuleRow],
     changed: Iterable[str] = (),
 ) -> None:
     """Raise RecordMismatchError, naming the differences, unless the modules are the same.
@@ -47,28 +47,28 @@ def check_same_model(
         are.
     """
     free = set(changed)
-    old = {row.name: row for row in there if row.name not in free}
-    new = {row.name: row for row in given if row.name not in free}
+    old = {row.name: row for row in recorded if row.name not in free}
+    new = {row.name: row for row in current if row.name not in free}
     missing = [row for name, row in old.items() if name not in new]
     extra = [row for name, row in new.items() if name not in old]
     renamed = _renamed(missing, extra)
     pairs = [(old[name], new[name]) for name in old if name in new]
-    told = [
-        _told("other modules", [_both(a, b) for a, b in pairs if _identity(a) != _identity(b)]),
-        _told("renamed", [f"{a.name} is given as {b.name}" for a, b in renamed]),
-        _told("not given", [_one(row) for row in missing if row not in [a for a, _ in renamed]]),
-        _told("not there", [_one(row) for row in extra if row not in [b for _, b in renamed]]),
+    differences = [
+        _listed("other modules", [_both(a, b) for a, b in pairs if _identity(a) != _identity(b)]),
+        _listed("renamed", [f"{a.name} is given as {b.name}" for a, b in renamed]),
+        _listed("not given", [_one(row) for row in missing if row not in [a for a, _ in renamed]]),
+        _listed("not there", [_one(row) for row in extra if row not in [b for _, b in renamed]]),
     ]
-    if any(told):
+    if any(differences):
         raise RecordMismatchError(
             f"{location} holds the record of another model; "
-            f"{'; '.join(part for part in told if part)}. Nothing was changed: give another folder"
+            f"{'; '.join(filter(None, differences))}. Nothing was changed: give another folder"
         )
 
 
-def differing(there: Sequence[ModuleRow], given: Sequence[ModuleRow]) -> set[str]:
+def differing(recorded: Sequence[ModuleRow], current: Sequence[ModuleRow]) -> set[str]:
     """Names of modules that are in one of the tables only, or not the same in both."""
-    old, new = ({row.name: _identity(row) for row in rows} for rows in (there, given))
+    old, new = ({row.name: _identity(row) for row in rows} for rows in (recorded, current))
     return {name for name in old.keys() | new.keys() if old.get(name) != new.get(name)}
 
 
@@ -98,8 +98,8 @@ def _one(row: ModuleRow) -> str:
     return f"{row.name} ({_kind(row)})"
 
 
-def _both(there: ModuleRow, given: ModuleRow) -> str:
-    return f"{there.name} ({_kind(there)} there, {_kind(given)} given)"
+def _both(recorded: ModuleRow, current: ModuleRow) -> str:
+    return f"{recorded.name} ({_kind(recorded)} there, {_kind(current)} given)"
 
 
 def _kind(row: ModuleRow) -> str:
@@ -107,7 +107,7 @@ def _kind(row: ModuleRow) -> str:
     return f"{row.class_name}{own}"
 
 
-def _told(what: str, items: Sequence[str]) -> str:
+def _listed(what: str, items: Sequence[str]) -> str:
     if not items:
         return ""
     more = f" and {len(items) - MOST} more" if len(items) > MOST else ""

@@ -28,8 +28,8 @@ class Names:
 
     def rounded(self, variable: Variable) -> Variable:
         """The quantity with the precision that is wanted of it."""
-        kept = self._keep_bits.get(variable.name)
-        return variable if kept is None else replace(variable, keep_bits=kept)
+        n_bits = self._keep_bits.get(variable.name)
+        return variable if n_bits is None else replace(variable, keep_bits=n_bits)
 
     def claim(self, quantity: str, meaning: str) -> None:
         """Note a quantity and what its values are.

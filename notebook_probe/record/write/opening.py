@@ -81,16 +81,16 @@ def open_to_write(
         root_attrs.pop(STOPPED, None)
         if beginning.branch > 1:
             root_attrs["branches"] = [*beginning.starts]
-        files, there = Files(folder), extents(old)
+        files, existing = Files(folder), extents(old)
         paths = {} if old is None else old.paths
         for path in leftovers(folder, paths):
             files.delete_all(path)
-        arrays = Arrays(new_chunks(files), there)
+        arrays = Arrays(new_chunks(files), existing)
         commits = Commits(files, arrays, lock, modules, paths)
         flusher = Flusher(commits, lock, root_attrs, options)
         take_over(old, flusher, beginning)
-        kept = extents(old, beginning.n_rows)
-        flusher.start(partial(arrays.cut, kept) if kept != there else None)
+        remaining = extents(old, beginning.n_rows)
+        flusher.start(partial(arrays.cut, remaining) if remaining != existing else None)
         failure.callback(flusher.close)
         place.begin()
         failure.pop_all()

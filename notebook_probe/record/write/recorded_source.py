@@ -57,8 +57,8 @@ class RecordedSource(Exports):
         streams = tuple(self._flusher.streams.values())
         n_columns = sum(sum(stream.shape) + 1 for stream in streams)
         n_rows = sum(stream.n_rows for stream in streams)
-        n_told = len(self._flusher.events) + len(self.modules)
-        return n_rows + n_columns + n_told + self.finished
+        n_table_rows = len(self._flusher.events) + len(self.modules)
+        return n_rows + n_columns + n_table_rows + self.finished
 
     @property
     def finished(self) -> bool:
@@ -198,9 +198,9 @@ class LiveStream:
         shape = stop - start, len(labels), *self._stream.shape[2:]
         out = np.full(shape, NOT_MEASURED, np.float32)
         known = set(stored.modules)
-        there = [place for place, label in enumerate(labels) if label in known]
-        if there and any(variable.name == quantity for variable in stored.variables):
-            out[:, there] = stored.values(quantity, start, stop, [labels[i] for i in there])
+        places = [i for i, label in enumerate(labels) if label in known]
+        if places and any(variable.name == quantity for variable in stored.variables):
+            out[:, places] = stored.values(quantity, start, stop, [labels[i] for i in places])
         return out
 
     def _stored(self, n_rows: int) -> StreamView:

@@ -70,10 +70,10 @@ def begin(old: OpenedRecord | None, resume: Resume) -> Beginning:
         starts, events = (*starts, first), (_event(first, "branch", text),)
     elif resume.step is not None:
         own = (path for path in n_rows if read_name(old.paths[path].name).branch == len(starts))
-        kept = {path: _rows_before(first, old.paths[path]) for path in own}
+        remaining = {path: _rows_before(first, old.paths[path]) for path in own}
         starts = (*starts[:-1], min(starts[-1], first))
-        events = _told_cut(first, {path: n_rows[path] - n for path, n in kept.items()})
-        n_rows |= kept
+        events = _removal(first, {path: n_rows[path] - n for path, n in remaining.items()})
+        n_rows |= remaining
     return Beginning(first, starts, n_rows, events)
 
 
@@ -96,11 +96,11 @@ def _rows_before(step: int, stream: StreamView) -> int:
     return int(np.searchsorted(stream.steps(), step))
 
 
-def _told_cut(step: int, removed: Mapping[str, int]) -> tuple[Event, ...]:
-    told = [f"{n} of {path}" for path, n in removed.items() if n]
-    if not told:
+def _removal(step: int, removed: Mapping[str, int]) -> tuple[Event, ...]:
+    parts = [f"{n} of {path}" for path, n in removed.items() if n]
+    if not parts:
         return ()
-    text = f"rows of step {step} and later were removed: {', '.join(told)}"
+    text = f"rows of step {step} and later were removed: {', '.join(parts)}"
     return (_event(step, "truncate", text),)
 
 
@@ -112,12 +112,12 @@ def extents(old: OpenedRecord | None, n_rows: Mapping[str, int] | None = None) -
     """Shape and chunks of the arrays of ``old`` by path, as published or cut to ``n_rows``."""
     if old is None:
         return {}
-    kept = _all_rows(old) if n_rows is None else n_rows
+    lengths = _all_rows(old) if n_rows is None else n_rows
     return {
         f"{path}/{name}": extent if name in unstepped else _of_length(extent, n)
         for stream_path, stream in old.paths.items()
         for unstepped in [{"module", *stream.column_arrays}]
-        for path, group, n in _groups(stream_path, stream, kept[stream_path])
+        for path, group, n in _groups(stream_path, stream, lengths[stream_path])
         for name, extent in group.extents().items()
     }
 

@@ -92,8 +92,8 @@ class Rows:
                 if places is None:
                     target[:, : block.shape[1]] = rows
                 else:
-                    there = [i for i, place in enumerate(places) if place < block.shape[1]]
-                    target[:, there] = rows[:, [places[i] for i in there]]
+                    inside = [i for i, place in enumerate(places) if place < block.shape[1]]
+                    target[:, inside] = rows[:, [places[i] for i in inside]]
         return out
 
     def tables(self, start: int, stop: int) -> Iterator[tuple[Steps, Floats]]:

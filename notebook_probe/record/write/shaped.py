@@ -111,17 +111,17 @@ class ArrayWriter:
         return self.stream.record(step, time_ms, cells[None, None])
 
 
-def _vector(quantity: str, module: str, given: npt.ArrayLike) -> Floats:
-    vector = _floats(given)
+def _vector(quantity: str, module: str, values: npt.ArrayLike) -> Floats:
+    vector = _floats(values)
     if vector.ndim != 1 or not len(vector):
         raise ValueError(f"{quantity} of {module!r} has shape {vector.shape}; a vector is expected")
     return vector
 
 
-def _floats(given: npt.ArrayLike) -> Floats:
+def _floats(values: npt.ArrayLike) -> Floats:
     """As float32; a NaN that was measured differs from a cell that nobody wrote."""
     with np.errstate(over="ignore"):  # beyond float32 is infinite
-        floats = np.array(given, np.float32)
+        floats = np.array(values, np.float32)
     floats[np.isnan(floats)] = MEASURED_NAN
     return floats
 

@@ -27,8 +27,8 @@ from notebook_probe.record.store.location import Location
 from notebook_probe.record.store.place import Place
 from notebook_probe.record.views.branches import StreamName, read_name
 from notebook_probe.record.write.backfill import Backfill
+from notebook_probe.record.write.checked_series import checked_series
 from notebook_probe.record.write.flusher import Flusher, Options
-from notebook_probe.record.write.given import read_series
 from notebook_probe.record.write.model import differing, extended, labelled
 from notebook_probe.record.write.opening import CHANGED_MODULES, open_to_write
 from notebook_probe.record.write.recorded_source import RecordedSource
@@ -114,8 +114,10 @@ class RecordWriter:
         keep_bits: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         options = Options(flush_s, flush_rows, ring_bytes, max_bytes, keep_bits)
-        told = {**attrs, "title": title}
-        opened = open_to_write(location, labelled(modules), told, read_resume(resume), options)
+        root_attrs = {**attrs, "title": title}
+        opened = open_to_write(
+            location, labelled(modules), root_attrs, read_resume(resume), options
+        )
         self._files, self._commits = opened.files, opened.commits
         self._flusher, self._place = opened.flusher, opened.place
         self.continued, self.location = opened.continued, opened.place.name
@@ -125,8 +127,8 @@ class RecordWriter:
         self.out_of_order = Backfill(self._flusher, self.source, self.branch, self.first_step)
         # Also when the writer is forgotten, and at the interpreter's exit.
         self._close = weakref.finalize(self, _close, self._flusher, self._place)
-        if self._place.told:
-            self.event(self.last_step + 1, "spool", self._place.told)
+        if self._place.opening_note:
+            self.event(self.last_step + 1, "spool", self._place.opening_note)
 
     @classmethod
     def reopen(cls, location: Location) -> Self:
@@ -137,8 +139,8 @@ class RecordWriter:
         RecordFormatError, RecordLockedError, RecordWriteError
             There is none, or another writer has it, or it cannot be written.
         """
-        there = open_record(location)
-        return cls(location, title=there.name, modules=there.modules, resume=True)
+        record = open_record(location)
+        return cls(location, title=record.name, modules=record.modules, resume=True)
 
     @property
     def last_step(self) -> int:
@@ -269,9 +271,9 @@ class RecordWriter:
         RecordWriteError
             When it cannot be written.
         """
-        given = read_series(self.source, module, quantity, steps, values, units, long_name)
+        series = checked_series(self.source, module, quantity, steps, values, units, long_name)
         self.out_of_order.write(
-            given.steps, [given.module], [given.variable], given.values, kind_of(given.axis)
+            series.steps, [series.module], [series.variable], series.values, kind_of(series.axis)
         )
 
     def follow_model(self, modules: Sequence[ModuleRow]) -> None:
@@ -279,10 +281,10 @@ class RecordWriter:
 
         What came, went or was replaced makes no other model of it when the record is resumed.
         """
-        there, given = self.source.modules, labelled(modules)
-        changed = differing(there, given)
+        recorded, current = self.source.modules, labelled(modules)
+        changed = differing(recorded, current)
         if changed:
-            attrs, table = self._flusher.attrs, extended(there, given)
+            attrs, table = self._flusher.attrs, extended(recorded, current)
             known = sorted(changed.union(attrs.get(CHANGED_MODULES, ())))
             self._flusher.attrs = {**attrs, CHANGED_MODULES: known}
             self._commits.describe(table)

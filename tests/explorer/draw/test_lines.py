@@ -16,7 +16,7 @@ from notebook_probe.record import OpenedRecord, RecordWriter, Variable, open_rec
 from notebook_probe.record.format.missing import MEASURED_NAN
 from notebook_probe.record.format.source import Event, Source
 from notebook_probe.record.read.stored import StoredStream
-from notebook_probe.record.views import zoom
+from notebook_probe.record.views.thinning import zoom
 from tests.explorer.fakes import START_MS, FakeSource, FakeStream
 
 A, B = ("a", "norm"), ("b", "norm")

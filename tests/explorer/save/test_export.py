@@ -20,7 +20,7 @@ from notebook_probe.explorer.save.code import code
 from notebook_probe.explorer.save.export import export, picture
 from notebook_probe.record.format.missing import MEASURED_NAN
 from notebook_probe.record.format.source import ModuleRow, Variable
-from notebook_probe.record.views.heat_grid import HeatGrid
+from notebook_probe.record.views.thinning.heat_grid import HeatGrid
 from notebook_probe.record.write.writer import RecordWriter
 from tests.explorer.fakes import START_MS, FakeSource, FakeStream
 

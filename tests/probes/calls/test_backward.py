@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from tests.models import ConvNet, Encoder, Tagger, floats, loss_of, made, mlp, sgd, words
+from tests.models import ConvNet, Encoder, Residual, Tagger, floats, loss_of, made, mlp, sgd, words
 from tests.probes.oracles import (
     Noted,
     column,
@@ -135,16 +135,6 @@ def test_a_module_that_works_in_place_and_the_one_before_it_have_a_gradient_each
 
 
 # ---------------------------------------------------------------- against full backward hooks
-
-
-class Residual(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.first, self.last = nn.Linear(4, 4), nn.Linear(4, 4)
-
-    def forward(self, x: Tensor) -> Tensor:
-        hidden = x + self.first(x).tanh()
-        return hidden + self.last(hidden).tanh()
 
 
 class Recurrent(nn.Module):

@@ -13,7 +13,15 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from tests.models import Tied, floats, made, sgd, words
-from tests.probes.oracles import Noted, column, norm_of, notes_of, same_column, train_alike
+from tests.probes.oracles import (
+    Noted,
+    column,
+    norm_of,
+    notes_of,
+    plain_loop,
+    same_column,
+    train_alike,
+)
 from tests.run.conftest import Watch
 from tests.run.oracle import norm
 
@@ -21,13 +29,7 @@ batch = floats(5, 4)
 FORWARD = ["input_norm", "input_mean", "output_norm", "output_mean", "output_std"]
 BOTH = [*FORWARD, "zero_fraction", "output_grad_norm", "calls"]
 STEPS = range(3)
-
-
-def plain_loop(model: nn.Module, optimizer: Optimizer) -> None:
-    for step in STEPS:
-        optimizer.zero_grad()
-        model(batch(step)).square().mean().backward()
-        optimizer.step()
+loop = plain_loop(batch, STEPS)
 
 
 # ---------------------------------------------------------------- several calls in one forward
@@ -92,7 +94,7 @@ def test_all_calls_of_a_step_are_pooled_into_one_record(
 ) -> None:
     twin, model = made(build), made(build)
     notes, run = notes_of(twin), watch(model, probes={"part": BOTH[:-1]})
-    train_alike(plain_loop, twin, model)
+    train_alike(loop, twin, model)
     calls = [slice(n_calls * step, n_calls * (step + 1)) for step in STEPS]
     inputs = [np.concatenate(notes.values("input")[each]) for each in calls]
     outputs = [np.concatenate(notes.values("output")[each]) for each in calls]
@@ -116,7 +118,7 @@ def test_input_and_output_of_the_same_call_meet_also_in_a_recursion(
 ) -> None:
     twin, model = made(build), made(build)
     notes, run = notes_of(twin), watch(model, probes={"part": [gain]})
-    train_alike(plain_loop, twin, model)
+    train_alike(loop, twin, model)
     inputs, outputs = notes.values("input"), notes.values("output")
     if build is Recursive:  # the innermost call is the first to return
         outputs = [y for i in STEPS for y in reversed(outputs[n_calls * i : n_calls * (i + 1)])]
@@ -248,7 +250,7 @@ def test_a_module_with_two_names_is_measured_once(asked: Any, watch: Watch) -> N
     twin, model = made(Aliased), made(Aliased)
     notes, run = notes_of(twin), watch(model, probes=None)
     run.attach(asked, ["input_norm", "output_grad_norm", "grad_norm", "update_ratio"])
-    train_alike(plain_loop, twin, model)
+    train_alike(loop, twin, model)
     assert {probe.module for probe in run.probes()} == {"first"}
     same_column(run, "first", "input_norm", [norm(x) for x in pooled(notes.values("input"), 2)])
     same_column(

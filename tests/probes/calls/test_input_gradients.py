@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from tests.models import ConvNet, Encoder, floats, loss_of, made, mlp, sgd, words
+from tests.models import ConvNet, Encoder, Residual, floats, loss_of, made, mlp, sgd, words
 from tests.probes.oracles import (
     Noted,
     grad_input_size,
@@ -275,16 +275,6 @@ class Recurrent(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.head(self.gru(self.stem(x))[0])
-
-
-class Residual(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.first, self.last = nn.Linear(4, 4), nn.Linear(4, 4)
-
-    def forward(self, x: Tensor) -> Tensor:
-        hidden = x + self.first(x).tanh()
-        return hidden + self.last(hidden).tanh()
 
 
 PLAIN: dict[str, tuple[Callable[[], nn.Module], Callable[[int], Tensor]]] = {

@@ -15,7 +15,7 @@ from torch.optim import Optimizer
 
 from tests.models import floats, made, mlp, sgd
 from tests.probes.oracles import (
-    Noted,
+    OneLayer,
     column,
     norm_of,
     notes_of,
@@ -35,15 +35,6 @@ loop = plain_loop(batch, STEPS)
 # ---------------------------------------------------------------- other threads, clipping
 
 
-class Simple(Noted):
-    def __init__(self) -> None:
-        super().__init__()
-        self.part = nn.Linear(4, 3)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.note("output", self.part(x))
-
-
 def test_a_backward_in_another_thread_belongs_to_the_step_of_its_forward(watch: Watch) -> None:
     def threaded(model: nn.Module, optimizer: Optimizer) -> None:
         for step in STEPS:
@@ -54,7 +45,7 @@ def test_a_backward_in_another_thread_belongs_to_the_step_of_its_forward(watch: 
             thread.join()
             optimizer.step()
 
-    twin, model = made(Simple), made(Simple)
+    twin, model = made(OneLayer), made(OneLayer)
     notes = notes_of(twin)
     run = watch(model, probes={"part": ["output_grad_norm", "grad_norm", "output_norm"]})
     train_alike(threaded, twin, model)
@@ -79,7 +70,7 @@ def test_a_late_backward_of_an_earlier_steps_graph_is_in_no_step(watch: Watch) -
         loss.backward()
         optimizer.step()
 
-    twin, model = made(Simple), made(Simple)
+    twin, model = made(OneLayer), made(OneLayer)
     notes, run = notes_of(twin), watch(model, probes={"part": GRADIENT})
     train_alike(late, twin, model)
     _, first, second = notes.gradients_of("output")

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from tests.models import floats, made
-from tests.probes.oracles import Noted, column, notes_of, same_column, train_alike
+from tests.probes.oracles import Noted, column, notes_of, plain_loop, same_column, train_alike
 from tests.run.conftest import Watch
 from tests.run.oracle import norm
 
@@ -21,13 +21,7 @@ batch = floats(5, 4)
 FORWARD = ["input_norm", "input_mean", "output_norm", "output_mean", "output_std"]
 BOTH = [*FORWARD, "zero_fraction", "output_grad_norm", "calls"]
 STEPS = range(3)
-
-
-def plain_loop(model: nn.Module, optimizer: Optimizer) -> None:
-    for step in STEPS:
-        optimizer.zero_grad()
-        model(batch(step)).square().mean().backward()
-        optimizer.step()
+loop = plain_loop(batch, STEPS)
 
 
 class Experts(Noted):
@@ -123,7 +117,7 @@ def test_a_layer_used_past_its_call_is_a_gap_that_says_so_and_its_parameters_are
     parameters = ["weight_norm", "grad_norm", "update_ratio"]
     notes, run = notes_of(twin), watch(model, probes={place: BOTH[:-1]})
     run.attach(f"{place}.weight", parameters)
-    train_alike(plain_loop, twin, model)
+    train_alike(loop, twin, model)
     run.settle()
     name = f"{place}.weight"
     same_column(run, name, "weight_norm", [norm(each[name]) for each in notes.weights])

@@ -13,7 +13,15 @@ from torch.autograd.function import once_differentiable
 from torch.optim import Optimizer
 
 from tests.models import floats, made, mlp, sgd
-from tests.probes.oracles import Noted, norm_of, notes_of, plain_loop, same_column, train_alike
+from tests.probes.oracles import (
+    Noted,
+    OneLayer,
+    norm_of,
+    notes_of,
+    plain_loop,
+    same_column,
+    train_alike,
+)
 from tests.run.conftest import Watch
 from tests.run.oracle import norm
 
@@ -232,15 +240,6 @@ def test_full_backward_hooks_of_the_user_see_what_they_saw(watch: Watch) -> None
     same_column(run, "0", "output_grad_norm", [norm_of(g) for g in seen[1:6:2]])
 
 
-class Plain(Noted):
-    def __init__(self) -> None:
-        super().__init__()
-        self.part = nn.Linear(4, 3)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.note("output", self.part(x))
-
-
 def test_a_shallow_copy_of_a_layer_is_not_the_layer(watch: Watch) -> None:
     """``copy.copy`` shares the very dict that the hooks are in."""
 
@@ -251,7 +250,7 @@ def test_a_shallow_copy_of_a_layer_is_not_the_layer(watch: Watch) -> None:
             (model(batch(step)).square().mean() + other(100 * batch(step)).sum()).backward()
             optimizer.step()
 
-    twin, model = made(Plain), made(Plain)
+    twin, model = made(OneLayer), made(OneLayer)
     notes, run = notes_of(twin), watch(model, probes={"part": ["output_norm", "input_norm"]})
     train_alike(beside, twin, model)
     same_column(run, "part", "output_norm", [norm(y) for y in notes.values("output")])
@@ -261,7 +260,7 @@ def test_a_shallow_copy_of_a_layer_is_not_the_layer(watch: Watch) -> None:
 def test_a_forward_that_was_replaced_on_the_instance_is_the_one_that_is_measured(
     watch: Watch,
 ) -> None:
-    twin, model = made(Plain), made(Plain)
+    twin, model = made(OneLayer), made(OneLayer)
     notes, run = notes_of(twin), watch(model, probes={"part": ["output_norm", "output_grad_norm"]})
     for each in (twin, model):
         original = each.part.forward

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -292,13 +291,6 @@ def _train_on_device(folder: str) -> list[float]:
         for step in range(4):
             train_step(model, optimizer, on_device(batch(step)))
     return [float(value) for value in run.series("0", "norms")]
-
-
-@pytest.fixture(scope="module")
-def accelerator() -> Iterator[Accelerator]:
-    one = Accelerator()
-    yield one
-    one.end()
 
 
 def test_summaries_come_to_a_window_as_numbers_from_a_device_too(

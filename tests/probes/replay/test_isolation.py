@@ -16,16 +16,23 @@ from torch.nn.utils.parametrizations import spectral_norm
 from torch.optim import LBFGS, SGD, Adam, Optimizer
 
 from notebook_probe.errors import UnreadableError
-from tests.models import ConvNet, Encoder, Heads, Tied, floats, loss_of, made, mlp, words
+from tests.models import (
+    ConvNet,
+    Encoder,
+    Heads,
+    Tied,
+    floats,
+    loss_of,
+    made,
+    mean_square,
+    mlp,
+    words,
+)
 from tests.probes.parity import differing, everything
 from tests.run.conftest import Watch
 
 batch = floats(5, 4)
 AGAIN: dict[Any, Any] = {"": ["sharpness", "tic_trace", "path_shares"], "*": ["feature_drift"]}
-
-
-def mean_square(output: Any, targets: Any) -> Tensor:
-    return loss_of(output)
 
 
 def alike(

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tests.models import floats, loss_of, made, sgd
+from tests.models import floats, loss_of, made, mean_square, sgd
 from tests.probes.parity import differing, everything
 from tests.run.conftest import Watch
 
@@ -68,10 +68,6 @@ def train(model: nn.Module, called: Any) -> None:
         optimizer.zero_grad()
         loss_of(called(batch(step))).backward()
         optimizer.step()
-
-
-def mean_square(output: Tensor, targets: Any) -> Tensor:
-    return loss_of(output)
 
 
 @pytest.mark.parametrize("way", [wrapped, in_place, a_part])

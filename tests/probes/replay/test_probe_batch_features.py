@@ -15,14 +15,10 @@ import notebook_probe as nbp
 from notebook_probe.errors import NotApplicableError, QuantityError
 from notebook_probe.quantities.reduce.landscape import Landscape
 from notebook_probe.quantities.reduce.stat import Stat
-from tests.models import Heads, Shared, floats, loss_of, made, mlp
+from tests.models import Heads, Shared, floats, loss_of, made, mean_square, mlp
 from tests.run.conftest import Watch
 
 batch = floats(5, 4)
-
-
-def mean_square(output: Any, targets: Any) -> Tensor:
-    return loss_of(output)
 
 
 def step(model: nn.Module) -> None:

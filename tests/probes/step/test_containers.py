@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 from torch.optim import Optimizer
 
-from tests.models import floats, made
+from tests.models import Prediction, floats, made
 from tests.probes.oracles import (
     Noted,
     column,
@@ -35,13 +35,6 @@ loop = plain_loop(batch, STEPS)
 
 
 Pair = namedtuple("Pair", "first second")
-
-
-@dataclass
-class Prediction:
-    logits: Tensor
-    hidden: tuple[Tensor, ...] = ()
-    note: str = "text"
 
 
 @dataclass

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-import io
-import pickle
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,6 +13,7 @@ from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
+from tests.copies import deep, pickled, saved
 from tests.models import ConvNet, floats, loss_of, made, mlp, sgd, train_step
 from tests.probes.parameters.optimizer_oracles import Diary, check, play
 from tests.probes.parity import bits, differing, everything
@@ -23,21 +22,6 @@ from tests.run.conftest import Watch
 batch = floats(5, 4)
 
 Copy = Callable[[nn.Module], nn.Module]
-
-
-def deep(model: nn.Module) -> nn.Module:
-    return copy.deepcopy(model)
-
-
-def pickled(model: nn.Module) -> nn.Module:
-    return pickle.loads(pickle.dumps(model))
-
-
-def saved(model: nn.Module) -> nn.Module:
-    file = io.BytesIO()
-    torch.save(model, file)
-    file.seek(0)
-    return torch.load(file, weights_only=False)
 
 
 COPIES = [deep, pickled, saved]

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from notebook_probe.quantities.reduce.stat import Stat
+from tests.evaluations import EVALUATIONS, evaluation, inference
 from tests.models import floats, made
 from tests.probes.oracles import Noted, column, float64, norm_of, same_column, train_alike
 from tests.run.conftest import Watch
@@ -34,34 +35,6 @@ class Small(Noted):
         return self.last(self.drop(first).relu())
 
 
-def evaluation(model: nn.Module, given: Tensor) -> None:
-    model.eval()
-    with torch.no_grad():
-        model(given)
-    model.train()
-
-
-def inference(model: nn.Module, given: Tensor) -> None:
-    model.eval()
-    with torch.inference_mode():
-        model(given)
-    model.train()
-
-
-def evaluation_with_gradients(model: nn.Module, given: Tensor) -> None:
-    model.eval()
-    model(given)
-    model.train()
-
-
-def no_grad_in_train_mode(model: nn.Module, given: Tensor) -> None:
-    with torch.no_grad():
-        model(given)
-
-
-WAYS = [evaluation, inference, evaluation_with_gradients, no_grad_in_train_mode]
-
-
 def loop_with(validate: Callable[[nn.Module, Tensor], None], n_batches: int) -> Any:
     def loop(model: nn.Module, optimizer: Optimizer) -> None:
         for step in STEPS:
@@ -74,7 +47,7 @@ def loop_with(validate: Callable[[nn.Module, Tensor], None], n_batches: int) -> 
     return loop
 
 
-@pytest.mark.parametrize("validate", WAYS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("validate", EVALUATIONS, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("n_batches", [1, 3])
 def test_a_validation_is_one_record_at_the_number_of_updates_before_it(
     n_batches: int, validate: Callable[[nn.Module, Tensor], None], watch: Watch

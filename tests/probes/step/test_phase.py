@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 import notebook_probe as nbp
+from tests.evaluations import EVALUATIONS
 from tests.models import floats, made
 from tests.probes.oracles import (
     Noted,
@@ -67,54 +68,26 @@ def check_first(run: nbp.Run, notes: Notes, n_calls: int = 1) -> None:
 # ---------------------------------------------------------------- validation
 
 
-def evaluation(model: nn.Module) -> None:
-    model.eval()
-    with torch.no_grad():
-        model(1e3 * batch(99))
-    model.train()
-
-
-def inference(model: nn.Module) -> None:
-    model.eval()
+def inference_in_train_mode(model: nn.Module, images: Tensor) -> None:
     with torch.inference_mode():
-        model(1e3 * batch(99))
-    model.train()
+        model(images)
 
 
-def evaluation_with_gradients(model: nn.Module) -> None:
-    model.eval()
-    model(1e3 * batch(99))
-    model.train()
-
-
-def no_grad_in_train_mode(model: nn.Module) -> None:
+def a_part_alone(model: Any, images: Tensor) -> None:
     with torch.no_grad():
-        model(1e3 * batch(99))
+        model.first(images)
 
 
-def inference_in_train_mode(model: nn.Module) -> None:
-    with torch.inference_mode():
-        model(1e3 * batch(99))
-
-
-def a_part_alone(model: Any) -> None:
-    with torch.no_grad():
-        model.first(1e3 * batch(99))
-
-
-def evaluation_with_backward(model: nn.Module) -> None:
+def evaluation_with_backward(model: nn.Module, images: Tensor) -> None:
     """As a saliency map is made: gradients of the input, of a model in eval mode."""
     model.eval()
-    given = batch(99).requires_grad_()
-    torch.autograd.grad(model(given).sum(), given)
+    images = images.clone().requires_grad_()
+    torch.autograd.grad(model(images).sum(), images)
     model.train()
 
 
 VALIDATIONS = [
-    evaluation,
-    inference,
-    evaluation_with_gradients,
-    no_grad_in_train_mode,
+    *EVALUATIONS,
     inference_in_train_mode,
     a_part_alone,
     evaluation_with_backward,
@@ -123,16 +96,16 @@ VALIDATIONS = [
 
 @pytest.mark.parametrize("validate", VALIDATIONS, ids=lambda f: f.__name__)
 def test_validation_between_steps_leaves_the_training_series_as_they_are(
-    validate: Callable[[nn.Module], None], watch: Watch
+    validate: Callable[[nn.Module, Tensor], None], watch: Watch
 ) -> None:
     def loop(model: nn.Module, optimizer: Optimizer) -> None:
-        validate(model)
+        validate(model, 1e3 * batch(99))
         for step in STEPS:
             optimizer.zero_grad()
             model(batch(step)).square().mean().backward()
             optimizer.step()
-            validate(model)
-            validate(model)
+            validate(model, 1e3 * batch(99))
+            validate(model, 1e3 * batch(99))
 
     twin, model = made(Small), made(Small)
     notes, run = notes_of(twin), watch(model, probes={"first": QUANTITIES})
@@ -143,17 +116,17 @@ def test_validation_between_steps_leaves_the_training_series_as_they_are(
 @pytest.mark.parametrize("validate", VALIDATIONS, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("moment", ["before the backward", "before the step"])
 def test_validation_inside_a_step_neither_overwrites_nor_closes_it(
-    validate: Callable[[nn.Module], None], moment: str, watch: Watch
+    validate: Callable[[nn.Module, Tensor], None], moment: str, watch: Watch
 ) -> None:
     def loop(model: nn.Module, optimizer: Optimizer) -> None:
         for step in STEPS:
             optimizer.zero_grad()
             loss = model(batch(step)).square().mean()
             if moment == "before the backward":
-                validate(model)
+                validate(model, 1e3 * batch(99))
             loss.backward()
             if moment == "before the step":
-                validate(model)
+                validate(model, 1e3 * batch(99))
             optimizer.step()
 
     twin, model = made(Small), made(Small)

@@ -23,10 +23,7 @@ from notebook_probe.quantities.catalogue.batch_content import hashes
 from notebook_probe.quantities.catalogue.class_separation import RIDGE
 from notebook_probe.quantities.catalogue.quantiles import sample
 from notebook_probe.quantities.catalogue.sample_losses import losses_of
-
-
-def normal(seed: int, *shape: int) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+from tests.models import normal
 
 
 def computed(name: str, *calls: tuple[Tensor, ...]) -> Any:

@@ -7,18 +7,14 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
 
 from notebook_probe.quantities import quantities
 from notebook_probe.quantities.catalogue.quantiles import MOST, sample
+from tests.models import normal
 from tests.quantities.evaluated import evaluate
 
 SHIFT = quantities["distribution_shift"]
 MIDDLE = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
-
-
-def normal(seed: int, *shape: int) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
 @settings(max_examples=25, deadline=None)

@@ -12,7 +12,7 @@ import pytest
 
 from notebook_probe.errors import RecordFormatError, RecordWarning
 from notebook_probe.record import Variable, open_record
-from notebook_probe.record.views import zoom
+from notebook_probe.record.views.thinning import zoom
 from tests.record.build import BINS, COUNTS, GRAD, fill, new_writer, vectors
 
 Node: TypeAlias = dict[str, Any]

@@ -17,7 +17,8 @@ from notebook_probe.errors import (
     UnknownNameError,
 )
 from notebook_probe.record import open_record
-from notebook_probe.record.store.location import RemoteStore, opener
+from notebook_probe.record.store.location import RemoteStore
+from notebook_probe.record.store.opener import opener
 from tests.record.build import fill
 from tests.record.stores import KINDS, check_rows, engine_at, location_of, new_store, recording
 

@@ -6,19 +6,14 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from torch import Tensor, nn
-from torch.optim import Optimizer
 
-import notebook_probe as nbp
-from notebook_probe.run.health.status import ProbeStatus
-from tests.models import floats, made, sgd
+from tests.models import made, sgd
 from tests.run.conftest import Watch
-
-batch = floats(5, 4)
+from tests.run.health.parts import Strange, batch, broken, only, train
 
 
 class Net(nn.Module):
@@ -33,27 +28,6 @@ class Net(nn.Module):
         self.strange(x)
         nn.functional.linear(x, self.lonely.weight)
         return self.head(self.part(x).tanh())
-
-
-class Strange(nn.Module):
-    def forward(self, x: Tensor) -> SimpleNamespace:
-        return SimpleNamespace(x=x)
-
-
-def train(model: nn.Module, optimizer: Optimizer, steps: range) -> None:
-    for step in steps:
-        optimizer.zero_grad()
-        model(batch(step)).square().mean().backward()
-        optimizer.step()
-
-
-def broken(output: Tensor) -> Tensor:
-    raise ZeroDivisionError("on purpose")
-
-
-def only(run: nbp.Run) -> ProbeStatus:
-    (probe,) = run.status().probes
-    return probe
 
 
 class Clock:

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import gc
 from collections import Counter
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.optim import SGD, Optimizer
+from torch.optim import SGD
 
-import notebook_probe as nbp
 from notebook_probe.quantities.reduce.stat import Stat
-from notebook_probe.run.health.status import COMPILED, ProbeStatus
-from tests.models import floats, made, sgd
+from notebook_probe.run.health.status import COMPILED
+from tests.models import made, sgd
 from tests.run.conftest import Watch
-
-batch = floats(5, 4)
+from tests.run.health.parts import Strange, batch, broken, only, train
 
 
 class Net(nn.Module):
@@ -41,11 +38,6 @@ class Net(nn.Module):
         return self.head(self.part(x).tanh())
 
 
-class Strange(nn.Module):
-    def forward(self, x: Tensor) -> SimpleNamespace:
-        return SimpleNamespace(x=x)
-
-
 class Ghost(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return x.to("meta")
@@ -56,23 +48,12 @@ class Talks(nn.Module):
         return "hello"
 
 
-def train(model: nn.Module, optimizer: Optimizer, steps: range) -> None:
-    for step in steps:
-        optimizer.zero_grad()
-        model(batch(step)).square().mean().backward()
-        optimizer.step()
-
-
 def state_size(state_exp_avg_sumsq: Stat) -> Any:
     return state_exp_avg_sumsq.sumsq
 
 
 def input_share(grad_input_sumsq: Stat) -> Any:
     return grad_input_sumsq.sumsq
-
-
-def broken(output: Tensor) -> Tensor:
-    raise ZeroDivisionError("on purpose")
 
 
 def never(step: int) -> bool:
@@ -107,11 +88,6 @@ NOTES: dict[str, tuple[str, Any, Any, str]] = {
     "no tensors": ("talks", "output_norm", None, "called, but with no tensor that can be read"),
     "broken": ("part", broken, None, "disabled after 3 errors in a row"),
 }
-
-
-def only(run: nbp.Run) -> ProbeStatus:
-    (probe,) = run.status().probes
-    return probe
 
 
 @pytest.mark.parametrize("reason", NOTES)

@@ -7,6 +7,6 @@ what has changed (`shipper`), in an order in which every reader sees one commit 
 """
 
 from notebook_probe.record.store.remote import schemes
-from notebook_probe.record.store.remote.address import place_of, store_schemes
+from notebook_probe.record.store.remote.address import engine_of, place_of, store_schemes
 
-__all__ = ["place_of", "schemes", "store_schemes"]
+__all__ = ["engine_of", "place_of", "schemes", "store_schemes"]

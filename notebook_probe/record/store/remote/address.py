@@ -16,7 +16,7 @@ from notebook_probe.record.store.remote.engine import Engine
 from notebook_probe.record.store.remote.icechunk import IcechunkEngine
 from notebook_probe.record.store.remote.objects import ObjectEngine
 from notebook_probe.record.store.remote.shipped_place import ShippedPlace
-from notebook_probe.record.store.remote.shipper import told
+from notebook_probe.record.store.remote.shipper import first_line
 from notebook_probe.record.store.remote.spool import spool_of
 from notebook_probe.record.store.remote.stores import StoreEngine
 from notebook_probe.registry import Registry
@@ -42,17 +42,17 @@ def engine_of(store: RemoteStore) -> Engine:
     RecordFormatError
         When it cannot be opened with these options.
     """
-    given = store.store
-    if not isinstance(given, str):
-        return _engine(given, str(given))
-    url = given if "://" in given else Path(given).expanduser().absolute().as_uri()
+    target = store.store
+    if not isinstance(target, str):
+        return _engine(target, str(target))
+    url = target if "://" in target else Path(target).expanduser().absolute().as_uri()
     opens = store_schemes[url.partition("://")[0]]
     try:
         return _engine(opens(url, store.options), url)
     except ProbeError:
         raise
     except Exception as error:
-        raise RecordFormatError(f"cannot open {url}: {told(error)}") from error
+        raise RecordFormatError(f"cannot open {url}: {first_line(error)}") from error
 
 
 def place_of(location: Location) -> Place:
@@ -73,19 +73,19 @@ def place_of(location: Location) -> Place:
     return ShippedPlace(engine, spool_of(name, store.spool), every_s)
 
 
-def _engine(given: Any, name: str) -> Engine:
-    kind = type(given).__module__.partition(".")[0]
-    if isinstance(given, ObjectStore):  # zarr's, around one of obstore
-        return ObjectEngine(given.store, name)
-    if isinstance(given, Store):
-        return StoreEngine(given, name)
+def _engine(target: Any, name: str) -> Engine:
+    kind = type(target).__module__.partition(".")[0]
+    if isinstance(target, ObjectStore):  # zarr's, around one of obstore
+        return ObjectEngine(target.store, name)
+    if isinstance(target, Store):
+        return StoreEngine(target, name)
     if kind == "obstore":
-        return ObjectEngine(given, name)
+        return ObjectEngine(target, name)
     if kind == "icechunk":  # a Repository
-        return IcechunkEngine(given, name)
-    if isinstance(given, Engine):
-        return given
+        return IcechunkEngine(target, name)
+    if isinstance(target, Engine):
+        return target
     raise RecordWriteError(
-        f"cannot record to a {type(given).__name__}; a path, a URL, a zarr Store, an obstore store "
-        "or an icechunk Repository is expected"
+        f"cannot record to a {type(target).__name__}; a path, a URL, a zarr Store, an obstore "
+        "store or an icechunk Repository is expected"
     )

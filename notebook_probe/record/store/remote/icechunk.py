@@ -31,19 +31,19 @@ class IcechunkEngine:
 
     every_s = 30.0
 
-    def __init__(self, there: Repository | Storage, name: str) -> None:
+    def __init__(self, target: Repository | Storage, name: str) -> None:
         self.name = name
-        self._there = there
+        self._target = target
 
     @cached_property
     def _repository(self) -> Repository:
         from icechunk import Repository
 
-        if isinstance(self._there, Repository):
-            return self._there
-        if not Repository.exists(self._there):
+        if isinstance(self._target, Repository):
+            return self._target
+        if not Repository.exists(self._target):
             raise FileNotFoundError(self.name)
-        return Repository.open(self._there)
+        return Repository.open(self._target)
 
     def read(self, key: str) -> bytes | None:
         return _get(self.reader(), key)
@@ -82,8 +82,8 @@ class IcechunkEngine:
         from icechunk import ConflictError as MovedError
         from icechunk import Repository, Storage
 
-        if isinstance(self._there, Storage) and not Repository.exists(self._there):
-            Repository.create(self._there)
+        if isinstance(self._target, Storage) and not Repository.exists(self._target):
+            Repository.create(self._target)
         if LEASE_BRANCH not in self._repository.list_branches():
             self._begin()
         session = self._repository.writable_session(LEASE_BRANCH)

@@ -61,7 +61,7 @@ class Mirror:
         root = self._local_root()
         if root == self._root:
             return False
-        self._apply(self._found(_nodes(json.loads(root))), root)
+        self._apply(self._published_chunks(_nodes(json.loads(root))), root)
         return True
 
     def _apply(self, found: Mapping[str, Stamp], root: bytes) -> None:
@@ -86,7 +86,7 @@ class Mirror:
             note.sent.pop(key, None)
         self._spool.save([digest(root)])
 
-    def _found(self, nodes: Mapping[str, Node]) -> dict[str, Stamp]:
+    def _published_chunks(self, nodes: Mapping[str, Node]) -> dict[str, Stamp]:
         """The chunks of published rows that lie in the spool, as they are now."""
         folder = self._spool.folder
         found = {}

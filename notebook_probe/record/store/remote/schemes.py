@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlparse
 from urllib.request import url2pathname
 
-from notebook_probe.record.store.destination import needed
+from notebook_probe.record.store.destination import import_extra
 from notebook_probe.record.store.remote.address import store_schemes
 from notebook_probe.record.store.remote.icechunk import IcechunkEngine
 
@@ -22,29 +22,29 @@ _memory: dict[str, Any] = {}
 
 
 def _objects(url: str, options: Mapping[str, Any]) -> Any:
-    return needed("obstore", "cloud", url).store.from_url(url, config=dict(options), **TIMES)
+    return import_extra("obstore", "cloud", url).store.from_url(url, config=dict(options), **TIMES)
 
 
 def _directory(url: str, options: Mapping[str, Any]) -> Any:
     folder = url2pathname(urlparse(url).path)
-    return needed("obstore", "cloud", url).store.LocalStore(folder, mkdir=True)
+    return import_extra("obstore", "cloud", url).store.LocalStore(folder, mkdir=True)
 
 
 def _in_memory(url: str, options: Mapping[str, Any]) -> Any:
     """Of this process, under this name."""
-    return _memory.setdefault(url, needed("obstore", "cloud", url).store.MemoryStore())
+    return _memory.setdefault(url, import_extra("obstore", "cloud", url).store.MemoryStore())
 
 
 def _icechunk_folder(url: str, options: Mapping[str, Any]) -> Any:
     folder = url2pathname(urlparse(url).path)
-    storage = needed("icechunk", "icechunk", url).local_filesystem_storage(folder)
+    storage = import_extra("icechunk", "icechunk", url).local_filesystem_storage(folder)
     return IcechunkEngine(storage, url)
 
 
 def _icechunk_s3(url: str, options: Mapping[str, Any]) -> Any:
     parts = urlparse(url)
     credentials = {} if "access_key_id" in options else {"from_env": True}
-    storage = needed("icechunk", "icechunk", url).s3_storage(
+    storage = import_extra("icechunk", "icechunk", url).s3_storage(
         bucket=parts.netloc, prefix=parts.path.strip("/"), **{**credentials, **options}
     )
     return IcechunkEngine(storage, url)

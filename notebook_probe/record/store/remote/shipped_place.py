@@ -11,7 +11,7 @@ from notebook_probe.record.store.location import Location
 from notebook_probe.record.store.remote.engine import Engine
 from notebook_probe.record.store.remote.lease import Lease
 from notebook_probe.record.store.remote.mirror import Mirror
-from notebook_probe.record.store.remote.shipper import Shipper, told
+from notebook_probe.record.store.remote.shipper import Shipper, first_line
 from notebook_probe.record.store.remote.spool import Spool
 
 __all__ = ["ShippedPlace"]
@@ -48,7 +48,7 @@ class ShippedPlace:
             failure.callback(self._spool.release)
             self._lease = Lease(engine, self._spool.note.token)
             failure.callback(self._lease.release)
-            self.told = self._spool.fill(engine)
+            self.opening_note = self._spool.fill(engine)
             mirror = Mirror(self._spool, engine, self._lease.keep)
             failure.pop_all()
         self.folder: Path = self._spool.folder
@@ -106,4 +106,4 @@ def _reaching(engine: Engine) -> Iterator[None]:
     except ProbeError:
         raise
     except Exception as error:
-        raise RecordWriteError(f"cannot reach {engine.name}: {told(error)}") from error
+        raise RecordWriteError(f"cannot reach {engine.name}: {first_line(error)}") from error

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from notebook_probe.errors import RecordLockedError
 from notebook_probe.record.store.remote.lease import RENEW_S
 
-__all__ = ["Shipper", "told"]
+__all__ = ["Shipper", "first_line"]
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 """After an error; the pause doubles from one to the next."""
@@ -53,7 +53,7 @@ class Shipper:
         self._is_lost = False
         self._until: float | None = None
         """Set by closing: no attempt begins later."""
-        self._asked = self._served = 0
+        self._requested = self._served = 0
         self._changed = threading.Condition()
         self._pid = os.getpid()
         self._thread = threading.Thread(target=self._run, name="notebook_probe ship", daemon=True)
@@ -64,7 +64,7 @@ class Shipper:
 
     def start(self, timeout_s: float) -> bool:
         """Start the thread, and wait for the first shipment; whether it succeeded in time."""
-        self._asked = 1
+        self._requested = 1
         self._thread.start()
         with self._changed:
             self._changed.wait_for(lambda: self._served, timeout_s)
@@ -75,8 +75,8 @@ class Shipper:
         if os.getpid() != self._pid or not self._thread.is_alive():
             return self.done
         with self._changed:
-            self._asked += 1
-            ticket = self._asked
+            self._requested += 1
+            ticket = self._requested
             self._changed.notify_all()
             over = self._thread.is_alive
             self._changed.wait_for(lambda: self._served >= ticket or not over(), timeout_s)
@@ -114,17 +114,17 @@ class Shipper:
                 self._changed.wait_for(lambda: self._until is not None, self._pause_s)
             else:
                 rest_s = max(0.0, self._shipped_at + self._every_s - time.monotonic())
-                self._changed.wait_for(self._is_asked, min(rest_s, RENEW_S))
+                self._changed.wait_for(self._is_requested, min(rest_s, RENEW_S))
 
-    def _is_asked(self) -> bool:
-        return self._until is not None or self._asked > self._served
+    def _is_requested(self) -> bool:
+        return self._until is not None or self._requested > self._served
 
     def _is_due(self) -> bool:
         late = time.monotonic() >= self._shipped_at + self._every_s
-        return self._is_asked() or late or bool(self._pause_s)
+        return self._is_requested() or late or bool(self._pause_s)
 
     def _serve(self) -> None:
-        asked = self._asked
+        requested = self._requested
         if not self._is_lost:
             try:
                 self._keep()
@@ -135,16 +135,16 @@ class Shipper:
                 self._is_lost = True
                 self.problem = f"nothing is shipped any more: {error}"
             except Exception as error:  # whatever it is: it must not end the thread
-                self.problem = f"not shipped yet: {told(error)}"
+                self.problem = f"not shipped yet: {first_line(error)}"
                 self._pause_s = min(max(2 * self._pause_s, FIRST_PAUSE_S), LONGEST_PAUSE_S)
             else:
                 self.problem, self._pause_s = "", 0.0
         with self._changed:
-            self._served = asked
+            self._served = requested
             self._changed.notify_all()
 
 
-def told(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
     """The first line of what the library says; the first of several errors at once."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]

@@ -8,8 +8,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notebook_probe.explorer.draw.column import Column, Growing
 from notebook_probe.record.format.missing import MEASURED_NAN
+from notebook_probe.record.views.growing import Growing
+from notebook_probe.record.views.thinning.column import Column
 from tests.explorer.fakes import FakeStream
 
 VALUES = st.floats(-1e6, 1e6, width=32) | st.sampled_from([np.nan, np.inf, -np.inf, MEASURED_NAN])

@@ -39,6 +39,22 @@ class Blocks:
     n_nonfinite: Counts
     """Measured values that are NaN or infinite; cells not measured are in neither count."""
 
+    def coarser(self, size: int) -> Blocks:
+        """The same in blocks of ``size`` steps."""
+        numbers, starts = np.unique(self.first_steps // size, return_index=True)
+        sums = np.where(self.n_finite, self.mean.astype(np.float64), 0.0) * self.n_finite
+        n_finite = np.add.reduceat(self.n_finite, starts)
+        with np.errstate(invalid="ignore"):
+            mean = (np.add.reduceat(sums, starts) / n_finite).astype(np.float32)
+        return Blocks(
+            size=size,
+            first_steps=numbers * size,
+            mean=mean,
+            maximum=np.fmax.reduceat(self.maximum, starts),
+            n_finite=n_finite,
+            n_nonfinite=np.add.reduceat(self.n_nonfinite, starts),
+        )
+
 
 class BlockThinner:
     """Online reduction of rows to at most ``2 * max_blocks`` blocks of equal numbers of steps.

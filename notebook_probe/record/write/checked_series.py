@@ -22,7 +22,7 @@ from notebook_probe.record.format.source import (
     VectorView,
 )
 
-__all__ = ["GivenSeries", "read_series"]
+__all__ = ["CheckedSeries", "checked_series"]
 
 
 class _Source(Protocol):
@@ -35,7 +35,7 @@ class _Source(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class GivenSeries:
+class CheckedSeries:
     """One series; each step once, increasing."""
 
     module: str
@@ -46,7 +46,7 @@ class GivenSeries:
     axis: Axis | None
 
 
-def read_series(
+def checked_series(
     source: _Source,
     module: str,
     quantity: str,
@@ -54,8 +54,8 @@ def read_series(
     values: npt.ArrayLike,
     units: str = "1",
     long_name: str = "",
-) -> GivenSeries:
-    """Read a series of a module and a quantity; of a step that is given twice the last value holds.
+) -> CheckedSeries:
+    """Check a series of a module and a quantity; of a step that comes twice the last value holds.
 
     Raises
     ------
@@ -80,7 +80,7 @@ def read_series(
         )
     # np.unique keeps the first of equal ones: turned round, that is the last.
     distinct, places = np.unique(rows[::-1], return_index=True)
-    return GivenSeries(label, variable, distinct, table[::-1][places][:, None, None], axis)
+    return CheckedSeries(label, variable, distinct, table[::-1][places][:, None, None], axis)
 
 
 def _known(source: _Source) -> list[str]:
@@ -107,17 +107,17 @@ def _variable(source: _Source, quantity: str, new: Variable) -> tuple[Variable, 
     return new, None
 
 
-def _steps(given: npt.ArrayLike) -> Steps:
-    steps = np.atleast_1d(np.asarray(given))
+def _steps(steps_like: npt.ArrayLike) -> Steps:
+    steps = np.atleast_1d(np.asarray(steps_like))
     if steps.ndim != 1 or (steps.size and not np.issubdtype(steps.dtype, np.integer)):
-        raise ValueError(f"steps={given!r}; a whole number or a list of them")
+        raise ValueError(f"steps={steps_like!r}; a whole number or a list of them")
     if steps.size and steps.min() < 0:
         raise ValueError(f"step {steps.min()}; steps are counted from 0")
     return steps.astype(np.int64)
 
 
-def _values(quantity: str, given: npt.ArrayLike, axis: Axis | None) -> Floats:
-    table = np.asarray(given)
+def _values(quantity: str, values_like: npt.ArrayLike, axis: Axis | None) -> Floats:
+    table = np.asarray(values_like)
     cell = () if axis is None else (axis.size,)
     if table.shape[table.ndim - len(cell) :] != cell or table.ndim - len(cell) not in (0, 1):
         wanted = "a number" if axis is None else f"a vector of {axis.size} along {axis.name!r}"

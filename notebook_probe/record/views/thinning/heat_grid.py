@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from notebook_probe.record.format.source import Floats, LevelView, Source, StreamView
-from notebook_probe.record.views.blocks import Blocks, BlockThinner
+from notebook_probe.record.views.thinning.blocks import Blocks, BlockThinner
 
 __all__ = ["LOST", "MEASURED", "UNMEASURED", "Grid", "HeatGrid"]
 
@@ -44,9 +44,9 @@ class Grid:
 
     def limits(self, log: bool) -> tuple[float, float] | None:
         """Least and greatest finite mean, of the positive ones when ``log``; None without any."""
-        drawn = self.mean[np.isfinite(self.mean)]
-        drawn = drawn[drawn > 0] if log else drawn
-        return (float(drawn.min()), float(drawn.max())) if len(drawn) else None
+        means = self.mean[np.isfinite(self.mean)]
+        means = means[means > 0] if log else means
+        return (float(means.min()), float(means.max())) if len(means) else None
 
 
 class HeatGrid:
@@ -89,7 +89,7 @@ class HeatGrid:
             size *= 2
         cells = _Cells(names, first // size, last // size)
         for part, block in zip(parts, blocks, strict=True):
-            cells.add(part.modules, _coarser(block, size))
+            cells.add(part.modules, block.coarser(size))
         return cells.grid(size)
 
 
@@ -185,10 +185,12 @@ class _Cells:
         """Add the blocks of one stream, of the grid's own size."""
         columns = np.array([c for c, name in enumerate(modules) if name in self._places], np.int64)
         places = np.array([self._places[modules[column]] for column in columns], np.int64)
-        source = _held(blocks.first_steps // blocks.size - self._first, self._sums.shape[1])
-        there = np.flatnonzero(source >= 0)
-        cells = np.ix_(places, there)
-        taken = np.ix_(source[there], columns)
+        source = _block_of_column(
+            blocks.first_steps // blocks.size - self._first, self._sums.shape[1]
+        )
+        shown = np.flatnonzero(source >= 0)
+        cells = np.ix_(places, shown)
+        taken = np.ix_(source[shown], columns)
         mean, n_finite = blocks.mean[taken].T, blocks.n_finite[taken].T
         self._sums[cells] += np.where(n_finite, mean, 0.0) * n_finite
         self._maximum[cells] = np.fmax(self._maximum[cells], blocks.maximum[taken].T)
@@ -224,24 +226,7 @@ def _with_values(
     return [name for name in order if name in found] + [name for name in found if name not in known]
 
 
-def _coarser(blocks: Blocks, size: int) -> Blocks:
-    """The same in blocks of ``size`` steps."""
-    numbers, starts = np.unique(blocks.first_steps // size, return_index=True)
-    sums = np.where(blocks.n_finite, blocks.mean.astype(np.float64), 0.0) * blocks.n_finite
-    n_finite = np.add.reduceat(blocks.n_finite, starts)
-    with np.errstate(invalid="ignore"):
-        mean = (np.add.reduceat(sums, starts) / n_finite).astype(np.float32)
-    return Blocks(
-        size=size,
-        first_steps=numbers * size,
-        mean=mean,
-        maximum=np.fmax.reduceat(blocks.maximum, starts),
-        n_finite=n_finite,
-        n_nonfinite=np.add.reduceat(blocks.n_nonfinite, starts),
-    )
-
-
-def _held(numbers: npt.NDArray[np.int64], n_columns: int) -> npt.NDArray[np.int64]:
+def _block_of_column(numbers: npt.NDArray[np.int64], n_columns: int) -> npt.NDArray[np.int64]:
     """For each column the block it shows, -1 for none.
 
     A value stands until its schedule is due again, so that a slow schedule is not mistaken for

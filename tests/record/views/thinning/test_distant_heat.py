@@ -10,8 +10,8 @@ import pytest
 from notebook_probe.record import RecordWriter, Source, Variable, open_record
 from notebook_probe.record.format.missing import MEASURED_NAN, NOT_MEASURED
 from notebook_probe.record.read.stored_level import StoredLevel
-from notebook_probe.record.views import heat_grid
-from notebook_probe.record.views.heat_grid import Grid, HeatGrid
+from notebook_probe.record.views.thinning import heat_grid
+from notebook_probe.record.views.thinning.heat_grid import Grid, HeatGrid
 
 N_ROWS, N_COLUMNS = 5000, 8
 MODULES = ("a", "b", "late")

@@ -1,34 +1,30 @@
-"""From the rows of a column to two points per pixel: the extremes stay, and so do the gaps."""
+"""What is drawn of a series: two points per pixel, with its extremes and its gaps."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
-from notebook_probe.explorer.draw.column import Column
 from notebook_probe.record.format.source import Floats, Steps
-from notebook_probe.record.format.thin import minmax
+from notebook_probe.record.views.thinning.column import Column
+from notebook_probe.record.views.thinning.in_memory import thin_column
+from notebook_probe.record.views.thinning.minmax import spread
 
 __all__ = [
-    "LOG_PARTS",
     "MOST_MARKS",
     "NOTHING",
     "PixelAxis",
     "PixelPoints",
     "joined",
-    "spread",
-    "thinned",
+    "points_of",
 ]
 
 MOST_MARKS = 100
-LOG_PARTS = 12
-"""Parts of a logarithmic axis whose rows are picked on their own: the early ones are wide."""
 
-Places = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.int64]
 Positions = npt.NDArray[np.float64]
 
 
@@ -57,7 +53,7 @@ class PixelPoints:
 NOTHING = PixelPoints(np.empty(0), np.empty(0, np.float32), np.empty(0))
 
 
-def thinned(
+def points_of(
     column: Column, window: tuple[float, float] | None, axis: PixelAxis, n_points: int
 ) -> PixelPoints:
     """About ``n_points`` points of a column, the smallest and largest of every two pixels."""
@@ -66,7 +62,7 @@ def thinned(
         return NOTHING
     nonfinite = _between(column.nonfinite, first, stop)
     marks = spread(nonfinite, MOST_MARKS)
-    rows = _rows(column, first, stop, axis, n_points)
+    rows = thin_column(column, first, stop, n_points, log=axis.log)
     if len(marks):
         rows = np.union1d(rows, marks)  # a point that is not finite breaks the line
     values = column.values[rows]
@@ -103,42 +99,6 @@ def joined(parts: list[PixelPoints]) -> PixelPoints:
     )
 
 
-def _rows(column: Column, first: int, stop: int, axis: PixelAxis, n_points: int) -> Places:
-    """Thinned by steps, whatever the axis shows: wall times need not grow from row to row."""
-    if stop - first <= n_points:
-        return np.arange(first, stop, dtype=np.int64)
-    rows = _candidates(column, first, stop, axis, n_points)
-    steps = column.steps[rows]
-    places = np.log1p(steps) if axis.log else steps.astype(np.float64)
-    kept = minmax(places, column.values[rows], n_points)
-    return rows[np.searchsorted(places, kept.x)]
-
-
-def _candidates(column: Column, first: int, stop: int, axis: PixelAxis, n_points: int) -> Places:
-    """Far fewer rows than there are, enough to fill every pixel, and both ends; increasing."""
-    if not axis.log:
-        return _with_ends(column.extremes(first, stop, n_points), first, stop - 1)
-    low, high = np.log1p(column.steps[[first, stop - 1]])
-    borders = np.expm1(np.linspace(low, high, LOG_PARTS + 1)[1:-1])
-    cuts = [first, *np.searchsorted(column.steps[first:stop], borders) + first, stop]
-    wanted = -(-n_points // LOG_PARTS)
-    parts = [column.extremes(a, b, wanted) for a, b in pairwise(cuts)]
-    return _with_ends(np.concatenate(parts), first, stop - 1)
-
-
-def _with_ends(rows: Places, first: int, last: int) -> Places:
-    """Distinct rows; a block whose values are all equal gives the same row twice."""
-    rows = np.concatenate([[first], rows, [last]])
-    return rows[np.diff(rows, prepend=-1) > 0]
-
-
-def _between(sorted_rows: Places, first: int, stop: int) -> Places:
+def _between(sorted_rows: Rows, first: int, stop: int) -> Rows:
     low, high = np.searchsorted(sorted_rows, [first, stop])
     return sorted_rows[low:high]
-
-
-def spread(rows: Places, most: int) -> Places:
-    """At most ``most`` of the rows, evenly over them, both ends kept."""
-    if len(rows) <= most:
-        return rows
-    return rows[np.linspace(0, len(rows) - 1, most).astype(np.int64)]

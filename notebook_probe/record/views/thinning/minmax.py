@@ -1,26 +1,16 @@
-"""Fewer points for a picture, with every extremum kept."""
+"""A series in fewer points, with every extremum kept."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Thinned", "minmax"]
+from notebook_probe.record.format.source import Thinned
+
+__all__ = ["minmax", "minmax_rows", "spread"]
 
 Points = npt.NDArray[np.float64]
 Places = npt.NDArray[np.intp]
-
-
-@dataclass(frozen=True, slots=True)
-class Thinned:
-    """What is left of a series: finite points in order, and where it was not finite."""
-
-    x: Points
-    y: Points
-    nonfinite: Points
-    """x of every NaN or infinite y, none left out."""
 
 
 def minmax(x: npt.ArrayLike, y: npt.ArrayLike, n_out: int) -> Thinned:
@@ -59,9 +49,36 @@ def minmax(x: npt.ArrayLike, y: npt.ArrayLike, n_out: int) -> Thinned:
     if len(nonfinite):
         places, values = places[finite], values[finite]
     if len(places) > n_out:
-        kept = _extrema(places, values, (n_out - 2) // 2)
-        places, values = places[kept], values[kept]
+        rows = _extrema(places, values, (n_out - 2) // 2)
+        places, values = places[rows], values[rows]
     return Thinned(places, values, nonfinite)
+
+
+def minmax_rows(y: npt.ArrayLike, n_out: int, *, log: bool = False) -> Places:
+    """Rows of at most ``n_out`` finite values, and of every value that is not finite, increasing.
+
+    Parameters
+    ----------
+    y : array_like, (n,)
+        Values of equal distance from each other.
+    n_out : int
+        As for `minmax`.
+    log : bool
+        Of equal distance on a logarithmic axis, where the early ones take more room.
+    """
+    n_rows = len(np.asarray(y))
+    if n_rows <= n_out:
+        return np.arange(n_rows)
+    x = np.log1p(np.arange(n_rows)) if log else np.arange(n_rows, dtype=np.float64)
+    thinned = minmax(x, y, n_out)
+    return np.searchsorted(x, np.sort(np.concatenate([thinned.x, thinned.nonfinite])))
+
+
+def spread(rows: Places, most: int) -> Places:
+    """At most ``most`` of the rows, evenly over them, both ends kept."""
+    if len(rows) <= most:
+        return rows
+    return rows[np.linspace(0, len(rows) - 1, most).astype(np.int64)]
 
 
 def _extrema(x: Points, y: Points, n_buckets: int) -> Places:
@@ -71,11 +88,11 @@ def _extrema(x: Points, y: Points, n_buckets: int) -> Places:
     starts = starts[starts < len(x)]
     sizes = np.diff(starts, append=len(x))
     bucket = np.repeat(np.arange(len(starts)), sizes)
-    kept = [np.array([0, len(x) - 1])]
+    rows = [np.array([0, len(x) - 1])]
     for extremum in (np.minimum, np.maximum):
         hits = np.flatnonzero(y == np.repeat(extremum.reduceat(y, starts), sizes))
-        kept.append(hits[np.diff(bucket[hits], prepend=-1) > 0])
-    return _distinct(np.sort(np.concatenate(kept)))
+        rows.append(hits[np.diff(bucket[hits], prepend=-1) > 0])
+    return _distinct(np.sort(np.concatenate(rows)))
 
 
 def _distinct(ordered: Places) -> Places:

@@ -2,45 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Generic, TypeVar
-
 import numpy as np
 import numpy.typing as npt
 
 from notebook_probe.record.format.missing import measured
 from notebook_probe.record.format.source import Floats, Steps, StreamView
+from notebook_probe.record.views.growing import Growing
 
-__all__ = ["Column", "Growing"]
+__all__ = ["Column"]
 
 FACTOR = 4
 """Rows per block of the first grain, and blocks of one grain per block of the next."""
-
-Scalar = TypeVar("Scalar", bound=np.generic)
-
-
-class Growing(Generic[Scalar]):
-    """A one-dimensional array that is appended to in amortised constant time."""
-
-    def __init__(self, dtype: type[Scalar]) -> None:
-        self._store = np.empty(64, dtype)
-        self._length = 0
-
-    def __len__(self) -> int:
-        return self._length
-
-    @property
-    def values(self) -> npt.NDArray[Scalar]:
-        """What was appended so far; a view."""
-        return self._store[: self._length]
-
-    def append(self, values: npt.NDArray[Any]) -> None:
-        wanted = self._length + len(values)
-        if wanted > len(self._store):
-            larger = np.empty(max(wanted, 2 * len(self._store)), self._store.dtype)
-            larger[: self._length] = self.values
-            self._store = larger
-        self._store[self._length : wanted] = values
-        self._length = wanted
 
 
 class Column:
@@ -77,10 +49,10 @@ class Column:
         if stop <= start:
             return
         values = stream.values(self._quantity, start, stop, [self._module])[:, 0]
-        kept = measured(values)
-        values, n_before = values[kept], len(self._values)
+        is_measured = measured(values)
+        values, n_before = values[is_measured], len(self._values)
         self._nonfinite.append(n_before + np.flatnonzero(~np.isfinite(values)))
-        self._steps.append(stream.steps(start, stop)[kept])
+        self._steps.append(stream.steps(start, stop)[is_measured])
         self._values.append(values)
         self._n_seen = stop
         self._coarsen()
@@ -109,13 +81,13 @@ class Column:
         if grain == 0:
             return [np.arange(first, stop, dtype=np.int64)]
         size = FACTOR**grain
-        kept = self._grains[grain - 1].values
-        inner, outer = -(-first // size), min(stop // size, len(kept) // 2)
+        ends = self._grains[grain - 1].values
+        inner, outer = -(-first // size), min(stop // size, len(ends) // 2)
         if inner >= outer:
             return self._pieces(first, stop, grain - 1)
         return [
             *self._pieces(first, inner * size, grain - 1),
-            kept[2 * inner : 2 * outer],
+            ends[2 * inner : 2 * outer],
             *self._pieces(outer * size, stop, grain - 1),
         ]
 
@@ -127,11 +99,11 @@ class Column:
         while len(self._values) >= FACTOR ** (grain + 1):
             if grain == len(self._grains):
                 self._grains.append(Growing(np.int64))
-            kept = self._grains[grain]
-            done, complete = len(kept) // 2, len(self._values) // FACTOR ** (grain + 1)
+            ends = self._grains[grain]
+            done, complete = len(ends) // 2, len(self._values) // FACTOR ** (grain + 1)
             places = np.arange(done * per_block, complete * per_block, dtype=np.int64)
-            kept.append(self._ends((places if below is None else below[places]), per_block))
-            below, per_block, grain = kept.values, 2 * FACTOR, grain + 1
+            ends.append(self._ends((places if below is None else below[places]), per_block))
+            below, per_block, grain = ends.values, 2 * FACTOR, grain + 1
 
     def _ends(self, rows: npt.NDArray[np.int64], per_block: int) -> npt.NDArray[np.int64]:
         """Of every ``per_block`` rows the two with the smallest and the largest finite value."""

@@ -15,11 +15,10 @@ from notebook_probe.errors import UnknownNameError
 from notebook_probe.record import OpenedRecord, Variable, open_record
 from notebook_probe.record.format.missing import MEASURED_NAN, NOT_MEASURED, measured
 from notebook_probe.record.format.reductions import SIZES
-from notebook_probe.record.format.source import Floats, Source, Steps
-from notebook_probe.record.format.thin import Thinned
+from notebook_probe.record.format.source import Floats, Source, Steps, Thinned
 from notebook_probe.record.read.stored_level import StoredLevel
-from notebook_probe.record.views import zoom
-from notebook_probe.record.views.zoom import between, thin_stream
+from notebook_probe.record.views.thinning import zoom
+from notebook_probe.record.views.thinning.zoom import between, thin_stream
 from notebook_probe.record.write import stream as stream_module
 from notebook_probe.record.write.pyramid import Pyramid, Totals
 from tests.record.build import GRAD, LAW, new_writer

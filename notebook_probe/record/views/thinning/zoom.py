@@ -8,15 +8,17 @@ the rows themselves.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
 from notebook_probe.record.format.missing import measured
-from notebook_probe.record.format.source import Floats, LevelView, Steps, StreamView
-from notebook_probe.record.format.thin import Thinned, minmax
+from notebook_probe.record.format.source import Floats, LevelView, Steps, StreamView, Thinned
+from notebook_probe.record.views.thinning.log_axis import points_per_part, steps_between_parts
+from notebook_probe.record.views.thinning.minmax import minmax
 
-__all__ = ["between", "has_series", "thin_stream"]
+__all__ = ["between", "has_series", "in_window", "thin_stream"]
 
 RAW_ROWS = 2**15
 """Rows that are read as fast as their blocks, of which there are three arrays."""
@@ -35,6 +37,13 @@ def between(stream: StreamView, start: float | None, stop: float | None) -> tupl
     return first, max(first, stream.n_rows if stop is None else _row(stream, stop))
 
 
+def in_window(stream: StreamView, window: tuple[float, float] | None) -> tuple[int, int]:
+    """Rows of the steps from the first of ``window`` to the last; all of them for None."""
+    if window is None:
+        return 0, stream.n_rows
+    return between(stream, window[0], np.nextafter(window[1], np.inf))
+
+
 def _row(stream: StreamView, step: float) -> int:
     """The first row whose step is not below ``step``."""
     low, high = 0, stream.n_rows
@@ -49,9 +58,43 @@ def _row(stream: StreamView, step: float) -> int:
 
 
 def thin_stream(
+    stream: StreamView,
+    module: str,
+    quantity: str,
+    first: int,
+    stop: int,
+    n_points: int,
+    *,
+    log: bool = False,
+) -> Thinned:
+    """Rows ``first:stop`` of one series in at most ``n_points``; see `Source.thinned`.
+
+    On a logarithmic axis of steps (``log``) the early ones are wide: each part of it gets an equal
+    share, of at least 4 points.
+    """
+    if first >= stop or not log:
+        return _thin(stream, module, quantity, first, stop, n_points)
+    share = max(4, points_per_part(n_points))
+    parts = [
+        _thin(stream, module, quantity, a, b, share)
+        for a, b in pairwise(_parts_of_log_axis(stream, first, stop))
+    ]
+    return Thinned(
+        np.concatenate([part.x for part in parts]),
+        np.concatenate([part.y for part in parts]),
+        np.concatenate([part.nonfinite for part in parts]),
+    )
+
+
+def _parts_of_log_axis(stream: StreamView, first: int, stop: int) -> list[int]:
+    """First row of each part, and ``stop``."""
+    ends = np.concatenate([stream.steps(first, first + 1), stream.steps(stop - 1, stop)])
+    return [first, *(_row(stream, step) for step in steps_between_parts(ends)), stop]
+
+
+def _thin(
     stream: StreamView, module: str, quantity: str, first: int, stop: int, n_points: int
 ) -> Thinned:
-    """Rows ``first:stop`` of one series in at most ``n_points``; see `Source.thinned`."""
     level = _level(stream, module, quantity, stop - first, n_points)
     if level is None:
         x, y = _raw(stream, module, quantity, first, stop)
@@ -112,9 +155,9 @@ class _Blocks:
         """Two points of each block, or one, or none where nothing was measured."""
         minimum, maximum = self.minimum[start:stop], self.maximum[start:stop]
         y = np.stack([minimum, maximum], axis=1).astype(np.float64)
-        kept = np.stack([np.isfinite(minimum), maximum > minimum], axis=1)
+        is_drawn = np.stack([np.isfinite(minimum), maximum > minimum], axis=1)
         x = np.repeat(self.steps[start:stop, None], 2, axis=1).astype(np.float64)
-        return x[kept], y[kept]
+        return x[is_drawn], y[is_drawn]
 
 
 def _joined(*parts: Points) -> Points:

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from notebook_probe.record.format.missing import MEASURED_NAN, NOT_MEASURED
-from notebook_probe.record.format.thin import minmax
-from notebook_probe.record.views.blocks import BlockThinner
+from notebook_probe.record.views.thinning.blocks import BlockThinner
+from notebook_probe.record.views.thinning.minmax import minmax, minmax_rows
 from tests.record.build import LAW
 
 anything = st.one_of(st.integers(-5, 5).map(float), st.floats(width=32))
@@ -55,6 +55,24 @@ def test_one_spike_in_a_million_is_kept() -> None:
     thinned = minmax(np.arange(1_000_000), y, 1000)
     assert thinned.y.max() == 1e6
     assert thinned.nonfinite.tolist() == [500_000]
+
+
+@pytest.mark.parametrize("log", [False, True])
+def test_the_rows_that_are_left_are_the_extremes_the_ends_and_all_that_is_not_finite(
+    log: bool,
+) -> None:
+    y = np.random.default_rng(0).normal(size=5000)
+    y[[3, 70, 4990]] = 50.0, -50.0, np.nan
+    rows = minmax_rows(y, 100, log=log)
+    assert {0, 3, 70, 4990, 4999} <= set(rows.tolist())
+    assert (np.diff(rows) > 0).all()
+    assert len(rows) <= 101
+    early = int((rows < 500).sum())
+    assert early > 50 if log else early < 20
+
+
+def test_a_series_of_few_values_keeps_every_row() -> None:
+    assert minmax_rows([1.0, np.inf, 2.0], 4).tolist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize("n_out", [-1, 0, 3])

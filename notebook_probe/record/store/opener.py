@@ -1,0 +1,38 @@
+"""What opens a record for reading, wherever it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from zarr.abc.store import Store
+from zarr.storage import LocalStore
+
+from notebook_probe.record.store.location import ROOT_KEY, Location, RemoteStore, local_path
+from notebook_probe.record.store.remote import engine_of
+from notebook_probe.record.store.zipped import is_zip, open_zip
+
+__all__ = ["opener"]
+
+
+def opener(location: Location) -> Callable[[], Store]:
+    """What opens the record at ``location`` for reading, as it is when it is called.
+
+    It raises FileNotFoundError when there is none.
+    """
+    path = local_path(location)
+    if path is not None:
+        return partial(_open_path, path)
+    if isinstance(location, Store):
+        return lambda: location
+    store = location if isinstance(location, RemoteStore) else RemoteStore(location)
+    return engine_of(store).reader
+
+
+def _open_path(path: Path) -> Store:
+    if is_zip(path):
+        return open_zip(path)
+    if not (path / ROOT_KEY).is_file():  # a pipe of that name would be waited for
+        raise FileNotFoundError(path)
+    return LocalStore(path, read_only=True)
