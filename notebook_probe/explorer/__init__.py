@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from notebook_probe.record.format.source import Source
-from notebook_probe.run.attach.requests import Controls
+from notebook_probe.run.controls import Controls
 
 try:
     from notebook_probe.explorer.explorer import Explorer
