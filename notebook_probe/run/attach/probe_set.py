@@ -94,6 +94,7 @@ class ProbeSet:
         self._measured = self._wanted
         self._tree = Tree(model)
         self._paths = {*modules_of(model)}
+        self._was_full = False
         self._lock = threading.Lock()
         self._changing = threading.Lock()  # two threads may meet between the same two steps
 
@@ -169,7 +170,8 @@ class ProbeSet:
 
     def change(self, step: int) -> None:
         """Measure what is wanted from ``step`` on, and say so in the record."""
-        if self._columns.is_full:
+        if self._columns.is_full and not self._was_full:
+            self._was_full = True
             self.detach(self.wanted)
         with self._changing:
             self._follow_model()
