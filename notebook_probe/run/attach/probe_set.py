@@ -96,7 +96,7 @@ class ProbeSet:
         self._paths = {*modules_of(model)}
         self._was_full = False
         self._lock = threading.Lock()
-        self._changing = threading.Lock()  # two threads may meet between the same two steps
+        self._changing = threading.RLock()  # two threads may meet between the same two steps
 
     @property
     def model(self) -> nn.Module:
