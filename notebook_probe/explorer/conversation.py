@@ -22,7 +22,8 @@ from notebook_probe.explorer.messages.status_message import Report
 from notebook_probe.explorer.messages.views_present import ViewsPresent
 from notebook_probe.explorer.save.export import export
 from notebook_probe.record.format.source import Source
-from notebook_probe.run.attach.requests import Attach, Compiled, Control, Controls, Detach, Request
+from notebook_probe.run.attach.requests import Attach, Compiled, Control, Detach, Request
+from notebook_probe.run.controls import Controls
 from notebook_probe.run.health.status import Status
 
 __all__ = ["PanelSession", "Send"]

@@ -16,7 +16,7 @@ from notebook_probe.explorer.messages.parse import parse
 from notebook_probe.explorer.refresher import Refresher
 from notebook_probe.explorer.save.saved_picture import SavedPicture
 from notebook_probe.record.format.source import Source
-from notebook_probe.run.attach.requests import Controls
+from notebook_probe.run.controls import Controls
 
 __all__ = ["Panel"]
 

@@ -3,7 +3,7 @@
 Hooks call it on the training thread. It holds the model weakly and the hooks hold the observer
 weakly: whoever drops the model or the run frees both.
 
-At each boundary, in this order: the open step closes and goes to ``publish``; ``gate`` may apply
+At each boundary, in this order: the open step closes and goes to the sink; the gate may apply
 requests, wait while paused, or raise to stop; the next step opens and every probe's schedule is
 asked once.
 """
@@ -37,6 +37,7 @@ from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.optimizer_steps import StepClock, listen
 from notebook_probe.probes.step.phase import Phase, PhaseOfThread
 from notebook_probe.probes.step.probe import Probe
+from notebook_probe.probes.step.sink import OpenGate, StepGate, StepSink
 from notebook_probe.quantities.define.quantity import Combine
 from notebook_probe.quantities.reduce.stat import Number
 
@@ -44,7 +45,7 @@ __all__ = ["Observer"]
 
 
 class Observer:
-    """Measures the due probes of one model, step by step.
+    """Measures the due probes of one model, step by step, from `hook` on.
 
     Parameters
     ----------
@@ -52,39 +53,35 @@ class Observer:
         Held weakly.
     first_step : int
         Number of the step that opens first.
-    publish, evaluated : callable
-        Receive each closed `StepFrame`, of training and of evaluation.
-    gate : callable
-        Called between two steps with the number of the next one; may block, and returns for how
-        many seconds it did; may raise a BaseException that ends the training loop.
-    announce : callable
-        Called with a place and a name before something the model collects is kept; may refuse the
-        name.
-    stretch : Budget
+    sink : StepSink
+        Receives each closed `StepFrame`.
+    budget : Budget
         Makes schedules due less often when watching costs too much.
+    last_evaluated : int
+        The last state of which there is an evaluation; -1 when there is none.
     """
 
     def __init__(
         self,
         model: nn.Module,
         first_step: int,
-        publish: Callable[[StepFrame], None],
-        evaluated: Callable[[StepFrame], None],
-        gate: Callable[[int], float],
-        announce: Callable[[str, str], None],
-        stretch: Budget,
+        sink: StepSink,
+        budget: Budget,
+        last_evaluated: int = -1,
     ) -> None:
         self.clock = StepClock(first_step)
         self.phase = PhaseOfThread()
         self.eager = EagerSteps()
-        self.training = DueProbes(self._build, publish, stretch)
-        self.evaluation = DueProbes(self._build, evaluated, Budget())
+        self.training = DueProbes(self._build, sink.publish, budget)
+        self.evaluation = DueProbes(self._build, sink.evaluated, Budget())
+        self.evaluation.last_step = last_evaluated
         self.taps = Taps(model, self)
         self.again = Replay(model)
         self._model = weakref.ref(model)
         self._process = forks.generation()
         self._gated = -1
-        self._gate, self.announce = gate, announce
+        self._gate: StepGate = OpenGate()
+        self.announce = sink.announce
         self._buffers: dict[Slot, Tensor] = {}
         self._updates = Updates(model, self)
         self._accumulations = AccumulationHooks(self._updates)
@@ -97,24 +94,31 @@ class Observer:
         self.was_rooted = False
         """A training call of the root was ever seen."""
         self._turn = threading.RLock()  # two threads may train one model
-        self._root_handles = hook_root(model, self)
-        self._ends = [listen(self._updates), collect_for(self)]
+        self._ends: list[Callable[[], None]] = []
 
     # ---------------------------------------------------------------- life
 
+    def hook(self, gate: StepGate) -> None:
+        """Put the hooks on: from now on calls and updates are seen, and pass the gate."""
+        self._gate = gate
+        model = self._model()
+        if model is not None:
+            handles = hook_root(model, self)
+            self._ends = [handle.remove for handle in handles]
+            self._ends += [listen(self._updates), collect_for(self)]
+
     def close(self) -> None:
         """Publish the open step if its update happened, and take every hook off."""
-        for end in self._ends:
-            end()
-        self.settle()
-        for handle in self._root_handles:
-            handle.remove()
-        self.taps.remove()
-        self._accumulations.remove()
-        self.eager.end()
-        self.training.set_probes(())
-        self.evaluation.set_probes(())
-        self._buffers.clear()
+        with self._turn:  # no step opens meanwhile on a thread that trains
+            for end in self._ends:
+                end()
+            self.settle()
+            self.taps.remove()
+            self._accumulations.remove()
+            self.eager.end()
+            self.training.set_probes(())
+            self.evaluation.set_probes(())
+            self._buffers.clear()
 
     def set_probes(self, probes: Iterable[Probe]) -> None:
         """Measure exactly these from the next step on; only between steps."""
@@ -249,7 +253,7 @@ class Observer:
         if self._gated == self.clock.step:
             return 0.0
         self._gated = self.clock.step
-        return self._gate(self.clock.step)
+        return self._gate.pass_to(self.clock.step)
 
     def _close_evaluation(self) -> None:
         """Hand out what was evaluated, once an update has been completed since."""

@@ -1,44 +1,48 @@
-"""The alerts of a live run: rules are asked on the writer's thread, before each flush."""
+"""The alerts of a live run: rules are applied on the writer's thread, before each flush."""
 
 from __future__ import annotations
 
 import time
-from abc import abstractmethod
-from collections.abc import Callable
 
-from notebook_probe.alerts import Alert, Alerts, Rule, Rules, Watcher, find_alerts, read_alerts
+from notebook_probe.alerts import Alert, Rules, Watcher, read_alerts
 from notebook_probe.alerts.alert import ALERT
-from notebook_probe.probes.step.probe import Probe
 from notebook_probe.record.write.writer import RecordWriter
+from notebook_probe.run.attach.probe_set import ProbeSet
+from notebook_probe.run.gate import Gate
 from notebook_probe.run.health.stale_probes import Stale
-from notebook_probe.run.health.status import ProbeStatus
-from notebook_probe.run.live_source import LiveSource
+from notebook_probe.run.health.why_silent import Doctor
 from notebook_probe.run.rows.row_keeper import RowKeeper
 
-__all__ = ["Alarm", "Alerting"]
+__all__ = ["Alarm"]
 
 PROBES_S = 5.0
 """So often the probes themselves are looked at."""
 
 
 class Alarm:
-    """Asks the rules about rows that are handed over, and keeps what they say as events.
+    """Applies the rules to rows that are handed over, and keeps what they find as events.
 
     Parameters
     ----------
     writer : RecordWriter
     rows : RowKeeper
-    probes : callable
-        Every probe with its status, and the open step.
+    probes : ProbeSet
+    doctor : Doctor
+        Says why a probe is silent.
+    gate : Gate
+        Knows the open step.
+
+    Attributes
+    ----------
+    rules : Rules
+        Those that are followed; may be edited.
     """
 
     def __init__(
-        self,
-        writer: RecordWriter,
-        rows: RowKeeper,
-        probes: Callable[[], tuple[list[Probe], list[ProbeStatus], int]],
+        self, writer: RecordWriter, rows: RowKeeper, probes: ProbeSet, doctor: Doctor, gate: Gate
     ) -> None:
-        self._writer, self._rows, self._probes = writer, rows, probes
+        self._writer, self._rows = writer, rows
+        self._probes, self._doctor, self._gate = probes, doctor, gate
         self.rules = Rules(lambda: self._watcher.standing())
         self._watcher = Watcher(
             writer.source,
@@ -49,13 +53,13 @@ class Alarm:
             earlier=read_alerts(writer.source.events),
         )
         self._stale = Stale()
-        self._asked = time.monotonic()
+        self._looked = time.monotonic()
 
     def bring(self) -> None:
         """Hand over the rows that wait, and look at them; called before each flush."""
         self._rows.hand_over()
         self._watcher.look(wait=False)
-        if time.monotonic() - self._asked > PROBES_S:
+        if time.monotonic() - self._looked > PROBES_S:
             self.look_at_probes()
 
     def look(self, *, whole: bool = False) -> None:
@@ -63,70 +67,13 @@ class Alarm:
         self._watcher.look(whole=whole)
 
     def look_at_probes(self) -> None:
-        """Ask which probes have fallen silent."""
-        self._asked = time.monotonic()
+        """Find the probes that have fallen silent."""
+        self._looked = time.monotonic()
         rule = self.rules.get("stale_probe")
         if rule is not None:
-            self._watcher.ask(rule, lambda: self._stale.look(*self._probes(), rule))
+            probes, step = self._probes.wanted, self._gate.step
+            statuses = self._doctor.statuses(probes, step, 0.0)
+            self._watcher.ask(rule, lambda: self._stale.look(probes, statuses, step, rule))
 
     def _keep(self, alert: Alert) -> None:
         self._writer.event(alert.step, ALERT, alert.text, alert.detail)
-
-
-class Alerting(LiveSource):
-    """A live Source with its alerts."""
-
-    name: str
-    _alarm: Alarm
-
-    @property
-    @abstractmethod
-    def closed(self) -> bool: ...
-
-    @property
-    def alerts(self) -> Alerts:
-        """What the rules have found so far: each once, with its step, its place and the numbers.
-
-        They are kept in the record, as events of kind ``"alert"``. The rules are asked every
-        second or so while rows are written, off the training thread; asking for the alerts asks
-        them now.
-
-        Examples
-        --------
-        >>> run.alerts  # doctest: +SKIP
-        step 412: dead_units at layer2.relu: 63% of the units were never above zero, ...
-        """
-        if not self.closed:
-            self._rows.drain()
-            self._alarm.look()
-            self._alarm.look_at_probes()
-        return read_alerts(self.events)
-
-    @property
-    def rules(self) -> Rules:
-        """The rules that are followed: every registered one, each of which can be edited.
-
-        What is changed counts from the next rows on; what was said stays said.
-
-        Examples
-        --------
-        >>> run.rules.edit("dead_units", most=0.3)  # doctest: +SKIP
-        >>> del run.rules["lr_high"]  # doctest: +SKIP
-        """
-        return self._alarm.rules
-
-    def find_alerts(self, *rules: Rule) -> Alerts:
-        """What these rules find in all that is recorded; nothing is kept.
-
-        Without rules, those of this run.
-
-        Raises
-        ------
-        RuleError
-            When a rule fails.
-
-        Examples
-        --------
-        >>> run.find_alerts(run.rules["dead_units"].but(most=0.3))  # doctest: +SKIP
-        """
-        return find_alerts(self, *(rules or self.rules.values()))

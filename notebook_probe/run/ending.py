@@ -6,37 +6,62 @@ import threading
 import weakref
 from typing import Any
 
-from notebook_probe.probes.observer import Observer
-from notebook_probe.record.write.writer import RecordWriter
-from notebook_probe.run.alerting import Alarm
-from notebook_probe.run.gate import Gate
-from notebook_probe.run.rows.row_keeper import RowKeeper
+from torch import nn
 
-__all__ = ["EndOnThread", "end"]
+from notebook_probe.run.parts import RunParts
+
+__all__ = ["Life"]
 
 
-def end(
-    gate: Gate,
-    observer: Observer,
-    rows: RowKeeper,
-    alarm: Alarm,
-    writer: RecordWriter,
-    fresh: bool,
-) -> None:
+class Life:
+    """How long a run goes on: until it is closed or dropped, or its model is.
+
+    Parameters
+    ----------
+    run : object
+        Held weakly.
+    model : nn.Module
+        Held weakly.
+    parts : RunParts
+    fresh : bool
+        The record lies in a folder of our own choosing, which goes when it stays empty.
+    """
+
+    def __init__(self, run: object, model: nn.Module, parts: RunParts, fresh: bool) -> None:
+        self._ends = weakref.finalize(run, _end, parts, fresh)
+        # A model that is dropped ends its run; from the garbage collector, so on another thread.
+        self._end_with_model = _EndOnThread(self._ends)
+        self._model = weakref.ref(model, self._end_with_model)
+
+    @property
+    def is_over(self) -> bool:
+        return not self._ends.alive
+
+    @property
+    def model_is_gone(self) -> bool:
+        return self._model() is None
+
+    def end(self) -> None:
+        """End it, or wait for an end that has begun; twice is fine."""
+        self._ends()
+        self._end_with_model.wait()
+
+
+def _end(parts: RunParts, fresh: bool) -> None:
     """Record the last step, take every hook off, and finish the record."""
-    gate.close()
-    observer.close()
-    unfinished = rows.unfinished(observer.frame)
+    parts.gate.close()
+    parts.observer.close()
+    unfinished = parts.rows.unfinished(parts.observer.frame)
     if unfinished is not None:
-        rows.keep(unfinished)
-    rows.drain()
-    alarm.look(whole=True)
-    writer.close()
+        parts.rows.keep(unfinished)
+    parts.rows.drain()
+    parts.alarm.look(whole=True)
+    parts.writer.close()
     if fresh:  # a folder of our own choosing that nothing was recorded in
-        writer.discard_if_empty()
+        parts.writer.discard_if_empty()
 
 
-class EndOnThread:
+class _EndOnThread:
     """A garbage collector's callback, which must not write files in the midst of anything.
 
     Parameters

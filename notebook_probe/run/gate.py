@@ -12,26 +12,42 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
+from typing import Protocol
 
 from notebook_probe.errors import ProbeError, TrainingStopped
 from notebook_probe.run.attach.requests import Control, Request, Ticket
 
-__all__ = ["Gate"]
+__all__ = ["Boundary", "Gate"]
 
 TICK_S = 0.02
 """How often a paused gate looks up."""
 
 
+class Boundary(Protocol):
+    """What acts between two steps, on the training thread."""
+
+    def apply(self, request: Request, step: int) -> str:
+        """Do what a request says; returns what was done, in words.
+
+        Raises a ProbeError to refuse.
+        """
+        ...
+
+    def change(self, step: int) -> None:
+        """Let what has changed since the last boundary act from ``step`` on."""
+
+
 class Gate:
     """Applies requests between steps, in the order they were put.
 
+    Parameters
+    ----------
+    step : int
+        The first one.
+    boundary : Boundary
+
     Attributes
     ----------
-    apply : callable
-        ``apply(request, step)`` does what a request asks and returns what was done, in words; it
-        raises a ProbeError to refuse.
-    change : callable
-        ``change(step)`` is called whenever something may act between two steps.
     step : int
         The step that the gate was passed for last.
     is_held : bool
@@ -40,10 +56,8 @@ class Gate:
         The last error of a callback or a change, in words.
     """
 
-    apply: Callable[[Request, int], str]
-    change: Callable[[int], None]
-
-    def __init__(self, step: int) -> None:
+    def __init__(self, step: int, boundary: Boundary) -> None:
+        self._boundary = boundary
         self._waiting: queue.SimpleQueue[Ticket] = queue.SimpleQueue()
         self._callbacks: tuple[Callable[[], None], ...] = ()
         self._pausing = self._single = self._stopping = False
@@ -90,7 +104,7 @@ class Gate:
 
         remove = self.each_boundary(late)
 
-    def __call__(self, step: int) -> float:
+    def pass_to(self, step: int) -> float:
         """Pass the gate on the way to ``step``; raises TrainingStopped after Stop.
 
         Returns
@@ -100,7 +114,8 @@ class Gate:
         """
         self.step = step
         self._thread = threading.current_thread()
-        self._look_up(step)
+        if not self._is_closed:
+            self._look_up(step)
         begun = time.perf_counter()
         try:
             while self._is_holding():
@@ -121,11 +136,11 @@ class Gate:
 
     def _look_up(self, step: int) -> None:
         for callback in self._callbacks:
-            self._guarded(callback)
+            self._attempt(callback)
         if not self._waiting.empty():
             for ticket in self._take_waiting():
                 self._do(ticket, step)
-        self._guarded(partial(self.change, step))
+        self._attempt(partial(self._boundary.change, step))
 
     def _wait(self, step: int) -> None:
         """Hold for a tick, or until a request comes."""
@@ -144,10 +159,11 @@ class Gate:
         for ticket in self._take_waiting():
             ticket.text, ticket.state = "the run is closed", "refused"
 
-    def _guarded(self, act: Callable[[], None]) -> None:
+    def _attempt(self, act: Callable[[], None]) -> None:
+        """Do it; an exception becomes the gate's problem, never that of the training."""
         try:
             act()
-        except Exception as error:  # a panel's trouble is not the training's
+        except Exception as error:
             self.problem = f"{type(error).__name__}: {error}"
 
     def _do(self, ticket: Ticket, step: int) -> None:
@@ -156,12 +172,12 @@ class Gate:
             ticket.applied_step, ticket.state = step, "applied"
         except ProbeError as error:
             ticket.text, ticket.state = str(error), "refused"
-        except Exception as error:  # nothing that is asked for may end the training
+        except Exception as error:  # no request may end the training
             ticket.text, ticket.state = f"{type(error).__name__}: {error}", "refused"
 
     def _obey(self, request: Request, step: int) -> str:
         if not isinstance(request, Control):
-            return self.apply(request, step)
+            return self._boundary.apply(request, step)
         if request.action == "pause":
             self._pausing = True
         elif request.action == "resume":

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from notebook_probe.model.selectors import standard_place
 
 if TYPE_CHECKING:
     from notebook_probe.probes.step.probe import Probe
-    from notebook_probe.run.attach.standing import StandingRequest
-    from notebook_probe.run.run import Run
+    from notebook_probe.run.attach.probe_set import Attachment
 
 __all__ = ["Handle"]
+
+
+class Detaches(Protocol):
+    """The run of a handle."""
+
+    @property
+    def closed(self) -> bool: ...
+    def detach(self, handle: Handle) -> None: ...
 
 
 class Handle:
@@ -28,15 +35,15 @@ class Handle:
         Selected modules where the quantity does not fit, each with its reason.
     """
 
-    def __init__(self, run: Run, standing: StandingRequest) -> None:
-        self._run: Callable[[], Run | None] = weakref.ref(run)
-        self._standing = standing
-        self.skipped = standing.skipped
+    def __init__(self, run: Detaches, attachment: Attachment) -> None:
+        self._run: Callable[[], Detaches | None] = weakref.ref(run)
+        self._attachment = attachment
+        self.skipped = attachment.skipped
 
     @property
     def probes(self) -> tuple[Probe, ...]:
         """Those attached, and those that modules added later have brought."""
-        return tuple(self._standing.probes)
+        return tuple(self._attachment.probes)
 
     def remove(self) -> None:
         run, self._run = self._run(), lambda: None

@@ -2,47 +2,38 @@
 
 from __future__ import annotations
 
-import math
-import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torch import nn
 
+from notebook_probe.alerts import Rule, Rules
 from notebook_probe.errors import ClosedRunError
 from notebook_probe.model.selectors import Where
-from notebook_probe.probes.observer import Observer
-from notebook_probe.probes.step.budget import Budget
-from notebook_probe.probes.step.compiled import is_compiled
-from notebook_probe.probes.step.probe import PhaseName, Probe
+from notebook_probe.probes.step.probe import PhaseName
+from notebook_probe.record.export.exports import Exports
+from notebook_probe.record.format.source import Event, ModuleRow, StreamView, VectorView
+from notebook_probe.record.views.xarray_views import Snapshot
 from notebook_probe.record.write.writer import RecordWriter
-from notebook_probe.run.alerting import Alarm, Alerting
 from notebook_probe.run.attach.module_table import OnCompiled, check_on_compiled
-from notebook_probe.run.attach.probe_set import ProbeSet
-from notebook_probe.run.attach.request import QuantityLike, ResolvedRequest, read_asked
+from notebook_probe.run.attach.request import QuantityLike, Resolver, resolve
 from notebook_probe.run.attach.requests import Control, Request, Ticket
-from notebook_probe.run.backfill import Past
 from notebook_probe.run.background import Background
-from notebook_probe.run.ending import EndOnThread, end
-from notebook_probe.run.from_loop import FromLoop
-from notebook_probe.run.gate import Gate
+from notebook_probe.run.controls import Controls
+from notebook_probe.run.ending import Life
 from notebook_probe.run.handle import Handle
-from notebook_probe.run.health.meter import Meter
-from notebook_probe.run.health.state import RunState
 from notebook_probe.run.health.status import ProbeStatus, QuantityInfo, Status
-from notebook_probe.run.health.why_silent import Doctor
-from notebook_probe.run.probe_batch import Probing
-from notebook_probe.run.rows.row_keeper import RowKeeper
+from notebook_probe.run.loop_actions import LoopActions
+from notebook_probe.run.parts import RunParts
+from notebook_probe.run.source_actions import SourceActions
 from notebook_probe.schedules import ScheduleLike
-
-if TYPE_CHECKING:
-    from notebook_probe.explorer import Explorer, Panel
 
 __all__ = ["Run"]
 
 
-class Run(Alerting, FromLoop, Probing, Past):
+class Run(LoopActions, SourceActions, Exports):
     """A watched model; made by `notebook_probe.watch`.
 
     It is a Source: everything recorded so far can be read at any time. It holds the model weakly,
@@ -58,44 +49,16 @@ class Run(Alerting, FromLoop, Probing, Past):
         model: nn.Module,
         writer: RecordWriter,
         name: str,
-        asked: Callable[[nn.Module], ResolvedRequest],
+        default: Resolver,
         fresh: bool,
         on_compiled: OnCompiled = "skip",
     ) -> None:
         self.name = name
-        self._meter = Meter()
-        self._stretch = Budget(tell=partial(_tell_budget, writer))
-        rows = RowKeeper(writer, partial(_spent, self._meter, self._stretch))
-        first = writer.first_step
-        self._gate = Gate(first)
-        observer = Observer(
-            model, first, rows.publish, rows.keep, self._gate, rows.declare_collected, self._stretch
-        )
-        super().__init__(writer, rows, observer)
-        self._probes = ProbeSet(model, observer, rows.declare, writer.follow_model, writer.event)
-        self._doctor = Doctor(model, observer, rows.scalars)
-        self._gate.apply, self._gate.change = self._probes.apply, self._probes.change
-        rows.when_full = self._probes.detach_all
-        observer.taps.is_static = is_compiled(model)
-        self._probes.run_eagerly(on_compiled == "eager")
-        if writer.continued:
-            writer.event(first, "resume", "the training goes on")
-        observer.evaluation.last_step = writer.last_evaluated
-        self._probes.begin(asked, first, told=writer.continued)
-        self._condition = RunState(writer, rows, observer, self._gate, self._meter, self._stretch)
-        self._panel: Panel | None = None
         self._is_fresh = fresh
-        alarm = self._alarm = Alarm(
-            writer, rows, partial(_with_status, self._probes, self._doctor, self._gate)
-        )
-        alarm.look()  # back at what a resumed record holds
-        writer.feed(alarm.bring)
-        self._ended = weakref.finalize(
-            self, end, self._gate, self._observer, self._rows, alarm, writer, fresh
-        )
-        # A model that is dropped ends its run; from the garbage collector, so on another thread.
-        self._end_with_model = EndOnThread(self._ended)
-        self._model_gone = weakref.ref(model, self._end_with_model)
+        self._parts = RunParts.of(model, writer)
+        self._parts.probes.run_eagerly(on_compiled == "eager")
+        self._life = Life(self, model, self._parts, fresh)
+        self._parts.begin(default)  # last: from here on other threads may meet our hooks
 
     # ---------------------------------------------------------------- probes
 
@@ -143,65 +106,66 @@ class Run(Alerting, FromLoop, Probing, Past):
         --------
         >>> handle = run.attach("layer3.*", "zero_fraction", "every(50)")  # doctest: +SKIP
         """
-        self._check_open()
-        ask = partial(
-            read_asked,
+        live = self._live
+        resolver = partial(
+            resolve,
             where=where,
             quantity=quantity,
             when=schedule,
             phase=phase,
             per_call=per_call,
         )
-        standing = self._probes.attach(ask)
-        self._change_between_steps()
-        return Handle(self, standing)
+        attachment = live.probes.attach(resolver)
+        live.change_between_steps()
+        return Handle(self, attachment)
 
     def detach(self, handle: Handle | Where, quantity: str = "") -> None:
         """Take probes off: those of a handle, or ``quantity`` (all when empty) at a selection."""
-        self._check_open()
-        probes = (
-            handle.probes if isinstance(handle, Handle) else self._probes.find(handle, quantity)
-        )
-        self._probes.detach(probes)
-        self._change_between_steps()
+        live = self._live
+        probes = handle.probes if isinstance(handle, Handle) else live.probes.find(handle, quantity)
+        live.probes.detach(probes)
+        live.change_between_steps()
 
     # ---------------------------------------------------------------- controls
 
     def put(self, request: Request) -> Ticket:
         """Queue a request for the next step boundary, from any thread."""
-        return self._gate.put(request)
+        return self._parts.gate.put(request)
 
     def probes(self) -> list[ProbeStatus]:
         """Every probe and what became of it."""
-        self._rows.hand_over()  # which counts its values
-        seconds = self._meter.step_seconds
-        return self._doctor.statuses(self._probes.wanted, self._gate.step, seconds)
+        parts = self._parts
+        parts.rows.hand_over()  # which counts its values
+        seconds = parts.meter.step_seconds
+        return parts.doctor.statuses(parts.probes.wanted, parts.gate.step, seconds)
 
     def catalogue(self) -> list[QuantityInfo]:
         """Every quantity that can be attached."""
-        return self._doctor.catalogue(self._probes.wanted)
+        return self._parts.doctor.catalogue(self._parts.probes.wanted)
 
     def each_boundary(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call ``callback`` on the training thread at every boundary; returns its removal."""
-        return self._gate.each_boundary(callback)
+        return self._parts.gate.each_boundary(callback)
 
     def settle(self) -> None:
         """Close the open step if its update has happened; for the end of a notebook cell.
 
         While another thread trains its step is left alone.
         """
-        if not self._gate.is_elsewhere:
-            self._observer.settle()
-            self._rows.drain()
-            self._meter.rest()
+        parts = self._parts
+        if not parts.gate.is_elsewhere:
+            parts.observer.settle()
+            parts.rows.drain()
+            parts.meter.rest()
 
     def status(self) -> Status:
         """The run now: step, speed, cost, every probe, what the writer says.
 
-        For each probe it tells when it last fired, why it did not, and what it costs.
+        For each probe it says when it last fired, why it did not, and what it costs.
         In a notebook ``run.status()`` sums it up.
         """
-        return self._condition.status(self.name, tuple(self.probes()), closed=self.closed)
+        probes = tuple(self.probes())
+        return self._parts.state.status(self.name, probes, closed=self.closed)
 
     # ---------------------------------------------------------------- training, showing, ending
 
@@ -220,9 +184,7 @@ class Run(Alerting, FromLoop, Probing, Past):
         --------
         >>> run.budget(2.0)  # doctest: +SKIP
         """
-        if percent is not None and not 0 < percent < math.inf:
-            raise ValueError(f"budget({percent!r}): a positive number of per cent, or None")
-        self._stretch.set_budget(math.inf if percent is None else float(percent))
+        self._parts.costs.limit(percent)
 
     @property
     def on_compiled(self) -> OnCompiled:
@@ -232,14 +194,14 @@ class Run(Alerting, FromLoop, Probing, Past):
         ``"eager"`` only the steps in which something is due run uncompiled, from the next step
         on; nothing is compiled again. Eager and compiled kernels may differ in the last bits.
         """
-        return "eager" if self._observer.eager.wanted else "skip"
+        return "eager" if self._parts.observer.eager.wanted else "skip"
 
     @on_compiled.setter
     def on_compiled(self, steps: OnCompiled) -> None:
-        self._check_open()
+        live = self._live
         check_on_compiled(steps)
-        self._probes.run_eagerly(steps == "eager")
-        self._change_between_steps()
+        live.probes.run_eagerly(steps == "eager")
+        live.change_between_steps()
 
     def train_in_background(self, function: Callable[[], Any]) -> Background:
         """Run the training function in a thread, so that the notebook stays free.
@@ -252,52 +214,30 @@ class Run(Alerting, FromLoop, Probing, Past):
         RuntimeError
             While an earlier one still runs.
         """
-        self._check_open()
-        if self._condition.trains_in_background:
+        live = self._live
+        if live.state.trains_in_background:
             raise RuntimeError("training already runs in the background; press Stop or wait()")
-        self._condition.background = Background(
+        live.state.background = Background(
             function,
-            on_end=self._observer.settle,
-            stop=partial(self._gate.put, Control("stop")),  # not of self: a run may be dropped
+            on_end=live.observer.settle,
+            stop=partial(live.gate.put, Control("stop")),  # not of self: a run may be dropped
         )
-        return self._condition.background
-
-    def explore(self) -> Explorer:
-        """Show the Explorer under this cell; it stays alive while the cells below run."""
-        return self._panel_of().show()
-
-    @property
-    def explorer(self) -> Explorer:
-        """The Explorer as a widget that is not shown yet, to be placed among your own.
-
-        Examples
-        --------
-        >>> ipywidgets.VBox([ipywidgets.Label("mine"), run.explorer])  # doctest: +SKIP
-        """
-        return self._panel_of().explorer
-
-    def _panel_of(self) -> Panel:
-        from notebook_probe.explorer import Panel
-
-        if self._panel is None:
-            self._panel = Panel(self, self)
-        return self._panel
+        return live.state.background
 
     def flush(self) -> None:
         """Write what is still in memory now."""
-        self._rows.drain()
-        self._writer.flush()
+        self._parts.rows.drain()
+        self._parts.writer.flush()
 
     @property
     def closed(self) -> bool:
-        return not self._ended.alive
+        return self._life.is_over
 
     def close(self) -> None:
         """Record the last step, take every hook off, and finish the record. Twice is fine."""
         if not self.closed:
             self.probes()  # why some are silent is known as long as there is a model
-        self._ended()
-        self._end_with_model.wait()
+        self._life.end()
 
     def __enter__(self) -> Run:
         return self
@@ -306,40 +246,85 @@ class Run(Alerting, FromLoop, Probing, Past):
         self.close()
 
     def __repr__(self) -> str:
-        return f"<Run {self.name!r}: {self._condition.state(self.closed)}, {self.location}>"
+        return f"<Run {self.name!r}: {self._parts.state.state(self.closed)}, {self.location}>"
+
+    # ---------------------------------------------------------------- reading
+
+    @property
+    def location(self) -> str:
+        return self._parts.source.location
+
+    @property
+    def revision(self) -> int:
+        return self._parts.source.revision
+
+    @property
+    def finished(self) -> bool:
+        return self._parts.source.finished
+
+    @property
+    def modules(self) -> tuple[ModuleRow, ...]:
+        return self._parts.source.modules
+
+    @property
+    def streams(self) -> Mapping[str, StreamView]:
+        return self._parts.source.streams
+
+    @property
+    def vectors(self) -> Mapping[str, VectorView]:
+        """Streams of vectors, by path: ``"hist/every_1"``."""
+        return self._parts.source.vectors
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        return self._parts.source.events
+
+    def snapshot(self) -> Snapshot:
+        return self._parts.source.snapshot()
+
+    @property
+    def rules(self) -> Rules:
+        """The rules that are followed: every registered one, each of which can be edited.
+
+        What is changed counts from the next rows on; what was said stays said.
+
+        Examples
+        --------
+        >>> run.rules.edit("dead_units", most=0.3)  # doctest: +SKIP
+        >>> del run.rules["lr_high"]  # doctest: +SKIP
+        """
+        return self._parts.alarm.rules
 
     # ---------------------------------------------------------------- inside
 
     def replaces_on(self, model: nn.Module) -> bool:
         """Tell whether watching ``model`` again, to a fresh folder too, is this run over again."""
-        return self._is_fresh and self._probes.watches(model)
+        return self._is_fresh and self._parts.probes.watches(model)
 
-    def _check_open(self) -> None:
+    @property
+    def _live(self) -> RunParts:
         if self.closed:
-            why = "" if self._model_gone() else ", because its model no longer exists"
+            why = ", because its model no longer exists" if self._life.model_is_gone else ""
             raise ClosedRunError(
                 f"run {self.name!r} is closed{why}; its record at {self.location} can still be "
                 f"read, and nbp.watch(model) begins another"
             )
+        return self._parts
 
-    def _change_between_steps(self) -> None:
-        """Let what is wanted act now when no step is open; else the gate does, at the next one."""
-        if not self._gate.is_elsewhere:
-            observer = self._observer
-            observer.between_steps(lambda: self._probes.change(observer.clock.step))
+    def _controls(self) -> Controls:
+        return self
 
+    def _followed_rules(self) -> Sequence[Rule]:
+        return [*self.rules.values()]
 
-def _spent(meter: Meter, stretch: Budget, step: int, seconds: float, cost: float) -> None:
-    meter.add(seconds, cost)
-    stretch.add(step, seconds, cost)
+    def _bring_alerts(self) -> None:
+        if not self.closed:
+            self._parts.rows.drain()
+            self._parts.alarm.look()
+            self._parts.alarm.look_at_probes()
 
-
-def _tell_budget(writer: RecordWriter, step: int, text: str) -> None:
-    writer.event(step, "budget", text)
-
-
-def _with_status(
-    probes: ProbeSet, doctor: Doctor, gate: Gate
-) -> tuple[list[Probe], list[ProbeStatus], int]:
-    wanted = probes.wanted
-    return wanted, doctor.statuses(wanted, gate.step, 0.0), gate.step
+    @contextmanager
+    def _writing(self) -> Iterator[RecordWriter]:
+        live = self._live
+        live.rows.drain()
+        yield live.writer

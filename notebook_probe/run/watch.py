@@ -29,7 +29,7 @@ from notebook_probe.run.attach.module_table import (
     unwrap,
 )
 from notebook_probe.run.attach.preset import Preset
-from notebook_probe.run.attach.presets import read_presets
+from notebook_probe.run.attach.presets import resolve_presets
 from notebook_probe.run.ranks import own_rank, rank_name
 from notebook_probe.run.run import Run
 
@@ -133,8 +133,8 @@ def watch(
     check_on_compiled(on_compiled)
     if store is None and read_resume(resume).names_a_record:
         raise ValueError(f"resume={resume!r} of which record? give its store")
-    asked = partial(read_presets, probes=probes)
-    asked(model)  # what cannot be is refused before a file is made
+    resolver = partial(resolve_presets, probes=probes)
+    resolver(model)  # what cannot be is refused before a file is made
     axes = read_axes(model, channel_axis)
     name = name or type(model).__name__
     location = _located(store, name, own_rank() if rank == "auto" else rank)
@@ -149,13 +149,13 @@ def watch(
         keep_bits=keep_bits,
     )
     say_axes(model, axes)
-    run = Run(model, writer, name, asked, store is None, on_compiled)
+    run = Run(model, writer, name, resolver, store is None, on_compiled)
     _runs.add(run)
-    print(_told(writer, _from_here(writer.location), resume))
+    print(_first_line(writer, _from_here(writer.location), resume))
     return run
 
 
-def _told(writer: RecordWriter, place: str, resume: ResumeLike) -> str:
+def _first_line(writer: RecordWriter, place: str, resume: ResumeLike) -> str:
     """One line on what is written from where on."""
     first = writer.first_step
     if not writer.continued:

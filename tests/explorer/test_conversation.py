@@ -10,7 +10,8 @@ import pytest
 
 from notebook_probe.explorer.conversation import PanelSession
 from notebook_probe.explorer.messages.parse import parse
-from notebook_probe.run.attach.requests import Attach, Compiled, Control, Controls, Detach
+from notebook_probe.run.attach.requests import Attach, Compiled, Control, Detach
+from notebook_probe.run.controls import Controls
 from notebook_probe.run.health.status import ProbeStatus
 from tests.explorer.fakes import FakeControls, FakeSource, FakeStream, FakeVectors
 

@@ -16,7 +16,7 @@ from notebook_probe.explorer.conversation import PanelSession
 from notebook_probe.explorer.messages.parse import parse
 from notebook_probe.explorer.save.export import export
 from notebook_probe.record.format.source import Source
-from notebook_probe.run.attach.requests import Controls
+from notebook_probe.run.controls import Controls
 from tests.models import floats, sgd, train_step
 
 # What torch's own compiler imports is deprecated in torch.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from notebook_probe.explorer.messages.tallies import rounded
 from notebook_probe.record.format.source import Source
-from notebook_probe.run.attach.requests import Controls
+from notebook_probe.run.controls import Controls
 from notebook_probe.run.health.status import QuantityInfo
 
 __all__ = ["Catalogue"]

@@ -6,7 +6,8 @@ from collections import deque
 from dataclasses import dataclass
 
 from notebook_probe.explorer.messages.wire import TicketRow
-from notebook_probe.run.attach.requests import Attach, Controls, Request, Ticket
+from notebook_probe.run.attach.requests import Attach, Request, Ticket
+from notebook_probe.run.controls import Controls
 
 __all__ = ["Tickets"]
 

@@ -23,7 +23,7 @@ from notebook_probe.explorer.messages.wire import (
     TicketRow,
 )
 from notebook_probe.record.format.source import Source
-from notebook_probe.run.attach.requests import Controls
+from notebook_probe.run.controls import Controls
 from notebook_probe.run.health.status import QuantityInfo, Status
 
 __all__ = ["Report"]

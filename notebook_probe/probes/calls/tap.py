@@ -10,8 +10,9 @@ from __future__ import annotations
 import sys
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import torch
@@ -49,7 +50,10 @@ class CallListener(Protocol):
 class _Before(WeakHook):
     __slots__ = ()
 
-    def __call__(self, module: nn.Module, args: Any, kwargs: dict[str, Any]) -> None:
+    def __call__(
+        self, module: nn.Module, args: Any, kwargs: Mapping[str, Any] = MappingProxyType({})
+    ) -> None:
+        """Without keywords torch calls a hook that was taken off in the midst of a call."""
         if not torch.compiler.is_compiling() and (tap := self.owner()) is not None:
             tap.before(module, args, kwargs)
 
@@ -124,7 +128,7 @@ class Tap:
         """Somebody else took a hook off the module."""
         return self._before.was_cleared or self._after.was_cleared
 
-    def before(self, module: nn.Module, args: Any, kwargs: dict[str, Any]) -> None:
+    def before(self, module: nn.Module, args: Any, kwargs: Mapping[str, Any]) -> None:
         """A call begins."""
         listener = self._listener()
         if listener is None or self.module() is not module or is_traced():  # or a copy

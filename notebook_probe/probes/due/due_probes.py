@@ -126,8 +126,9 @@ class DueProbes:
         return costs
 
     def _ask(self, step: int) -> frozenset[Schedule]:
-        if self._asked is not None and self._asked[0] == step:
-            return self._asked[1]
+        asked = self._asked  # which another thread may drop, as a run is closed
+        if asked is not None and asked[0] == step:
+            return asked[1]
         due = []
         for schedule, probes in [*self._schedules.items()]:
             try:
@@ -137,5 +138,6 @@ class DueProbes:
                 for probe in probes:
                     probe.failed(error, step)
                 self.leave_out_disabled()
-        self._asked = step, frozenset(due)
-        return self._asked[1]
+        found = frozenset(due)
+        self._asked = step, found
+        return found

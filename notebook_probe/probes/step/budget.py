@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
+from notebook_probe.probes.step.sink import Events
 from notebook_probe.schedules import Schedule
 
 __all__ = ["Budget"]
@@ -21,8 +21,8 @@ class Budget:
 
     Parameters
     ----------
-    tell : callable
-        Told in words of every change.
+    events : Events, optional
+        Every change is one, of kind ``"budget"``.
 
     Attributes
     ----------
@@ -32,16 +32,16 @@ class Budget:
         Of so many due steps one is measured.
     """
 
-    def __init__(self, tell: Callable[[int, str], None] = lambda step, text: None) -> None:
+    def __init__(self, events: Events | None = None) -> None:
         self.budget = math.inf
         self.factor = 1
-        self._tell = tell
+        self._events = events
         self._n_due: dict[Schedule, int] = {}
         self._seconds = self._cost = 0.0
         self._n_steps = 0
 
     @property
-    def told(self) -> str:
+    def described(self) -> str:
         """The state in words; empty without a budget."""
         if self.budget == math.inf:
             return ""
@@ -73,7 +73,7 @@ class Budget:
         percent = 100.0 * self._cost / max(self._seconds, 1e-9)
         wanted = self._wanted(percent)
         if wanted != self.factor:
-            self._say(step, percent, wanted)
+            self._note_change(step, percent, wanted)
             self.factor = wanted
             self._n_due = {}
         self._begin()
@@ -87,10 +87,13 @@ class Budget:
             return self.factor // 2
         return self.factor
 
-    def _say(self, step: int, percent: float, wanted: int) -> None:
+    def _note_change(self, step: int, percent: float, wanted: int) -> None:
+        if self._events is None:
+            return
         often = "every due step is" if wanted == 1 else f"one of {wanted} due steps is"
-        self._tell(
+        self._events.event(
             step,
+            "budget",
             f"watching cost {percent:.1f} % of step time, budget {self.budget:g} %: "
             f"{often} measured from here on",
         )

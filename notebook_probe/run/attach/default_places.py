@@ -14,24 +14,30 @@ from notebook_probe.run.attach.request import (
     QuantityLike,
     ResolvedRequest,
     modules_by_path,
-    read_asked,
+    resolve,
 )
 from notebook_probe.schedules import ScheduleLike
 
-__all__ = ["attending", "read_usual", "rectified", "usual_places", "whole"]
+__all__ = [
+    "attention_modules",
+    "default_places_of",
+    "relu_modules",
+    "resolve_at_default_places",
+    "root",
+]
 
 
-def whole(model: nn.Module) -> tuple[str, ...]:
+def root(model: nn.Module) -> tuple[str, ...]:
     """The model itself, where quantities of the step and of all layers together live."""
     return ("",)
 
 
-def attending(model: nn.Module) -> Sequence[str]:
+def attention_modules(model: nn.Module) -> Sequence[str]:
     """The attention modules; where none is called so, the model: all of it counts there."""
-    return attention_places(model) or whole(model)
+    return attention_places(model) or root(model)
 
 
-def rectified(model: nn.Module) -> tuple[str, ...]:
+def relu_modules(model: nn.Module) -> tuple[str, ...]:
     """The activations whose units can die."""
     return tuple(
         path
@@ -40,27 +46,29 @@ def rectified(model: nn.Module) -> tuple[str, ...]:
     )
 
 
-def usual_places(model: nn.Module, quantity: Quantity) -> Sequence[str]:
+def default_places_of(model: nn.Module, quantity: Quantity) -> Sequence[str]:
     """Where ``quantity`` means most; it need not fit at each of these places.
 
     Of the model are quantities of the step, of a batch's targets, of many parameters at once and
     of the loss round them; of attention modules those of attention, of layers all others.
     """
     if quantity.is_of_model or quantity.is_of_batch:
-        return whole(model)
+        return root(model)
     if any(feature.each or feature.tensor in WHOLE for feature in quantity.features):
-        return whole(model)
+        return root(model)
     if any(CALL.get(need) == "inside" for need in quantity.needs):
-        return attending(model)
+        return attention_modules(model)
     return default_places(model)
 
 
-def read_usual(model: nn.Module, quantity: QuantityLike, when: ScheduleLike) -> ResolvedRequest:
-    """Read a request that names no place: the usual ones, those left out where it does not fit.
+def resolve_at_default_places(
+    model: nn.Module, quantity: QuantityLike, when: ScheduleLike
+) -> ResolvedRequest:
+    """Resolve a request that names no place: the default ones at which the quantity fits.
 
     Raises
     ------
     UnknownNameError, ScheduleError, QuantityError, NotApplicableError
     """
     chosen = as_quantity(quantity)
-    return replace(read_asked(model, usual_places(model, chosen), chosen, when), skipped=())
+    return replace(resolve(model, default_places_of(model, chosen), chosen, when), skipped=())

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import TypeAlias
 
 from torch import nn
 
 from notebook_probe.model.selectors import default_places
+from notebook_probe.quantities.define.costs import measured_costs
 from notebook_probe.registry import Registry
-from notebook_probe.run.attach import preset_card
-from notebook_probe.schedules import ScheduleLike
+from notebook_probe.schedules import ScheduleLike, schedule
+from notebook_probe.tabular import as_html, html_card, text_card
 
-__all__ = ["PlacesOf", "Preset", "PresetRow", "presets"]
+__all__ = ["PlacesOf", "Preset", "PresetRow", "measures", "presets"]
 
 PlacesOf: TypeAlias = Callable[[nn.Module], Sequence[str]]
+
+FEW = 20
+"""More quantities are not written out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +54,39 @@ class Preset:
         object.__setattr__(self, "__doc__", str(self))
 
     def __str__(self) -> str:
-        return preset_card.text(self)
+        return text_card(f"{self.name}: {self.about}", _facts(self))
 
     def _repr_html_(self) -> str:
-        return preset_card.html(self)
+        title = f"<b>{escape(self.name)}</b>: {as_html(self.about)}"
+        return html_card(title, _facts(self))
 
 
 presets: Registry[Preset] = Registry("preset")
 """Every preset by name, as ``watch(probes="name")`` finds it."""
+
+
+def measures(preset: Preset) -> str:
+    """What is measured when and where, a paragraph for each."""
+    names: dict[str, dict[str, None]] = {}
+    for row in preset.rows:
+        names.setdefault(_when_and_where(row), {}).update(dict.fromkeys(row.names))
+    return "\n\n".join(f"{head}: {_listed([*some])}" for head, some in names.items())
+
+
+def _facts(preset: Preset) -> dict[str, str]:
+    costs = measured_costs()
+    cost = costs.of_preset(preset.name)
+    facts = {"measures": measures(preset)}
+    return facts | {"cost": f"{cost} ({costs.machine})"} if cost else facts
+
+
+def _when_and_where(row: PresetRow) -> str:
+    """The places as the first words of their function's docstring name them."""
+    named = str(getattr(row.places, "__name__", "where its function says"))
+    where = re.split(r"[,;.\n]", inspect.getdoc(row.places) or named)[0]
+    return f"{schedule(row.schedule)}, {where[:1].lower()}{where[1:]}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - FEW} more" if len(names) > FEW else ""
+    return ", ".join(f"`{name}`" for name in names[:FEW]) + more

@@ -8,8 +8,8 @@ from html import escape
 
 from notebook_probe.errors import UnknownNameError, near
 from notebook_probe.quantities.define.costs import Measured, measured_costs
-from notebook_probe.run.attach.preset_card import measures
-from notebook_probe.run.attach.presets import Preset, presets
+from notebook_probe.run.attach.preset import Preset, measures
+from notebook_probe.run.attach.presets import presets
 from notebook_probe.tabular import as_html, html_table, text_table
 
 __all__ = ["PresetTable", "list_presets"]

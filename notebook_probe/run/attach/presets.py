@@ -12,12 +12,12 @@ from notebook_probe.model.selectors import attention_places
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.quantities import Quantity, as_quantity, quantities
 from notebook_probe.quantities.table import built_in
-from notebook_probe.run.attach.default_places import attending, rectified, whole
+from notebook_probe.run.attach.default_places import attention_modules, relu_modules, root
 from notebook_probe.run.attach.preset import Preset, PresetRow, presets
-from notebook_probe.run.attach.request import ResolvedRequest, misfit, modules_by_path, read_asked
+from notebook_probe.run.attach.request import ResolvedRequest, misfit, modules_by_path, resolve
 from notebook_probe.schedules import schedule
 
-__all__ = ["DEFAULT", "Preset", "PresetRow", "presets", "read_presets"]
+__all__ = ["DEFAULT", "Preset", "PresetRow", "presets", "resolve_presets"]
 
 
 DEFAULT = (
@@ -44,8 +44,8 @@ _add(
     "Whether gradients vanish, explode or swing, of the parameters and between the layers.",
     PresetRow(("grad_norm", "grad_rms", "grad_abs_max", "grad_zero_fraction", "grad_cosine")),
     PresetRow(("output_grad_norm", "output_grad_rms", "output_grad_abs_max")),
-    PresetRow(("grad_norm", "grad_depth_slope", "clip_coefficient"), whole),
-    PresetRow(("gradient_noise_scale",), whole, "every(10)"),
+    PresetRow(("grad_norm", "grad_depth_slope", "clip_coefficient"), root),
+    PresetRow(("gradient_noise_scale",), root, "every(10)"),
 )
 _add(
     "activations",
@@ -82,14 +82,14 @@ _add(
             "attn_sink_share",
             "attn_head_entropy",
         ),
-        attending,
+        attention_modules,
         "every(10)",
     ),
 )
 _add(
     "curvature",
     "How sharp the loss is, and how far features have come, on `Run.probe_batch`'s batch.",
-    PresetRow(("sharpness", "sam_sharpness"), whole, "every(100)"),
+    PresetRow(("sharpness", "sam_sharpness"), root, "every(100)"),
     PresetRow(("feature_drift", "cka_to_reference"), schedule="every(100)"),
 )
 _add(
@@ -100,13 +100,13 @@ _add(
     PresetRow(("weight_abs_max", "weight_nonfinite_fraction")),
     PresetRow(("grad_abs_max", "grad_nonfinite_fraction")),
     PresetRow(("grad_underflow_fraction",), schedule="every(10)"),
-    PresetRow(("amp_scale", "amp_skipped"), whole),
+    PresetRow(("amp_scale", "amp_skipped"), root),
 )
 _add(
     "optimizer",
     "What the optimizer does to the weights, and where it has taken them.",
     PresetRow(("weight_norm", "grad_norm", "update_norm", "update_ratio", "log_step_size")),
-    PresetRow(("lr", "weight_decay", "momentum", "log_step_size"), whole),
+    PresetRow(("lr", "weight_decay", "momentum", "log_step_size"), root),
     PresetRow(("sign_flips", "distance_from_init", "layer_rotation"), schedule="every(10)"),
     PresetRow(("update_cosine", "adam_update_rms", "moment_ratio"), schedule="every(10)"),
     PresetRow(("effective_lr_quantiles", "grad_below_eps_fraction"), schedule="every(10)"),
@@ -118,18 +118,18 @@ _add(
     PresetRow(("nonfinite_fraction", "range_headroom_bits")),
     PresetRow(("bn_mean_tid",), schedule="every(10)"),
     PresetRow(("effective_rank_share",), schedule="every(50)"),
-    PresetRow(("dead_fraction",), rectified, "every(10)"),
+    PresetRow(("dead_fraction",), relu_modules, "every(10)"),
     PresetRow(("attn_entropy_share", "attn_max_logit"), attention_places, "every(10)"),
     PresetRow(
         ("grad_depth_slope", "clip_coefficient", "loss_spike_score", "data_wait_share"),
-        whole,
+        root,
     ),
 )
 _add(
     "step",
     "How the logged loss moves, and where the time and the memory of a step go.",
-    PresetRow(("loss_ema", "loss_spike_score", "train_eval_gap"), whole),
-    PresetRow(("step_time", "samples_per_second", "data_wait_share", "peak_memory"), whole),
+    PresetRow(("loss_ema", "loss_spike_score", "train_eval_gap"), root),
+    PresetRow(("step_time", "samples_per_second", "data_wait_share", "peak_memory"), root),
 )
 
 
@@ -143,7 +143,7 @@ def _everything() -> tuple[PresetRow, ...]:
     within = tuple(quantity.name for quantity in every if not quantity.is_of_batch)
     return (
         PresetRow(within, schedule="every(10)"),
-        PresetRow(tuple(quantity.name for quantity in every), whole, "every(10)"),
+        PresetRow(tuple(quantity.name for quantity in every), root, "every(10)"),
     )
 
 
@@ -154,8 +154,8 @@ _add(
 )
 
 
-def read_presets(model: nn.Module, probes: Any) -> ResolvedRequest:
-    """Read the ``probes`` argument of watch: None, a preset, several, or Taiyi's dict.
+def resolve_presets(model: nn.Module, probes: Any) -> ResolvedRequest:
+    """Resolve the ``probes`` argument of watch: None, a preset, several, or Taiyi's dict.
 
     What two presets share is measured on the schedule of the first.
 
@@ -169,7 +169,7 @@ def read_presets(model: nn.Module, probes: Any) -> ResolvedRequest:
     if probes is None:
         return ResolvedRequest((), ())
     if isinstance(probes, Mapping):
-        return read_asked(model, probes, None, None)
+        return resolve(model, probes, None, None)
     given = [probes] if isinstance(probes, str | Preset) else probes
     if not isinstance(given, list | tuple) or not all(isinstance(p, str | Preset) for p in given):
         raise QuantityError(

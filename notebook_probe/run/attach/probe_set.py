@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from torch import nn
 
@@ -16,18 +17,53 @@ from notebook_probe.model.paths import modules_of
 from notebook_probe.model.selectors import Where, select, standard_place
 from notebook_probe.probes.observer import Observer
 from notebook_probe.probes.step.probe import WAITING, Probe
+from notebook_probe.probes.step.sink import Events
 from notebook_probe.quantities import as_quantity
 from notebook_probe.record.format.source import ModuleRow
-from notebook_probe.run.attach.default_places import read_usual
+from notebook_probe.run.attach.default_places import resolve_at_default_places
 from notebook_probe.run.attach.module_table import module_table
-from notebook_probe.run.attach.request import ResolvedRequest, read_asked
+from notebook_probe.run.attach.request import Resolver, resolve
 from notebook_probe.run.attach.requests import Attach, Compiled, Detach, Request
-from notebook_probe.run.attach.standing import StandingRequest
 from notebook_probe.schedules import Schedule
 
-__all__ = ["ProbeSet"]
+__all__ = ["Attachment", "Columns", "ModelRecord", "ProbeSet"]
 
 ProbeKey: TypeAlias = "tuple[str, str, Schedule, bool]"
+
+
+class Columns(Protocol):
+    """Where the values of probes go."""
+
+    @property
+    def is_full(self) -> bool:
+        """Nothing more is recorded."""
+
+    def declare(self, probes: Iterable[Probe]) -> None:
+        """Give every probe its column; from any thread."""
+
+
+class ModelRecord(Events, Protocol):
+    """What is recorded of the model beside values."""
+
+    def follow_model(self, modules: Sequence[ModuleRow]) -> None:
+        """Note that the model now has these modules."""
+
+
+@dataclass(eq=False)
+class Attachment:
+    """What was attached together, and the probes that it has come to so far.
+
+    It goes on holding for modules that are added later.
+
+    Attributes
+    ----------
+    resolver : callable
+        Resolves the request for the model as it is now.
+    """
+
+    resolver: Resolver
+    probes: list[Probe] = field(default_factory=list)
+    skipped: tuple[str, ...] = ()
 
 
 class ProbeSet:
@@ -40,31 +76,27 @@ class ProbeSet:
     model : nn.Module
         Held weakly.
     observer : Observer
-    declare : callable
-        Gives new probes their columns in the record.
-    describe : callable
-        Tells the record which modules there are after a change.
-    tell : callable
-        ``tell(step, kind, text)`` keeps an event in the record.
+    columns : Columns
+    record : ModelRecord
     """
 
     def __init__(
         self,
         model: nn.Module,
         observer: Observer,
-        declare: Callable[[Iterable[Probe]], None],
-        describe: Callable[[Sequence[ModuleRow]], None],
-        tell: Callable[[int, str, str], None],
+        columns: Columns,
+        record: ModelRecord,
     ) -> None:
         self._model = weakref.ref(model)
-        self._observer = observer
-        self._declare, self._describe, self._tell = declare, describe, tell
-        self._standing: tuple[StandingRequest, ...] = ()
+        self._observer, self._columns, self._record = observer, columns, record
+        self._attachments: tuple[Attachment, ...] = ()
         self._wanted: dict[ProbeKey, Probe] = {}  # replaced, never changed: other threads walk it
         self._measured = self._wanted
         self._tree = Tree(model)
         self._paths = {*modules_of(model)}
+        self._was_full = False
         self._lock = threading.Lock()
+        self._changing = threading.RLock()  # two threads may meet between the same two steps
 
     @property
     def model(self) -> nn.Module:
@@ -82,7 +114,7 @@ class ProbeSet:
         return [*self._wanted.values()]
 
     def apply(self, request: Request, step: int) -> str:
-        """Do what a request asks, between steps; returns what was done, in words.
+        """Do what a request says, between steps; returns what was done, in words.
 
         Raises
         ------
@@ -90,7 +122,7 @@ class ProbeSet:
             Why it cannot be done.
         """
         if isinstance(request, Attach):
-            done = _told(self.attach(_reading(request)))
+            done = _description(self.attach(_resolver_of(request)))
         elif isinstance(request, Detach):
             found = self.find(request.where, request.quantity)
             self.detach(found)
@@ -109,47 +141,47 @@ class ProbeSet:
         self._observer.taps.is_static |= wanted
         self._measured = {}  # between steps the observer looks what is due next
 
-    def begin(self, asked: Callable[[nn.Module], ResolvedRequest], step: int, told: bool) -> None:
-        """Measure these from the first step on; ``told`` in an event, as for a resumed record."""
-        self.attach(asked)
-        added, _ = self._measure(step)
-        if told and added:
-            self._tell(step, "attach", _sentence(added))
+    def begin(self, step: int, resumed: bool) -> None:
+        """Measure what is wanted from the first step on; an event of a record that is resumed."""
+        with self._changing:
+            added, _ = self._measure(step)
+        if resumed and added:
+            self._record.event(step, "attach", _sentence(added))
 
-    def attach(self, asked: Callable[[nn.Module], ResolvedRequest]) -> StandingRequest:
+    def attach(self, resolver: Resolver) -> Attachment:
         """Want these too; one that is there already stays, a new definition replaces it."""
-        found = asked(self.model)
-        standing = StandingRequest(asked, [*found.probes], found.skipped)
+        found = resolver(self.model)
+        attachment = Attachment(resolver, [*found.probes], found.skipped)
         self._want(found.probes)
         with self._lock:
-            self._standing = (*self._standing, standing)
-        return standing
+            self._attachments = (*self._attachments, attachment)
+        return attachment
 
     def detach(self, probes: Iterable[Probe]) -> None:
         """Want these no more, by place, quantity and schedule."""
         gone = {probe.key() for probe in probes}
         with self._lock:
             self._wanted = {key: p for key, p in self._wanted.items() if key not in gone}
-            self._standing = tuple(
-                standing
-                for standing in self._standing
-                if any(probe.key() in self._wanted for probe in standing.probes)
+            self._attachments = tuple(
+                attachment
+                for attachment in self._attachments
+                if any(probe.key() in self._wanted for probe in attachment.probes)
             )
-
-    def detach_all(self) -> None:
-        """Want nothing more."""
-        self.detach(self.wanted)
 
     def change(self, step: int) -> None:
         """Measure what is wanted from ``step`` on, and say so in the record."""
-        self._follow_model(step)
-        added, removed = self._measure(step)
+        if self._columns.is_full and not self._was_full:
+            self._was_full = True
+            self.detach(self.wanted)
+        with self._changing:
+            self._follow_model()
+            added, removed = self._measure(step)
         for kind, probes in (("attach", added), ("detach", removed)):
             if probes:
-                self._tell(step, kind, _sentence(probes))
+                self._record.event(step, kind, _sentence(probes))
 
     def _want(self, probes: Sequence[Probe]) -> None:
-        self._declare(probes)
+        self._columns.declare(probes)
         with self._lock:
             known = self._wanted
             new = {probe.key(): probe for probe in probes if not _is_in(known, probe)}
@@ -158,18 +190,18 @@ class ProbeSet:
             if new:
                 self._wanted = {**known, **new}
 
-    def _follow_model(self, step: int) -> None:
-        """Modules were added, replaced or removed: what was asked for holds for the new ones."""
+    def _follow_model(self) -> None:
+        """Modules were added, replaced or removed: what is attached holds for the new ones."""
         model = self._model()
-        if model is None or not self._standing or not self._tree.has_changed():
+        if model is None or not self._attachments or not self._tree.has_changed():
             return
         self._tree, self._measured = Tree(model), {}
         paths = {*modules_of(model)}
         new, self._paths = paths - self._paths, paths
-        self._describe(module_table(model))
-        for standing in self._standing:
-            probes = [p for p in _read_again(standing, model) if _is_below(p.place, new)]
-            standing.probes += probes
+        self._record.follow_model(module_table(model))
+        for attachment in self._attachments:
+            probes = [p for p in _resolved_again(attachment, model) if _is_below(p.place, new)]
+            attachment.probes += probes
             self._want(probes)
 
     def _measure(self, step: int) -> tuple[list[Probe], list[Probe]]:
@@ -215,17 +247,17 @@ def _is_in(known: Mapping[ProbeKey, Probe], probe: Probe) -> bool:
     )
 
 
-def _reading(request: Attach) -> Callable[[nn.Module], ResolvedRequest]:
-    """How to read a request, now and whenever the model has changed."""
+def _resolver_of(request: Attach) -> Resolver:
+    """What resolves a request, now and whenever the model has changed."""
     what, when = request.quantity, request.schedule
     if request.where is None:
-        return partial(read_usual, quantity=what, when=when)
-    return partial(read_asked, where=request.where, quantity=what, when=when)
+        return partial(resolve_at_default_places, quantity=what, when=when)
+    return partial(resolve, where=request.where, quantity=what, when=when)
 
 
-def _read_again(standing: StandingRequest, model: nn.Module) -> tuple[Probe, ...]:
+def _resolved_again(attachment: Attachment, model: nn.Module) -> tuple[Probe, ...]:
     try:
-        return standing.again(model).probes
+        return attachment.resolver(model).probes
     except ProbeError:  # what it named is gone, or a quantity no longer fits
         return ()
 
@@ -235,14 +267,16 @@ def _is_below(place: str, paths: set[str]) -> bool:
     return place in paths or place.rpartition(".")[0] in paths
 
 
-def _told(asked: StandingRequest) -> str:
-    names = dict.fromkeys(probe.quantity.name for probe in asked.probes)
-    places = dict.fromkeys(probe.place for probe in asked.probes)
-    told = f"{', '.join(names)} at {_counted(len(places), 'module')}"
-    if asked.skipped:
-        told += f"; left out: {asked.skipped[0]}"
-        told += f" and {len(asked.skipped) - 1} more" if len(asked.skipped) > 1 else ""
-    return told
+def _description(attachment: Attachment) -> str:
+    """In words, for the ticket of its request."""
+    names = dict.fromkeys(probe.quantity.name for probe in attachment.probes)
+    places = dict.fromkeys(probe.place for probe in attachment.probes)
+    text = f"{', '.join(names)} at {_counted(len(places), 'module')}"
+    if attachment.skipped:
+        text += f"; left out: {attachment.skipped[0]}"
+        more = len(attachment.skipped) - 1
+        text += f" and {more} more" if more else ""
+    return text
 
 
 def _sentence(probes: Sequence[Probe]) -> str:

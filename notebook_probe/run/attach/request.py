@@ -1,4 +1,4 @@
-"""Reading what a user asks to attach: places x quantities x schedules, checked before anything is.
+"""Resolving a request to attach: places x quantities x schedules, checked before anything is.
 
 Accepted are a selection with a quantity and a schedule, and Taiyi's dict
 ``{selection: ["Quantity", ["Quantity", "linear(5,0)"]]}``.
@@ -24,7 +24,7 @@ from notebook_probe.quantities.reduce.features import ANYTIME, CALL, is_of_all, 
 from notebook_probe.quantities.reduce.reductions import parts
 from notebook_probe.schedules import Schedule, ScheduleLike, schedule
 
-__all__ = ["ResolvedRequest", "misfit", "modules_by_path", "read_asked"]
+__all__ = ["ResolvedRequest", "Resolver", "misfit", "modules_by_path", "resolve"]
 
 QuantityLike: TypeAlias = "Quantity | Callable[..., Any] | str"
 
@@ -38,7 +38,11 @@ class ResolvedRequest:
     """Sentences: which place was left out, and why."""
 
 
-def read_asked(
+Resolver: TypeAlias = Callable[[nn.Module], ResolvedRequest]
+"""What a request comes to in a model as it is now."""
+
+
+def resolve(
     model: nn.Module,
     where: Where | Mapping[Any, Any],
     quantity: QuantityLike | Sequence[QuantityLike] | None,
@@ -46,7 +50,7 @@ def read_asked(
     phase: PhaseName = "training",
     per_call: bool = False,
 ) -> ResolvedRequest:
-    """Read the arguments of attach.
+    """Resolve the arguments of attach.
 
     Raises
     ------
@@ -57,7 +61,7 @@ def read_asked(
     """
     if isinstance(where, Mapping):
         parts = [
-            read_asked(model, place, one, wanted or when, phase, per_call)
+            resolve(model, place, one, wanted or when, phase, per_call)
             for place, items in where.items()
             for one, wanted in _items(items)
         ]
@@ -65,7 +69,7 @@ def read_asked(
     if quantity is None:
         raise QuantityError(f"attach({where!r}): which quantity?")
     if isinstance(quantity, list | tuple):
-        parts = [read_asked(model, where, one, when, phase, per_call) for one in quantity]
+        parts = [resolve(model, where, one, when, phase, per_call) for one in quantity]
         return _joined(parts)
     chosen, due = as_quantity(quantity), schedule(when)  # type: ignore[arg-type]
     _check_kind(chosen, phase, per_call)
@@ -125,11 +129,11 @@ def misfit(modules: Mapping[str, nn.Module], place: str, quantity: Quantity) -> 
                 return f"{quantity.name} needs {need!r}; {place!r} is a parameter and has none"
             closed = _closed(modules[place]) if is_seen else ""
             if closed:
-                return f"{quantity.name} needs {need!r}; {_told(place, modules)} {closed}"
+                return f"{quantity.name} needs {need!r}; {_named(place, modules)} {closed}"
         elif is_module and not _has_parameter(modules[place], is_of_all(feature)):
-            return f"{quantity.name} needs {need!r}; {_told(place, modules)} has none"
+            return f"{quantity.name} needs {need!r}; {_named(place, modules)} has none"
     lack = _lack(quantity, modules[place]) if is_module else ""
-    return f"{quantity.name}: {_told(place, modules)} {lack}" if lack else ""
+    return f"{quantity.name}: {_named(place, modules)} {lack}" if lack else ""
 
 
 def _lack(quantity: Quantity, module: nn.Module) -> str:
@@ -156,7 +160,7 @@ def modules_by_path(model: nn.Module) -> dict[str, nn.Module]:
     return {path: unwrapped(module) for path, module in modules_of(model, every_path=True).items()}
 
 
-def _told(place: str, modules: Mapping[str, nn.Module]) -> str:
+def _named(place: str, modules: Mapping[str, nn.Module]) -> str:
     return f"{standard_place(place)!r} ({type(modules[place]).__name__})"
 
 

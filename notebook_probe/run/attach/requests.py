@@ -1,4 +1,4 @@
-"""What a panel or another thread may ask of a run; applied by the training thread between steps.
+"""What a panel or another thread may request; applied by the training thread between steps.
 
 A request is a frozen value. Putting it returns a `Ticket` at once; the ticket tells what became
 of it. Nothing here touches a model, so this file is imported without torch.
@@ -6,20 +6,17 @@ of it. Nothing here touches a model, so this file is imported without torch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias
 
-from notebook_probe.run.health.status import ProbeStatus, QuantityInfo, Status
-
-__all__ = ["Attach", "Compiled", "Control", "Controls", "Detach", "Request", "Ticket"]
+__all__ = ["Attach", "Compiled", "Control", "Detach", "Request", "Ticket"]
 
 
 @dataclass(frozen=True, slots=True)
 class Attach:
     """Measure ``quantity`` at every module of ``where`` (paths) whenever ``schedule`` is due.
 
-    None means where it is usually measured: at all layers, attention modules or the model, as fits.
+    None means its default places: all layers, attention modules or the model, as fits.
     """
 
     where: tuple[str, ...] | None
@@ -62,30 +59,3 @@ class Ticket:
     applied_step: int = -1
     text: str = ""
     """In words: how many probes were attached, or why the request was refused."""
-
-
-class Controls(Protocol):
-    """The side of a live run that a panel may call, from any thread."""
-
-    def put(self, request: Request) -> Ticket:
-        """Queue a request for the next step boundary."""
-
-    def status(self) -> Status:
-        """The state of the run now; cheap enough to ask ten times a second."""
-
-    def probes(self) -> Sequence[ProbeStatus]:
-        """Every attached probe, one entry per module and quantity."""
-
-    def catalogue(self) -> Sequence[QuantityInfo]:
-        """Every quantity that can be attached."""
-
-    def each_boundary(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call ``callback`` on the training thread at every step boundary; returns its removal.
-
-        While the run is paused it is called every 20 ms.
-        """
-        ...
-
-    def settle(self) -> None:
-        """Close the open step if its update has happened; for the end of a notebook cell."""
-        ...

@@ -36,10 +36,10 @@ class RunState:
         observer: Observer,
         gate: Gate,
         meter: Meter,
-        stretch: Budget,
+        budget: Budget,
     ) -> None:
         self._writer, self._rows, self._observer = writer, rows, observer
-        self._gate, self._meter, self._stretch = gate, meter, stretch
+        self._gate, self._meter, self._budget = gate, meter, budget
         self.background: Background | None = None
 
     @property
@@ -68,7 +68,7 @@ class RunState:
             progress=self._observer.again.progress,
             total_s=meter.total_s,
             total_cost_s=meter.total_cost_s,
-            budget=self._stretch.told,
+            budget=self._budget.described,
         )
 
     def state(self, closed: bool) -> State:

@@ -13,6 +13,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable
+from typing import Protocol
 
 from notebook_probe.axis import PER_CHANNEL, Axis, PerChannel
 from notebook_probe.errors import QuantityError
@@ -30,7 +31,7 @@ from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.rows.host_copy import HostCopy
 from notebook_probe.run.rows.layout import ChannelsRow, Layout, Row
 
-__all__ = ["RowKeeper"]
+__all__ = ["RowKeeper", "StepCosts"]
 
 COPY_S = 0.5
 """At most this long values wait on a device before they are copied."""
@@ -50,18 +51,24 @@ _COUNTS = {
 }
 
 
+class StepCosts(Protocol):
+    """Who keeps account of the time that steps take."""
+
+    def add(self, step: int, seconds: float, cost: float) -> None:
+        """A step took ``seconds``, ``cost`` of them in our own code."""
+
+
 class RowKeeper:
-    """Turns `StepFrame`s into rows of the record.
+    """Turns `StepFrame`s into rows of the record: an observer's sink.
 
     Parameters
     ----------
     writer : RecordWriter
-    spent : callable
-        ``spent(step, seconds, cost)`` is told how long each step took, and our share of it.
+    costs : StepCosts
     """
 
-    def __init__(self, writer: RecordWriter, spent: Callable[[int, float, float], None]) -> None:
-        self._writer, self._spent = writer, spent
+    def __init__(self, writer: RecordWriter, costs: StepCosts) -> None:
+        self._writer, self._costs = writer, costs
         self._waiting: deque[StepFrame] = deque()
         self._kept: list[StepFrame] = []
         self._ready: list[Row | ChannelsRow] = []
@@ -77,8 +84,11 @@ class RowKeeper:
         self.scalars: dict[str, Number] = {}
         """Last value of everything the user logged."""
         self.problem = ""
-        self.when_full: Callable[[], None] | None = None
-        """Called once, when the record takes no further row."""
+
+    @property
+    def is_full(self) -> bool:
+        """The record takes no further row."""
+        return bool(self._writer.stopped)
 
     # ---------------------------------------------------------------- columns
 
@@ -104,7 +114,7 @@ class RowKeeper:
         for name in names:
             self._name(ROOT, Variable(name, "1", "logged by the training loop"))
 
-    def declare_collected(self, place: str, name: str) -> None:
+    def announce(self, place: str, name: str) -> None:
         """Give what the model collects its place.
 
         Raises
@@ -154,7 +164,11 @@ class RowKeeper:
         self.scalars.update(frame.scalars)
         self.keep(frame)
         now = time.perf_counter()
-        self._spent(frame.step, now - frame.begun, frame.seconds + now - begun)
+        self._costs.add(frame.step, now - frame.begun, frame.seconds + now - begun)
+
+    def evaluated(self, frame: StepFrame) -> None:
+        """Record an evaluation."""
+        self.keep(frame)
 
     def keep(self, frame: StepFrame) -> None:
         """Record a frame; whatever goes wrong here stays here."""
@@ -230,9 +244,6 @@ class RowKeeper:
                 row.record()
             except Exception as error:  # the rows behind it are recorded
                 self._failed(row.step, error)
-        if self._writer.stopped and self.when_full is not None:
-            when_full, self.when_full = self.when_full, None
-            when_full()
 
     def _copy_when_due(self) -> None:
         """Begin a copy, or record what has come of the last one; never wait."""

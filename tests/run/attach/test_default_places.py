@@ -1,4 +1,4 @@
-"""A quantity that is asked for without a place is measured where it means something."""
+"""A quantity that is attached without a place is measured where it means something."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import pytest
 from torch import nn
 
 from notebook_probe.errors import NotApplicableError
-from notebook_probe.run.attach.default_places import read_usual
+from notebook_probe.run.attach.default_places import resolve_at_default_places
 from tests.models import ConvNet, Encoder, mlp
 
 
 def places(model: nn.Module, quantity: str) -> list[str]:
-    asked = read_usual(model, quantity, "every(10)")
-    assert asked.skipped == ()
-    return [probe.place for probe in asked.probes]
+    resolved = resolve_at_default_places(model, quantity, "every(10)")
+    assert resolved.skipped == ()
+    return [probe.place for probe in resolved.probes]
 
 
 @pytest.mark.parametrize("quantity", ["loss_spike_score", "sharpness", "grad_depth_slope"])

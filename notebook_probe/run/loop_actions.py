@@ -1,0 +1,189 @@
+"""What the training loop tells its run: numbers, batches, where a step ends, what to evaluate."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, SupportsFloat, TypeVar
+
+from torch import Tensor
+
+from notebook_probe.probes.reading.loop_values import take
+from notebook_probe.probes.replay.probe_batch import ProbeBatch
+from notebook_probe.quantities.define.numbers import read_scalar
+from notebook_probe.run.batches import Batches, read_batch
+from notebook_probe.run.parts import RunParts
+from notebook_probe.run.probe_batch import keep_probe_batch
+
+__all__ = ["LoopActions"]
+
+Batch = TypeVar("Batch")
+
+
+class LoopActions(ABC):
+    """What a training loop may call; one that calls nothing is fine."""
+
+    @property
+    @abstractmethod
+    def _live(self) -> RunParts:
+        """The parts of the run; raises ClosedRunError once it is closed."""
+
+    def log(self, **scalars: SupportsFloat) -> None:
+        """Record scalars of your own at the open step, e.g. ``run.log(loss=loss)``.
+
+        A tensor stays on its device until the next flush. The same name again in one step
+        replaces the value.
+
+        Raises
+        ------
+        QuantityError
+            For anything but one real number, and for a name that cannot be a variable's.
+        """
+        live = self._live
+        rows, observer = live.rows, live.observer
+        checked = {name: read_scalar(f"log({name}=...):", value) for name, value in scalars.items()}
+        rows.declare_scalars(checked)
+        open_frame = observer.evaluation.frame if observer.phase.is_past else observer.frame
+        frame = open_frame or rows.between_steps(observer.clock.step)
+        frame.scalars.update(checked)
+        frame.on_device |= any(isinstance(value, Tensor) for value in checked.values())
+
+    def batch(self, **values: Any) -> None:
+        """Hand over what only the loop knows of a batch, e.g. ``run.batch(targets=y, indices=i)``.
+
+        Quantities name it ``batch_targets``, ``batch_indices``, and so on, alone or beside a
+        tensor of a call. Call it once the batch is there and before the optimizer's step, as often
+        as there is something new. It holds for every call of the model until a name is given
+        again, which begins the next micro-batch, or until the step is over. After the step only
+        what still has its graph, such as losses, is known to be of the batch before. Nothing is
+        copied to the host here, and nothing done while no quantity needs it.
+
+        Parameters
+        ----------
+        **values : Tensor, array, list of numbers, or a container of tensors
+            ``targets`` (class indices), ``losses`` (one per sample) and ``indices`` (which samples
+            of the data set) are those that our own quantities read. A quantity needs ``targets``
+            and ``indices`` before the forward pass if it also reads an ``output``.
+
+        Raises
+        ------
+        QuantityError
+            For a value without tensors or numbers.
+
+        Examples
+        --------
+        >>> for x, y, indices in loader:  # doctest: +SKIP
+        ...     run.batch(targets=y, indices=indices)
+        ...     losses = F.cross_entropy(model(x), y, reduction="none")
+        ...     run.batch(losses=losses)
+        ...     losses.mean().backward()
+        """
+        observer = self._live.observer
+        tensors = {name: read_batch(name, value) for name, value in values.items()}
+        observer.handed.update(tensors)
+        every = (tensor for some in tensors.values() for tensor in some)
+        frame = observer.frame_of_batch(any(tensor.grad_fn is not None for tensor in every))
+        if frame is not None:
+            take(frame, tensors)
+
+    def batches(self, loader: Iterable[Batch]) -> Batches[Batch]:
+        """The batches of ``loader``, with the time spent waiting for them measured.
+
+        Parameters
+        ----------
+        loader : iterable
+            Every epoch may go through it again; batches come as they are.
+
+        Examples
+        --------
+        >>> run.attach("", ["data_wait_share", "samples_per_second"])  # doctest: +SKIP
+        >>> for x, y in run.batches(loader):  # doctest: +SKIP
+        ...     train(x, y)
+        """
+        return Batches(loader, self._live.observer)
+
+    def step(self) -> None:
+        """Close the open step by hand, after backward, in loops without an optimizer.
+
+        From the first call on, steps close only so.
+        """
+        self._live.observer.step()
+
+    def probe_batch(self, inputs: Any, targets: Any, loss_fn: Callable[[Any, Any], Tensor]) -> None:
+        """Keep a batch, on which quantities such as ``sharpness`` run the model once more.
+
+        They do so as a due step begins, of the weights with which it begins, with the model in
+        evaluation mode and without autocast. Parameters, gradients, buffers, modes and random
+        generators are left as they were, bit for bit; nothing else of any run counts these calls.
+        Your own hooks and ``loss_fn`` are called as in any call of the model. A new batch replaces
+        the old one, and is the new reference of what is compared with the first due step.
+
+        Parameters
+        ----------
+        inputs : Tensor, tuple or mapping
+            What the model is called with: a tuple is its arguments, a mapping its keywords.
+        targets : anything
+            Handed to ``loss_fn``; copies are kept of both.
+        loss_fn : callable
+            ``loss_fn(outputs, targets)``, the mean loss as one real number.
+
+        Raises
+        ------
+        QuantityError
+            ``loss_fn`` is no function, or does not return one real number.
+        NotApplicableError
+            The parameters are split over processes.
+        UnreadableError
+            The model has lazy parameters and was never called.
+        ClosedRunError
+        Exception
+            Whatever the model or ``loss_fn`` raises: both are tried at once, unless another thread
+            trains the model.
+
+        Examples
+        --------
+        >>> run.probe_batch(images, labels, nn.functional.cross_entropy)  # doctest: +SKIP
+        >>> run.attach("", "sharpness", "every(100)")  # doctest: +SKIP
+        >>> run.attach("layer*", "cka_to_reference", "every(100)")  # doctest: +SKIP
+        """
+        live = self._live
+        batch = ProbeBatch.of(inputs, targets, loss_fn)
+        keep_probe_batch(batch, live.observer, live.gate, live.writer)
+
+    @contextmanager
+    def at_step(self, step: int) -> Iterator[None]:
+        """Record what happens inside as of ``step``: an old checkpoint evaluated.
+
+        Calls of the model inside count as evaluations of the state after ``step`` updates,
+        whatever mode it is in, and `log` writes there too. Every probe of phase ``"eval"``
+        measures, due or not; but none of several steps, of which the others are not there. The
+        step of the training stays as it is, and nothing inside is part of it. What was recorded
+        at this step before is read no more.
+
+        The model's state is yours: load the checkpoint inside, and before you train on load the
+        newest one again.
+
+        Raises
+        ------
+        ValueError
+            For anything but a whole number from 0.
+        RuntimeError
+            While another thread trains the model, or within itself.
+        ClosedRunError
+            After the run was closed.
+
+        Examples
+        --------
+        >>> run.attach("*", "zero_fraction", phase="eval")  # doctest: +SKIP
+        >>> with run.at_step(1000), torch.no_grad():  # doctest: +SKIP
+        ...     model.load_state_dict(torch.load("step1000.pt", weights_only=True))
+        ...     run.log(test_loss=loss_fn(model.eval()(images), labels))
+        """
+        live = self._live
+        if not isinstance(step, int) or isinstance(step, bool) or step < 0:
+            raise ValueError(f"at_step({step!r}): a whole number from 0 is expected")
+        if live.gate.is_elsewhere:
+            raise RuntimeError("another thread trains this model now; evaluate a copy, or wait")
+        with live.past.at_step(step):
+            yield

@@ -1,0 +1,118 @@
+"""What a run is composed of: parts with one job each, made whole before the model is hooked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+from torch import nn
+
+from notebook_probe.probes.observer import Observer
+from notebook_probe.probes.step.budget import Budget
+from notebook_probe.probes.step.compiled import is_compiled
+from notebook_probe.record.write.writer import RecordWriter
+from notebook_probe.run.alerting import Alarm
+from notebook_probe.run.attach.probe_set import ProbeSet
+from notebook_probe.run.attach.request import Resolver
+from notebook_probe.run.backfill import PastSteps
+from notebook_probe.run.costs import Costs
+from notebook_probe.run.gate import Gate
+from notebook_probe.run.health.meter import Meter
+from notebook_probe.run.health.state import RunState
+from notebook_probe.run.health.why_silent import Doctor
+from notebook_probe.run.live_source import LiveSource
+from notebook_probe.run.rows.row_keeper import RowKeeper
+
+__all__ = ["RunParts"]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class RunParts:
+    """The parts of one run; all hold the model weakly, and none knows the run.
+
+    Attributes
+    ----------
+    writer : RecordWriter
+        Keeps the record.
+    meter : Meter
+        How fast steps come, and what watching costs of them.
+    costs : Costs
+        Takes in the time of each step.
+    rows : RowKeeper
+        Makes rows of closed steps.
+    observer : Observer
+        Measures, step by step.
+    probes : ProbeSet
+        What is wanted, and between two steps what is measured.
+    gate : Gate
+        Where requests act, and training waits.
+    doctor : Doctor
+        Why a probe is silent.
+    state : RunState
+        How the run does.
+    source : LiveSource
+        What was recorded, and the open step.
+    past : PastSteps
+        Writes into steps that have passed.
+    alarm : Alarm
+        Applies the rules to what is recorded.
+    """
+
+    writer: RecordWriter
+    meter: Meter
+    costs: Costs
+    rows: RowKeeper
+    observer: Observer
+    probes: ProbeSet
+    gate: Gate
+    doctor: Doctor
+    state: RunState
+    source: LiveSource
+    past: PastSteps
+    alarm: Alarm
+
+    @classmethod
+    def of(cls, model: nn.Module, writer: RecordWriter) -> Self:
+        """Make the parts of a run that records ``model``; nothing is hooked."""
+        meter, budget = Meter(), Budget(writer)
+        costs = Costs(meter, budget)
+        rows = RowKeeper(writer, costs)
+        observer = Observer(model, writer.first_step, rows, budget, writer.last_evaluated)
+        observer.taps.is_static = is_compiled(model)
+        probes = ProbeSet(model, observer, rows, writer)
+        gate = Gate(writer.first_step, probes)
+        doctor = Doctor(model, observer, rows.scalars)
+        return cls(
+            writer=writer,
+            meter=meter,
+            costs=costs,
+            rows=rows,
+            observer=observer,
+            probes=probes,
+            gate=gate,
+            doctor=doctor,
+            state=RunState(writer, rows, observer, gate, meter, budget),
+            source=LiveSource(writer, rows, observer),
+            past=PastSteps(writer, rows, observer),
+            alarm=Alarm(writer, rows, probes, doctor, gate),
+        )
+
+    def begin(self, default: Resolver) -> None:
+        """Hook the model and measure what ``default`` comes to; the last thing that is done.
+
+        Where another thread is in the midst of a step, measuring begins with the next one.
+        """
+        first, resumed = self.writer.first_step, self.writer.continued
+        if resumed:
+            self.writer.event(first, "resume", "the training goes on")
+        self.probes.attach(default)
+        self.alarm.look()  # back at what a resumed record holds
+        self.writer.feed(self.alarm.bring)
+        self.observer.hook(self.gate)
+        self.observer.between_steps(lambda: self.probes.begin(first, resumed))
+
+    def change_between_steps(self) -> None:
+        """Let what is wanted act now when no step is open; else the gate does, at the next one."""
+        if not self.gate.is_elsewhere:
+            clock = self.observer.clock
+            self.observer.between_steps(lambda: self.probes.change(clock.step))

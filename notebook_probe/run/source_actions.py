@@ -1,0 +1,157 @@
+"""What one does with a run beside reading it, whether it is live or was opened; without torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Protocol
+
+from notebook_probe.alerts import Alerts, Rule, find_alerts, read_alerts
+from notebook_probe.record.format.source import Source
+from notebook_probe.record.views.xarray_views import Snapshot
+from notebook_probe.record.write.writer import RecordWriter
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from notebook_probe.explorer import Explorer, Panel
+    from notebook_probe.run.controls import Controls
+
+__all__ = ["SourceActions"]
+
+
+class _Acting(Source, Protocol):
+    """What the actions need of the source that they are part of."""
+
+    _panel: Panel | None
+
+    def _open_panel(self) -> Panel: ...
+
+    def snapshot(self) -> Snapshot: ...
+    def _controls(self) -> Controls | None: ...
+    def _followed_rules(self) -> Iterable[Rule]: ...
+    def _bring_alerts(self) -> None: ...
+    def _writing(self) -> AbstractContextManager[RecordWriter]: ...
+
+
+class SourceActions:
+    """Showing a run, looking at its alerts, and adding to its record.
+
+    Who inherits this says in `_writing` who writes; a live run also says how it is steered, which
+    rules it follows, and how their findings come up to date.
+    """
+
+    _panel: Panel | None = None
+
+    def _controls(self) -> Controls | None:
+        """The side of a live run that the panel may call."""
+        return None
+
+    def _followed_rules(self) -> Iterable[Rule]:
+        """The rules to apply when none are named; without any, all registered ones."""
+        return ()
+
+    def _bring_alerts(self) -> None:
+        """Have the alerts come up to date."""
+
+    def explore(self: _Acting) -> Explorer:
+        """Show the Explorer under this cell; it stays alive while the cells below run.
+
+        Of a recorded run it is the same panel, without controls.
+        """
+        return self._open_panel().show()
+
+    @property
+    def explorer(self: _Acting) -> Explorer:
+        """The Explorer as a widget that is not shown yet, to be placed among your own.
+
+        Examples
+        --------
+        >>> ipywidgets.VBox([ipywidgets.Label("mine"), run.explorer])  # doctest: +SKIP
+        """
+        return self._open_panel().explorer
+
+    def _open_panel(self: _Acting) -> Panel:
+        """The one panel of this source, which goes when it goes."""
+        from notebook_probe.explorer import Panel
+
+        if self._panel is None:
+            self._panel = Panel(self, self._controls())
+        return self._panel
+
+    @property
+    def alerts(self: _Acting) -> Alerts:
+        """What the rules have found so far: each once, with its step, its place and the numbers.
+
+        They are kept in the record, as events of kind ``"alert"``. Of a live run the rules are
+        applied every second or so while rows are written, off the training thread; looking at the
+        alerts applies them now.
+
+        Examples
+        --------
+        >>> run.alerts  # doctest: +SKIP
+        step 412: dead_units at layer2.relu: 63% of the units were never above zero, ...
+        """
+        self._bring_alerts()
+        return read_alerts(self.events, len(self.snapshot().branches.starts))
+
+    def find_alerts(self: _Acting, *rules: Rule) -> Alerts:
+        """What these rules find in all that is recorded; nothing is kept.
+
+        So thresholds can be tried. Without rules, those that a live run follows, or all registered
+        ones.
+
+        Raises
+        ------
+        RuleError
+            When a rule fails.
+
+        Examples
+        --------
+        >>> from notebook_probe.alerts import RULES
+        >>> run.find_alerts(RULES["dead_units"].but(most=0.3))  # doctest: +SKIP
+        """
+        return find_alerts(self, *(rules or self._followed_rules()))
+
+    def backfill(
+        self: _Acting,
+        module: str,
+        quantity: str,
+        steps: npt.ArrayLike,
+        values: npt.ArrayLike,
+        units: str = "1",
+        long_name: str = "",
+    ) -> None:
+        """Write a series into any steps, passed ones as well; from any thread.
+
+        Of each module, quantity and step the value written last is read; nothing that was
+        recorded is changed on disk.
+
+        Parameters
+        ----------
+        module : str
+            Path of a module or a parameter, ``""`` for the whole model.
+        quantity : str
+            Of the record, or a new one of your own.
+        steps, values
+            A step and its value, or as many of both, in any order; a vector per step where the
+            quantity is one.
+        units, long_name : str
+            Of a quantity that is new.
+
+        Raises
+        ------
+        UnknownNameError, ValueError, QuantityError, ClosedRunError
+            Before anything is written.
+        RecordLockedError
+            An opened run is being recorded; use `Run.backfill` there.
+        RecordWriteError
+            When it cannot be written.
+
+        Examples
+        --------
+        >>> run.backfill("fc1", "rank", [0, 1000], [64, 17])  # doctest: +SKIP
+        >>> run.backfill("", "test_accuracy", [0, 1000], [0.1, 0.93])  # doctest: +SKIP
+        """
+        with self._writing() as writer:
+            writer.backfill(module, quantity, steps, values, units, long_name)
