@@ -94,7 +94,7 @@ OF_PARAMETERS: dict[str, Oracle] = {
     ),
     "weight_grad_norm": of(lambda s: size(flat(s.gw))),
     "update_norm": of(lambda s: size(flat(s.dw))),
-    "update_ratio": of(lambda s: size(flat(s.dw)) / (size(flat(s.w)) + 1e-12)),
+    "update_ratio": of(lambda s: size(flat(s.dw)) / size(flat(s.w))),
     "log_step_size": of(lambda s: math.log(size(flat(s.d)))),
     "distance_from_init": of_two(lambda a, b: size(flat(b.w) - flat(a.w)), 0),
     "sign_flip_count": of_two(lambda a, b: (flat(a.w) * flat(b.w) < 0).sum(), -2),

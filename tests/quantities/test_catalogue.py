@@ -39,7 +39,7 @@ input_norm               | activations   | x  | one     | InputSndNorm
 input_abs_max            | activations   | x  | one
 output_grad_norm         | activations   | d  | one     | OutputGradSndNorm
 zero_fraction            | activations   | y  | one
-step_time                | scalar        | t  | several | median_train_step_duration
+step_time                | scalar        | t  | several
 data_wait_share          | scalar        | t  | several
 samples_per_second       | scalar        | tx | several
 peak_memory              | scalar        | t  | several

@@ -130,7 +130,6 @@ SUMS = {"norm", "sum"}
 OF_NOTHING = {
     "log_step_size": -math.inf,
     "distance_from_init": 0.0,
-    "update_ratio": 0.0,
 }
 """Nothing has moved."""
 

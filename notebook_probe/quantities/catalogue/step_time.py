@@ -41,9 +41,7 @@ def rows(
     return BatchRows(tensor.size(0) if tensor.dim() else 1)
 
 
-@window_quantity(
-    units="s", source="GoMLX", question=questions.SPEED, aliases=("median_train_step_duration",)
-)
+@window_quantity(units="s", source="GoMLX", question=questions.SPEED)
 class StepTime:
     """How long a step takes, ``median(seconds)`` of the steps since the last due one.
 

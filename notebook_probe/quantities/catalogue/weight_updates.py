@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
+from notebook_probe.errors import UnreadableError
 from notebook_probe.quantities.define import questions
 from notebook_probe.quantities.define.decorator import quantity
 from notebook_probe.quantities.reduce.arrays import components
@@ -32,16 +33,22 @@ def update_norm(update_sumsq: Stat) -> float:
 
 @quantity(source="https://cs231n.github.io/neural-networks-3/#ratio", question=questions.RATE)
 def update_ratio(update_sumsq: Stat, weight_sumsq: Stat) -> float:
-    """Relative step of the weight, ``||W_after - W_before||_2 / (||W_before||_2 + 1e-12)``.
+    """Relative step of the weight, ``||W_after - W_before||_2 / ||W_before||_2``.
 
     The difference is the exact one, whatever the optimizer did. About 1e-3 is a usual rule of
     thumb for a healthy learning rate; above 1e-2 it is high, below 1e-5 the layer hardly moves.
+    Missing where all of the weight is zero: no step is small or large against that.
 
     Warnings
     --------
-    Weights that begin at zero, as some biases and gates do, have huge ratios at first.
+    Weights that begin at zero, as some biases, gates and the second matrix of LoRA do, have large
+    ratios in the first steps.
     """
-    return root(update_sumsq.sumsq) / (root(weight_sumsq.sumsq) + 1e-12)
+    if not weight_sumsq.sumsq:
+        raise UnreadableError(
+            "all of the weight is zero, so that no step has a size relative to it"
+        )
+    return root(update_sumsq.sumsq) / root(weight_sumsq.sumsq)
 
 
 @quantity(source="GoMLX", aliases=("trainer_log_step_size_l2norm",), question=questions.RATE)
