@@ -1,1 +1,4 @@
-"""Out of a record: data frames, netCDF, .npy and zip archives."""
+"""Out of a record: data frames, netCDF, .npy and zip archives.
+
+Entered through the methods of a run or an opened record; it writes no record.
+"""

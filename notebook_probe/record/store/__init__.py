@@ -1,1 +1,4 @@
-"""Where a record lies: folders, archives, remote stores; and who may write there."""
+"""Where a record lies: folders, archives, remote stores; and who may write there.
+
+Entered by readers and writers with a location; it knows bytes and names, no rows.
+"""

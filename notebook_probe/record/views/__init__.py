@@ -1,1 +1,4 @@
-"""Looking at streams, recorded or live: joined, lazily, thinned, by branch."""
+"""Looking at streams, recorded or live: joined, lazily, thinned, by branch.
+
+Entered by readers, by the writer's own source, by figures and the explorer; it opens no store.
+"""
