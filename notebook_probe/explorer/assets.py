@@ -1,42 +1,23 @@
 """The browser side as two texts: one ES module joined from the files of ``js/``, one style sheet.
 
-A widget is given text, not files: a path is watched and never let go again. The files stay plain
-ES modules; joining drops the imports between them, so every top-level name must be unique.
+A widget is given text, not files: a path is watched for good. The files stay plain
+ES modules that a browser could load as they are. Joined, each but the panel itself becomes a
+constant that holds its exports, so that modules share no names, and an import takes them from it.
 """
 
 from __future__ import annotations
 
+import posixpath
 import re
 from functools import cache
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 
-__all__ = ["css", "esm", "module_names", "module_text"]
+__all__ = ["css", "esm", "joined", "sources"]
 
-_IMPORT = re.compile(r'^import \{[^}]*\} from "\./(\w+)\.js";\n', re.MULTILINE)
-_EXPORT = re.compile(r"^export (?!default\b)", re.MULTILINE)
+_IMPORT = re.compile(r'^import \{([^}]*)\} from "(\.[\w./]+)\.js";$', re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|class)\b\W*(\w+))", re.MULTILINE)
 _ENTRY = "panel"
-
-
-def module_text(name: str) -> str:
-    """Source of one module, as it lies in ``js/``."""
-    return _read(f"js/{name}.js")
-
-
-@cache
-def module_names() -> tuple[str, ...]:
-    """Every module the panel needs, each after all it imports; the panel itself is last."""
-    ordered: dict[str, None] = {}
-
-    def visit(name: str, above: tuple[str, ...]) -> None:
-        if name in above:
-            raise ImportError(f"modules import each other: {' -> '.join((*above, name))}")
-        if name not in ordered:
-            for needed in _IMPORT.findall(module_text(name)):
-                visit(needed, (*above, name))
-            ordered[name] = None
-
-    visit(_ENTRY, ())
-    return tuple(ordered)
 
 
 @cache
@@ -48,18 +29,88 @@ def esm() -> str:
     >>> "export default { render };" in esm()
     True
     """
-    return "\n".join(_joinable(module_text(name)) for name in module_names())
+    return joined(files(__package__) / "js")
 
 
 @cache
 def css() -> str:
     """The style sheet; every rule lies under ``.nbp-panel``."""
-    return _read("panel.css")
+    return (files(__package__) / "panel.css").read_text(encoding="utf-8")
 
 
-def _joinable(source: str) -> str:
-    return _EXPORT.sub("", _IMPORT.sub("", source))
+def joined(folder: Traversable) -> str:
+    """Everything that ``panel.js`` in ``folder`` needs, as one ES module."""
+    return "\n".join(_joinable(name, source) for name, source in sources(folder).items())
 
 
-def _read(path: str) -> str:
-    return files(__package__).joinpath(path).read_text(encoding="utf-8")
+def sources(folder: Traversable) -> dict[str, str]:
+    """Module -> source, each after all it imports; ``panel`` is last.
+
+    A module is named by its path in ``folder``, without ``.js``.
+
+    Raises
+    ------
+    ImportError
+        A file or a name that is imported does not exist, or modules import each other.
+    """
+    ordered: dict[str, str] = {}
+
+    def visit(name: str, above: tuple[str, ...]) -> None:
+        if name in above:
+            raise ImportError(f"modules import each other: {' -> '.join((*above, name))}")
+        if name in ordered:
+            return
+        source = _read(folder, name, above)
+        for names, path in _IMPORT.findall(source):
+            needed = _resolved(path, name)
+            visit(needed, (*above, name))
+            _check_exported(names, needed, ordered[needed], name)
+        ordered[name] = source
+
+    visit(_ENTRY, ())
+    return ordered
+
+
+def _read(folder: Traversable, name: str, above: tuple[str, ...]) -> str:
+    try:
+        return folder.joinpath(f"{name}.js").read_text(encoding="utf-8")
+    except FileNotFoundError:
+        importer = f"{above[-1]}.js imports it" if above else "the panel begins there"
+        raise ImportError(f"there is no {name}.js in {folder}; {importer}") from None
+
+
+def _check_exported(names: str, needed: str, source: str, importer: str) -> None:
+    exported = _EXPORT.findall(source)
+    for name, _ in _named(names):
+        if name not in exported:
+            known = ", ".join(exported) or "nothing"
+            raise ImportError(
+                f"{importer}.js imports {name} from {needed}.js, which exports {known}"
+            )
+
+
+def _joinable(name: str, source: str) -> str:
+    """A module in a scope of its own; the panel is last and has the outermost one."""
+
+    def taken(match: re.Match[str]) -> str:
+        pairs = (f"{theirs}: {ours}" if ours else theirs for theirs, ours in _named(match[1]))
+        return f"const {{ {', '.join(pairs)} }} = {_constant(_resolved(match[2], name))};"
+
+    body = _EXPORT.sub("", _IMPORT.sub(taken, source))
+    if name != _ENTRY:
+        exported = ", ".join(_EXPORT.findall(source))
+        body = f"const {_constant(name)} = (() => {{\n{body}\nreturn {{ {exported} }};\n}})();\n"
+    return f"// js/{name}.js\n{body}"
+
+
+def _named(names: str) -> list[tuple[str, str]]:
+    """``"a, b as c"`` as ``[("a", ""), ("b", "c")]``."""
+    return re.findall(r"(\w+)(?:\s+as\s+(\w+))?", names)
+
+
+def _resolved(path: str, importer: str) -> str:
+    return posixpath.normpath(posixpath.join(posixpath.dirname(importer), path))
+
+
+def _constant(name: str) -> str:
+    return "$" + name.replace("/", "$")

@@ -19,8 +19,9 @@ from tests.browser.panel_messages import Message
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 THEMES = Path(sys.prefix) / "share/jupyter/lab/themes/@jupyterlab"
 
-FUNCTIONS = re.findall(r"^function (\w+)", esm(), re.MULTILINE)
+MODULES = re.findall(r"^const (\$[\w$]+) = ", esm(), re.MULTILINE)
 """Everything the panel is made of, so that a test can call one part with known numbers."""
+PARTS = f"export const $parts = {{ {', '.join(f'...{module}' for module in MODULES)} }};"
 
 # What anywidget hands to `render`, plus a record of everything sent and of what is listened to.
 FAKE_MODEL = """
@@ -43,7 +44,8 @@ async ([source, styles]) => {
     for (const run of [...subscribers]) run(message, views);
   };
   const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
-  window.parts = await import(url);
+  const panel = await import(url);
+  window.parts = { ...panel.$parts, default: panel.default };
 }
 """
 RENDER = """() => { window.cleanUp = parts.default.render({
@@ -71,7 +73,7 @@ class PanelPage:
             f"<!doctype html><style>:root {{{variables}}} body {{background: {ground}}}</style>"
             f"<body {lab_body} style='margin: 16px'><div id=cell style='width: {width}px'></div>"
         )
-        self.page.evaluate(FAKE_MODEL, [f"{esm()}\nexport {{ {', '.join(FUNCTIONS)} }};", css()])
+        self.page.evaluate(FAKE_MODEL, [f"{esm()}\n{PARTS}", css()])
         self.page.mouse.move(0, 0)
         self.page.evaluate(RENDER)
         expect(self.root).to_have_count(1)

@@ -1,63 +1,211 @@
-"""The panel's two texts, checked without a browser."""
+"""The panel's two texts, and how one of them is joined from many files."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
+from playwright.sync_api import Page, Route
 
 import notebook_probe.explorer
-from notebook_probe.explorer.assets import css, esm, module_names, module_text
+from notebook_probe.explorer.assets import css, esm, joined, sources
 
 FOLDER = Path(notebook_probe.explorer.__file__).parent / "js"
-TOP_LEVEL = re.compile(
-    r"^(?:export )?(?:default )?(?:async )?(?:function|const|let|class) (\w+)", re.MULTILINE
-)
-IMPORT = re.compile(r'^import \{\s*([^}]*?),?\s*\} from "\./(\w+)\.js";$', re.MULTILINE)
-EXPORT = re.compile(r"^export (?:async )?(?:function|const|let|class) (\w+)", re.MULTILINE)
+FILES = {path.relative_to(FOLDER).as_posix(): path for path in sorted(FOLDER.rglob("*.js"))}
+MODULES = sources(FOLDER)
+IMPORT = re.compile(r'^import \{\s*([^}]*?),?\s*\} from "(\.[\w./]+)\.js";$', re.MULTILINE)
+EXPORT = re.compile(r"^export (?:async )?(?:function|const|class) (\w+)", re.MULTILINE)
+ORIGIN = "http://localhost:9/"  # answered by the test itself
+
+
+def imports(module: str) -> list[tuple[list[str], str]]:
+    """What a file of the panel imports: names, and the module they come from."""
+    return [
+        (re.split(r",\s*", names), beside(module, path))
+        for names, path in IMPORT.findall(MODULES[module])
+    ]
+
+
+def beside(module: str, path: str) -> str:
+    found = (FOLDER / module).parent.joinpath(path).resolve()
+    return found.relative_to(FOLDER.resolve()).as_posix()
+
+
+def folder_of(folder: Path, **modules: str) -> Path:
+    """A folder of modules; ``__`` in a name stands for a slash."""
+    for name, source in modules.items():
+        path = folder / f"{name.replace('__', '/')}.js"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(source, encoding="utf-8")
+    return folder
+
+
+def rendered(page: Page, folder: Path) -> Any:
+    """What ``render()`` of the joined text gives in a browser."""
+    return page.evaluate(
+        """async (source) => {
+          const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
+          return (await import(url)).default.render();
+        }""",
+        joined(folder),
+    )
 
 
 def test_every_file_is_part_of_the_panel() -> None:
-    assert sorted(module_names()) == sorted(path.stem for path in FOLDER.glob("*.js"))
+    assert sorted(f"{name}.js" for name in MODULES) == sorted(FILES)
 
 
-def test_top_level_names_are_unique_so_that_the_files_can_be_joined() -> None:
-    names = Counter(
-        name for module in module_names() for name in TOP_LEVEL.findall(module_text(module))
-    )
-    assert [name for name, count in names.items() if count > 1] == []
-    assert len(names) > 100
+def test_no_folder_has_more_files_than_one_can_survey() -> None:
+    per_folder = Counter(path.parent for path in FILES.values())
+    assert len(per_folder) > 4
+    assert max(per_folder.values()) <= 20
 
 
-@pytest.mark.parametrize("module", module_names())
+@pytest.mark.parametrize("module", MODULES)
 def test_a_module_imports_only_what_the_other_exports_and_what_it_uses(module: str) -> None:
-    text = module_text(module)
-    assert text.count("\nimport ") + text.startswith("import ") == len(IMPORT.findall(text))
-    for imported, other in IMPORT.findall(text):
-        exported = EXPORT.findall(module_text(other))
-        for name in re.split(r",\s*", imported):
-            assert name in exported, f"{module}.js imports {name} from {other}.js"
+    text = MODULES[module]
+    assert len(re.findall(r"\bimport\b *[{*\"'(]", text)) == len(imports(module))
+    for names, other in imports(module):
+        for name in names:
+            assert name in EXPORT.findall(MODULES[other])
             assert len(re.findall(rf"\b{name}\b", text)) > 1, f"{module}.js does not use {name}"
 
 
-@pytest.mark.parametrize("module", module_names())
-def test_what_a_module_exports_is_used_elsewhere(module: str) -> None:
-    others = "".join(module_text(name) for name in module_names() if name != module)
-    unused = [
-        name
-        for name in EXPORT.findall(module_text(module))
-        if not re.search(rf"\b{name}\b", others)
-    ]
-    assert unused == []
+@pytest.mark.parametrize("module", MODULES)
+def test_what_a_module_exports_is_imported_elsewhere(module: str) -> None:
+    everywhere = [pair for name in MODULES for pair in imports(name)]
+    imported = {name for names, other in everywhere if other == module for name in names}
+    assert set(EXPORT.findall(MODULES[module])) == imported
+    assert len(re.findall("^export ", MODULES[module], re.MULTILINE)) == max(1, len(imported))
 
 
 def test_a_module_comes_after_everything_it_imports() -> None:
-    order = module_names()
+    order = list(MODULES)
     for module in order:
-        for _, other in IMPORT.findall(module_text(module)):
+        for _, other in imports(module):
             assert order.index(other) < order.index(module)
+
+
+@pytest.mark.browser
+def test_equal_names_in_two_modules_stay_their_own(tmp_path: Path, page: Page) -> None:
+    folder = folder_of(
+        tmp_path,
+        heat__paint="const SIZE = 2;\nexport function paint() {\n  return `heat ${SIZE}`;\n}\n",
+        lines__paint="const SIZE = 3;\nexport const paint = () => `lines ${SIZE}`;\n",
+        panel="""import { paint } from "./heat/paint.js";
+import {
+  paint as paintLines,
+} from "./lines/paint.js";
+
+const SIZE = 4;
+const render = () => [paint(), paintLines(), SIZE];
+
+export default { render };
+""",
+    )
+    assert rendered(page, folder) == ["heat 2", "lines 3", 4]
+
+
+@pytest.mark.browser
+def test_modules_of_other_folders_and_of_the_one_above_are_found(
+    tmp_path: Path, page: Page
+) -> None:
+    folder = folder_of(
+        tmp_path,
+        units="export class Unit {\n  name = 'nat';\n}\n",
+        plots__scale='import { Unit } from "../units.js";\nexport const unit = new Unit();\n',
+        plots__heat__map="""import { Unit } from "../../units.js";
+import { unit } from "../scale.js";
+export async function isShared() {
+  return unit instanceof Unit && unit.name;
+}
+""",
+        panel="""import { isShared } from "./plots/heat/map.js";
+const render = () => isShared();
+export default { render };
+""",
+    )
+    assert rendered(page, folder) == "nat"
+    assert list(sources(folder)) == ["units", "plots/scale", "plots/heat/map", "panel"]
+
+
+def test_paths_that_differ_only_in_slashes_become_different_constants(tmp_path: Path) -> None:
+    folder = folder_of(
+        tmp_path,
+        heat__map="export const a = 1;\n",
+        heat_map="export const a = 2;\n",
+        panel="""import { a } from "./heat/map.js";
+import { a as b } from "./heat_map.js";
+export default { render: () => [a, b] };
+""",
+    )
+    constants = re.findall(r"^const (\$\S+) =", joined(folder), re.MULTILINE)
+    assert len(set(constants)) == len(constants) == 2
+
+
+def test_an_import_of_a_missing_file_names_the_file_and_who_asks(tmp_path: Path) -> None:
+    folder = folder_of(
+        tmp_path,
+        plots__heat='import { scale } from "../scale.js";\nexport const heat = scale;\n',
+        plots__scale="export const scale = 1;\n",
+        panel='import { heat } from "./plots/heat.js";\nexport default { render: heat };\n',
+    )
+    with pytest.raises(ImportError, match=r"there is no scale\.js in .*plots/heat\.js imports it"):
+        joined(folder)
+
+
+def test_a_folder_without_a_panel_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ImportError, match=r"there is no panel\.js"):
+        joined(tmp_path)
+
+
+@pytest.mark.parametrize("wanted", ["hidden", "scal", "scale, hidden as shown"])
+def test_an_import_of_a_name_that_is_not_exported_says_what_is(tmp_path: Path, wanted: str) -> None:
+    folder = folder_of(
+        tmp_path,
+        plots__scale="const hidden = 1;\nexport const scale = hidden;\nexport class Axis {}\n",
+        panel=f'import {{ {wanted} }} from "./plots/scale.js";\nexport default {{ render: 1 }};\n',
+    )
+    missing = "scal" if wanted == "scal" else "hidden"
+    allowed = rf"panel\.js imports {missing} from plots/scale\.js, which exports scale, Axis$"
+    with pytest.raises(ImportError, match=allowed):
+        joined(folder)
+
+
+def test_a_circle_of_imports_is_refused_and_shown_whole(tmp_path: Path) -> None:
+    folder = folder_of(
+        tmp_path,
+        plots__a='import { b } from "../tree/b.js";\nexport const a = () => b;\n',
+        tree__b='import { a } from "../plots/a.js";\nexport const b = () => a;\n',
+        panel='import { a } from "./plots/a.js";\nexport default { render: a };\n',
+    )
+    with pytest.raises(ImportError, match=r"panel -> plots/a -> tree/b -> plots/a$"):
+        joined(folder)
+
+
+@pytest.mark.browser
+def test_a_browser_can_load_the_files_as_they_are(page: Page) -> None:
+    served: list[str] = []
+
+    def serve(route: Route) -> None:
+        name = route.request.url.removeprefix(ORIGIN)
+        if name not in FILES:
+            return route.fulfill(content_type="text/html", body="")
+        served.append(name)
+        return route.fulfill(content_type="text/javascript", body=FILES[name].read_bytes())
+
+    page.route(f"{ORIGIN}**", serve)
+    page.goto(ORIGIN)
+    kind = page.evaluate("async () => typeof (await import('/panel.js')).default.render")
+    assert kind == "function"
+    assert sorted(served) == sorted(FILES)
+
+
+def test_the_joined_text_says_where_each_part_comes_from() -> None:
+    assert re.findall(r"^// js/(\S+)$", esm(), re.MULTILINE) == [f"{name}.js" for name in MODULES]
 
 
 def test_the_joined_text_is_one_module_with_one_export() -> None:
@@ -96,7 +244,7 @@ def test_every_style_rule_lies_under_the_panel() -> None:
     assert all(one.strip().startswith(".nbp-panel") for one in inner)
 
 
-@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.js")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", FILES.values(), ids=FILES)
 def test_a_file_is_short_enough_to_read_at_once(path: Path) -> None:
     lines = path.read_text().splitlines()
     assert len(lines) <= 250

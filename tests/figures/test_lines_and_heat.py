@@ -168,7 +168,7 @@ def test_nothing_recorded_makes_an_empty_picture_not_an_error() -> None:
 
 
 def test_the_colours_are_those_of_the_panel() -> None:
-    script = (files("notebook_probe.explorer") / "js" / "colour.js").read_text()
+    script = (files("notebook_probe.explorer") / "js" / "plots" / "colour.js").read_text()
     found = re.search(r"OKABE_ITO = \[(.*?)\]", script)
     assert found is not None
     assert tuple(re.findall(r"#\w{6}", found[1])) == OKABE_ITO

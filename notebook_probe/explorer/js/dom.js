@@ -24,7 +24,7 @@ export function setHidden(node, hidden) {
 }
 
 /** Grey a button and say why: it stays focusable, so that the reason can be read. */
-export function setReason(button, reason, title = "") {
+export function setGreyed(button, reason, title = "") {
   setAttribute(button, "aria-disabled", reason ? "true" : null);
   setAttribute(button, "title", reason || title || null);
 }

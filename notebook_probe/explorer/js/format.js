@@ -1,13 +1,13 @@
 /** Numbers as people read them: three significant digits, thin spaces in thousands, units. */
 
-export const THIN = "\u202f"; // narrow no-break space: a number never wraps
+export const THIN_SPACE = "\u202f"; // narrow no-break space: a number never wraps
 
 /** 1240 -> "1 240" */
 export function grouped(whole) {
-  return String(Math.round(whole)).replace(/\B(?=(\d{3})+$)/g, THIN);
+  return String(Math.round(whole)).replace(/\B(?=(\d{3})+$)/g, THIN_SPACE);
 }
 
-export function nModules(n) {
+export function modulesText(n) {
   return n === 1 ? "1 module" : `${grouped(n)} modules`;
 }
 
@@ -19,7 +19,7 @@ export function significant(value, digits = 3) {
   const size = Math.abs(value);
   if (size >= 1e6 || size < 1e-4) {
     const [mantissa, exponent] = value.toExponential(digits - 1).split("e");
-    return `${trimmed(mantissa)}e${Number(exponent)}`.replace(/-/g, "−");
+    return `${withoutTrailingZeros(mantissa)}e${Number(exponent)}`.replace(/-/g, "−");
   }
   const decimals = Math.max(0, digits - 1 - Math.floor(Math.log10(size)));
   const [whole, fraction] = value.toFixed(decimals).split(".");
@@ -32,31 +32,31 @@ export function significant(value, digits = 3) {
 export function counted(n) {
   const [scale, letter] =
     n >= 1e9 ? [1e9, "G"] : n >= 1e6 ? [1e6, "M"] : n >= 1e4 ? [1e3, "k"] : [1, ""];
-  return letter ? `${significant(n / scale)}${THIN}${letter}` : grouped(n);
+  return letter ? `${significant(n / scale)}${THIN_SPACE}${letter}` : grouped(n);
 }
 
 export function bytes(n) {
   const [scale, unit] =
     n >= 1e9 ? [1e9, "GB"] : n >= 1e6 ? [1e6, "MB"] : n >= 1e3 ? [1e3, "kB"] : [1, "B"];
-  return `${significant(n / scale, 2 + (n >= 1e8))}${THIN}${unit}`;
+  return `${significant(n / scale, 2 + (n >= 1e8))}${THIN_SPACE}${unit}`;
 }
 
 export function duration(seconds) {
-  if (seconds < 10) return `${seconds.toFixed(1)}${THIN}s`;
-  if (seconds < 120) return `${Math.round(seconds)}${THIN}s`;
-  if (seconds < 7200) return `${Math.round(seconds / 60)}${THIN}min`;
-  return `${significant(seconds / 3600, 2)}${THIN}h`;
+  if (seconds < 10) return `${seconds.toFixed(1)}${THIN_SPACE}s`;
+  if (seconds < 120) return `${Math.round(seconds)}${THIN_SPACE}s`;
+  if (seconds < 7200) return `${Math.round(seconds / 60)}${THIN_SPACE}min`;
+  return `${significant(seconds / 3600, 2)}${THIN_SPACE}h`;
 }
 
 export function microseconds(us) {
-  return us < 1000 ? `${significant(us, 2)}${THIN}µs` : `${significant(us / 1000, 2)}${THIN}ms`;
+  return us < 1000 ? `${significant(us, 2)}${THIN_SPACE}µs` : `${significant(us / 1000, 2)}${THIN_SPACE}ms`;
 }
 
 /** A value read off a picture, as exact as float32 is, with its units. */
 export function exact(value, units = "1") {
-  return significant(value, 6) + (units && units !== "1" ? `${THIN}${units}` : "");
+  return significant(value, 6) + (units && units !== "1" ? `${THIN_SPACE}${units}` : "");
 }
 
-function trimmed(mantissa) {
+function withoutTrailingZeros(mantissa) {
   return mantissa.includes(".") ? mantissa.replace(/\.?0+$/, "") : mantissa;
 }

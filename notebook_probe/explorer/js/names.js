@@ -1,8 +1,16 @@
-/** Module paths where there is little room: leading parts give way first, numbers and the end stay. */
+/** Modules and series by name: in full, where there is little room, and in Python. */
 
 const LEADING_PART = /(?<=^|\.)([a-z_])\w*?[a-z_](\d*)(?=\.)/i;
 
-/** "encoder.layer4.0.attn.proj" -> "e.layer4.0.attn.proj" -> "e.l4.0.attn.proj" until it fits. */
+/** "conv1 · grad_norm", the name of a series everywhere. */
+export function seriesName(module, quantity) {
+  return `${module} · ${quantity}`;
+}
+
+/**
+ * "encoder.layer4.0.attn.proj" -> "e.layer4.0.attn.proj" -> "e.l4.0.attn.proj" until it fits:
+ * leading parts give way first, numbers and the end stay.
+ */
 export function shortName(text, fits) {
   let short = text;
   while (!fits(short)) {
@@ -13,7 +21,7 @@ export function shortName(text, fits) {
   return short;
 }
 
-// Of a series the module tells more than the quantity, of a path its end more than its beginning.
+// Of a series the module says more than the quantity, of a path its end more than its beginning.
 function headOf(text, fits) {
   let keep = text.length - 1;
   while (keep > 1 && !fits(`${text.slice(0, keep)}…`)) keep -= 1;
@@ -27,7 +35,7 @@ function tailOf(text, fits) {
 }
 
 /** What draws a vector, which the panel does not: `vector` is one of notebook_probe.figures. */
-export function drawingOf(module, quantity) {
+export function vectorCode(module, quantity) {
   const name = module === "(root)" ? "" : module;
   return `vector(run.series("${name}", "${quantity}"))`;
 }

@@ -1,21 +1,21 @@
-/** One view of the panel: puts the parts together, and takes all of them away again. */
+/** One view of the panel: puts the parts together, and takes all of them away. */
 
-import { createAttach } from "./attach.js";
-import { createBar } from "./bar.js";
+import { createAttach } from "./controls/attach.js";
+import { createCompiledNotice } from "./controls/compiled_notice.js";
+import { createEmptyState } from "./controls/empty_state.js";
+import { createFooter } from "./controls/footer.js";
+import { createHeatOptions } from "./controls/heat_options.js";
+import { createKeyboard } from "./controls/keyboard.js";
+import { createLineOptions } from "./controls/line_options.js";
+import { createTopBar } from "./controls/top_bar.js";
 import { element, setAttribute, setHidden, setText } from "./dom.js";
-import { createEmpty } from "./empty.js";
-import { createFoot } from "./foot.js";
-import { createHeatView } from "./heatview.js";
-import { createHome } from "./home.js";
-import { createKeyboard } from "./keyboard.js";
-import { createLineView } from "./lineview.js";
-import { createLink } from "./link.js";
-import { createNotice } from "./notice.js";
-import { createSelection } from "./selection.js";
-import { createSeries } from "./series.js";
+import { createKernelLink } from "./link/kernel_link.js";
+import { createSelection } from "./link/selection.js";
+import { createHeatMap } from "./plots/heat/heat_map.js";
+import { createLinePlot } from "./plots/lines/line_plot.js";
+import { createTheme } from "./plots/theme.js";
 import { createState } from "./state.js";
-import { createTheme } from "./theme.js";
-import { createTree } from "./treeview.js";
+import { createTree } from "./tree/tree.js";
 
 function render({ model, el }) {
   const life = new AbortController(); // ends every listener, observer and timer of this view
@@ -34,24 +34,24 @@ function render({ model, el }) {
   };
 
   const theme = createTheme(root, state, signal);
-  const link = createLink({ model, root, state, fail, signal });
+  const link = createKernelLink({ model, root, state, fail, signal });
   const selection = createSelection(state, link.send, signal);
   const parts = { root, state, theme, link, selection, fail, signal };
 
-  const bar = createBar(parts);
+  const bar = createTopBar(parts);
   const tree = createTree(parts);
   const attach = createAttach(parts);
-  const heat = createHeatView(parts);
-  const lines = createLineView(parts);
-  const empty = createEmpty({ ...parts, attach });
+  const heat = createHeatMap(parts);
+  const lines = createLinePlot(parts);
+  const empty = createEmptyState({ ...parts, attach });
   createKeyboard({ ...parts, tree, attach, bar });
 
   const views = element(
     "div",
     { class: "nbp-views" },
-    createHome(parts).el,
+    createHeatOptions(parts).el,
     heat.el,
-    createSeries(parts).el,
+    createLineOptions(parts).el,
     lines.el,
     empty.el,
   );
@@ -59,9 +59,9 @@ function render({ model, el }) {
   root.append(
     trouble,
     bar.el,
-    createNotice(parts).el,
+    createCompiledNotice(parts).el,
     element("div", { class: "nbp-body" }, left, views),
-    createFoot(parts).el,
+    createFooter(parts).el,
   );
   el.append(root);
 

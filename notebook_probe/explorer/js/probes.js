@@ -1,6 +1,6 @@
 /** The attached probes: where they are, when they fired last, why not, and what they cost. */
 
-import { THIN, grouped, microseconds, significant } from "./format.js";
+import { THIN_SPACE, grouped, microseconds, significant } from "./format.js";
 
 /** `{ rows, byModule }` of a status; `last` is kept while nothing of it has changed. */
 export function indexProbes(status, last) {
@@ -18,25 +18,25 @@ export function indexProbes(status, last) {
 }
 
 /** "step 1 240 · 8.4 µs per step, 0.07 %", and the reason where it does not fire. */
-export function probeWords({ step, us, percent, note }) {
+export function probeText({ step, us, percent, note }) {
   const fired = step >= 0 ? `step ${grouped(step)}` : note ? "" : "no value yet";
-  const share = percent ? `, ${significant(percent, 2)}${THIN}%` : "";
+  const share = percent ? `, ${significant(percent, 2)}${THIN_SPACE}%` : "";
   const cost = us ? `${microseconds(us)} per step${share}` : "";
   return [fired, note, cost].filter(Boolean).join(" · ");
 }
 
 /** Why a series has no value: its probe's note, or "". */
-export function noteOf({ byModule }, module, quantity) {
+export function probeNote({ byModule }, module, quantity) {
   const rows = byModule.get(module) ?? [];
   return rows.find((row) => row.quantity === quantity && row.note)?.note ?? "";
 }
 
 /** "conv1, bn1, conv2 and 9 more" */
-export function someOf(names, most = 3) {
+export function shortList(names, most = 3) {
   const rest = names.length - most;
   return names.slice(0, most).join(", ") + (rest > 0 ? ` and ${grouped(rest)} more` : "");
 }
 
-export function nProbes(n) {
+export function probesText(n) {
   return n === 1 ? "1 probe" : `${grouped(n)} probes`;
 }

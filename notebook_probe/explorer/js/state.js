@@ -1,7 +1,7 @@
-/** What one view knows. Parts subscribe to a topic and read the fields; nothing else is shared. */
+/** What one view knows. Parts listen to a topic and read the fields; nothing else is shared. */
 
-import { indexModules } from "./modules.js";
 import { indexProbes } from "./probes.js";
+import { indexModules } from "./tree/modules.js";
 
 export const EMPTY_SELECTION = {
   home: "",
@@ -68,15 +68,10 @@ export function createState() {
       if (!subscribers.has(topic)) subscribers.set(topic, []);
       subscribers.get(topic).push(subscriber);
     },
-    tell(topic) {
+    emit(topic) {
       for (const subscriber of subscribers.get(topic) ?? []) subscriber();
     },
   };
-}
-
-/** "conv1 · grad_norm", the name of a series everywhere. */
-export function seriesName(module, quantity) {
-  return `${module} · ${quantity}`;
 }
 
 /** Units of a quantity, "1" where it has none. */

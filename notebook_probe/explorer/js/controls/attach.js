@@ -1,0 +1,184 @@
+/** The attach box: what to measure at the marked modules, when, and what became of the click. */
+
+import { element, isGreyed, setAttribute, setGreyed, setHidden, setText } from "../dom.js";
+import { microseconds, modulesText } from "../format.js";
+import { vectorCode } from "../names.js";
+import { createAttachedList } from "./attached_list.js";
+import { fittingRows, misfitReason, missingFeature } from "./fitting.js";
+import { createRequestOutcome } from "./request_outcome.js";
+
+const EXAMPLES = "every(1) · every(50) · every(10, 5) · linear(5, 2)";
+
+export function createAttach({ state, selection, link, signal }) {
+  const quantity = element("select", { "data-role": "quantity", "aria-label": "Quantity" });
+  const schedule = element("input", {
+    type: "text",
+    value: "every(10)",
+    "aria-label": "Schedule",
+    title: `When to measure: ${EXAMPLES}`,
+    "data-role": "schedule",
+    spellcheck: "false",
+  });
+  const hint = element("div", { class: "nbp-hint" });
+  const examples = element("div", { class: "nbp-hint nbp-examples", hidden: "" }, EXAMPLES);
+  const attach = element(
+    "button",
+    { class: "nbp-main", "data-action": "attach", type: "button" },
+    "Attach",
+  );
+  const detach = element("button", { "data-action": "detach", type: "button" }, "Detach");
+  const attachedList = createAttachedList({ state, selection, signal });
+  const outcome = createRequestOutcome({ state, selection, signal });
+  const el = element(
+    "div",
+    { class: "nbp-attach" },
+    element("div", { class: "nbp-two" }, quantity, schedule),
+    examples,
+    hint,
+    element("div", { class: "nbp-buttons" }, attach, detach, attachedList.el),
+    outcome.el,
+  );
+  const listen = (node, type, run) => node.addEventListener(type, run, { signal });
+  listen(quantity, "change", refresh);
+  listen(schedule, "focus", () => setHidden(examples, false));
+  listen(schedule, "blur", () => setHidden(examples, true));
+  listen(schedule, "keydown", (event) => event.key === "Enter" && attachMarked());
+  listen(attach, "click", attachMarked);
+  listen(detach, "click", detachMarked);
+  for (const topic of ["model", "marked"]) {
+    state.on(topic, () => {
+      offer();
+      refresh();
+    });
+  }
+  state.on("status", () => {
+    showCosts();
+    refresh();
+  });
+
+  const markedRows = () =>
+    [...state.marked].map((path) => state.model.byPath.get(path)).filter(Boolean);
+  const chosen = () => state.model.quantities.find((one) => one.name === quantity.value);
+
+  /** Fill the list: what fits first, under the question it answers, the rest greyed with its reason. */
+  function offer() {
+    const rows = markedRows();
+    const kept = quantity.value;
+    const groups = new Map();
+    const greyed = [];
+    for (const one of state.model.quantities) {
+      const reason = misfitReason(one, rows);
+      if (reason) greyed.push(optionFor(one, reason));
+      else groups.set(one.question, [...(groups.get(one.question) ?? []), optionFor(one, "")]);
+    }
+    const fitting = [...groups].map(([question, options]) => groupOf(question, options));
+    quantity.replaceChildren(...fitting, ...(greyed.length ? [groupOf("Not here", greyed)] : []));
+    showCosts();
+    if (state.model.quantities.some((one) => one.name === kept)) quantity.value = kept;
+  }
+
+  /** What a probe of each quantity costs here, where that is known. */
+  function showCosts() {
+    for (const option of quantity.options) {
+      if (option.disabled) continue; // its reason stands there
+      const us = state.status.costs[option.value];
+      setText(option, us === undefined ? option.value : `${option.value} · ${microseconds(us)}`);
+    }
+  }
+
+  function refresh() {
+    const [one, rows] = [chosen(), markedRows()];
+    const fitting = one ? fittingRows(one, rows) : [];
+    const attached = attachedHere(rows, one);
+    setText(attach, attachText(rows, fitting));
+    setGreyed(attach, whyNot(one, rows));
+    setText(detach, attached.some(([, name]) => name !== one?.name) ? "Detach all" : "Detach");
+    const none = attached.length ? "" : "Nothing is attached at the marked modules";
+    setGreyed(detach, state.status.can.detach || none);
+    const words = one ? description(one, rows, state.status.costs[one.name]) : ["No quantity is known yet."];
+    hint.replaceChildren(...words);
+    setAttribute(hint, "data-fits", one ? !misfitReason(one, rows) : null);
+  }
+
+  function whyNot(one, rows) {
+    if (state.status.can.attach) return state.status.can.attach;
+    return one ? misfitReason(one, rows) : "Choose a quantity first";
+  }
+
+  function attachedHere(rows, one) {
+    const paths = new Set(rows.map((row) => row.path));
+    const here = state.status.attached.filter(([module]) => paths.has(module));
+    const same = here.filter(([, name]) => name === one?.name);
+    return same.length ? same : here;
+  }
+
+  function attachMarked() {
+    if (isGreyed(attach)) return;
+    send(chosen(), fittingRows(chosen(), markedRows()));
+  }
+
+  /** Of no rows: at the quantity's default places, which the kernel knows. */
+  function send(one, rows) {
+    const where = rows.map((row) => row.path);
+    const id = link.ask("attach", { where, quantity: one.name, schedule: schedule.value.trim() });
+    outcome.follow(id, "attached", where, one.name);
+  }
+
+  /** The chosen quantity where it is attached; else everything at the marked modules. */
+  function detachMarked() {
+    if (isGreyed(detach)) return;
+    const [one, rows] = [chosen(), markedRows()];
+    const here = attachedHere(rows, one);
+    const where = [...new Set(here.map(([module]) => module))];
+    const name = here.every(([, other]) => other === one?.name) ? one.name : "";
+    outcome.follow(link.ask("detach", { where, quantity: name }), "detached", where, name);
+  }
+
+  return { el, quantity, attach: attachMarked, send };
+}
+
+function attachText(rows, fitting) {
+  if (!rows.length) return "Attach where it fits";
+  return fitting.length ? `Attach to ${modulesText(fitting.length)}` : "Attach";
+}
+
+function groupOf(label, options) {
+  return element("optgroup", { label }, ...options);
+}
+
+function optionFor(one, reason) {
+  const option = element("option", {
+    value: one.name,
+    "data-quantity": one.name,
+    title: reason || one.summary,
+  });
+  option.textContent = reason ? `${one.name}: ${reason}` : one.name;
+  option.disabled = Boolean(reason);
+  return option;
+}
+
+function vectorHint(module, name) {
+  const drawing = element("code", {}, vectorCode(module, name));
+  const where = " A vector: recorded, not drawn here. In Python, of notebook_probe.figures: ";
+  return element("span", {}, where, drawing);
+}
+
+/** One sentence, what it needs, what it costs, and who is left out. */
+function description(one, rows, us) {
+  const reason = misfitReason(one, rows);
+  const summary = one.summary.replaceAll("`", "").replace(/\.?\s*$/, ". ");
+  const needs = one.needs.flatMap((feature, k) => [k ? ", " : "", element("i", {}, feature)]);
+  const cost = us === undefined ? "" : `About ${microseconds(us)} per step here.`;
+  const parts = [summary, ...(needs.length ? ["Needs ", ...needs, ". "] : []), cost];
+  if (one.is_vector) parts.push(vectorHint(rows[0]?.path ?? "…", one.name));
+  const left = rows.length - fittingRows(one, rows).length;
+  if (reason) parts.push(element("span", { class: "nbp-reason" }, ` Does not fit: ${reason}.`));
+  else if (left)
+    parts.push(
+      ` ${modulesText(left)} left out: no ${missingFeature(
+        one,
+        rows.find((row) => missingFeature(one, row)),
+      )}.`,
+    );
+  return parts;
+}

@@ -1,0 +1,88 @@
+/** Picture, Code and Data: asked of the kernel, saved by the browser. */
+
+import { element, setHidden, setText } from "../dom.js";
+import { createPopover } from "./popover.js";
+
+const KINDS = {
+  Picture: [
+    ["png", "PNG", "pixels"],
+    ["svg", "SVG", "vectors"],
+  ],
+  Data: [
+    ["csv", "CSV", "one row per value"],
+    ["netcdf", "netCDF", "xarray opens it"],
+  ],
+};
+
+export function createDownloads({ state, link, signal }) {
+  const note = element("span", { class: "nbp-soft", role: "status", "data-role": "export" });
+  const menus = Object.entries(KINDS).map(([text, kinds]) => menu(text, kinds));
+  const code = linkButton("Code ↓", "The lines that make this view from the record");
+  code.setAttribute("data-export", "code");
+  code.addEventListener("click", () => ask("code"), { signal });
+  const el = element("span", { class: "nbp-downloads" }, note, menus[0], code, menus[1]);
+  const text = element("textarea", { readonly: "", spellcheck: "false", "aria-label": "Code" });
+  const copy = element("button", { type: "button", "data-action": "copy" }, "Copy");
+  const close = element("button", { type: "button", "data-action": "close-code" }, "Close");
+  const box = element(
+    "div",
+    { class: "nbp-code", hidden: "" },
+    text,
+    element("div", { class: "nbp-buttons" }, copy, close),
+  );
+  copy.addEventListener("click", () => copyText(text, copy), { signal });
+  close.addEventListener("click", () => setHidden(box, true), { signal });
+  state.on("exported", arrived);
+
+  function menu(name, kinds) {
+    const items = () =>
+      kinds.map(([kind, label, what]) => ({
+        text: label,
+        note: what,
+        data: { export: kind },
+        act: () => ask(kind),
+      }));
+    return createPopover({ button: linkButton(`${name} ↓`, ""), search: "", items, signal }).el;
+  }
+
+  function ask(kind) {
+    setText(note, "asking…");
+    link.send("export", { kind });
+  }
+
+  function arrived() {
+    const { filename, mime, text: lines, error, buffer } = state.exported;
+    note.classList.toggle("nbp-bad", Boolean(error));
+    setText(note, error || (lines === undefined ? `${filename} saved` : ""));
+    if (error) return;
+    if (lines === undefined) return save(filename, mime, buffer);
+    text.value = lines;
+    text.rows = Math.min(14, lines.split("\n").length + 1);
+    setHidden(box, false);
+    text.focus();
+    text.select();
+  }
+
+  return { el, code: box };
+}
+
+function linkButton(text, title) {
+  return element("button", { class: "nbp-link", type: "button", title }, text);
+}
+
+function save(filename, mime, buffer) {
+  const address = URL.createObjectURL(new Blob([buffer], { type: mime }));
+  element("a", { href: address, download: filename }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 10000); // after the download has begun
+}
+
+// The clipboard needs https; without it the text is marked, ready for the copy key.
+function copyText(text, button) {
+  text.focus();
+  text.select();
+  if (!navigator.clipboard) return;
+  navigator.clipboard.writeText(text.value).then(
+    () => setText(button, "Copied"),
+    () => setText(button, "Press Ctrl+C"),
+  );
+}

@@ -1,0 +1,62 @@
+/** What stands in place of the pictures before there is anything to draw. */
+
+import { element, setHidden } from "../dom.js";
+
+const DEFAULTS = ["grad_norm", "weight_norm", "update_ratio"];
+
+export function createEmptyState({ state, attach, signal }) {
+  const words = element("p", { role: "status" });
+  const buttons = element("div", { class: "nbp-buttons" });
+  const el = element("div", { class: "nbp-empty", hidden: "" }, words, buttons);
+  buttons.addEventListener(
+    "click",
+    (event) => {
+      const name = event.target.getAttribute("data-quantity");
+      const quantity = state.model.quantities.find((one) => one.name === name);
+      if (quantity) attach.send(quantity, []);
+    },
+    { signal },
+  );
+  for (const topic of ["model", "status"]) state.on(topic, refresh);
+
+  function refresh() {
+    const { status, model } = state;
+    const empty = !Object.keys(status.recorded).length;
+    setHidden(el, !empty);
+    if (!empty) return;
+    const offer = model.live && !status.attached.length ? defaultQuantities(model.quantities) : [];
+    const sentence = whyEmpty(status, model);
+    const wanted = JSON.stringify([sentence, offer]);
+    if (el.dataset.shown === wanted) return;
+    el.dataset.shown = wanted;
+    words.textContent = sentence;
+    buttons.replaceChildren(...offer.map(defaultButton));
+  }
+
+  refresh();
+  return { el };
+}
+
+function defaultQuantities(quantities) {
+  const known = quantities.map((one) => one.name);
+  const defaults = DEFAULTS.filter((name) => known.includes(name));
+  return defaults.length ? defaults : known.slice(0, 3);
+}
+
+function defaultButton(name) {
+  const title = `Measure ${name} at every layer that it fits`;
+  return element("button", { type: "button", "data-quantity": name, title }, name);
+}
+
+function whyEmpty(status, model) {
+  if (!model.live && !status.vectors.length) return "This record holds no values.";
+  if (model.live && !status.attached.length) {
+    const how = "Select modules on the left, choose a quantity, attach";
+    return `Nothing is measured yet. ${how}; or start with one of these on every layer:`;
+  }
+  if (status.silent.length) return status.silent[0].reason;
+  const vectors = status.vectors.join(", ");
+  return vectors
+    ? `Vectors are recorded, but not drawn: ${vectors}.`
+    : "Waiting for the first value: it comes with the first step.";
+}

@@ -1,0 +1,113 @@
+/** The foot: what is wrong, in words; where the record lies; what can be taken away. */
+
+import { element, setAttribute, setHidden, setText } from "../dom.js";
+import { bytes, duration, grouped } from "../format.js";
+import { createDownloads } from "./downloads.js";
+
+export function createFooter({ state, selection, link, signal }) {
+  const problems = element("div", { class: "nbp-problems", role: "status" });
+  const others = element("button", {
+    class: "nbp-link",
+    type: "button",
+    "data-action": "problems",
+    "aria-expanded": "false",
+    hidden: "",
+  });
+  const budget = element("span", { class: "nbp-budget nbp-soft", role: "status" });
+  const progress = element("span", { class: "nbp-progress nbp-soft", hidden: "" });
+  const record = element("span", { class: "nbp-record nbp-soft" });
+  const facts = element("span", { class: "nbp-soft" });
+  const dropped = element("span", { class: "nbp-soft" });
+  const downloads = createDownloads({ state, link, signal });
+  const place = element("span", { class: "nbp-place" }, record, facts, dropped);
+  const el = element(
+    "div",
+    { class: "nbp-foot" },
+    problems,
+    others,
+    budget,
+    progress,
+    place,
+    downloads.el,
+    downloads.code,
+  );
+  let all = false;
+
+  const listen = (node, run) => node.addEventListener("click", run, { signal });
+  listen(others, () => {
+    all = !all;
+    refresh();
+  });
+  listen(problems, (event) => {
+    const row = event.target.closest("[data-show]");
+    if (row) show(state.status.problems[Number(row.getAttribute("data-show"))]);
+  });
+  for (const topic of ["status", "model"]) state.on(topic, refresh);
+
+  /** Mark the module, reveal it in the tree, draw what was asked of it. */
+  function show({ module, quantity }) {
+    if (state.model.byPath.has(module)) {
+      state.marked = new Set([module]);
+      state.emit("marked");
+      state.emit("reveal");
+    }
+    if (!state.status.recorded[quantity]) return;
+    if (state.status.recorded[quantity].includes(module)) selection.add(module, quantity);
+    selection.change({ home: quantity });
+  }
+
+  function refresh() {
+    const { status } = state;
+    const listed = status.problems.slice(0, all ? undefined : 1);
+    const wanted = JSON.stringify(listed);
+    if (problems.dataset.shown !== wanted) {
+      problems.dataset.shown = wanted;
+      problems.replaceChildren(...listed.map(problemRow));
+    }
+    const rest = status.problems.length - 1;
+    setHidden(others, rest < 1);
+    setText(others, all ? "fewer" : `and ${grouped(rest)} more`);
+    setAttribute(others, "aria-expanded", all);
+    setText(budget, status.budget);
+    setHidden(budget, !status.budget);
+    setText(progress, status.progress);
+    setHidden(progress, !status.progress);
+    const age =
+      status.flushed_age_s === null
+        ? "not flushed yet"
+        : `flushed ${duration(status.flushed_age_s)} ago`;
+    const path = status.record || state.model.location;
+    setText(record, shortPath(path));
+    setText(facts, ["", bytes(status.nbytes), ...(state.model.live ? [age] : [])].join(" · "));
+    setAttribute(record, "title", path);
+    setText(dropped, ` · ${grouped(status.dropped_rows)} dropped`);
+    setAttribute(dropped, "title", "Rows that were never written");
+    dropped.classList.toggle("nbp-bad", status.dropped_rows > 0);
+  }
+
+  refresh();
+  return { el };
+}
+
+/** The record and its folder; the whole path is the title. */
+function shortPath(path) {
+  return path.includes("://") ? path : path.split(/[\\/]/).slice(-2).join("/");
+}
+
+function problemRow(problem, place) {
+  const where = [problem.module, problem.quantity].filter(Boolean).join(" · ");
+  const times = problem.count > 1 ? ` (${grouped(problem.count)} times)` : "";
+  const off = problem.disabled ? "; this probe is off now" : "";
+  const text = `▲ ${where ? `${where}: ` : ""}${problem.text}${times}${off}`;
+  const row = element(
+    "div",
+    { class: "nbp-problem" },
+    element("span", { class: "nbp-bad", title: text }, text),
+  );
+  if (problem.module) {
+    row.append(
+      element("button", { class: "nbp-link", type: "button", "data-show": place }, "show"),
+    );
+  }
+  return row;
+}

@@ -1,0 +1,81 @@
+/** Keys: arrows move the cursor, / searches, a attaches, space pauses. None leaks to the notebook. */
+
+import { stepRange } from "../plots/step_axis.js";
+
+export function createKeyboard({ root, state, selection, tree, attach, bar, signal }) {
+  root.addEventListener("keydown", pressed, { signal });
+
+  function pressed(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return; // the browser's and the notebook's own
+    event.stopPropagation();
+    if (event.defaultPrevented) return;
+    if (takesText(event.target)) {
+      if (event.key === "Escape") root.focus();
+      return;
+    }
+    const action = actions[event.key];
+    if (!action || (isButton(event.target) && [" ", "Enter"].includes(event.key))) return;
+    event.preventDefault();
+    action(event);
+  }
+
+  const actions = {
+    "/": () => openTree(tree.search),
+    a: () => (state.marked.size ? attach.attach() : openTree(tree.scroller)),
+    " ": () => state.model.live && bar.pause(),
+    ArrowLeft: (event) => move(event.shiftKey ? -10 : -1),
+    ArrowRight: (event) => move(event.shiftKey ? 10 : 1),
+    ArrowUp: () => climb(-1),
+    ArrowDown: () => climb(1),
+    Enter: drawRow,
+    Escape: () => point(null),
+  };
+
+  function openTree(node) {
+    root.classList.add("nbp-tree-open");
+    node.focus();
+  }
+
+  /** One column of the heat map, or a hundredth of the steps on the screen. */
+  function move(columns) {
+    const range = stepRange(state);
+    if (!range) return;
+    const { heat } = state;
+    const width = heat?.columns
+      ? (heat.last_step + 1 - heat.first_step) / heat.columns
+      : (range.high - range.low) / 100;
+    const start = state.cursor?.step ?? Math.round((range.low + range.high) / 2);
+    const step = start + (state.cursor ? columns * Math.max(1, Math.round(width)) : 0);
+    const from = document.activeElement?.classList.contains("nbp-lines") ? "lines" : "heat";
+    const clamped = Math.min(Math.max(step, range.low), range.high - 1);
+    point({ step: Math.round(clamped), row: state.cursor?.row ?? 0, from });
+  }
+
+  function climb(rows) {
+    if (!state.heat?.rows.length) return;
+    if (!state.cursor) return move(0);
+    const row = Math.min(Math.max((state.cursor.row ?? 0) + rows, 0), state.heat.rows.length - 1);
+    point({ step: state.cursor.step, row, from: "heat" });
+  }
+
+  function drawRow() {
+    const module = state.heat?.rows[state.cursor?.row ?? -1];
+    if (module !== undefined) selection.add(module, state.heat.quantity);
+  }
+
+  function point(cursor) {
+    state.cursor = cursor;
+    state.emit("cursor");
+  }
+}
+
+function takesText(node) {
+  return (
+    node.matches("textarea, select, input:not([type=range]), [contenteditable=true]") ||
+    node.type === "range"
+  );
+}
+
+function isButton(node) {
+  return node.matches("button, a");
+}

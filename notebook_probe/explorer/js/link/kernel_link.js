@@ -1,0 +1,132 @@
+/** The way to the kernel and back: messages, view id, acknowledgements, visibility, silence. */
+
+import { throttled } from "../dom.js";
+import { indexProbes } from "../probes.js";
+import { indexModules } from "../tree/modules.js";
+import { decodeHeat, decodeLines } from "./frames.js";
+
+const VERSION = 1;
+const SILENT_MS = 3000;
+
+export function createKernelLink({ model, root, state, fail, signal }) {
+  const view = randomId();
+  const pixels = { line_px: 0, heat_px: 0 };
+  const acknowledged = { lines: -1, heat: -1 };
+  let asked = 0;
+  let lastMessageMs = performance.now();
+  let unanswered = false;
+  let onScreen = true;
+  let sentVisible = null; // what the kernel knows of it
+
+  const send = (type, fields = {}) => model.send({ v: VERSION, type, ...fields });
+  const sendPixels = throttled(100, () => send("viewport", { view, ...pixels }), signal);
+
+  const receivers = {
+    model(message) {
+      state.model = { ...message, ...indexModules(message.modules, message.entries) };
+    },
+    status(message) {
+      state.status = { ...state.status, ...message }; // long parts are left out while they last
+      state.probes = indexProbes(state.status, state.probes);
+    },
+    lines(message, buffers) {
+      state.lines = decodeLines(message, buffers);
+    },
+    heat(message, buffers) {
+      state.heat = decodeHeat(message, buffers);
+    },
+    exported(message, buffers) {
+      state.exported = { ...message, buffer: buffers[0] };
+    },
+  };
+
+  function receive(message, buffers) {
+    lastMessageMs = performance.now();
+    unanswered = false;
+    if (message.v !== VERSION) return fail(versionHint(message.v));
+    if (!(message.type in receivers)) return undefined; // a newer kernel may say more than we show
+    try {
+      receivers[message.type](message, buffers ?? []);
+      if (message.type !== "selection") state.emit(message.type); // emitted when it is adopted
+    } catch (error) {
+      fail(error); // shown in the panel: a console that nobody opens would hide it
+    }
+    return checkSilence();
+  }
+
+  /** Silence is worth a word while an answer is due, or steps that should have been reported. */
+  function checkSilence() {
+    const { state: running, rate } = state.status;
+    const due = unanswered || running === "training";
+    const patience = Math.max(SILENT_MS, rate ? 3000 / rate : 0); // a step may take long
+    const silent =
+      state.model.live && due && sentVisible !== false && performance.now() - lastMessageMs > patience;
+    if (silent === state.silent) return;
+    state.silent = silent;
+    state.emit("silence");
+  }
+
+  function sendVisible() {
+    const visible = onScreen && !document.hidden;
+    if (visible === sentVisible) return;
+    sentVisible = visible;
+    lastMessageMs = performance.now();
+    send("visible", { view, visible });
+  }
+
+  return {
+    view,
+    send(type, fields) {
+      unanswered = true;
+      send(type, fields);
+    },
+    /** A request with a ticket; returns the ticket's id. */
+    ask(type, fields) {
+      const id = `${view}-${++asked}`;
+      this.send(type, { id, ...fields });
+      return id;
+    },
+    painted(kind, seq) {
+      if (acknowledged[kind] === seq) return;
+      acknowledged[kind] = seq;
+      state.frames += 1;
+      state.emit("painted");
+      send("ack", { view, kind, seq });
+    },
+    resized(name, width) {
+      const rounded = Math.max(0, Math.round(width));
+      if (!rounded || pixels[name] === rounded) return;
+      pixels[name] = rounded;
+      if (pixels.line_px && pixels.heat_px) sendPixels();
+    },
+    /** From now on messages are taken in; those about the selection go to `receiveSelection`. */
+    start(receiveSelection) {
+      receivers.selection = receiveSelection;
+      model.on("msg:custom", receive);
+      signal.addEventListener("abort", () => model.off("msg:custom", receive));
+      const watcher = new IntersectionObserver((entries) => {
+        onScreen = entries.at(-1).isIntersecting;
+        sendVisible();
+      });
+      watcher.observe(root);
+      document.addEventListener("visibilitychange", sendVisible, { signal });
+      const timer = setInterval(checkSilence, 500);
+      signal.addEventListener("abort", () => {
+        watcher.disconnect();
+        clearInterval(timer);
+        send("visible", { view, visible: false });
+      });
+      send("hello", { view });
+    },
+  };
+}
+
+function versionHint(version) {
+  const both = `version ${VERSION} of its messages, the kernel version ${version}`;
+  return `This panel speaks ${both}: reload the page.`;
+}
+
+// randomUUID needs https; a notebook server on another machine often has none.
+function randomId() {
+  return [...crypto.getRandomValues(new Uint32Array(3))].map((word) => word.toString(36)).join("");
+}

@@ -1,0 +1,63 @@
+/** The shared choice of what to draw: changed at once here, then sent to the kernel. */
+
+import { throttled } from "../dom.js";
+import { EMPTY_SELECTION, hasSeries } from "../state.js";
+
+const PATIENCE_MS = 1000;
+
+/** `change(patch)` for clicks here, `receive(message)` for what the kernel says. */
+export function createSelection(state, send, signal) {
+  let waiting = 0;
+  let late = null;
+  signal.addEventListener("abort", () => clearTimeout(waiting));
+  const sendSoon = throttled(100, () => send("selection", state.selection), signal);
+
+  function adopt(selection) {
+    state.selection = selection;
+    state.emit("selection");
+  }
+
+  // An echo of an older click must not undo a newer one; what the kernel says last wins.
+  function settle() {
+    clearTimeout(waiting);
+    waiting = 0;
+    if (late) adopt(late);
+    late = null;
+  }
+
+  function change(patch) {
+    adopt({ ...state.selection, ...patch });
+    late = null;
+    clearTimeout(waiting);
+    waiting = setTimeout(settle, PATIENCE_MS);
+    sendSoon();
+  }
+
+  return {
+    change,
+    receive(message) {
+      const fields = Object.keys(EMPTY_SELECTION).map((name) => [name, message[name]]);
+      const selection = Object.fromEntries(fields);
+      if (!waiting) {
+        adopt(selection);
+      } else {
+        late = sameSelection(selection, state.selection) ? null : selection;
+        if (!late) settle();
+      }
+    },
+    add(module, quantity) {
+      if (hasSeries(state.selection, module, quantity)) return;
+      change({ series: [...state.selection.series, [module, quantity]] });
+    },
+    remove(module, quantity) {
+      const rest = state.selection.series.filter(([m, q]) => m !== module || q !== quantity);
+      change({ series: rest });
+    },
+  };
+}
+
+function sameSelection(one, other) {
+  return Object.keys(EMPTY_SELECTION).every(
+    (name) => JSON.stringify(one[name]) === JSON.stringify(other[name]),
+  );
+}

@@ -1,0 +1,72 @@
+/** Colours that colour-blind readers can distinguish, on light and on dark ground. */
+
+import { contrast, luminance } from "./contrast.js";
+
+const OKABE_ITO = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#f0e442"];
+const DASHES = [[], [7, 3], [2, 3], [9, 3, 2, 3]];
+
+// 33 samples of viridis; between them a straight line is within 3/255 of the original.
+const VIRIDIS =
+  "440154470d6048186a482374472d7b4537814240863e49893b528b375b8d33638d2f6b8e2c728e297a8e26828e" +
+  "23898e21918c1f988b1fa08822a78528ae8032b67a3fbc734ec36b5ec96270cf5784d44b98d83eaddc30c2df23" +
+  "d8e219ece51bfde725";
+
+/** Not a number or infinite: a red that viridis does not contain. */
+export const NOT_FINITE_COLOUR = "#ff2a55";
+
+/** Viridis as 256 little-endian RGBA pixels, ready for ImageData. */
+export const VIRIDIS_PIXELS = Uint32Array.from({ length: 256 }, (_, i) =>
+  opaquePixel(viridis(i / 255)),
+);
+
+/** 0…1 -> [r, g, b] */
+export function viridis(share) {
+  const place = Math.min(Math.max(share, 0), 1) * 32;
+  const at = Math.min(31, Math.floor(place));
+  const [low, high] = [viridisSample(at), viridisSample(at + 1)];
+  return low.map((channel, k) => Math.round(channel + (high[k] - channel) * (place - at)));
+}
+
+export function opaquePixel([red, green, blue]) {
+  return (0xff000000 | (blue << 16) | (green << 8) | red) >>> 0;
+}
+
+/** Line colour and dash bound to a series for good, at least `ratio` to 1 against the ground. */
+export function seriesColour(index, ground, ratio = 3) {
+  return cssColour(contrasting(rgbOf(OKABE_ITO[index % OKABE_ITO.length]), ground, ratio));
+}
+
+export function seriesDash(index) {
+  return DASHES[Math.floor(index / OKABE_ITO.length) % DASHES.length];
+}
+
+/** Move a colour towards black or white until it stands out from the ground. */
+function contrasting(rgb, ground, ratio) {
+  const target = luminance(ground) > 0.4 ? 0 : 255;
+  for (let share = 0; share < 1; share += 0.04) {
+    const mixed = rgb.map((channel) => Math.round(channel + (target - channel) * share));
+    if (contrast(mixed, ground) >= ratio) return mixed;
+  }
+  return [target, target, target];
+}
+
+/** Any CSS colour -> [r, g, b]; the browser's own parser, remembered. */
+export function rgbOf(css) {
+  if (!knownColours.has(css)) {
+    const context = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+    context.fillStyle = css;
+    context.fillRect(0, 0, 1, 1);
+    knownColours.set(css, [...context.getImageData(0, 0, 1, 1).data.slice(0, 3)]);
+  }
+  return knownColours.get(css);
+}
+
+const knownColours = new Map();
+
+function cssColour(rgb) {
+  return `rgb(${rgb.join(" ")})`;
+}
+
+function viridisSample(sample) {
+  return [0, 2, 4].map((k) => parseInt(VIRIDIS.slice(sample * 6 + k, sample * 6 + k + 2), 16));
+}

@@ -1,0 +1,8 @@
+/** Text on a canvas, cut to its room. */
+
+import { shortName } from "../names.js";
+
+/** A name no wider than `room` pixels. */
+export function fittedText(context, text, room) {
+  return shortName(text, (short) => context.measureText(short).width <= room);
+}

@@ -1,0 +1,56 @@
+/** Exact values under the pointer, one row per series, the nearest one first in weight. */
+
+import { element } from "../../dom.js";
+import { duration, exact, grouped } from "../../format.js";
+import { seriesName } from "../../names.js";
+import { unitsOf } from "../../state.js";
+import { rgbOf, seriesColour } from "../colour.js";
+
+const MOST_ROWS = 9; // series in a tip
+const EVENT_PX = 4;
+
+/** `{ rows, closest }` at a pixel of the painted lines; null where no series has a value. */
+export function lineTooltip(state, theme, painted, x, y) {
+  const { axis, values, prepared, mapping } = painted;
+  const points = prepared.map((series) => nearest(series, axis, values, x)).filter(Boolean);
+  if (!points.length) return null;
+  const closest = points.reduce((a, b) => (Math.abs(b.y - y) < Math.abs(a.y - y) ? b : a));
+  points.sort((a, b) => a.y - b.y);
+  const stepOf = ({ series, k }) => Math.round(mapping.step(series.x[k] + state.lines.x0));
+  const ground = rgbOf(theme.read().ground);
+  const rows = points.slice(0, MOST_ROWS).map((point) => {
+    const elsewhere = stepOf(point) === stepOf(closest) ? "" : ` at ${grouped(stepOf(point))}`;
+    return valueRow(point, point === closest, elsewhere, ground, state);
+  });
+  if (points.length > MOST_ROWS) rows.push(element("div", {}, `+ ${points.length - MOST_ROWS} more`));
+  const time = state.lines.x0 + closest.series.x[closest.k];
+  const when = state.selection.x_axis === "time" ? ` · ${duration(time)}` : "";
+  const head = element("div", { class: "nbp-tip-head" }, `step ${grouped(stepOf(closest))}${when}`);
+  return { closest, rows: [head, ...rows, ...nearEvents(state.lines, axis, x)] };
+}
+
+function valueRow({ series, k }, on, elsewhere, ground, state) {
+  const value = exact(series.y[k], unitsOf(state.model, series.quantity)) + elsewhere;
+  const swatch = element("i", { style: `background: ${seriesColour(series.colour, ground)}` });
+  const name = element("span", {}, seriesName(series.module, series.quantity));
+  const kind = on ? "nbp-tip-row nbp-on" : "nbp-tip-row";
+  return element("div", { class: kind }, swatch, name, element("b", {}, value));
+}
+
+function nearEvents({ events, x0 }, axis, x) {
+  return events
+    .filter(([at]) => Math.abs(axis.place(at + x0) - x) <= EVENT_PX)
+    .map(([, kind, text]) => element("div", { class: "nbp-soft" }, text || kind));
+}
+
+/** The recorded finite point of a series nearest to a pixel column. */
+function nearest(series, axis, values, x) {
+  let best = null;
+  for (let k = 0; k < series.n; k++) {
+    const place = { series, k, x: series.u[k] * axis.factor + axis.offset, y: 0 };
+    if (best && Math.abs(place.x - x) >= Math.abs(best.x - x)) continue;
+    place.y = series.v[k] * values.factor + values.offset;
+    if (Number.isFinite(place.y)) best = place;
+  }
+  return best;
+}

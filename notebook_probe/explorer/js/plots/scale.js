@@ -1,0 +1,48 @@
+/** Scales: a transform (linear, log, log(1 + x)), whole ticks, and an affine map to pixels. */
+
+import { grouped, significant } from "../format.js";
+import { decadesFromZero, linearTicks, logTicks, multiples, niceStep } from "./ticks.js";
+
+const IDENTITY = { forward: (v) => v, inverse: (u) => u };
+const LOG10 = { forward: (v) => Math.log10(v), inverse: (u) => 10 ** u };
+const LOG1P = { forward: (v) => Math.log1p(v), inverse: (u) => Math.expm1(u) };
+
+/** A scale maps values to pixels between `from` and `to`; `factor` and `offset` act after `forward`. */
+function createScale(transform, low, high, ticks, from, to) {
+  const [start, stop] = [transform.forward(low), transform.forward(high)];
+  const factor = (to - from) / (stop - start || 1);
+  const offset = from - start * factor;
+  return {
+    ...transform,
+    low,
+    high,
+    ticks,
+    factor,
+    offset,
+    place: (value) => transform.forward(value) * factor + offset,
+    value: (pixel) => transform.inverse((pixel - offset) / factor),
+  };
+}
+
+/** A value axis: its ends are whole ticks, so it jumps seldom instead of creeping with each frame. */
+export function valueScale(low, high, log, from, to, count) {
+  const {
+    low: start,
+    high: stop,
+    ticks,
+  } = log ? logTicks(low, high, count) : linearTicks(low, high, count);
+  return createScale(log ? LOG10 : IDENTITY, start, stop, ticks, from, to);
+}
+
+/** The step axis: exactly the window while zoomed, else up to the next quarter of a tick. */
+export function stepScale(low, high, zoomed, log, from, to, label = stepLabel) {
+  const tick = niceStep((high - low) / 8);
+  const stop = zoomed ? high : Math.ceil((high - low) / (tick / 4)) * (tick / 4) + low;
+  const values = log ? decadesFromZero(low, stop) : multiples(low, stop, Math.max(tick, 1e-9));
+  const ticks = values.map((value) => ({ value, label: label(value) }));
+  return createScale(log ? LOG1P : IDENTITY, low, stop, ticks, from, to);
+}
+
+function stepLabel(value) {
+  return Number.isInteger(value) ? grouped(value) : significant(value, 6);
+}

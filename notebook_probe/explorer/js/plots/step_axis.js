@@ -1,0 +1,81 @@
+/** What both plots share: the step range they show and the ground they stand on. */
+
+import { duration } from "../format.js";
+import { stepScale } from "./scale.js";
+
+export const AXIS_HEIGHT = 22;
+
+/** Room right of a plot: direct labels beside the lines, the colour bar beside the heat map. */
+export function rightMargin(width) {
+  return Math.round(Math.min(190, Math.max(116, width * 0.26)));
+}
+
+/** Steps both plots show: the window, else all that was recorded; null before the first value. */
+export function stepRange(state) {
+  if (state.selection.window)
+    return { low: state.selection.window[0], high: state.selection.window[1] };
+  const ends = [];
+  if (state.heat?.columns) ends.push(state.heat.first_step, state.heat.last_step + 1);
+  for (const series of state.lines?.series ?? []) {
+    if (series.n) ends.push(series.first_step, series.last_step);
+  }
+  if (!ends.length) return null;
+  const low = Math.min(...ends);
+  return { low, high: Math.max(low + 1, ...ends) };
+}
+
+export function stepAxis(state, left, right) {
+  const range = stepRange(state);
+  return (
+    range && stepScale(range.low, range.high, state.selection.window !== null, false, left, right)
+  );
+}
+
+/** The x axis of the lines: steps like the heat map, their logarithm, or time. */
+export function lineAxis(state, drawn, left, right) {
+  const { x_axis: kind, log_x: log, window } = state.selection;
+  if (kind === "step") {
+    const range = stepRange(state);
+    return range && stepScale(range.low, range.high, window !== null, log, left, right);
+  }
+  const ends = drawn.flatMap((series) => (series.n ? [series.x[0], series.x[series.n - 1]] : []));
+  if (!ends.length) return null;
+  const start = state.lines.x0;
+  const [low, high] = [start + Math.min(...ends), start + Math.max(...ends)];
+  return stepScale(low, Math.max(high, low + 0.1), false, log, left, right, duration);
+}
+
+/** Step -> x of the lines and back; on a time axis by the longest series, linear between its ends. */
+export function stepMapping(state, drawn) {
+  if (state.selection.x_axis === "step") return { x: (step) => step, step: (x) => x };
+  const longest = drawn.reduce((best, one) => (one.n > (best?.n ?? 1) ? one : best), null);
+  if (!longest) return { x: () => NaN, step: () => NaN };
+  const start = state.lines.x0 + longest.x[0];
+  const pace =
+    (longest.x[longest.n - 1] - longest.x[0]) / (longest.last_step - longest.first_step || 1);
+  return {
+    x: (step) => start + (step - longest.first_step) * pace,
+    step: (x) => longest.first_step + (x - start) / (pace || 1),
+  };
+}
+
+/** Tick labels under a plot and faint lines through it. */
+export function paintStepAxis(context, axis, colours, top, bottom, grid) {
+  context.font = colours.font;
+  context.textAlign = "center";
+  context.textBaseline = "top";
+  let clear = -Infinity;
+  for (const { value, label } of axis.ticks) {
+    const x = Math.round(axis.place(value)) + 0.5;
+    context.strokeStyle = colours.line;
+    context.beginPath();
+    context.moveTo(x, grid ? top : bottom);
+    context.lineTo(x, bottom + 4);
+    context.stroke();
+    const half = context.measureText(label).width / 2 + 4;
+    if (x - half < clear) continue;
+    clear = x + half;
+    context.fillStyle = colours.soft;
+    context.fillText(label, x, bottom + 7);
+  }
+}

@@ -1,0 +1,24 @@
+/** The panel's colours as the canvas needs them: CSS variables, resolved by the browser. */
+
+import { element } from "../dom.js";
+
+const ROLES = ["ink", "soft", "line", "ground", "brand", "bad"];
+
+/** `read()` gives the colours now; `emit("theme")` follows when the page changes its theme. */
+export function createTheme(root, state, signal) {
+  const probes = ROLES.map((role) => element("span", { style: `color: var(--nbp-${role})` }));
+  root.append(element("span", { hidden: "" }, ...probes));
+  const changed = () => state.emit("theme");
+  const observer = new MutationObserver(changed);
+  for (const node of [document.documentElement, document.body]) {
+    observer.observe(node, { attributes: true, attributeFilter: ["class", "data-jp-theme-light"] });
+  }
+  signal.addEventListener("abort", () => observer.disconnect());
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", changed, { signal });
+  return {
+    read() {
+      const colours = ROLES.map((role, k) => [role, getComputedStyle(probes[k]).color]);
+      return { ...Object.fromEntries(colours), font: `11px ${getComputedStyle(root).fontFamily}` };
+    },
+  };
+}
