@@ -10,7 +10,7 @@ from notebook_probe.alerts import Alert, Alerts, Rule, Rules, Watcher, find_aler
 from notebook_probe.alerts.alert import ALERT
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.record.write.writer import RecordWriter
-from notebook_probe.run.health.stale_probes import Stale
+from notebook_probe.run.health.stale_probes import StaleProbes
 from notebook_probe.run.health.status import ProbeStatus
 from notebook_probe.run.live_source import LiveSource
 from notebook_probe.run.rows.row_keeper import RowKeeper
@@ -19,6 +19,8 @@ __all__ = ["Alarm", "Alerting"]
 
 PROBES_S = 5.0
 """So often the probes themselves are looked at."""
+SHARE = 0.01
+"""Of a core that looking at them may take."""
 
 
 class Alarm:
@@ -48,14 +50,14 @@ class Alarm:
             first_step=writer.first_step,
             told=read_alerts(writer.source.events),
         )
-        self._stale = Stale()
-        self._asked = time.monotonic()
+        self._stale = StaleProbes()
+        self._next_look = time.monotonic() + PROBES_S
 
     def bring(self) -> None:
         """Hand over the rows that wait, and look at them; called before each flush."""
         self._rows.hand_over()
         self._watcher.look(wait=False)
-        if time.monotonic() - self._asked > PROBES_S:
+        if time.monotonic() > self._next_look:
             self.look_at_probes()
 
     def look(self, *, whole: bool = False) -> None:
@@ -64,10 +66,12 @@ class Alarm:
 
     def look_at_probes(self) -> None:
         """Ask which probes have fallen silent."""
-        self._asked = time.monotonic()
+        begun_s = time.thread_time()
         rule = self.rules.get("stale_probe")
         if rule is not None:
             self._watcher.ask(rule, lambda: self._stale.look(*self._probes(), rule))
+        cost_s = time.thread_time() - begun_s
+        self._next_look = time.monotonic() + max(PROBES_S, cost_s / SHARE)
 
     def _keep(self, alert: Alert) -> None:
         self._writer.event(alert.step, ALERT, alert.text, alert.detail)

@@ -28,10 +28,12 @@ from notebook_probe.run.ending import EndOnThread, end
 from notebook_probe.run.from_loop import FromLoop
 from notebook_probe.run.gate import Gate
 from notebook_probe.run.handle import Handle
+from notebook_probe.run.health.catalogue import QuantityCatalogue
 from notebook_probe.run.health.meter import Meter
+from notebook_probe.run.health.probe_statuses import ProbeStatuses
 from notebook_probe.run.health.state import RunState
-from notebook_probe.run.health.status import ProbeStatus, QuantityInfo, Status
-from notebook_probe.run.health.why_silent import Doctor
+from notebook_probe.run.health.status import ProbeStatus, QuantityInfo, Status, StatusHead
+from notebook_probe.run.health.why_silent import WhySilent
 from notebook_probe.run.probe_batch import Probing
 from notebook_probe.run.rows.row_keeper import RowKeeper
 from notebook_probe.schedules import ScheduleLike
@@ -73,7 +75,9 @@ class Run(Alerting, FromLoop, Probing, Past):
         )
         super().__init__(writer, rows, observer)
         self._probes = ProbeSet(model, observer, rows.declare, writer.follow_model, writer.event)
-        self._doctor = Doctor(model, observer, rows.scalars)
+        why_silent = WhySilent(model, observer, rows.scalars)
+        self._probe_statuses = ProbeStatuses(model, observer, why_silent)
+        self._catalogue = QuantityCatalogue()
         self._gate.apply, self._gate.change = self._probes.apply, self._probes.change
         rows.when_full = self._probes.detach_all
         observer.taps.is_static = is_compiled(model)
@@ -86,7 +90,7 @@ class Run(Alerting, FromLoop, Probing, Past):
         self._explorer: Explorer | None = None
         self._is_fresh = fresh
         alarm = self._alarm = Alarm(
-            writer, rows, partial(_with_status, self._probes, self._doctor, self._gate)
+            writer, rows, partial(_with_status, self._probes, self._probe_statuses, self._gate)
         )
         alarm.look()  # back at what a resumed record holds
         writer.feed(alarm.bring)
@@ -175,11 +179,11 @@ class Run(Alerting, FromLoop, Probing, Past):
         """Every probe and what became of it."""
         self._rows.hand_over()  # which counts its values
         seconds = self._meter.step_seconds
-        return self._doctor.statuses(self._probes.wanted, self._gate.step, seconds)
+        return self._probe_statuses.of(self._probes.wanted, self._gate.step, seconds)
 
     def catalogue(self) -> list[QuantityInfo]:
         """Every quantity that can be attached."""
-        return self._doctor.catalogue(self._probes.wanted)
+        return self._catalogue.rows(self._probes.wanted, self._probe_statuses.costs())
 
     def each_boundary(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call ``callback`` on the training thread at every boundary; returns its removal."""
@@ -201,7 +205,12 @@ class Run(Alerting, FromLoop, Probing, Past):
         For each probe it tells when it last fired, why it did not, and what it costs.
         In a notebook ``run.status()`` sums it up.
         """
-        return self._condition.status(self.name, tuple(self.probes()), closed=self.closed)
+        probes = tuple(self.probes())
+        return Status.of(self.status_head(), probes)
+
+    def status_head(self) -> StatusHead:
+        """The status without its probes: state, step, speed and cost, in microseconds."""
+        return self._condition.head(self.name, self._probes.n_wanted, closed=self.closed)
 
     # ---------------------------------------------------------------- training, showing, ending
 
@@ -327,7 +336,7 @@ def _tell_budget(writer: RecordWriter, step: int, text: str) -> None:
 
 
 def _with_status(
-    probes: ProbeSet, doctor: Doctor, gate: Gate
+    probes: ProbeSet, statuses: ProbeStatuses, gate: Gate
 ) -> tuple[list[Probe], list[ProbeStatus], int]:
     wanted = probes.wanted
-    return wanted, doctor.statuses(wanted, gate.step, 0.0), gate.step
+    return wanted, statuses.of(wanted, gate.step, 0.0), gate.step

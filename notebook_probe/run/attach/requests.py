@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
-from notebook_probe.run.health.status import ProbeStatus, QuantityInfo, Status
+from notebook_probe.run.health.status import ProbeStatus, QuantityInfo, StatusHead
 
 __all__ = ["Attach", "Compiled", "Control", "Controls", "Detach", "Request", "Ticket"]
 
@@ -70,11 +70,11 @@ class Controls(Protocol):
     def put(self, request: Request) -> Ticket:
         """Queue a request for the next step boundary."""
 
-    def status(self) -> Status:
+    def status_head(self) -> StatusHead:
         """The state of the run now; cheap enough to ask ten times a second."""
 
     def probes(self) -> Sequence[ProbeStatus]:
-        """Every attached probe, one entry per module and quantity."""
+        """Every attached probe, one entry per module and quantity; takes 10 µs or so for each."""
 
     def catalogue(self) -> Sequence[QuantityInfo]:
         """Every quantity that can be attached."""
