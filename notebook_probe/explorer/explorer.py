@@ -50,7 +50,7 @@ class Explorer:
 
     def __init__(self, source: Source, controls: Controls | None = None) -> None:
         self._source, self._controls = source, controls
-        self._conversation = PanelSession(source, controls)
+        self._session = PanelSession(source, controls)
         self._snapshot = SavedPicture(source)
         self._panel: Panel | None = None
         self._refresher: Refresher | None = None
@@ -72,7 +72,7 @@ class Explorer:
         display(panel)
         self._snapshot.place()
         route.verify(panel.comm)
-        self._conversation.expect_views(blind=route.name == "after the cell")
+        self._session.expect_views(blind=route.name == "after the cell")
 
     def close(self) -> None:
         """Remove the panel from page and kernel and leave its picture; twice is fine."""
@@ -110,15 +110,16 @@ class Explorer:
 
     def receive(self, content: object) -> None:
         """Take in a message from a view; an exception becomes a line in the panel."""
-        self._guarded(lambda: self._receive(content), "a click")
-
-    def _receive(self, content: object) -> None:
-        message = parse(content)
-        if message["type"] == "ping":
-            kernel_route().answered(message["token"])
-            return
-        self._conversation.hear(message)
-        if message["type"] != "ack":
+        try:
+            message = parse(content)
+            if message["type"] == "ping":
+                kernel_route().answered(message["token"])
+                return
+            self._session.hear(message)
+        except Exception as error:
+            self._session.problem(error, "a click")
+            message = None
+        if message is None or message["type"] != "ack":
             self._wake()
 
     # --------------------------------------------------------------- called by the refresher
@@ -131,11 +132,11 @@ class Explorer:
         panel = self._panel
         if panel is None:
             return
-        status = self._conversation.status()
-        self._conversation.tell(panel.send, kernel_route().name, status)
-        halted = status.state in HALTED and status.state != self._last_state
-        self._last_state = status.state
-        if halted or (status.state == "training" and self._snapshot.due):
+        head = self._session.head()
+        self._session.tell(panel.send, kernel_route().name, head)
+        halted = head.state in HALTED and head.state != self._last_state
+        self._last_state = head.state
+        if halted or (head.state == "training" and self._snapshot.due):
             self._take_picture()
 
     # ------------------------------------------------------------------------------- the rest
@@ -178,20 +179,20 @@ class Explorer:
     def _finish_cell(self) -> None:
         if self._controls is not None:
             self._controls.settle()
-        status = self._conversation.status()
-        elsewhere = status.background or (self._controls is None and status.state == "training")
+        head = self._session.head()
+        elsewhere = head.background or (self._controls is None and head.state == "training")
         if not (elsewhere and self._snapshot.taken):
             self._take_picture()
 
     def _take_picture(self) -> None:
-        self._snapshot.take(self._conversation.look())
+        self._snapshot.take(self._session.look())
 
     def _guarded(self, act: Callable[[], None], where: str) -> None:
         """Run a callback; nobody would see what it raises anywhere but in the panel."""
         try:
             act()
         except Exception as error:
-            self._conversation.problem(error, where)
+            self._session.problem(error, where)
 
 
 def _weakly(method: Callable[[], None]) -> Callable[[], None]:

@@ -16,12 +16,19 @@ from notebook_probe.probes.observer import Observer
 from notebook_probe.probes.step.budget import Budget
 from notebook_probe.probes.step.compiled import is_compiled
 from notebook_probe.probes.step.probe import PhaseName, Probe
+from notebook_probe.quantities import quantities
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.alerting import Alarm, Alerting
+from notebook_probe.run.attach.fitting import fitting
 from notebook_probe.run.attach.module_table import OnCompiled, check_on_compiled
 from notebook_probe.run.attach.probe_set import ProbeSet
-from notebook_probe.run.attach.request import QuantityLike, ResolvedRequest, read_asked
-from notebook_probe.run.attach.requests import Control, Request, Ticket
+from notebook_probe.run.attach.request import (
+    QuantityLike,
+    ResolvedRequest,
+    modules_by_path,
+    read_asked,
+)
+from notebook_probe.run.attach.requests import Control, Fitting, Request, Ticket
 from notebook_probe.run.backfill import Past
 from notebook_probe.run.background import Background
 from notebook_probe.run.ending import EndOnThread, end
@@ -184,6 +191,10 @@ class Run(Alerting, FromLoop, Probing, Past):
     def catalogue(self) -> list[QuantityInfo]:
         """Every quantity that can be attached."""
         return self._catalogue.rows(self._probes.wanted, self._probe_statuses.costs())
+
+    def fitting(self) -> Fitting:
+        """Where each of them can be attached, in the model as it is now."""
+        return fitting(modules_by_path(self._probes.model), quantities.values())
 
     def each_boundary(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call ``callback`` on the training thread at every boundary; returns its removal."""

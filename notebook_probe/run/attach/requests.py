@@ -6,13 +6,24 @@ of it. Nothing here touches a model, so this file is imported without torch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
 from notebook_probe.run.health.status import ProbeStatus, QuantityInfo, StatusHead
 
-__all__ = ["Attach", "Compiled", "Control", "Controls", "Detach", "Request", "Ticket"]
+__all__ = [
+    "CALL_KIND",
+    "PARAMETER_KIND",
+    "Attach",
+    "Compiled",
+    "Control",
+    "Controls",
+    "Detach",
+    "Fitting",
+    "Request",
+    "Ticket",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +75,20 @@ class Ticket:
     """In words: how many probes were attached, or why the request was refused."""
 
 
+PARAMETER_KIND, CALL_KIND = 0, 1
+"""Kinds of places that are no modules."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fitting:
+    """Where which quantity can be measured. Places of one kind are alike to every quantity."""
+
+    kinds: Mapping[str, int]
+    """Module to its kind."""
+    misfits: Mapping[str, Sequence[str]]
+    """Quantity to, for each kind, why it cannot be measured there; "" where it can."""
+
+
 class Controls(Protocol):
     """The side of a live run that a panel may call, from any thread."""
 
@@ -78,6 +103,9 @@ class Controls(Protocol):
 
     def catalogue(self) -> Sequence[QuantityInfo]:
         """Every quantity that can be attached."""
+
+    def fitting(self) -> Fitting:
+        """Where each of them can be attached, in the model as it is now."""
 
     def each_boundary(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call ``callback`` on the training thread at every step boundary; returns its removal.
