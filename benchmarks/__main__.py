@@ -7,6 +7,7 @@ import sys
 
 from benchmarks import (
     alerts,
+    explorer_clicks,
     explorer_refresh,
     idle,
     memory,
@@ -23,6 +24,7 @@ BENCHMARKS = {
     "quantities": quantities,
     "reductions": reductions,
     "record": record,
+    "explorer_clicks": explorer_clicks,
     "explorer_refresh": explorer_refresh,
     "alerts": alerts,
 }

@@ -1,10 +1,11 @@
-"""What the views of a panel say and what they are told; knows messages, not widgets."""
+"""What the views of a panel say and what they are sent; knows messages, not widgets."""
 
 from __future__ import annotations
 
+import queue
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -13,18 +14,21 @@ from notebook_probe.explorer.draw import lines as lines
 from notebook_probe.explorer.draw.view import VIEWS
 from notebook_probe.explorer.draw.what_has_values import Recorded
 from notebook_probe.explorer.messages import wire
-from notebook_probe.explorer.messages.clicks import Tickets
+from notebook_probe.explorer.messages.alert_rows import AlertMessages
+from notebook_probe.explorer.messages.catalogue import Catalogue
+from notebook_probe.explorer.messages.clicks import CLICKS, Clicks, greyed_controls
 from notebook_probe.explorer.messages.looked_at import check
-from notebook_probe.explorer.messages.problems import Problems
-from notebook_probe.explorer.messages.reasons import reasons
+from notebook_probe.explorer.messages.model_message import ModelMessages
+from notebook_probe.explorer.messages.opened_status import OpenedStatus
+from notebook_probe.explorer.messages.probe_rows import probe_rows
 from notebook_probe.explorer.messages.selection import PanelSelection, default_home
-from notebook_probe.explorer.messages.status_message import Report
+from notebook_probe.explorer.messages.status_message import PanelProblems, StatusMessages
+from notebook_probe.explorer.messages.throttled import Throttled
 from notebook_probe.explorer.messages.views_present import ViewsPresent
 from notebook_probe.explorer.save.export import export
 from notebook_probe.record.format.source import Source
-from notebook_probe.run.attach.requests import Attach, Compiled, Control, Detach, Request
 from notebook_probe.run.controls import Controls
-from notebook_probe.run.health.status import Status
+from notebook_probe.run.health.status import ProbeStatus, StatusHead
 
 __all__ = ["PanelSession", "Send"]
 
@@ -34,64 +38,68 @@ Send: TypeAlias = Callable[[Mapping[str, Any], list[memoryview]], None]
 class PanelSession:
     """The state that all views of one panel share.
 
-    `hear` runs in whatever thread the kernel handles a message: it changes a value or puts a
-    request, and is done. `tell` runs in the refresher's thread, which alone reads the source.
+    `hear` runs in the widget's thread: it puts a click to the run, and everything else to a queue,
+    and waits for nobody. `tell` runs in the refresher's thread, which alone reads the source, and
+    takes in what was heard.
     """
 
     def __init__(self, source: Source, controls: Controls | None) -> None:
         self._source, self._controls = source, controls
+        self._heard: queue.SimpleQueue[wire.FromView] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._looking = threading.Lock()
         self._selection = PanelSelection()
         self._home_is_default = True
-        self._audience = ViewsPresent()
-        self._tickets = Tickets()
-        self._problems = Problems()
-        self._report = Report(source, controls)
+        self._views_present = ViewsPresent()
+        self._clicks = Clicks(controls)
+        self._puts: dict[str, Callable[[Any], None]] = dict.fromkeys(CLICKS, self._clicks.put)
+        self._problems = PanelProblems()
+        self._opened = OpenedStatus(source)
+        self._catalogue = Catalogue(source, controls)
+        self._models = ModelMessages(source, controls, self._catalogue)
+        self._statuses = StatusMessages(self._catalogue, live=controls is not None)
+        self._alerts = AlertMessages()
+        self._probes = Throttled(lambda: probe_rows(_probes(controls)))
+        self._n_probes = 0
         self._recorded = Recorded()
         self._views = {kind: VIEWS[kind]() for kind in VIEWS}
         self._drawn: dict[str, object] = {}
-        self._told: PanelSelection | None = None
+        self._sent_selection: PanelSelection | None = None
         self._step, self._step_is_news = 0, False
-        self._exports: list[wire.ExportAsked] = []
+        self._exports: list[wire.ExportClick] = []
         self._hears: dict[str, Callable[[Any], None]] = {
             "hello": self._hear_hello,
             "visible": self._hear_visible,
-            "viewport": self._audience.resized,
-            "ack": self._audience.painted,
+            "viewport": self._views_present.resized,
+            "ack": self._views_present.painted,
             "selection": self._hear_selection,
-            "attach": self._hear_attach,
-            "detach": self._hear_detach,
-            "control": self._hear_control,
-            "compiled": self._hear_compiled,
             "export": self._exports.append,
             "pointed": self._hear_pointed,
         }
 
+    def hear(self, message: wire.FromView) -> None:
+        """Take in what one view says."""
+        self._puts.get(message["type"], self._heard.put)(message)
+
     def expect_views(self, blind: bool) -> None:
         """Whether views are there that cannot say hello while the cell runs."""
         with self._lock:
-            self._audience.expected = blind
-
-    def hear(self, message: wire.FromView) -> None:
-        """Take in what one view says."""
-        with self._lock:
-            self._hears[message["type"]](message)
+            self._views_present.expected = blind
 
     def problem(self, error: Exception, where: str) -> None:
         """Show an exception in the panel, the one place where somebody sees it."""
-        with self._lock:
-            self._problems.add(error, where)
+        self._problems.add(error, where)
 
-    def status(self) -> Status:
+    def head(self) -> StatusHead:
         """How the run is now."""
-        return self._report.status()
+        return self._opened.head() if self._controls is None else self._controls.status_head()
 
     def look(self) -> PanelSelection:
         """What to show now, after a look at what has been recorded since the last call."""
         with self._looking:
             self._recorded.look(self._source)
         with self._lock:
+            self._take_heard()
             self._selection = self._with_defaults(self._selection)
             return self._selection
 
@@ -125,26 +133,37 @@ class PanelSession:
 
     # ------------------------------------------------------------------------------------ telling
 
-    def tell(self, send: Send, route: str, status: Status) -> None:
+    def tell(self, send: Send, route: str, head: StatusHead) -> None:
         """Send what is new to the views that are being looked at."""
+        greyed = greyed_controls(head, self._controls is not None)
+        with self._lock:
+            self._take_heard()
+            self._clicks.look(greyed)
         self._tell_exports(send)
-        if not self._audience.present:
+        if not self._views_present.present:
             return
         revision = self._source.revision
         selection = self._looked()
         with self._lock:
+            if head.n_probes != self._n_probes:
+                self._n_probes = head.n_probes
+                self._probes.expire()
+            probes = self._probes.value()
             messages: list[Mapping[str, Any] | None] = [
-                self._report.model(status),
-                None if selection == self._told else selection.message(),
-                self._report.message(
-                    status,
+                self._models.message(probes.attached),
+                None if selection == self._sent_selection else selection.message(),
+                self._statuses.message(
+                    head,
+                    probes,
                     route,
                     self._recorded.modules,
-                    self._tickets.rows(),
+                    self._clicks.rows(),
+                    greyed,
                     self._problems.rows(),
                 ),
+                self._alerts.message(self._source.events),
             ]
-            self._told = selection
+            self._sent_selection = selection
             if self._step_is_news:
                 messages.append({"v": wire.VERSION, "type": "pointed", "step": self._step})
                 self._step_is_news = False
@@ -155,7 +174,7 @@ class PanelSession:
             self._tell_frame(send, kind, revision, selection)
 
     def _looked(self) -> PanelSelection:
-        """`look`, or what was shown before: the status is told even when nothing can be read."""
+        """`look`, or what was shown before: the status is sent even when nothing can be read."""
         try:
             return self.look()
         except Exception as error:  # a record may be on a disk that has gone
@@ -165,9 +184,9 @@ class PanelSession:
     def _tell_frame(self, send: Send, kind: str, revision: int, selection: PanelSelection) -> None:
         now_s = time.monotonic()
         with self._lock:
-            width = self._audience.width(kind)
+            width = self._views_present.width(kind)
             key = (revision, selection, width)
-            if self._drawn.get(kind) == key or not self._audience.ready(kind, now_s):
+            if self._drawn.get(kind) == key or not self._views_present.ready(kind, now_s):
                 return
             self._drawn[kind] = key
         try:
@@ -178,36 +197,44 @@ class PanelSession:
         if frame is None:
             return
         with self._lock:
-            seq = self._audience.sends(kind, now_s)
+            seq = self._views_present.sends(kind, now_s)
         send({**frame[0], "seq": seq}, frame[1])
 
     def _tell_exports(self, send: Send) -> None:
         with self._lock:
-            asked = self._exports[:]
+            exports = self._exports[:]
             self._exports.clear()
-        for message in asked:
+        for message in exports:
             send(*export(message["kind"], self._source, self._selection))
 
     def _with_defaults(self, selection: PanelSelection) -> PanelSelection:
         """What a user who has not chosen yet is shown."""
         if self._home_is_default:
             selection = replace(selection, home=default_home(self._recorded.modules))
-        for request in self._tickets.newly_attached():
-            where = request.where or self._report.places_of(request.quantity)
-            if not selection.series and where and not self._report.is_vector(request.quantity):
+        for request in self._clicks.newly_attached():
+            self._probes.expire()
+            where = request.where or self._probes.value().places_of(request.quantity)
+            if not selection.series and where and not self._catalogue.is_vector(request.quantity):
                 selection = selection.with_series((where[0], request.quantity))
         return selection
 
     # ------------------------------------------------------------------------------------ hearing
 
+    def _take_heard(self) -> None:
+        """Act on what was heard, in its order."""
+        while not self._heard.empty():
+            message = self._heard.get_nowait()
+            self._hears[message["type"]](message)
+
     def _hear_hello(self, message: wire.Hello) -> None:
-        self._audience.came(message["view"])
-        self._report.forget()
-        self._told = None
+        self._views_present.came(message["view"])
+        for sent in (self._models, self._statuses, self._alerts):
+            sent.forget()
+        self._sent_selection = None
         self._drawn.clear()
 
     def _hear_visible(self, message: wire.Visible) -> None:
-        self._audience.seen(message["view"], message["visible"])
+        self._views_present.seen(message["view"], message["visible"])
 
     def _hear_selection(self, message: wire.SelectionMessage) -> None:
         chosen = self._selection.chosen(message)
@@ -218,19 +245,6 @@ class PanelSession:
     def _hear_pointed(self, message: wire.Pointed) -> None:
         self._step = message["step"]
 
-    def _hear_attach(self, message: wire.AttachAsked) -> None:
-        where, schedule = tuple(message["where"]) or None, message["schedule"]
-        self._ask(message["id"], "attach", Attach(where, message["quantity"], schedule))
 
-    def _hear_detach(self, message: wire.DetachAsked) -> None:
-        self._ask(message["id"], "detach", Detach(tuple(message["where"]), message["quantity"]))
-
-    def _hear_control(self, message: wire.ControlAsked) -> None:
-        self._ask(message["id"], message["action"], Control(message["action"]))
-
-    def _hear_compiled(self, message: wire.CompiledAsked) -> None:
-        self._ask(message["id"], "compiled", Compiled(message["steps"]))
-
-    def _ask(self, click_id: str, control: str, request: Request) -> None:
-        reason = reasons(self._report.status(), self._controls is not None)[control]
-        self._tickets.put(click_id, request, self._controls, reason)
+def _probes(controls: Controls | None) -> Sequence[ProbeStatus]:
+    return () if controls is None else controls.probes()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import anywidget
 import traitlets
@@ -13,9 +13,6 @@ from ipywidgets import TypedTuple
 
 from notebook_probe.explorer.assets import css, esm
 from notebook_probe.explorer.kernel import widget_lock
-
-if TYPE_CHECKING:
-    from notebook_probe.explorer.panel import Panel
 
 __all__ = ["Explorer"]
 
@@ -29,6 +26,17 @@ IN_A_NOTEBOOK = """
 panel that the same cell shows in a box of widgets need not stand above the box, too."""
 
 LINKED = ("home", "series", "window", "step")
+
+
+class Keeper(Protocol):
+    """What keeps the widget alive, and acts on what is set and clicked in it."""
+
+    def shows(self, explorer: Explorer) -> bool: ...
+    def show_once_in_a_cell(self) -> None: ...
+    def check(self, name: str, value: object) -> None: ...
+    def choose(self, name: str, value: object) -> None: ...
+    def receive(self, content: object) -> None: ...
+    def close(self) -> None: ...
 
 
 class Explorer(anywidget.AnyWidget):
@@ -67,7 +75,7 @@ class Explorer(anywidget.AnyWidget):
     _esm = traitlets.Unicode().tag(sync=True)
     _css = traitlets.Unicode().tag(sync=True)
 
-    def __init__(self, panel: Panel, name: str) -> None:
+    def __init__(self, panel: Keeper, name: str) -> None:
         self._name = name
         self._panel = weakref.ref(panel)  # ipywidgets keeps every open widget alive
         self._followed: dict[str, object] = {name: self.trait_defaults(name) for name in LINKED}

@@ -47,7 +47,7 @@ class Panel:
 
     def __init__(self, source: Source, controls: Controls | None = None) -> None:
         self._source, self._controls = source, controls
-        self._conversation = PanelSession(source, controls)
+        self._session = PanelSession(source, controls)
         self._snapshot = SavedPicture(source)
         self._widget: Explorer | None = None
         self._refresher: Refresher | None = None
@@ -75,7 +75,7 @@ class Panel:
         display(data, metadata=metadata, raw=True)
         self._snapshot.place()
         route.verify(explorer.comm)
-        self._conversation.expect_views(blind=route.name == "after the cell")
+        self._session.expect_views(blind=route.name == "after the cell")
         return explorer
 
     def show_once_in_a_cell(self) -> None:
@@ -116,24 +116,25 @@ class Panel:
 
     def check(self, name: str, value: object) -> None:
         """Refuse what cannot be looked at, before a trait takes it."""
-        self._conversation.check(name, value)
+        self._session.check(name, value)
 
     def choose(self, name: str, value: object) -> None:
         """Look at something else, as the trait of this name says."""
-        self._conversation.choose(name, value)
+        self._session.choose(name, value)
         self._wake()
 
     def receive(self, content: object) -> None:
         """Take in a message from a view; an exception becomes a line in the panel."""
-        self._guarded(lambda: self._receive(content), "a click")
-
-    def _receive(self, content: object) -> None:
-        message = parse(content)
-        if message["type"] == "ping":
-            kernel_route().answered(message["token"])
-            return
-        self._conversation.hear(message)
-        if message["type"] not in FREQUENT:
+        try:
+            message = parse(content)
+            if message["type"] == "ping":
+                kernel_route().answered(message["token"])
+                return
+            self._session.hear(message)
+        except Exception as error:
+            self._session.problem(error, "a click")
+            message = None
+        if message is None or message["type"] not in FREQUENT:
             self._wake()
 
     # --------------------------------------------------------------- called by the refresher
@@ -146,12 +147,12 @@ class Panel:
         explorer = self._widget
         if explorer is None:
             return
-        status = self._conversation.status()
-        self._conversation.tell(explorer.send, kernel_route().name, status)
-        explorer.follow(**self._conversation.looked_at)
-        halted = status.state in HALTED and status.state != self._last_state
-        self._last_state = status.state
-        if halted or (status.state == "training" and self._snapshot.due):
+        head = self._session.head()
+        self._session.tell(explorer.send, kernel_route().name, head)
+        explorer.follow(**self._session.looked_at)
+        halted = head.state in HALTED and head.state != self._last_state
+        self._last_state = head.state
+        if halted or (head.state == "training" and self._snapshot.due):
             self._take_picture()
 
     # ------------------------------------------------------------------------------- the rest
@@ -199,20 +200,20 @@ class Panel:
     def _finish_cell(self) -> None:
         if self._controls is not None:
             self._controls.settle()
-        status = self._conversation.status()
-        elsewhere = status.background or (self._controls is None and status.state == "training")
+        head = self._session.head()
+        elsewhere = head.background or (self._controls is None and head.state == "training")
         if not (elsewhere and self._snapshot.taken):
             self._take_picture()
 
     def _take_picture(self) -> None:
-        self._snapshot.take(self._conversation.look())
+        self._snapshot.take(self._session.look())
 
     def _guarded(self, act: Callable[[], None], where: str) -> None:
         """Run a callback; nobody would see what it raises anywhere but in the panel."""
         try:
             act()
         except Exception as error:
-            self._conversation.problem(error, where)
+            self._session.problem(error, where)
 
 
 def _weakly(method: Callable[[], None]) -> Callable[[], None]:

@@ -9,14 +9,16 @@ from notebook_probe.alerts.alert import ALERT
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.attach.probe_set import ProbeSet
 from notebook_probe.run.gate import Gate
-from notebook_probe.run.health.stale_probes import Stale
-from notebook_probe.run.health.why_silent import Doctor
+from notebook_probe.run.health.probe_statuses import ProbeStatuses
+from notebook_probe.run.health.stale_probes import StaleProbes
 from notebook_probe.run.rows.row_keeper import RowKeeper
 
 __all__ = ["Alarm"]
 
 PROBES_S = 5.0
 """So often the probes themselves are looked at."""
+SHARE = 0.01
+"""Of a core that looking at them may take."""
 
 
 class Alarm:
@@ -27,8 +29,8 @@ class Alarm:
     writer : RecordWriter
     rows : RowKeeper
     probes : ProbeSet
-    doctor : Doctor
-        Says why a probe is silent.
+    statuses : ProbeStatuses
+        What became of each probe.
     gate : Gate
         Knows the open step.
 
@@ -39,10 +41,15 @@ class Alarm:
     """
 
     def __init__(
-        self, writer: RecordWriter, rows: RowKeeper, probes: ProbeSet, doctor: Doctor, gate: Gate
+        self,
+        writer: RecordWriter,
+        rows: RowKeeper,
+        probes: ProbeSet,
+        statuses: ProbeStatuses,
+        gate: Gate,
     ) -> None:
         self._writer, self._rows = writer, rows
-        self._probes, self._doctor, self._gate = probes, doctor, gate
+        self._probes, self._statuses, self._gate = probes, statuses, gate
         self.rules = Rules(lambda: self._watcher.standing())
         self._watcher = Watcher(
             writer.source,
@@ -52,14 +59,14 @@ class Alarm:
             first_step=writer.first_step,
             earlier=read_alerts(writer.source.events),
         )
-        self._stale = Stale()
-        self._looked = time.monotonic()
+        self._stale = StaleProbes()
+        self._next_look = time.monotonic() + PROBES_S
 
     def bring(self) -> None:
         """Hand over the rows that wait, and look at them; called before each flush."""
         self._rows.hand_over()
         self._watcher.look(wait=False)
-        if time.monotonic() - self._looked > PROBES_S:
+        if time.monotonic() > self._next_look:
             self.look_at_probes()
 
     def look(self, *, whole: bool = False) -> None:
@@ -68,12 +75,14 @@ class Alarm:
 
     def look_at_probes(self) -> None:
         """Find the probes that have fallen silent."""
-        self._looked = time.monotonic()
+        begun_s = time.thread_time()
         rule = self.rules.get("stale_probe")
         if rule is not None:
             probes, step = self._probes.wanted, self._gate.step
-            statuses = self._doctor.statuses(probes, step, 0.0)
+            statuses = self._statuses.of(probes, step, 0.0)
             self._watcher.ask(rule, lambda: self._stale.look(probes, statuses, step, rule))
+        cost_s = time.thread_time() - begun_s
+        self._next_look = time.monotonic() + max(PROBES_S, cost_s / SHARE)
 
     def _keep(self, alert: Alert) -> None:
         self._writer.event(alert.step, ALERT, alert.text, alert.detail)

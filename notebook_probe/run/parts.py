@@ -17,9 +17,11 @@ from notebook_probe.run.attach.request import Resolver
 from notebook_probe.run.backfill import PastSteps
 from notebook_probe.run.costs import Costs
 from notebook_probe.run.gate import Gate
+from notebook_probe.run.health.catalogue import QuantityCatalogue
 from notebook_probe.run.health.meter import Meter
+from notebook_probe.run.health.probe_statuses import ProbeStatuses
 from notebook_probe.run.health.state import RunState
-from notebook_probe.run.health.why_silent import Doctor
+from notebook_probe.run.health.why_silent import WhySilent
 from notebook_probe.run.live_source import LiveSource
 from notebook_probe.run.rows.row_keeper import RowKeeper
 
@@ -46,8 +48,10 @@ class RunParts:
         What is wanted, and between two steps what is measured.
     gate : Gate
         Where requests act, and training waits.
-    doctor : Doctor
-        Why a probe is silent.
+    probe_statuses : ProbeStatuses
+        What became of each probe, and why one is silent.
+    catalogue : QuantityCatalogue
+        What can be attached.
     state : RunState
         How the run does.
     source : LiveSource
@@ -65,7 +69,8 @@ class RunParts:
     observer: Observer
     probes: ProbeSet
     gate: Gate
-    doctor: Doctor
+    probe_statuses: ProbeStatuses
+    catalogue: QuantityCatalogue
     state: RunState
     source: LiveSource
     past: PastSteps
@@ -81,7 +86,8 @@ class RunParts:
         observer.taps.is_static = is_compiled(model)
         probes = ProbeSet(model, observer, rows, writer)
         gate = Gate(writer.first_step, probes)
-        doctor = Doctor(model, observer, rows.scalars)
+        why_silent = WhySilent(model, observer, rows.scalars)
+        probe_statuses = ProbeStatuses(model, observer, why_silent)
         return cls(
             writer=writer,
             meter=meter,
@@ -90,11 +96,12 @@ class RunParts:
             observer=observer,
             probes=probes,
             gate=gate,
-            doctor=doctor,
+            probe_statuses=probe_statuses,
+            catalogue=QuantityCatalogue(),
             state=RunState(writer, rows, observer, gate, meter, budget),
             source=LiveSource(writer, rows, observer),
             past=PastSteps(writer, rows, observer),
-            alarm=Alarm(writer, rows, probes, doctor, gate),
+            alarm=Alarm(writer, rows, probes, probe_statuses, gate),
         )
 
     def begin(self, default: Resolver) -> None:

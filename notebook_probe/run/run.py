@@ -13,18 +13,20 @@ from notebook_probe.alerts import Rule, Rules
 from notebook_probe.errors import ClosedRunError
 from notebook_probe.model.selectors import Where
 from notebook_probe.probes.step.probe import PhaseName
+from notebook_probe.quantities import quantities
 from notebook_probe.record.export.exports import Exports
 from notebook_probe.record.format.source import Event, ModuleRow, StreamView, VectorView
 from notebook_probe.record.views.xarray_views import Snapshot
 from notebook_probe.record.write.writer import RecordWriter
+from notebook_probe.run.attach.fitting import fitting
 from notebook_probe.run.attach.module_table import OnCompiled, check_on_compiled
-from notebook_probe.run.attach.request import QuantityLike, Resolver, resolve
-from notebook_probe.run.attach.requests import Control, Request, Ticket
+from notebook_probe.run.attach.request import QuantityLike, Resolver, modules_by_path, resolve
+from notebook_probe.run.attach.requests import Control, Fitting, Request, Ticket
 from notebook_probe.run.background import Background
 from notebook_probe.run.controls import Controls
 from notebook_probe.run.ending import Life
 from notebook_probe.run.handle import Handle
-from notebook_probe.run.health.status import ProbeStatus, QuantityInfo, Status
+from notebook_probe.run.health.status import ProbeStatus, QuantityInfo, Status, StatusHead
 from notebook_probe.run.loop_actions import LoopActions
 from notebook_probe.run.parts import RunParts
 from notebook_probe.run.source_actions import SourceActions
@@ -137,11 +139,16 @@ class Run(LoopActions, SourceActions, Exports):
         parts = self._parts
         parts.rows.hand_over()  # which counts its values
         seconds = parts.meter.step_seconds
-        return parts.doctor.statuses(parts.probes.wanted, parts.gate.step, seconds)
+        return parts.probe_statuses.of(parts.probes.wanted, parts.gate.step, seconds)
 
     def catalogue(self) -> list[QuantityInfo]:
         """Every quantity that can be attached."""
-        return self._parts.doctor.catalogue(self._parts.probes.wanted)
+        parts = self._parts
+        return parts.catalogue.rows(parts.probes.wanted, parts.probe_statuses.costs())
+
+    def fitting(self) -> Fitting:
+        """Where each of them can be attached, in the model as it is now."""
+        return fitting(modules_by_path(self._parts.probes.model), quantities.values())
 
     def each_boundary(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call ``callback`` on the training thread at every boundary; returns its removal."""
@@ -165,7 +172,12 @@ class Run(LoopActions, SourceActions, Exports):
         In a notebook ``run.status()`` sums it up.
         """
         probes = tuple(self.probes())
-        return self._parts.state.status(self.name, probes, closed=self.closed)
+        return Status.of(self.status_head(), probes)
+
+    def status_head(self) -> StatusHead:
+        """The status without its probes: state, step, speed and cost, in microseconds."""
+        parts = self._parts
+        return parts.state.head(self.name, parts.probes.n_wanted, closed=self.closed)
 
     # ---------------------------------------------------------------- training, showing, ending
 

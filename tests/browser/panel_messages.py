@@ -55,7 +55,7 @@ QUANTITIES: list[QuantityRow] = [
         "units": "1",
         "is_vector": False,
         "question": "Is it still improving?",
-        "of_model": False,
+        "misfits": [],
     },
     {
         "name": "grad_norm",
@@ -64,7 +64,7 @@ QUANTITIES: list[QuantityRow] = [
         "units": "1",
         "is_vector": False,
         "question": "Is it still improving?",
-        "of_model": False,
+        "misfits": [],
     },
     {
         "name": "update_ratio",
@@ -73,7 +73,7 @@ QUANTITIES: list[QuantityRow] = [
         "units": "1",
         "is_vector": False,
         "question": "Is it still improving?",
-        "of_model": False,
+        "misfits": [],
     },
     {
         "name": "output_std",
@@ -82,7 +82,7 @@ QUANTITIES: list[QuantityRow] = [
         "units": "1",
         "is_vector": False,
         "question": "Is it still improving?",
-        "of_model": False,
+        "misfits": [],
     },
     {
         "name": "zero_fraction",
@@ -91,7 +91,7 @@ QUANTITIES: list[QuantityRow] = [
         "units": "1",
         "is_vector": False,
         "question": "Is it still improving?",
-        "of_model": False,
+        "misfits": [],
     },
     {
         "name": "output_histogram",
@@ -100,9 +100,33 @@ QUANTITIES: list[QuantityRow] = [
         "units": "1",
         "is_vector": True,
         "question": "Is it still improving?",
-        "of_model": False,
+        "misfits": [],
     },
 ]
+
+
+TAKES_NONE = "a single call takes no probe; attach it at its module"
+
+
+def place_kinds(
+    modules: Sequence[Module], entries: Sequence[tuple[str, str]]
+) -> tuple[list[int], list[tuple[str, bool, bool]]]:
+    """Parameter, call, then one kind for each (class, has own parameters, has any)."""
+    keys = [(kind, own > 0, n > 0) for _, kind, n, own, _ in modules]
+    kinds = list(dict.fromkeys(keys))
+    of_entries = [int(name.endswith("]")) for name, _ in entries]
+    return [*(2 + kinds.index(key) for key in keys), *of_entries], kinds
+
+
+def misfits(row: QuantityRow, kinds: Sequence[tuple[str, bool, bool]]) -> list[str]:
+    """As the kernel decides for these quantities: by parameters."""
+
+    def misfit(kind: str, has_own: bool, has_any: bool) -> str:
+        there = {"weight": has_own, "update": has_own, "grad": has_any}
+        lack = next((need for need in row["needs"] if not there.get(need, True)), "")
+        return f"needs '{lack}'; {kind} has none" if lack else ""
+
+    return ["", TAKES_NONE, *(misfit(*kind) for kind in kinds)]
 
 
 def model_message(
@@ -112,6 +136,7 @@ def model_message(
     entries: Sequence[tuple[str, str]] = (),
 ) -> ModelMessage:
     """The module table, what else stands on its axis, and the catalogue."""
+    places, kinds = place_kinds(modules, entries)
     return {
         "v": VERSION,
         "type": "model",
@@ -120,7 +145,8 @@ def model_message(
         "live": live,
         "modules": list(modules),
         "entries": list(entries),
-        "quantities": QUANTITIES,
+        "kinds": places,
+        "quantities": [{**row, "misfits": misfits(row, kinds)} for row in QUANTITIES],
     }
 
 

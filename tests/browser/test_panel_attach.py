@@ -35,9 +35,9 @@ def test_quantities_that_fit_come_first_and_the_others_say_why_they_do_not(
         "output_std · 11\u202fµs",
         "zero_fraction · 9.2\u202fµs",
         "output_histogram",
-        "weight_norm: needs weight; stem.relu1 (ReLU) has none",
-        "grad_norm: needs grad; stem.relu1 (ReLU) has none",
-        "update_ratio: needs update; stem.relu1 (ReLU) has none",
+        "weight_norm: needs 'weight'; ReLU has none",
+        "grad_norm: needs 'grad'; ReLU has none",
+        "update_ratio: needs 'update'; ReLU has none",
     ]
     expect(quantity(shown).locator("[data-quantity=weight_norm]")).to_be_disabled()
     shown.row("stem").click()  # a container has gradients below it, but no weight of its own
@@ -53,7 +53,8 @@ def test_quantities_are_listed_under_the_question_they_answer(shown: PanelPage) 
     asked = [{**row, "question": ""} for row in message["quantities"]]
     asked[1]["question"] = asked[3]["question"] = "Do my gradients vanish?"
     asked[0]["question"] = asked[2]["question"] = "Which layers learn?"
-    asked[4] |= {"question": "How fast is a step?", "of_model": True}
+    elsewhere = ["is of the step as a whole; mark the root"] * max(message["kinds"])
+    asked[4] |= {"question": "How fast is a step?", "misfits": [*elsewhere[:2], "", *elsewhere]}
     shown.say({**message, "quantities": asked})
     groups = quantity(shown).locator("optgroup")
 
@@ -68,7 +69,7 @@ def test_quantities_are_listed_under_the_question_they_answer(shown: PanelPage) 
         "weight_norm",
         "update_ratio",
     ]
-    assert there["Not here"] == ["zero_fraction: is of the whole model; mark the root"]
+    assert there["Not here"] == ["zero_fraction: is of the step as a whole; mark the root"]
     assert "How fast is a step?" not in there
     shown.row("(root)").click()
     assert listed()["How fast is a step?"] == ["zero_fraction · 9.2\u202fµs"]
@@ -90,7 +91,9 @@ def test_only_modules_that_fit_are_attached_and_the_others_are_counted(shown: Pa
     shown.page.locator("[data-role=search]").fill("block.*")
     quantity(shown).select_option("weight_norm")
     expect(shown.action("attach")).to_have_text("Attach to 4 modules")
-    expect(shown.page.locator(".nbp-attach")).to_contain_text("2 modules left out: no weight.")
+    expect(shown.page.locator(".nbp-attach")).to_contain_text(
+        "2 modules left out: needs 'weight'; ReLU has none."
+    )
     shown.action("attach").click()
     asked = shown.wait_sent("attach")
     assert asked["where"] == ["block.conv2", "block.bn2", "block.conv3", "block.bn3"]

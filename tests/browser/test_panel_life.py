@@ -28,11 +28,11 @@ SAID = {
     "viewport": wire.Viewport,
     "ack": wire.Ack,
     "selection": wire.SelectionMessage,
-    "attach": wire.AttachAsked,
-    "detach": wire.DetachAsked,
-    "control": wire.ControlAsked,
-    "compiled": wire.CompiledAsked,
-    "export": wire.ExportAsked,
+    "attach": wire.AttachClick,
+    "detach": wire.DetachClick,
+    "control": wire.ControlClick,
+    "compiled": wire.CompiledClick,
+    "export": wire.ExportClick,
 }
 CONV1 = ("stem.conv1", "grad_norm")
 
@@ -88,8 +88,8 @@ def test_a_view_says_hello_first_and_then_how_wide_it_is(bare: PanelPage) -> Non
     said = panel.page.evaluate("sent.map((message) => message.type)")
     assert said[0] == "hello"
     assert panel.wait_sent("visible")["visible"] is True
-    assert 300 < viewport["line_px"] < 760
-    assert 300 < viewport["heat_px"] < 760
+    assert 300 < viewport["widths"]["lines"] < 760
+    assert 300 < viewport["widths"]["heat"] < 760
     view = panel.sent("hello")[0]["view"]
     assert len(view) > 8
     assert {message["view"] for message in panel.sent("visible")} == {view}

@@ -256,7 +256,7 @@ def test_a_call_takes_no_probe_of_its_own_and_a_parameter_asks_the_kernel(
     shown.row("head.fc1[0]").click()
     expect(shown.action("attach")).to_be_disabled()
     expect(shown.action("attach")).to_have_attribute(
-        "title", "needs a whole module; head.fc1[0] (call) has none"
+        "title", "a single call takes no probe; attach it at its module"
     )
     shown.row("head.fc2.bias").click()
     shown.page.locator("[data-role=quantity]").select_option("weight_norm")

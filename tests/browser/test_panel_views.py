@@ -59,8 +59,7 @@ def test_a_frame_is_painted_described_and_acknowledged(shown: PanelPage) -> None
         "v": 1,
         "type": "ack",
         "view": shown.sent("hello")[0]["view"],
-        "kind": "lines",
-        "seq": 1,
+        "painted": {"lines": 1},
     }
     expect(shown.root).to_have_attribute("data-frames", "1")
     assert float(shown.root.get_attribute("data-draw-ms") or "nan") >= 0
@@ -279,6 +278,32 @@ def test_events_are_ticks_with_their_text_on_hover(shown: PanelPage) -> None:
         if "zero_fraction attached" in shown.page.locator(".nbp-tip:visible").inner_text():
             return
     pytest.fail("no hover shows the event")
+
+
+def test_an_alert_is_a_tick_whose_tip_tells_its_rule_and_its_place(shown: PanelPage) -> None:
+    shown.say(selection_message(series=[CONV1]))
+    shown.draw(*lines_message({CONV1: (range(101), np.linspace(1, 2, 101))}))
+    row = {
+        "rule": "dead_units",
+        "step": 50,
+        "modules": ["block.relu2", "block.relu3"],
+        "quantities": ["dead_fraction"],
+        "view": "heat",
+        "text": "block.relu2 and 1 more: 60 % of the units were never above zero",
+    }
+    shown.say({"v": 1, "type": "alerts", "whole": True, "rows": [row]})
+    shown.say({"v": 1, "type": "alerts", "whole": False, "rows": [{**row, "step": 70}]})
+    shown.wait_frame()
+    for step in (50, 70):
+        hover(shown, "lines", shown.x_of_step(shown.lines, step), 60)
+        tip = shown.page.locator(".nbp-tip:visible")
+        expect(tip).to_contain_text("dead_units at block.relu2 and 1 more: 60 % of the units")
+    hover(shown, "lines", shown.x_of_step(shown.lines, 60), 60)
+    expect(tip).not_to_contain_text("dead_units")
+    shown.say({"v": 1, "type": "alerts", "whole": True, "rows": []})
+    shown.wait_frame()
+    hover(shown, "lines", shown.x_of_step(shown.lines, 50), 60)
+    expect(tip).not_to_contain_text("dead_units")
 
 
 def test_the_tree_shows_a_swatch_of_the_home_quantity(shown: PanelPage) -> None:

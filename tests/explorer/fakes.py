@@ -18,8 +18,8 @@ from notebook_probe.record.format.source import (
 )
 from notebook_probe.record.views.branches import Branches
 from notebook_probe.record.views.xarray_views import Snapshot, XarrayViews
-from notebook_probe.run.attach.requests import Request, Ticket
-from notebook_probe.run.health.status import ProbeStatus, QuantityInfo, State, Status
+from notebook_probe.run.attach.requests import Fitting, Request, Ticket
+from notebook_probe.run.health.status import ProbeStatus, QuantityInfo, State, StatusHead
 
 START_MS = 1_790_000_000_000
 
@@ -127,7 +127,7 @@ class FakeControls:
         self.budget = ""
         self.progress = ""
         self.costs_us: dict[str, float | None] = {"grad_norm": 12.0}
-        self.n_asked_catalogue = 0
+        self.n_asked_catalogue = self.n_asked_probes = self.n_asked_fitting = 0
 
     def put(self, request: Request) -> Ticket:
         ticket = Ticket(request, queued_step=self.step)
@@ -139,8 +139,8 @@ class FakeControls:
         for ticket in self.tickets:
             ticket.state, ticket.applied_step, ticket.text = "applied", step, "done"
 
-    def status(self) -> Status:
-        return Status(
+    def status_head(self) -> StatusHead:
+        return StatusHead(
             name="fake",
             location="nowhere",
             state=self.state,
@@ -153,13 +153,13 @@ class FakeControls:
             flushed_age_s=0.5,
             background=self.background,
             scalars=self.scalars,
-            probes=tuple(self.attached),
             problem=self.problem,
             budget=self.budget,
             progress=self.progress,
         )
 
     def probes(self) -> Sequence[ProbeStatus]:
+        self.n_asked_probes += 1
         return self.attached
 
     def catalogue(self) -> Sequence[QuantityInfo]:
@@ -168,6 +168,11 @@ class FakeControls:
             QuantityInfo(name, f"About {name}.", ("grad",), "1", cost_us=cost)
             for name, cost in self.costs_us.items()
         ]
+
+    def fitting(self) -> Fitting:
+        self.n_asked_fitting += 1
+        kinds = {"(root)": 2, "a": 3, "b": 3, "c": 3}
+        return Fitting(kinds, {name: ["", "a call", "", ""] for name in self.costs_us})
 
     def each_boundary(self, callback: Callable[[], None]) -> Callable[[], None]:
         self.boundary_callbacks.append(callback)

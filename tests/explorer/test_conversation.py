@@ -36,8 +36,8 @@ class Talk:
     def is_told(self) -> list[str]:
         """The types of the messages of one refresh."""
         before = len(self.heard)
-        status = self.conversation.status()
-        self.conversation.tell(lambda *message: self.heard.append(message), "own subshell", status)
+        head = self.conversation.head()
+        self.conversation.tell(lambda *message: self.heard.append(message), "own subshell", head)
         return [message["type"] for message, _ in self.heard[before:]]
 
     def last(self, kind: str) -> Mapping[str, Any]:
@@ -46,7 +46,7 @@ class Talk:
     def acknowledges(self) -> None:
         for kind in ("lines", "heat"):
             if any(message["type"] == kind for message, _ in self.heard):
-                self.says("ack", view="x", kind=kind, seq=self.last(kind)["seq"])
+                self.says("ack", view="x", painted={kind: self.last(kind)["seq"]})
 
 
 @pytest.fixture
@@ -64,11 +64,11 @@ def talk(controls: FakeControls) -> Talk:
 def test_a_new_view_is_told_everything(talk: Talk) -> None:
     assert talk.is_told() == []
     talk.says("hello", view="x")
-    assert talk.is_told() == ["model", "selection", "status", "heat", "lines"]
+    assert talk.is_told() == ["model", "selection", "status", "alerts", "heat", "lines"]
     talk.acknowledges()
     assert talk.is_told() == []
     talk.says("hello", view="y")
-    assert talk.is_told() == ["model", "selection", "status", "heat", "lines"]
+    assert talk.is_told() == ["model", "selection", "status", "alerts", "heat", "lines"]
 
 
 def test_nothing_is_told_while_nobody_looks(talk: Talk) -> None:
@@ -191,8 +191,10 @@ def test_a_click_that_cannot_act_is_refused_with_the_reason(
     talk: Talk, controls: FakeControls
 ) -> None:
     talk.says("hello", view="x")
+    talk.is_told()
     talk.says("control", id="1", action="resume")
     controls.state = "finished"
+    talk.is_told()
     talk.says("attach", id="2", where=["a"], quantity="norm", schedule="every(1)")
     assert controls.requests == []
     talk.is_told()
@@ -213,7 +215,7 @@ def test_an_opened_record_refuses_requests() -> None:
 def test_a_view_gets_frames_of_its_width(talk: Talk) -> None:
     talk.stream.append(range(10, 5000), grad_norm=np.random.default_rng(0).random((4990, 3)))
     talk.says("hello", view="x")
-    talk.says("viewport", view="x", line_px=100, heat_px=200)
+    talk.says("viewport", view="x", widths={"lines": 100, "heat": 200})
     talk.selects(series=[["a", "grad_norm"]])
     talk.is_told()
     assert talk.last("lines")["series"][0]["n"] <= 202
@@ -238,7 +240,7 @@ def test_an_exception_of_a_view_becomes_a_problem_and_the_other_view_goes_on(
 
     monkeypatch.setattr(talk.conversation._views["heat"], "frame", broken)
     talk.says("hello", view="x")
-    assert talk.is_told() == ["model", "selection", "status", "lines"]
+    assert talk.is_told() == ["model", "selection", "status", "alerts", "lines"]
     talk.is_told()
     [problem] = talk.last("status")["problems"]
     assert problem["text"] == "view 'heat': RuntimeError: no pixels left"

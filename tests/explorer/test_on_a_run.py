@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -53,10 +54,10 @@ class View:
 
     def looks(self) -> dict[str, Any]:
         """The status after a refresh, as the browser has it."""
-        self._conversation.tell(self._hear, "own subshell", self._conversation.status())
+        self._conversation.tell(self._hear, "own subshell", self._conversation.head())
         for kind in ("heat", "lines"):
             if kind in self.heard:
-                self.says("ack", view="x", kind=kind, seq=self.heard[kind]["seq"])
+                self.says("ack", view="x", painted={kind: self.heard[kind]["seq"]})
         return self.heard["status"]
 
     def selects(self, **changes: Any) -> None:
@@ -91,7 +92,8 @@ def run(model: Net, tmp_path: Path) -> Iterator[nbp.Run]:
 def test_a_compiled_model_is_told_loudly_until_a_click_has_brought_the_first_value(
     model: Net, run: nbp.Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("notebook_probe.explorer.messages.tallies.EVERY_S", -1.0)
+    monkeypatch.setattr("notebook_probe.explorer.messages.throttled.EVERY_S", 0.0)
+    monkeypatch.setattr("notebook_probe.explorer.messages.throttled.SHARE", math.inf)
     run.attach("cell", "output_mean", "every(2)")
     run.attach("head", "weight_norm")
     model.compile(backend="eager")

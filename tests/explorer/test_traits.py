@@ -73,10 +73,10 @@ def test_what_a_trait_is_set_to_is_what_the_panel_shows(panel: Panel) -> None:
     explorer.series = [("fc2", "grad_norm")]
     explorer.window = (2, 7)
     explorer.step = 5
-    looked_at = panel._conversation.look()
+    looked_at = panel._session.look()
     assert (looked_at.home, looked_at.series) == ("weight_norm", (("fc2", "grad_norm"),))
     assert looked_at.window == (2.0, 7.0)
-    assert panel._conversation.looked_at["step"] == 5
+    assert panel._session.looked_at["step"] == 5
 
 
 def test_a_trait_that_was_set_is_not_set_back_by_a_refresh_that_was_under_way(
@@ -85,12 +85,12 @@ def test_a_trait_that_was_set_is_not_set_back_by_a_refresh_that_was_under_way(
     explorer = panel.explorer
     clicks(explorer, home="grad_norm")
     panel.refresh()
-    before = panel._conversation.looked_at
+    before = panel._session.looked_at
     explorer.home = "weight_norm"
     explorer.follow(**before)
     assert explorer.home == "weight_norm"
     explorer.home = "grad_norm"
-    assert panel._conversation.looked_at["home"] == "grad_norm"
+    assert panel._session.looked_at["home"] == "grad_norm"
 
 
 def test_the_step_under_the_pointer_is_a_trait(panel: Panel) -> None:
@@ -137,11 +137,11 @@ def test_what_cannot_be_looked_at_is_refused_and_changes_nothing(
     panel: Panel, name: str, value: object, error: type[Exception], text: str
 ) -> None:
     explorer = panel.explorer
-    before = panel._conversation.looked_at
+    before = panel._session.looked_at
     with pytest.raises(error, match=text):
         setattr(explorer, name, value)
     assert getattr(explorer, name) == explorer.trait_defaults(name)
-    assert panel._conversation.looked_at == before
+    assert panel._session.looked_at == before
 
 
 def test_an_observer_that_fails_is_a_line_in_the_panel_and_the_panel_goes_on(
@@ -157,7 +157,7 @@ def test_an_observer_that_fails_is_a_line_in_the_panel_and_the_panel_goes_on(
     clicks(explorer, home="weight_norm")
     explorer._handle_custom_msg({"v": 1, "type": "pointed", "step": 3}, [])
     noted.waits_for(3)
-    assert "no plot" in str(panel._conversation._problems.rows())
+    assert "no plot" in str(panel._session._problems.rows())
 
 
 def test_a_closed_explorer_can_still_be_read_and_set(panel: Panel) -> None:

@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from notebook_probe.alerts.alert import ALERT
 from notebook_probe.explorer.draw.long_lines import Line, line_of
 from notebook_probe.explorer.draw.pixel_points import PixelAxis, PixelPoints, joined
 from notebook_probe.explorer.draw.view import Frame, view
@@ -98,9 +99,10 @@ class Lines:
     def _events(
         self, source: Source, selection: PanelSelection, x0: float
     ) -> list[tuple[float, str, str]]:
-        """The newest events in the window."""
+        """The newest events in the window; alerts have messages of their own."""
         low, high = selection.window or (-np.inf, np.inf)
-        seen = [event for event in source.events if low <= event.step <= high][-MOST_EVENTS:]
+        others = (event for event in source.events if event.kind != ALERT)
+        seen = [event for event in others if low <= event.step <= high][-MOST_EVENTS:]
         if selection.x_axis == "time":
             origin_ms = self._clock.origin_ms
             at = [(event.time_ms - origin_ms) / 1000.0 for event in seen]

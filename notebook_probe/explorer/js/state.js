@@ -40,7 +40,7 @@ const EMPTY_STATUS = {
 export function createState() {
   const subscribers = new Map();
   return {
-    model: { name: "", location: "", live: true, quantities: [], ...indexModules([], []) },
+    model: { name: "", location: "", live: true, quantities: [], ...indexModules({ modules: [], entries: [], kinds: [] }) },
     status: EMPTY_STATUS,
     /** The attached probes, by module too. */
     probes: indexProbes(EMPTY_STATUS, null),
@@ -48,6 +48,8 @@ export function createState() {
     /** Last frames, decoded; null before the first. */
     lines: null,
     heat: null,
+    /** What the rules have found: { rule, step, modules, quantities, view, text }. */
+    alerts: [],
     /** Of two block reductions, which the heat map colours: "max" keeps a spike, "mean" the level. */
     cells: "max",
     /** The heat map as last painted, { image, values }: the tree cuts its swatches from it. */

@@ -8,9 +8,14 @@ from collections.abc import Collection, Iterable, Sequence
 
 from notebook_probe.record.format.source import ROOT, Source
 
-__all__ = ["axis_order", "in_order", "owner_of"]
+__all__ = ["axis_order", "in_order", "is_call", "owner_of"]
 
 _CALL = re.compile(r"(.+)\[(\d+)\]", re.DOTALL)
+
+
+def is_call(entry: str) -> bool:
+    """Tell whether an entry is a single call of a module, as ``cell[0]``."""
+    return _CALL.fullmatch(entry) is not None
 
 
 def owner_of(entry: str, modules: Collection[str]) -> str:

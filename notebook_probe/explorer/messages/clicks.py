@@ -1,44 +1,88 @@
-"""The clicks of a panel and what became of each, in the words of the status message."""
+"""The clicks of a panel: what each asks of the run, and what became of it."""
 
 from __future__ import annotations
 
+import queue
 from collections import deque
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
 
-from notebook_probe.explorer.messages.wire import TicketRow
-from notebook_probe.run.attach.requests import Attach, Request, Ticket
+from notebook_probe.explorer.messages.wire import Click, TicketRow
+from notebook_probe.run.attach.requests import (
+    Attach,
+    Compiled,
+    Control,
+    Detach,
+    Request,
+    Ticket,
+)
 from notebook_probe.run.controls import Controls
+from notebook_probe.run.health.status import StatusHead
 
-__all__ = ["Tickets"]
+__all__ = ["CLICKS", "Clicks", "greyed_controls"]
 
 KEPT = 8
+CONTROLS = ("pause", "resume", "step", "stop", "attach", "detach", "compiled")
+
+
+def greyed_controls(head: StatusHead, live: bool) -> dict[str, str]:
+    """Control to the reason why it cannot act now, empty where it can."""
+    ended = head.state == "finished"
+    if not live or ended:
+        elsewhere = "this run is trained by another process"
+        return dict.fromkeys(CONTROLS, "this run has ended" if ended else elsewhere)
+    paused = head.state == "paused"
+    training = paused or head.state == "training" or head.background
+    why = {"pause": "already paused"} if paused else {"resume": "not paused"}
+    if not training:
+        why["stop"] = "no training is running"
+    if head.state == "failed":
+        why |= dict.fromkeys(CONTROLS[:4], "training ended with an error")
+    return {control: why.get(control, "") for control in CONTROLS}
 
 
 @dataclass(slots=True)
 class _Click:
     id: str
+    control: str
     ticket: Ticket
     applied: bool = False
     """Its being applied has been noticed here."""
 
 
-class Tickets:
-    """The last clicks; the run writes their tickets, this only reads them."""
+class Clicks:
+    """The last clicks; the run writes their tickets, this only reads them.
 
-    def __init__(self) -> None:
+    `put` runs in the widget's thread; all else in the refresher's.
+    """
+
+    def __init__(self, controls: Controls | None) -> None:
+        self._controls = controls
+        self._arrived: queue.SimpleQueue[_Click] = queue.SimpleQueue()
         self._clicks: deque[_Click] = deque(maxlen=KEPT)
+        self._greyed: Mapping[str, str] = MappingProxyType({})
 
-    def put(self, click_id: str, request: Request, controls: Controls | None, reason: str) -> None:
-        """Ask the run for something, or note why it cannot be asked.
+    def put(self, click: Click) -> None:
+        """Queue what a click asks of the run, or note that its control was greyed."""
+        control: str = click.get("action", click["type"])  # type: ignore[assignment]
+        request = _REQUESTS[click["type"]](click)
+        reason = self._greyed.get(control, "")
+        if self._controls is None or reason:
+            ticket = Ticket(request, queued_step=-1, state="refused", text=reason)
+        else:
+            ticket = self._controls.put(request)
+        self._arrived.put(_Click(click["id"], control, ticket))
 
-        Parameters
-        ----------
-        reason : str
-            Why the request cannot act; empty when it can.
-        """
-        refused = Ticket(request, queued_step=-1, state="refused", text=reason)
-        ticket = refused if reason or controls is None else controls.put(request)
-        self._clicks.append(_Click(click_id, ticket))
+    def look(self, greyed: Mapping[str, str]) -> None:
+        """Take in what was clicked, and what cannot act from now on."""
+        self._greyed = greyed
+        while not self._arrived.empty():
+            click = self._arrived.get_nowait()
+            if click.ticket.state == "refused" and not click.ticket.text:
+                click.ticket.text = greyed[click.control]
+            self._clicks.append(click)
 
     def newly_attached(self) -> list[Attach]:
         """Attach requests that were applied since the last call."""
@@ -64,3 +108,30 @@ class Tickets:
 
 def _is_applied(click: _Click) -> bool:
     return click.ticket.state == "applied"
+
+
+def _attach(click: Any) -> Request:
+    return Attach(tuple(click["where"]) or None, click["quantity"], click["schedule"])
+
+
+def _detach(click: Any) -> Request:
+    return Detach(tuple(click["where"]), click["quantity"])
+
+
+def _control(click: Any) -> Request:
+    return Control(click["action"])
+
+
+def _compiled(click: Any) -> Request:
+    return Compiled(click["steps"])
+
+
+_REQUESTS: dict[str, Callable[[Any], Request]] = {
+    "attach": _attach,
+    "detach": _detach,
+    "control": _control,
+    "compiled": _compiled,
+}
+
+CLICKS = frozenset(_REQUESTS)
+"""Types of the messages that ask something of the run."""

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from notebook_probe.record.format.source import Source
-from notebook_probe.run.health.status import State, Status
+from notebook_probe.run.health.status import State, StatusHead
 
 __all__ = ["OpenedStatus"]
 
@@ -29,13 +29,13 @@ class OpenedStatus:
         self._nbytes = 0
         self._measured_s = 0.0
 
-    def status(self) -> Status:
+    def head(self) -> StatusHead:
         """What can be known of a run from its record."""
         revision = self._source.revision
         if revision != self._revision:
             self._revision = revision
             self._look()
-        return Status(
+        return StatusHead(
             name=self._source.name,
             location=self._source.location,
             state=self._state(),

@@ -1,7 +1,8 @@
-"""The door for messages from a view: a typed message comes out, or one clear sentence.
+"""Messages from a view, read once: a typed message comes out, or one clear sentence.
 
-The shape of each message is read from its declaration in `wire`; nothing behind the door checks
-types again.
+The shape of each message is read from its declaration in `wire`; nothing behind checks types
+a second time. It runs in the widget's thread, before a click is queued: a long list of names is
+checked without a call for each.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ _SHAPES: dict[str, type] = {
     "viewport": wire.Viewport,
     "ack": wire.Ack,
     "selection": wire.SelectionMessage,
-    "attach": wire.AttachAsked,
-    "detach": wire.DetachAsked,
-    "control": wire.ControlAsked,
-    "compiled": wire.CompiledAsked,
-    "export": wire.ExportAsked,
+    "attach": wire.AttachClick,
+    "detach": wire.DetachClick,
+    "control": wire.ControlClick,
+    "compiled": wire.CompiledClick,
+    "export": wire.ExportClick,
     "pointed": wire.Pointed,
     "ping": Ping,
 }
@@ -63,31 +64,36 @@ def parse(content: object) -> wire.FromView | Ping:
     kind = content.get("type")
     if not isinstance(kind, str) or kind not in _SHAPES:
         raise MessageError(f"a view sent a message of type {kind!r}; {near(str(kind), _SHAPES)}")
-    declared = _fields(_SHAPES[kind])
-    return cast(
-        "wire.FromView | Ping",
-        {name: _read(content.get(name), declared[name], f"{kind}.{name}") for name in declared},
-    )
+    message: dict[str, object] = {"v": wire.VERSION, "type": kind}
+    for name, declared in _fields(_SHAPES[kind]):
+        message[name] = _read(content.get(name), declared, f"{kind}.{name}")
+    return cast("wire.FromView | Ping", message)
 
 
 @cache
-def _fields(shape: type) -> dict[str, Any]:
-    return get_type_hints(shape)
+def _fields(shape: type) -> tuple[tuple[str, Any], ...]:
+    """All but version and type."""
+    hints = get_type_hints(shape)
+    return tuple((name, hint) for name, hint in hints.items() if name not in ("v", "type"))
 
 
 def _read(value: object, declared: Any, where: str) -> object:
     """``value`` as the declared type, which is one of the few that `wire` uses."""
     origin, inner = get_origin(declared), get_args(declared)
+    if origin is None and (type(value) is declared or _is_number(value, declared)):
+        return value
     if origin is Literal and value in inner:
         return value
     if origin is UnionType:
         return _read_union(value, inner, where)
     if origin is list and isinstance(value, list):
+        if {*map(type, value)} <= {inner[0]}:
+            return value
         return [_read(item, inner[0], where) for item in value]
+    if origin is dict and isinstance(value, dict) and {*map(type, value)} <= {inner[0]}:
+        return {key: _read(item, inner[1], where) for key, item in value.items()}
     if origin is tuple and isinstance(value, list | tuple) and len(value) == len(inner):
         return tuple(_read(item, kind, where) for item, kind in zip(value, inner, strict=True))
-    if origin is None and _is_plain(value, declared):
-        return value
     raise MessageError(f"{where} of a view's message is {value!r}, not {_words(declared)}")
 
 
@@ -97,10 +103,9 @@ def _read_union(value: object, kinds: tuple[Any, ...], where: str) -> object:
     return _read(value, next(kind for kind in kinds if kind is not type(None)), where)
 
 
-def _is_plain(value: object, declared: Any) -> bool:
-    if declared is float:  # JSON writes 3.0 as 3
-        return isinstance(value, int | float) and not isinstance(value, bool)
-    return type(value) is declared
+def _is_number(value: object, declared: Any) -> bool:
+    """JSON writes 3.0 as 3."""
+    return declared is float and type(value) is int
 
 
 def _words(declared: Any) -> str:

@@ -45,10 +45,7 @@ class ViewsPresent:
         self._visible[view] = visible
 
     def resized(self, viewport: Viewport) -> None:
-        self._widths[viewport["view"]] = {
-            "lines": viewport["line_px"],
-            "heat": viewport["heat_px"],
-        }
+        self._widths[viewport["view"]] = viewport["widths"]
 
     def width(self, kind: str) -> int:
         """Pixels of the widest visible view of this kind."""
@@ -71,6 +68,7 @@ class ViewsPresent:
         return self._seq
 
     def painted(self, ack: Ack) -> None:
-        sent = self._waiting.get(ack["kind"])
-        if sent is not None and ack["seq"] >= sent.seq:
-            del self._waiting[ack["kind"]]
+        for kind, seq in ack["painted"].items():
+            sent = self._waiting.get(kind)
+            if sent is not None and seq >= sent.seq:
+                del self._waiting[kind]

@@ -16,11 +16,15 @@ from typing import Literal, NotRequired, TypeAlias, TypedDict
 
 __all__ = [
     "VERSION",
-    "AttachAsked",
-    "CompiledAsked",
-    "ControlAsked",
-    "DetachAsked",
-    "ExportAsked",
+    "Ack",
+    "AlertRow",
+    "AlertsMessage",
+    "AttachClick",
+    "Click",
+    "CompiledClick",
+    "ControlClick",
+    "DetachClick",
+    "ExportClick",
     "Exported",
     "FromView",
     "HeatFrame",
@@ -33,6 +37,7 @@ __all__ = [
     "StatusMessage",
     "Tally",
     "TicketRow",
+    "Viewport",
 ]
 
 VERSION = 1
@@ -49,8 +54,8 @@ class QuantityRow(TypedDict):
     units: str
     is_vector: bool
     question: str
-    of_model: bool
-    """Attached at the root alone."""
+    misfits: list[str]
+    """For each kind of place why it cannot be measured there, in words; "" where it can."""
 
 
 class ModelMessage(TypedDict):
@@ -67,6 +72,9 @@ class ModelMessage(TypedDict):
     entries: list[tuple[str, str]]
     """(entry, module it belongs to) of everything else that has values or probes: parameters
     (``fc1.weight``) and single calls (``cell[0]``), in the order of rows."""
+    kinds: list[int]
+    """The kind of each of ``modules``, then of each of ``entries``: what fits one place of a kind
+    fits all of it. Empty where nothing can be attached."""
     quantities: list[QuantityRow]
 
 
@@ -149,6 +157,31 @@ class StatusMessage(TypedDict):
     dropped_rows: int
 
 
+class AlertRow(TypedDict):
+    """What a rule has found, once."""
+
+    rule: str
+    step: int
+    modules: list[str]
+    """Where, in definition order."""
+    quantities: list[str]
+    """What its condition is about."""
+    view: str
+    """Name of the view that explains it."""
+    text: str
+    """A sentence with the place and the numbers."""
+
+
+class AlertsMessage(TypedDict):
+    """Alerts, as they are found."""
+
+    v: int
+    type: Literal["alerts"]
+    whole: bool
+    """These are all there are, as a new view needs them; else they come after those before."""
+    rows: list[AlertRow]
+
+
 class SelectionMessage(TypedDict):
     """The shared choice of what to draw; sent by the kernel on every change, and by a view."""
 
@@ -197,7 +230,8 @@ class LinesFrame(TypedDict):
     x0: float
     series: list[LineSeries]
     events: list[tuple[float, str, str]]
-    """(x relative to x0, kind, text): where a probe was attached, training paused, and so on."""
+    """(x relative to x0, kind, text): where a probe was attached, training paused, and so on;
+    alerts have messages of their own."""
     # buffers[0]: float32
 
 
@@ -252,22 +286,26 @@ class Visible(TypedDict):
 
 
 class Viewport(TypedDict):
+    """How wide the drawings of a view are; sent when that changes."""
+
     v: int
     type: Literal["viewport"]
     view: str
-    line_px: int
-    heat_px: int
+    widths: dict[str, int]
+    """Name of a drawing to its width in pixels."""
 
 
 class Ack(TypedDict):
+    """Frames have been painted, so that the next may come."""
+
     v: int
     type: Literal["ack"]
     view: str
-    kind: Literal["lines", "heat"]
-    seq: int
+    painted: dict[str, int]
+    """Name of a drawing to the last of its frames that was painted."""
 
 
-class AttachAsked(TypedDict):
+class AttachClick(TypedDict):
     """The attach button: the kernel answers with a ticket of the same id."""
 
     v: int
@@ -279,7 +317,7 @@ class AttachAsked(TypedDict):
     schedule: str
 
 
-class DetachAsked(TypedDict):
+class DetachClick(TypedDict):
     """The detach button; an empty quantity means every quantity of these modules."""
 
     v: int
@@ -289,7 +327,7 @@ class DetachAsked(TypedDict):
     quantity: str
 
 
-class ControlAsked(TypedDict):
+class ControlClick(TypedDict):
     """Pause, Resume, Step, Stop."""
 
     v: int
@@ -298,7 +336,7 @@ class ControlAsked(TypedDict):
     action: Literal["pause", "resume", "step", "stop"]
 
 
-class CompiledAsked(TypedDict):
+class CompiledClick(TypedDict):
     """The button of the notice that a model is compiled; answered with a ticket."""
 
     v: int
@@ -307,7 +345,7 @@ class CompiledAsked(TypedDict):
     steps: Literal["eager", "skip"]
 
 
-class ExportAsked(TypedDict):
+class ExportClick(TypedDict):
     """The links of the foot: picture, code, data."""
 
     v: int
@@ -323,16 +361,9 @@ class Pointed(TypedDict):
     step: int
 
 
+Click: TypeAlias = AttachClick | DetachClick | ControlClick | CompiledClick
+"""What asks something of the run; answered with a ticket of the same ``id``."""
+
 FromView: TypeAlias = (
-    Hello
-    | Visible
-    | Viewport
-    | Ack
-    | SelectionMessage
-    | AttachAsked
-    | DetachAsked
-    | ControlAsked
-    | CompiledAsked
-    | ExportAsked
-    | Pointed
+    Hello | Visible | Viewport | Ack | SelectionMessage | Click | ExportClick | Pointed
 )

@@ -113,6 +113,10 @@ class ProbeSet:
     def wanted(self) -> list[Probe]:
         return [*self._wanted.values()]
 
+    @property
+    def n_wanted(self) -> int:
+        return len(self._wanted)
+
     def apply(self, request: Request, step: int) -> str:
         """Do what a request says, between steps; returns what was done, in words.
 

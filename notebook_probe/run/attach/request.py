@@ -24,7 +24,15 @@ from notebook_probe.quantities.reduce.features import ANYTIME, CALL, is_of_all, 
 from notebook_probe.quantities.reduce.reductions import parts
 from notebook_probe.schedules import Schedule, ScheduleLike, schedule
 
-__all__ = ["ResolvedRequest", "Resolver", "misfit", "modules_by_path", "resolve"]
+__all__ = [
+    "Lack",
+    "ResolvedRequest",
+    "Resolver",
+    "lack_at",
+    "misfit",
+    "modules_by_path",
+    "resolve",
+]
 
 QuantityLike: TypeAlias = "Quantity | Callable[..., Any] | str"
 
@@ -115,25 +123,47 @@ def misfit(modules: Mapping[str, nn.Module], place: str, quantity: Quantity) -> 
 
     ``modules`` are all of the model by path; a place that is none of them is a parameter.
     """
-    is_module = place in modules
+    lack = lack_at(modules, place, quantity)
+    return lack.sentence(quantity, _described(place, modules)) if lack is not None else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """What a quantity misses at a place."""
+
+    need: str
+    """What it needs, in words; "" where the place alone is to blame."""
+    lack: str
+    """What is wrong with the place, in words after its name; "" where any other but the root is."""
+
+    def sentence(self, quantity: Quantity, place: str) -> str:
+        """In full, of one place."""
+        if not self.lack:
+            return f"{quantity.name} {self.need}; attach it at '', the model"
+        name = f"{quantity.name} {self.need};" if self.need else f"{quantity.name}:"
+        return f"{name} {place} {self.lack}"
+
+
+def lack_at(modules: Mapping[str, nn.Module], place: str, quantity: Quantity) -> Lack | None:
+    """What ``quantity`` misses at ``place``; None when it can be measured there."""
+    module = modules.get(place)
     if place and quantity.is_of_model:
-        needs = ", ".join(quantity.needs)
-        return f"{quantity.name} needs {needs}, of the step as a whole; attach it at '', the model"
+        return Lack(f"needs {', '.join(quantity.needs)}, of the step as a whole", "")
     for feature in quantity.features:
         need = feature.tensor
         if moment_of(need) in ("handed", "closing"):
             continue
         is_seen = need in CALL or need == "probe_output"
         if is_seen or need == "module":
-            if not is_module:
-                return f"{quantity.name} needs {need!r}; {place!r} is a parameter and has none"
-            closed = _closed(modules[place]) if is_seen else ""
+            if module is None:
+                return Lack(f"needs {need!r}", "is a parameter and has none")
+            closed = _closed(module) if is_seen else ""
             if closed:
-                return f"{quantity.name} needs {need!r}; {_named(place, modules)} {closed}"
-        elif is_module and not _has_parameter(modules[place], is_of_all(feature)):
-            return f"{quantity.name} needs {need!r}; {_named(place, modules)} has none"
-    lack = _lack(quantity, modules[place]) if is_module else ""
-    return f"{quantity.name}: {_named(place, modules)} {lack}" if lack else ""
+                return Lack(f"needs {need!r}", closed)
+        elif module is not None and not _has_parameter(module, is_of_all(feature)):
+            return Lack(f"needs {need!r}", "has none")
+    lack = _lack(quantity, module) if module is not None else ""
+    return Lack("", lack) if lack else None
 
 
 def _lack(quantity: Quantity, module: nn.Module) -> str:
@@ -160,7 +190,9 @@ def modules_by_path(model: nn.Module) -> dict[str, nn.Module]:
     return {path: unwrapped(module) for path, module in modules_of(model, every_path=True).items()}
 
 
-def _named(place: str, modules: Mapping[str, nn.Module]) -> str:
+def _described(place: str, modules: Mapping[str, nn.Module]) -> str:
+    if place not in modules:
+        return repr(place)
     return f"{standard_place(place)!r} ({type(modules[place]).__name__})"
 
 

@@ -6,10 +6,21 @@ of it. Nothing here touches a model, so this file is imported without torch.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-__all__ = ["Attach", "Compiled", "Control", "Detach", "Request", "Ticket"]
+__all__ = [
+    "CALL_KIND",
+    "PARAMETER_KIND",
+    "Attach",
+    "Compiled",
+    "Control",
+    "Detach",
+    "Fitting",
+    "Request",
+    "Ticket",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,3 +70,17 @@ class Ticket:
     applied_step: int = -1
     text: str = ""
     """In words: how many probes were attached, or why the request was refused."""
+
+
+PARAMETER_KIND, CALL_KIND = 0, 1
+"""Kinds of places that are no modules."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fitting:
+    """Where which quantity can be measured. Places of one kind are alike to every quantity."""
+
+    kinds: Mapping[str, int]
+    """Module to its kind."""
+    misfits: Mapping[str, Sequence[str]]
+    """Quantity to, for each kind, why it cannot be measured there; "" where it can."""

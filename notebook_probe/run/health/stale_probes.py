@@ -1,4 +1,4 @@
-"""Probes that should fire and do not: an alert each, with the reason the doctor gives."""
+"""Probes that should fire and do not: an alert for each reason."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from notebook_probe.run.health.status import ProbeStatus
 from notebook_probe.run.health.why_silent import NOT_CALLED, UNCALLED
 from notebook_probe.schedules import Foreseen
 
-__all__ = ["Stale"]
+__all__ = ["StaleProbes"]
 
 
-class Stale:
+class StaleProbes:
     """Counts the due steps that have passed since a probe last had a new value."""
 
     def __init__(self) -> None:

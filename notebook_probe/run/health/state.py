@@ -11,7 +11,7 @@ from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.background import Background
 from notebook_probe.run.gate import Gate
 from notebook_probe.run.health.meter import Meter
-from notebook_probe.run.health.status import ProbeStatus, State, Status
+from notebook_probe.run.health.status import State, StatusHead
 from notebook_probe.run.rows.row_keeper import RowKeeper
 
 __all__ = ["RunState"]
@@ -21,7 +21,7 @@ MANY_FORWARDS = 16
 
 
 class RunState:
-    """The condition of a run, read from those who know a part of it.
+    """The state of a run, read from those who know a part of it.
 
     Attributes
     ----------
@@ -46,24 +46,23 @@ class RunState:
     def trains_in_background(self) -> bool:
         return self.background is not None and self.background.running
 
-    def status(self, name: str, probes: tuple[ProbeStatus, ...], closed: bool) -> Status:
-        """Everything at once."""
+    def head(self, name: str, n_probes: int, closed: bool) -> StatusHead:
+        """Everything but the probes."""
         writer, meter = self._writer, self._meter
         flushed = writer.flushed_at
-        return Status(
+        return StatusHead(
             name=name,
             location=writer.location,
             state=self.state(closed),
             step=self._observer.clock.upcoming,
             steps_per_second=meter.steps_per_second,
             cost_percent=meter.cost_percent,
-            n_probes=len(probes),
+            n_probes=n_probes,
             dropped_rows=writer.dropped_rows,
             nbytes=writer.nbytes,
             flushed_age_s=math.nan if flushed is None else time.monotonic() - flushed,
             background=self.trains_in_background,
             scalars={name: float(value) for name, value in self._rows.scalars.items()},
-            probes=probes,
             problem=self._problem(),
             progress=self._observer.again.progress,
             total_s=meter.total_s,
@@ -92,8 +91,8 @@ class RunState:
 
     def _problem(self) -> str:
         failed = self._failed()
-        told = failed.error_text if failed is not None else ""
-        known = told or self._writer.last_error or self._rows.problem or self._gate.problem
+        text = failed.error_text if failed is not None else ""
+        known = text or self._writer.last_error or self._rows.problem or self._gate.problem
         return known or self._writer.stopped or self._no_steps()
 
     def _no_steps(self) -> str:

@@ -1,13 +1,13 @@
-"""The state of a run as plain values: what `run.status()` returns and the panel's top bar shows."""
+"""The state of a run as plain values: what `run.status()` returns and a panel shows."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Literal, TypeAlias
 
-from notebook_probe.run.health.told import told
+from notebook_probe.run.health.status_text import describe_status
 
-__all__ = ["COMPILED", "ProbeStatus", "QuantityInfo", "State", "Status"]
+__all__ = ["COMPILED", "ProbeStatus", "QuantityInfo", "State", "Status", "StatusHead"]
 
 State: TypeAlias = Literal["waiting", "training", "paused", "idle", "finished", "failed"]
 """waiting: no step yet; idle: no step for a while; finished: closed; failed: the loop raised."""
@@ -63,9 +63,9 @@ class ProbeStatus:
     """The same, per cent of step time."""
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Status:
-    """A run at one moment; shown in words."""
+@dataclass(frozen=True, slots=True)
+class StatusHead:
+    """State, speed and cost of a run at one moment: made in microseconds, of no probe."""
 
     name: str
     location: str
@@ -85,8 +85,6 @@ class Status:
     """Training runs in a background thread started by `train_in_background`."""
     scalars: dict[str, float] = field(default_factory=dict)
     """Last value of everything given to `run.log`."""
-    probes: tuple[ProbeStatus, ...] = ()
-    """Every probe: when it last fired, why it did not, what it costs."""
     problem: str = ""
     """The writer's or the loop's error, in words."""
     progress: str = ""
@@ -97,6 +95,25 @@ class Status:
     """Seconds of these that were spent in probes and row keeping."""
     budget: str = ""
     """What is done to keep the cost inside `Run.budget`, in words; empty without one."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Status(StatusHead):
+    """A run at one moment, with every probe; shown in words."""
+
+    probes: tuple[ProbeStatus, ...] = ()
+    """Every probe: when it last fired, why it did not, what it costs."""
+
+    @classmethod
+    def of(cls, head: StatusHead, probes: tuple[ProbeStatus, ...]) -> Status:
+        """The head, and the probes of the same moment."""
+        known = {one.name: getattr(head, one.name) for one in fields(StatusHead)}
+        return cls(**known, probes=probes)
+
+    @property
+    def head(self) -> StatusHead:
+        """All that is of no probe."""
+        return StatusHead(**{one.name: getattr(self, one.name) for one in fields(StatusHead)})
 
     @property
     def errors(self) -> tuple[ProbeStatus, ...]:
@@ -109,4 +126,4 @@ class Status:
         return tuple(probe for probe in self.probes if probe.note and not probe.waits)
 
     def __repr__(self) -> str:
-        return told(self)
+        return describe_status(self)

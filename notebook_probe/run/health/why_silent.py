@@ -1,30 +1,26 @@
-"""The hook doctor: for every probe when it last fired, why it did not, and what it costs."""
+"""Why a probe has no value, in words."""
 
 from __future__ import annotations
 
 import math
 import time
 import weakref
-from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from typing import TypeGuard
 
 from torch import nn
 
 from notebook_probe.model.parameter_slots import slots_of_place
-from notebook_probe.model.paths import modules_of
-from notebook_probe.model.selectors import standard_place
 from notebook_probe.probes.observer import Observer
 from notebook_probe.probes.reading.plan import is_of_calls
 from notebook_probe.probes.step.compiled import has_compiled, is_compiled
 from notebook_probe.probes.step.probe import WAITING, Probe
-from notebook_probe.quantities import quantities
+from notebook_probe.quantities.define.quantity import Quantity
 from notebook_probe.quantities.reduce.features import handed_by, is_of_all
-from notebook_probe.run.health.status import COMPILED, ProbeStatus, QuantityInfo
-from notebook_probe.run.health.untold import untold
+from notebook_probe.run.health.status import COMPILED
 from notebook_probe.schedules import Foreseen, Schedule
 
-__all__ = ["Doctor"]
+__all__ = ["GONE", "NOT_CALLED", "UNCALLED", "WhySilent", "why_waiting"]
 
 LOOK_AGAIN_S = 5.0
 LATE_STEPS = 3
@@ -32,12 +28,13 @@ LATE_STEPS = 3
 NOT_CALLED = "not called by any training forward yet"
 PERHAPS_COMPILED = f"{NOT_CALLED}; should its calls be compiled, run.on_compiled = 'eager'"
 HOOKS_GONE = "somebody took our hooks off this module"
+GONE = "the model no longer exists"
 UNCALLED = frozenset({NOT_CALLED, PERHAPS_COMPILED, COMPILED, HOOKS_GONE})
 """Notes of a probe that should have had a value by now; of others, there may be none to have."""
 
 
-class Doctor:
-    """Looks at the probes of one run; anyone may ask, at any time.
+class WhySilent:
+    """Finds the reason for which a probe of one run is silent; anyone may ask, at any time.
 
     Parameters
     ----------
@@ -51,79 +48,14 @@ class Doctor:
     def __init__(self, model: nn.Module, observer: Observer, logged: Collection[str]) -> None:
         self._model = weakref.ref(model)
         self._observer, self._logged = observer, logged
-        self._last_notes: dict[Probe, str] = {}
         self._compiled = False
         self._looked = -math.inf
 
-    def statuses(
-        self, probes: Iterable[Probe], step: int, step_seconds: float
-    ) -> list[ProbeStatus]:
-        """Every probe and what became of it."""
-        costs, modules, asked = self._costs(), self._modules(), list(probes)
-        found = [self._status(probe, step, step_seconds, costs, modules) for probe in asked]
-        if modules:
-            self._last_notes = {
-                probe: status.note for probe, status in zip(asked, found, strict=True)
-            }
-        return found
+    def note(self, probe: Probe, step: int, modules: dict[str, nn.Module]) -> str:
+        """Why a probe that was due has no value; empty when it has one.
 
-    def catalogue(self, probes: Iterable[Probe]) -> list[QuantityInfo]:
-        """Every registered quantity, with what one probe of it costs per step here."""
-        seconds, costs = self._costs(), defaultdict(list)
-        for probe in probes:
-            if probe.n_values:
-                costs[probe.quantity.name].append(1e6 * seconds.get(probe, 0.0))
-        return [
-            QuantityInfo(
-                q.name,
-                q.summary,
-                tuple(dict.fromkeys(map(handed_by, q.needs))),
-                q.units,
-                is_vector=q.axis is not None,
-                question=q.question,
-                is_of_model=q.is_of_model,
-                cost_us=_middle(costs[q.name]),
-            )
-            for q in quantities.values()
-        ]
-
-    def _costs(self) -> dict[Probe, float]:
-        """Seconds per step."""
-        return {**self._observer.training.costs(), **self._observer.evaluation.costs()}
-
-    def _modules(self) -> dict[str, nn.Module]:
-        model = self._model()
-        return modules_of(model, every_path=True) if model is not None else {}
-
-    def _status(
-        self,
-        probe: Probe,
-        step: int,
-        step_seconds: float,
-        costs: dict[Probe, float],
-        modules: dict[str, nn.Module],
-    ) -> ProbeStatus:
-        seconds = costs.get(probe, 0.0)
-        state = step if probe.phase == "training" else self._observer.clock.upcoming
-        waiting = _waiting(probe, state)
-        return ProbeStatus(
-            module=standard_place(probe.place),
-            quantity=probe.variable,
-            schedule=str(probe.schedule),
-            attached_step=step + 1 if probe.attached_step == WAITING else probe.attached_step,
-            n_values=probe.n_values,
-            last_step=probe.last_step,
-            n_errors=probe.n_errors,
-            error=probe.error,
-            disabled=probe.disabled,
-            note=waiting or self._note(probe, step, modules),
-            waits=bool(waiting),
-            cost_us=1e6 * seconds,
-            cost_percent=100.0 * seconds / step_seconds if step_seconds > 0 else 0.0,
-        )
-
-    def _note(self, probe: Probe, step: int, modules: dict[str, nn.Module]) -> str:
-        """Why a probe that was due has no value, in words; empty when it has one."""
+        ``modules`` are those of the model by every path; none when it is gone.
+        """
         if probe.disabled:
             n = max(probe.errors_in_a_row, probe.values_failed)
             return f"disabled after {n} errors in a row" if n > 1 else "disabled at once"
@@ -139,8 +71,8 @@ class Doctor:
         if probe.gap:
             return probe.gap
         if not modules:
-            return self._last_notes.get(probe) or "the model no longer exists"
-        if missing := untold(probe.quantity, self._observer.handed, self._logged):
+            return GONE
+        if missing := _why_not_handed(probe.quantity, self._observer.handed, self._logged):
             return missing
         slots = slots_of_place(modules, probe.place)
         if probe.place not in modules and all(slot.get() is None for slot in slots):
@@ -183,7 +115,7 @@ class Doctor:
         return self._compiled
 
 
-def _waiting(probe: Probe, step: int) -> str:
+def why_waiting(probe: Probe, step: int) -> str:
     """Until when a probe waits for its first due step, in words; empty when it has been due."""
     if probe.disabled or probe.n_errors or probe.n_values:
         return ""
@@ -238,5 +170,30 @@ def _first_due(schedule: Schedule, step: int) -> str:
     return "not due yet" if due is None else f"first value at step {due}"
 
 
-def _middle(values: list[float]) -> float | None:
-    return sorted(values)[len(values) // 2] if values else None
+def _why_not_handed(quantity: Quantity, handed: Collection[str], logged: Collection[str]) -> str:
+    """What the loop has not handed over or logged yet; empty when nothing of the loop's is missing.
+
+    Parameters
+    ----------
+    quantity : Quantity
+        Without a value so far.
+    handed, logged : collection of str
+        Names under which anything was handed over, and logged.
+    """
+    for need in quantity.needs:
+        family, _, key = need.partition(".")
+        if family == "batch" and key not in handed:
+            so_far = f"; so far it has {', '.join(sorted(handed))}" if handed else ""
+            return f"the loop has not handed over {key}: {handed_by(need)}{so_far}"
+        if family == "logged" and key in logged:
+            return f"{key} was not logged often enough yet"
+        if family == "logged":
+            return f"nothing is logged that it needs: {handed_by(need)}"
+        if need == "scaler":
+            return "no gradient scaler has called an optimizer's step yet"
+        if need == "wait_seconds":
+            return "no batch has come through run.batches(loader) yet"
+    if quantity.moment == "handed":
+        needs = ", ".join(need.partition(".")[2] for need in quantity.needs if "batch." in need)
+        return f"{needs} have not been there together in a due step yet"
+    return "no due step has ended yet" if quantity.is_of_step else ""

@@ -142,6 +142,13 @@ def test_time_counts_in_seconds_from_the_first_row() -> None:
     assert message["events"][0][0] + message["x0"] == 10.0
 
 
+def test_alerts_are_no_events_of_the_frame() -> None:
+    source = FakeSource(FakeStream("s", ["a"], ["norm"]))
+    source.events = (Event(5, 0, "alert", "a: dead"), Event(6, 0, "attach", "norm"))
+    message, _ = Lines().frame(source, PanelSelection(), 100)
+    assert [kind for _, kind, _ in message["events"]] == ["attach"]
+
+
 def test_only_the_events_of_the_window_are_told() -> None:
     source = source_of(np.ones(100))
     source.events = tuple(Event(step, 0, "attach", str(step)) for step in (5, 50, 95))

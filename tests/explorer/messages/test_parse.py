@@ -24,6 +24,12 @@ def test_a_message_comes_through_with_its_pairs_as_tuples() -> None:
     assert message["window"] == (0, 10)
 
 
+def test_frames_are_acknowledged_by_the_name_of_any_view() -> None:
+    message = parse({"v": 1, "type": "ack", "view": "x", "painted": {"count": 3}})
+    assert message["type"] == "ack"
+    assert message["painted"] == {"count": 3}
+
+
 def test_a_field_nobody_declared_does_not_come_through() -> None:
     assert parse({**HELLO, "extra": 1}) == HELLO
 
@@ -44,6 +50,9 @@ def test_a_field_nobody_declared_does_not_come_through() -> None:
         ({**SELECTION, "window": [1, "2"]}, "selection.window"),
         ({**SELECTION, "smooth": True}, "selection.smooth"),
         ({"v": 1, "type": "attach", "id": "1", "where": "fc", "quantity": "q"}, "attach.where"),
+        ({"v": 1, "type": "attach", "id": "1", "where": ["fc", 1]}, "attach.where"),
+        ({"v": 1, "type": "ack", "view": "x", "painted": {"lines": "1"}}, "ack.painted"),
+        ({"v": 1, "type": "ack", "view": "x", "painted": {1: 1}}, "ack.painted"),
     ],
 )
 def test_anything_else_is_answered_with_a_sentence(content: object, words: str) -> None:

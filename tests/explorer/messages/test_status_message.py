@@ -8,8 +8,12 @@ from typing import Any
 
 import pytest
 
-from notebook_probe.explorer.messages.reasons import reasons
-from notebook_probe.explorer.messages.status_message import Report
+from notebook_probe.explorer.messages.catalogue import Catalogue
+from notebook_probe.explorer.messages.clicks import greyed_controls
+from notebook_probe.explorer.messages.model_message import ModelMessages
+from notebook_probe.explorer.messages.opened_status import OpenedStatus
+from notebook_probe.explorer.messages.probe_rows import probe_rows
+from notebook_probe.explorer.messages.status_message import StatusMessages
 from notebook_probe.explorer.messages.wire import ModelMessage, StatusMessage
 from notebook_probe.record.format.source import ModuleRow
 from notebook_probe.run.health.status import ProbeStatus
@@ -22,51 +26,67 @@ def probe(module: str, **fields: Any) -> ProbeStatus:
     return ProbeStatus(module, "grad_norm", "every(1)", 0, 0, -1, **fields)
 
 
-def model_of(report: Report) -> ModelMessage | None:
-    return report.model(report.status())
+class Messages:
+    """Model and status as a panel of these would send them now."""
 
+    def __init__(self, source: FakeSource, controls: FakeControls | None) -> None:
+        self._controls, self._opened = controls, OpenedStatus(source)
+        catalogue = Catalogue(source, controls)
+        self._models = ModelMessages(source, controls, catalogue)
+        self._statuses = StatusMessages(catalogue, live=controls is not None)
 
-def told(report: Report, **more: Any) -> StatusMessage | None:
-    arguments: dict[str, Any] = {"recorded": {}, "tickets": [], "problems": [], **more}
-    return report.message(report.status(), "own subshell", **arguments)
+    def forget(self) -> None:
+        self._models.forget()
+        self._statuses.forget()
+
+    def model(self) -> ModelMessage | None:
+        return self._models.message(self._probes().attached)
+
+    def status(self, **more: Any) -> StatusMessage | None:
+        head = self._opened.head() if self._controls is None else self._controls.status_head()
+        parts: dict[str, Any] = {"recorded": {}, "tickets": [], "greyed": {}, "problems": []}
+        return self._statuses.message(head, self._probes(), "own subshell", **{**parts, **more})
+
+    def _probes(self) -> Any:
+        return probe_rows(self._controls.attached if self._controls is not None else [])
 
 
 def test_the_model_is_told_once_and_again_to_a_new_view() -> None:
-    report = Report(FakeSource(modules=["fc"]), FakeControls())
-    model = model_of(report)
+    messages = Messages(FakeSource(modules=["fc"]), FakeControls())
+    model = messages.model()
     assert model is not None
     assert model["modules"] == [("(root)", "Net", 30, 0, -1), ("fc", "Linear", 10, 10, 0)]
     assert model["quantities"][0]["name"] == "grad_norm"
     assert model["live"]
-    assert model_of(report) is None
-    report.forget()
-    assert model_of(report) == model
+    assert messages.model() is None
+    messages.forget()
+    assert messages.model() == model
 
 
 def test_modules_that_are_added_are_told() -> None:
     source = FakeSource(modules=["fc"])
-    report = Report(source, FakeControls())
-    model_of(report)
+    messages = Messages(source, FakeControls())
+    messages.model()
     source.modules = (*source.modules, ModuleRow("late", "Linear", 4, 4, 0))
-    model = model_of(report)
+    model = messages.model()
     assert model is not None
     assert model["modules"][-1] == ("late", "Linear", 4, 4, 0)
-    assert model_of(report) is None
+    assert messages.model() is None
 
 
 def test_calls_and_parameters_are_told_with_their_module_as_soon_as_they_have_a_place() -> None:
     stream = FakeStream("every_1", ["a", "a[0]"], ["output_std"])
     controls, source = FakeControls(), FakeSource(stream)
-    report = Report(source, controls)
-    model = model_of(report)
+    messages = Messages(source, controls)
+    model = messages.model()
     assert model is not None
     assert model["entries"] == [("a[0]", "a")]
     controls.attached = [probe("b.weight"), probe("a")]
-    model = model_of(report)
+    model = messages.model()
     assert model is not None
     assert model["entries"] == [("a[0]", "a"), ("b.weight", "b")]
     stream.modules = ("a", "a[0]", "a[1]")
-    model = model_of(report)
+    model = messages.model()
     assert model is not None
     assert model["entries"] == [("a[0]", "a"), ("a[1]", "a"), ("b.weight", "b")]
 
@@ -75,12 +95,12 @@ def test_what_a_quantity_costs_is_told_with_the_status_and_asked_for_once_a_seco
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = 100.0
-    monkeypatch.setattr("notebook_probe.explorer.messages.catalogue.time.monotonic", lambda: now)
+    monkeypatch.setattr("notebook_probe.explorer.messages.throttled.time.monotonic", lambda: now)
     controls = FakeControls()
     controls.costs_us = {"grad_norm": 12.345, "output_std": None}
-    report = Report(FakeSource(), controls)
-    model = model_of(report)
-    status = told(report)
+    messages = Messages(FakeSource(), controls)
+    model = messages.model()
+    status = messages.status()
     assert model is not None
     assert status is not None
     assert [row["name"] for row in model["quantities"]] == ["grad_norm", "output_std"]
@@ -88,10 +108,34 @@ def test_what_a_quantity_costs_is_told_with_the_status_and_asked_for_once_a_seco
     assert controls.n_asked_catalogue == 1
     controls.costs_us["output_std"] = 3.0
     now += 1.1
-    assert model_of(report) is None
-    status = told(report)
+    assert messages.model() is None
+    status = messages.status()
     assert status is not None
     assert status["costs"] == {"grad_norm": 12.0, "output_std": 3.0}
+
+
+def test_what_fits_is_decided_once_and_sent_by_kind_of_place() -> None:
+    stream = FakeStream("every_1", ["a", "a[0]"], ["output_std"])
+    controls, source = FakeControls(), FakeSource(stream)
+    messages = Messages(source, controls)
+    controls.attached = [probe("b.weight")]
+    model = messages.model()
+    assert model is not None
+    assert model["entries"] == [("a[0]", "a"), ("b.weight", "b")]
+    assert model["kinds"] == [2, 3, 3, 3, 1, 0]
+    assert model["quantities"][0]["misfits"] == ["", "a call", "", ""]
+    controls.attached = []
+    model = messages.model()
+    assert model is not None
+    assert model["kinds"] == [2, 3, 3, 3, 1]
+    assert controls.n_asked_fitting == 1
+
+
+def test_nothing_fits_an_opened_record() -> None:
+    model = Messages(FakeSource(FakeStream("s", ["a"], ["norm"])), None).model()
+    assert model is not None
+    assert model["kinds"] == []
+    assert model["quantities"][0]["misfits"] == []
 
 
 def test_budget_progress_and_vectors_are_part_of_the_status() -> None:
@@ -99,7 +143,7 @@ def test_budget_progress_and_vectors_are_part_of_the_status() -> None:
     controls.progress = "sharpness at (root): 1 losses, 12 Hessian products"
     controls.budget = "budget 2 % of step time: every due step is measured"
     source.given_vectors.append(FakeVectors("every_1", ["a"], ["output_histogram"]))
-    status = told(Report(source, controls))
+    status = Messages(source, controls).status()
     assert status is not None
     assert status["budget"] == controls.budget
     assert status["progress"] == f"measuring {controls.progress}"
@@ -107,7 +151,7 @@ def test_budget_progress_and_vectors_are_part_of_the_status() -> None:
 
 
 def test_an_opened_record_lists_what_it_holds() -> None:
-    model = model_of(Report(FakeSource(FakeStream("s", ["a"], ["norm"])), None))
+    model = Messages(FakeSource(FakeStream("s", ["a"], ["norm"])), None).model()
     assert model is not None
     assert not model["live"]
     assert [row["name"] for row in model["quantities"]] == ["norm"]
@@ -116,11 +160,11 @@ def test_an_opened_record_lists_what_it_holds() -> None:
 def test_a_status_without_news_is_not_told_again() -> None:
     controls = FakeControls()
     controls.state = "idle"
-    report = Report(FakeSource(), controls)
-    assert told(report) is not None
-    assert told(report) is None
+    messages = Messages(FakeSource(), controls)
+    assert messages.status() is not None
+    assert messages.status() is None
     controls.step = 8
-    status = told(report)
+    status = messages.status()
     assert status is not None
     assert status["step"] == 8
 
@@ -130,21 +174,21 @@ def test_a_paused_run_is_heard_of_so_that_its_kernel_does_not_seem_gone(
 ) -> None:
     controls = FakeControls()
     controls.state = "paused"
-    report = Report(FakeSource(), controls)
-    told(report)
-    assert told(report) is None
+    messages = Messages(FakeSource(), controls)
+    messages.status()
+    assert messages.status() is None
     monkeypatch.setattr("notebook_probe.explorer.messages.status_message.SILENCE_S", -1.0)
-    assert told(report) is not None
+    assert messages.status() is not None
 
 
 def test_the_long_parts_are_told_when_they_change() -> None:
     controls = FakeControls()
-    report = Report(FakeSource(), controls)
-    first = told(report, recorded={"grad_norm": ["a"]})
+    messages = Messages(FakeSource(), controls)
+    first = messages.status(recorded={"grad_norm": ["a"]})
     assert first is not None
     assert first["recorded"] == {"grad_norm": ["a"]}
     controls.step, controls.attached = 8, [probe("a", note="never called")]
-    second = told(report, recorded={"grad_norm": ["a"]})
+    second = messages.status(recorded={"grad_norm": ["a"]})
     assert second is not None
     assert "recorded" not in second
     assert second["attached"] == [("a", "grad_norm", "every(1)")]
@@ -156,7 +200,7 @@ def test_problems_of_the_run_come_before_those_of_probes_and_panel() -> None:
     controls.problem = "disk full"
     controls.attached = [probe("a", n_errors=3, error="ValueError: no", disabled=True)]
     panel = {"module": "", "quantity": "", "text": "click", "count": 1, "disabled": False}
-    status = told(Report(FakeSource(), controls), problems=[panel])
+    status = Messages(FakeSource(), controls).status(problems=[panel])
     assert status is not None
     assert [row["text"] for row in status["problems"]] == ["disk full", "ValueError: no", "click"]
     assert status["problems"][1]["disabled"]
@@ -164,10 +208,10 @@ def test_problems_of_the_run_come_before_those_of_probes_and_panel() -> None:
 
 def test_numbers_that_json_cannot_say_are_none() -> None:
     controls = FakeControls()
-    report = Report(FakeSource(), controls)
+    messages = Messages(FakeSource(), controls)
     for controls.step, loss in enumerate([1.0, float("nan"), 3.0, float("inf")]):
         controls.scalars = {"loss": loss}
-        status = told(report)
+        status = messages.status()
     assert status is not None
     assert status["scalar"] == ("loss", None, [1.0, None, 3.0, None])
     json.dumps(status, allow_nan=False)
@@ -175,17 +219,17 @@ def test_numbers_that_json_cannot_say_are_none() -> None:
 
 def test_a_scalar_has_a_point_per_step_not_per_refresh() -> None:
     controls = FakeControls()
-    report = Report(FakeSource(), controls)
+    messages = Messages(FakeSource(), controls)
     for _ in range(3):
-        report.forget()
-        status = told(report)
+        messages.forget()
+        status = messages.status()
     assert status is not None
     assert status["scalar"] == ("loss", 0.5, [0.5])
 
 
 def test_what_cannot_act_says_why() -> None:
     controls = FakeControls()
-    can = reasons(controls.status(), live=True)
+    can = greyed_controls(controls.status_head(), live=True)
     assert can == {
         "pause": "",
         "resume": "not paused",
@@ -196,16 +240,20 @@ def test_what_cannot_act_says_why() -> None:
         "compiled": "",
     }
     controls.state = "paused"
-    assert reasons(controls.status(), live=True)["pause"] == "already paused"
-    assert reasons(controls.status(), live=True)["resume"] == ""
+    assert greyed_controls(controls.status_head(), live=True)["pause"] == "already paused"
+    assert greyed_controls(controls.status_head(), live=True)["resume"] == ""
     controls.state = "waiting"
-    assert reasons(controls.status(), live=True)["stop"] == "no training is running"
+    assert greyed_controls(controls.status_head(), live=True)["stop"] == "no training is running"
     controls.state = "failed"
-    can = reasons(controls.status(), live=True)
+    can = greyed_controls(controls.status_head(), live=True)
     assert (can["pause"], can["attach"]) == ("training ended with an error", "")
     controls.state = "finished"
-    assert set(reasons(controls.status(), live=True).values()) == {"this run has ended"}
-    assert set(reasons(controls.status(), live=False).values()) == {"this run has ended"}
+    assert set(greyed_controls(controls.status_head(), live=True).values()) == {
+        "this run has ended"
+    }
+    assert set(greyed_controls(controls.status_head(), live=False).values()) == {
+        "this run has ended"
+    }
 
 
 def test_an_opened_record_that_grows_is_training_elsewhere(
@@ -215,12 +263,12 @@ def test_an_opened_record_that_grows_is_training_elsewhere(
     stream = FakeStream("s", ["a"], ["norm"])
     stream.append([0, 41], norm=1.0)
     source = FakeSource(stream)
-    status = Report(source, None).status()
+    status = OpenedStatus(source).head()
     assert (status.state, status.step) == ("training", 41)
     monkeypatch.setattr(WALL_TIME, lambda: START_MS / 1000 + 99)
-    assert Report(source, None).status().state == "idle"
+    assert OpenedStatus(source).head().state == "idle"
     source.finished = True
-    assert Report(source, None).status().state == "finished"
+    assert OpenedStatus(source).head().state == "finished"
 
 
 def test_the_size_of_an_opened_record_is_that_of_its_folder(tmp_path: Path) -> None:
@@ -228,4 +276,4 @@ def test_the_size_of_an_opened_record_is_that_of_its_folder(tmp_path: Path) -> N
     (tmp_path / "chunk" / "0").write_bytes(b"12345")
     source = FakeSource(FakeStream("s", ["a"], ["norm"]))
     source.location = str(tmp_path)
-    assert Report(source, None).status().nbytes == 5
+    assert OpenedStatus(source).head().nbytes == 5

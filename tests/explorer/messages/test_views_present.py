@@ -7,69 +7,77 @@ from notebook_probe.explorer.messages.wire import Ack
 
 
 def ack(kind: str, seq: int) -> Ack:
-    return {"v": 1, "type": "ack", "view": "x", "kind": kind, "seq": seq}  # type: ignore[typeddict-item]
+    return {"v": 1, "type": "ack", "view": "x", "painted": {kind: seq}}
 
 
 def test_nobody_is_there_until_a_view_says_hello() -> None:
-    audience = ViewsPresent()
-    assert not audience.present
-    audience.came("x")
-    assert audience.present
-    audience.seen("x", False)
-    assert not audience.present
+    present = ViewsPresent()
+    assert not present.present
+    present.came("x")
+    assert present.present
+    present.seen("x", False)
+    assert not present.present
 
 
 def test_one_visible_view_is_enough() -> None:
-    audience = ViewsPresent()
-    audience.came("x")
-    audience.came("y")
-    audience.seen("x", False)
-    assert audience.present
+    present = ViewsPresent()
+    present.came("x")
+    present.came("y")
+    present.seen("x", False)
+    assert present.present
 
 
 def test_a_view_that_cannot_speak_yet_is_expected_until_one_does() -> None:
-    audience = ViewsPresent()
-    audience.expected = True
-    assert audience.present
-    audience.came("x")
-    audience.seen("x", False)
-    assert not audience.present
+    present = ViewsPresent()
+    present.expected = True
+    assert present.present
+    present.came("x")
+    present.seen("x", False)
+    assert not present.present
 
 
 def test_one_frame_waits_for_its_acknowledgement() -> None:
-    audience = ViewsPresent()
-    assert audience.ready("lines", 0.0)
-    seq = audience.sends("lines", 0.0)
-    assert not audience.ready("lines", 0.1)
-    assert audience.ready("heat", 0.1), "the kinds do not wait for each other"
-    audience.painted(ack("lines", seq - 1))
-    assert not audience.ready("lines", 0.1)
-    audience.painted(ack("lines", seq))
-    assert audience.ready("lines", 0.1)
+    present = ViewsPresent()
+    assert present.ready("lines", 0.0)
+    seq = present.sends("lines", 0.0)
+    assert not present.ready("lines", 0.1)
+    assert present.ready("heat", 0.1), "the kinds do not wait for each other"
+    present.painted(ack("lines", seq - 1))
+    assert not present.ready("lines", 0.1)
+    present.painted(ack("lines", seq))
+    assert present.ready("lines", 0.1)
+
+
+def test_one_acknowledgement_may_be_of_frames_of_any_name() -> None:
+    present = ViewsPresent()
+    seqs = {kind: present.sends(kind, 0.0) for kind in ("lines", "count")}
+    present.painted({"v": 1, "type": "ack", "view": "x", "painted": {**seqs, "never sent": 9}})
+    assert present.ready("lines", 0.1)
+    assert present.ready("count", 0.1)
 
 
 def test_without_acknowledgements_frames_come_seldom_but_come() -> None:
-    audience = ViewsPresent()
-    audience.sends("lines", 0.0)
-    assert not audience.ready("lines", PATIENCE_S)
-    assert audience.ready("lines", PATIENCE_S + 0.01)
+    present = ViewsPresent()
+    present.sends("lines", 0.0)
+    assert not present.ready("lines", PATIENCE_S)
+    assert present.ready("lines", PATIENCE_S + 0.01)
 
 
 def test_a_new_view_waits_for_nobody() -> None:
-    audience = ViewsPresent()
-    audience.sends("lines", 0.0)
-    audience.came("y")
-    assert audience.ready("lines", 0.0)
+    present = ViewsPresent()
+    present.sends("lines", 0.0)
+    present.came("y")
+    assert present.ready("lines", 0.0)
 
 
 def test_frames_are_as_wide_as_the_widest_visible_view() -> None:
-    audience = ViewsPresent()
-    assert audience.width("lines") == DEFAULT_WIDTH
+    present = ViewsPresent()
+    assert present.width("lines") == DEFAULT_WIDTH
     for view, width in (("x", 500), ("y", 900)):
-        audience.came(view)
-        audience.resized(
-            {"v": 1, "type": "viewport", "view": view, "line_px": width, "heat_px": 300}
+        present.came(view)
+        present.resized(
+            {"v": 1, "type": "viewport", "view": view, "widths": {"lines": width, "heat": 300}}
         )
-    assert (audience.width("lines"), audience.width("heat")) == (900, 300)
-    audience.seen("y", False)
-    assert audience.width("lines") == 500
+    assert (present.width("lines"), present.width("heat")) == (900, 300)
+    present.seen("y", False)
+    assert present.width("lines") == 500

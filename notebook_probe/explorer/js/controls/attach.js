@@ -4,7 +4,7 @@ import { element, isGreyed, setAttribute, setGreyed, setHidden, setText } from "
 import { microseconds, modulesText } from "../format.js";
 import { vectorCode } from "../names.js";
 import { createAttachedList } from "./attached_list.js";
-import { fittingRows, misfitReason, missingFeature } from "./fitting.js";
+import { firstReason, fittingRows, misfitReason } from "./fitting.js";
 import { createRequestOutcome } from "./request_outcome.js";
 
 const EXAMPLES = "every(1) · every(50) · every(10, 5) · linear(5, 2)";
@@ -173,12 +173,6 @@ function description(one, rows, us) {
   if (one.is_vector) parts.push(vectorHint(rows[0]?.path ?? "…", one.name));
   const left = rows.length - fittingRows(one, rows).length;
   if (reason) parts.push(element("span", { class: "nbp-reason" }, ` Does not fit: ${reason}.`));
-  else if (left)
-    parts.push(
-      ` ${modulesText(left)} left out: no ${missingFeature(
-        one,
-        rows.find((row) => missingFeature(one, row)),
-      )}.`,
-    );
+  else if (left) parts.push(` ${modulesText(left)} left out: ${firstReason(one, rows)}.`);
   return parts;
 }

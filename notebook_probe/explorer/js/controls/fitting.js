@@ -1,28 +1,21 @@
-/** Which quantities fit which modules, and why not. */
+/** Which quantities fit which rows of the tree: the kernel has decided, by kind of place. */
 
-/** Feature -> whether a module can provide it; a feature not listed here fits every module. */
-const PROVIDED = {
-  weight: (row) => row.nOwnParams > 0,
-  update: (row) => row.nOwnParams > 0,
-  grad: (row) => row.nParams > 0,
-};
-
-/** What of the features the module lacks: "" when the quantity fits; the kernel knows parameters. */
-export function missingFeature(quantity, row) {
-  if (row.entry) return row.kind ? "a whole module" : "";
-  if (quantity.of_model && row.above) return "the whole model";
-  return quantity.needs.find((feature) => !(PROVIDED[feature]?.(row) ?? true)) ?? "";
+/** Why a quantity cannot be measured at a row, in words; "" where it can. */
+export function misfit(quantity, row) {
+  return quantity.misfits[row.fitKind] ?? "";
 }
 
 export function fittingRows(quantity, rows) {
-  return rows.filter((row) => !missingFeature(quantity, row));
+  return rows.filter((row) => !misfit(quantity, row));
 }
 
-/** "" when the quantity fits at least one of the rows, else the reason in words. */
+/** "" when the quantity fits at least one of the rows, else the first reason. */
 export function misfitReason(quantity, rows) {
   if (!rows.length || fittingRows(quantity, rows).length) return "";
-  const lack = missingFeature(quantity, rows[0]);
-  if (quantity.of_model) return "is of the whole model; mark the root";
-  if (rows.length > 1) return `needs ${lack}; none of these ${rows.length} modules has one`;
-  return `needs ${lack}; ${rows[0].path} (${rows[0].kind}) has none`;
+  return firstReason(quantity, rows);
+}
+
+/** Why the first of the rows that are left out is; "" when none is. */
+export function firstReason(quantity, rows) {
+  return rows.map((row) => misfit(quantity, row)).find(Boolean) ?? "";
 }

@@ -10,8 +10,9 @@ const SILENT_MS = 3000;
 
 export function createKernelLink({ model, root, state, fail, signal }) {
   const view = randomId();
-  const pixels = { line_px: 0, heat_px: 0 };
-  const acknowledged = { lines: -1, heat: -1 };
+  const widths = {}; // of each plot by name, in pixels
+  const acknowledged = {};
+  let settling = 0;
   let asked = 0;
   let lastMessageMs = performance.now();
   let unanswered = false;
@@ -20,15 +21,19 @@ export function createKernelLink({ model, root, state, fail, signal }) {
 
   const send = (type, fields = {}) => model.send({ v: VERSION, type, ...fields });
   const sendStep = throttled(100, () => pointed() && send("pointed", { step: pointed().step }), signal);
-  const sendPixels = throttled(100, () => send("viewport", { view, ...pixels }), signal);
+  const sendWidths = throttled(100, () => send("viewport", { view, widths }), signal);
+  signal.addEventListener("abort", () => clearTimeout(settling));
 
   const receivers = {
     model(message) {
-      state.model = { ...message, ...indexModules(message.modules, message.entries) };
+      state.model = { ...message, ...indexModules(message) };
     },
     status(message) {
       state.status = { ...state.status, ...message }; // long parts are left out while they last
       state.probes = indexProbes(state.status, state.probes);
+    },
+    alerts({ whole, rows }) {
+      state.alerts = whole ? rows : [...state.alerts, ...rows];
     },
     lines(message, buffers) {
       state.lines = decodeLines(message, buffers);
@@ -102,13 +107,14 @@ export function createKernelLink({ model, root, state, fail, signal }) {
       acknowledged[kind] = seq;
       state.frames += 1;
       state.emit("painted");
-      send("ack", { view, kind, seq });
+      send("ack", { view, painted: { [kind]: seq } });
     },
     resized(name, width) {
       const rounded = Math.max(0, Math.round(width));
-      if (!rounded || pixels[name] === rounded) return;
-      pixels[name] = rounded;
-      if (pixels.line_px && pixels.heat_px) sendPixels();
+      if (!rounded || widths[name] === rounded) return;
+      widths[name] = rounded;
+      clearTimeout(settling);
+      settling = setTimeout(sendWidths); // all plots of one layout together
     },
     /** From now on messages are taken in; those about the selection go to `receiveSelection`. */
     start(receiveSelection) {

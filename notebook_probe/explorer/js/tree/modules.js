@@ -2,9 +2,10 @@
 
 /**
  * Wire rows (path, class, n_params, n_own_params, parent) -> rows with depth and children; entries
- * (path, module) are no modules, single calls or parameters, and stand first below theirs.
+ * (path, module) are no modules, single calls or parameters, and stand first below theirs. What
+ * fits one place fits all that the kernel counts among its kind, `fitKind`.
  */
-export function indexModules(table, entries) {
+export function indexModules({ modules: table, entries, kinds }) {
   const rows = table.map(([path, kind, nParams, nOwnParams]) =>
     newRow({ path, kind, nParams, nOwnParams, entry: false }),
   );
@@ -16,6 +17,9 @@ export function indexModules(table, entries) {
     rows.push(row);
   }
   table.forEach(([, , , , parent], k) => putBelow(rows[k], rows[parent]));
+  rows.forEach((row, k) => {
+    row.fitKind = kinds[k];
+  });
   const modules = unfoldedRows(rows, new Set());
   for (const row of modules) row.depth = row.above ? row.above.depth + 1 : 0;
   return { modules, byPath: new Map(rows.map((row) => [row.path, row])) };

@@ -23,7 +23,7 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
     className: "nbp-lines",
     label: "Series over steps",
     paint,
-    resized: (width) => link.resized("line_px", width - state.gutter - rightMargin(width)),
+    resized: (width) => link.resized("lines", width - state.gutter - rightMargin(width)),
     fail,
     signal,
   });
@@ -35,7 +35,7 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
     plot.request();
   };
   for (const topic of ["lines", "selection"]) state.on(topic, refresh);
-  for (const topic of ["theme", "gutter", "heat", "status"]) state.on(topic, plot.request);
+  for (const topic of ["theme", "gutter", "heat", "status", "alerts"]) state.on(topic, plot.request);
   state.on("cursor", showCursor);
   trackPointer(
     plot,
@@ -71,6 +71,7 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
       );
       const { events, x0 } = state.lines;
       const { label, title } = titleAndLabels(state, prepared);
+      const mapping = stepMapping(state, prepared);
       paintLines(context, {
         axis,
         values,
@@ -80,6 +81,7 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
         smooth,
         events,
         x0,
+        alerts: state.alerts.map(({ step }) => mapping.x(step)),
         label,
         width,
       });
@@ -88,7 +90,7 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
       context.textBaseline = "top";
       context.fillText([title, hiddenByLogText(prepared)].filter(Boolean).join("   "), box.left, 0);
       describeAxes(plot.canvas, box, axis);
-      painted = { axis, values, box, prepared, mapping: stepMapping(state, prepared) };
+      painted = { axis, values, box, prepared, mapping };
     }
     if (state.lines) link.painted("lines", state.lines.seq);
     showCursor();

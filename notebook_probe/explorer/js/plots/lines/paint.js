@@ -84,8 +84,8 @@ function paintValueAxis(context, values, colours, box) {
   }
 }
 
-/** Red crosses where a value was NaN or infinite, ticks where something was done to the run. */
-function paintMarks(context, { axis, box, colours, prepared, events, x0 }) {
+/** Red crosses where a value was NaN or infinite, ticks where something was done or found. */
+function paintMarks(context, { axis, box, colours, prepared, events, x0, alerts }) {
   context.lineWidth = 1.4;
   context.strokeStyle = colours.bad;
   context.beginPath();
@@ -100,10 +100,16 @@ function paintMarks(context, { axis, box, colours, prepared, events, x0 }) {
     context.lineTo(place + 3, box.bottom - 9);
   }
   context.stroke();
-  context.strokeStyle = colours.brand;
+  const done = events.map(([x]) => x + x0);
+  paintTicks(context, done, axis, box, colours.brand);
+  paintTicks(context, alerts, axis, box, colours.bad);
+}
+
+function paintTicks(context, xs, axis, box, colour) {
+  context.strokeStyle = colour;
   context.beginPath();
-  for (const [x] of events) {
-    const place = Math.round(axis.place(x + x0)) + 0.5;
+  for (const x of xs) {
+    const place = Math.round(axis.place(x)) + 0.5;
     if (!(place >= box.left && place <= box.right + 1)) continue;
     context.moveTo(place, box.bottom - 8);
     context.lineTo(place, box.bottom + 3);

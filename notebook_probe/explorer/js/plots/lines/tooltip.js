@@ -26,7 +26,8 @@ export function lineTooltip(state, theme, painted, x, y) {
   const time = state.lines.x0 + closest.series.x[closest.k];
   const when = state.selection.x_axis === "time" ? ` · ${duration(time)}` : "";
   const head = element("div", { class: "nbp-tip-head" }, `step ${grouped(stepOf(closest))}${when}`);
-  return { closest, rows: [head, ...rows, ...nearEvents(state.lines, axis, x)] };
+  const notes = [...nearEvents(state.lines, axis, x), ...nearAlerts(state.alerts, axis, mapping, x)];
+  return { closest, rows: [head, ...rows, ...notes] };
 }
 
 function valueRow({ series, k }, on, elsewhere, ground, state) {
@@ -41,6 +42,13 @@ function nearEvents({ events, x0 }, axis, x) {
   return events
     .filter(([at]) => Math.abs(axis.place(at + x0) - x) <= EVENT_PX)
     .map(([, kind, text]) => element("div", { class: "nbp-soft" }, text || kind));
+}
+
+/** Which rule found what, and where. */
+function nearAlerts(alerts, axis, mapping, x) {
+  return alerts
+    .filter(({ step }) => Math.abs(axis.place(mapping.x(step)) - x) <= EVENT_PX)
+    .map(({ rule, text }) => element("div", { class: "nbp-bad" }, `▲ ${rule} at ${text}`));
 }
 
 /** The recorded finite point of a series nearest to a pixel column. */

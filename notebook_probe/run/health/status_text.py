@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from notebook_probe.run.health.status import ProbeStatus, Status
 
-__all__ = ["told"]
+__all__ = ["describe_status"]
 
 MOST_PLACES = 4
 MOST_COSTLY = 5
 
 
-def told(status: Status) -> str:
+def describe_status(status: Status) -> str:
     """Several lines: the run, its cost, its most costly quantities, its silent probes.
 
     Silent probes are grouped by reason.

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-from notebook_probe.explorer.messages.silence import silent_rows
-from notebook_probe.explorer.messages.tallies import Tallies
+from notebook_probe.explorer.messages.probe_rows import probe_rows
 from notebook_probe.run.health.status import COMPILED, ProbeStatus
 
 
@@ -23,24 +20,23 @@ def test_probes_are_grouped_by_reason_and_those_that_fire_are_in_no_group() -> N
         probe("d", note="first value at step 50", waits=True),
         probe("e", note="never called"),
     ]
-    assert silent_rows(probes) == [
+    assert probe_rows(probes).silent == [
         {"kind": "silent", "reason": "never called", "probes": [0, 4]},
         {"kind": "compiled", "reason": COMPILED, "probes": [2]},
         {"kind": "waiting", "reason": "first value at step 50", "probes": [3]},
     ]
-    assert silent_rows([probe("b", last_step=3)]) == []
+    assert probe_rows([probe("b", last_step=3)]).silent == []
 
 
-def test_tallies_are_told_once_a_second_and_at_once_when_the_probes_change(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    now = 100.0
-    monkeypatch.setattr("notebook_probe.explorer.messages.tallies.time.monotonic", lambda: now)
-    tallies = Tallies()
-    first = probe("a", last_step=3, cost_us=8.4321, cost_percent=0.06789)
-    assert tallies.of([first]) == [(3, 8.4, 0.068)]
-    now += 0.5
-    assert tallies.of([probe("a", last_step=9)]) == [(3, 8.4, 0.068)]
-    assert tallies.of([probe("a", last_step=9), probe("b")]) == [(9, 0.0, 0.0), (-1, 0.0, 0.0)]
-    now += 1.1
-    assert tallies.of([probe("a", last_step=12), probe("b", last_step=12)])[0][0] == 12
+def test_each_probe_has_a_tally_and_those_that_failed_a_problem() -> None:
+    rows = probe_rows(
+        [
+            probe("a", last_step=3, cost_us=8.4321, cost_percent=0.06789),
+            probe("b", n_errors=2, error="ValueError: no"),
+        ]
+    )
+    assert rows.attached == [("a", "output_std", "every(1)"), ("b", "output_std", "every(1)")]
+    assert rows.tallies == [(3, 8.4, 0.068), (-1, 0.0, 0.0)]
+    assert [(row["module"], row["count"]) for row in rows.problems] == [("b", 2)]
+    assert rows.places_of("output_std") == ["a", "b"]
+    assert rows.places_of("output_mean") == []

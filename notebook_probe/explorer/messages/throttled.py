@@ -1,0 +1,48 @@
+"""A value that is dear to make: made seldom, and again at once when something has happened."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+__all__ = ["Throttled"]
+
+EVERY_S = 1.0
+SHARE = 0.05
+"""Of a core, that making it may take while it is looked at."""
+
+T = TypeVar("T")
+
+
+class Throttled(Generic[T]):
+    """Makes a value at most once a second, and less often where it takes long.
+
+    Examples
+    --------
+    >>> numbers = iter(range(3))
+    >>> counted = Throttled(lambda: next(numbers))
+    >>> [counted.value(), counted.value()]
+    [0, 0]
+    >>> counted.expire()
+    >>> counted.value()
+    1
+    """
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+        self._made: list[T] = []
+        self._due_s = 0.0
+
+    def value(self) -> T:
+        """The last one, or a new one when it is time."""
+        if not self._made or time.monotonic() >= self._due_s:
+            begun_s = time.thread_time()
+            self._made = [self._make()]
+            cost_s = time.thread_time() - begun_s
+            self._due_s = time.monotonic() + max(EVERY_S, cost_s / SHARE)
+        return self._made[0]
+
+    def expire(self) -> None:
+        """Have the next look make it anew."""
+        self._made.clear()

@@ -1,0 +1,49 @@
+"""The quantities that can be attached, and what one probe of each costs in this run."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from statistics import median_high
+
+from notebook_probe.probes.step.probe import Probe
+from notebook_probe.quantities import Quantity, quantities
+from notebook_probe.quantities.reduce.features import handed_by
+from notebook_probe.run.health.status import QuantityInfo
+
+__all__ = ["QuantityCatalogue"]
+
+
+class QuantityCatalogue:
+    """Every registered quantity, described once per change of the registry."""
+
+    def __init__(self) -> None:
+        self._quantities: list[Quantity] = []
+        self._rows: list[QuantityInfo] = []
+
+    def rows(self, probes: Iterable[Probe], seconds: Mapping[Probe, float]) -> list[QuantityInfo]:
+        """The quantities, with the median cost per step of their ``probes`` here."""
+        registered = list(quantities.values())
+        if registered != self._quantities:  # compared by identity
+            self._quantities, self._rows = registered, [_info(one) for one in registered]
+        costs: defaultdict[str, list[float]] = defaultdict(list)
+        for probe in probes:
+            if probe.n_values:
+                costs[probe.quantity.name].append(1e6 * seconds.get(probe, 0.0))
+        return [
+            replace(row, cost_us=median_high(costs[row.name])) if row.name in costs else row
+            for row in self._rows
+        ]
+
+
+def _info(quantity: Quantity) -> QuantityInfo:
+    return QuantityInfo(
+        quantity.name,
+        quantity.summary,
+        tuple(dict.fromkeys(map(handed_by, quantity.needs))),
+        quantity.units,
+        is_vector=quantity.axis is not None,
+        question=quantity.question,
+        is_of_model=quantity.is_of_model,
+    )

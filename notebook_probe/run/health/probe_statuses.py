@@ -1,0 +1,85 @@
+"""What became of each probe: when it fired last, why it did not, and what it costs."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable, Mapping
+
+from torch import nn
+
+from notebook_probe.model.paths import modules_of
+from notebook_probe.model.selectors import standard_place
+from notebook_probe.probes.observer import Observer
+from notebook_probe.probes.step.probe import WAITING, Probe
+from notebook_probe.run.health.status import ProbeStatus
+from notebook_probe.run.health.why_silent import GONE, WhySilent, why_waiting
+
+__all__ = ["ProbeStatuses"]
+
+
+class ProbeStatuses:
+    """Looks at the probes of one run; anyone may ask, at any time.
+
+    Parameters
+    ----------
+    model : nn.Module
+        Held weakly.
+    observer : Observer
+    why_silent : WhySilent
+    """
+
+    def __init__(self, model: nn.Module, observer: Observer, why_silent: WhySilent) -> None:
+        self._model = weakref.ref(model)
+        self._observer, self._why_silent = observer, why_silent
+        self._last_notes: dict[Probe, str] = {}
+
+    def of(self, probes: Iterable[Probe], step: int, step_seconds: float) -> list[ProbeStatus]:
+        """Every probe and what became of it."""
+        costs, modules, listed = self.costs(), self._modules(), list(probes)
+        found = [self._status(probe, step, step_seconds, costs, modules) for probe in listed]
+        if modules:
+            self._last_notes = {
+                probe: status.note for probe, status in zip(listed, found, strict=True)
+            }
+        return found
+
+    def costs(self) -> dict[Probe, float]:
+        """Seconds per step."""
+        return {**self._observer.training.costs(), **self._observer.evaluation.costs()}
+
+    def _modules(self) -> dict[str, nn.Module]:
+        model = self._model()
+        return modules_of(model, every_path=True) if model is not None else {}
+
+    def _status(
+        self,
+        probe: Probe,
+        step: int,
+        step_seconds: float,
+        costs: Mapping[Probe, float],
+        modules: dict[str, nn.Module],
+    ) -> ProbeStatus:
+        seconds = costs.get(probe, 0.0)
+        waiting = why_waiting(
+            probe, step if probe.phase == "training" else self._observer.clock.upcoming
+        )
+        return ProbeStatus(
+            module=standard_place(probe.place),
+            quantity=probe.variable,
+            schedule=str(probe.schedule),
+            attached_step=step + 1 if probe.attached_step == WAITING else probe.attached_step,
+            n_values=probe.n_values,
+            last_step=probe.last_step,
+            n_errors=probe.n_errors,
+            error=probe.error,
+            disabled=probe.disabled,
+            note=waiting or self._note(probe, step, modules),
+            waits=bool(waiting),
+            cost_us=1e6 * seconds,
+            cost_percent=100.0 * seconds / step_seconds if step_seconds > 0 else 0.0,
+        )
+
+    def _note(self, probe: Probe, step: int, modules: dict[str, nn.Module]) -> str:
+        """Why it is silent; of a model that is gone, why it was."""
+        note = self._why_silent.note(probe, step, modules)
+        return self._last_notes.get(probe) or GONE if note == GONE else note

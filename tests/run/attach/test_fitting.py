@@ -1,0 +1,68 @@
+"""What fits is decided once per kind of place, as attaching to each of its places would be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from torch import nn
+
+from notebook_probe.errors import NotApplicableError
+from notebook_probe.quantities import quantities
+from notebook_probe.run.attach.fitting import fitting
+from notebook_probe.run.attach.request import misfit, modules_by_path
+from notebook_probe.run.attach.requests import PARAMETER_KIND
+from tests.run.conftest import Watch
+
+
+class Net(nn.Module):
+    """One of everything that quantities look for, and two that differ in their options alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(4, 4), nn.Linear(4, 4, bias=False)
+        self.relu, self.tanh, self.never = nn.ReLU(), nn.Tanh(), nn.ModuleList([nn.ReLU()])
+        self.norm, self.plain = nn.BatchNorm1d(4), nn.BatchNorm1d(4, affine=False)
+        self.unkept = nn.BatchNorm1d(4, track_running_stats=False)
+        self.gain, self.flat = nn.LayerNorm(4), nn.LayerNorm(4, elementwise_affine=False)
+        self.attention = nn.MultiheadAttention(4, 2)
+        self.block = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
+
+
+def test_every_place_gets_the_verdict_that_attaching_there_gives() -> None:
+    modules = modules_by_path(Net())
+    found = fitting(modules, quantities.values())
+    for path in modules:
+        kind = found.kinds[path or "(root)"]
+        for quantity in quantities.values():
+            reason, error = found.misfits[quantity.name][kind], misfit(modules, path, quantity)
+            assert bool(reason) == bool(error), (path, quantity.name, reason, error)
+    for quantity in quantities.values():
+        reason = found.misfits[quantity.name][PARAMETER_KIND]
+        assert bool(reason) == bool(misfit(modules, "first.weight", quantity)), quantity.name
+
+
+def test_alike_modules_are_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def counted(modules: Any, place: str, quantity: Any) -> None:
+        asked.append(place)
+
+    monkeypatch.setattr("notebook_probe.run.attach.fitting.lack_at", counted)
+    blocks = nn.Sequential(*(nn.Sequential(nn.Linear(2, 2), nn.ReLU()) for _ in range(50)))
+    found = fitting(modules_by_path(blocks), [quantities["grad_norm"]])
+    assert len(found.kinds) == 151
+    assert len(asked) == 1 + 4, "a parameter; the root, a block, a layer, an activation"
+
+
+def test_a_reason_names_the_class_and_no_place(watch: Watch) -> None:
+    run = watch(Net())
+    found = run.fitting()
+    reason = found.misfits["weight_norm"][found.kinds["relu"]]
+    assert reason == "needs 'weight'; ReLU has none"
+    assert found.misfits["weight_norm"][found.kinds["first"]] == ""
+    with pytest.raises(NotApplicableError, match=r"'relu' \(ReLU\) has none"):
+        run.attach("relu", "weight_norm")
+    of_step = next(one for one in quantities.values() if one.is_of_model)
+    assert found.misfits[of_step.name][found.kinds["first"]].endswith("mark the root")
+    assert found.misfits[of_step.name][found.kinds["(root)"]] == ""
