@@ -6,10 +6,13 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeAlias
 
 from notebook_probe.explorer.draw import heat as heat
 from notebook_probe.explorer.draw import lines as lines
+from notebook_probe.explorer.draw.drawing import Moment, Room
+from notebook_probe.explorer.draw.drawings import Drawings
 from notebook_probe.explorer.draw.view import VIEWS
 from notebook_probe.explorer.draw.what_has_values import Recorded
 from notebook_probe.explorer.messages import wire
@@ -47,7 +50,10 @@ class PanelSession:
         self._problems = Problems()
         self._report = Report(source, controls)
         self._recorded = Recorded()
-        self._views = {kind: VIEWS[kind]() for kind in VIEWS}
+        VIEWS.load()
+        self._plots = {one.name: one.painter() for one in VIEWS.values() if one.every_refresh}
+        self._drawings = Drawings(source)
+        self._n_hellos = 0
         self._drawn: dict[str, object] = {}
         self._told: PanelSelection | None = None
         self._exports: list[wire.ExportAsked] = []
@@ -61,6 +67,7 @@ class PanelSession:
             "detach": self._hear_detach,
             "control": self._hear_control,
             "compiled": self._hear_compiled,
+            "fold": self._hear_fold,
             "export": self._exports.append,
         }
 
@@ -78,6 +85,10 @@ class PanelSession:
         """Show an exception in the panel, the one place where somebody sees it."""
         with self._lock:
             self._problems.add(error, where)
+
+    def close(self) -> None:
+        """The panel is gone: draw nothing more."""
+        self._drawings.close()
 
     def status(self) -> Status:
         """How the run is now."""
@@ -116,8 +127,9 @@ class PanelSession:
         for message in messages:
             if message is not None:
                 send(message, [])
-        for kind in self._views:
+        for kind in self._plots:
             self._tell_frame(send, kind, revision, selection)
+        self._tell_drawings(send, Moment(revision, selection, status.state, self._n_hellos))
 
     def _looked(self) -> PanelSelection:
         """`look`, or what was shown before: the status is told even when nothing can be read."""
@@ -136,14 +148,29 @@ class PanelSession:
                 return
             self._drawn[kind] = key
         try:
-            frame = self._views[kind].frame(self._source, selection, width)
+            frame = self._plots[kind].frame(self._source, selection, width)
         except Exception as error:  # a view may be anybody's; the others go on
             self.problem(error, f"view {kind!r}")
             return
-        if frame is None:
-            return
+        if frame is not None:
+            self._send_frame(send, kind, frame)
+
+    def _tell_drawings(self, send: Send, moment: Moment) -> None:
+        for message in self._drawings.news(moment):
+            send(message, [])
+        if moment.selection.home or self._source.vectors:  # else there is nothing to draw
+            self._drawings.draw(moment, self._room, partial(self._send_frame, send))
+
+    def _room(self, kind: str) -> Room | None:
+        """Where a view is shown; None while nobody sees it, or its last frame is on the way."""
         with self._lock:
-            seq = self._audience.sends(kind, now_s)
+            if not (self._audience.shows(kind) and self._audience.ready(kind, time.monotonic())):
+                return None
+            return self._audience.width(kind), self._audience.pixel_ratio
+
+    def _send_frame(self, send: Send, kind: str, frame: wire.Frame) -> None:
+        with self._lock:
+            seq = self._audience.sends(kind, time.monotonic())
         send({**frame[0], "seq": seq}, frame[1])
 
     def _tell_exports(self, send: Send) -> None:
@@ -169,6 +196,7 @@ class PanelSession:
         self._audience.came(message["view"])
         self._report.forget()
         self._told = None
+        self._n_hellos += 1
         self._drawn.clear()
 
     def _hear_visible(self, message: wire.Visible) -> None:
@@ -179,6 +207,9 @@ class PanelSession:
         if chosen.home != self._selection.home:
             self._home_is_default = False
         self._selection = chosen
+
+    def _hear_fold(self, message: wire.FoldAsked) -> None:
+        self._drawings.fold(message["name"], message["folded"])
 
     def _hear_attach(self, message: wire.AttachAsked) -> None:
         where, schedule = tuple(message["where"]) or None, message["schedule"]

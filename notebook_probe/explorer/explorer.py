@@ -82,6 +82,7 @@ class Explorer:
         if self._leave_run is not None:
             self._leave_run()
         self._refresher.close()
+        self._conversation.close()
         self._refresher = self._panel = None
         self._places.clear()
         _everyone.discard(self)

@@ -94,8 +94,8 @@ def test_a_view_says_hello_first_and_then_how_wide_it_is(bare: PanelPage) -> Non
     said = panel.page.evaluate("sent.map((message) => message.type)")
     assert said[0] == "hello"
     assert panel.wait_sent("visible")["visible"] is True
-    assert 300 < viewport["line_px"] < 760
-    assert 300 < viewport["heat_px"] < 760
+    assert 300 < viewport["widths"]["lines"] < 760
+    assert 300 < viewport["widths"]["heat"] < 760
     view = panel.sent("hello")[0]["view"]
     assert len(view) > 8
     assert {message["view"] for message in panel.sent("visible")} == {view}

@@ -212,7 +212,7 @@ def test_an_opened_record_refuses_requests() -> None:
 def test_a_view_gets_frames_of_its_width(talk: Talk) -> None:
     talk.stream.append(range(10, 5000), grad_norm=np.random.default_rng(0).random((4990, 3)))
     talk.says("hello", view="x")
-    talk.says("viewport", view="x", line_px=100, heat_px=200)
+    talk.says("viewport", view="x", widths={"lines": 100, "heat": 200}, pixel_ratio=1.0)
     talk.selects(series=[["a", "grad_norm"]])
     talk.is_told()
     assert talk.last("lines")["series"][0]["n"] <= 202
@@ -235,7 +235,7 @@ def test_an_exception_of_a_view_becomes_a_problem_and_the_other_view_goes_on(
     def broken(*arguments: object) -> None:
         raise RuntimeError("no pixels left")
 
-    monkeypatch.setattr(talk.conversation._views["heat"], "frame", broken)
+    monkeypatch.setattr(talk.conversation._plots["heat"], "frame", broken)
     talk.says("hello", view="x")
     assert talk.is_told() == ["model", "selection", "status", "lines"]
     talk.is_told()

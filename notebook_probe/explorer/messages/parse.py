@@ -39,6 +39,7 @@ _SHAPES: dict[str, type] = {
     "detach": wire.DetachAsked,
     "control": wire.ControlAsked,
     "compiled": wire.CompiledAsked,
+    "fold": wire.FoldAsked,
     "export": wire.ExportAsked,
     "ping": Ping,
 }
@@ -83,6 +84,10 @@ def _read(value: object, declared: Any, where: str) -> object:
         return _read_union(value, inner, where)
     if origin is list and isinstance(value, list):
         return [_read(item, inner[0], where) for item in value]
+    if origin is dict and isinstance(value, dict):
+        return {
+            _read(key, inner[0], where): _read(item, inner[1], where) for key, item in value.items()
+        }
     if origin is tuple and isinstance(value, list | tuple) and len(value) == len(inner):
         return tuple(_read(item, kind, where) for item, kind in zip(value, inner, strict=True))
     if origin is None and _is_plain(value, declared):

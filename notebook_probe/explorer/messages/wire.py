@@ -12,16 +12,22 @@ unacknowledged frame per kind where acknowledgements can arrive.
 
 from __future__ import annotations
 
-from typing import Literal, NotRequired, TypeAlias, TypedDict
+from collections.abc import Mapping
+from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
 
 __all__ = [
     "VERSION",
+    "ArrayPlace",
     "AttachAsked",
     "CompiledAsked",
     "ControlAsked",
     "DetachAsked",
+    "DrawnFrame",
+    "EsmMessage",
     "ExportAsked",
     "Exported",
+    "FoldAsked",
+    "Frame",
     "FromView",
     "HeatFrame",
     "LineSeries",
@@ -32,9 +38,14 @@ __all__ = [
     "StatusMessage",
     "Tally",
     "TicketRow",
+    "ViewRow",
+    "ViewsMessage",
 ]
 
 VERSION = 1
+
+Frame: TypeAlias = tuple[Mapping[str, Any], list[memoryview]]
+"""A message that draws something (its ``seq`` is stamped when it is sent) and its buffers."""
 
 # ------------------------------------------------------------------------------ kernel to view
 
@@ -221,6 +232,65 @@ class HeatFrame(TypedDict):
     """Range of the finite values (of the positive ones when log_heat)."""
 
 
+class ViewRow(TypedDict):
+    """One registered view: what stands above it."""
+
+    name: str
+    summary: str
+    folded: bool
+    cost_s: float | None
+    """Of a core, for one drawing; None before the first."""
+    every_s: float | None
+    """Seconds from one drawing to the next; None while training rests, which draws at once."""
+    error: str
+    """In place of the picture; empty when the last drawing went well."""
+    where: str
+    """Line of the error, and what stands there; empty for one that has no line."""
+    n_errors: int
+    """Failures in a row."""
+
+
+class ViewsMessage(TypedDict):
+    """The registered views that are drawn at their own pace, in the order of registration."""
+
+    v: int
+    type: Literal["views"]
+    rows: list[ViewRow]
+
+
+class EsmMessage(TypedDict):
+    """The ES module of a view: when a view of the panel comes, and when it is registered again."""
+
+    v: int
+    type: Literal["esm"]
+    view: str
+    text: str
+    """Empty for a view that has none."""
+
+
+class ArrayPlace(TypedDict):
+    """Where an array was in ``data``; its numbers are the buffer of the same place in the list."""
+
+    path: list[str | int]
+    dtype: str
+    shape: list[int]
+
+
+class DrawnFrame(TypedDict):
+    """A registered view as it was drawn: a PNG in buffers[0], data for its module, or nothing."""
+
+    v: int
+    type: Literal["drawn"]
+    seq: int
+    view: str
+    form: Literal["image", "data", "nothing"]
+    width: NotRequired[int]
+    """Of the image, in CSS pixels."""
+    height: NotRequired[int]
+    data: NotRequired[Any]
+    arrays: NotRequired[list[ArrayPlace]]
+
+
 class Exported(TypedDict):
     """A file for the browser to save, in buffers[0]; ``text`` instead for code, or an error."""
 
@@ -254,15 +324,17 @@ class Viewport(TypedDict):
     v: int
     type: Literal["viewport"]
     view: str
-    line_px: int
-    heat_px: int
+    widths: dict[str, int]
+    """CSS pixels of everything that is shown, by its name; what is folded has none."""
+    pixel_ratio: float
+    """Pixels of the screen per CSS pixel."""
 
 
 class Ack(TypedDict):
     v: int
     type: Literal["ack"]
     view: str
-    kind: Literal["lines", "heat"]
+    kind: str
     seq: int
 
 
@@ -306,6 +378,15 @@ class CompiledAsked(TypedDict):
     steps: Literal["eager", "skip"]
 
 
+class FoldAsked(TypedDict):
+    """Show a registered view, or its name alone; for all views of the panel."""
+
+    v: int
+    type: Literal["fold"]
+    name: str
+    folded: bool
+
+
 class ExportAsked(TypedDict):
     """The links of the foot: picture, code, data."""
 
@@ -324,5 +405,6 @@ FromView: TypeAlias = (
     | DetachAsked
     | ControlAsked
     | CompiledAsked
+    | FoldAsked
     | ExportAsked
 )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from notebook_probe.explorer.messages.views_present import DEFAULT_WIDTH, PATIENCE_S, ViewsPresent
-from notebook_probe.explorer.messages.wire import Ack
+from notebook_probe.explorer.messages.wire import Ack, Viewport
 
 
 def ack(kind: str, seq: int) -> Ack:
-    return {"v": 1, "type": "ack", "view": "x", "kind": kind, "seq": seq}  # type: ignore[typeddict-item]
+    return {"v": 1, "type": "ack", "view": "x", "kind": kind, "seq": seq}
 
 
 def test_nobody_is_there_until_a_view_says_hello() -> None:
@@ -62,14 +62,42 @@ def test_a_new_view_waits_for_nobody() -> None:
     assert audience.ready("lines", 0.0)
 
 
+def viewport(view: str, ratio: float = 1.0, **widths: int) -> Viewport:
+    return {"v": 1, "type": "viewport", "view": view, "widths": widths, "pixel_ratio": ratio}
+
+
 def test_frames_are_as_wide_as_the_widest_visible_view() -> None:
     audience = ViewsPresent()
     assert audience.width("lines") == DEFAULT_WIDTH
     for view, width in (("x", 500), ("y", 900)):
         audience.came(view)
-        audience.resized(
-            {"v": 1, "type": "viewport", "view": view, "line_px": width, "heat_px": 300}
-        )
+        audience.resized(viewport(view, lines=width, heat=300))
     assert (audience.width("lines"), audience.width("heat")) == (900, 300)
     audience.seen("y", False)
     assert audience.width("lines") == 500
+
+
+def test_frames_are_as_sharp_as_the_sharpest_screen() -> None:
+    audience = ViewsPresent()
+    assert audience.pixel_ratio == 1.0
+    for view, ratio in (("x", 1.5), ("y", 2.0)):
+        audience.came(view)
+        audience.resized(viewport(view, ratio, lines=500))
+    assert audience.pixel_ratio == 2.0
+    audience.seen("y", False)
+    assert audience.pixel_ratio == 1.5
+
+
+def test_a_kind_is_shown_where_a_visible_view_has_room_for_it() -> None:
+    audience = ViewsPresent()
+    assert audience.shows("depth"), "nobody can say so before the cell ends"
+    audience.came("x")
+    assert not audience.shows("depth")
+    audience.resized(viewport("x", depth=300))
+    assert audience.shows("depth")
+    assert not audience.shows("another")
+    audience.seen("x", False)
+    assert not audience.shows("depth")
+    audience.seen("x", True)
+    audience.resized(viewport("x"))
+    assert not audience.shows("depth"), "it was folded"

@@ -10,8 +10,8 @@ const SILENT_MS = 3000;
 
 export function createKernelLink({ model, root, state, fail, signal }) {
   const view = randomId();
-  const pixels = { line_px: 0, heat_px: 0 };
-  const acknowledged = { lines: -1, heat: -1 };
+  const widths = {}; // by what is shown
+  const acknowledged = {};
   let asked = 0;
   let lastMessageMs = performance.now();
   let unanswered = false;
@@ -19,7 +19,7 @@ export function createKernelLink({ model, root, state, fail, signal }) {
   let sentVisible = null; // what the kernel knows of it
 
   const send = (type, fields = {}) => model.send({ v: VERSION, type, ...fields });
-  const sendPixels = throttled(100, () => send("viewport", { view, ...pixels }), signal);
+  const sendWidths = throttled(100, sendViewport, signal);
 
   const receivers = {
     model(message) {
@@ -34,6 +34,15 @@ export function createKernelLink({ model, root, state, fail, signal }) {
     },
     heat(message, buffers) {
       state.heat = decodeHeat(message, buffers);
+    },
+    views(message) {
+      state.views = message.rows;
+    },
+    esm(message) {
+      state.viewMessage = message;
+    },
+    drawn(message, buffers) {
+      state.viewMessage = { ...message, buffers };
     },
     exported(message, buffers) {
       state.exported = { ...message, buffer: buffers[0] };
@@ -66,6 +75,10 @@ export function createKernelLink({ model, root, state, fail, signal }) {
     state.emit("silence");
   }
 
+  function sendViewport() {
+    send("viewport", { view, widths, pixel_ratio: devicePixelRatio || 1 });
+  }
+
   function sendVisible() {
     const visible = onScreen && !document.hidden;
     if (visible === sentVisible) return;
@@ -95,9 +108,10 @@ export function createKernelLink({ model, root, state, fail, signal }) {
     },
     resized(name, width) {
       const rounded = Math.max(0, Math.round(width));
-      if (!rounded || pixels[name] === rounded) return;
-      pixels[name] = rounded;
-      if (pixels.line_px && pixels.heat_px) sendPixels();
+      if ((widths[name] ?? 0) === rounded) return;
+      if (rounded) widths[name] = rounded;
+      else delete widths[name];
+      if (widths.lines && widths.heat) sendWidths();
     },
     /** From now on messages are taken in; those about the selection go to `receiveSelection`. */
     start(receiveSelection) {

@@ -16,7 +16,7 @@ export function createHeatMap({ state, theme, selection, link, fail, signal }) {
     className: "nbp-heat",
     label: "Modules over steps",
     paint,
-    resized: (width) => link.resized("heat_px", width - state.gutter - rightMargin(width)),
+    resized: (width) => link.resized("heat", width - state.gutter - rightMargin(width)),
     fail,
     signal,
   });

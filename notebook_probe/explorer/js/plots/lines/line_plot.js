@@ -23,7 +23,7 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
     className: "nbp-lines",
     label: "Series over steps",
     paint,
-    resized: (width) => link.resized("line_px", width - state.gutter - rightMargin(width)),
+    resized: (width) => link.resized("lines", width - state.gutter - rightMargin(width)),
     fail,
     signal,
   });
