@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pytest
 
+import notebook_probe as nbp
 from notebook_probe.explorer.conversation import PanelSession
+from notebook_probe.explorer.draw.drawings import Drawings
 from notebook_probe.explorer.messages.parse import parse
+from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.run.attach.requests import Attach, Compiled, Control, Controls, Detach
 from notebook_probe.run.health.status import ProbeStatus
 from tests.explorer.fakes import FakeControls, FakeSource, FakeStream, FakeVectors
@@ -227,6 +231,73 @@ def test_the_selection_is_told_to_all_views_in_the_colours_of_the_kernel(talk: T
     assert talk.is_told() == ["selection", "heat", "lines"]
     assert not talk.last("selection")["log_y"]
     assert [one["colour"] for one in talk.last("lines")["series"]] == [0, 1]
+
+
+def drawn_inline(talk: Talk) -> None:
+    """Registered views are drawn in the test's own thread."""
+    talk.conversation._drawings = Drawings(talk.source, run=lambda task: task())
+
+
+def test_a_registered_view_is_told_named_and_drawn_where_somebody_sees_it(talk: Talk) -> None:
+    drawn_inline(talk)
+    given: list[tuple[object, PanelSelection]] = []
+
+    @nbp.view("mine", esm="// draws it")
+    def mine(source: object, selection: PanelSelection) -> dict[str, str]:
+        given.append((source, selection))
+        return {"home": selection.home}
+
+    talk.says("hello", view="x")
+    plots = ["model", "selection", "status", "heat", "lines"]
+    assert talk.is_told() == [*plots, "views", "esm"], "its place is not known yet"
+    talk.acknowledges()
+    talk.says("viewport", view="x", widths={"lines": 500, "heat": 500}, pixel_ratio=1.0)
+    assert "drawn" not in talk.is_told()
+    talk.acknowledges()
+    widths = {"lines": 500, "heat": 500, "mine": 480}
+    talk.says("viewport", view="x", widths=widths, pixel_ratio=2.0)
+    assert talk.is_told() == ["drawn"]
+    assert talk.last("drawn")["data"] == {"home": "grad_norm"}
+    assert given == [(talk.source, talk.conversation.look())]
+
+    talk.selects(home="mean")
+    assert "drawn" not in talk.is_told(), "the last one was not painted yet"
+    talk.says("ack", view="x", kind="mine", seq=talk.last("drawn")["seq"])
+    assert "drawn" in talk.is_told()
+    assert talk.last("drawn")["data"] == {"home": "mean"}
+    talk.says("ack", view="x", kind="mine", seq=talk.last("drawn")["seq"])
+    talk.says("fold", name="mine", folded=True)
+    talk.selects(home="grad_norm")
+    assert "drawn" not in talk.is_told()
+    assert [row["folded"] for row in talk.last("views")["rows"]] == [True]
+
+
+def test_a_registered_view_waits_for_something_to_draw(controls: FakeControls) -> None:
+    talk = Talk(controls)
+    drawn_inline(talk)
+    nbp.view("mine")(lambda source, selection: None)
+    talk.says("hello", view="x")
+    talk.says("viewport", view="x", widths={"mine": 480}, pixel_ratio=1.0)
+    assert "drawn" not in talk.is_told()
+    talk.stream.append([0], grad_norm=1.0)
+    assert "drawn" in talk.is_told()
+
+
+def test_a_closed_panel_ends_the_threads_of_its_views(talk: Talk) -> None:
+    threads: list[threading.Thread] = []
+    drawn = threading.Event()
+
+    @nbp.view("mine")
+    def mine(source: object, selection: object) -> None:
+        threads.append(threading.current_thread())
+        drawn.set()
+
+    talk.conversation.expect_views(blind=True)
+    talk.is_told()
+    assert drawn.wait(60)
+    talk.conversation.close()
+    threads[0].join(60)
+    assert not threads[0].is_alive()
 
 
 def test_an_exception_of_a_view_becomes_a_problem_and_the_other_view_goes_on(

@@ -13,7 +13,9 @@ SHARE = 0.03
 """Of one core, for all views together that are drawn at their own pace."""
 SHORTEST_S = 0.5
 REMEMBERED = 3
-"""A drawing that was slow once, as the first is, does not count."""
+"""One drawing among so many that was slow for once does not count."""
+SECOND_AFTER_S = 2.0
+"""At most: the first drawing reads fonts and loads modules, and says little of the others."""
 
 
 class Pace:
@@ -22,7 +24,8 @@ class Pace:
     Examples
     --------
     >>> pace = Pace()
-    >>> pace.drew(0.084)
+    >>> for cost_s in (0.7, 0.084):
+    ...     pace.drew(cost_s)
     >>> round(pace.rest_s(), 1), round(pace.rest_s(n_views=2), 1)
     (2.8, 5.6)
     """
@@ -44,7 +47,8 @@ class Pace:
 
     def rest_s(self, n_views: int = 1) -> float:
         """Seconds from a drawing to the next while training runs and ``n_views`` are looked at."""
-        return max(SHORTEST_S, (self.cost_s or 0.0) * n_views / SHARE)
+        rest_s = max(SHORTEST_S, (self.cost_s or 0.0) * n_views / SHARE)
+        return rest_s if len(self._costs) > 1 else min(rest_s, SECOND_AFTER_S)
 
     def rested(self, n_views: int = 1) -> bool:
         """Whether it may be drawn again."""

@@ -5,8 +5,8 @@ import { element } from "../dom.js";
 /** Loaded at once; a new text needs a new one, with an element of its own. */
 export function createModule(text) {
   const el = element("div", { class: "nbp-own-drawing" });
-  const url = URL.createObjectURL(new Blob([text], { type: "text/javascript" }));
-  const loading = load(url);
+  const blobUrl = URL.createObjectURL(new Blob([text], { type: "text/javascript" }));
+  const loading = load(blobUrl);
   const made = {
     el,
     /** What went wrong in it, with its line; empty when the last drawing went well. */
@@ -16,7 +16,7 @@ export function createModule(text) {
         await (await loading)(el, data);
         made.problem = "";
       } catch (error) {
-        made.problem = `▲ ${error}${lineOf(error, url)}`;
+        made.problem = `▲ ${error}${lineOf(error, blobUrl)}`;
       }
     },
   };
@@ -24,18 +24,18 @@ export function createModule(text) {
   return made;
 }
 
-async function load(url) {
+async function load(blobUrl) {
   try {
-    const { default: exported } = await import(url);
+    const { default: exported } = await import(blobUrl);
     if (typeof exported?.draw !== "function")
       throw new TypeError("the module has no `export default { draw(element, data) { … } }`");
     return exported.draw.bind(exported);
   } finally {
-    URL.revokeObjectURL(url);
+    URL.revokeObjectURL(blobUrl);
   }
 }
 
-function lineOf(error, url) {
-  const line = Number.parseInt(error?.stack?.split(`${url}:`)[1], 10);
+function lineOf(error, blobUrl) {
+  const line = Number.parseInt(error?.stack?.split(`${blobUrl}:`)[1], 10);
   return line ? `\nline ${line} of its module` : "";
 }
