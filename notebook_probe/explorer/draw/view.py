@@ -11,12 +11,22 @@ from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 
 from notebook_probe.errors import ViewError
 from notebook_probe.explorer.draw.returned import frame_of
-from notebook_probe.explorer.messages.selection import PanelSelection
+from notebook_probe.explorer.messages.selection import PanelSelection, default_home
 from notebook_probe.explorer.messages.wire import Frame
 from notebook_probe.record.format.source import Source
 from notebook_probe.registry import Registry
 
-__all__ = ["VIEWS", "Draw", "OwnView", "Painter", "PanelPlot", "View", "panel_plot", "view"]
+__all__ = [
+    "VIEWS",
+    "Draw",
+    "OwnView",
+    "Painter",
+    "PanelPlot",
+    "View",
+    "fresh_selection",
+    "panel_plot",
+    "view",
+]
 
 Draw: TypeAlias = Callable[[Source, PanelSelection], object]
 """Returns a matplotlib ``Figure``, a dict for an ES module, or None."""
@@ -82,9 +92,9 @@ class OwnView(View):
     def painter(self) -> Painter:
         return _Drawn(self, self.make())
 
-    def __call__(self, source: Source, selection: PanelSelection) -> object:
-        """What it would show of a run, to look at it without a panel."""
-        return self.make()(source, selection)
+    def __call__(self, source: Source, selection: PanelSelection | None = None) -> object:
+        """What it shows of a run, without a panel; as a fresh panel chooses unless told."""
+        return self.make()(source, selection or fresh_selection(source))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +107,12 @@ class _Drawn:
     ) -> Frame:
         returned = self.draw(source, selection)
         return frame_of(returned, self.view.name, self.view.esm, width, pixel_ratio)
+
+
+def fresh_selection(source: Source) -> PanelSelection:
+    """What a panel shows before anything is chosen."""
+    streams = source.streams.values()
+    return PanelSelection(default_home({v.name: s.modules for s in streams for v in s.variables}))
 
 
 def _defined_again(old: View, new: View) -> bool:

@@ -108,6 +108,7 @@ def test_the_view_of_the_docstring_is_drawn(given: Given) -> None:
     assert (frame["form"], frame["width"], frame["height"]) == ("image", 600, 240)
     assert given.row("depth")["summary"] == "Gradient norm over depth, now."
     assert isinstance(depth(given.source, HOME), Figure), "called, it draws"
+    assert isinstance(depth(given.source), Figure), "what a fresh panel shows"
 
 
 def test_a_cell_that_is_run_again_replaces_its_view_at_once(given: Given) -> None:
