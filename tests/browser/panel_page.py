@@ -110,7 +110,7 @@ class PanelPage:
         """Deliver a frame and wait until it is painted."""
         self.say(message, buffers)
         self.page.wait_for_function(
-            "([kind, seq]) => sent.some((m) => m.kind === kind && m.seq === seq)",
+            "([kind, seq]) => sent.some((m) => m.painted?.[kind] === seq)",
             arg=[message["type"], message["seq"]],
         )
 

@@ -70,7 +70,7 @@ def draws(panel: PanelPage, name: str, returned: object, seq: int = 1, width: in
     message, buffers = frame_of(returned, name, "a module", width, 1.0)
     panel.say({**message, "seq": seq}, [bytes(buffer) for buffer in buffers])
     panel.page.wait_for_function(
-        "([kind, seq]) => sent.some((m) => m.kind === kind && m.seq === seq)", arg=[name, seq]
+        "([kind, seq]) => sent.some((m) => m.painted?.[kind] === seq)", arg=[name, seq]
     )
 
 

@@ -75,8 +75,7 @@ def test_a_frame_is_painted_described_and_acknowledged(shown: PanelPage) -> None
         "v": 1,
         "type": "ack",
         "view": shown.sent("hello")[0]["view"],
-        "kind": "lines",
-        "seq": 1,
+        "painted": {"lines": 1},
     }
     expect(shown.root).to_have_attribute("data-frames", "1")
     assert float(shown.root.get_attribute("data-draw-ms") or "nan") >= 0

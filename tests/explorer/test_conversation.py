@@ -49,7 +49,7 @@ class Talk:
     def acknowledges(self) -> None:
         for kind in ("lines", "heat"):
             if any(message["type"] == kind for message, _ in self.heard):
-                self.says("ack", view="x", kind=kind, seq=self.last(kind)["seq"])
+                self.says("ack", view="x", painted={kind: self.last(kind)["seq"]})
 
 
 @pytest.fixture
@@ -262,10 +262,10 @@ def test_a_registered_view_is_told_named_and_drawn_where_somebody_sees_it(talk: 
 
     talk.selects(home="mean")
     assert "drawn" not in talk.is_told(), "the last one was not painted yet"
-    talk.says("ack", view="x", kind="mine", seq=talk.last("drawn")["seq"])
+    talk.says("ack", view="x", painted={"mine": talk.last("drawn")["seq"]})
     assert "drawn" in talk.is_told()
     assert talk.last("drawn")["data"] == {"home": "mean"}
-    talk.says("ack", view="x", kind="mine", seq=talk.last("drawn")["seq"])
+    talk.says("ack", view="x", painted={"mine": talk.last("drawn")["seq"]})
     talk.says("fold", name="mine", folded=True)
     talk.selects(home="grad_norm")
     assert "drawn" not in talk.is_told()

@@ -56,7 +56,7 @@ class View:
         self._conversation.tell(self._hear, "own subshell", self._conversation.status())
         for kind in ("heat", "lines"):
             if kind in self.heard:
-                self.says("ack", view="x", kind=kind, seq=self.heard[kind]["seq"])
+                self.says("ack", view="x", painted={kind: self.heard[kind]["seq"]})
         return self.heard["status"]
 
     def selects(self, **changes: Any) -> None:

@@ -77,6 +77,7 @@ class ViewsPresent:
         return self._seq
 
     def painted(self, ack: Ack) -> None:
-        sent = self._waiting.get(ack["kind"])
-        if sent is not None and ack["seq"] >= sent.seq:
-            del self._waiting[ack["kind"]]
+        for kind, seq in ack["painted"].items():
+            sent = self._waiting.get(kind)
+            if sent is not None and seq >= sent.seq:
+                del self._waiting[kind]

@@ -331,11 +331,13 @@ class Viewport(TypedDict):
 
 
 class Ack(TypedDict):
+    """Frames have been painted, so that the next may come."""
+
     v: int
     type: Literal["ack"]
     view: str
-    kind: str
-    seq: int
+    painted: dict[str, int]
+    """Name of a drawing to the last of its frames that was painted."""
 
 
 class AttachAsked(TypedDict):

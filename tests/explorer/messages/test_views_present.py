@@ -7,7 +7,7 @@ from notebook_probe.explorer.messages.wire import Ack, Viewport
 
 
 def ack(kind: str, seq: int) -> Ack:
-    return {"v": 1, "type": "ack", "view": "x", "kind": kind, "seq": seq}
+    return {"v": 1, "type": "ack", "view": "x", "painted": {kind: seq}}
 
 
 def test_nobody_is_there_until_a_view_says_hello() -> None:
@@ -46,6 +46,14 @@ def test_one_frame_waits_for_its_acknowledgement() -> None:
     assert not audience.ready("lines", 0.1)
     audience.painted(ack("lines", seq))
     assert audience.ready("lines", 0.1)
+
+
+def test_one_acknowledgement_may_be_of_frames_of_any_name() -> None:
+    audience = ViewsPresent()
+    seqs = {kind: audience.sends(kind, 0.0) for kind in ("lines", "depth")}
+    audience.painted({"v": 1, "type": "ack", "view": "x", "painted": {**seqs, "never sent": 9}})
+    assert audience.ready("lines", 0.1)
+    assert audience.ready("depth", 0.1)
 
 
 def test_without_acknowledgements_frames_come_seldom_but_come() -> None:

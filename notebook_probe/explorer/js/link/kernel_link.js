@@ -10,8 +10,9 @@ const SILENT_MS = 3000;
 
 export function createKernelLink({ model, root, state, fail, signal }) {
   const view = randomId();
-  const widths = {}; // by what is shown
+  const widths = {}; // of each plot by name, in pixels
   const acknowledged = {};
+  let settling = 0;
   let asked = 0;
   let lastMessageMs = performance.now();
   let unanswered = false;
@@ -20,6 +21,7 @@ export function createKernelLink({ model, root, state, fail, signal }) {
 
   const send = (type, fields = {}) => model.send({ v: VERSION, type, ...fields });
   const sendWidths = throttled(100, sendViewport, signal);
+  signal.addEventListener("abort", () => clearTimeout(settling));
 
   const receivers = {
     model(message) {
@@ -104,14 +106,15 @@ export function createKernelLink({ model, root, state, fail, signal }) {
       acknowledged[kind] = seq;
       state.frames += 1;
       state.emit("painted");
-      send("ack", { view, kind, seq });
+      send("ack", { view, painted: { [kind]: seq } });
     },
     resized(name, width) {
       const rounded = Math.max(0, Math.round(width));
       if ((widths[name] ?? 0) === rounded) return;
       if (rounded) widths[name] = rounded;
       else delete widths[name];
-      if (widths.lines && widths.heat) sendWidths();
+      clearTimeout(settling);
+      settling = setTimeout(sendWidths); // all plots of one layout together
     },
     /** From now on messages are taken in; those about the selection go to `receiveSelection`. */
     start(receiveSelection) {
