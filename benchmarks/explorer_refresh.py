@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 from benchmarks.workloads import mlp
 from notebook_probe.explorer.draw.heat import Heat
 from notebook_probe.explorer.draw.lines import Lines
-from notebook_probe.explorer.draw.view import View
+from notebook_probe.explorer.draw.view import Painter
 from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.record.format.source import ModuleRow, Source, Variable
 from notebook_probe.record.write.writer import RecordWriter
@@ -80,7 +80,7 @@ def _explorer(writer: RecordWriter) -> Callable[[], None]:
     return refresh
 
 
-def _views() -> tuple[View, View]:
+def _views() -> tuple[Painter, Painter]:
     return Lines(), Heat()
 
 

@@ -4,7 +4,7 @@
 >>> run = nbp.watch(model, optimizer)  # doctest: +SKIP
 >>> run.explore()                      # doctest: +SKIP
 
-What needs torch is loaded when it is first used: reading a record does not need it.
+What needs torch or Jupyter is loaded when it is first used: reading a record needs neither.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from notebook_probe.errors import (
     TrainingStopped,
     UnknownNameError,
     UnreadableError,
+    ViewError,
     near,
 )
 from notebook_probe.opened import OpenedJob, OpenedRun, open_run, open_runs
@@ -40,6 +41,7 @@ from notebook_probe.record.store.location import RemoteStore
 from notebook_probe.schedules import Every, Steps
 
 if TYPE_CHECKING:
+    from notebook_probe.explorer.draw.view import view
     from notebook_probe.probes.calls.collect import collect
     from notebook_probe.quantities import Quantity, quantity, window_quantity
     from notebook_probe.quantities.table import list_quantities
@@ -85,6 +87,7 @@ __all__ = [
     "TrainingStopped",
     "UnknownNameError",
     "UnreadableError",
+    "ViewError",
     "collect",
     "list_presets",
     "list_quantities",
@@ -92,11 +95,12 @@ __all__ = [
     "open_runs",
     "quantity",
     "rule",
+    "view",
     "watch",
     "window_quantity",
 ]
 
-_NEED_TORCH = {
+_ON_FIRST_USE = {
     "Handle": "notebook_probe.run.handle",
     "Preset": "notebook_probe.run.attach.preset",
     "Quantity": "notebook_probe.quantities",
@@ -106,6 +110,7 @@ _NEED_TORCH = {
     "list_presets": "notebook_probe.run.attach.preset_table",
     "list_quantities": "notebook_probe.quantities.table",
     "quantity": "notebook_probe.quantities",
+    "view": "notebook_probe.explorer.draw.view",
     "watch": "notebook_probe.run.watch",
     "window_quantity": "notebook_probe.quantities",
 }
@@ -113,7 +118,7 @@ _NEED_TORCH = {
 
 def __getattr__(name: str) -> Any:
     try:
-        home = _NEED_TORCH[name]
+        home = _ON_FIRST_USE[name]
     except KeyError:
         raise AttributeError(
             f"module {__name__!r} has no attribute {name!r}; {near(name, __all__)}"

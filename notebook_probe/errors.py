@@ -10,6 +10,7 @@
     ├── NotApplicableError   (ValueError)             a quantity that needs what the module has not
     ├── InterferenceError    (RuntimeError)           a quantity that changes what training uses
     ├── RuleError            (ValueError)             an alert rule that is badly defined
+    ├── ViewError            (ValueError)             a view that is badly defined
     ├── UnreadableError      (TypeError)              a tensor that holds no values to read
     ├── ClosedRunError       (RuntimeError)           a run that has ended
     ├── RecordFormatError    (ValueError)             not a record, or one of a newer format
@@ -49,6 +50,7 @@ __all__ = [
     "TrainingStopped",
     "UnknownNameError",
     "UnreadableError",
+    "ViewError",
     "near",
 ]
 
@@ -86,6 +88,10 @@ class InterferenceError(ProbeError, RuntimeError):
 
 class RuleError(ProbeError, ValueError):
     """An alert rule whose definition cannot work."""
+
+
+class ViewError(ProbeError, ValueError):
+    """A view whose definition cannot work, or that returned what cannot be drawn."""
 
 
 class UnreadableError(ProbeError, TypeError):

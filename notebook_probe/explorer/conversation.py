@@ -7,10 +7,13 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeAlias
 
 from notebook_probe.explorer.draw import heat as heat
 from notebook_probe.explorer.draw import lines as lines
+from notebook_probe.explorer.draw.drawing import Moment, Room
+from notebook_probe.explorer.draw.drawings import Drawings
 from notebook_probe.explorer.draw.view import VIEWS
 from notebook_probe.explorer.draw.what_has_values import Recorded
 from notebook_probe.explorer.messages import wire
@@ -62,7 +65,10 @@ class PanelSession:
         self._probes = Throttled(lambda: probe_rows(_probes(controls)))
         self._n_probes = 0
         self._recorded = Recorded()
-        self._views = {kind: VIEWS[kind]() for kind in VIEWS}
+        VIEWS.load()
+        self._plots = {one.name: one.painter() for one in VIEWS.values() if one.every_refresh}
+        self._drawings = Drawings(source)
+        self._n_hellos = 0
         self._drawn: dict[str, object] = {}
         self._sent_selection: PanelSelection | None = None
         self._step, self._step_is_news = 0, False
@@ -73,6 +79,7 @@ class PanelSession:
             "viewport": self._views_present.resized,
             "ack": self._views_present.painted,
             "selection": self._hear_selection,
+            "fold": self._hear_fold,
             "export": self._exports.append,
             "pointed": self._hear_pointed,
         }
@@ -89,6 +96,10 @@ class PanelSession:
     def problem(self, error: Exception, where: str) -> None:
         """Show an exception in the panel, the one place where somebody sees it."""
         self._problems.add(error, where)
+
+    def close(self) -> None:
+        """The panel is gone: draw nothing more."""
+        self._drawings.close()
 
     def head(self) -> StatusHead:
         """How the run is now."""
@@ -170,8 +181,9 @@ class PanelSession:
         for message in messages:
             if message is not None:
                 send(message, [])
-        for kind in self._views:
+        for kind in self._plots:
             self._tell_frame(send, kind, revision, selection)
+        self._tell_drawings(send, Moment(revision, selection, head.state, self._n_hellos))
 
     def _looked(self) -> PanelSelection:
         """`look`, or what was shown before: the status is sent even when nothing can be read."""
@@ -190,14 +202,30 @@ class PanelSession:
                 return
             self._drawn[kind] = key
         try:
-            frame = self._views[kind].frame(self._source, selection, width)
+            frame = self._plots[kind].frame(self._source, selection, width)
         except Exception as error:  # a view may be anybody's; the others go on
             self.problem(error, f"view {kind!r}")
             return
-        if frame is None:
-            return
+        if frame is not None:
+            self._send_frame(send, kind, frame)
+
+    def _tell_drawings(self, send: Send, moment: Moment) -> None:
+        for message in self._drawings.news(moment):
+            send(message, [])
+        if moment.selection.home or self._source.vectors:  # else there is nothing to draw
+            self._drawings.draw(moment, self._room, partial(self._send_frame, send))
+
+    def _room(self, kind: str) -> Room | None:
+        """Where a view is shown; None while nobody sees it, or its last frame is on the way."""
         with self._lock:
-            seq = self._views_present.sends(kind, now_s)
+            present = self._views_present
+            if not (present.shows(kind) and present.ready(kind, time.monotonic())):
+                return None
+            return present.width(kind), present.pixel_ratio
+
+    def _send_frame(self, send: Send, kind: str, frame: wire.Frame) -> None:
+        with self._lock:
+            seq = self._views_present.sends(kind, time.monotonic())
         send({**frame[0], "seq": seq}, frame[1])
 
     def _tell_exports(self, send: Send) -> None:
@@ -231,6 +259,7 @@ class PanelSession:
         for sent in (self._models, self._statuses, self._alerts):
             sent.forget()
         self._sent_selection = None
+        self._n_hellos += 1
         self._drawn.clear()
 
     def _hear_visible(self, message: wire.Visible) -> None:
@@ -244,6 +273,9 @@ class PanelSession:
 
     def _hear_pointed(self, message: wire.Pointed) -> None:
         self._step = message["step"]
+
+    def _hear_fold(self, message: wire.FoldClick) -> None:
+        self._drawings.fold(message["name"], message["folded"])
 
 
 def _probes(controls: Controls | None) -> Sequence[ProbeStatus]:

@@ -96,6 +96,7 @@ class Panel:
         if self._leave_run is not None:
             self._leave_run()
         self._refresher.close()
+        self._session.close()
         self._refresher = self._widget = None
         self._places.clear()
         _everyone.discard(self)

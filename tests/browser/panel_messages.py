@@ -17,6 +17,7 @@ from notebook_probe.explorer.messages.wire import (
     SelectionMessage,
     StatusMessage,
     TicketRow,
+    ViewRow,
 )
 
 Module = tuple[str, str, int, int, int]
@@ -187,6 +188,21 @@ def status_message(**changes: Any) -> StatusMessage:
 
 def ticket(id: str, state: Any, applied: int = -1, text: str = "") -> TicketRow:
     return {"id": id, "state": state, "queued_step": 1236, "applied_step": applied, "text": text}
+
+
+def view_row(name: str, **changes: Any) -> ViewRow:
+    """A registered view that has not been drawn; ``changes`` replace single fields."""
+    row: ViewRow = {
+        "name": name,
+        "summary": "",
+        "folded": False,
+        "cost_s": None,
+        "every_s": None,
+        "error": "",
+        "where": "",
+        "n_errors": 0,
+    }
+    return {**row, **changes}  # type: ignore[typeddict-item]
 
 
 def selection_message(**changes: Any) -> SelectionMessage:

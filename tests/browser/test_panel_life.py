@@ -17,6 +17,7 @@ from tests.browser.panel_messages import (
     selection_message,
     status_message,
     ticket,
+    view_row,
 )
 from tests.browser.panel_page import RENDER, PanelPage
 
@@ -32,6 +33,7 @@ SAID = {
     "detach": wire.DetachClick,
     "control": wire.ControlClick,
     "compiled": wire.CompiledClick,
+    "fold": wire.FoldClick,
     "export": wire.ExportClick,
 }
 CONV1 = ("stem.conv1", "grad_norm")
@@ -106,6 +108,8 @@ def test_everything_a_view_says_has_exactly_the_fields_of_the_contract(shown: Pa
     shown.action("eager").click()
     shown.page.locator("[data-export=code]").click()
     shown.page.locator("[data-role=log-y]").click()
+    shown.say({"v": 1, "type": "views", "rows": [view_row("depth")]})
+    shown.action("fold").click()
     for kind in SAID:
         message = shown.wait_sent(kind)
         assert set(message) == set(get_type_hints(SAID[kind])), kind
@@ -157,7 +161,8 @@ def test_a_closed_view_leaves_nothing_behind(bare: PanelPage) -> None:
     panel.draw(*heat_message(np.ones((1, 5)), ["stem.conv1"]))
     panel.draw(*lines_message({CONV1: ([0, 1], [1.0, 2.0])}))
     panel.action("add").click()
-    assert panel.page.evaluate("alive") > 5
+    panel.say({"v": 1, "type": "views", "rows": [view_row("depth")]})
+    assert panel.page.evaluate("alive") > 6
     panel.page.evaluate("cleanUp()")
     assert panel.page.evaluate("alive") == 0
     assert panel.page.evaluate("subscribers.length") == 0

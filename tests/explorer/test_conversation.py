@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pytest
 
+import notebook_probe as nbp
 from notebook_probe.explorer.conversation import PanelSession
+from notebook_probe.explorer.draw.drawings import Drawings
 from notebook_probe.explorer.messages.parse import parse
+from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.run.attach.requests import Attach, Compiled, Control, Detach
 from notebook_probe.run.controls import Controls
 from notebook_probe.run.health.status import ProbeStatus
@@ -215,7 +219,7 @@ def test_an_opened_record_refuses_requests() -> None:
 def test_a_view_gets_frames_of_its_width(talk: Talk) -> None:
     talk.stream.append(range(10, 5000), grad_norm=np.random.default_rng(0).random((4990, 3)))
     talk.says("hello", view="x")
-    talk.says("viewport", view="x", widths={"lines": 100, "heat": 200})
+    talk.says("viewport", view="x", widths={"lines": 100, "heat": 200}, pixel_ratio=1.0)
     talk.selects(series=[["a", "grad_norm"]])
     talk.is_told()
     assert talk.last("lines")["series"][0]["n"] <= 202
@@ -232,13 +236,80 @@ def test_the_selection_is_told_to_all_views_in_the_colours_of_the_kernel(talk: T
     assert [one["colour"] for one in talk.last("lines")["series"]] == [0, 1]
 
 
+def drawn_inline(talk: Talk) -> None:
+    """Registered views are drawn in the test's own thread."""
+    talk.conversation._drawings = Drawings(talk.source, run=lambda task: task())
+
+
+def test_a_registered_view_is_told_named_and_drawn_where_somebody_sees_it(talk: Talk) -> None:
+    drawn_inline(talk)
+    given: list[tuple[object, PanelSelection]] = []
+
+    @nbp.view("mine", esm="// draws it")
+    def mine(source: object, selection: PanelSelection) -> dict[str, str]:
+        given.append((source, selection))
+        return {"home": selection.home}
+
+    talk.says("hello", view="x")
+    plots = ["model", "selection", "status", "heat", "lines"]
+    assert talk.is_told() == [*plots, "views", "esm"], "its place is not known yet"
+    talk.acknowledges()
+    talk.says("viewport", view="x", widths={"lines": 500, "heat": 500}, pixel_ratio=1.0)
+    assert "drawn" not in talk.is_told()
+    talk.acknowledges()
+    widths = {"lines": 500, "heat": 500, "mine": 480}
+    talk.says("viewport", view="x", widths=widths, pixel_ratio=2.0)
+    assert talk.is_told() == ["drawn"]
+    assert talk.last("drawn")["data"] == {"home": "grad_norm"}
+    assert given == [(talk.source, talk.conversation.look())]
+
+    talk.selects(home="mean")
+    assert "drawn" not in talk.is_told(), "the last one was not painted yet"
+    talk.says("ack", view="x", painted={"mine": talk.last("drawn")["seq"]})
+    assert "drawn" in talk.is_told()
+    assert talk.last("drawn")["data"] == {"home": "mean"}
+    talk.says("ack", view="x", painted={"mine": talk.last("drawn")["seq"]})
+    talk.says("fold", name="mine", folded=True)
+    talk.selects(home="grad_norm")
+    assert "drawn" not in talk.is_told()
+    assert [row["folded"] for row in talk.last("views")["rows"]] == [True]
+
+
+def test_a_registered_view_waits_for_something_to_draw(controls: FakeControls) -> None:
+    talk = Talk(controls)
+    drawn_inline(talk)
+    nbp.view("mine")(lambda source, selection: None)
+    talk.says("hello", view="x")
+    talk.says("viewport", view="x", widths={"mine": 480}, pixel_ratio=1.0)
+    assert "drawn" not in talk.is_told()
+    talk.stream.append([0], grad_norm=1.0)
+    assert "drawn" in talk.is_told()
+
+
+def test_a_closed_panel_ends_the_threads_of_its_views(talk: Talk) -> None:
+    threads: list[threading.Thread] = []
+    drawn = threading.Event()
+
+    @nbp.view("mine")
+    def mine(source: object, selection: object) -> None:
+        threads.append(threading.current_thread())
+        drawn.set()
+
+    talk.conversation.expect_views(blind=True)
+    talk.is_told()
+    assert drawn.wait(60)
+    talk.conversation.close()
+    threads[0].join(60)
+    assert not threads[0].is_alive()
+
+
 def test_an_exception_of_a_view_becomes_a_problem_and_the_other_view_goes_on(
     talk: Talk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*arguments: object) -> None:
         raise RuntimeError("no pixels left")
 
-    monkeypatch.setattr(talk.conversation._views["heat"], "frame", broken)
+    monkeypatch.setattr(talk.conversation._plots["heat"], "frame", broken)
     talk.says("hello", view="x")
     assert talk.is_told() == ["model", "selection", "status", "alerts", "lines"]
     talk.is_told()

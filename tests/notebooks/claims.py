@@ -63,10 +63,22 @@ def rank_and_depth(folder: Path) -> None:
     assert ranks["with BatchNorm"].min() > 35
 
 
+def own_views(folder: Path) -> None:
+    """Gradients vanish on their way through nine tanh layers until the last ones have learned."""
+    [run] = map(nbp.open_run, folder.glob("runs/*.zarr"))
+    norms = run.data.grad_norm.dropna("module", how="all").values
+    assert norms.shape == (10, 400)
+    assert norms[0, 0] < 0.1 * norms[-1, 0]
+    assert np.mean(norms[0, -50:] / norms[-1, -50:]) > 0.5
+    assert run.data.loss.dropna("module", how="all").values[0, -20:].mean() < 1.0
+    assert (folder / "depth.png").read_bytes().startswith(b"\x89PNG")
+
+
 CLAIMS: dict[str, Callable[[Path], None]] = {
     "batchnorm_in_small_batches": batchnorm_in_small_batches,
     "edge_of_stability": edge_of_stability,
     "gain_and_depth": gain_and_depth,
+    "own_views": own_views,
     "rank_and_depth": rank_and_depth,
 }
 """By the name of the notebook."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TypeAlias
 
-from notebook_probe.explorer.draw.view import Frame, view
+from notebook_probe.explorer.draw.view import panel_plot
 from notebook_probe.explorer.messages.axis_entries import axis_order
 from notebook_probe.explorer.messages.selection import PanelSelection
-from notebook_probe.explorer.messages.wire import VERSION, HeatFrame
+from notebook_probe.explorer.messages.wire import VERSION, Frame, HeatFrame
 from notebook_probe.record.format.source import Source
 from notebook_probe.record.views.thinning.heat_grid import HeatGrid
 
@@ -22,14 +22,16 @@ KEPT = 4
 Window: TypeAlias = tuple[float, float] | None
 
 
-@view("heat")
+@panel_plot("heat")
 class Heat:
     """Keeps the reductions of the quantities looked at last and reads only what they gain."""
 
     def __init__(self) -> None:
         self._grids: OrderedDict[tuple[str, int, Window], HeatGrid] = OrderedDict()
 
-    def frame(self, source: Source, selection: PanelSelection, width: int) -> Frame | None:
+    def frame(
+        self, source: Source, selection: PanelSelection, width: int, pixel_ratio: float = 1.0
+    ) -> Frame | None:
         if not selection.home:
             return None
         order = axis_order(source)

@@ -9,10 +9,10 @@ import numpy as np
 from notebook_probe.alerts.alert import ALERT
 from notebook_probe.explorer.draw.long_lines import Line, line_of
 from notebook_probe.explorer.draw.pixel_points import PixelAxis, PixelPoints, joined
-from notebook_probe.explorer.draw.view import Frame, view
+from notebook_probe.explorer.draw.view import panel_plot
 from notebook_probe.explorer.draw.wall_time import WallTime
 from notebook_probe.explorer.messages.selection import PanelSelection, Series
-from notebook_probe.explorer.messages.wire import VERSION, LineSeries, LinesFrame
+from notebook_probe.explorer.messages.wire import VERSION, Frame, LineSeries, LinesFrame
 from notebook_probe.record.format.source import Source
 
 __all__ = ["Lines", "points_per_series"]
@@ -37,7 +37,7 @@ def points_per_series(n_series: int, width: int) -> int:
     return min(share, max(LEAST_POINTS, 2 * width))
 
 
-@view("lines")
+@panel_plot("lines")
 class Lines:
     """Keeps the series on the screen and reads only what they gain."""
 
@@ -45,7 +45,9 @@ class Lines:
         self._lines: dict[_Key, Line] = {}
         self._clock = WallTime()
 
-    def frame(self, source: Source, selection: PanelSelection, width: int) -> Frame:
+    def frame(
+        self, source: Source, selection: PanelSelection, width: int, pixel_ratio: float = 1.0
+    ) -> Frame:
         self._read(source, selection)
         n_points = points_per_series(len(selection.series), width)
         lines = {series: self._points(series, selection, n_points) for series in selection.series}

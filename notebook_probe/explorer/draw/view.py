@@ -1,57 +1,219 @@
-"""A view turns what is selected into one message with binary buffers; views are found by name."""
+"""What a panel draws, found by name: the plots of its own, and the views that users register."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol, TypeAlias, TypeVar
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from inspect import getdoc
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 
-from notebook_probe.explorer.messages.selection import PanelSelection
+from notebook_probe.errors import ViewError
+from notebook_probe.explorer.draw.returned import frame_of
+from notebook_probe.explorer.messages.selection import PanelSelection, default_home
+from notebook_probe.explorer.messages.wire import Frame
 from notebook_probe.record.format.source import Source
 from notebook_probe.registry import Registry
 
-__all__ = ["VIEWS", "Frame", "View", "view"]
+__all__ = [
+    "VIEWS",
+    "Draw",
+    "OwnView",
+    "Painter",
+    "PanelPlot",
+    "View",
+    "fresh_selection",
+    "panel_plot",
+    "view",
+]
 
-Frame: TypeAlias = tuple[Mapping[str, Any], list[memoryview]]
-"""A message of `wire` (its ``seq`` is stamped when it is sent) and its buffers."""
+Draw: TypeAlias = Callable[[Source, PanelSelection], object]
+"""Returns a matplotlib ``Figure``, a dict for an ES module, or None."""
 
 
-class View(Protocol):
-    """One way of looking at a source; an object lives as long as its panel and may keep caches."""
+class Painter(Protocol):
+    """Makes the frames of one view for one panel; it may keep caches, for it lives as long."""
 
-    def frame(self, source: Source, selection: PanelSelection, width: int) -> Frame | None:
-        """What to draw now on ``width`` pixels; None when there is nothing to draw yet.
+    def frame(
+        self, source: Source, selection: PanelSelection, width: int, pixel_ratio: float = 1.0
+    ) -> Frame | None:
+        """What to draw now; None when there is nothing to send.
 
-        Called in the refresher's thread whenever the source, the selection or the width has
-        changed, so its cost must not grow with the length of the run.
+        Parameters
+        ----------
+        width : int
+            Room on the screen, in CSS pixels.
+        pixel_ratio : float
+            Pixels of the screen per CSS pixel, for who paints pixels here.
         """
 
 
-def _defined_again(old: Callable[[], View], new: Callable[[], View]) -> bool:
+@dataclass(frozen=True, slots=True, eq=False)
+class View(ABC):
+    """One way of looking at a source, as it is registered."""
+
+    every_refresh: ClassVar[bool]
+    """Drawn at every refresh of the panel, so its cost must not grow with the run; else in a
+    thread of its own, at its own pace."""
+
+    name: str
+    origin: str
+    """Module and name of what was registered: a cell that was run again defines the same."""
+    summary: str
+    """One line on what it shows; empty when nothing is said."""
+    esm: str
+    """ES module that draws its data in the browser; empty where that knows how."""
+
+    @abstractmethod
+    def painter(self) -> Painter:
+        """A new one, for one panel."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PanelPlot(View):
+    """Painted by the panel's own code: its frames are messages of that name."""
+
+    every_refresh: ClassVar[bool] = True
+    make: Callable[[], Painter]
+
+    def painter(self) -> Painter:
+        return self.make()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OwnView(View):
+    """A view that somebody registered with `view`; called, it draws."""
+
+    every_refresh: ClassVar[bool] = False
+    make: Callable[[], Draw]
+    """Makes what draws, for each panel."""
+
+    def painter(self) -> Painter:
+        return _Drawn(self, self.make())
+
+    def __call__(self, source: Source, selection: PanelSelection | None = None) -> object:
+        """What it shows of a run, without a panel; as a fresh panel chooses unless told."""
+        return self.make()(source, selection or fresh_selection(source))
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    view: OwnView
+    draw: Draw
+
+    def frame(
+        self, source: Source, selection: PanelSelection, width: int, pixel_ratio: float = 1.0
+    ) -> Frame:
+        returned = self.draw(source, selection)
+        return frame_of(returned, self.view.name, self.view.esm, width, pixel_ratio)
+
+
+def fresh_selection(source: Source) -> PanelSelection:
+    """What a panel shows before anything is chosen."""
+    streams = source.streams.values()
+    return PanelSelection(default_home({v.name: s.modules for s in streams for v in s.variables}))
+
+
+def _defined_again(old: View, new: View) -> bool:
     """Whether a cell was run twice."""
-    return getattr(old, "__qualname__", "") == getattr(new, "__qualname__", None)
+    return old.origin == new.origin
 
 
-VIEWS: Registry[Callable[[], View]] = Registry("view", "notebook_probe.views", same=_defined_again)
-"""Name of the message type to what makes its view, a new one for each panel."""
+VIEWS: Registry[View] = Registry("view", "notebook_probe.views", same=_defined_again)
+"""Everything that panels draw."""
 
-Made = TypeVar("Made", bound=Callable[[], View])
+Plot = TypeVar("Plot", bound=Callable[[], Painter])
 
 
-def view(name: str) -> Callable[[Made], Made]:
-    """Register a class as the view whose messages have the type ``name``.
+def panel_plot(name: str) -> Callable[[Plot], Plot]:
+    """Register a class whose frames are messages ``name``, which the panel's own code paints."""
+
+    def register(made: Plot) -> Plot:
+        VIEWS.add(name, PanelPlot(name, _origin(made), _summary(made), "", made))
+        return made
+
+    return register
+
+
+def view(name: str, *, esm: str | Path = "") -> Callable[[Draw | type], OwnView]:
+    """Draw something of your own in every panel, live: a figure, or by a small ES module.
+
+    The function is called with the run (or opened record) and with what is chosen in the panel,
+    in a thread of its own: at most about 3 % of a core while training runs, at once when something
+    is chosen and when training pauses, and not while nobody sees it. An exception is shown in its
+    place. Run the cell again and the new function takes the place of the old one.
+
+    Parameters
+    ----------
+    name : str
+        Shown above it.
+    esm : str or Path, optional
+        Text of an ES module, or the file that holds it: ``export default { draw(element, data) }``.
+
+    Returns
+    -------
+    callable
+        Decorator of ``draw(source, selection)``, which returns one of:
+
+        * a matplotlib ``Figure``: drawn as wide as the panel, in its own ratio of height to width;
+        * a dict, for ``draw`` of the ES module: what JSON knows, and numpy arrays, which arrive as
+          typed arrays with a ``shape``;
+        * None: there is nothing to draw yet.
+
+        ``source.data`` is an `xarray.Dataset`; ``selection.home`` names the quantity of the heat
+        map, ``selection.series`` are (module, quantity) of the lines, ``selection.window`` is the
+        range of steps or None. A class is made once for each panel, and called.
+
+    Raises
+    ------
+    ViewError
+        No name, nothing that can be called, or a file that cannot be read.
+    DuplicateNameError
+        Another view has this name.
 
     Examples
     --------
-    >>> @view("count")
-    ... class Count:
-    ...     def frame(self, source, selection, width):
-    ...         return {"v": 1, "type": "count", "seq": 0, "n": len(source.streams)}, []
-    >>> "count" in VIEWS
-    True
+    >>> from matplotlib.figure import Figure
+    >>> @nbp.view("depth")
+    ... def depth(source, selection):
+    ...     \"\"\"Gradient norm over depth, now.\"\"\"
+    ...     figure = Figure(figsize=(6, 2.4), layout="constrained")
+    ...     axes = figure.subplots()
+    ...     axes.semilogy(source.data[selection.home].isel(step=-1), "o-")
+    ...     return figure
     """
+    if not isinstance(name, str) or not name.strip():
+        raise ViewError(f"view({name!r}): a view needs a name, as in @nbp.view('depth')")
+    text = _esm_text(esm)
 
-    def register(made: Made) -> Made:
+    def register(draw: Draw | type) -> OwnView:
+        if not callable(draw):
+            raise ViewError(f"view {name!r} is {draw!r}; a function of (source, selection) draws")
+        made = OwnView(name, _origin(draw), _summary(draw), text, _maker(draw))
         VIEWS.add(name, made)
         return made
 
     return register
+
+
+def _maker(draw: Any) -> Callable[[], Draw]:
+    return draw if isinstance(draw, type) else lambda: draw
+
+
+def _origin(registered: Any) -> str:
+    kind = registered if hasattr(registered, "__qualname__") else type(registered)
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _summary(draw: Any) -> str:
+    return (getdoc(draw) or "").strip().partition("\n")[0]
+
+
+def _esm_text(esm: str | Path) -> str:
+    if isinstance(esm, str):
+        return esm
+    try:
+        return Path(esm).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError, TypeError) as error:
+        raise ViewError(f"esm={esm!r}: text of an ES module or a Path to one; {error}") from None

@@ -16,6 +16,7 @@ import { createLinePlot } from "./plots/lines/line_plot.js";
 import { createTheme } from "./plots/theme.js";
 import { createState } from "./state.js";
 import { createTree } from "./tree/tree.js";
+import { createViews } from "./views/views.js";
 
 function render({ model, el }) {
   const life = new AbortController(); // ends every listener, observer and timer of this view
@@ -61,6 +62,7 @@ function render({ model, el }) {
     bar.el,
     createCompiledNotice(parts).el,
     element("div", { class: "nbp-body" }, left, views),
+    createViews(parts).el,
     createFooter(parts).el,
   );
   el.append(root);

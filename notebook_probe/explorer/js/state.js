@@ -50,6 +50,10 @@ export function createState() {
     heat: null,
     /** What the rules have found: { rule, step, modules, quantities, view, text }. */
     alerts: [],
+    /** The registered views, as the kernel lists them. */
+    views: [],
+    /** The last message to one of them. */
+    viewMessage: null,
     /** Of two block reductions, which the heat map colours: "max" keeps a spike, "mean" the level. */
     cells: "max",
     /** The heat map as last painted, { image, values }: the tree cuts its swatches from it. */

@@ -41,6 +41,7 @@ _SHAPES: dict[str, type] = {
     "control": wire.ControlClick,
     "compiled": wire.CompiledClick,
     "export": wire.ExportClick,
+    "fold": wire.FoldClick,
     "pointed": wire.Pointed,
     "ping": Ping,
 }

@@ -25,7 +25,7 @@ class ViewsPresent:
 
     def __init__(self) -> None:
         self._visible: dict[str, bool] = {}
-        self._widths: dict[str, dict[str, int]] = {}
+        self._viewports: dict[str, Viewport] = {}
         self._waiting: dict[str, _Sent] = {}
         self._seq = 0
         self.expected = False
@@ -45,16 +45,25 @@ class ViewsPresent:
         self._visible[view] = visible
 
     def resized(self, viewport: Viewport) -> None:
-        self._widths[viewport["view"]] = viewport["widths"]
+        self._viewports[viewport["view"]] = viewport
+
+    def shows(self, kind: str) -> bool:
+        """Somebody sees this kind, or is on the way and cannot say so."""
+        return any(kind in one["widths"] for one in self._seen) or not self._visible
 
     def width(self, kind: str) -> int:
         """Pixels of the widest visible view of this kind."""
-        widths = [
-            widths.get(kind, DEFAULT_WIDTH)
-            for view, widths in self._widths.items()
-            if self._visible.get(view)
-        ]
+        widths = [one["widths"].get(kind, DEFAULT_WIDTH) for one in self._seen]
         return max(widths, default=DEFAULT_WIDTH)
+
+    @property
+    def pixel_ratio(self) -> float:
+        """Pixels per CSS pixel of the sharpest screen that shows a view."""
+        return max((one["pixel_ratio"] for one in self._seen), default=1.0)
+
+    @property
+    def _seen(self) -> list[Viewport]:
+        return [one for view, one in self._viewports.items() if self._visible.get(view)]
 
     def ready(self, kind: str, now_s: float) -> bool:
         """Whether the last frame of this kind was painted, or is given up."""

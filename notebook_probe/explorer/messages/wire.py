@@ -12,20 +12,26 @@ unacknowledged frame per kind where acknowledgements can arrive.
 
 from __future__ import annotations
 
-from typing import Literal, NotRequired, TypeAlias, TypedDict
+from collections.abc import Mapping
+from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
 
 __all__ = [
     "VERSION",
     "Ack",
     "AlertRow",
     "AlertsMessage",
+    "ArrayPlace",
     "AttachClick",
     "Click",
     "CompiledClick",
     "ControlClick",
     "DetachClick",
+    "DrawnFrame",
+    "EsmMessage",
     "ExportClick",
     "Exported",
+    "FoldClick",
+    "Frame",
     "FromView",
     "HeatFrame",
     "LineSeries",
@@ -37,10 +43,15 @@ __all__ = [
     "StatusMessage",
     "Tally",
     "TicketRow",
+    "ViewRow",
     "Viewport",
+    "ViewsMessage",
 ]
 
 VERSION = 1
+
+Frame: TypeAlias = tuple[Mapping[str, Any], list[memoryview]]
+"""A message that draws something (its ``seq`` is stamped when it is sent) and its buffers."""
 
 # ------------------------------------------------------------------------------ kernel to view
 
@@ -256,6 +267,65 @@ class HeatFrame(TypedDict):
     """Range of the finite values (of the positive ones when log_heat)."""
 
 
+class ViewRow(TypedDict):
+    """One registered view: what stands above it."""
+
+    name: str
+    summary: str
+    folded: bool
+    cost_s: float | None
+    """Of a core, for one drawing; None before the first."""
+    every_s: float | None
+    """Seconds from one drawing to the next; None while training rests, which draws at once."""
+    error: str
+    """In place of the picture; empty when the last drawing went well."""
+    where: str
+    """Line of the error, and what stands there; empty for one that has no line."""
+    n_errors: int
+    """Failures in a row."""
+
+
+class ViewsMessage(TypedDict):
+    """The registered views that are drawn at their own pace, in the order of registration."""
+
+    v: int
+    type: Literal["views"]
+    rows: list[ViewRow]
+
+
+class EsmMessage(TypedDict):
+    """The ES module of a view: when a view of the panel comes, and when it is registered again."""
+
+    v: int
+    type: Literal["esm"]
+    view: str
+    text: str
+    """Empty for a view that has none."""
+
+
+class ArrayPlace(TypedDict):
+    """Where an array was in ``data``; its numbers are the buffer of the same place in the list."""
+
+    path: list[str | int]
+    dtype: str
+    shape: list[int]
+
+
+class DrawnFrame(TypedDict):
+    """A registered view as it was drawn: a PNG in buffers[0], data for its module, or nothing."""
+
+    v: int
+    type: Literal["drawn"]
+    seq: int
+    view: str
+    form: Literal["image", "data", "nothing"]
+    width: NotRequired[int]
+    """Of the image, in CSS pixels."""
+    height: NotRequired[int]
+    data: NotRequired[Any]
+    arrays: NotRequired[list[ArrayPlace]]
+
+
 class Exported(TypedDict):
     """A file for the browser to save, in buffers[0]; ``text`` instead for code, or an error."""
 
@@ -292,7 +362,9 @@ class Viewport(TypedDict):
     type: Literal["viewport"]
     view: str
     widths: dict[str, int]
-    """Name of a drawing to its width in pixels."""
+    """CSS pixels of everything that is shown, by its name; what is folded has none."""
+    pixel_ratio: float
+    """Pixels of the screen per CSS pixel."""
 
 
 class Ack(TypedDict):
@@ -353,6 +425,15 @@ class ExportClick(TypedDict):
     kind: Literal["png", "svg", "csv", "netcdf", "code"]
 
 
+class FoldClick(TypedDict):
+    """Show a registered view, or its name alone; for all views of the panel."""
+
+    v: int
+    type: Literal["fold"]
+    name: str
+    folded: bool
+
+
 class Pointed(TypedDict):
     """The step under the pointer, from a view; the step that a trait was set to, to the views."""
 
@@ -365,5 +446,5 @@ Click: TypeAlias = AttachClick | DetachClick | ControlClick | CompiledClick
 """What asks something of the run; answered with a ticket of the same ``id``."""
 
 FromView: TypeAlias = (
-    Hello | Visible | Viewport | Ack | SelectionMessage | Click | ExportClick | Pointed
+    Hello | Visible | Viewport | Ack | SelectionMessage | Click | FoldClick | ExportClick | Pointed
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from notebook_probe.explorer.messages.views_present import DEFAULT_WIDTH, PATIENCE_S, ViewsPresent
-from notebook_probe.explorer.messages.wire import Ack
+from notebook_probe.explorer.messages.wire import Ack, Viewport
 
 
 def ack(kind: str, seq: int) -> Ack:
@@ -70,14 +70,42 @@ def test_a_new_view_waits_for_nobody() -> None:
     assert present.ready("lines", 0.0)
 
 
+def viewport(view: str, ratio: float = 1.0, **widths: int) -> Viewport:
+    return {"v": 1, "type": "viewport", "view": view, "widths": widths, "pixel_ratio": ratio}
+
+
 def test_frames_are_as_wide_as_the_widest_visible_view() -> None:
     present = ViewsPresent()
     assert present.width("lines") == DEFAULT_WIDTH
     for view, width in (("x", 500), ("y", 900)):
         present.came(view)
-        present.resized(
-            {"v": 1, "type": "viewport", "view": view, "widths": {"lines": width, "heat": 300}}
-        )
+        present.resized(viewport(view, lines=width, heat=300))
     assert (present.width("lines"), present.width("heat")) == (900, 300)
     present.seen("y", False)
     assert present.width("lines") == 500
+
+
+def test_frames_are_as_sharp_as_the_sharpest_screen() -> None:
+    present = ViewsPresent()
+    assert present.pixel_ratio == 1.0
+    for view, ratio in (("x", 1.5), ("y", 2.0)):
+        present.came(view)
+        present.resized(viewport(view, ratio, lines=500))
+    assert present.pixel_ratio == 2.0
+    present.seen("y", False)
+    assert present.pixel_ratio == 1.5
+
+
+def test_a_kind_is_shown_where_a_visible_view_has_room_for_it() -> None:
+    present = ViewsPresent()
+    assert present.shows("depth"), "nobody can say so before the cell ends"
+    present.came("x")
+    assert not present.shows("depth")
+    present.resized(viewport("x", depth=300))
+    assert present.shows("depth")
+    assert not present.shows("another")
+    present.seen("x", False)
+    assert not present.shows("depth")
+    present.seen("x", True)
+    present.resized(viewport("x"))
+    assert not present.shows("depth"), "it was folded"

@@ -21,7 +21,7 @@ export function createKernelLink({ model, root, state, fail, signal }) {
 
   const send = (type, fields = {}) => model.send({ v: VERSION, type, ...fields });
   const sendStep = throttled(100, () => pointed() && send("pointed", { step: pointed().step }), signal);
-  const sendWidths = throttled(100, () => send("viewport", { view, widths }), signal);
+  const sendWidths = throttled(100, sendViewport, signal);
   signal.addEventListener("abort", () => clearTimeout(settling));
 
   const receivers = {
@@ -44,6 +44,15 @@ export function createKernelLink({ model, root, state, fail, signal }) {
     pointed(message) {
       state.cursor = { step: message.step, row: null, from: "kernel" };
       state.emit("cursor");
+    },
+    views(message) {
+      state.views = message.rows;
+    },
+    esm(message) {
+      state.viewMessage = message;
+    },
+    drawn(message, buffers) {
+      state.viewMessage = { ...message, buffers };
     },
     exported(message, buffers) {
       state.exported = { ...message, buffer: buffers[0] };
@@ -82,6 +91,10 @@ export function createKernelLink({ model, root, state, fail, signal }) {
     return { step: Math.max(0, Math.round(state.cursor.step)) };
   }
 
+  function sendViewport() {
+    send("viewport", { view, widths, pixel_ratio: devicePixelRatio || 1 });
+  }
+
   function sendVisible() {
     const visible = onScreen && !document.hidden;
     if (visible === sentVisible) return;
@@ -111,8 +124,9 @@ export function createKernelLink({ model, root, state, fail, signal }) {
     },
     resized(name, width) {
       const rounded = Math.max(0, Math.round(width));
-      if (!rounded || widths[name] === rounded) return;
-      widths[name] = rounded;
+      if ((widths[name] ?? 0) === rounded) return;
+      if (rounded) widths[name] = rounded;
+      else delete widths[name];
       clearTimeout(settling);
       settling = setTimeout(sendWidths); // all plots of one layout together
     },

@@ -1,0 +1,45 @@
+"""What a user's view returned, as a frame: a picture, values for its ES module, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from notebook_probe.errors import ViewError
+from notebook_probe.explorer.draw.packed import packed
+from notebook_probe.explorer.draw.rendered import png
+from notebook_probe.explorer.messages.wire import VERSION, DrawnFrame, Frame
+
+__all__ = ["frame_of"]
+
+
+def frame_of(returned: object, name: str, esm: str, width: int, pixel_ratio: float) -> Frame:
+    """The message that brings it to the panel.
+
+    Raises
+    ------
+    ViewError
+        It is neither a Figure, nor a dict with a module to draw it, nor None.
+    """
+    message: DrawnFrame = {"v": VERSION, "type": "drawn", "seq": 0, "view": name, "form": "nothing"}
+    if returned is None:
+        return message, []
+    if isinstance(returned, Figure):
+        content, height = png(returned, width, pixel_ratio)
+        message |= {"form": "image", "width": width, "height": height}
+        return message, [memoryview(content)]
+    if isinstance(returned, Mapping) and esm:
+        data, arrays, buffers = packed(returned)
+        return {**message, "form": "data", "data": data, "arrays": arrays}, buffers
+    raise ViewError(f"{name!r} returned {_words(returned)}; {_allowed(esm)}")
+
+
+def _words(returned: Any) -> str:
+    return f"{type(returned).__name__} {returned!r:.60}"
+
+
+def _allowed(esm: str) -> str:
+    data = "a dict" if esm else "a dict (if it has an ES module: nbp.view(name, esm=...))"
+    return f"a view returns a matplotlib Figure, {data} or None"

@@ -1,0 +1,15 @@
+"""Panels of a test show what the test registers, and nothing that another has left behind."""
+
+from __future__ import annotations
+
+import pytest
+
+from notebook_probe.explorer.draw import heat as heat
+from notebook_probe.explorer.draw import lines as lines
+from notebook_probe.explorer.draw.view import VIEWS
+
+
+@pytest.fixture(autouse=True)
+def _only_the_plots_of_the_panel(monkeypatch: pytest.MonkeyPatch) -> None:
+    plots = {name: VIEWS[name] for name in VIEWS if VIEWS[name].every_refresh}
+    monkeypatch.setattr(VIEWS, "_members", plots)
