@@ -10,7 +10,7 @@ import numpy as np
 
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.probe import Probe
-from notebook_probe.quantities.define.combine import COMBINE
+from notebook_probe.quantities.define.numbers import COMBINE
 from notebook_probe.quantities.define.quantity import Quantity
 
 __all__ = [

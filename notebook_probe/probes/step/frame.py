@@ -11,7 +11,7 @@ from torch import Tensor
 
 from notebook_probe.errors import UnreadableError
 from notebook_probe.probes.step.probe import Probe
-from notebook_probe.quantities.define.combine import COMBINE
+from notebook_probe.quantities.define.numbers import COMBINE
 from notebook_probe.quantities.define.quantity import Combine
 from notebook_probe.quantities.reduce.stat import Number
 
