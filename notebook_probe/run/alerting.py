@@ -8,12 +8,12 @@ from collections.abc import Callable
 
 from notebook_probe.alerts import Alert, Alerts, Rule, Rules, Watcher, find_alerts, read_alerts
 from notebook_probe.alerts.alert import ALERT
+from notebook_probe.probes.reading.closed_steps import ClosedSteps
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.health.stale_probes import Stale
 from notebook_probe.run.health.status import ProbeStatus
 from notebook_probe.run.live_source import LiveSource
-from notebook_probe.run.rows.row_keeper import RowKeeper
 
 __all__ = ["Alarm", "Alerting"]
 
@@ -27,7 +27,7 @@ class Alarm:
     Parameters
     ----------
     writer : RecordWriter
-    rows : RowKeeper
+    steps : ClosedSteps
     probes : callable
         Every probe with its status, and the open step.
     """
@@ -35,10 +35,10 @@ class Alarm:
     def __init__(
         self,
         writer: RecordWriter,
-        rows: RowKeeper,
+        steps: ClosedSteps,
         probes: Callable[[], tuple[list[Probe], list[ProbeStatus], int]],
     ) -> None:
-        self._writer, self._rows, self._probes = writer, rows, probes
+        self._writer, self._steps, self._probes = writer, steps, probes
         self.rules = Rules(lambda: self._watcher.standing())
         self._watcher = Watcher(
             writer.source,
@@ -53,7 +53,7 @@ class Alarm:
 
     def bring(self) -> None:
         """Hand over the rows that wait, and look at them; called before each flush."""
-        self._rows.hand_over()
+        self._steps.record()
         self._watcher.look(wait=False)
         if time.monotonic() - self._asked > PROBES_S:
             self.look_at_probes()
@@ -97,7 +97,7 @@ class Alerting(LiveSource):
         step 412: dead_units at layer2.relu: 63% of the units were never above zero, ...
         """
         if not self.closed:
-            self._rows.drain()
+            self._steps.drain()
             self._alarm.look()
             self._alarm.look_at_probes()
         return read_alerts(self.events)

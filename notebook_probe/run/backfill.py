@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from notebook_probe.probes.observer import Observer
+from notebook_probe.probes.reading.closed_steps import ClosedSteps
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.record.format.missing import measured
 from notebook_probe.record.write.backfill import Backfill
@@ -26,6 +27,7 @@ class Past(ABC):
 
     _writer: RecordWriter
     _rows: RowKeeper
+    _steps: ClosedSteps
     _observer: Observer
     _gate: Gate
 
@@ -69,7 +71,7 @@ class Past(ABC):
         >>> run.backfill("fc1", "rank", [0, 1000], [64, 17])  # doctest: +SKIP
         """
         self._check_open()
-        self._rows.drain()
+        self._steps.drain()
         self._writer.backfill(module, quantity, steps, values, units, long_name)
 
     @contextmanager
@@ -108,12 +110,12 @@ class Past(ABC):
             raise RuntimeError("another thread trains this model now; evaluate a copy, or wait")
         if self._observer.phase.is_past:
             raise RuntimeError(f"at_step({step}) inside another at_step; leave that first")
-        self._rows.drain()
+        self._steps.drain()
         with self._observer.at_step(step, self._keep_past):
             yield
 
     def _keep_past(self, frame: StepFrame) -> None:
-        for row in self._rows.rows_of(frame, lambda result: result.probe.succeeded(frame.step)):
+        for row in self._rows.rows(self._steps.measured(frame, is_final=True)):
             _write(self._writer.out_of_order, row)
 
 

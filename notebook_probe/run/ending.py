@@ -7,10 +7,10 @@ import weakref
 from typing import Any
 
 from notebook_probe.probes.observer import Observer
+from notebook_probe.probes.reading.closed_steps import ClosedSteps
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.alerting import Alarm
 from notebook_probe.run.gate import Gate
-from notebook_probe.run.rows.row_keeper import RowKeeper
 
 __all__ = ["EndOnThread", "end"]
 
@@ -18,7 +18,7 @@ __all__ = ["EndOnThread", "end"]
 def end(
     gate: Gate,
     observer: Observer,
-    rows: RowKeeper,
+    steps: ClosedSteps,
     alarm: Alarm,
     writer: RecordWriter,
     fresh: bool,
@@ -26,10 +26,10 @@ def end(
     """Record the last step, take every hook off, and finish the record."""
     gate.close()
     observer.close()
-    unfinished = rows.unfinished(observer.frame)
+    unfinished = steps.unfinished(observer.frame)
     if unfinished is not None:
-        rows.keep(unfinished)
-    rows.drain()
+        steps.keep(unfinished)
+    steps.drain()
     alarm.look(whole=True)
     writer.close()
     if fresh:  # a folder of our own choosing that nothing was recorded in

@@ -9,7 +9,7 @@ from typing import Any, SupportsFloat, TypeVar
 from torch import Tensor
 
 from notebook_probe.probes.observer import Observer
-from notebook_probe.probes.reading.loop_values import take
+from notebook_probe.probes.reading.closed_steps import ClosedSteps
 from notebook_probe.quantities.define.numbers import read_scalar
 from notebook_probe.run.batches import Batches, read_batch
 from notebook_probe.run.rows.row_keeper import RowKeeper
@@ -23,6 +23,7 @@ class FromLoop(ABC):
     """The part of a run that a training loop talks to; a loop that says nothing is fine."""
 
     _rows: RowKeeper
+    _steps: ClosedSteps
     _observer: Observer
 
     @abstractmethod
@@ -44,7 +45,7 @@ class FromLoop(ABC):
         self._rows.declare_scalars(checked)
         observer = self._observer
         open_frame = observer.evaluation.frame if observer.phase.is_past else observer.frame
-        frame = open_frame or self._rows.between_steps(observer.clock.step)
+        frame = open_frame or self._steps.between_steps(observer.clock.step)
         frame.scalars.update(checked)
         frame.on_device |= any(isinstance(value, Tensor) for value in checked.values())
 
@@ -80,12 +81,7 @@ class FromLoop(ABC):
         """
         self._check_open()
         tensors = {name: read_batch(name, value) for name, value in values.items()}
-        observer = self._observer
-        observer.handed.update(tensors)
-        every = (tensor for some in tensors.values() for tensor in some)
-        frame = observer.frame_of_batch(any(tensor.grad_fn is not None for tensor in every))
-        if frame is not None:
-            take(frame, tensors)
+        self._observer.take_batch(tensors)
 
     def batches(self, loader: Iterable[Batch]) -> Batches[Batch]:
         """The batches of ``loader``, with the time spent waiting for them measured.

@@ -13,6 +13,7 @@ from torch import nn
 from notebook_probe.errors import ClosedRunError
 from notebook_probe.model.selectors import Where
 from notebook_probe.probes.observer import Observer
+from notebook_probe.probes.reading.closed_steps import ClosedSteps
 from notebook_probe.probes.step.budget import Budget
 from notebook_probe.probes.step.compiled import is_compiled
 from notebook_probe.probes.step.probe import PhaseName, Probe
@@ -65,15 +66,22 @@ class Run(Alerting, FromLoop, Probing, Past):
         self.name = name
         self._meter = Meter()
         self._stretch = Budget(tell=partial(_tell_budget, writer))
-        rows = RowKeeper(writer, partial(_spent, self._meter, self._stretch))
+        rows = RowKeeper(writer)
+        steps = ClosedSteps(rows, self._meter, self._stretch)
         first = writer.first_step
         self._gate = Gate(first)
         observer = Observer(
-            model, first, rows.publish, rows.keep, self._gate, rows.declare_collected, self._stretch
+            model,
+            first,
+            steps.publish,
+            steps.keep,
+            self._gate,
+            rows.declare_collected,
+            self._stretch,
         )
-        super().__init__(writer, rows, observer)
+        super().__init__(writer, rows, steps, observer)
         self._probes = ProbeSet(model, observer, rows.declare, writer.follow_model, writer.event)
-        self._doctor = Doctor(model, observer, rows.scalars)
+        self._doctor = Doctor(model, observer, steps.scalars)
         self._gate.apply, self._gate.change = self._probes.apply, self._probes.change
         rows.when_full = self._probes.detach_all
         observer.taps.is_static = is_compiled(model)
@@ -82,16 +90,18 @@ class Run(Alerting, FromLoop, Probing, Past):
             writer.event(first, "resume", "the training goes on")
         observer.evaluation.last_step = writer.last_evaluated
         self._probes.begin(asked, first, told=writer.continued)
-        self._condition = RunState(writer, rows, observer, self._gate, self._meter, self._stretch)
+        self._condition = RunState(
+            writer, rows, steps, observer, self._gate, self._meter, self._stretch
+        )
         self._explorer: Explorer | None = None
         self._is_fresh = fresh
         alarm = self._alarm = Alarm(
-            writer, rows, partial(_with_status, self._probes, self._doctor, self._gate)
+            writer, steps, partial(_with_status, self._probes, self._doctor, self._gate)
         )
         alarm.look()  # back at what a resumed record holds
         writer.feed(alarm.bring)
         self._ended = weakref.finalize(
-            self, end, self._gate, self._observer, self._rows, alarm, writer, fresh
+            self, end, self._gate, self._observer, self._steps, alarm, writer, fresh
         )
         # A model that is dropped ends its run; from the garbage collector, so on another thread.
         self._end_with_model = EndOnThread(self._ended)
@@ -173,7 +183,7 @@ class Run(Alerting, FromLoop, Probing, Past):
 
     def probes(self) -> list[ProbeStatus]:
         """Every probe and what became of it."""
-        self._rows.hand_over()  # which counts its values
+        self._steps.record()  # which counts its values
         seconds = self._meter.step_seconds
         return self._doctor.statuses(self._probes.wanted, self._gate.step, seconds)
 
@@ -192,7 +202,7 @@ class Run(Alerting, FromLoop, Probing, Past):
         """
         if not self._gate.is_elsewhere:
             self._observer.settle()
-            self._rows.drain()
+            self._steps.drain()
             self._meter.rest()
 
     def status(self) -> Status:
@@ -273,7 +283,7 @@ class Run(Alerting, FromLoop, Probing, Past):
 
     def flush(self) -> None:
         """Write what is still in memory now."""
-        self._rows.drain()
+        self._steps.drain()
         self._writer.flush()
 
     @property
@@ -315,11 +325,6 @@ class Run(Alerting, FromLoop, Probing, Past):
         if not self._gate.is_elsewhere:
             observer = self._observer
             observer.between_steps(lambda: self._probes.change(observer.clock.step))
-
-
-def _spent(meter: Meter, stretch: Budget, step: int, seconds: float, cost: float) -> None:
-    meter.add(seconds, cost)
-    stretch.add(step, seconds, cost)
 
 
 def _tell_budget(writer: RecordWriter, step: int, text: str) -> None:

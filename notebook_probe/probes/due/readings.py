@@ -19,6 +19,7 @@ from notebook_probe.probes.reading.cells import (
     FunctionCell,
     WindowCell,
 )
+from notebook_probe.probes.reading.columns import StreamResults, by_stream
 from notebook_probe.probes.reading.plan import Plan, is_of_calls
 from notebook_probe.probes.reading.results import (
     CellSource,
@@ -32,6 +33,7 @@ from notebook_probe.probes.reading.results import (
 )
 from notebook_probe.probes.reading.windows import SummaryWindow, TensorWindow, WindowReading
 from notebook_probe.probes.step.frame import StepFrame
+from notebook_probe.probes.step.measured import StreamValues
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.probes.step.step_values import AT_END, step_source
 from notebook_probe.quantities.reduce.cost import is_light
@@ -46,7 +48,7 @@ from notebook_probe.quantities.reduce.features import (
 from notebook_probe.quantities.reduce.measure import STAT
 from notebook_probe.quantities.reduce.reductions import Reduction, parts
 
-__all__ = ["Readings", "readings"]
+__all__ = ["DueFrame", "Readings", "readings"]
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
@@ -73,11 +75,10 @@ class Readings:
     at_update : dict
         Values of the step that are read when an optimizer has stepped, and the probes of them.
     reader : ParameterReader
-    results : tuple of Result
-        One per due probe.
+    streams : tuple of StreamResults
+        What values are made of for each stream.
     windows : tuple of WindowReading
         Of due probes and of those that only take in a sample.
-    counts : tuple of Count
     n_states, n_counts : int
         The size of a frame.
     are_light : bool
@@ -96,18 +97,32 @@ class Readings:
     at_end: tuple[str, ...]
     at_update: dict[str, list[Probe]]
     reader: ParameterReader
-    results: tuple[Result, ...]
-    counts: tuple[Count, ...]
+    streams: tuple[StreamResults, ...]
     windows: tuple[WindowReading, ...]
     n_states: int
     n_counts: int
     are_light: bool
     n_steps: int = 0
 
-    def frame(self, step: int) -> StepFrame:
+    def frame(self, step: int) -> DueFrame:
         """A frame for one step's readings."""
         self.n_steps += 1
-        return StepFrame(step, self, self.n_states, self.n_counts)
+        return DueFrame(step, self)
+
+    def end_windows(self, frame: StepFrame, on_host: bool) -> None:
+        """Have windows take in the step: those that need its numbers on the host, or the others."""
+        for window in self.windows:
+            if window.needs_numbers == on_host:
+                window.end(frame)
+
+    def look_at_windows(self, frame: StepFrame) -> None:
+        """Make the values that windows had if the step ended now; nothing else changes."""
+        for window in self.windows:
+            window.look(frame)
+
+    def values(self, frame: StepFrame, is_final: bool) -> list[StreamValues]:
+        """The values of the due probes, which count those that are final."""
+        return [stream.values(frame, is_final) for stream in self.streams]
 
     def seconds(self) -> dict[Probe, float]:
         """Time spent for each probe; what several share counts equally."""
@@ -122,6 +137,16 @@ class Readings:
                 for probe in sharing:
                     spent[probe] += seconds / len(sharing)
         return spent
+
+
+class DueFrame(StepFrame):
+    """The frame of a step in which probes are due, with all that is read in it."""
+
+    __slots__ = ("readings",)
+
+    def __init__(self, step: int, readings: Readings) -> None:
+        super().__init__(step, readings, readings.n_states, readings.n_counts)
+        self.readings = readings
 
 
 def readings(
@@ -176,8 +201,7 @@ class _Builder:
                 for need in needs & AT_UPDATE.keys()
             },
             reader=ParameterReader(self._parameters, self._owners, buffers),
-            results=results,
-            counts=tuple(self._counts(due)),
+            streams=by_stream(results, self._counts(due)),
             windows=tuple(self._windows),
             n_states=self._n_states,
             n_counts=len(counted),

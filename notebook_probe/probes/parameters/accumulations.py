@@ -25,8 +25,11 @@ __all__ = ["AccumulationHooks"]
 class AccumulationListener(Protocol):
     """Who decides in which step an accumulation falls."""
 
-    def accumulated(self) -> StepFrame | None:
-        """The frame of a gradient that is being accumulated; None when it is not to be read."""
+    def accumulated(self, slot: Slot) -> tuple[StepFrame, Plan] | None:
+        """The frame of a gradient that is being accumulated, and what is read of it, if anything.
+
+        Of a step that this gradient may have begun.
+        """
 
 
 class AccumulationHooks:
@@ -105,13 +108,10 @@ class _Hooked:
             return
         arrived, self._arrived = self._arrived, None
         listener = self._listener()
-        frame = listener.accumulated() if listener is not None else None
-        if frame is None or frame.readings is None or parameter.grad is None:
-            return
-        plan = frame.readings.raw.get(self._slot)  # of a step that this gradient may have begun
-        if plan is not None:
+        found = listener.accumulated(self._slot) if listener is not None else None
+        if found is not None and parameter.grad is not None:
             given = {"grad_raw": parameter.grad, "grad_micro": arrived, "weight": parameter}
-            _read(frame, plan, {**given, "module": self._slot.owner()})
+            _read(*found, {**given, "module": self._slot.owner()})
 
 
 def _put_first(handle: RemovableHandle) -> None:

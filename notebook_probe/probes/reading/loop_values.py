@@ -15,25 +15,29 @@ from notebook_probe.probes.step.plain_mode import plain_mode
 __all__ = ["take"]
 
 
-def take(frame: StepFrame, values: Mapping[str, Sequence[Tensor]]) -> None:
+def take(
+    frame: StepFrame, plan: Plan, wanted: frozenset[str], values: Mapping[str, Sequence[Tensor]]
+) -> None:
     """Keep what some due probe needs until the batch is over, and read what is complete now.
 
     Parameters
     ----------
     frame : StepFrame
         Of the step that the batch belongs to.
+    plan : Plan
+        What is read of a batch.
+    wanted : frozenset of str
+        What of a batch is needed at all.
     values : dict
         Name -> tensors. A name that was there already begins the next micro-batch.
     """
-    readings = frame.readings
     given = {f"batch.{name}": tensors for name, tensors in values.items()}
     given = {need: [*tensors] for need, tensors in given.items() if tensors}
-    if readings is None or not (needed := readings.batch & given.keys()):
+    if not (needed := wanted & given.keys()):
         return
     begun = time.perf_counter()
     before = {} if frame.batch.keys() & needed else frame.batch
     frame.batch = {**before, **{need: first_of(given[need]) for need in needed}}
-    plan = readings.handed
     try:
         plain_mode(_read, frame, plan, {need: given[need] for need in needed})
     except Exception as error:  # whatever a tensor is, training goes on

@@ -6,6 +6,7 @@ import math
 import time
 
 from notebook_probe.probes.observer import Observer
+from notebook_probe.probes.reading.closed_steps import ClosedSteps
 from notebook_probe.probes.step.budget import Budget
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.background import Background
@@ -33,13 +34,14 @@ class RunState:
         self,
         writer: RecordWriter,
         rows: RowKeeper,
+        steps: ClosedSteps,
         observer: Observer,
         gate: Gate,
         meter: Meter,
         stretch: Budget,
     ) -> None:
-        self._writer, self._rows, self._observer = writer, rows, observer
-        self._gate, self._meter, self._stretch = gate, meter, stretch
+        self._writer, self._rows, self._steps = writer, rows, steps
+        self._observer, self._gate, self._meter, self._stretch = observer, gate, meter, stretch
         self.background: Background | None = None
 
     @property
@@ -62,7 +64,7 @@ class RunState:
             nbytes=writer.nbytes,
             flushed_age_s=math.nan if flushed is None else time.monotonic() - flushed,
             background=self.trains_in_background,
-            scalars={name: float(value) for name, value in self._rows.scalars.items()},
+            scalars={name: float(value) for name, value in self._steps.scalars.items()},
             probes=probes,
             problem=self._problem(),
             progress=self._observer.again.progress,
