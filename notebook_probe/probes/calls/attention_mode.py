@@ -7,7 +7,6 @@ interrupt runs no hook: what it leaves behind is deaf, and is taken off at the n
 
 from __future__ import annotations
 
-import time
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -25,6 +24,7 @@ from notebook_probe.errors import UnreadableError
 from notebook_probe.model.parameter_slots import weight_of
 from notebook_probe.model.unwrapped import unwrapped
 from notebook_probe.probes.calls.attention_functions import READERS, Reader
+from notebook_probe.probes.reading.attempt import attempt
 from notebook_probe.probes.reading.plan import Plan
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.phase import call_is_active, is_traced
@@ -102,22 +102,17 @@ class AttentionMode(TorchFunctionMode):
             _push_mode(mode)
 
     def _hear(self, reader: Reader, args: Any, kwargs: Any) -> None:
-        begun = time.perf_counter()
-        try:
-            plain_mode(self._read, reader, args, kwargs)
-        except Exception as error:  # whatever was computed, training goes on
-            self._has_heard = True
-            self._frame.blame_all(self.plan.of("inside"), error)
-        seconds = time.perf_counter() - begun
-        self.plan.spent("inside", seconds)
-        self._frame.seconds += seconds
+        self._frame.seconds += attempt(
+            self._frame, self.plan, "inside", plain_mode, self._read, reader, args, kwargs
+        )
 
     def _read(self, reader: Reader, args: Any, kwargs: Any) -> None:
+        before, self._has_heard = self._has_heard, True  # also of what cannot be read
         attention = reader(*args, **kwargs)
         module = self._module()
         if attention is None or module is None:
+            self._has_heard = before
             return
-        self._has_heard = True
         for cell in self.plan.cells.get("attention", ()):
             cell.add(self._frame, attention, module, self._call)
         given = {"attention": attention, "weight": weight_of(module), "module": unwrapped(module)}

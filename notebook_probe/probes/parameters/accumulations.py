@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import time
 import weakref
 from typing import Any, Protocol
 
@@ -14,6 +13,7 @@ from torch import Tensor
 from torch.utils.hooks import RemovableHandle
 
 from notebook_probe.model.parameter_slots import Slot
+from notebook_probe.probes.reading.attempt import attempt
 from notebook_probe.probes.reading.plan import Plan
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.phase import is_traced
@@ -125,15 +125,8 @@ def _put_first(handle: RemovableHandle) -> None:
 
 
 def _read(frame: StepFrame, plan: Plan, given: dict[str, Any]) -> None:
-    begun = time.perf_counter()
     frame.arrivals[plan.counter] += 1
-    try:
-        plain_mode(_measure, frame, plan, given)
-    except Exception as error:  # whatever a tensor is, the backward goes on
-        frame.blame_all(plan.of("accumulated"), error)
-    seconds = time.perf_counter() - begun
-    plan.spent("accumulated", seconds)
-    frame.seconds += seconds
+    frame.seconds += attempt(frame, plan, "accumulated", plain_mode, _measure, frame, plan, given)
 
 
 def _measure(frame: StepFrame, plan: Plan, given: dict[str, Any]) -> None:

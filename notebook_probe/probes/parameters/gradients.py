@@ -9,7 +9,7 @@ from torch.optim import Optimizer
 
 from notebook_probe.model.parameter_slots import Slot, there
 from notebook_probe.probes.parameters.batched import BatchedMeasure
-from notebook_probe.probes.parameters.guarded import guarded
+from notebook_probe.probes.reading.attempt import attempt
 from notebook_probe.probes.reading.options import Group, as_tensor, groups_of, options_in, owned_by
 from notebook_probe.probes.reading.plan import Plan
 from notebook_probe.probes.step.frame import StepFrame
@@ -63,9 +63,11 @@ class GradientReader:
             (slot, plan), weight = self._ready[place], weights[place]
             if weight is not None:
                 group = groups.get(id(weight), {})
-                guarded(_read, "ready", frame, plan, slot, weight, gradients[place], group)
+                attempt(
+                    frame, plan, "ready", _read, frame, plan, slot, weight, gradients[place], group
+                )
                 if plan.keeps_gradient:
-                    guarded(self._keep, "after", frame, plan, slot, gradients[place])
+                    attempt(frame, plan, "after", self._keep, frame, plan, slot, gradients[place])
 
     def groups(self, optimizer: Optimizer | None) -> dict[int, Group]:
         """The groups of the parameters, if an option of theirs is wanted."""

@@ -17,7 +17,7 @@ from torch.optim import Optimizer
 from notebook_probe.model.parameter_slots import Slot, there
 from notebook_probe.probes.parameters.batched import BatchedMeasure
 from notebook_probe.probes.parameters.gradients import GradientReader
-from notebook_probe.probes.parameters.guarded import guarded
+from notebook_probe.probes.reading.attempt import attempt
 from notebook_probe.probes.reading.options import Group, as_tensor, options_in, owned_by
 from notebook_probe.probes.reading.plan import Plan
 from notebook_probe.probes.step.frame import StepFrame
@@ -82,19 +82,19 @@ class ParameterReader:
         for place in self._alone:
             (slot, plan), weight = self._before[place], weights[place]
             if weight is not None:
-                guarded(self._call_of_weight, "before", frame, plan, slot, weight)
+                attempt(frame, plan, "before", self._call_of_weight, frame, plan, slot, weight)
 
     def _read_modules(self, frame: StepFrame) -> None:
         for reference, plan in self._owners:
             module = reference()
             if module is not None:
-                guarded(self._read_module, "before", frame, plan, module)
+                attempt(frame, plan, "before", self._read_module, frame, plan, module)
 
     def _keep_weights(self, frame: StepFrame, owned: set[int]) -> None:
         for slot, plan in self._changing:
             weight = slot.get()
             if weight is not None and id(weight) in owned:
-                guarded(self._keep, "after", frame, plan, slot, weight)
+                attempt(frame, plan, "after", self._keep, frame, plan, slot, weight)
 
     def read_gradients(self, frame: StepFrame, optimizer: Optimizer | None) -> None:
         """Gradients as they will be applied, and the options with which; see `GradientReader`."""
@@ -112,7 +112,9 @@ class ParameterReader:
             new = slot.get()
             if new is not None and id(new) in owned:
                 group = groups.get(id(new), {})
-                guarded(self._read_after, "after", frame, plan, slot, new, optimizer, group)
+                attempt(
+                    frame, plan, "after", self._read_after, frame, plan, slot, new, optimizer, group
+                )
 
     def costs(self) -> Iterator[tuple[Sequence[Probe], float]]:
         """Seconds spent on what is measured together, with the probes that share them."""

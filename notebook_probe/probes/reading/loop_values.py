@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 
 from torch import Tensor
 
+from notebook_probe.probes.reading.attempt import attempt
 from notebook_probe.probes.reading.plan import Plan
 from notebook_probe.probes.step.containers import first_of
 from notebook_probe.probes.step.frame import StepFrame
@@ -35,16 +35,10 @@ def take(
     given = {need: [*tensors] for need, tensors in given.items() if tensors}
     if not (needed := wanted & given.keys()):
         return
-    begun = time.perf_counter()
     before = {} if frame.batch.keys() & needed else frame.batch
     frame.batch = {**before, **{need: first_of(given[need]) for need in needed}}
-    try:
-        plain_mode(_read, frame, plan, {need: given[need] for need in needed})
-    except Exception as error:  # whatever a tensor is, training goes on
-        frame.blame_all(plan.of("handed"), error)
-    seconds = time.perf_counter() - begun
-    plan.spent("handed", seconds)
-    frame.seconds += seconds
+    read = {need: given[need] for need in needed}
+    frame.seconds += attempt(frame, plan, "handed", plain_mode, _read, frame, plan, read)
 
 
 def _read(frame: StepFrame, plan: Plan, given: Mapping[str, Sequence[Tensor]]) -> None:

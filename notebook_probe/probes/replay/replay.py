@@ -17,6 +17,7 @@ from notebook_probe.model.parameter_slots import slots_of_place, weight_of
 from notebook_probe.model.paths import modules_of
 from notebook_probe.model.selectors import standard_place
 from notebook_probe.model.unwrapped import unwrapped
+from notebook_probe.probes.reading.attempt import attempt
 from notebook_probe.probes.reading.plan import Plan
 from notebook_probe.probes.replay.probe_batch import ProbeBatch
 from notebook_probe.probes.step.containers import tensors_of
@@ -74,21 +75,27 @@ class Replay:
         modules = modules_of(self.model, every_path=True)
         outputs = self._outputs(plans, batch, modules)
         for place, plan in plans.items():
-            begun, module = time.perf_counter(), modules.get(place)
-            given: dict[str, Any] = {"module": unwrapped(module)}
-            try:
-                if module is not None:
-                    given["weight"] = weight_of(module)
-                if place in outputs:
-                    given["probe_output"] = _pool(frame, plan, module, outputs.pop(place))
-                if plan.wants("landscape", "again"):
-                    given["landscape"] = self._landscape(modules, place, batch)
-                self._call(frame, place, plan, given)
-            except Exception as error:  # of this place alone
-                frame.blame_all(plan.of("again"), error)
-            plan.spent("again", time.perf_counter() - begun)
+            attempt(
+                frame, plan, "again", self._read_place, frame, plan, modules, place, outputs, batch
+            )
 
-    def _call(self, frame: StepFrame, place: str, plan: Plan, given: dict[str, Any]) -> None:
+    def _read_place(
+        self,
+        frame: StepFrame,
+        plan: Plan,
+        modules: dict[str, nn.Module],
+        place: str,
+        outputs: dict[str, list[Sequence[Tensor]]],
+        batch: ProbeBatch,
+    ) -> None:
+        module = modules.get(place)
+        given: dict[str, Any] = {"module": unwrapped(module)}
+        if module is not None:
+            given["weight"] = weight_of(module)
+        if place in outputs:
+            given["probe_output"] = _pool(frame, plan, module, outputs.pop(place))
+        if plan.wants("landscape", "again"):
+            given["landscape"] = self._landscape(modules, place, batch)
         for function in plan.at("again"):
             self._told = f"{function.probe.quantity.name} at {standard_place(place)}"
             function.call(frame, given)
