@@ -81,7 +81,7 @@ class Observer:
         self.training = DueProbes(self._build, publish, stretch)
         self.evaluation = DueProbes(self._build, evaluated, Budget())
         self.taps = Taps(model, self)
-        self.again = Replay(model)
+        self.replay = Replay(model)
         self._model = weakref.ref(model)
         self._process = forks.generation()
         self._gated = -1
@@ -134,9 +134,9 @@ class Observer:
 
     def keep_batch(self, batch: ProbeBatch) -> None:
         """Run the model on this one from now on, and compare with nothing of an earlier one."""
-        self.again.batch = batch
+        self.replay.batch = batch
         for probe in self.training.probes:
-            if "again" in probe.moments:
+            if "replay" in probe.moments:
                 probe.windows.clear()
         self.training.begin_anew()
 
@@ -181,8 +181,8 @@ class Observer:
                 frame = self.training.frame or self.training.open(self.clock.step)
                 self._arm(frame.readings, everywhere=not rooted)
                 self._updates.begin()
-            if frame.readings.again:
-                self.again.read(frame, frame.readings.again)
+            if frame.readings.replay:
+                self.replay.read(frame, frame.readings.replay)
         return frame
 
     def boundary(self, rooted: bool = False) -> None:

@@ -68,7 +68,7 @@ class Probing(ABC):
         batch = ProbeBatch.of(inputs, targets, loss_fn)
         keep = partial(_keep, batch, self._observer, self._writer)
         if not self._gate.is_elsewhere:
-            self._observer.again.try_out(batch)
+            self._observer.replay.try_out(batch)
             self._observer.settle()
             if self._observer.frame is None:
                 keep()

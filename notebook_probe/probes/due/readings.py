@@ -38,8 +38,8 @@ from notebook_probe.probes.step.probe import Probe
 from notebook_probe.probes.step.step_values import AT_END, step_source
 from notebook_probe.quantities.reduce.cost import is_light
 from notebook_probe.quantities.reduce.features import (
-    AGAIN,
     CALL,
+    REPLAY,
     Feature,
     is_of_all,
     is_of_step,
@@ -62,7 +62,7 @@ class Readings:
         Module path -> what is read in its calls.
     parameters : dict
         Slot -> what is read of the parameter.
-    again : dict
+    replay : dict
         Place -> what is read when the model is run once more.
     raw : dict
         Those of the parameters that are read at each accumulation.
@@ -90,7 +90,7 @@ class Readings:
     due: tuple[Probe, ...]
     calls: dict[str, Plan]
     parameters: dict[Slot, Plan]
-    again: dict[str, Plan]
+    replay: dict[str, Plan]
     raw: dict[Slot, Plan]
     handed: Plan
     batch: frozenset[str]
@@ -130,7 +130,7 @@ class Readings:
         for sharing, seconds in self.reader.costs():
             for probe in sharing:
                 spent[probe] += seconds / len(sharing)
-        plans = (self.calls, self.parameters, self.again, {"": self.handed})
+        plans = (self.calls, self.parameters, self.replay, {"": self.handed})
         for plan in (plan for some in plans for plan in some.values()):
             for moment, seconds in [*plan.seconds.items()]:
                 sharing = plan.of(moment)
@@ -165,7 +165,7 @@ class _Builder:
         self._calls: dict[str, Plan] = {}
         self._parameters: dict[Slot, Plan] = {}
         self._handed = Plan()
-        self._again: dict[str, Plan] = {}
+        self._replay: dict[str, Plan] = {}
         self._shared: dict[tuple[object, ...], int] = {}
         self._wanted: dict[int, set[str]] = {}
         self._owners: list[tuple[weakref.ref[nn.Module], Plan]] = []
@@ -191,7 +191,7 @@ class _Builder:
             due=due,
             calls=self._calls,
             parameters=self._parameters,
-            again=self._again,
+            replay=self._replay,
             raw={s: p for s, p in self._parameters.items() if p.is_read_accumulating},
             handed=self._handed,
             batch=frozenset(need for need in needs if moment_of(need) == "handed"),
@@ -314,7 +314,7 @@ class _Builder:
         return self._n_states - 1
 
     def _places(self, probe: Probe, feature: Feature) -> tuple[str | Slot | Plan, ...]:
-        if feature.tensor in CALL or feature.tensor in AGAIN:
+        if feature.tensor in CALL or feature.tensor in REPLAY:
             return (probe.place,)
         if moment_of(feature.tensor) == "handed":
             return (self._handed,)
@@ -324,8 +324,8 @@ class _Builder:
         return slots_of_place(self._modules, probe.place, below=of_all)
 
     def _plans(self, probe: Probe, feature: Feature) -> list[Plan]:
-        if feature.tensor in AGAIN:
-            return [self._again.setdefault(probe.place, Plan())]
+        if feature.tensor in REPLAY:
+            return [self._replay.setdefault(probe.place, Plan())]
         return [self._plan(place) for place in self._places(probe, feature)]
 
     def _plans_of_function(self, probe: Probe) -> dict[Slot | None, Plan]:
@@ -334,8 +334,8 @@ class _Builder:
             return {None: self._plan(probe.place)}
         if probe.quantity.moment == "handed":
             return {None: self._handed}
-        if probe.quantity.moment == "again":
-            return {None: self._again.setdefault(probe.place, Plan())}
+        if probe.quantity.moment == "replay":
+            return {None: self._replay.setdefault(probe.place, Plan())}
         if probe.quantity.needs == ("module",):
             module = self._modules.get(probe.place)
             plan = Plan()

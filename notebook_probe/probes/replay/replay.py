@@ -76,7 +76,7 @@ class Replay:
         outputs = self._outputs(plans, batch, modules)
         for place, plan in plans.items():
             attempt(
-                frame, plan, "again", self._read_place, frame, plan, modules, place, outputs, batch
+                frame, plan, "replay", self._read_place, frame, plan, modules, place, outputs, batch
             )
 
     def _read_place(
@@ -94,9 +94,9 @@ class Replay:
             given["weight"] = weight_of(module)
         if place in outputs:
             given["probe_output"] = _pool(frame, plan, module, outputs.pop(place))
-        if plan.wants("landscape", "again"):
+        if plan.wants("landscape", "replay"):
             given["landscape"] = self._landscape(modules, place, batch)
-        for function in plan.at("again"):
+        for function in plan.at("replay"):
             self._told = f"{function.probe.quantity.name} at {standard_place(place)}"
             function.call(frame, given)
 
@@ -107,7 +107,7 @@ class Replay:
         wanted = {
             place: plan
             for place, plan in plans.items()
-            if place in modules and plan.wants("probe_output", "again")
+            if place in modules and plan.wants("probe_output", "replay")
         }
         seen: dict[str, list[Sequence[Tensor]]] = {place: [] for place in wanted}
         if not wanted:
@@ -117,7 +117,7 @@ class Replay:
         with torch.no_grad(), _listening(modules, seen):
             batch.outputs(self.model, {})
         for plan in wanted.values():
-            plan.spent("again", (time.perf_counter() - begun) / len(wanted))
+            plan.spent("replay", (time.perf_counter() - begun) / len(wanted))
         return seen
 
     def _landscape(self, modules: dict[str, nn.Module], place: str, batch: ProbeBatch) -> Landscape:

@@ -17,10 +17,10 @@ from typing import Literal, TypeAlias, get_args
 from notebook_probe.errors import QuantityError, near
 
 __all__ = [
-    "AGAIN",
     "CALL",
     "EACH",
     "PARAMETER",
+    "REPLAY",
     "STEP",
     "TENSORS",
     "Feature",
@@ -44,7 +44,7 @@ Moment: TypeAlias = Literal[
     "after",
     "handed",
     "closing",
-    "again",
+    "replay",
 ]
 """When a feature can be read: while a call computes it, as the call begins or returns, when the
 gradient reaches its output, when the gradient has passed through to its input, before the
@@ -68,13 +68,13 @@ PARAMETER: dict[str, Moment] = {
     "grad_micro": "accumulated",
     "update": "after",
 }
-AGAIN: dict[str, Moment] = {
-    "probe_output": "again",
-    "landscape": "again",
+REPLAY: dict[str, Moment] = {
+    "probe_output": "replay",
+    "landscape": "replay",
 }
 """What the model is run for once more: a module's output for the probe batch, and the `Landscape`
 of the loss round a module's parameters."""
-TENSORS: dict[str, Moment] = {**CALL, **PARAMETER, **AGAIN}
+TENSORS: dict[str, Moment] = {**CALL, **PARAMETER, **REPLAY}
 
 KEYED: dict[str, Moment] = {
     "state": "after",
@@ -105,7 +105,7 @@ ANYTIME = frozenset({"weight", "module"})
 _MOMENTS = frozenset(get_args(Moment))
 _BESIDE: dict[str, frozenset[Moment]] = {
     **dict.fromkeys(ANYTIME, _MOMENTS),
-    "batch": _MOMENTS - {"before", "again"},
+    "batch": _MOMENTS - {"before", "replay"},
     "grad": frozenset({"ready", "after"}),
     "group": frozenset({"ready", "after"}),
 }
@@ -193,7 +193,7 @@ def handed_by(need: str) -> str:
     ('run.batch(targets=...)', 'run.probe_batch(...)', 'output')
     """
     family, _, key = need.partition(".")
-    if need in AGAIN:
+    if need in REPLAY:
         return "run.probe_batch(...)"
     if family == "batch":
         return f"run.batch({key}=...)"

@@ -67,7 +67,7 @@ class RunState:
             scalars={name: float(value) for name, value in self._steps.scalars.items()},
             probes=probes,
             problem=self._problem(),
-            progress=self._observer.again.progress,
+            progress=self._observer.replay.progress,
             total_s=meter.total_s,
             total_cost_s=meter.total_cost_s,
             budget=self._stretch.told,
@@ -80,7 +80,7 @@ class RunState:
             return "failed"
         if self._gate.is_held:
             return "paused"
-        is_measuring = bool(self._observer.again.progress)
+        is_measuring = bool(self._observer.replay.progress)
         if self._meter.is_moving or self.trains_in_background or is_measuring:
             return "training"
         return "idle" if self._observer.clock.step > 0 else "waiting"
