@@ -92,7 +92,7 @@ class Observer:
         self._reads_raw = False
         self.n_forwards = 0
         """Training calls of the root in the open step."""
-        self.handed: set[str] = set()
+        self.batch_names: set[str] = set()
         """Names under which the loop has ever handed something over."""
         self._reads_batches = False
         self.was_rooted = False
@@ -350,10 +350,10 @@ class Observer:
 
     def take_batch(self, values: Mapping[str, Sequence[Tensor]]) -> None:
         """Read what the loop knows of the batch that it trains or evaluates."""
-        self.handed.update(values)
+        self.batch_names.update(values)
         frame = self._frame_of_batch(values)
         if frame is not None:
-            take(frame, frame.readings.handed, frame.readings.batch, values)
+            take(frame, frame.readings.batch, frame.readings.batch_needs, values)
 
     def _frame_of_batch(self, values: Mapping[str, Sequence[Tensor]]) -> DueFrame | None:
         """The open frame of the batch; begins its step.

@@ -66,9 +66,9 @@ class Readings:
         Place -> what is read when the model is run once more.
     raw : dict
         Those of the parameters that are read at each accumulation.
-    handed : Plan
+    batch : Plan
         What is read of a batch when the loop hands it over.
-    batch : frozenset of str
+    batch_needs : frozenset of str
         What of a batch is needed at all.
     at_end : tuple of str
         Values of the step that are read when it ends.
@@ -92,8 +92,8 @@ class Readings:
     parameters: dict[Slot, Plan]
     replay: dict[str, Plan]
     raw: dict[Slot, Plan]
-    handed: Plan
-    batch: frozenset[str]
+    batch: Plan
+    batch_needs: frozenset[str]
     at_end: tuple[str, ...]
     at_update: dict[str, list[Probe]]
     reader: ParameterReader
@@ -130,7 +130,7 @@ class Readings:
         for sharing, seconds in self.reader.costs():
             for probe in sharing:
                 spent[probe] += seconds / len(sharing)
-        plans = (self.calls, self.parameters, self.replay, {"": self.handed})
+        plans = (self.calls, self.parameters, self.replay, {"": self.batch})
         for plan in (plan for some in plans for plan in some.values()):
             for moment, seconds in [*plan.seconds.items()]:
                 sharing = plan.of(moment)
@@ -164,7 +164,7 @@ class _Builder:
         self._modules = modules_of(model, every_path=True)
         self._calls: dict[str, Plan] = {}
         self._parameters: dict[Slot, Plan] = {}
-        self._handed = Plan()
+        self._batch = Plan()
         self._replay: dict[str, Plan] = {}
         self._shared: dict[tuple[object, ...], int] = {}
         self._wanted: dict[int, set[str]] = {}
@@ -193,8 +193,8 @@ class _Builder:
             parameters=self._parameters,
             replay=self._replay,
             raw={s: p for s, p in self._parameters.items() if p.is_read_accumulating},
-            handed=self._handed,
-            batch=frozenset(need for need in needs if moment_of(need) == "handed"),
+            batch=self._batch,
+            batch_needs=frozenset(need for need in needs if moment_of(need) == "batch"),
             at_end=tuple(needs & AT_END.keys()),
             at_update={
                 need: [probe for probe in every if need in probe.quantity.needs]
@@ -316,8 +316,8 @@ class _Builder:
     def _places(self, probe: Probe, feature: Feature) -> tuple[str | Slot | Plan, ...]:
         if feature.tensor in CALL or feature.tensor in REPLAY:
             return (probe.place,)
-        if moment_of(feature.tensor) == "handed":
-            return (self._handed,)
+        if moment_of(feature.tensor) == "batch":
+            return (self._batch,)
         return self._slots(probe, is_of_all(feature))
 
     def _slots(self, probe: Probe, of_all: bool) -> tuple[Slot, ...]:
@@ -332,8 +332,8 @@ class _Builder:
         """Where a function is called: in calls of its module, or for one parameter each."""
         if is_of_calls(probe):
             return {None: self._plan(probe.place)}
-        if probe.quantity.moment == "handed":
-            return {None: self._handed}
+        if probe.quantity.moment == "batch":
+            return {None: self._batch}
         if probe.quantity.moment == "replay":
             return {None: self._replay.setdefault(probe.place, Plan())}
         if probe.quantity.needs == ("module",):

@@ -38,7 +38,7 @@ def take(
     before = {} if frame.batch.keys() & needed else frame.batch
     frame.batch = {**before, **{need: first_of(given[need]) for need in needed}}
     read = {need: given[need] for need in needed}
-    frame.seconds += attempt(frame, plan, "handed", plain_mode, _read, frame, plan, read)
+    frame.seconds += attempt(frame, plan, "batch", plain_mode, _read, frame, plan, read)
 
 
 def _read(frame: StepFrame, plan: Plan, given: Mapping[str, Sequence[Tensor]]) -> None:
@@ -46,6 +46,6 @@ def _read(frame: StepFrame, plan: Plan, given: Mapping[str, Sequence[Tensor]]) -
         for cell in plan.cells.get(need, ()):
             for tensor in [first_of(tensors)] if cell.first_only else tensors:
                 cell.add(frame, tensor, None, 0)
-    for function in plan.at("handed"):
+    for function in plan.at("batch"):
         if given.keys() & set(function.probe.quantity.needs):
             function.call(frame, {})

@@ -25,7 +25,7 @@ __all__ = [
     "TENSORS",
     "Feature",
     "Moment",
-    "handed_by",
+    "given_by",
     "is_of_all",
     "is_of_step",
     "meeting",
@@ -42,7 +42,7 @@ Moment: TypeAlias = Literal[
     "ready",
     "accumulated",
     "after",
-    "handed",
+    "batch",
     "closing",
     "replay",
 ]
@@ -79,7 +79,7 @@ TENSORS: dict[str, Moment] = {**CALL, **PARAMETER, **REPLAY}
 KEYED: dict[str, Moment] = {
     "state": "after",
     "group": "ready",
-    "batch": "handed",
+    "batch": "batch",
     "logged": "closing",
 }
 """Families of features by key: ``state_exp_avg`` is the optimizer's state ``exp_avg`` of a
@@ -184,12 +184,12 @@ def _family(tensor: str) -> str:
     return tensor.partition(".")[0]
 
 
-def handed_by(need: str) -> str:
+def given_by(need: str) -> str:
     """How a feature gets here: the call that hands it over, else its own name.
 
     Examples
     --------
-    >>> handed_by("batch.targets"), handed_by("landscape"), handed_by("output")
+    >>> given_by("batch.targets"), given_by("landscape"), given_by("output")
     ('run.batch(targets=...)', 'run.probe_batch(...)', 'output')
     """
     family, _, key = need.partition(".")

@@ -103,7 +103,7 @@ def _check_kind(quantity: Quantity, phase: str, per_call: bool) -> None:
 
 
 def _is_of_evaluation(need: str) -> bool:
-    return need in ANYTIME or moment_of(need) in ("inside", "forward", "handed")
+    return need in ANYTIME or moment_of(need) in ("inside", "forward", "batch")
 
 
 def misfit(modules: Mapping[str, nn.Module], place: str, quantity: Quantity) -> str:
@@ -117,7 +117,7 @@ def misfit(modules: Mapping[str, nn.Module], place: str, quantity: Quantity) -> 
         return f"{quantity.name} needs {needs}, of the step as a whole; attach it at '', the model"
     for feature in quantity.features:
         need = feature.tensor
-        if moment_of(need) in ("handed", "closing"):
+        if moment_of(need) in ("batch", "closing"):
             continue
         is_seen = need in CALL or need == "probe_output"
         if is_seen or need == "module":

@@ -19,7 +19,7 @@ from notebook_probe.probes.reading.plan import is_of_calls
 from notebook_probe.probes.step.compiled import has_compiled, is_compiled
 from notebook_probe.probes.step.probe import WAITING, Probe
 from notebook_probe.quantities import quantities
-from notebook_probe.quantities.reduce.features import handed_by, is_of_all
+from notebook_probe.quantities.reduce.features import given_by, is_of_all
 from notebook_probe.run.health.status import COMPILED, ProbeStatus, QuantityInfo
 from notebook_probe.run.health.untold import untold
 from notebook_probe.schedules import Foreseen, Schedule
@@ -77,7 +77,7 @@ class Doctor:
             QuantityInfo(
                 q.name,
                 q.summary,
-                tuple(dict.fromkeys(map(handed_by, q.needs))),
+                tuple(dict.fromkeys(map(given_by, q.needs))),
                 q.units,
                 is_vector=q.axis is not None,
                 question=q.question,
@@ -140,7 +140,7 @@ class Doctor:
             return probe.gap
         if not modules:
             return self._last_notes.get(probe) or "the model no longer exists"
-        if missing := untold(probe.quantity, self._observer.handed, self._logged):
+        if missing := untold(probe.quantity, self._observer.batch_names, self._logged):
             return missing
         slots = slots_of_place(modules, probe.place)
         if probe.place not in modules and all(slot.get() is None for slot in slots):
