@@ -34,7 +34,7 @@ class StepOwner(Protocol):
     clock: StepClock
 
     @property
-    def hears_no_updates(self) -> bool: ...
+    def ignores_updates(self) -> bool: ...
     @property
     def frame(self) -> DueFrame | None: ...
     def open_frame(self) -> DueFrame: ...
@@ -131,7 +131,7 @@ class Updates:
         even if no call was seen; an optimizer may step within a backward, parameter by parameter.
         """
         steps = self._steps()
-        if steps is None or steps.hears_no_updates:
+        if steps is None or steps.ignores_updates:
             return None
         another = torch._C._current_graph_task_id() != self._stepped_in
         if steps.frame is None or (steps.clock.ready and another):
@@ -143,6 +143,6 @@ class Updates:
     def _of(self, optimizer: Optimizer) -> StepOwner | None:
         """Whose step it is, if the optimizer holds parameters of this model."""
         steps = self._steps()
-        if steps is None or steps.hears_no_updates or not self._ownership.has(optimizer):
+        if steps is None or steps.ignores_updates or not self._ownership.has(optimizer):
             return None
         return steps

@@ -238,7 +238,7 @@ class Observer:
             self.evaluation.hand(take)
 
     @property
-    def hears_no_updates(self) -> bool:
+    def ignores_updates(self) -> bool:
         """What optimizers and backward passes do on this thread is no matter of a step."""
         return self.is_silent or self.phase.is_past
 

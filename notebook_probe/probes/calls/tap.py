@@ -19,7 +19,7 @@ from torch.utils.hooks import RemovableHandle
 
 from notebook_probe.model.parameter_slots import weight_of
 from notebook_probe.model.unwrapped import unwrapped
-from notebook_probe.probes.calls.attention_mode import AttentionMode, hear_attention
+from notebook_probe.probes.calls.attention_mode import AttentionMode, read_attention
 from notebook_probe.probes.calls.input_gradients import Entry, hook_entry, mark_entry
 from notebook_probe.probes.calls.output_gradients import hook_outputs
 from notebook_probe.probes.reading.attempt import attempt
@@ -186,8 +186,8 @@ class Tap:
                     begun.input = first[0].detach().clone()  # the module may overwrite it
                 else:
                     function.call(frame, {"input": first[0], **_beside(module)}, call)
-            if plan.hears_attention:
-                begun.attention = hear_attention(module, plan, frame, call)
+            if plan.reads_attention:
+                begun.attention = read_attention(module, plan, frame, call)
         if is_begun or begun.input is not None or begun.attention is not None:
             self._begun[key] = begun
 
@@ -264,7 +264,7 @@ def _reads_entry(plan: Plan) -> bool:
     functions = plan.at("forward")
     wants_input = any("input" in function.probe.quantity.needs for function in functions)
     reads_input = bool(plan.cells.get("input")) or wants_input
-    return reads_input or _reads_share(plan) or plan.is_numbered or plan.hears_attention
+    return reads_input or _reads_share(plan) or plan.is_numbered or plan.reads_attention
 
 
 def _reads_share(plan: Plan) -> bool:

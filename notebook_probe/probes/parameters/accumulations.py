@@ -58,7 +58,7 @@ class AccumulationHooks:
         for slot, plan in wanted.items():
             parameter, old = slot.get(), self._hooked.get(slot)
             arrivals = plan.wants("grad_micro", "accumulated")
-            if old is not None and old.is_on(parameter) and old.hears_arrivals >= arrivals:
+            if old is not None and old.is_on(parameter) and old.reads_arrivals >= arrivals:
                 continue
             if old is not None:
                 self._hooked.pop(slot).remove()
@@ -79,7 +79,7 @@ class _Hooked:
         parameter: Tensor,
         listener: weakref.ref[AccumulationListener],
     ) -> None:
-        self.hears_arrivals = arrivals
+        self.reads_arrivals = arrivals
         self._slot, self._listener = slot, listener
         self._arrived: Tensor | None = None
         self._handle = parameter.register_post_accumulate_grad_hook(self._accumulated)
