@@ -159,7 +159,7 @@ def meeting(tensors: Iterable[str]) -> Moment | None:
     >>> meeting(["grad", "weight"]), meeting(["grad", "update"]), meeting(["grad", "output"])
     ('ready', 'after', None)
     >>> meeting(["output", "batch.targets"]), meeting(["module", "batch.losses"])
-    ('forward', 'handed')
+    ('forward', 'batch')
     """
     moments = {tensor: moment_of(tensor) for tensor in tensors}
     common = frozenset.intersection(
