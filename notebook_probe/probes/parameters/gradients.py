@@ -31,7 +31,7 @@ class GradientReader:
     def __init__(self, plans: dict[Slot, Plan]) -> None:
         self._ready = [(s, p) for s, p in plans.items() if p.is_read_when_ready]
         self._slots = [slot for slot, _ in self._ready]
-        self._together = BatchedMeasure("grad", [plan for _, plan in self._ready])
+        self._batched = BatchedMeasure("grad", [plan for _, plan in self._ready])
         self._alone = [place for place, (_, plan) in enumerate(self._ready) if plan.is_read_alone]
         self._has_options = any(plan.options for plan in plans.values())
         self._kept: dict[Slot, Tensor] = {}
@@ -54,10 +54,10 @@ class GradientReader:
         scale = getattr(optimizer, "grad_scale", None)  # of a fused optimizer, while it steps
         if scale is not None:
             gradients = [g if g is None else g.detach() / scale.to(g.device) for g in gradients]
-        self._together.measure(frame, gradients)
+        self._batched.measure(frame, gradients)
         for place, gradient in enumerate(gradients):
             if gradient is None and weights[place] is not None:
-                self._together.clear(frame, place)
+                self._batched.clear(frame, place)
         groups = self.groups(optimizer)
         for place in self._alone:
             (slot, plan), weight = self._ready[place], weights[place]
@@ -79,7 +79,7 @@ class GradientReader:
 
     def costs(self) -> Iterator[tuple[Sequence[Probe], float]]:
         """Seconds spent on what is measured together, with the probes that share them."""
-        yield from self._together.costs()
+        yield from self._batched.costs()
 
     def _keep(self, frame: StepFrame, plan: Plan, slot: Slot, gradient: Tensor | None) -> None:
         self._kept.pop(slot, None)  # of a step that has raised, perhaps

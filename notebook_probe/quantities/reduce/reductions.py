@@ -29,8 +29,8 @@ class State(Protocol):
 Measure: TypeAlias = Callable[[Any, nn.Module | None, frozenset[str]], Any]
 """``measure(tensor, module, wanted) -> State``; of an attention, its scores for a tensor."""
 
-Together: TypeAlias = Callable[[Sequence[Tensor], frozenset[str]], list[Any]]
-"""``together(tensors, wanted) -> [State, ...]``, one of each parameter's tensor."""
+MeasureAll: TypeAlias = Callable[[Sequence[Tensor], frozenset[str]], list[Any]]
+"""``batched(tensors, wanted) -> [State, ...]``, one of each parameter's tensor."""
 
 Lacks: TypeAlias = Callable[[nn.Module], str]
 """``lacks(module) -> str``, a predicate in words; empty for a module that has what is needed."""
@@ -51,7 +51,7 @@ class Reduction:
     measure: Measure
     first_only: bool = False
     """Of a call's tensors it takes the first floating-point one, not all."""
-    together: Together | None = None
+    batched: MeasureAll | None = None
     """Measures many tensors in less time than one by one."""
     cost: Cost = "scalar"
     """What it takes besides reading the tensor."""
@@ -60,8 +60,8 @@ class Reduction:
 
     def measure_all(self, tensors: Sequence[Tensor], wanted: frozenset[str]) -> list[Any]:
         """The state of each of some parameters' tensors."""
-        if self.together is not None:
-            return self.together(tensors, wanted)
+        if self.batched is not None:
+            return self.batched(tensors, wanted)
         return [self.measure(tensor, None, wanted) for tensor in tensors]
 
 
@@ -82,7 +82,7 @@ parts: Registry[Reduction] = Registry("part", "notebook_probe.parts", _same)
 def reduction(
     *names: str,
     first_only: bool = False,
-    together: Together | None = None,
+    batched: MeasureAll | None = None,
     cost: Cost = "scalar",
     lacks: Lacks = _lacks_nothing,
 ) -> Callable[[M], M]:
@@ -106,7 +106,7 @@ def reduction(
     """
 
     def register(measure: M) -> M:
-        made = Reduction(names, measure, first_only, together, cost, lacks)
+        made = Reduction(names, measure, first_only, batched, cost, lacks)
         for name in names:
             parts.add(name, made)
         return measure
