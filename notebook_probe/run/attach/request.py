@@ -134,7 +134,7 @@ def misfit(modules: Mapping[str, nn.Module], place: str, quantity: Quantity) -> 
 
 def _lack(quantity: Quantity, module: nn.Module) -> str:
     """What the summaries that a quantity is made of miss at a module; empty when nothing."""
-    found = (parts[feature.part].lacks(module) for feature in quantity.features if feature.part)
+    found = (parts[feature.part].misfit(module) for feature in quantity.features if feature.part)
     return next(filter(None, found), "")
 
 
