@@ -23,7 +23,7 @@ class DueProbes:
         Works out the readings of the due probes.
     publish : callable
         Receives each closed frame.
-    stretch : Budget
+    budget : Budget
         May make schedules due less often, to stay inside a budget.
     """
 
@@ -31,13 +31,13 @@ class DueProbes:
         self,
         build: Callable[[tuple[Probe, ...], tuple[Probe, ...]], Readings],
         publish: Callable[[StepFrame], None],
-        stretch: Budget,
+        budget: Budget,
     ) -> None:
         self.probes: tuple[Probe, ...] = ()
         self.frame: DueFrame | None = None
         self.last_step = -1
         """Of the frame that was closed last."""
-        self._build, self._publish, self._stretch = build, publish, stretch
+        self._build, self._publish, self._budget = build, publish, budget
         self._schedules: dict[Schedule, tuple[Probe, ...]] = {}
         self._readings: dict[frozenset[Schedule], Readings] = {}
         self._costs_before: dict[Probe, float] = {}
@@ -129,7 +129,7 @@ class DueProbes:
         due = []
         for schedule, probes in [*self._schedules.items()]:
             try:
-                if schedule(step) and self._stretch.passes(schedule, step):
+                if schedule(step) and self._budget.passes(schedule, step):
                     due.append(schedule)
             except Exception as error:  # a user's callable
                 for probe in probes:

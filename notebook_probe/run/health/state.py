@@ -70,7 +70,7 @@ class RunState:
             progress=self._observer.replay.progress,
             total_s=meter.total_s,
             total_cost_s=meter.total_cost_s,
-            budget=self._stretch.told,
+            budget=self._stretch.text,
         )
 
     def state(self, closed: bool) -> State:
