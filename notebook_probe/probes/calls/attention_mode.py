@@ -28,7 +28,7 @@ from notebook_probe.probes.reading.attempt import attempt
 from notebook_probe.probes.reading.plan import Plan
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.phase import call_is_active, is_traced
-from notebook_probe.probes.step.plain_mode import is_apart, plain_mode
+from notebook_probe.probes.step.plain_mode import is_measuring, plain_mode
 
 __all__ = ["AttentionMode", "read_attention"]
 
@@ -83,7 +83,7 @@ class AttentionMode(TorchFunctionMode):
         return func(*args, **kwargs)
 
     def _is_read(self) -> bool:
-        return not (self._frame.closed or is_traced() or is_apart()) and self.is_running()
+        return not (self._frame.closed or is_traced() or is_measuring()) and self.is_running()
 
     def end(self) -> None:
         """The call has returned."""

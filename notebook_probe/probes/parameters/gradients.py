@@ -32,9 +32,11 @@ class GradientReader:
         self._ready = [(s, p) for s, p in plans.items() if p.is_read_when_ready]
         self._slots = [slot for slot, _ in self._ready]
         self._batched = BatchedMeasure("grad", [plan for _, plan in self._ready])
-        self._alone = [place for place, (_, plan) in enumerate(self._ready) if plan.is_read_alone]
+        self._one_by_one = [
+            place for place, (_, plan) in enumerate(self._ready) if plan.is_read_alone
+        ]
         self._has_options = any(plan.options for plan in plans.values())
-        self._kept: dict[Slot, Tensor] = {}
+        self._copies: dict[Slot, Tensor] = {}
 
     @property
     def is_idle(self) -> bool:
@@ -59,7 +61,7 @@ class GradientReader:
             if gradient is None and weights[place] is not None:
                 self._batched.clear(frame, place)
         groups = self.groups(optimizer)
-        for place in self._alone:
+        for place in self._one_by_one:
             (slot, plan), weight = self._ready[place], weights[place]
             if weight is not None:
                 group = groups.get(id(weight), {})
@@ -67,7 +69,7 @@ class GradientReader:
                     frame, plan, "ready", _read, frame, plan, slot, weight, gradients[place], group
                 )
                 if plan.keeps_gradient:
-                    attempt(frame, plan, "after", self._keep, frame, plan, slot, gradients[place])
+                    attempt(frame, plan, "after", self._copy, frame, plan, slot, gradients[place])
 
     def groups(self, optimizer: Optimizer | None) -> dict[int, Group]:
         """The groups of the parameters, if an option of theirs is wanted."""
@@ -75,16 +77,16 @@ class GradientReader:
 
     def take(self, slot: Slot) -> Tensor | None:
         """The gradient that was given to the optimizer, which may have written over it since."""
-        return self._kept.pop(slot, None)
+        return self._copies.pop(slot, None)
 
     def costs(self) -> Iterator[tuple[Sequence[Probe], float]]:
         """Seconds spent on what is measured together, with the probes that share them."""
         yield from self._batched.costs()
 
-    def _keep(self, frame: StepFrame, plan: Plan, slot: Slot, gradient: Tensor | None) -> None:
-        self._kept.pop(slot, None)  # of a step that has raised, perhaps
+    def _copy(self, frame: StepFrame, plan: Plan, slot: Slot, gradient: Tensor | None) -> None:
+        self._copies.pop(slot, None)  # of a step that has raised, perhaps
         if gradient is not None:
-            self._kept[slot] = local(gradient.detach()).clone()
+            self._copies[slot] = local(gradient.detach()).clone()
 
 
 def _read(

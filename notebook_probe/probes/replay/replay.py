@@ -43,7 +43,7 @@ class Replay:
         self._model = weakref.ref(model)
         self.batch: ProbeBatch | None = None
         self.progress = ""
-        self._told = ""
+        self._measuring = ""
 
     def try_out(self, batch: ProbeBatch) -> None:
         """Evaluate a batch once, so that its errors come to whoever gives it."""
@@ -97,7 +97,7 @@ class Replay:
         if plan.wants("landscape", "replay"):
             given["landscape"] = self._landscape(modules, place, batch)
         for function in plan.at("replay"):
-            self._told = f"{function.probe.quantity.name} at {standard_place(place)}"
+            self._measuring = f"{function.probe.quantity.name} at {standard_place(place)}"
             function.call(frame, given)
 
     def _outputs(
@@ -136,7 +136,7 @@ class Replay:
         return batch.loss(self.model, dict(zip(names, point, strict=True)))
 
     def _tell(self, counts: str) -> None:
-        self.progress = f"{self._told}: {counts}"
+        self.progress = f"{self._measuring}: {counts}"
 
 
 def _pool(

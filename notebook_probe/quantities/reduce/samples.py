@@ -54,11 +54,11 @@ def channel_axis(module: nn.Module | None, shape: Sequence[int]) -> int:
     module, n_dims = unwrapped(module), len(shape)
     axis = SAID.get(module) if module is not None else None
     if axis is None:
-        axis = _usual(module, shape)
+        axis = _axis_of_kind(module, shape)
     return axis % n_dims if -n_dims <= axis < n_dims else n_dims - 1
 
 
-def _usual(module: nn.Module | None, shape: Sequence[int]) -> int:
+def _axis_of_kind(module: nn.Module | None, shape: Sequence[int]) -> int:
     kind: Any = type(module)  # mypy takes the hash of its instances for its own
     axis = _axis_of(kind)
     if axis is None:
