@@ -16,7 +16,7 @@ from pathlib import Path
 from notebook_probe.quantities import Quantity
 from notebook_probe.quantities.define import questions
 from notebook_probe.quantities.define.costs import measured_costs
-from notebook_probe.quantities.reduce.features import handed_by
+from notebook_probe.quantities.reduce.features import given_by
 from notebook_probe.quantities.table import built_in
 from notebook_probe.run.attach.presets import presets
 from tools.pictures.scenes import caption
@@ -205,7 +205,7 @@ def _by_name(quantities: Iterable[Quantity]) -> list[Quantity]:
 
 
 def _need(need: str) -> str:
-    call = handed_by(need)
+    call = given_by(need)
     return f"`{need}`" if call == need else f"`{need}` (`{call}`)"
 
 

@@ -10,10 +10,12 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from notebook_probe.model.parameter_slots import Slot
+from notebook_probe.probes.due.readings import DueFrame
 from notebook_probe.probes.parameters.ownership import Ownership
-from notebook_probe.probes.parameters.reader import ParameterReader
 from notebook_probe.probes.parameters.scalers import read_step
 from notebook_probe.probes.reading.options import owned_by
+from notebook_probe.probes.reading.plan import Plan
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.optimizer_steps import StepClock
 
@@ -32,10 +34,10 @@ class StepOwner(Protocol):
     clock: StepClock
 
     @property
-    def hears_no_updates(self) -> bool: ...
+    def ignores_updates(self) -> bool: ...
     @property
-    def frame(self) -> StepFrame | None: ...
-    def open_frame(self) -> StepFrame: ...
+    def frame(self) -> DueFrame | None: ...
+    def open_frame(self) -> DueFrame: ...
     def boundary(self) -> None: ...
     def prepare(self) -> None: ...
     def announce(self, place: str, name: str) -> None: ...
@@ -75,7 +77,7 @@ class Updates:
         steps.clock.enter(optimizer)
         frame.seconds += time.perf_counter() - begun
 
-    def read_before(self, clock: StepClock, frame: StepFrame, optimizer: Optimizer) -> None:
+    def read_before(self, clock: StepClock, frame: DueFrame, optimizer: Optimizer) -> None:
         """Read the weights, once per step, and copy those the optimizer is about to change."""
         owned = owned_by(optimizer)
         if not self._weights_read:
@@ -85,7 +87,7 @@ class Updates:
         else:
             weights = set()
         self._weights_read = True
-        _reader(frame).read_before(frame, weights, owned)
+        frame.readings.reader.read_before(frame, weights, owned)
 
     def gradients_ready(self, optimizer: Optimizer) -> None:
         """The Listener's part: gradients as they will be applied."""
@@ -94,7 +96,7 @@ class Updates:
         if frame is None:
             return
         begun = time.perf_counter()
-        _reader(frame).read_gradients(frame, optimizer)
+        frame.readings.reader.read_gradients(frame, optimizer)
         frame.seconds += time.perf_counter() - begun
 
     def step_ends(self, optimizer: Optimizer) -> None:
@@ -106,9 +108,8 @@ class Updates:
         begun = time.perf_counter()
         steps.clock.leave(optimizer)
         self._stepped_in = torch._C._current_graph_task_id()
-        _reader(frame).read_after(frame, optimizer)
-        if frame.readings is not None:
-            read_step(frame, optimizer, frame.readings.at_update)
+        frame.readings.reader.read_after(frame, optimizer)
+        read_step(frame, optimizer, frame.readings.at_update)
         skipped = getattr(optimizer, "found_inf", None)  # a scaler's word that nothing was applied
         if isinstance(skipped, Tensor):
             steps.announce("", SKIPPED)
@@ -116,35 +117,32 @@ class Updates:
         steps.prepare()
         frame.seconds += time.perf_counter() - begun
 
-    def read_by_hand(self, frame: StepFrame) -> None:
+    def read_by_hand(self, frame: DueFrame) -> None:
         """Read what can be read of a step that no optimizer told us of."""
         begun = time.perf_counter()
-        _reader(frame).read_before(frame, None, set())
-        _reader(frame).read_gradients(frame, None)
+        frame.readings.reader.read_before(frame, None, set())
+        frame.readings.reader.read_gradients(frame, None)
         frame.seconds += time.perf_counter() - begun
 
-    def accumulated(self) -> StepFrame | None:
-        """The AccumulationListener's part: the frame of a gradient that is being accumulated.
+    def accumulated(self, slot: Slot) -> tuple[StepFrame, Plan] | None:
+        """The AccumulationListener's part: in which step it falls, and what is read of it.
 
         In another backward than that in which an optimizer stepped it belongs to the next step,
         even if no call was seen; an optimizer may step within a backward, parameter by parameter.
         """
         steps = self._steps()
-        if steps is None or steps.hears_no_updates:
+        if steps is None or steps.ignores_updates:
             return None
         another = torch._C._current_graph_task_id() != self._stepped_in
         if steps.frame is None or (steps.clock.ready and another):
             steps.boundary()
-        return steps.frame
+        frame = steps.frame
+        plan = frame.readings.raw.get(slot) if frame is not None else None
+        return None if frame is None or plan is None else (frame, plan)
 
     def _of(self, optimizer: Optimizer) -> StepOwner | None:
         """Whose step it is, if the optimizer holds parameters of this model."""
         steps = self._steps()
-        if steps is None or steps.hears_no_updates or not self._ownership.has(optimizer):
+        if steps is None or steps.ignores_updates or not self._ownership.has(optimizer):
             return None
         return steps
-
-
-def _reader(frame: StepFrame) -> ParameterReader:
-    assert frame.readings is not None  # every open frame of an observer has some
-    return frame.readings.reader

@@ -13,7 +13,7 @@ from __future__ import annotations
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import torch
@@ -25,8 +25,9 @@ from notebook_probe.probes.calls.collect import collect_for
 from notebook_probe.probes.calls.root_hooks import hook_root
 from notebook_probe.probes.calls.taps import Taps
 from notebook_probe.probes.due.due_probes import DueProbes
-from notebook_probe.probes.due.readings import Readings, readings
+from notebook_probe.probes.due.readings import DueFrame, Readings, readings
 from notebook_probe.probes.parameters.accumulations import AccumulationHooks
+from notebook_probe.probes.reading.loop_values import take
 from notebook_probe.probes.reading.plan import is_of_calls
 from notebook_probe.probes.replay.probe_batch import ProbeBatch
 from notebook_probe.probes.replay.replay import Replay
@@ -76,7 +77,7 @@ class Observer:
         self.evaluation = DueProbes(self._build, sink.evaluated, Budget())
         self.evaluation.last_step = last_evaluated
         self.taps = Taps(model, self)
-        self.again = Replay(model)
+        self.replay = Replay(model)
         self._model = weakref.ref(model)
         self._process = forks.generation()
         self._gated = -1
@@ -88,7 +89,7 @@ class Observer:
         self._reads_raw = False
         self.n_forwards = 0
         """Training calls of the root in the open step."""
-        self.handed: set[str] = set()
+        self.batch_names: set[str] = set()
         """Names under which the loop has ever handed something over."""
         self._reads_batches = False
         self.was_rooted = False
@@ -137,9 +138,9 @@ class Observer:
 
     def keep_batch(self, batch: ProbeBatch) -> None:
         """Run the model on this one from now on, and compare with nothing of an earlier one."""
-        self.again.batch = batch
+        self.replay.batch = batch
         for probe in self.training.probes:
-            if "again" in probe.moments:
+            if "replay" in probe.moments:
                 probe.windows.clear()
         self.training.begin_anew()
 
@@ -155,7 +156,7 @@ class Observer:
         return (*self.training.probes, *self.evaluation.probes)
 
     @property
-    def frame(self) -> StepFrame | None:
+    def frame(self) -> DueFrame | None:
         """The open training step."""
         return self.training.frame
 
@@ -170,7 +171,7 @@ class Observer:
 
     # ---------------------------------------------------------------- steps
 
-    def open_frame(self, rooted: bool = False) -> StepFrame:
+    def open_frame(self, rooted: bool = False) -> DueFrame:
         """The open step; opens it when there is none.
 
         Parameters
@@ -184,8 +185,8 @@ class Observer:
                 frame = self.training.frame or self.training.open(self.clock.step)
                 self._arm(frame.readings, everywhere=not rooted)
                 self._updates.begin()
-            if frame.readings is not None and frame.readings.again:
-                self.again.read(frame, frame.readings.again)
+            if frame.readings.replay:
+                self.replay.read(frame, frame.readings.replay)
         return frame
 
     def boundary(self, rooted: bool = False) -> None:
@@ -241,7 +242,7 @@ class Observer:
             self.evaluation.hand(take)
 
     @property
-    def hears_no_updates(self) -> bool:
+    def ignores_updates(self) -> bool:
         """What optimizers and backward passes do on this thread is no matter of a step."""
         return self.is_silent or self.phase.is_past
 
@@ -337,7 +338,7 @@ class Observer:
                 self.boundary()
         return phase
 
-    def _open_evaluation(self) -> StepFrame | None:
+    def _open_evaluation(self) -> DueFrame | None:
         """The frame of what is evaluated now: the state after so many updates."""
         track, step = self.evaluation, self.clock.upcoming
         if self.phase.is_past or not track.probes:
@@ -351,19 +352,25 @@ class Observer:
                 self.taps.arm_evaluation(frame.readings)
         return track.frame
 
-    def frame_of_batch(self, is_result: bool) -> StepFrame | None:
-        """The open frame of the batch that the loop trains or evaluates; begins its step.
+    def take_batch(self, values: Mapping[str, Sequence[Tensor]]) -> None:
+        """Read what the loop knows of the batch that it trains or evaluates."""
+        self.batch_names.update(values)
+        frame = self._frame_of_batch(values)
+        if frame is not None:
+            take(frame, frame.readings.batch, frame.readings.batch_needs, values)
 
-        Parameters
-        ----------
-        is_result : bool
-            What is handed over came of a forward, which has begun the step that it belongs to.
+    def _frame_of_batch(self, values: Mapping[str, Sequence[Tensor]]) -> DueFrame | None:
+        """The open frame of the batch; begins its step.
+
+        What came of a forward belongs to the step that this one has begun.
         """
         root = self._model()
         if self.is_silent or root is None or not self._reads_batches:
             return None
         if self.phase.of(root) == "evaluation":
             return self._open_evaluation()
+        every = (tensor for some in values.values() for tensor in some)
+        is_result = any(tensor.grad_fn is not None for tensor in every)
         if self.training.frame is None or (self.clock.ready and not is_result):
             self.boundary(rooted=self.was_rooted)
         return self.training.frame

@@ -6,12 +6,12 @@ import time
 
 from notebook_probe.alerts import Alert, Rules, Watcher, read_alerts
 from notebook_probe.alerts.alert import ALERT
+from notebook_probe.probes.reading.closed_steps import ClosedSteps
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.attach.probe_set import ProbeSet
 from notebook_probe.run.gate import Gate
 from notebook_probe.run.health.probe_statuses import ProbeStatuses
 from notebook_probe.run.health.stale_probes import StaleProbes
-from notebook_probe.run.rows.row_keeper import RowKeeper
 
 __all__ = ["Alarm"]
 
@@ -27,7 +27,7 @@ class Alarm:
     Parameters
     ----------
     writer : RecordWriter
-    rows : RowKeeper
+    steps : ClosedSteps
     probes : ProbeSet
     statuses : ProbeStatuses
         What became of each probe.
@@ -43,12 +43,12 @@ class Alarm:
     def __init__(
         self,
         writer: RecordWriter,
-        rows: RowKeeper,
+        steps: ClosedSteps,
         probes: ProbeSet,
         statuses: ProbeStatuses,
         gate: Gate,
     ) -> None:
-        self._writer, self._rows = writer, rows
+        self._writer, self._steps = writer, steps
         self._probes, self._statuses, self._gate = probes, statuses, gate
         self.rules = Rules(lambda: self._watcher.standing())
         self._watcher = Watcher(
@@ -64,7 +64,7 @@ class Alarm:
 
     def bring(self) -> None:
         """Hand over the rows that wait, and look at them; called before each flush."""
-        self._rows.hand_over()
+        self._steps.record()
         self._watcher.look(wait=False)
         if time.monotonic() > self._next_look:
             self.look_at_probes()

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from notebook_probe.probes.observer import Observer
+from notebook_probe.probes.reading.closed_steps import ClosedSteps
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.record.format.missing import measured
 from notebook_probe.record.write.backfill import Backfill
@@ -25,11 +26,14 @@ class PastSteps:
     ----------
     writer : RecordWriter
     rows : RowKeeper
+    steps : ClosedSteps
     observer : Observer
     """
 
-    def __init__(self, writer: RecordWriter, rows: RowKeeper, observer: Observer) -> None:
-        self._writer, self._rows, self._observer = writer, rows, observer
+    def __init__(
+        self, writer: RecordWriter, rows: RowKeeper, steps: ClosedSteps, observer: Observer
+    ) -> None:
+        self._writer, self._rows, self._steps, self._observer = writer, rows, steps, observer
 
     @contextmanager
     def at_step(self, step: int) -> Iterator[None]:
@@ -42,12 +46,12 @@ class PastSteps:
         """
         if self._observer.phase.is_past:
             raise RuntimeError(f"at_step({step}) inside another at_step; leave that first")
-        self._rows.drain()
+        self._steps.drain()
         with self._observer.at_step(step, self._keep):
             yield
 
     def _keep(self, frame: StepFrame) -> None:
-        for row in self._rows.rows_of(frame, lambda result: result.probe.succeeded(frame.step)):
+        for row in self._rows.rows(self._steps.measured(frame, is_final=True)):
             _write(self._writer.out_of_order, row)
 
 

@@ -51,10 +51,10 @@ def _end(parts: RunParts, fresh: bool) -> None:
     """Record the last step, take every hook off, and finish the record."""
     parts.gate.close()
     parts.observer.close()
-    unfinished = parts.rows.unfinished(parts.observer.frame)
+    unfinished = parts.steps.unfinished(parts.observer.frame)
     if unfinished is not None:
-        parts.rows.keep(unfinished)
-    parts.rows.drain()
+        parts.steps.keep(unfinished)
+    parts.steps.drain()
     parts.alarm.look(whole=True)
     parts.writer.close()
     if fresh:  # a folder of our own choosing that nothing was recorded in

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from notebook_probe.probes.observer import Observer
+from notebook_probe.probes.reading.closed_steps import ClosedSteps
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.record.export.exports import Exports
 from notebook_probe.record.format.kinds import NUMBERS, RAGGED
@@ -26,11 +27,14 @@ class LiveSource(Exports):
     ----------
     writer : RecordWriter
     rows : RowKeeper
+    steps : ClosedSteps
     observer : Observer
     """
 
-    def __init__(self, writer: RecordWriter, rows: RowKeeper, observer: Observer) -> None:
-        self._writer, self._rows, self._observer = writer, rows, observer
+    def __init__(
+        self, writer: RecordWriter, rows: RowKeeper, steps: ClosedSteps, observer: Observer
+    ) -> None:
+        self._writer, self._rows, self._steps, self._observer = writer, rows, steps, observer
 
     @property
     def location(self) -> str:
@@ -62,7 +66,8 @@ class LiveSource(Exports):
         return self._writer.source.events
 
     def snapshot(self) -> Snapshot:
-        rows = [row for frame in self._open_frames() for row in self._rows.preview(frame)]
+        steps = [self._steps.measured(frame, is_final=False) for frame in self._open_frames()]
+        rows = [row for step in steps for row in self._rows.rows(step)]
         now = self._recorded.snapshot()  # after them: a step that closes meanwhile is not missed
         return replace(
             now,
@@ -74,10 +79,10 @@ class LiveSource(Exports):
     @property
     def _recorded(self) -> RecordedSource:
         """The writer's view, with all steps that are closed."""
-        self._rows.drain()
+        self._steps.drain()
         return self._writer.source
 
     def _open_frames(self) -> list[StepFrame]:
         observer = self._observer
-        frame = self._rows.provisional(observer.frame, observer.clock.has_stepped)
+        frame = self._steps.provisional(observer.frame, observer.clock.has_stepped)
         return [one for one in (frame, observer.evaluation.frame) if one is not None]

@@ -9,7 +9,6 @@ from typing import Any, SupportsFloat, TypeVar
 
 from torch import Tensor
 
-from notebook_probe.probes.reading.loop_values import take
 from notebook_probe.probes.replay.probe_batch import ProbeBatch
 from notebook_probe.quantities.define.numbers import read_scalar
 from notebook_probe.run.batches import Batches, read_batch
@@ -45,7 +44,7 @@ class LoopActions(ABC):
         checked = {name: read_scalar(f"log({name}=...):", value) for name, value in scalars.items()}
         rows.declare_scalars(checked)
         open_frame = observer.evaluation.frame if observer.phase.is_past else observer.frame
-        frame = open_frame or rows.between_steps(observer.clock.step)
+        frame = open_frame or live.steps.between_steps(observer.clock.step)
         frame.scalars.update(checked)
         frame.on_device |= any(isinstance(value, Tensor) for value in checked.values())
 
@@ -80,12 +79,7 @@ class LoopActions(ABC):
         ...     losses.mean().backward()
         """
         observer = self._live.observer
-        tensors = {name: read_batch(name, value) for name, value in values.items()}
-        observer.handed.update(tensors)
-        every = (tensor for some in tensors.values() for tensor in some)
-        frame = observer.frame_of_batch(any(tensor.grad_fn is not None for tensor in every))
-        if frame is not None:
-            take(frame, tensors)
+        observer.take_batch({name: read_batch(name, value) for name, value in values.items()})
 
     def batches(self, loader: Iterable[Batch]) -> Batches[Batch]:
         """The batches of ``loader``, with the time spent waiting for them measured.

@@ -8,6 +8,7 @@ from typing import Self
 from torch import nn
 
 from notebook_probe.probes.observer import Observer
+from notebook_probe.probes.reading.closed_steps import ClosedSteps
 from notebook_probe.probes.step.budget import Budget
 from notebook_probe.probes.step.compiled import is_compiled
 from notebook_probe.record.write.writer import RecordWriter
@@ -41,7 +42,9 @@ class RunParts:
     costs : Costs
         Takes in the time of each step.
     rows : RowKeeper
-        Makes rows of closed steps.
+        Makes rows of measured steps.
+    steps : ClosedSteps
+        Makes numbers of closed steps.
     observer : Observer
         Measures, step by step.
     probes : ProbeSet
@@ -66,6 +69,7 @@ class RunParts:
     meter: Meter
     costs: Costs
     rows: RowKeeper
+    steps: ClosedSteps
     observer: Observer
     probes: ProbeSet
     gate: Gate
@@ -81,27 +85,29 @@ class RunParts:
         """Make the parts of a run that records ``model``; nothing is hooked."""
         meter, budget = Meter(), Budget(writer)
         costs = Costs(meter, budget)
-        rows = RowKeeper(writer, costs)
-        observer = Observer(model, writer.first_step, rows, budget, writer.last_evaluated)
+        rows = RowKeeper(writer)
+        steps = ClosedSteps(rows, costs)
+        observer = Observer(model, writer.first_step, steps, budget, writer.last_evaluated)
         observer.taps.is_static = is_compiled(model)
         probes = ProbeSet(model, observer, rows, writer)
         gate = Gate(writer.first_step, probes)
-        why_silent = WhySilent(model, observer, rows.scalars)
+        why_silent = WhySilent(model, observer, steps.scalars)
         probe_statuses = ProbeStatuses(model, observer, why_silent)
         return cls(
             writer=writer,
             meter=meter,
             costs=costs,
             rows=rows,
+            steps=steps,
             observer=observer,
             probes=probes,
             gate=gate,
             probe_statuses=probe_statuses,
             catalogue=QuantityCatalogue(),
-            state=RunState(writer, rows, observer, gate, meter, budget),
-            source=LiveSource(writer, rows, observer),
-            past=PastSteps(writer, rows, observer),
-            alarm=Alarm(writer, rows, probes, probe_statuses, gate),
+            state=RunState(writer, rows, steps, observer, gate, meter, budget),
+            source=LiveSource(writer, rows, steps, observer),
+            past=PastSteps(writer, rows, steps, observer),
+            alarm=Alarm(writer, steps, probes, probe_statuses, gate),
         )
 
     def begin(self, default: Resolver) -> None:

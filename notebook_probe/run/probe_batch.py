@@ -19,7 +19,7 @@ def keep_probe_batch(batch: ProbeBatch, observer: Observer, gate: Gate, events: 
     """
     keep = partial(_keep, batch, observer, events)
     if not gate.is_elsewhere:
-        observer.again.try_out(batch)
+        observer.replay.try_out(batch)
         observer.settle()
         if observer.frame is None:
             keep()

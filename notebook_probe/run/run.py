@@ -137,7 +137,7 @@ class Run(LoopActions, SourceActions, Exports):
     def probes(self) -> list[ProbeStatus]:
         """Every probe and what became of it."""
         parts = self._parts
-        parts.rows.hand_over()  # which counts its values
+        parts.steps.record()  # which counts its values
         seconds = parts.meter.step_seconds
         return parts.probe_statuses.of(parts.probes.wanted, parts.gate.step, seconds)
 
@@ -162,7 +162,7 @@ class Run(LoopActions, SourceActions, Exports):
         parts = self._parts
         if not parts.gate.is_elsewhere:
             parts.observer.settle()
-            parts.rows.drain()
+            parts.steps.drain()
             parts.meter.rest()
 
     def status(self) -> Status:
@@ -238,7 +238,7 @@ class Run(LoopActions, SourceActions, Exports):
 
     def flush(self) -> None:
         """Write what is still in memory now."""
-        self._parts.rows.drain()
+        self._parts.steps.drain()
         self._parts.writer.flush()
 
     @property
@@ -331,12 +331,12 @@ class Run(LoopActions, SourceActions, Exports):
 
     def _bring_alerts(self) -> None:
         if not self.closed:
-            self._parts.rows.drain()
+            self._parts.steps.drain()
             self._parts.alarm.look()
             self._parts.alarm.look_at_probes()
 
     @contextmanager
     def _writing(self) -> Iterator[RecordWriter]:
         live = self._live
-        live.rows.drain()
+        live.steps.drain()
         yield live.writer

@@ -17,10 +17,11 @@ from tests.quantities.oracles_of_parameters import OF_PARAMETERS
 ORACLES: dict[str, Oracle] = {**OF_CALLS, **OF_PARAMETERS}
 
 HERE = Path(__file__).parent
-WITHOUT = ("test_aliases", "test_definition", "test_explained", "test_laws", "test_oracles")
+WITHOUT = ("test_aliases", "test_laws", "test_oracles")
 ELSEWHERE = (
     *(path for path in HERE.glob("*.py") if not path.stem.startswith((*WITHOUT, "test_table"))),
-    HERE.parent / "probes" / "test_probe_batch.py",
+    *HERE.glob("catalogue/*.py"),
+    HERE.parent / "probes" / "replay" / "test_probe_batch.py",
 )
 """Where the oracles of those are that need more than a layer's own tensors."""
 

@@ -11,8 +11,8 @@ from torch.optim import SGD
 
 import notebook_probe as nbp
 from tests.models import Encoder, made, words
+from tests.probes.reading.on_accelerator import loss_on, never_by_itself
 from tests.run.accelerator import Accelerator, moved, on_device, waits
-from tests.run.rows.on_accelerator import loss_on, never_by_itself
 
 pytestmark = pytest.mark.xdist_group("accelerator")  # one process serves them all
 

@@ -7,7 +7,6 @@ interrupt runs no hook: what it leaves behind is deaf, and is taken off at the n
 
 from __future__ import annotations
 
-import time
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -25,20 +24,21 @@ from notebook_probe.errors import UnreadableError
 from notebook_probe.model.parameter_slots import weight_of
 from notebook_probe.model.unwrapped import unwrapped
 from notebook_probe.probes.calls.attention_functions import READERS, Reader
+from notebook_probe.probes.reading.attempt import attempt
 from notebook_probe.probes.reading.plan import Plan
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.phase import call_is_active, is_traced
-from notebook_probe.probes.step.plain_mode import is_apart, plain_mode
+from notebook_probe.probes.step.plain_mode import is_measuring, plain_mode
 
-__all__ = ["AttentionMode", "hear_attention"]
+__all__ = ["AttentionMode", "read_attention"]
 
-NOT_HEARD = UnreadableError(
+NO_ATTENTION = UnreadableError(
     "called, but computed no attention: no scaled_dot_product_attention, no nn.MultiheadAttention, "
     "no softmax over the last of three or more axes"
 )
 
 
-def hear_attention(
+def read_attention(
     module: nn.Module, plan: Plan, frame: StepFrame, call: int
 ) -> AttentionMode | None:
     """Read the attention of the call of ``module`` that begins, until the mode is removed.
@@ -64,7 +64,7 @@ class AttentionMode(TorchFunctionMode):
         super().__init__()
         self.plan = plan
         self._module, self._frame, self._call = weakref.ref(module), frame, call
-        self._has_heard = False
+        self._has_read = False
 
     def is_running(self, skip: int = 0) -> bool:
         """Whether the call is still on this thread's stack, besides ``skip`` later ones."""
@@ -78,18 +78,18 @@ class AttentionMode(TorchFunctionMode):
         if torch.compiler.is_compiling():  # a compiled part inside: it is not read
             return func(*args, **kwargs)
         reader = READERS.get(func)
-        if reader is not None and self._hears():
-            self._hear(reader, args, kwargs)
+        if reader is not None and self._is_read():
+            self._attempt(reader, args, kwargs)
         return func(*args, **kwargs)
 
-    def _hears(self) -> bool:
-        return not (self._frame.closed or is_traced() or is_apart()) and self.is_running()
+    def _is_read(self) -> bool:
+        return not (self._frame.closed or is_traced() or is_measuring()) and self.is_running()
 
     def end(self) -> None:
         """The call has returned."""
         self.remove()
-        if not self._has_heard:
-            self._frame.blame_all(self.plan.of("inside"), NOT_HEARD)
+        if not self._has_read:
+            self._frame.blame_all(self.plan.of("inside"), NO_ATTENTION)
 
     def remove(self) -> None:
         """Take it off this thread's stack, if it is there."""
@@ -101,23 +101,18 @@ class AttentionMode(TorchFunctionMode):
         for mode in reversed(above):
             _push_mode(mode)
 
-    def _hear(self, reader: Reader, args: Any, kwargs: Any) -> None:
-        begun = time.perf_counter()
-        try:
-            plain_mode(self._read, reader, args, kwargs)
-        except Exception as error:  # whatever was computed, training goes on
-            self._has_heard = True
-            self._frame.blame_all(self.plan.of("inside"), error)
-        seconds = time.perf_counter() - begun
-        self.plan.spent("inside", seconds)
-        self._frame.seconds += seconds
+    def _attempt(self, reader: Reader, args: Any, kwargs: Any) -> None:
+        self._frame.seconds += attempt(
+            self._frame, self.plan, "inside", plain_mode, self._read, reader, args, kwargs
+        )
 
     def _read(self, reader: Reader, args: Any, kwargs: Any) -> None:
+        before, self._has_read = self._has_read, True  # also of what cannot be read
         attention = reader(*args, **kwargs)
         module = self._module()
         if attention is None or module is None:
+            self._has_read = before
             return
-        self._has_heard = True
         for cell in self.plan.cells.get("attention", ()):
             cell.add(self._frame, attention, module, self._call)
         given = {"attention": attention, "weight": weight_of(module), "module": unwrapped(module)}

@@ -6,7 +6,6 @@ inside the module are found when it returns, and what each sends is summed.
 
 from __future__ import annotations
 
-import time
 import weakref
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +20,7 @@ from notebook_probe.model.parameter_slots import weight_of
 from notebook_probe.model.unwrapped import unwrapped
 from notebook_probe.probes.calls.cut_views import Widened, cut_view
 from notebook_probe.probes.calls.output_gradients import InPlace, hook_output
+from notebook_probe.probes.reading.attempt import attempt
 from notebook_probe.probes.reading.plan import Plan
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.phase import is_traced
@@ -173,14 +173,7 @@ class _Share:
         module, frame, plan = self._module(), self._frame, self._plan
         if total is None or module is None or frame.closed or not is_whole:
             return
-        begun = time.perf_counter()
-        try:
-            plain_mode(self._measure, total, module)
-        except Exception as error:  # whatever a tensor is, the backward goes on
-            frame.blame_all(plan.of("entry"), error)
-        seconds = time.perf_counter() - begun
-        plan.spent("entry", seconds)
-        frame.seconds += seconds
+        frame.seconds += attempt(frame, plan, "entry", plain_mode, self._measure, total, module)
 
     def _measure(self, gradient: Tensor, module: nn.Module) -> None:
         plan, frame = self._plan, self._frame

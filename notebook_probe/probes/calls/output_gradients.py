@@ -5,7 +5,6 @@ Full backward hooks raise behind in-place modules, are silent for dict outputs a
 
 from __future__ import annotations
 
-import time
 import weakref
 from collections.abc import Callable
 
@@ -14,6 +13,7 @@ from torch import Tensor, nn
 
 from notebook_probe.model.parameter_slots import weight_of
 from notebook_probe.model.unwrapped import unwrapped
+from notebook_probe.probes.reading.attempt import attempt
 from notebook_probe.probes.reading.plan import Plan
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.phase import is_traced
@@ -76,15 +76,10 @@ class OutputGradientReader:
         frame, module, plan = self._frame, self._module(), self._plan
         if gradient is None or module is None or frame.closed or is_traced():
             return
-        begun = time.perf_counter()
         frame.arrivals[plan.counter] += self._counts
-        try:
-            plain_mode(self._measure, gradient, module)
-        except Exception as error:  # whatever a tensor is, the backward goes on
-            frame.blame_all(plan.of("backward"), error)
-        seconds = time.perf_counter() - begun
-        plan.spent("backward", seconds)
-        frame.seconds += seconds
+        frame.seconds += attempt(
+            frame, plan, "backward", plain_mode, self._measure, gradient, module
+        )
 
     def _measure(self, gradient: Tensor, module: nn.Module) -> None:
         plan, frame, call = self._plan, self._frame, self._call

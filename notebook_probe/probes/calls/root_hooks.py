@@ -14,13 +14,13 @@ from notebook_probe.probes.step.phase import is_traced
 __all__ = ["hook_root"]
 
 
-class _Hears(Protocol):
+class RootListener(Protocol):
     def watches(self, module: nn.Module) -> bool: ...
     def enter(self, root: nn.Module) -> None: ...
     def leave(self) -> None: ...
 
 
-def hook_root(model: nn.Module, observer: _Hears) -> list[RemovableHandle]:
+def hook_root(model: nn.Module, observer: RootListener) -> list[RemovableHandle]:
     """Tell ``observer``, which is held weakly, of each call of ``model`` itself."""
     return [
         model.register_forward_pre_hook(_Enter(observer)),
@@ -31,7 +31,7 @@ def hook_root(model: nn.Module, observer: _Hears) -> list[RemovableHandle]:
 class _Root(WeakHook):
     __slots__ = ()
 
-    def observer(self, module: nn.Module) -> _Hears | None:
+    def observer(self, module: nn.Module) -> RootListener | None:
         """Who is to be told of a call of ``module``; None of a copy, or of a call of our own."""
         if torch.compiler.is_compiling() or (observer := self.owner()) is None:
             return None

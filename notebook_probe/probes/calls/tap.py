@@ -8,7 +8,6 @@ until the call returns.
 from __future__ import annotations
 
 import sys
-import time
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,9 +20,10 @@ from torch.utils.hooks import RemovableHandle
 
 from notebook_probe.model.parameter_slots import weight_of
 from notebook_probe.model.unwrapped import unwrapped
-from notebook_probe.probes.calls.attention_mode import AttentionMode, hear_attention
+from notebook_probe.probes.calls.attention_mode import AttentionMode, read_attention
 from notebook_probe.probes.calls.input_gradients import Entry, hook_entry, mark_entry
 from notebook_probe.probes.calls.output_gradients import hook_outputs
+from notebook_probe.probes.reading.attempt import attempt
 from notebook_probe.probes.reading.plan import Plan
 from notebook_probe.probes.step.containers import stranger_in, tensors_of
 from notebook_probe.probes.step.frame import StepFrame
@@ -138,17 +138,10 @@ class Tap:
         plan = self.plans.get("training" if recomputed else phase or "")
         if frame is None or plan is None:
             return
-        begun = time.perf_counter()
-        try:
-            inputs = tensors_of([*args, kwargs] if kwargs else args)
-            key = id(sys._getframe(FRAMES_TO_TORCH))
-            self._forget_interrupted(frame, key)
-            plain_mode(self._read_inputs, module, inputs, plan, frame, recomputed, key)
-        except Exception as error:  # whatever a tensor is, training goes on
-            frame.blame_all(plan.of("forward"), error)
-        seconds = time.perf_counter() - begun
-        plan.spent("forward", seconds)
-        frame.seconds += seconds
+        given = [*args, kwargs] if kwargs else args
+        key = id(sys._getframe(FRAMES_TO_TORCH))
+        reading = module, given, plan, frame, recomputed, key
+        frame.seconds += attempt(frame, plan, "forward", plain_mode, self._read_inputs, *reading)
 
     def _forget_interrupted(self, frame: StepFrame, key: int) -> None:
         """Drop what calls that raised have left."""
@@ -166,28 +159,21 @@ class Tap:
         plan = self.plans.get("training" if recomputed else phase or "")
         if frame is None or plan is None:
             return
-        begun = time.perf_counter()
-        try:
-            tensors = tensors_of(output)
-            if not tensors:
-                _explain_gap(output, plan)
-            key = id(sys._getframe(FRAMES_TO_TORCH))
-            plain_mode(self._read_outputs, module, tensors, plan, frame, recomputed, key)
-        except Exception as error:  # as above
-            frame.blame_all(plan.of("forward"), error)
-        seconds = time.perf_counter() - begun
-        plan.spent("forward", seconds)
-        frame.seconds += seconds
+        key = id(sys._getframe(FRAMES_TO_TORCH))
+        reading = module, output, plan, frame, recomputed, key
+        frame.seconds += attempt(frame, plan, "forward", plain_mode, self._read_outputs, *reading)
 
     def _read_inputs(
         self,
         module: nn.Module,
-        tensors: list[Tensor],
+        given: Any,
         plan: Plan,
         frame: StepFrame,
         recomputed: bool,
         key: int,
     ) -> None:
+        tensors = tensors_of(given)
+        self._forget_interrupted(frame, key)
         call = NO_CALL if recomputed else frame.calls[plan.counter] + len(self._begun)
         begun = _Begun(call, entry=mark_entry(tensors) if _reads_share(plan) else None)
         is_begun = plan.is_numbered or begun.entry is not None
@@ -203,22 +189,24 @@ class Tap:
                 if "output" in needs:
                     begun.input = first[0].detach().clone()  # the module may overwrite it
                 else:
-                    given = {"input": first[0], **_beside(module)}
-                    function.call(frame, given, call)
-            if plan.hears_attention:
-                begun.attention = hear_attention(module, plan, frame, call)
+                    function.call(frame, {"input": first[0], **_beside(module)}, call)
+            if plan.reads_attention:
+                begun.attention = read_attention(module, plan, frame, call)
         if is_begun or begun.input is not None or begun.attention is not None:
             self._begun[key] = begun
 
     def _read_outputs(
         self,
         module: nn.Module,
-        tensors: list[Tensor],
+        output: Any,
         plan: Plan,
         frame: StepFrame,
         recomputed: bool,
         key: int,
     ) -> None:
+        tensors = tensors_of(output)
+        if not tensors:
+            _explain_gap(output, plan)
         begun = self._begun.pop(key, None)
         call = NO_CALL if begun is None else begun.number
         if begun is not None and begun.attention is not None:
@@ -232,7 +220,7 @@ class Tap:
         if begun is not None and begun.entry is not None:
             try:
                 hook_entry(begun.entry, tensors, plan, frame, module, call)
-            except Exception as error:  # as above
+            except Exception as error:  # the outputs have been read, and training goes on
                 frame.blame_all(plan.of("entry"), error)
 
     def _read_values(
@@ -280,7 +268,7 @@ def _reads_entry(plan: Plan) -> bool:
     functions = plan.at("forward")
     wants_input = any("input" in function.probe.quantity.needs for function in functions)
     reads_input = bool(plan.cells.get("input")) or wants_input
-    return reads_input or _reads_share(plan) or plan.is_numbered or plan.hears_attention
+    return reads_input or _reads_share(plan) or plan.is_numbered or plan.reads_attention
 
 
 def _reads_share(plan: Plan) -> bool:

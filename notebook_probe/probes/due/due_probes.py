@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from notebook_probe.probes.due.readings import Readings
+from notebook_probe.probes.due.readings import DueFrame, Readings
 from notebook_probe.probes.step.budget import Budget
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.probe import Probe
@@ -23,7 +23,7 @@ class DueProbes:
         Works out the readings of the due probes.
     publish : callable
         Receives each closed frame.
-    stretch : Budget
+    budget : Budget
         May make schedules due less often, to stay inside a budget.
     """
 
@@ -31,13 +31,13 @@ class DueProbes:
         self,
         build: Callable[[tuple[Probe, ...], tuple[Probe, ...]], Readings],
         publish: Callable[[StepFrame], None],
-        stretch: Budget,
+        budget: Budget,
     ) -> None:
         self.probes: tuple[Probe, ...] = ()
-        self.frame: StepFrame | None = None
+        self.frame: DueFrame | None = None
         self.last_step = -1
         """Of the frame that was closed last."""
-        self._build, self._publish, self._stretch = build, publish, stretch
+        self._build, self._publish, self._budget = build, publish, budget
         self._schedules: dict[Schedule, tuple[Probe, ...]] = {}
         self._readings: dict[frozenset[Schedule], Readings] = {}
         self._costs_before: dict[Probe, float] = {}
@@ -62,12 +62,12 @@ class DueProbes:
         """Work out what is read anew, from the next step on."""
         self._costs_before, self._readings = self.costs(), {}
 
-    def open(self, step: int) -> StepFrame:
+    def open(self, step: int) -> DueFrame:
         """Open a frame for ``step``; what is due is decided now."""
         self.frame = self.upcoming(step).frame(step)
         return self.frame
 
-    def open_whole(self, step: int) -> StepFrame:
+    def open_whole(self, step: int) -> DueFrame:
         """Open a frame in which every probe of a single step is read, whatever its schedule."""
         live = (probe for probe in self.probes if not probe.disabled)
         of_one = tuple(
@@ -89,10 +89,8 @@ class DueProbes:
         if frame is not None:
             frame.close()
             read_at_end(frame)
-            for window in frame.windows:
-                if not window.needs_numbers:
-                    window.end(frame)
-            for probe in frame.readings.due if frame.readings is not None else ():
+            frame.readings.end_windows(frame, on_host=False)
+            for probe in frame.readings.due:
                 probe.was_due = True
             to(frame)
             if frame.has_failures:
@@ -132,7 +130,7 @@ class DueProbes:
         due = []
         for schedule, probes in [*self._schedules.items()]:
             try:
-                if schedule(step) and self._stretch.passes(schedule, step):
+                if schedule(step) and self._budget.passes(schedule, step):
                     due.append(schedule)
             except Exception as error:  # a user's callable
                 for probe in probes:

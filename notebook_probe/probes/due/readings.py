@@ -19,6 +19,7 @@ from notebook_probe.probes.reading.cells import (
     FunctionCell,
     WindowCell,
 )
+from notebook_probe.probes.reading.columns import StreamResults, by_stream
 from notebook_probe.probes.reading.plan import Plan, is_of_calls
 from notebook_probe.probes.reading.results import (
     CellSource,
@@ -32,12 +33,13 @@ from notebook_probe.probes.reading.results import (
 )
 from notebook_probe.probes.reading.windows import SummaryWindow, TensorWindow, WindowReading
 from notebook_probe.probes.step.frame import StepFrame
+from notebook_probe.probes.step.measured import StreamValues
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.probes.step.step_values import AT_END, step_source
 from notebook_probe.quantities.reduce.cost import is_light
 from notebook_probe.quantities.reduce.features import (
-    AGAIN,
     CALL,
+    REPLAY,
     Feature,
     is_of_all,
     is_of_step,
@@ -46,7 +48,7 @@ from notebook_probe.quantities.reduce.features import (
 from notebook_probe.quantities.reduce.measure import STAT
 from notebook_probe.quantities.reduce.reductions import Reduction, parts
 
-__all__ = ["Readings", "readings"]
+__all__ = ["DueFrame", "Readings", "readings"]
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
@@ -60,24 +62,23 @@ class Readings:
         Module path -> what is read in its calls.
     parameters : dict
         Slot -> what is read of the parameter.
-    again : dict
+    replay : dict
         Place -> what is read when the model is run once more.
     raw : dict
         Those of the parameters that are read at each accumulation.
-    handed : Plan
+    batch : Plan
         What is read of a batch when the loop hands it over.
-    batch : frozenset of str
+    batch_needs : frozenset of str
         What of a batch is needed at all.
     at_end : tuple of str
         Values of the step that are read when it ends.
     at_update : dict
         Values of the step that are read when an optimizer has stepped, and the probes of them.
     reader : ParameterReader
-    results : tuple of Result
-        One per due probe.
+    streams : tuple of StreamResults
+        What values are made of for each stream.
     windows : tuple of WindowReading
         Of due probes and of those that only take in a sample.
-    counts : tuple of Count
     n_states, n_counts : int
         The size of a frame.
     are_light : bool
@@ -89,25 +90,39 @@ class Readings:
     due: tuple[Probe, ...]
     calls: dict[str, Plan]
     parameters: dict[Slot, Plan]
-    again: dict[str, Plan]
+    replay: dict[str, Plan]
     raw: dict[Slot, Plan]
-    handed: Plan
-    batch: frozenset[str]
+    batch: Plan
+    batch_needs: frozenset[str]
     at_end: tuple[str, ...]
     at_update: dict[str, list[Probe]]
     reader: ParameterReader
-    results: tuple[Result, ...]
-    counts: tuple[Count, ...]
+    streams: tuple[StreamResults, ...]
     windows: tuple[WindowReading, ...]
     n_states: int
     n_counts: int
     are_light: bool
     n_steps: int = 0
 
-    def frame(self, step: int) -> StepFrame:
+    def frame(self, step: int) -> DueFrame:
         """A frame for one step's readings."""
         self.n_steps += 1
-        return StepFrame(step, self, self.n_states, self.n_counts)
+        return DueFrame(step, self)
+
+    def end_windows(self, frame: StepFrame, on_host: bool) -> None:
+        """Have windows take in the step: those that need its numbers on the host, or the others."""
+        for window in self.windows:
+            if window.needs_numbers == on_host:
+                window.end(frame)
+
+    def look_at_windows(self, frame: StepFrame) -> None:
+        """Make the values that windows had if the step ended now; nothing else changes."""
+        for window in self.windows:
+            window.look(frame)
+
+    def values(self, frame: StepFrame, is_final: bool) -> list[StreamValues]:
+        """The values of the due probes, which count those that are final."""
+        return [stream.values(frame, is_final) for stream in self.streams]
 
     def seconds(self) -> dict[Probe, float]:
         """Time spent for each probe; what several share counts equally."""
@@ -115,13 +130,23 @@ class Readings:
         for sharing, seconds in self.reader.costs():
             for probe in sharing:
                 spent[probe] += seconds / len(sharing)
-        plans = (self.calls, self.parameters, self.again, {"": self.handed})
+        plans = (self.calls, self.parameters, self.replay, {"": self.batch})
         for plan in (plan for some in plans for plan in some.values()):
             for moment, seconds in [*plan.seconds.items()]:
                 sharing = plan.of(moment)
                 for probe in sharing:
                     spent[probe] += seconds / len(sharing)
         return spent
+
+
+class DueFrame(StepFrame):
+    """The frame of a step in which probes are due, with all that is read in it."""
+
+    __slots__ = ("readings",)
+
+    def __init__(self, step: int, readings: Readings) -> None:
+        super().__init__(step, readings, readings.n_states, readings.n_counts)
+        self.readings = readings
 
 
 def readings(
@@ -139,8 +164,8 @@ class _Builder:
         self._modules = modules_of(model, every_path=True)
         self._calls: dict[str, Plan] = {}
         self._parameters: dict[Slot, Plan] = {}
-        self._handed = Plan()
-        self._again: dict[str, Plan] = {}
+        self._batch = Plan()
+        self._replay: dict[str, Plan] = {}
         self._shared: dict[tuple[object, ...], int] = {}
         self._wanted: dict[int, set[str]] = {}
         self._owners: list[tuple[weakref.ref[nn.Module], Plan]] = []
@@ -166,18 +191,17 @@ class _Builder:
             due=due,
             calls=self._calls,
             parameters=self._parameters,
-            again=self._again,
+            replay=self._replay,
             raw={s: p for s, p in self._parameters.items() if p.is_read_accumulating},
-            handed=self._handed,
-            batch=frozenset(need for need in needs if moment_of(need) == "handed"),
+            batch=self._batch,
+            batch_needs=frozenset(need for need in needs if moment_of(need) == "batch"),
             at_end=tuple(needs & AT_END.keys()),
             at_update={
                 need: [probe for probe in every if need in probe.quantity.needs]
                 for need in needs & AT_UPDATE.keys()
             },
             reader=ParameterReader(self._parameters, self._owners, buffers),
-            results=results,
-            counts=tuple(self._counts(due)),
+            streams=by_stream(results, self._counts(due)),
             windows=tuple(self._windows),
             n_states=self._n_states,
             n_counts=len(counted),
@@ -290,28 +314,28 @@ class _Builder:
         return self._n_states - 1
 
     def _places(self, probe: Probe, feature: Feature) -> tuple[str | Slot | Plan, ...]:
-        if feature.tensor in CALL or feature.tensor in AGAIN:
+        if feature.tensor in CALL or feature.tensor in REPLAY:
             return (probe.place,)
-        if moment_of(feature.tensor) == "handed":
-            return (self._handed,)
+        if moment_of(feature.tensor) == "batch":
+            return (self._batch,)
         return self._slots(probe, is_of_all(feature))
 
     def _slots(self, probe: Probe, of_all: bool) -> tuple[Slot, ...]:
         return slots_of_place(self._modules, probe.place, below=of_all)
 
     def _plans(self, probe: Probe, feature: Feature) -> list[Plan]:
-        if feature.tensor in AGAIN:
-            return [self._again.setdefault(probe.place, Plan())]
+        if feature.tensor in REPLAY:
+            return [self._replay.setdefault(probe.place, Plan())]
         return [self._plan(place) for place in self._places(probe, feature)]
 
     def _plans_of_function(self, probe: Probe) -> dict[Slot | None, Plan]:
         """Where a function is called: in calls of its module, or for one parameter each."""
         if is_of_calls(probe):
             return {None: self._plan(probe.place)}
-        if probe.quantity.moment == "handed":
-            return {None: self._handed}
-        if probe.quantity.moment == "again":
-            return {None: self._again.setdefault(probe.place, Plan())}
+        if probe.quantity.moment == "batch":
+            return {None: self._batch}
+        if probe.quantity.moment == "replay":
+            return {None: self._replay.setdefault(probe.place, Plan())}
         if probe.quantity.needs == ("module",):
             module = self._modules.get(probe.place)
             plan = Plan()

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import time
 import weakref
 from typing import Any, Protocol
 
@@ -14,6 +13,7 @@ from torch import Tensor
 from torch.utils.hooks import RemovableHandle
 
 from notebook_probe.model.parameter_slots import Slot
+from notebook_probe.probes.reading.attempt import attempt
 from notebook_probe.probes.reading.plan import Plan
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.phase import is_traced
@@ -25,8 +25,11 @@ __all__ = ["AccumulationHooks"]
 class AccumulationListener(Protocol):
     """Who decides in which step an accumulation falls."""
 
-    def accumulated(self) -> StepFrame | None:
-        """The frame of a gradient that is being accumulated; None when it is not to be read."""
+    def accumulated(self, slot: Slot) -> tuple[StepFrame, Plan] | None:
+        """The frame of a gradient that is being accumulated, and what is read of it, if anything.
+
+        Of a step that this gradient may have begun.
+        """
 
 
 class AccumulationHooks:
@@ -55,7 +58,7 @@ class AccumulationHooks:
         for slot, plan in wanted.items():
             parameter, old = slot.get(), self._hooked.get(slot)
             arrivals = plan.wants("grad_micro", "accumulated")
-            if old is not None and old.is_on(parameter) and old.hears_arrivals >= arrivals:
+            if old is not None and old.is_on(parameter) and old.reads_arrivals >= arrivals:
                 continue
             if old is not None:
                 self._hooked.pop(slot).remove()
@@ -76,7 +79,7 @@ class _Hooked:
         parameter: Tensor,
         listener: weakref.ref[AccumulationListener],
     ) -> None:
-        self.hears_arrivals = arrivals
+        self.reads_arrivals = arrivals
         self._slot, self._listener = slot, listener
         self._arrived: Tensor | None = None
         self._handle = parameter.register_post_accumulate_grad_hook(self._accumulated)
@@ -105,13 +108,10 @@ class _Hooked:
             return
         arrived, self._arrived = self._arrived, None
         listener = self._listener()
-        frame = listener.accumulated() if listener is not None else None
-        if frame is None or frame.readings is None or parameter.grad is None:
-            return
-        plan = frame.readings.raw.get(self._slot)  # of a step that this gradient may have begun
-        if plan is not None:
+        found = listener.accumulated(self._slot) if listener is not None else None
+        if found is not None and parameter.grad is not None:
             given = {"grad_raw": parameter.grad, "grad_micro": arrived, "weight": parameter}
-            _read(frame, plan, {**given, "module": self._slot.owner()})
+            _read(*found, {**given, "module": self._slot.owner()})
 
 
 def _put_first(handle: RemovableHandle) -> None:
@@ -125,15 +125,8 @@ def _put_first(handle: RemovableHandle) -> None:
 
 
 def _read(frame: StepFrame, plan: Plan, given: dict[str, Any]) -> None:
-    begun = time.perf_counter()
     frame.arrivals[plan.counter] += 1
-    try:
-        plain_mode(_measure, frame, plan, given)
-    except Exception as error:  # whatever a tensor is, the backward goes on
-        frame.blame_all(plan.of("accumulated"), error)
-    seconds = time.perf_counter() - begun
-    plan.spent("accumulated", seconds)
-    frame.seconds += seconds
+    frame.seconds += attempt(frame, plan, "accumulated", plain_mode, _measure, frame, plan, given)
 
 
 def _measure(frame: StepFrame, plan: Plan, given: dict[str, Any]) -> None:

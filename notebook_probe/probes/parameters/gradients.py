@@ -9,7 +9,7 @@ from torch.optim import Optimizer
 
 from notebook_probe.model.parameter_slots import Slot, there
 from notebook_probe.probes.parameters.batched import BatchedMeasure
-from notebook_probe.probes.parameters.guarded import guarded
+from notebook_probe.probes.reading.attempt import attempt
 from notebook_probe.probes.reading.options import Group, as_tensor, groups_of, options_in, owned_by
 from notebook_probe.probes.reading.plan import Plan
 from notebook_probe.probes.step.frame import StepFrame
@@ -31,10 +31,12 @@ class GradientReader:
     def __init__(self, plans: dict[Slot, Plan]) -> None:
         self._ready = [(s, p) for s, p in plans.items() if p.is_read_when_ready]
         self._slots = [slot for slot, _ in self._ready]
-        self._together = BatchedMeasure("grad", [plan for _, plan in self._ready])
-        self._alone = [place for place, (_, plan) in enumerate(self._ready) if plan.is_read_alone]
+        self._batched = BatchedMeasure("grad", [plan for _, plan in self._ready])
+        self._one_by_one = [
+            place for place, (_, plan) in enumerate(self._ready) if plan.is_read_alone
+        ]
         self._has_options = any(plan.options for plan in plans.values())
-        self._kept: dict[Slot, Tensor] = {}
+        self._copies: dict[Slot, Tensor] = {}
 
     @property
     def is_idle(self) -> bool:
@@ -54,18 +56,20 @@ class GradientReader:
         scale = getattr(optimizer, "grad_scale", None)  # of a fused optimizer, while it steps
         if scale is not None:
             gradients = [g if g is None else g.detach() / scale.to(g.device) for g in gradients]
-        self._together.measure(frame, gradients)
+        self._batched.measure(frame, gradients)
         for place, gradient in enumerate(gradients):
             if gradient is None and weights[place] is not None:
-                self._together.clear(frame, place)
+                self._batched.clear(frame, place)
         groups = self.groups(optimizer)
-        for place in self._alone:
+        for place in self._one_by_one:
             (slot, plan), weight = self._ready[place], weights[place]
             if weight is not None:
                 group = groups.get(id(weight), {})
-                guarded(_read, "ready", frame, plan, slot, weight, gradients[place], group)
+                attempt(
+                    frame, plan, "ready", _read, frame, plan, slot, weight, gradients[place], group
+                )
                 if plan.keeps_gradient:
-                    guarded(self._keep, "after", frame, plan, slot, gradients[place])
+                    attempt(frame, plan, "after", self._copy, frame, plan, slot, gradients[place])
 
     def groups(self, optimizer: Optimizer | None) -> dict[int, Group]:
         """The groups of the parameters, if an option of theirs is wanted."""
@@ -73,16 +77,16 @@ class GradientReader:
 
     def take(self, slot: Slot) -> Tensor | None:
         """The gradient that was given to the optimizer, which may have written over it since."""
-        return self._kept.pop(slot, None)
+        return self._copies.pop(slot, None)
 
     def costs(self) -> Iterator[tuple[Sequence[Probe], float]]:
         """Seconds spent on what is measured together, with the probes that share them."""
-        yield from self._together.costs()
+        yield from self._batched.costs()
 
-    def _keep(self, frame: StepFrame, plan: Plan, slot: Slot, gradient: Tensor | None) -> None:
-        self._kept.pop(slot, None)  # of a step that has raised, perhaps
+    def _copy(self, frame: StepFrame, plan: Plan, slot: Slot, gradient: Tensor | None) -> None:
+        self._copies.pop(slot, None)  # of a step that has raised, perhaps
         if gradient is not None:
-            self._kept[slot] = local(gradient.detach()).clone()
+            self._copies[slot] = local(gradient.detach()).clone()
 
 
 def _read(

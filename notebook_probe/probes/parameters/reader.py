@@ -17,7 +17,7 @@ from torch.optim import Optimizer
 from notebook_probe.model.parameter_slots import Slot, there
 from notebook_probe.probes.parameters.batched import BatchedMeasure
 from notebook_probe.probes.parameters.gradients import GradientReader
-from notebook_probe.probes.parameters.guarded import guarded
+from notebook_probe.probes.reading.attempt import attempt
 from notebook_probe.probes.reading.options import Group, as_tensor, options_in, owned_by
 from notebook_probe.probes.reading.plan import Plan
 from notebook_probe.probes.step.frame import StepFrame
@@ -51,7 +51,9 @@ class ParameterReader:
         self._before = [(s, p) for s, p in plans.items() if p.wants("weight", "before")]
         self._slots = [slot for slot, _ in self._before]
         self._weights = BatchedMeasure("weight", [plan for _, plan in self._before])
-        self._alone = [place for place, (_, plan) in enumerate(self._before) if plan.at("before")]
+        self._one_by_one = [
+            place for place, (_, plan) in enumerate(self._before) if plan.at("before")
+        ]
         self._gradients = GradientReader(plans)
         self._changing = [
             (s, p) for s, p in plans.items() if p.differences or p.wants("update", "after")
@@ -59,7 +61,7 @@ class ParameterReader:
         self._after = [
             (s, p) for s, p in plans.items() if p.differences or p.at("after") or p.after_cells
         ]
-        self._kept: dict[Slot, Tensor] = {}
+        self._before_copies: dict[Slot, Tensor] = {}
 
     def read_before(self, frame: StepFrame, weights: set[int] | None, changing: set[int]) -> None:
         """Weights as this step's forward used them, and copies of those that will change.
@@ -74,27 +76,27 @@ class ParameterReader:
         if self._owners and weights is None:
             plain_mode(self._read_modules, frame)
         if self._changing:
-            plain_mode(self._keep_weights, frame, changing)
+            plain_mode(self._copy_weights, frame, changing)
 
     def _read_weights(self, frame: StepFrame, owned: set[int] | None) -> None:
         weights = there(self._slots, owned)
         self._weights.measure(frame, weights)
-        for place in self._alone:
+        for place in self._one_by_one:
             (slot, plan), weight = self._before[place], weights[place]
             if weight is not None:
-                guarded(self._call_of_weight, "before", frame, plan, slot, weight)
+                attempt(frame, plan, "before", self._call_of_weight, frame, plan, slot, weight)
 
     def _read_modules(self, frame: StepFrame) -> None:
         for reference, plan in self._owners:
             module = reference()
             if module is not None:
-                guarded(self._read_module, "before", frame, plan, module)
+                attempt(frame, plan, "before", self._read_module, frame, plan, module)
 
-    def _keep_weights(self, frame: StepFrame, owned: set[int]) -> None:
+    def _copy_weights(self, frame: StepFrame, owned: set[int]) -> None:
         for slot, plan in self._changing:
             weight = slot.get()
             if weight is not None and id(weight) in owned:
-                guarded(self._keep, "after", frame, plan, slot, weight)
+                attempt(frame, plan, "after", self._copy_before, frame, plan, slot, weight)
 
     def read_gradients(self, frame: StepFrame, optimizer: Optimizer | None) -> None:
         """Gradients as they will be applied, and the options with which; see `GradientReader`."""
@@ -112,7 +114,9 @@ class ParameterReader:
             new = slot.get()
             if new is not None and id(new) in owned:
                 group = groups.get(id(new), {})
-                guarded(self._read_after, "after", frame, plan, slot, new, optimizer, group)
+                attempt(
+                    frame, plan, "after", self._read_after, frame, plan, slot, new, optimizer, group
+                )
 
     def costs(self) -> Iterator[tuple[Sequence[Probe], float]]:
         """Seconds spent on what is measured together, with the probes that share them."""
@@ -136,7 +140,7 @@ class ParameterReader:
         optimizer: Optimizer,
         group: Group,
     ) -> None:
-        old, now = self._kept.pop(slot, None), local(new)
+        old, now = self._before_copies.pop(slot, None), local(new)
         before = old if old is not None and old.shape == now.shape else None
         if plan.after_cells or plan.at("after"):
             state = optimizer.state.get(new, {})
@@ -151,13 +155,13 @@ class ParameterReader:
             for difference in plan.differences:  # these write over the old values
                 difference.put(frame, now, before)
 
-    def _keep(self, frame: StepFrame, plan: Plan, slot: Slot, weight: Tensor) -> None:
+    def _copy_before(self, frame: StepFrame, plan: Plan, slot: Slot, weight: Tensor) -> None:
         """Copy a weight before it changes."""
         buffer, value = self._buffers.get(slot), local(weight.detach())
         if buffer is None or buffer.shape != value.shape or buffer.dtype != value.dtype:
             with torch.inference_mode(False):  # it will be written outside of one too
                 buffer = self._buffers[slot] = torch.empty_like(value)
-        self._kept[slot] = buffer.copy_(value)
+        self._before_copies[slot] = buffer.copy_(value)
 
 
 def _call_after(frame: StepFrame, plan: Plan, given: dict[str, Any]) -> None:

@@ -25,7 +25,7 @@ __all__ = ["CallCell", "Cell", "DifferenceCell", "FunctionCell", "WindowCell"]
 
 Readable: TypeAlias = "Tensor | Attention"
 
-MAX_CALLS_APART = 64
+MAX_NUMBERED_CALLS = 64
 """More calls than this in one step are pooled in the last of them."""
 
 
@@ -82,7 +82,7 @@ class CallCell(Cell):
             return
         try:
             state = self._measure(tensor, module, self.wanted)
-            states, call = frame.states[self.index] or {}, min(call, MAX_CALLS_APART - 1)
+            states, call = frame.states[self.index] or {}, min(call, MAX_NUMBERED_CALLS - 1)
             states[call] = states[call].merge(state) if call in states else state
             frame.states[self.index] = states
             frame.on_device |= not tensor.is_cpu
@@ -147,7 +147,7 @@ class FunctionCell:
         values = frame.states[self.index]
         if values is None:
             values = frame.states[self.index] = {}
-        key = min(call, MAX_CALLS_APART - 1) if self.probe.per_call else 0
+        key = min(call, MAX_NUMBERED_CALLS - 1) if self.probe.per_call else 0
         values.setdefault(key, []).append(value)
 
     def clear(self, frame: StepFrame) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 
 from torch import Tensor
 
+from notebook_probe.probes.reading.attempt import attempt
 from notebook_probe.probes.reading.plan import Plan
 from notebook_probe.probes.step.containers import first_of
 from notebook_probe.probes.step.frame import StepFrame
@@ -15,32 +15,30 @@ from notebook_probe.probes.step.plain_mode import plain_mode
 __all__ = ["take"]
 
 
-def take(frame: StepFrame, values: Mapping[str, Sequence[Tensor]]) -> None:
+def take(
+    frame: StepFrame, plan: Plan, wanted: frozenset[str], values: Mapping[str, Sequence[Tensor]]
+) -> None:
     """Keep what some due probe needs until the batch is over, and read what is complete now.
 
     Parameters
     ----------
     frame : StepFrame
         Of the step that the batch belongs to.
+    plan : Plan
+        What is read of a batch.
+    wanted : frozenset of str
+        What of a batch is needed at all.
     values : dict
         Name -> tensors. A name that was there already begins the next micro-batch.
     """
-    readings = frame.readings
     given = {f"batch.{name}": tensors for name, tensors in values.items()}
     given = {need: [*tensors] for need, tensors in given.items() if tensors}
-    if readings is None or not (needed := readings.batch & given.keys()):
+    if not (needed := wanted & given.keys()):
         return
-    begun = time.perf_counter()
     before = {} if frame.batch.keys() & needed else frame.batch
     frame.batch = {**before, **{need: first_of(given[need]) for need in needed}}
-    plan = readings.handed
-    try:
-        plain_mode(_read, frame, plan, {need: given[need] for need in needed})
-    except Exception as error:  # whatever a tensor is, training goes on
-        frame.blame_all(plan.of("handed"), error)
-    seconds = time.perf_counter() - begun
-    plan.spent("handed", seconds)
-    frame.seconds += seconds
+    read = {need: given[need] for need in needed}
+    frame.seconds += attempt(frame, plan, "batch", plain_mode, _read, frame, plan, read)
 
 
 def _read(frame: StepFrame, plan: Plan, given: Mapping[str, Sequence[Tensor]]) -> None:
@@ -48,6 +46,6 @@ def _read(frame: StepFrame, plan: Plan, given: Mapping[str, Sequence[Tensor]]) -
         for cell in plan.cells.get(need, ()):
             for tensor in [first_of(tensors)] if cell.first_only else tensors:
                 cell.add(frame, tensor, None, 0)
-    for function in plan.at("handed"):
+    for function in plan.at("batch"):
         if given.keys() & set(function.probe.quantity.needs):
             function.call(frame, {})

@@ -49,7 +49,7 @@ class Plan:
     counter: int = -1
     is_numbered: bool = False
     """Some probe keeps the calls of a step apart."""
-    hears_attention: bool = False
+    reads_attention: bool = False
     """Some probe needs what is computed inside the calls."""
 
     def join(self, probe: Probe) -> None:
@@ -57,7 +57,7 @@ class Plan:
         if probe not in self.probes:
             self.probes.append(probe)
             self.is_numbered |= probe.per_call
-            self.hears_attention |= "inside" in probe.moments
+            self.reads_attention |= "inside" in probe.moments
 
     def at(self, moment: Moment) -> Sequence[FunctionCell]:
         """The functions called at a moment."""

@@ -9,12 +9,12 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from notebook_probe.probes.step.frame import StepFrame
+from notebook_probe.probes.step.measured import POOLED
 from notebook_probe.probes.step.probe import Probe
-from notebook_probe.quantities.define.combine import COMBINE
+from notebook_probe.quantities.define.numbers import COMBINE
 from notebook_probe.quantities.define.quantity import Quantity
 
 __all__ = [
-    "POOLED",
     "CellSource",
     "Count",
     "EachSource",
@@ -26,9 +26,6 @@ __all__ = [
 ]
 
 Values: TypeAlias = "Sequence[tuple[int, Any]]"
-
-POOLED = -1
-"""The call number of a value that stands for a whole step."""
 
 
 class Result(Protocol):

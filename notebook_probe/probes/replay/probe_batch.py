@@ -59,7 +59,7 @@ class ProbeBatch:
             )
 
     def __str__(self) -> str:
-        given, wanted = (", ".join(map(_told, tensors_of(part))) for part in self._parts)
+        given, wanted = (", ".join(map(_described, tensors_of(part))) for part in self._parts)
         name = getattr(self.loss_fn, "__name__", type(self.loss_fn).__name__)
         return f"inputs {given or 'without tensors'}; targets {wanted or 'without tensors'}; {name}"
 
@@ -85,11 +85,11 @@ class ProbeBatch:
         """
         loss = self.loss_fn(self.outputs(model, parameters), _copied(self.targets))
         if not isinstance(loss, Tensor) or loss.numel() != 1 or not loss.is_floating_point():
-            told = f"a {type(loss).__name__}"
+            returned = f"a {type(loss).__name__}"
             if isinstance(loss, Tensor):
-                told = f"a tensor of shape {tuple(loss.shape)} and {loss.dtype}"
+                returned = f"a tensor of shape {tuple(loss.shape)} and {loss.dtype}"
             raise QuantityError(
-                f"probe_batch: loss_fn returned {told}; one real number as a tensor is needed"
+                f"probe_batch: loss_fn returned {returned}; one real number as a tensor is needed"
             )
         return loss.reshape(())
 
@@ -154,7 +154,7 @@ def _check(model: nn.Module) -> None:
         )
 
 
-def _told(tensor: Tensor) -> str:
+def _described(tensor: Tensor) -> str:
     return f"{tuple(tensor.shape)} {str(tensor.dtype).removeprefix('torch.')}"
 
 

@@ -17,6 +17,7 @@ from notebook_probe.model.parameter_slots import slots_of_place, weight_of
 from notebook_probe.model.paths import modules_of
 from notebook_probe.model.selectors import standard_place
 from notebook_probe.model.unwrapped import unwrapped
+from notebook_probe.probes.reading.attempt import attempt
 from notebook_probe.probes.reading.plan import Plan
 from notebook_probe.probes.replay.probe_batch import ProbeBatch
 from notebook_probe.probes.step.containers import tensors_of
@@ -42,7 +43,7 @@ class Replay:
         self._model = weakref.ref(model)
         self.batch: ProbeBatch | None = None
         self.progress = ""
-        self._told = ""
+        self._measuring = ""
 
     def try_out(self, batch: ProbeBatch) -> None:
         """Evaluate a batch once, so that its errors come to whoever gives it."""
@@ -74,23 +75,29 @@ class Replay:
         modules = modules_of(self.model, every_path=True)
         outputs = self._outputs(plans, batch, modules)
         for place, plan in plans.items():
-            begun, module = time.perf_counter(), modules.get(place)
-            given: dict[str, Any] = {"module": unwrapped(module)}
-            try:
-                if module is not None:
-                    given["weight"] = weight_of(module)
-                if place in outputs:
-                    given["probe_output"] = _pool(frame, plan, module, outputs.pop(place))
-                if plan.wants("landscape", "again"):
-                    given["landscape"] = self._landscape(modules, place, batch)
-                self._call(frame, place, plan, given)
-            except Exception as error:  # of this place alone
-                frame.blame_all(plan.of("again"), error)
-            plan.spent("again", time.perf_counter() - begun)
+            attempt(
+                frame, plan, "replay", self._read_place, frame, plan, modules, place, outputs, batch
+            )
 
-    def _call(self, frame: StepFrame, place: str, plan: Plan, given: dict[str, Any]) -> None:
-        for function in plan.at("again"):
-            self._told = f"{function.probe.quantity.name} at {standard_place(place)}"
+    def _read_place(
+        self,
+        frame: StepFrame,
+        plan: Plan,
+        modules: dict[str, nn.Module],
+        place: str,
+        outputs: dict[str, list[Sequence[Tensor]]],
+        batch: ProbeBatch,
+    ) -> None:
+        module = modules.get(place)
+        given: dict[str, Any] = {"module": unwrapped(module)}
+        if module is not None:
+            given["weight"] = weight_of(module)
+        if place in outputs:
+            given["probe_output"] = _pool(frame, plan, module, outputs.pop(place))
+        if plan.wants("landscape", "replay"):
+            given["landscape"] = self._landscape(modules, place, batch)
+        for function in plan.at("replay"):
+            self._measuring = f"{function.probe.quantity.name} at {standard_place(place)}"
             function.call(frame, given)
 
     def _outputs(
@@ -100,7 +107,7 @@ class Replay:
         wanted = {
             place: plan
             for place, plan in plans.items()
-            if place in modules and plan.wants("probe_output", "again")
+            if place in modules and plan.wants("probe_output", "replay")
         }
         seen: dict[str, list[Sequence[Tensor]]] = {place: [] for place in wanted}
         if not wanted:
@@ -110,7 +117,7 @@ class Replay:
         with torch.no_grad(), _listening(modules, seen):
             batch.outputs(self.model, {})
         for plan in wanted.values():
-            plan.spent("again", (time.perf_counter() - begun) / len(wanted))
+            plan.spent("replay", (time.perf_counter() - begun) / len(wanted))
         return seen
 
     def _landscape(self, modules: dict[str, nn.Module], place: str, batch: ProbeBatch) -> Landscape:
@@ -129,7 +136,7 @@ class Replay:
         return batch.loss(self.model, dict(zip(names, point, strict=True)))
 
     def _tell(self, counts: str) -> None:
-        self.progress = f"{self._told}: {counts}"
+        self.progress = f"{self._measuring}: {counts}"
 
 
 def _pool(

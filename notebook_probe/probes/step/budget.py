@@ -11,9 +11,9 @@ __all__ = ["Budget"]
 
 LARGEST = 1024
 SETTLED_STEPS = 32
-"""Steps to look at before the stretch is changed again; more while rarely anything is due."""
+"""Steps to look at before the factor is changed again; more while rarely anything is due."""
 ROOM = 0.4
-"""Below this share of the budget the stretch is taken back by half."""
+"""Below this share of the budget the factor is taken back by half."""
 
 
 class Budget:
@@ -41,7 +41,7 @@ class Budget:
         self._n_steps = 0
 
     @property
-    def described(self) -> str:
+    def text(self) -> str:
         """The state in words; empty without a budget."""
         if self.budget == math.inf:
             return ""

@@ -5,21 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from torch import Tensor
 
 from notebook_probe.errors import UnreadableError
+from notebook_probe.probes.step.measured import StreamValues
 from notebook_probe.probes.step.probe import Probe
-from notebook_probe.quantities.define.combine import COMBINE
+from notebook_probe.quantities.define.numbers import COMBINE
 from notebook_probe.quantities.define.quantity import Combine
 from notebook_probe.quantities.reduce.stat import Number
 
-if TYPE_CHECKING:
-    from notebook_probe.probes.due.readings import Readings
-    from notebook_probe.probes.reading.windows import WindowReading
-
-__all__ = ["Collected", "StepFrame"]
+__all__ = ["Collected", "StepFrame", "StepPlan"]
 
 
 class Removable(Protocol):
@@ -27,6 +24,32 @@ class Removable(Protocol):
 
     def remove(self) -> None:
         """Take it down; again, if it has been taken down before."""
+
+
+class StepPlan(Protocol):
+    """What a frame, and who closes it, needs to know of the readings of its step.
+
+    Attributes
+    ----------
+    due : tuple of Probe
+    at_end : tuple of str
+        Values of the step that are read when it ends.
+    are_light : bool
+        What a frame holds is small, and values are made of it in no time.
+    """
+
+    due: tuple[Probe, ...]
+    at_end: tuple[str, ...]
+    are_light: bool
+
+    def end_windows(self, frame: StepFrame, on_host: bool) -> None:
+        """Have windows take in the step: those that need its numbers on the host, or the others."""
+
+    def look_at_windows(self, frame: StepFrame) -> None:
+        """Make the values that windows had if the step ended now; nothing else changes."""
+
+    def values(self, frame: StepFrame, is_final: bool) -> Sequence[StreamValues]:
+        """The values of the due probes, which count those that are final."""
 
 
 @dataclass(slots=True)
@@ -49,7 +72,7 @@ class StepFrame:
     ----------
     step : int
         0-based: updates completed before this step's batch.
-    readings : Readings, optional
+    plan : StepPlan, optional
         What is read in it; None for a step that only has scalars.
     n_states, n_counts : int
         How many cells there are, and places whose calls are counted.
@@ -66,7 +89,7 @@ class StepFrame:
         "has_failures",
         "of_step",
         "on_device",
-        "readings",
+        "plan",
         "scalars",
         "seconds",
         "states",
@@ -75,10 +98,10 @@ class StepFrame:
     )
 
     def __init__(
-        self, step: int, readings: Readings | None = None, n_states: int = 0, n_counts: int = 0
+        self, step: int, plan: StepPlan | None = None, n_states: int = 0, n_counts: int = 0
     ) -> None:
         self.step = step
-        self.readings = readings
+        self.plan = plan
         self.time_ms = time.time_ns() // 1_000_000
         self.begun = time.perf_counter()
         self.seconds = 0.0
@@ -100,11 +123,6 @@ class StepFrame:
         self.calls: list[int] = [0] * n_counts
         self.arrivals: list[int] = [0] * n_counts
         """Gradients that came back to each place, or were accumulated in each parameter."""
-
-    @property
-    def windows(self) -> Sequence[WindowReading]:
-        """What takes in a sample of this step."""
-        return self.readings.windows if self.readings is not None else ()
 
     def hook(self, tensor: Tensor, read: Callable[[Tensor], None]) -> None:
         """Have a gradient read; a leaf outlives its graph, so that its hook ends with the step."""

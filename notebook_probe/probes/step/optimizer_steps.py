@@ -72,7 +72,7 @@ def _before(optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any])
         listener.step_begins(optimizer)
     closure = kwargs.get("closure", args[1] if len(args) > 1 else None)
     if callable(closure):
-        return _with_closure(args, kwargs, _heard(closure, optimizer))
+        return _with_closure(args, kwargs, _with_reading(closure, optimizer))
     if optimizer._optimizer_step_pre_hooks:  # the user's own, which may clip, run after this one
         _read_behind_hooks(optimizer)
     else:
@@ -107,7 +107,7 @@ def _forget_reader(optimizer: Optimizer) -> None:
         handle.remove()
 
 
-def _heard(closure: Callable[[], Any], optimizer: Optimizer) -> Callable[[], Any]:
+def _with_reading(closure: Callable[[], Any], optimizer: Optimizer) -> Callable[[], Any]:
     """The user's closure; the gradients it leaves are read each time it returns."""
 
     def run() -> Any:

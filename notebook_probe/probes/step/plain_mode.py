@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-__all__ = ["is_apart", "plain_mode"]
+__all__ = ["is_measuring", "plain_mode"]
 
 
 def plain_mode(read: Callable[..., None], *given: Any) -> None:
@@ -36,7 +36,7 @@ def plain_mode(read: Callable[..., None], *given: Any) -> None:
         read(*given)
 
 
-def is_apart() -> bool:
+def is_measuring() -> bool:
     """Tell whether what runs on this thread is a measurement, not the model."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code is not plain_mode.__code__:

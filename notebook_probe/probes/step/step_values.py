@@ -39,7 +39,7 @@ AT_END: dict[str, Callable[[StepFrame], float]] = {
 
 def read_at_end(frame: StepFrame) -> None:
     """Read what due quantities need of the step that ends; what cannot be read is a gap."""
-    for name in frame.readings.at_end if frame.readings is not None else ():
+    for name in frame.plan.at_end if frame.plan is not None else ():
         with suppress(Exception):  # a driver's trouble is not the training's
             frame.of_step[name] = AT_END[name](frame)
 

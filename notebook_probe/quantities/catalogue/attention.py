@@ -90,14 +90,14 @@ class Heads:
         )
 
 
-def _lacks(module: nn.Module) -> str:
+def _misfit(module: nn.Module) -> str:
     """Torch's own modules that hold no others compute none, but for a softmax."""
     is_own = type(module).__module__.startswith("torch.nn.modules.")
     is_softmax = isinstance(module, nn.Softmax)
     return "computes no attention" if is_own and not is_softmax and not module._modules else ""
 
 
-@reduction("heads", cost="forward", lacks=_lacks)
+@reduction("heads", cost="forward", misfit=_misfit)
 def heads(
     attention: Attention,
     module: nn.Module | None = None,

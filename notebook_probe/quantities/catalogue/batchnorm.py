@@ -47,12 +47,12 @@ def _statistics(module: nn.Module | None) -> tuple[Any, Any]:
     return mean, variance
 
 
-def _lacks(module: nn.Module | None) -> str:
+def _misfit(module: nn.Module | None) -> str:
     has_both = all(isinstance(one, Tensor) for one in _statistics(module))
     return "" if has_both else "keeps no running mean and variance"
 
 
-@reduction("running", first_only=True, lacks=_lacks)
+@reduction("running", first_only=True, misfit=_misfit)
 def running(
     tensor: Tensor, module: nn.Module | None = None, wanted: frozenset[str] = frozenset()
 ) -> Running:
@@ -69,8 +69,8 @@ def running(
     tensor([1., 1., 1.], dtype=torch.float64)
     """
     module = unwrapped(module)
-    if lack := _lacks(module):
-        raise UnreadableError(f"{type(module).__name__} {lack}")
+    if why := _misfit(module):
+        raise UnreadableError(f"{type(module).__name__} {why}")
     mean, variance = _statistics(module)
     wide = torch.float64 if mean.device.type != "mps" else torch.float32
     return Running(mean.detach().to(wide, copy=True), variance.detach().to(wide).sqrt())

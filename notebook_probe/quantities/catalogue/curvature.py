@@ -13,8 +13,8 @@ from notebook_probe.errors import UnreadableError
 from notebook_probe.quantities.define import questions
 from notebook_probe.quantities.define.decorator import quantity
 from notebook_probe.quantities.define.window import window_quantity
-from notebook_probe.quantities.reduce.lanczos import largest_eigenvalue
 from notebook_probe.quantities.reduce.landscape import Landscape
+from notebook_probe.quantities.reduce.solvers import lanczos
 from notebook_probe.quantities.reduce.vectors import dot
 
 __all__ = ["AlphaStep", "hessian_trace", "sam_sharpness", "sharpness", "tic_trace"]
@@ -44,7 +44,7 @@ def sharpness(landscape: Landscape) -> float:
     larger than of all data. BatchNorm is evaluated with its running statistics.
     """
     start = torch.randn(landscape.size, generator=_generator())
-    return largest_eigenvalue(landscape.product, start.to(landscape.position))
+    return lanczos(landscape.product, start.to(landscape.position))
 
 
 @quantity(source="Hutchinson 1990; https://arxiv.org/abs/1912.07145", question=questions.PROGRESS)

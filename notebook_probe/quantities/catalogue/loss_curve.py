@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from statistics import median
 
 from notebook_probe.quantities.define import questions
-from notebook_probe.quantities.define.combine import COMBINE
 from notebook_probe.quantities.define.decorator import quantities
+from notebook_probe.quantities.define.numbers import COMBINE
 from notebook_probe.quantities.define.window import window_quantity
 
 __all__ = ["EVALUATED", "LossEma", "LossSpikeScore", "TrainEvalGap"]

@@ -15,12 +15,12 @@ from notebook_probe.quantities.reduce.stat import Stat
 __all__ = ["gain", "norm_bias_rms", "norm_gain_rms"]
 
 
-def _lacks(module: nn.Module) -> str:
+def _misfit(module: nn.Module) -> str:
     weight = module._parameters.get("weight")
     return "" if weight is not None and weight.dim() == 1 else "has no gain, one weight per channel"
 
 
-@reduction("gain", lacks=_lacks)
+@reduction("gain", misfit=_misfit)
 def gain(
     tensor: Tensor, module: nn.Module | None = None, wanted: frozenset[str] = frozenset()
 ) -> Stat:
@@ -67,6 +67,6 @@ def norm_bias_rms(module: nn.Module) -> Tensor:
     Before a linear layer it can be traded for that layer's bias and means nothing by itself.
     """
     bias = module._parameters.get("bias")
-    if bias is None or _lacks(module):
+    if bias is None or _misfit(module):
         raise UnreadableError(f"{type(module).__name__} has no gain and bias per channel")
     return readable(bias).square().mean().sqrt()

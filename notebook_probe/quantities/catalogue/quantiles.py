@@ -20,8 +20,8 @@ from notebook_probe.quantities.define import questions
 from notebook_probe.quantities.define.decorator import quantity
 from notebook_probe.quantities.define.window import window_quantity
 from notebook_probe.quantities.reduce.arrays import readable
-from notebook_probe.quantities.reduce.drawn import sampled_rows
 from notebook_probe.quantities.reduce.reductions import reduction
+from notebook_probe.quantities.reduce.samples import sampled_rows
 
 __all__ = [
     "QUANTILES",

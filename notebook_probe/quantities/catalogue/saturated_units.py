@@ -43,12 +43,12 @@ def _bounds(module: nn.Module | None) -> tuple[float, float] | None:
     return next((LINEAR_PART[kind] for kind in kinds if kind in LINEAR_PART), None)
 
 
-def _lacks(module: nn.Module | None) -> str:
+def _misfit(module: nn.Module | None) -> str:
     known = ", ".join(kind.__name__ for kind in LINEAR_PART)
     return "" if _bounds(module) else f"is no bounded activation; known are {known}"
 
 
-@reduction("saturated", lacks=_lacks)
+@reduction("saturated", misfit=_misfit)
 def saturated(
     tensor: Tensor, module: nn.Module | None = None, wanted: frozenset[str] = frozenset()
 ) -> Saturated:
@@ -67,7 +67,7 @@ def saturated(
     """
     bounds = _bounds(module)
     if bounds is None:
-        raise UnreadableError(f"{type(unwrapped(module)).__name__} {_lacks(module)}")
+        raise UnreadableError(f"{type(unwrapped(module)).__name__} {_misfit(module)}")
     values = readable(tensor)
     n_outside = ((values < bounds[0]) | (values > bounds[1])).sum().double()
     return Saturated(values.numel(), float(n_outside) if n_outside.is_cpu else n_outside)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from notebook_probe.axis import PerChannel
 from notebook_probe.quantities.define.costs import measured_costs
-from notebook_probe.quantities.reduce.features import handed_by
+from notebook_probe.quantities.reduce.features import given_by
 from notebook_probe.tabular import as_html, html_card, text_card
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def _code(text: str) -> str:
 
 
 def _need(need: str) -> str:
-    call = handed_by(need)
+    call = given_by(need)
     return _code(need) if call == need else f"{_code(need)} ({_code(call)})"
 
 

@@ -52,17 +52,17 @@ class Costs:
 
     def of_preset(self, name: str) -> str:
         """In one line; empty for what was never measured."""
-        return _told(self.presets.get(name, {}))
+        return _described(self.presets.get(name, {}))
 
     def of_quantity(self, name: str) -> str:
         """In one line; empty for what was never measured."""
-        return _told(self.quantities.get(name, {}))
+        return _described(self.quantities.get(name, {}))
 
 
-def _told(cells: Mapping[str, Cell]) -> str:
+def _described(cells: Mapping[str, Cell]) -> str:
     """The workloads on which there was something to measure.
 
-    >>> _told({"MLP": Measured(10.0, 2.0), "small GPT": "Linear is no BatchNorm"})
+    >>> _described({"MLP": Measured(10.0, 2.0), "small GPT": "Linear is no BatchNorm"})
     'MLP 2 % of a step'
     """
     known = [f"{name} {cell}" for name, cell in cells.items() if isinstance(cell, Measured)]

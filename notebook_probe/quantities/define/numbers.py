@@ -1,7 +1,9 @@
-"""Reading real numbers: what is logged, collected, or returned by a quantity's function."""
+"""Real numbers: reading what is logged, collected or returned, and making one of several."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
 from numbers import Real
 from typing import Any
 
@@ -12,7 +14,7 @@ from notebook_probe.axis import Axis, PerChannel
 from notebook_probe.errors import QuantityError
 from notebook_probe.quantities.reduce.stat import Number
 
-__all__ = ["read_scalar", "read_vector"]
+__all__ = ["COMBINE", "read_scalar", "read_vector"]
 
 MOST_NUMBERS = 2**18
 """In one vector: each number has a place of its own in the record."""
@@ -71,3 +73,26 @@ def read_vector(where: str, value: Any, axis: Axis | PerChannel) -> Any:
 
 def _refused(where: str, given: str) -> QuantityError:
     return QuantityError(f"{where} {given}; one real number is expected")
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _largest(values: Sequence[float]) -> float:
+    return max(values) if all(v == v for v in values) else math.nan  # NaN != NaN
+
+
+def _smallest(values: Sequence[float]) -> float:
+    return min(values) if all(v == v for v in values) else math.nan
+
+
+COMBINE: dict[str, Callable[[Sequence[float]], float]] = {
+    "mean": _mean,
+    "sum": sum,
+    "max": _largest,
+    "min": _smallest,
+    "last": lambda values: values[-1],
+    "rss": lambda values: math.sqrt(sum(value * value for value in values)),
+}
+"""Mean, sum, extrema (NaN if one is), the last, and the root of summed squares for norms."""

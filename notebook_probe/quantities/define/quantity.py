@@ -106,12 +106,12 @@ class Quantity:
     @property
     def is_of_batch(self) -> bool:
         """It needs something that the loop hands over."""
-        return any(moment_of(need) == "handed" for need in self.needs)
+        return any(moment_of(need) == "batch" for need in self.needs)
 
     @property
     def is_of_model(self) -> bool:
         """It is of the step or the batch as a whole, not of a module or a parameter."""
-        return self.is_of_step or self.moment == "handed"
+        return self.is_of_step or self.moment == "batch"
 
     @property
     def is_window(self) -> bool:

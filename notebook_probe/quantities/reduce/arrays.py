@@ -54,11 +54,11 @@ def readable(tensor: Tensor) -> Tensor:
     """
     kind = type(tensor)
     if tensor.is_meta or kind.__module__.startswith("torch._subclasses"):
-        raise UnreadableError(f"{_told(tensor)} holds no values")
+        raise UnreadableError(f"{_described(tensor)} holds no values")
     try:
         return _real(_strided(tensor.detach()))
     except (NotImplementedError, RuntimeError, TypeError) as error:
-        raise UnreadableError(f"{_told(tensor)} cannot be read: {error}") from error
+        raise UnreadableError(f"{_described(tensor)} cannot be read: {error}") from error
 
 
 def local(tensor: Tensor) -> Tensor:
@@ -107,5 +107,5 @@ def _real(tensor: Tensor) -> Tensor:
     return tensor.double() if tensor.dtype.itemsize >= 4 else tensor.float()
 
 
-def _told(tensor: Tensor) -> str:
+def _described(tensor: Tensor) -> str:
     return f"{type(tensor).__name__} of {tensor.dtype}, {tensor.layout}, on {tensor.device}"

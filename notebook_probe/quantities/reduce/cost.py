@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal, TypeAlias, get_args
 
-from notebook_probe.quantities.reduce.features import AGAIN, CALL, PARAMETER
+from notebook_probe.quantities.reduce.features import CALL, PARAMETER, REPLAY
 
 __all__ = ["COSTS", "Cost", "cost_of_reading", "dearest", "is_light"]
 
@@ -41,6 +41,6 @@ def cost_of_reading(tensor: str) -> Cost:
     """
     if tensor in CALL:
         return "activations"
-    if tensor in AGAIN:
+    if tensor in REPLAY:
         return "backward" if tensor == "landscape" else "forward"
     return "parameters" if tensor in PARAMETER or tensor.startswith("state.") else "scalar"

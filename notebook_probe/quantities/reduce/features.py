@@ -17,15 +17,15 @@ from typing import Literal, TypeAlias, get_args
 from notebook_probe.errors import QuantityError, near
 
 __all__ = [
-    "AGAIN",
     "CALL",
     "EACH",
     "PARAMETER",
+    "REPLAY",
     "STEP",
     "TENSORS",
     "Feature",
     "Moment",
-    "handed_by",
+    "given_by",
     "is_of_all",
     "is_of_step",
     "meeting",
@@ -42,9 +42,9 @@ Moment: TypeAlias = Literal[
     "ready",
     "accumulated",
     "after",
-    "handed",
+    "batch",
     "closing",
-    "again",
+    "replay",
 ]
 """When a feature can be read: while a call computes it, as the call begins or returns, when the
 gradient reaches its output, when the gradient has passed through to its input, before the
@@ -68,18 +68,18 @@ PARAMETER: dict[str, Moment] = {
     "grad_micro": "accumulated",
     "update": "after",
 }
-AGAIN: dict[str, Moment] = {
-    "probe_output": "again",
-    "landscape": "again",
+REPLAY: dict[str, Moment] = {
+    "probe_output": "replay",
+    "landscape": "replay",
 }
 """What the model is run for once more: a module's output for the probe batch, and the `Landscape`
 of the loss round a module's parameters."""
-TENSORS: dict[str, Moment] = {**CALL, **PARAMETER, **AGAIN}
+TENSORS: dict[str, Moment] = {**CALL, **PARAMETER, **REPLAY}
 
 KEYED: dict[str, Moment] = {
     "state": "after",
     "group": "ready",
-    "batch": "handed",
+    "batch": "batch",
     "logged": "closing",
 }
 """Families of features by key: ``state_exp_avg`` is the optimizer's state ``exp_avg`` of a
@@ -105,7 +105,7 @@ ANYTIME = frozenset({"weight", "module"})
 _MOMENTS = frozenset(get_args(Moment))
 _BESIDE: dict[str, frozenset[Moment]] = {
     **dict.fromkeys(ANYTIME, _MOMENTS),
-    "batch": _MOMENTS - {"before", "again"},
+    "batch": _MOMENTS - {"before", "replay"},
     "grad": frozenset({"ready", "after"}),
     "group": frozenset({"ready", "after"}),
 }
@@ -159,7 +159,7 @@ def meeting(tensors: Iterable[str]) -> Moment | None:
     >>> meeting(["grad", "weight"]), meeting(["grad", "update"]), meeting(["grad", "output"])
     ('ready', 'after', None)
     >>> meeting(["output", "batch.targets"]), meeting(["module", "batch.losses"])
-    ('forward', 'handed')
+    ('forward', 'batch')
     """
     moments = {tensor: moment_of(tensor) for tensor in tensors}
     common = frozenset.intersection(
@@ -184,16 +184,16 @@ def _family(tensor: str) -> str:
     return tensor.partition(".")[0]
 
 
-def handed_by(need: str) -> str:
+def given_by(need: str) -> str:
     """How a feature gets here: the call that hands it over, else its own name.
 
     Examples
     --------
-    >>> handed_by("batch.targets"), handed_by("landscape"), handed_by("output")
+    >>> given_by("batch.targets"), given_by("landscape"), given_by("output")
     ('run.batch(targets=...)', 'run.probe_batch(...)', 'output')
     """
     family, _, key = need.partition(".")
-    if need in AGAIN:
+    if need in REPLAY:
         return "run.probe_batch(...)"
     if family == "batch":
         return f"run.batch({key}=...)"

@@ -87,7 +87,7 @@ def _stats(tensors: Sequence[Tensor], wanted: frozenset[str]) -> list[Stat]:
     ]
 
 
-@reduction("sumsq", "moments", "zeros", "nonfinite", "largest", together=_stats)
+@reduction("sumsq", "moments", "zeros", "nonfinite", "largest", batched=_stats)
 def _stat(tensor: Tensor, module: nn.Module | None, wanted: frozenset[str]) -> Stat:
     array = dense(tensor)
     if array is None:

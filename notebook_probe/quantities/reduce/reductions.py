@@ -29,16 +29,16 @@ class State(Protocol):
 Measure: TypeAlias = Callable[[Any, nn.Module | None, frozenset[str]], Any]
 """``measure(tensor, module, wanted) -> State``; of an attention, its scores for a tensor."""
 
-Together: TypeAlias = Callable[[Sequence[Tensor], frozenset[str]], list[Any]]
-"""``together(tensors, wanted) -> [State, ...]``, one of each parameter's tensor."""
+MeasureAll: TypeAlias = Callable[[Sequence[Tensor], frozenset[str]], list[Any]]
+"""``batched(tensors, wanted) -> [State, ...]``, one of each parameter's tensor."""
 
-Lacks: TypeAlias = Callable[[nn.Module], str]
-"""``lacks(module) -> str``, a predicate in words; empty for a module that has what is needed."""
+Misfit: TypeAlias = Callable[[nn.Module], str]
+"""``misfit(module) -> str``, a predicate in words; empty for a module that has what is needed."""
 
 M = TypeVar("M", bound=Measure)
 
 
-def _lacks_nothing(module: nn.Module) -> str:
+def _fits(module: nn.Module) -> str:
     return ""
 
 
@@ -51,17 +51,17 @@ class Reduction:
     measure: Measure
     first_only: bool = False
     """Of a call's tensors it takes the first floating-point one, not all."""
-    together: Together | None = None
+    batched: MeasureAll | None = None
     """Measures many tensors in less time than one by one."""
     cost: Cost = "scalar"
     """What it takes besides reading the tensor."""
-    lacks: Lacks = _lacks_nothing
+    misfit: Misfit = _fits
     """Tells of a module what it would need to have, so that no probe of it is ever attached."""
 
     def measure_all(self, tensors: Sequence[Tensor], wanted: frozenset[str]) -> list[Any]:
         """The state of each of some parameters' tensors."""
-        if self.together is not None:
-            return self.together(tensors, wanted)
+        if self.batched is not None:
+            return self.batched(tensors, wanted)
         return [self.measure(tensor, None, wanted) for tensor in tensors]
 
 
@@ -82,16 +82,16 @@ parts: Registry[Reduction] = Registry("part", "notebook_probe.parts", _same)
 def reduction(
     *names: str,
     first_only: bool = False,
-    together: Together | None = None,
+    batched: MeasureAll | None = None,
     cost: Cost = "scalar",
-    lacks: Lacks = _lacks_nothing,
+    misfit: Misfit = _fits,
 ) -> Callable[[M], M]:
     """Register the decorated function as what measures the parts ``names``.
 
     The function is given a tensor, the module where it was read (None for a parameter's own
     tensors) and those of its parts that some quantity wants. It keeps no tensor it was given, and
     draws no random number of torch's. ``cost`` is its class where it is more than one pass;
-    ``lacks`` says why some module has nothing to measure, such as ``"keeps no running mean"``.
+    ``misfit`` says why some module has nothing to measure, such as ``"keeps no running mean"``.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def reduction(
     """
 
     def register(measure: M) -> M:
-        made = Reduction(names, measure, first_only, together, cost, lacks)
+        made = Reduction(names, measure, first_only, batched, cost, misfit)
         for name in names:
             parts.add(name, made)
         return measure

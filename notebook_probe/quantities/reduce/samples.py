@@ -7,7 +7,7 @@ or on what ``watch(channel_axis=...)`` says of it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -17,12 +17,14 @@ from torch import Tensor, nn
 from notebook_probe.errors import UnreadableError
 from notebook_probe.model.unwrapped import unwrapped
 from notebook_probe.quantities.reduce.arrays import readable
-from notebook_probe.quantities.reduce.drawn import sampled_rows
 
-__all__ = ["SAID", "channel_axis", "sample_blocks", "samples"]
+__all__ = ["SAID", "channel_axis", "sample_blocks", "sampled_rows", "samples"]
 
 BLOCK = 1 << 17
 """Elements of a block, where that makes enough rows: so much stays in the cache."""
+
+SHUFFLED = 1 << 22
+"""Of more entries they are drawn with replacement, which is then as good."""
 
 AXES: dict[tuple[type[nn.Module], ...], int] = {
     (nn.Conv1d, nn.ConvTranspose1d, nn.InstanceNorm1d): -2,
@@ -52,11 +54,11 @@ def channel_axis(module: nn.Module | None, shape: Sequence[int]) -> int:
     module, n_dims = unwrapped(module), len(shape)
     axis = SAID.get(module) if module is not None else None
     if axis is None:
-        axis = _usual(module, shape)
+        axis = _axis_of_kind(module, shape)
     return axis % n_dims if -n_dims <= axis < n_dims else n_dims - 1
 
 
-def _usual(module: nn.Module | None, shape: Sequence[int]) -> int:
+def _axis_of_kind(module: nn.Module | None, shape: Sequence[int]) -> int:
     kind: Any = type(module)  # mypy takes the hash of its instances for its own
     axis = _axis_of(kind)
     if axis is None:
@@ -137,3 +139,26 @@ def sample_blocks(tensor: Tensor, axis: int, dtype: torch.dtype) -> Iterator[Ten
         for piece in columns.split(max(1, n_rows // per_item), dim=1):
             copy = piece.to(dtype, copy=True, memory_format=torch.contiguous_format)
             yield copy.reshape(width, -1).T
+
+
+def sampled_rows(values: Tensor, most: int) -> Tensor:
+    """At most that many entries along the first axis; the same places for the same sizes.
+
+    No random number of torch's own is drawn.
+
+    Examples
+    --------
+    >>> sampled_rows(torch.arange(100), 3).shape, sampled_rows(torch.arange(2), 3)
+    (torch.Size([3]), tensor([0, 1]))
+    """
+    if most >= len(values):
+        return values
+    return values[_places(len(values), most).to(values.device, non_blocking=True)]
+
+
+@lru_cache(maxsize=32)
+def _places(n: int, of_them: int) -> Tensor:
+    generator = torch.Generator().manual_seed(n)
+    if n <= SHUFFLED:
+        return torch.randperm(n, generator=generator)[:of_them].clone()
+    return torch.randint(n, (of_them,), generator=generator)

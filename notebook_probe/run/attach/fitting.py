@@ -32,12 +32,12 @@ def fitting(modules: Mapping[str, nn.Module], quantities: Iterable[Quantity]) ->
         All of the model by path.
     """
     listed = list(quantities)
-    lacks = {parts[one.part].lacks for each in listed for one in each.features if one.part}
+    misfits = {parts[one.part].misfit for each in listed for one in each.features if one.part}
     found: dict[Hashable, int] = {}
     first: list[str] = []
     kinds: dict[str, int] = {}
     for path, module in modules.items():
-        key = _key(path, module, lacks)
+        key = _key(path, module, misfits)
         if key not in found:
             found[key] = 2 + len(first)
             first.append(path)
@@ -55,10 +55,10 @@ def fitting(modules: Mapping[str, nn.Module], quantities: Iterable[Quantity]) ->
     )
 
 
-def _key(path: str, module: nn.Module, lacks: Iterable[Callable[[nn.Module], str]]) -> Hashable:
+def _key(path: str, module: nn.Module, misfits: Iterable[Callable[[nn.Module], str]]) -> Hashable:
     has_own = bool(weight_slots(module))
     has_any = has_own or next(module.parameters(), None) is not None
-    return (not path, type(module), has_own, has_any, *(lack(module) for lack in lacks))
+    return (not path, type(module), has_own, has_any, *(misfit(module) for misfit in misfits))
 
 
 def _reason(modules: Mapping[str, nn.Module], path: str, quantity: Quantity) -> str:

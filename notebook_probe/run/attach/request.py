@@ -115,7 +115,7 @@ def _check_kind(quantity: Quantity, phase: str, per_call: bool) -> None:
 
 
 def _is_of_evaluation(need: str) -> bool:
-    return need in ANYTIME or moment_of(need) in ("inside", "forward", "handed")
+    return need in ANYTIME or moment_of(need) in ("inside", "forward", "batch")
 
 
 def misfit(modules: Mapping[str, nn.Module], place: str, quantity: Quantity) -> str:
@@ -151,7 +151,7 @@ def lack_at(modules: Mapping[str, nn.Module], place: str, quantity: Quantity) ->
         return Lack(f"needs {', '.join(quantity.needs)}, of the step as a whole", "")
     for feature in quantity.features:
         need = feature.tensor
-        if moment_of(need) in ("handed", "closing"):
+        if moment_of(need) in ("batch", "closing"):
             continue
         is_seen = need in CALL or need == "probe_output"
         if is_seen or need == "module":
@@ -168,7 +168,7 @@ def lack_at(modules: Mapping[str, nn.Module], place: str, quantity: Quantity) ->
 
 def _lack(quantity: Quantity, module: nn.Module) -> str:
     """What the summaries that a quantity is made of miss at a module; empty when nothing."""
-    found = (parts[feature.part].lacks(module) for feature in quantity.features if feature.part)
+    found = (parts[feature.part].misfit(module) for feature in quantity.features if feature.part)
     return next(filter(None, found), "")
 
 

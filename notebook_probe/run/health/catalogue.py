@@ -9,7 +9,7 @@ from statistics import median_high
 
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.quantities import Quantity, quantities
-from notebook_probe.quantities.reduce.features import handed_by
+from notebook_probe.quantities.reduce.features import given_by
 from notebook_probe.run.health.status import QuantityInfo
 
 __all__ = ["QuantityCatalogue"]
@@ -41,7 +41,7 @@ def _info(quantity: Quantity) -> QuantityInfo:
     return QuantityInfo(
         quantity.name,
         quantity.summary,
-        tuple(dict.fromkeys(map(handed_by, quantity.needs))),
+        tuple(dict.fromkeys(map(given_by, quantity.needs))),
         quantity.units,
         is_vector=quantity.axis is not None,
         question=quantity.question,

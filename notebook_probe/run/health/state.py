@@ -6,6 +6,7 @@ import math
 import time
 
 from notebook_probe.probes.observer import Observer
+from notebook_probe.probes.reading.closed_steps import ClosedSteps
 from notebook_probe.probes.step.budget import Budget
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.background import Background
@@ -33,13 +34,15 @@ class RunState:
         self,
         writer: RecordWriter,
         rows: RowKeeper,
+        steps: ClosedSteps,
         observer: Observer,
         gate: Gate,
         meter: Meter,
         budget: Budget,
     ) -> None:
-        self._writer, self._rows, self._observer = writer, rows, observer
-        self._gate, self._meter, self._budget = gate, meter, budget
+        self._writer, self._rows, self._steps = writer, rows, steps
+        self._observer, self._gate = observer, gate
+        self._meter, self._budget = meter, budget
         self.background: Background | None = None
 
     @property
@@ -62,12 +65,12 @@ class RunState:
             nbytes=writer.nbytes,
             flushed_age_s=math.nan if flushed is None else time.monotonic() - flushed,
             background=self.trains_in_background,
-            scalars={name: float(value) for name, value in self._rows.scalars.items()},
+            scalars={name: float(value) for name, value in self._steps.scalars.items()},
             problem=self._problem(),
-            progress=self._observer.again.progress,
+            progress=self._observer.replay.progress,
             total_s=meter.total_s,
             total_cost_s=meter.total_cost_s,
-            budget=self._budget.described,
+            budget=self._budget.text,
         )
 
     def state(self, closed: bool) -> State:
@@ -77,7 +80,7 @@ class RunState:
             return "failed"
         if self._gate.is_held:
             return "paused"
-        is_measuring = bool(self._observer.again.progress)
+        is_measuring = bool(self._observer.replay.progress)
         if self._meter.is_moving or self.trains_in_background or is_measuring:
             return "training"
         return "idle" if self._observer.clock.step > 0 else "waiting"

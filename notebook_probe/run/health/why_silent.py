@@ -16,7 +16,7 @@ from notebook_probe.probes.reading.plan import is_of_calls
 from notebook_probe.probes.step.compiled import has_compiled, is_compiled
 from notebook_probe.probes.step.probe import WAITING, Probe
 from notebook_probe.quantities.define.quantity import Quantity
-from notebook_probe.quantities.reduce.features import handed_by, is_of_all
+from notebook_probe.quantities.reduce.features import given_by, is_of_all
 from notebook_probe.run.health.status import COMPILED
 from notebook_probe.schedules import Foreseen, Schedule
 
@@ -72,7 +72,7 @@ class WhySilent:
             return probe.gap
         if not modules:
             return GONE
-        if missing := _why_not_handed(probe.quantity, self._observer.handed, self._logged):
+        if missing := _not_given(probe.quantity, self._observer.batch_names, self._logged):
             return missing
         slots = slots_of_place(modules, probe.place)
         if probe.place not in modules and all(slot.get() is None for slot in slots):
@@ -170,30 +170,30 @@ def _first_due(schedule: Schedule, step: int) -> str:
     return "not due yet" if due is None else f"first value at step {due}"
 
 
-def _why_not_handed(quantity: Quantity, handed: Collection[str], logged: Collection[str]) -> str:
+def _not_given(quantity: Quantity, given: Collection[str], logged: Collection[str]) -> str:
     """What the loop has not handed over or logged yet; empty when nothing of the loop's is missing.
 
     Parameters
     ----------
     quantity : Quantity
         Without a value so far.
-    handed, logged : collection of str
+    given, logged : collection of str
         Names under which anything was handed over, and logged.
     """
     for need in quantity.needs:
         family, _, key = need.partition(".")
-        if family == "batch" and key not in handed:
-            so_far = f"; so far it has {', '.join(sorted(handed))}" if handed else ""
-            return f"the loop has not handed over {key}: {handed_by(need)}{so_far}"
+        if family == "batch" and key not in given:
+            so_far = f"; so far it has {', '.join(sorted(given))}" if given else ""
+            return f"the loop has not handed over {key}: {given_by(need)}{so_far}"
         if family == "logged" and key in logged:
             return f"{key} was not logged often enough yet"
         if family == "logged":
-            return f"nothing is logged that it needs: {handed_by(need)}"
+            return f"nothing is logged that it needs: {given_by(need)}"
         if need == "scaler":
             return "no gradient scaler has called an optimizer's step yet"
         if need == "wait_seconds":
             return "no batch has come through run.batches(loader) yet"
-    if quantity.moment == "handed":
+    if quantity.moment == "batch":
         needs = ", ".join(need.partition(".")[2] for need in quantity.needs if "batch." in need)
         return f"{needs} have not been there together in a due step yet"
     return "no due step has ended yet" if quantity.is_of_step else ""

@@ -52,7 +52,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], list[tuple[int, 
             shapes.append(tuple(tensor.shape))
             return real.measure(tensor, module, wanted)
 
-        counting = replace(real, measure=measure, together=None)
+        counting = replace(real, measure=measure, batched=None)
         changed = dict.fromkeys(real.parts, counting)
         monkeypatch.setattr(parts, "_members", {**parts._members, **changed})
         return shapes

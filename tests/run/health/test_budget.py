@@ -139,7 +139,7 @@ def test_without_a_budget_any_cost_passes() -> None:
     model = Model(math.inf, 1e6, Every(1))
     model.run(500)
     assert len(model.measured) == 500
-    assert model.stretch.described == ""
+    assert model.stretch.text == ""
 
 
 def test_the_stretch_says_what_it_does_and_why() -> None:
@@ -147,7 +147,7 @@ def test_the_stretch_says_what_it_does_and_why() -> None:
     model = Model(10.0, 1.0, Every(1))
     model.run(SETTLED_STEPS - 1)
     assert model.told == []
-    assert model.stretch.described == "budget 10 % of step time: every due step is measured"
+    assert model.stretch.text == "budget 10 % of step time: every due step is measured"
     model.run(1)
     ((step, text),) = model.told
     assert step == SETTLED_STEPS - 1
@@ -156,7 +156,7 @@ def test_the_stretch_says_what_it_does_and_why() -> None:
         "one of 8 due steps is measured from here on"
     )
     assert model.stretch.factor == 8
-    assert model.stretch.described == "budget 10 % of step time: one of 8 due steps is measured"
+    assert model.stretch.text == "budget 10 % of step time: one of 8 due steps is measured"
 
 
 def test_there_is_room_before_a_stretch_is_taken_back() -> None:

@@ -13,10 +13,10 @@ from torch import Tensor, nn
 from torch.optim import SGD, Adam, AdamW
 
 import notebook_probe as nbp
-from notebook_probe.run.rows import row_keeper
+from notebook_probe.probes.reading import closed_steps
 from tests.models import ConvNet, Encoder, floats, made, mlp, words
+from tests.probes.reading.on_accelerator import everywhere, loss_on, never_by_itself
 from tests.run.accelerator import PATIENCE_S, Accelerator, copies, host, moved, on_device, waits
-from tests.run.rows.on_accelerator import everywhere, loss_on, never_by_itself
 
 pytestmark = pytest.mark.xdist_group("accelerator")  # one process serves them all
 
@@ -142,7 +142,7 @@ def test_what_is_read_is_copied_then_and_only_once(
 
 
 def train_with_copies(folder: Path) -> dict[str, Any]:
-    row_keeper.COPY_S = 0.0
+    closed_steps.COPY_S = 0.0
     model = moved(made(mlp))
     run = nbp.watch(model, store=folder / "r.zarr", probes={"0": ["output_norm"]})
     optimizer = SGD(model.parameters(), lr=0.1)
@@ -238,7 +238,7 @@ def test_steps_stay_in_order_where_only_some_values_are_on_the_device(
 
 
 def train_while_read(folder: Path) -> dict[str, Any]:
-    row_keeper.COPY_S = 0.001
+    closed_steps.COPY_S = 0.001
     model = moved(made(mlp))
     run = nbp.watch(model, store=folder / "r.zarr", probes=everywhere(model))
     optimizer = SGD(model.parameters(), lr=0.1)

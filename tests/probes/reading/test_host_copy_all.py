@@ -14,9 +14,9 @@ from torch.optim import SGD
 import notebook_probe as nbp
 from notebook_probe.run.attach.request import misfit
 from tests.models import floats, made, mlp
+from tests.probes.reading.on_accelerator import loss_on, never_by_itself
 from tests.quantities.evaluated import of_tensors
 from tests.run.accelerator import Accelerator, copies, moved, on_device, waits
-from tests.run.rows.on_accelerator import loss_on, never_by_itself
 
 pytestmark = pytest.mark.xdist_group("accelerator")  # one process serves them all
 

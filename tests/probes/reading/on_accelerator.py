@@ -6,7 +6,7 @@ import math
 
 from torch import Tensor, nn
 
-from notebook_probe.run.rows import row_keeper
+from notebook_probe.probes.reading import closed_steps
 
 INPUT = ["input_norm", "input_mean", "input_std", "input_grad_norm"]
 OUTPUT = ["output_norm", "output_mean", "output_std", "zero_fraction", "nonfinite_fraction"]
@@ -16,7 +16,7 @@ WEIGHT = ["weight_norm", "grad_norm", "update_ratio", "grad_raw_norm"]
 
 def never_by_itself() -> None:
     """No copy because time has passed: only what is asked for."""
-    row_keeper.COPY_S = math.inf
+    closed_steps.COPY_S = math.inf
 
 
 def everywhere(model: nn.Module) -> dict[str, list[str]]:

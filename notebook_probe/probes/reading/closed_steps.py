@@ -1,0 +1,232 @@
+"""From a closed step to numbers: the values of its probes, made on the host.
+
+They are made of a few steps together: code that just ran costs a fifth of code that a training
+step has driven out of the caches. What lives on an accelerator waits there; it is copied together,
+once in a while, so that no step waits for the device.
+"""
+
+from __future__ import annotations
+
+import copy
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from typing import Protocol
+
+from notebook_probe.probes.reading.host_copy import HostCopy
+from notebook_probe.probes.step.frame import StepFrame
+from notebook_probe.probes.step.measured import MeasuredStep
+from notebook_probe.quantities.reduce.stat import Number
+
+__all__ = ["ClosedSteps", "Recorder", "StepCosts"]
+
+COPY_S = 0.5
+"""At most this long values wait on a device before they are copied."""
+
+KEEP_S = 0.1
+"""At most about this long, while steps go on, closed steps wait here."""
+
+MOST_KEPT = 64
+"""Steps that may wait here."""
+
+
+class Recorder(Protocol):
+    """Who takes what was measured, step by step, and asks for nothing more of it."""
+
+    def record(self, steps: Sequence[MeasuredStep]) -> None:
+        """Record some steps, in their order."""
+
+    def failed(self, step: int, error: Exception) -> None:
+        """A step could not be made into numbers."""
+
+    def announce(self, place: str, name: str) -> None:
+        """Make room for what the model collects; may refuse the name."""
+
+
+class StepCosts(Protocol):
+    """Who keeps account of the time that steps take."""
+
+    def add(self, step: int, seconds: float, cost: float) -> None:
+        """A step took ``seconds``, ``cost`` of them in our own code."""
+
+
+class ClosedSteps:
+    """Keeps closed `StepFrame`s for a moment, and makes `MeasuredStep`s of them: a `StepSink`.
+
+    Parameters
+    ----------
+    recorder : Recorder
+        Takes the steps.
+    costs : StepCosts
+        Told what each step took.
+
+    Attributes
+    ----------
+    scalars : dict
+        Last value of everything the user logged.
+    """
+
+    def __init__(self, recorder: Recorder, costs: StepCosts) -> None:
+        self._recorder, self._costs = recorder, costs
+        self._on_device: deque[StepFrame] = deque()
+        self._coming: HostCopy | None = None
+        self._copied = time.monotonic()
+        self._on_host: list[StepFrame] = []
+        self._measured: list[MeasuredStep] = []
+        self._recorded = time.monotonic()
+        self._at_once = self._has_failures = False
+        self._lock = threading.Lock()  # a reader may drain while the training thread keeps
+        self._early: StepFrame | None = None
+        self.scalars: dict[str, Number] = {}
+
+    # ---------------------------------------------------------------- what is logged
+
+    def between_steps(self, step: int) -> StepFrame:
+        """Where scalars are kept that come before ``step`` is open; they join it when it closes.
+
+        Opening the step for them would ask its schedules, and pass its gate, too early.
+        """
+        if self._early is None:
+            self._early = StepFrame(step)
+        return self._early
+
+    def unfinished(self, frame: StepFrame | None) -> StepFrame | None:
+        """What a step that was not trained has to show: what was logged in it."""
+        if frame is None:
+            return self._early
+        logged = StepFrame(frame.step)
+        logged.time_ms = frame.time_ms
+        logged.scalars.update(frame.scalars)
+        return logged
+
+    def provisional(self, frame: StepFrame | None, has_stepped: bool) -> StepFrame | None:
+        """The open step as far as it counts: all of it once its update has happened."""
+        if frame is None or not has_stepped:
+            return self.unfinished(frame)
+        return self._with_early(frame)
+
+    def _with_early(self, frame: StepFrame) -> StepFrame:
+        if self._early is None:
+            return frame
+        joined = copy.copy(frame)
+        joined.scalars = {**self._early.scalars, **frame.scalars}
+        joined.on_device |= self._early.on_device
+        return joined
+
+    # ---------------------------------------------------------------- steps
+
+    def publish(self, frame: StepFrame) -> None:
+        """Take a closed step of the training."""
+        begun = time.perf_counter()
+        frame, self._early = self._with_early(frame), None
+        self.scalars.update(frame.scalars)
+        self.keep(frame)
+        now = time.perf_counter()
+        self._costs.add(frame.step, now - frame.begun, frame.seconds + now - begun)
+
+    def evaluated(self, frame: StepFrame) -> None:
+        """Take what was evaluated of the state between two updates."""
+        self.keep(frame)
+
+    def announce(self, place: str, name: str) -> None:
+        """Make room for what the model collects; may refuse the name."""
+        self._recorder.announce(place, name)
+
+    def keep(self, frame: StepFrame) -> None:
+        """Take a closed frame; whatever goes wrong here stays here."""
+        try:
+            with self._lock:
+                if frame.on_device or self._on_device or self._coming:  # steps stay in order
+                    self._on_device.append(frame)
+                else:
+                    self._keep(frame)
+            self._record_when_due()
+            self._copy_when_due()
+            frame.has_failures |= self._has_failures  # of a step before, told with this one
+            self._has_failures = False
+        except Exception as error:  # training must not end because a step could not be kept
+            self._recorder.failed(frame.step, error)
+
+    def _keep(self, frame: StepFrame) -> None:
+        self._on_host.append(frame)
+        self._at_once |= frame.has_failures  # its successes are counted before it fails again
+        if self._at_once or (frame.plan is not None and not frame.plan.are_light):
+            self._measure_kept()
+
+    def measured(self, frame: StepFrame, is_final: bool) -> MeasuredStep:
+        """What a frame had measured if it ended now; the probes count what is final."""
+        here = HostCopy([frame]).frames()[0] if frame.on_device else copy.copy(frame)
+        here.states = [*here.states]
+        if here.plan is not None and not here.closed:
+            here.plan.look_at_windows(here)
+        return _measured(here, is_final)
+
+    def drain(self) -> None:
+        """Have all recorded that waits, here or on a device; from any thread."""
+        with self._lock:
+            self._finish_copy()
+            self._begin_copy()
+            self._finish_copy()
+            self._record()
+
+    def record(self) -> None:
+        """Have recorded what waits here; from any thread."""
+        with self._lock:
+            self._record()
+
+    def _record_when_due(self) -> None:
+        late = time.monotonic() - self._recorded > KEEP_S
+        if late or len(self._on_host) + len(self._measured) >= MOST_KEPT:
+            self.record()
+
+    def _record(self) -> None:
+        self._measure_kept()
+        measured, self._measured = self._measured, []
+        self._recorded = time.monotonic()
+        self._recorder.record(measured)
+
+    def _copy_when_due(self) -> None:
+        """Begin a copy, or take what has come of the last one; never wait."""
+        if not self._on_device and self._coming is None:
+            return
+        with self._lock:
+            if self._coming is not None and self._coming.has_come:
+                self._finish_copy()
+            if self._coming is None and time.monotonic() - self._copied > COPY_S:
+                self._begin_copy()
+
+    def _begin_copy(self) -> None:
+        if self._on_device:
+            self._coming = HostCopy(self._on_device)
+            self._on_device.clear()
+            self._copied = time.monotonic()
+
+    def _finish_copy(self) -> None:
+        self._measure_kept()
+        coming, self._coming = self._coming, None
+        for frame in coming.frames() if coming is not None else ():
+            self._measure(frame)
+
+    def _measure_kept(self) -> None:
+        kept, self._on_host = self._on_host, []
+        for frame in kept:
+            self._measure(frame)
+
+    def _measure(self, frame: StepFrame) -> None:
+        """Make the values of a step; one that fails does not keep the others from being made."""
+        try:
+            if frame.plan is not None:
+                frame.plan.end_windows(frame, on_host=True)
+            self._measured.append(_measured(frame, is_final=True))
+        except Exception as error:
+            self._recorder.failed(frame.step, error)
+        self._has_failures |= frame.has_failures
+
+
+def _measured(frame: StepFrame, is_final: bool) -> MeasuredStep:
+    """The values of a frame, all of whose numbers are on the host."""
+    streams = frame.plan.values(frame, is_final) if frame.plan is not None else ()
+    named = {key: pooled.value for key, pooled in frame.collected.items()}
+    named |= {("", name): float(value) for name, value in frame.scalars.items()}
+    return MeasuredStep(frame.step, frame.time_ms, streams, named)

@@ -1,0 +1,71 @@
+"""What was measured in a step, as numbers on the host: all that leaves the probes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from notebook_probe.axis import Axis, PerChannel
+
+__all__ = ["POOLED", "Columns", "MeasuredStep", "StreamValues"]
+
+POOLED = -1
+"""The call number of a value that stands for a whole step."""
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """What a set of due probes gives to one stream; one object as long as the set is the same.
+
+    Attributes
+    ----------
+    stream : str
+    axis : Axis, PER_CHANNEL or None
+        Of the stream's vectors.
+    cells : tuple of (str, str)
+        Variable and place of each column.
+    """
+
+    stream: str
+    axis: Axis | PerChannel | None
+    cells: tuple[tuple[str, str], ...]
+
+
+@dataclass(slots=True, eq=False)
+class StreamValues:
+    """The values of one stream in one step.
+
+    Attributes
+    ----------
+    columns : Columns
+    places : list of (int, int)
+        Column and call of each value.
+    numbers : list
+        A number each, or a vector.
+    is_whole : bool
+        Every column has its one value, in the order of the columns.
+    """
+
+    columns: Columns
+    places: list[tuple[int, int]]
+    numbers: list[Any]
+    is_whole: bool
+
+
+@dataclass(slots=True, eq=False)
+class MeasuredStep:
+    """A step as it is to be recorded.
+
+    Attributes
+    ----------
+    step, time_ms : int
+    streams : sequence of StreamValues
+    named : dict
+        Place and name -> number, of what was logged or collected.
+    """
+
+    step: int
+    time_ms: int
+    streams: Sequence[StreamValues]
+    named: Mapping[tuple[str, str], float]
