@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterable
 from typing import TypeAlias
 
 import torch
@@ -14,15 +15,15 @@ _Node: TypeAlias = "tuple[weakref.ref[nn.Module], type, list[int], list[int]]"
 
 
 class Tree:
-    """A model's modules and parameters as they were; looking is cheap enough for every step.
+    """Modules, their children and parameters as they were; cheap enough to look at every step.
 
     Parameters
     ----------
-    model : nn.Module
-        Held weakly, like all its modules. Scripted modules cannot change and are passed over.
+    modules : iterable of nn.Module
+        All of a model, each held weakly. Scripted ones cannot change and are passed over.
     """
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, modules: Iterable[nn.Module]) -> None:
         self._nodes: list[_Node] = [
             (
                 weakref.ref(module),
@@ -30,7 +31,7 @@ class Tree:
                 [*map(id, module._modules.values())],
                 [*map(id, module._parameters.values())],
             )
-            for module in model.modules()
+            for module in modules
             if not isinstance(module, torch.jit.ScriptModule)
         ]
 

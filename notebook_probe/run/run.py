@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from torch import nn
 
 from notebook_probe.errors import ClosedRunError
+from notebook_probe.model.map import ModelMap
 from notebook_probe.model.selectors import Where
 from notebook_probe.probes.observer import Observer
 from notebook_probe.probes.step.budget import Budget
@@ -56,9 +57,10 @@ class Run(Alerting, FromLoop, Probing, Past):
     def __init__(
         self,
         model: nn.Module,
+        model_map: ModelMap,
         writer: RecordWriter,
         name: str,
-        asked: Callable[[nn.Module], ResolvedRequest],
+        asked: Callable[[ModelMap], ResolvedRequest],
         fresh: bool,
         on_compiled: OnCompiled = "skip",
     ) -> None:
@@ -69,10 +71,19 @@ class Run(Alerting, FromLoop, Probing, Past):
         first = writer.first_step
         self._gate = Gate(first)
         observer = Observer(
-            model, first, rows.publish, rows.keep, self._gate, rows.declare_collected, self._stretch
+            model,
+            model_map,
+            first,
+            rows.publish,
+            rows.keep,
+            self._gate,
+            rows.declare_collected,
+            self._stretch,
         )
         super().__init__(writer, rows, observer)
-        self._probes = ProbeSet(model, observer, rows.declare, writer.follow_model, writer.event)
+        self._probes = ProbeSet(
+            model, model_map, observer, rows.declare, writer.follow_model, writer.event
+        )
         self._doctor = Doctor(model, observer, rows.scalars)
         self._gate.apply, self._gate.change = self._probes.apply, self._probes.change
         rows.when_full = self._probes.detach_all

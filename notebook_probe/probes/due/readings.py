@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-from notebook_probe.model.parameter_slots import Slot, slots_of_place
-from notebook_probe.model.paths import modules_of
+from notebook_probe.model.map import ModelMap
+from notebook_probe.model.parameter_slots import Slot
 from notebook_probe.probes.parameters.reader import ParameterReader
 from notebook_probe.probes.parameters.scalers import AT_UPDATE
 from notebook_probe.probes.reading.cells import (
@@ -125,18 +125,18 @@ class Readings:
 
 
 def readings(
-    model: nn.Module,
+    model_map: ModelMap,
     due: tuple[Probe, ...],
     sampled: tuple[Probe, ...],
     buffers: dict[Slot, Tensor],
 ) -> Readings:
     """Work out what to read for the due probes, and for windows that take a sample only."""
-    return _Builder(model).build(due, sampled, buffers)
+    return _Builder(model_map).build(due, sampled, buffers)
 
 
 class _Builder:
-    def __init__(self, model: nn.Module) -> None:
-        self._modules = modules_of(model, every_path=True)
+    def __init__(self, model_map: ModelMap) -> None:
+        self._map = model_map
         self._calls: dict[str, Plan] = {}
         self._parameters: dict[Slot, Plan] = {}
         self._handed = Plan()
@@ -190,7 +190,7 @@ class _Builder:
             if is_of_calls(probe):
                 plans = [self._calls[probe.place]]
             elif probe.accumulations:
-                below = slots_of_place(self._modules, probe.place, below=True)
+                below = self._map.slots(probe.place, below=True)
                 plans = [self._parameters[slot] for slot in below if slot in self._parameters]
             else:
                 continue
@@ -297,7 +297,7 @@ class _Builder:
         return self._slots(probe, is_of_all(feature))
 
     def _slots(self, probe: Probe, of_all: bool) -> tuple[Slot, ...]:
-        return slots_of_place(self._modules, probe.place, below=of_all)
+        return self._map.slots(probe.place, below=of_all)
 
     def _plans(self, probe: Probe, feature: Feature) -> list[Plan]:
         if feature.tensor in AGAIN:
@@ -313,7 +313,7 @@ class _Builder:
         if probe.quantity.moment == "again":
             return {None: self._again.setdefault(probe.place, Plan())}
         if probe.quantity.needs == ("module",):
-            module = self._modules.get(probe.place)
+            module = self._map.by_every_path.get(probe.place)
             plan = Plan()
             self._owners += [(weakref.ref(module), plan)] if module is not None else []
             return {None: plan}

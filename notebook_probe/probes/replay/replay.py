@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from notebook_probe.errors import ClosedRunError, UnreadableError
-from notebook_probe.model.parameter_slots import slots_of_place, weight_of
-from notebook_probe.model.paths import modules_of
+from notebook_probe.model.map import ModelMap
+from notebook_probe.model.parameter_slots import weight_of
 from notebook_probe.model.selectors import standard_place
 from notebook_probe.model.unwrapped import unwrapped
 from notebook_probe.probes.reading.plan import Plan
@@ -56,22 +56,24 @@ class Replay:
             raise ClosedRunError("the watched model no longer exists")
         return model
 
-    def read(self, frame: StepFrame, plans: Mapping[str, Plan]) -> None:
+    def read(self, frame: StepFrame, plans: Mapping[str, Plan], model_map: ModelMap) -> None:
         """Measure what is due of the state in which the step begins."""
         begun = time.perf_counter()
         try:
             if self.batch is None:
                 raise UnreadableError(NO_BATCH)
             with self.batch.untouched(self.model):
-                self._read_places(frame, plans, self.batch)
+                self._read_places(frame, plans, self.batch, model_map)
         except Exception as error:  # the model, the loss: whatever fails, training goes on
             frame.blame_all([p for plan in plans.values() for p in plan.probes], error)
         finally:
             self.progress = ""
             frame.seconds += time.perf_counter() - begun
 
-    def _read_places(self, frame: StepFrame, plans: Mapping[str, Plan], batch: ProbeBatch) -> None:
-        modules = modules_of(self.model, every_path=True)
+    def _read_places(
+        self, frame: StepFrame, plans: Mapping[str, Plan], batch: ProbeBatch, model_map: ModelMap
+    ) -> None:
+        modules = model_map.by_every_path
         outputs = self._outputs(plans, batch, modules)
         for place, plan in plans.items():
             begun, module = time.perf_counter(), modules.get(place)
@@ -82,7 +84,7 @@ class Replay:
                 if place in outputs:
                     given["probe_output"] = _pool(frame, plan, module, outputs.pop(place))
                 if plan.wants("landscape", "again"):
-                    given["landscape"] = self._landscape(modules, place, batch)
+                    given["landscape"] = self._landscape(model_map, place, batch)
                 self._call(frame, place, plan, given)
             except Exception as error:  # of this place alone
                 frame.blame_all(plan.of("again"), error)
@@ -113,10 +115,10 @@ class Replay:
             plan.spent("again", (time.perf_counter() - begun) / len(wanted))
         return seen
 
-    def _landscape(self, modules: dict[str, nn.Module], place: str, batch: ProbeBatch) -> Landscape:
+    def _landscape(self, model_map: ModelMap, place: str, batch: ProbeBatch) -> Landscape:
         """Of all parameters at a place and below it that are trained."""
         names = {id(value): name for name, value in self.model.named_parameters()}
-        below = [slot.get() for slot in slots_of_place(modules, place, below=True)]
+        below = [slot.get() for slot in model_map.slots(place, below=True)]
         point = [own for own in below if own is not None and own.requires_grad]
         own_names = [names[id(own)] for own in point]
 

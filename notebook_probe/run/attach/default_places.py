@@ -7,13 +7,13 @@ from dataclasses import replace
 
 from torch import nn
 
+from notebook_probe.model.map import ModelMap
 from notebook_probe.model.selectors import attention_places, default_places
 from notebook_probe.quantities import Quantity, as_quantity
 from notebook_probe.quantities.reduce.features import CALL, WHOLE
 from notebook_probe.run.attach.request import (
     QuantityLike,
     ResolvedRequest,
-    modules_by_path,
     read_asked,
 )
 from notebook_probe.schedules import ScheduleLike
@@ -21,41 +21,38 @@ from notebook_probe.schedules import ScheduleLike
 __all__ = ["attending", "read_usual", "rectified", "usual_places", "whole"]
 
 
-def whole(model: nn.Module) -> tuple[str, ...]:
+def whole(model_map: ModelMap) -> tuple[str, ...]:
     """The model itself, where quantities of the step and of all layers together live."""
     return ("",)
 
 
-def attending(model: nn.Module) -> Sequence[str]:
+def attending(model_map: ModelMap) -> Sequence[str]:
     """The attention modules; where none is called so, the model: all of it counts there."""
-    return attention_places(model) or whole(model)
+    return attention_places(model_map) or whole(model_map)
 
 
-def rectified(model: nn.Module) -> tuple[str, ...]:
+def rectified(model_map: ModelMap) -> tuple[str, ...]:
     """The activations whose units can die."""
-    return tuple(
-        path
-        for path, module in modules_by_path(model).items()
-        if isinstance(module, nn.ReLU | nn.ReLU6)
-    )
+    kinds = nn.ReLU | nn.ReLU6
+    return tuple(path for path, module in model_map.modules.items() if isinstance(module, kinds))
 
 
-def usual_places(model: nn.Module, quantity: Quantity) -> Sequence[str]:
+def usual_places(model_map: ModelMap, quantity: Quantity) -> Sequence[str]:
     """Where ``quantity`` means most; it need not fit at each of these places.
 
     Of the model are quantities of the step, of a batch's targets, of many parameters at once and
     of the loss round them; of attention modules those of attention, of layers all others.
     """
     if quantity.is_of_model or quantity.is_of_batch:
-        return whole(model)
+        return whole(model_map)
     if any(feature.each or feature.tensor in WHOLE for feature in quantity.features):
-        return whole(model)
+        return whole(model_map)
     if any(CALL.get(need) == "inside" for need in quantity.needs):
-        return attending(model)
-    return default_places(model)
+        return attending(model_map)
+    return default_places(model_map)
 
 
-def read_usual(model: nn.Module, quantity: QuantityLike, when: ScheduleLike) -> ResolvedRequest:
+def read_usual(model_map: ModelMap, quantity: QuantityLike, when: ScheduleLike) -> ResolvedRequest:
     """Read a request that names no place: the usual ones, those left out where it does not fit.
 
     Raises
@@ -63,4 +60,4 @@ def read_usual(model: nn.Module, quantity: QuantityLike, when: ScheduleLike) -> 
     UnknownNameError, ScheduleError, QuantityError, NotApplicableError
     """
     chosen = as_quantity(quantity)
-    return replace(read_asked(model, usual_places(model, chosen), chosen, when), skipped=())
+    return replace(read_asked(model_map, usual_places(model_map, chosen), chosen, when), skipped=())

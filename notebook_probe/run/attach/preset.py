@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from torch import nn
-
+from notebook_probe.model.map import ModelMap
 from notebook_probe.model.selectors import default_places
 from notebook_probe.registry import Registry
 from notebook_probe.run.attach import preset_card
@@ -15,12 +14,20 @@ from notebook_probe.schedules import ScheduleLike
 
 __all__ = ["PlacesOf", "Preset", "PresetRow", "presets"]
 
-PlacesOf: TypeAlias = Callable[[nn.Module], Sequence[str]]
+PlacesOf: TypeAlias = Callable[[ModelMap], Sequence[str]]
+"""Is given the map of the model, so that its paths are those of the record."""
 
 
 @dataclass(frozen=True, slots=True)
 class PresetRow:
-    """Some quantities, at the places where they fit."""
+    """Some quantities, at the places where they fit.
+
+    Examples
+    --------
+    >>> def heads(model_map):
+    ...     return [path for path, module in model_map.modules.items() if path.endswith("head")]
+    >>> row = PresetRow(("effective_rank",), heads, "every(10)")
+    """
 
     names: tuple[str, ...]
     places: PlacesOf = default_places

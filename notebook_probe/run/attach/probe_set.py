@@ -11,8 +11,7 @@ from typing import TypeAlias
 from torch import nn
 
 from notebook_probe.errors import ClosedRunError, ProbeError, QuantityError, UnknownNameError
-from notebook_probe.model.changes import Tree
-from notebook_probe.model.paths import modules_of
+from notebook_probe.model.map import ModelMap
 from notebook_probe.model.selectors import Where, select, standard_place
 from notebook_probe.probes.observer import Observer
 from notebook_probe.probes.step.probe import WAITING, Probe
@@ -39,6 +38,8 @@ class ProbeSet:
     ----------
     model : nn.Module
         Held weakly.
+    model_map : ModelMap
+        Its map, until it changes.
     observer : Observer
     declare : callable
         Gives new probes their columns in the record.
@@ -51,6 +52,7 @@ class ProbeSet:
     def __init__(
         self,
         model: nn.Module,
+        model_map: ModelMap,
         observer: Observer,
         declare: Callable[[Iterable[Probe]], None],
         describe: Callable[[Sequence[ModuleRow]], None],
@@ -62,8 +64,7 @@ class ProbeSet:
         self._standing: tuple[StandingRequest, ...] = ()
         self._wanted: dict[ProbeKey, Probe] = {}  # replaced, never changed: other threads walk it
         self._measured = self._wanted
-        self._tree = Tree(model)
-        self._paths = {*modules_of(model)}
+        self._map = self._followed = model_map
         self._lock = threading.Lock()
 
     @property
@@ -73,6 +74,14 @@ class ProbeSet:
         if model is None:
             raise ClosedRunError("the watched model no longer exists; its record can still be read")
         return model
+
+    @property
+    def model_map(self) -> ModelMap:
+        """The map of the model as it is now; raises ClosedRunError when it is gone."""
+        model = self.model
+        if self._map.has_changed():
+            self._map = ModelMap(model)
+        return self._map
 
     def watches(self, model: nn.Module) -> bool:
         return self._model() is model
@@ -109,16 +118,16 @@ class ProbeSet:
         self._observer.taps.is_static |= wanted
         self._measured = {}  # between steps the observer looks what is due next
 
-    def begin(self, asked: Callable[[nn.Module], ResolvedRequest], step: int, told: bool) -> None:
+    def begin(self, asked: Callable[[ModelMap], ResolvedRequest], step: int, told: bool) -> None:
         """Measure these from the first step on; ``told`` in an event, as for a resumed record."""
         self.attach(asked)
         added, _ = self._measure(step)
         if told and added:
             self._tell(step, "attach", _sentence(added))
 
-    def attach(self, asked: Callable[[nn.Module], ResolvedRequest]) -> StandingRequest:
+    def attach(self, asked: Callable[[ModelMap], ResolvedRequest]) -> StandingRequest:
         """Want these too; one that is there already stays, a new definition replaces it."""
-        found = asked(self.model)
+        found = asked(self.model_map)
         standing = StandingRequest(asked, [*found.probes], found.skipped)
         self._want(found.probes)
         with self._lock:
@@ -160,15 +169,16 @@ class ProbeSet:
 
     def _follow_model(self, step: int) -> None:
         """Modules were added, replaced or removed: what was asked for holds for the new ones."""
-        model = self._model()
-        if model is None or not self._standing or not self._tree.has_changed():
+        if self._model() is None or not self._standing:
             return
-        self._tree, self._measured = Tree(model), {}
-        paths = {*modules_of(model)}
-        new, self._paths = paths - self._paths, paths
-        self._describe(module_table(model))
+        model_map, before = self.model_map, self._followed
+        if model_map is before:
+            return
+        self._followed, self._measured = model_map, {}
+        new = {*model_map.paths}.difference(before.paths)
+        self._describe(module_table(model_map))
         for standing in self._standing:
-            probes = [p for p in _read_again(standing, model) if _is_below(p.place, new)]
+            probes = [p for p in _read_again(standing, model_map) if _is_below(p.place, new)]
             standing.probes += probes
             self._want(probes)
 
@@ -182,20 +192,20 @@ class ProbeSet:
         added = [probe for probe in after if probe not in known]
         for probe in added:
             probe.attached_step = step
-        self._observer.set_probes(after)
+        self._observer.set_probes(after, self._map)
         self._measured = wanted
         return added, [probe for probe in before if probe.key() not in wanted]
 
     def find(self, where: Where, quantity: str = "") -> list[Probe]:
         """The probes of ``quantity`` (of every one when empty) at a selection; none raises."""
-        places = select(self.model, where)
+        places = dict.fromkeys(select(self.model_map, where))
         there = [probe for probe in self._wanted.values() if probe.place in places]
         names = {probe.quantity.name for probe in there}
         # A plain function that was attached is in no registry: look for its name here first.
         name = quantity if quantity in names or not quantity else as_quantity(quantity).name
         found = [probe for probe in there if name in ("", probe.quantity.name)]
         if not found:
-            at = ", ".join(standard_place(place) for place in places[:4])
+            at = ", ".join(standard_place(place) for place in [*places][:4])
             if not there:
                 raise UnknownNameError(f"nothing is attached at {at}")
             raise UnknownNameError(
@@ -215,7 +225,7 @@ def _is_in(known: Mapping[ProbeKey, Probe], probe: Probe) -> bool:
     )
 
 
-def _reading(request: Attach) -> Callable[[nn.Module], ResolvedRequest]:
+def _reading(request: Attach) -> Callable[[ModelMap], ResolvedRequest]:
     """How to read a request, now and whenever the model has changed."""
     what, when = request.quantity, request.schedule
     if request.where is None:
@@ -223,9 +233,9 @@ def _reading(request: Attach) -> Callable[[nn.Module], ResolvedRequest]:
     return partial(read_asked, where=request.where, quantity=what, when=when)
 
 
-def _read_again(standing: StandingRequest, model: nn.Module) -> tuple[Probe, ...]:
+def _read_again(standing: StandingRequest, model_map: ModelMap) -> tuple[Probe, ...]:
     try:
-        return standing.again(model).probes
+        return standing.again(model_map).probes
     except ProbeError:  # what it named is gone, or a quantity no longer fits
         return ()
 

@@ -14,8 +14,7 @@ import torch
 from torch import nn
 
 from notebook_probe.errors import NotApplicableError, QuantityError, UnknownNameError
-from notebook_probe.model.parameter_slots import weight_slots
-from notebook_probe.model.paths import modules_of
+from notebook_probe.model.map import ModelMap
 from notebook_probe.model.selectors import Where, select, standard_place
 from notebook_probe.model.unwrapped import unwrapped
 from notebook_probe.probes.step.probe import PhaseName, Probe
@@ -24,7 +23,7 @@ from notebook_probe.quantities.reduce.features import ANYTIME, CALL, is_of_all, 
 from notebook_probe.quantities.reduce.reductions import parts
 from notebook_probe.schedules import Schedule, ScheduleLike, schedule
 
-__all__ = ["ResolvedRequest", "misfit", "modules_by_path", "read_asked"]
+__all__ = ["ResolvedRequest", "misfit", "read_asked"]
 
 QuantityLike: TypeAlias = "Quantity | Callable[..., Any] | str"
 
@@ -39,7 +38,7 @@ class ResolvedRequest:
 
 
 def read_asked(
-    model: nn.Module,
+    model_map: ModelMap,
     where: Where | Mapping[Any, Any],
     quantity: QuantityLike | Sequence[QuantityLike] | None,
     when: ScheduleLike,
@@ -57,7 +56,7 @@ def read_asked(
     """
     if isinstance(where, Mapping):
         parts = [
-            read_asked(model, place, one, wanted or when, phase, per_call)
+            read_asked(model_map, place, one, wanted or when, phase, per_call)
             for place, items in where.items()
             for one, wanted in _items(items)
         ]
@@ -65,14 +64,14 @@ def read_asked(
     if quantity is None:
         raise QuantityError(f"attach({where!r}): which quantity?")
     if isinstance(quantity, list | tuple):
-        parts = [read_asked(model, where, one, when, phase, per_call) for one in quantity]
+        parts = [read_asked(model_map, where, one, when, phase, per_call) for one in quantity]
         return _joined(parts)
     chosen, due = as_quantity(quantity), schedule(when)  # type: ignore[arg-type]
     _check_kind(chosen, phase, per_call)
-    places, modules = select(model, where), modules_by_path(model)
+    places = select(model_map, where)
     if not places:
         raise UnknownNameError(f"attach({where!r}, ...): an empty selection names no module")
-    tried = [_fit(modules, place, chosen, due, phase, per_call) for place in places]
+    tried = [_fit(model_map, place, chosen, due, phase, per_call) for place in places]
     probes = tuple(probe for probe in tried if isinstance(probe, Probe))
     skipped = tuple(reason for reason in tried if isinstance(reason, str))
     if not probes:
@@ -106,12 +105,12 @@ def _is_of_evaluation(need: str) -> bool:
     return need in ANYTIME or moment_of(need) in ("inside", "forward", "handed")
 
 
-def misfit(modules: Mapping[str, nn.Module], place: str, quantity: Quantity) -> str:
+def misfit(model_map: ModelMap, place: str, quantity: Quantity) -> str:
     """Why ``quantity`` cannot be measured at ``place``, in words; empty when it can.
 
-    ``modules`` are all of the model by path; a place that is none of them is a parameter.
+    A place that is no module's is a parameter.
     """
-    is_module = place in modules
+    module = unwrapped(model_map.by_every_path.get(place))
     if place and quantity.is_of_model:
         needs = ", ".join(quantity.needs)
         return f"{quantity.name} needs {needs}, of the step as a whole; attach it at '', the model"
@@ -121,15 +120,15 @@ def misfit(modules: Mapping[str, nn.Module], place: str, quantity: Quantity) -> 
             continue
         is_seen = need in CALL or need == "probe_output"
         if is_seen or need == "module":
-            if not is_module:
+            if module is None:
                 return f"{quantity.name} needs {need!r}; {place!r} is a parameter and has none"
-            closed = _closed(modules[place]) if is_seen else ""
+            closed = _closed(module) if is_seen else ""
             if closed:
-                return f"{quantity.name} needs {need!r}; {_told(place, modules)} {closed}"
-        elif is_module and not _has_parameter(modules[place], is_of_all(feature)):
-            return f"{quantity.name} needs {need!r}; {_told(place, modules)} has none"
-    lack = _lack(quantity, modules[place]) if is_module else ""
-    return f"{quantity.name}: {_told(place, modules)} {lack}" if lack else ""
+                return f"{quantity.name} needs {need!r}; {_told(place, module)} {closed}"
+        elif module is not None and not _has_parameter(model_map, place, is_of_all(feature)):
+            return f"{quantity.name} needs {need!r}; {_told(place, module)} has none"
+    lack = _lack(quantity, module) if module is not None else ""
+    return f"{quantity.name}: {_told(place, module)} {lack}" if lack else ""
 
 
 def _lack(quantity: Quantity, module: nn.Module) -> str:
@@ -145,30 +144,23 @@ def _closed(module: nn.Module) -> str:
     return "is never called" if type(module).forward is nn.Module.forward else ""
 
 
-def _has_parameter(module: nn.Module, below: bool) -> bool:
-    if below:
-        return next(module.parameters(), None) is not None
-    return bool(weight_slots(module))
+def _has_parameter(model_map: ModelMap, place: str, below: bool) -> bool:
+    return model_map.has_parameters(place) if below else bool(model_map.slots(place))
 
 
-def modules_by_path(model: nn.Module) -> dict[str, nn.Module]:
-    """Every module by every path that leads to it."""
-    return {path: unwrapped(module) for path, module in modules_of(model, every_path=True).items()}
-
-
-def _told(place: str, modules: Mapping[str, nn.Module]) -> str:
-    return f"{standard_place(place)!r} ({type(modules[place]).__name__})"
+def _told(place: str, module: nn.Module | None) -> str:
+    return f"{standard_place(place)!r} ({type(module).__name__})"
 
 
 def _fit(
-    modules: Mapping[str, nn.Module],
+    model_map: ModelMap,
     place: str,
     quantity: Quantity,
     due: Schedule,
     phase: PhaseName = "training",
     per_call: bool = False,
 ) -> Probe | str:
-    reason = misfit(modules, place, quantity)
+    reason = misfit(model_map, place, quantity)
     return reason or Probe(place, quantity, due, phase, per_call)
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from torch import nn
-
+from notebook_probe.model.map import ModelMap
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.run.attach.request import ResolvedRequest
 
@@ -23,6 +22,6 @@ class StandingRequest:
         Reads the request for the model as it is now.
     """
 
-    again: Callable[[nn.Module], ResolvedRequest]
+    again: Callable[[ModelMap], ResolvedRequest]
     probes: list[Probe] = field(default_factory=list)
     skipped: tuple[str, ...] = ()

@@ -11,8 +11,7 @@ from typing import TypeGuard
 
 from torch import nn
 
-from notebook_probe.model.parameter_slots import slots_of_place
-from notebook_probe.model.paths import modules_of
+from notebook_probe.model.map import ModelMap
 from notebook_probe.model.selectors import standard_place
 from notebook_probe.probes.observer import Observer
 from notebook_probe.probes.reading.plan import is_of_calls
@@ -59,9 +58,9 @@ class Doctor:
         self, probes: Iterable[Probe], step: int, step_seconds: float
     ) -> list[ProbeStatus]:
         """Every probe and what became of it."""
-        costs, modules, asked = self._costs(), self._modules(), list(probes)
-        found = [self._status(probe, step, step_seconds, costs, modules) for probe in asked]
-        if modules:
+        costs, model_map, asked = self._costs(), self._observer.model_map, list(probes)
+        found = [self._status(probe, step, step_seconds, costs, model_map) for probe in asked]
+        if self._model() is not None:
             self._last_notes = {
                 probe: status.note for probe, status in zip(asked, found, strict=True)
             }
@@ -91,17 +90,13 @@ class Doctor:
         """Seconds per step."""
         return {**self._observer.training.costs(), **self._observer.evaluation.costs()}
 
-    def _modules(self) -> dict[str, nn.Module]:
-        model = self._model()
-        return modules_of(model, every_path=True) if model is not None else {}
-
     def _status(
         self,
         probe: Probe,
         step: int,
         step_seconds: float,
         costs: dict[Probe, float],
-        modules: dict[str, nn.Module],
+        model_map: ModelMap,
     ) -> ProbeStatus:
         seconds = costs.get(probe, 0.0)
         state = step if probe.phase == "training" else self._observer.clock.upcoming
@@ -116,13 +111,13 @@ class Doctor:
             n_errors=probe.n_errors,
             error=probe.error,
             disabled=probe.disabled,
-            note=waiting or self._note(probe, step, modules),
+            note=waiting or self._note(probe, step, model_map),
             waits=bool(waiting),
             cost_us=1e6 * seconds,
             cost_percent=100.0 * seconds / step_seconds if step_seconds > 0 else 0.0,
         )
 
-    def _note(self, probe: Probe, step: int, modules: dict[str, nn.Module]) -> str:
+    def _note(self, probe: Probe, step: int, model_map: ModelMap) -> str:
         """Why a probe that was due has no value, in words; empty when it has one."""
         if probe.disabled:
             n = max(probe.errors_in_a_row, probe.values_failed)
@@ -133,21 +128,21 @@ class Doctor:
             return ""
         if probe.n_errors and not probe.n_values:
             return ""
-        return self._why_silent(probe, modules)
+        return self._why_silent(probe, model_map)
 
-    def _why_silent(self, probe: Probe, modules: dict[str, nn.Module]) -> str:
+    def _why_silent(self, probe: Probe, model_map: ModelMap) -> str:
         if probe.gap:
             return probe.gap
-        if not modules:
+        if self._model() is None:
             return self._last_notes.get(probe) or "the model no longer exists"
         if missing := untold(probe.quantity, self._observer.handed, self._logged):
             return missing
-        slots = slots_of_place(modules, probe.place)
+        slots, modules = model_map.slots(probe.place), model_map.by_every_path
         if probe.place not in modules and all(slot.get() is None for slot in slots):
             return "the model no longer has it"
         if is_of_calls(probe):
             return self._why_not_called(probe)
-        return _why_no_gradient(probe, modules)
+        return _why_no_gradient(probe, model_map)
 
     def _why_not_called(self, probe: Probe) -> str:
         if probe.phase == "eval":
@@ -214,9 +209,9 @@ def _is_foreseen(schedule: Schedule) -> TypeGuard[Foreseen]:
     return _foreseen[kind]
 
 
-def _why_no_gradient(probe: Probe, modules: dict[str, nn.Module]) -> str:
+def _why_no_gradient(probe: Probe, model_map: ModelMap) -> str:
     below = any(map(is_of_all, probe.quantity.features))
-    values = [slot.get() for slot in slots_of_place(modules, probe.place, below)]
+    values = [slot.get() for slot in model_map.slots(probe.place, below)]
     if values and not any(value is not None and value.requires_grad for value in values):
         return "frozen: nothing there requires a gradient"
     families = (need.partition(".")[0] for need in probe.quantity.needs)

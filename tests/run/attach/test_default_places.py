@@ -6,12 +6,13 @@ import pytest
 from torch import nn
 
 from notebook_probe.errors import NotApplicableError
+from notebook_probe.model.map import ModelMap
 from notebook_probe.run.attach.default_places import read_usual
 from tests.models import ConvNet, Encoder, mlp
 
 
 def places(model: nn.Module, quantity: str) -> list[str]:
-    asked = read_usual(model, quantity, "every(10)")
+    asked = read_usual(ModelMap(model), quantity, "every(10)")
     assert asked.skipped == ()
     return [probe.place for probe in asked.probes]
 
