@@ -42,7 +42,8 @@ def read_axes(model_map: ModelMap, given: Mapping[Any, int]) -> dict[str, int]:
 
     Examples
     --------
-    >>> read_axes(ModelMap(nn.Sequential(nn.GELU(), nn.Linear(2, 2))), {nn.GELU: -1})
+    >>> model = nn.Sequential(nn.GELU(), nn.Linear(2, 2))
+    >>> read_axes(ModelMap(model), {nn.GELU: -1})
     {'0': -1}
     """
     axes: dict[str, int] = {}
