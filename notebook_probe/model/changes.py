@@ -39,11 +39,11 @@ class Tree:
         """Compare with the model as it is now."""
         for reference, kind, children, parameters in self._nodes:
             module = reference()
-            if (
-                module is None
-                or type(module) is not kind
-                or [*map(id, (own := module.__dict__)["_modules"].values())] != children
-                or [*map(id, own["_parameters"].values())] != parameters
-            ):
+            if type(module) is not kind:  # or gone
+                return True
+            own = module.__dict__
+            if [*map(id, own["_modules"].values())] != children:
+                return True
+            if [*map(id, own["_parameters"].values())] != parameters:
                 return True
         return False

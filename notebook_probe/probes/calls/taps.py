@@ -70,24 +70,22 @@ class Taps:
         if due is not None and due is self.due and everywhere == self._everywhere:
             return
         self.due, self._everywhere = due, everywhere
-        for place, tap in self._taps.items():
-            self._arm(place, tap)
+        self._arm_all(self._taps)
 
     def arm_evaluation(self, due: Readings | None) -> None:
         """Read what is due in the evaluation that begins."""
         self._evaluated = due
-        for place in self._in_evaluation & self._taps.keys():
-            self._arm(place, self._taps[place])
+        self._arm_all(self._in_evaluation & self._taps.keys())
 
-    def _arm(self, place: str, tap: Tap) -> None:
-        plans = {}
-        for phase, due in (("training", self.due), ("evaluation", self._evaluated)):
-            if due is not None and place in due.calls:
-                plans[phase] = due.calls[place]
+    def _arm_all(self, places: Iterable[str]) -> None:
+        armed = [("training", self.due), ("evaluation", self._evaluated)]
+        due = [(phase, readings.calls) for phase, readings in armed if readings is not None]
         stays = self.is_static or has_compiled()
-        # The root's call arms its own tap, too late for a hook that is not there yet.
-        sees_calls = self._everywhere or not place or place in self._in_evaluation
-        tap.arm(plans, stays or sees_calls, stays)
+        for place in places:
+            plans = {phase: calls[place] for phase, calls in due if place in calls}
+            # The root's call arms its own tap, too late for a hook that is not there yet.
+            sees_calls = self._everywhere or not place or place in self._in_evaluation
+            self._taps[place].arm(plans, stays or sees_calls, stays)
 
     def remove(self) -> None:
         """Take every hook off the model."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import weakref
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -142,6 +144,7 @@ class _Builder:
         self._handed = Plan()
         self._again: dict[str, Plan] = {}
         self._shared: dict[tuple[object, ...], int] = {}
+        self._known: dict[tuple[Probe, Feature], tuple[int, ...]] = {}
         self._wanted: dict[int, set[str]] = {}
         self._owners: list[tuple[weakref.ref[nn.Module], Plan]] = []
         self._windows: list[WindowReading] = []
@@ -154,7 +157,7 @@ class _Builder:
         for probe in every:  # all parts of a reduction must be known before its cell is made
             for feature in probe.quantity.features:
                 if feature.part:
-                    self._indices(probe, feature)
+                    self._known[probe, feature] = self._indices(probe, feature)
         results = tuple(self._result(probe) for probe in due)
         for probe in sampled:
             self._window(probe, is_due=False)
@@ -185,8 +188,11 @@ class _Builder:
         )
 
     def _counts(self, due: tuple[Probe, ...]) -> list[Count]:
-        counts = []
+        counts: dict[tuple[str, str, str], Count] = {}
         for probe in due:
+            key = probe.stream, probe.count, probe.place
+            if key in counts:
+                continue
             if is_of_calls(probe):
                 plans = [self._calls[probe.place]]
             elif probe.accumulations:
@@ -195,8 +201,8 @@ class _Builder:
             else:
                 continue
             indices = tuple(plan.counter for plan in plans)
-            counts.append(Count(probe.stream, probe.count, probe.place, indices))
-        return list(dict.fromkeys(counts))
+            counts[key] = Count(*key, indices)
+        return [*counts.values()]
 
     def _result(self, probe: Probe) -> Result:
         if probe.quantity.is_window:
@@ -246,7 +252,7 @@ class _Builder:
     def _cells(self, probe: Probe, feature: Feature) -> tuple[int, ...]:
         """Indices of the cells that make up a feature; makes those that are new."""
         reduction = parts[feature.part]
-        indices = self._indices(probe, feature)
+        indices = self._known[probe, feature]
         for plan, index in zip(self._plans(probe, feature), indices, strict=True):
             plan.join(probe)
             self._cell(plan, probe, feature, reduction, index).probes.append(probe)
@@ -257,7 +263,7 @@ class _Builder:
     ) -> Cell | DifferenceCell:
         """The plan's cell of that index, made when it is new."""
         cells = plan.cells.setdefault(feature.tensor, [])
-        known: list[Cell | DifferenceCell] = [*cells, *plan.differences]
+        known: Iterable[Cell | DifferenceCell] = (*cells, *plan.differences)
         for cell in known:
             if cell.index == index:
                 return cell
@@ -322,6 +328,7 @@ class _Builder:
     def _plan(self, place: str | Slot | Plan) -> Plan:
         if isinstance(place, Plan):
             return place
-        if isinstance(place, Slot):
-            return self._parameters.setdefault(place, Plan())
-        return self._calls.setdefault(place, Plan())
+        plans: dict[Any, Plan] = self._parameters if isinstance(place, Slot) else self._calls
+        if place not in plans:
+            plans[place] = Plan()
+        return plans[place]

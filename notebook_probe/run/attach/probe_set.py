@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TypeAlias
 
@@ -78,10 +78,12 @@ class ProbeSet:
     @property
     def model_map(self) -> ModelMap:
         """The map of the model as it is now; raises ClosedRunError when it is gone."""
-        model = self.model
+        self._look(self.model)
+        return self._map
+
+    def _look(self, model: nn.Module) -> None:
         if self._map.has_changed():
             self._map = ModelMap(model)
-        return self._map
 
     def watches(self, model: nn.Module) -> bool:
         return self._model() is model
@@ -109,7 +111,7 @@ class ProbeSet:
             done = "probed steps run eagerly" if request.steps == "eager" else "all steps compiled"
         else:
             raise QuantityError(f"{request!r} is not about probes")
-        self.change(step)
+        self._act(step)
         return done
 
     def run_eagerly(self, wanted: bool) -> None:
@@ -151,7 +153,13 @@ class ProbeSet:
 
     def change(self, step: int) -> None:
         """Measure what is wanted from ``step`` on, and say so in the record."""
-        self._follow_model(step)
+        model = self._model()
+        if model is not None and self._standing:
+            self._look(model)
+        self._act(step)
+
+    def _act(self, step: int) -> None:
+        self._follow_model()
         added, removed = self._measure(step)
         for kind, probes in (("attach", added), ("detach", removed)):
             if probes:
@@ -161,18 +169,17 @@ class ProbeSet:
         self._declare(probes)
         with self._lock:
             known = self._wanted
-            new = {probe.key(): probe for probe in probes if not _is_in(known, probe)}
+            asked = {probe.key(): probe for probe in probes}
+            new = {key: p for key, p in asked.items() if not _is_same(known.get(key), p)}
             for probe in new.values():
                 probe.attached_step = WAITING
             if new:
                 self._wanted = {**known, **new}
 
-    def _follow_model(self, step: int) -> None:
+    def _follow_model(self) -> None:
         """Modules were added, replaced or removed: what was asked for holds for the new ones."""
-        if self._model() is None or not self._standing:
-            return
-        model_map, before = self.model_map, self._followed
-        if model_map is before:
+        model_map, before = self._map, self._followed
+        if model_map is before or not self._standing:
             return
         self._followed, self._measured = model_map, {}
         new = {*model_map.paths}.difference(before.paths)
@@ -214,9 +221,8 @@ class ProbeSet:
         return found
 
 
-def _is_in(known: Mapping[ProbeKey, Probe], probe: Probe) -> bool:
+def _is_same(old: Probe | None, probe: Probe) -> bool:
     """Tell whether ``probe`` is there, the same function and still measuring."""
-    old = known.get(probe.key())
     if old is None or old.disabled:
         return False
     return (old.quantity.function, old.quantity.combine) == (
