@@ -17,6 +17,7 @@ from benchmarks.quantities.loop import Loop, loop
 from benchmarks.quantities.own import HISTORY, LEAST, in_all, own
 from benchmarks.quantities.stage import Stage, played
 from benchmarks.workloads import Workload
+from notebook_probe.model.map import ModelMap
 from notebook_probe.quantities import Quantity, as_quantity
 from notebook_probe.quantities.define.costs import Cell
 from notebook_probe.run.attach.default_places import default_places_of
@@ -64,7 +65,9 @@ def _training(workload: Workload, needs: Collection[str], probes: Preset | None)
 
 def _attach(run: nbp.Run, quantity: Quantity, model: nn.Module) -> str:
     """Where it usually is and fits, or else at the model; why not, where it fits nowhere."""
-    refused = [_refused(run, quantity, place) for place in default_places_of(model, quantity)]
+    refused = [
+        _refused(run, quantity, place) for place in default_places_of(ModelMap(model), quantity)
+    ]
     fits = not all(refused) or not _refused(run, quantity, "")
     return "" if fits else refused[0]
 

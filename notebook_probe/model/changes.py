@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterable
 from typing import TypeAlias
 
 import torch
@@ -14,15 +15,15 @@ _Node: TypeAlias = "tuple[weakref.ref[nn.Module], type, list[int], list[int]]"
 
 
 class Tree:
-    """A model's modules and parameters as they were; looking is cheap enough for every step.
+    """Modules, their children and parameters as they were; cheap enough to look at every step.
 
     Parameters
     ----------
-    model : nn.Module
-        Held weakly, like all its modules. Scripted modules cannot change and are passed over.
+    modules : iterable of nn.Module
+        All of a model, each held weakly. Scripted ones cannot change and are passed over.
     """
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, modules: Iterable[nn.Module]) -> None:
         self._nodes: list[_Node] = [
             (
                 weakref.ref(module),
@@ -30,7 +31,7 @@ class Tree:
                 [*map(id, module._modules.values())],
                 [*map(id, module._parameters.values())],
             )
-            for module in model.modules()
+            for module in modules
             if not isinstance(module, torch.jit.ScriptModule)
         ]
 
@@ -38,11 +39,11 @@ class Tree:
         """Compare with the model as it is now."""
         for reference, kind, children, parameters in self._nodes:
             module = reference()
-            if (
-                module is None
-                or type(module) is not kind
-                or [*map(id, (own := module.__dict__)["_modules"].values())] != children
-                or [*map(id, own["_parameters"].values())] != parameters
-            ):
+            if type(module) is not kind:  # or gone
+                return True
+            own = module.__dict__
+            if [*map(id, own["_modules"].values())] != children:
+                return True
+            if [*map(id, own["_parameters"].values())] != parameters:
                 return True
         return False

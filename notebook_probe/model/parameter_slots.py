@@ -18,9 +18,10 @@ from notebook_probe.model.unwrapped import unwrapped
 
 __all__ = [
     "Slot",
+    "distinct",
+    "own_slots",
     "parameters_of",
     "slots_below",
-    "slots_of_place",
     "there",
     "weight_of",
     "weight_slots",
@@ -64,23 +65,20 @@ def weight_slots(module: nn.Module) -> list[Slot]:
 
 def slots_below(module: nn.Module) -> list[Slot]:
     """Where every parameter of the module and of all below it lives."""
-    return [slot for owner in module.modules() for slot in _slots(owner, parameters_of(owner))]
+    return [slot for owner in module.modules() for slot in own_slots(owner)]
 
 
-def slots_of_place(
-    modules: dict[str, nn.Module], place: str, below: bool = False
-) -> tuple[Slot, ...]:
-    """The slots that a place means: a module's weight, everything below it, or one parameter."""
-    if place in modules:
-        module = modules[place]
-        return tuple(_distinct(slots_below(module)) if below else weight_slots(module))
-    owner_path, _, name = place.rpartition(".")
-    return tuple(_slots(unwrapped(modules[owner_path]), [name])) if owner_path in modules else ()
+def own_slots(module: nn.Module) -> list[Slot]:
+    """Where the module's own parameters live, also those that are None now."""
+    return _slots(module, parameters_of(module))
 
 
-def _distinct(slots: Iterable[Slot]) -> list[Slot]:
-    """Each parameter once: a tied one has several places."""
-    return [*{id(slot.get()): slot for slot in reversed([*slots])}.values()][::-1]
+def distinct(slots: Iterable[Slot]) -> list[Slot]:
+    """Each parameter once, where it comes first: a tied one has several places."""
+    found: dict[int, Slot] = {}
+    for slot in slots:
+        found.setdefault(id(slot.get()), slot)
+    return [*found.values()]
 
 
 def weight_of(module: nn.Module) -> Tensor | None:

@@ -6,14 +6,14 @@ matches nothing raises with the close names. A parameter is a place too: ``"fc1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatchcase
 from typing import TypeAlias
 
 from torch import nn
 
 from notebook_probe.errors import UnknownNameError, near
-from notebook_probe.model.paths import modules_of, parameters_at
+from notebook_probe.model.map import ModelMap
 from notebook_probe.model.unwrapped import unwrapped
 
 __all__ = ["Where", "attention_places", "default_places", "select", "standard_place"]
@@ -26,8 +26,8 @@ ROOT = "(root)"
 """The root module's place as the record writes it; ``""`` is accepted everywhere."""
 
 
-def select(model: nn.Module, where: Where) -> tuple[str, ...]:
-    """Paths of the modules (or parameters) of ``model`` that ``where`` means.
+def select(model_map: ModelMap, where: Where) -> tuple[str, ...]:
+    """Paths of the modules (or parameters) of a model that ``where`` means.
 
     Parameters
     ----------
@@ -44,92 +44,82 @@ def select(model: nn.Module, where: Where) -> tuple[str, ...]:
     Examples
     --------
     >>> model = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 1))
-    >>> select(model, nn.Linear)
+    >>> select(ModelMap(model), nn.Linear)
     ('0', '2')
-    >>> select(model, "2.bias")
+    >>> select(ModelMap(model), "2.bias")
     ('2.bias',)
     """
-    modules = {path: unwrapped(module) for path, module in modules_of(model).items()}
+    modules = model_map.modules
     if isinstance(where, str):
-        return _by_text(model, modules, where)
+        return _by_text(model_map, where)
     if isinstance(where, nn.Module):
-        found = tuple(path for path, module in modules.items() if module is unwrapped(where))
-        return _found(found, repr(type(where).__name__), model, modules)
+        return _found(model_map.paths_of(where), repr(type(where).__name__), model_map)
     if isinstance(where, type):
         found = tuple(path for path, module in modules.items() if isinstance(module, where))
-        return _found(found, where.__name__, model, modules)
+        return _found(found, where.__name__, model_map)
     if callable(where):
         found = tuple(path for path, module in modules.items() if where(path, module))
-        return _found(found, getattr(where, "__name__", "callable"), model, modules)
+        return _found(found, getattr(where, "__name__", "callable"), model_map)
     if not isinstance(where, Iterable):
         raise UnknownNameError(
             f"{where!r} selects nothing; allowed: a path, glob, class, class name, "
             f"module, callable (path, module) -> bool, or several of them"
         )
-    return tuple(dict.fromkeys(path for part in where for path in select(model, part)))
+    return tuple(dict.fromkeys(path for part in where for path in select(model_map, part)))
 
 
-def _by_text(model: nn.Module, modules: dict[str, nn.Module], text: str) -> tuple[str, ...]:
-    path = "" if text == ROOT else text
-    first = _first_name(model, path)
+def _by_text(model_map: ModelMap, text: str) -> tuple[str, ...]:
+    first = model_map.first_path("" if text == ROOT else text)
     if first is not None:
         return (first,)
-    parameters = parameters_at(model)
-    classes = {path: type(module).__mro__ for path, module in modules.items()}
-    exact = [path for path, mro in classes.items() if mro[0].__name__ == text]
-    based = [path for path, mro in classes.items() if any(base.__name__ == text for base in mro)]
-    globbed = [name for name in (*modules, *parameters) if name and fnmatchcase(name, text)]
-    only_modules = [name for name in globbed if name in modules]
-    found = exact or based or only_modules or globbed
-    return _found(tuple(found), repr(text), model, modules)
+    named = model_map.paths_by_class.get(text) or model_map.paths_by_base_class.get(text)
+    return _found(named or _globbed(model_map, text), repr(text), model_map)
 
 
-def _first_name(model: nn.Module, path: str) -> str | None:
-    """The first name of what lies at ``path``: a shared module or parameter has several."""
-    module = modules_of(model, every_path=True).get(path)
-    if module is not None:
-        return next(name for name, one in modules_of(model).items() if one is module)
-    parameter = parameters_at(model, every_path=True).get(path)
-    if parameter is not None:
-        return next(name for name, one in parameters_at(model).items() if one is parameter)
-    return None
+def _globbed(model_map: ModelMap, glob: str) -> tuple[str, ...]:
+    """Modules of such names, or parameters where no module has one; never the root."""
+    for names in (model_map.modules, model_map.parameters):
+        found = tuple(name for name in names if name and fnmatchcase(name, glob))
+        if found:
+            return found
+    return ()
 
 
-def _found(
-    found: tuple[str, ...], asked: str, model: nn.Module, modules: dict[str, nn.Module]
-) -> tuple[str, ...]:
+def _found(found: tuple[str, ...], asked: str, model_map: ModelMap) -> tuple[str, ...]:
     if found:
         return found
-    names = [path for path in modules if path]
-    classes = dict.fromkeys(type(module).__name__ for module in modules.values())
+    names = [path for path in model_map.modules if path]
     raise UnknownNameError(
-        f"no module matches {asked} in {type(model).__name__} ({len(names)} modules); "
-        f"{near(asked.strip(chr(39)), [*names, *classes])}"
+        f"no module matches {asked} in {model_map.class_name} ({len(names)} modules); "
+        f"{near(asked.strip(chr(39)), [*names, *model_map.paths_by_class])}"
     )
 
 
-def default_places(model: nn.Module) -> tuple[str, ...]:
+def default_places(model_map: ModelMap) -> tuple[str, ...]:
     """Every layer, a module that owns parameters or an activation, by its path."""
     return tuple(
         path
-        for path, module in modules_of(model).items()
-        if "parametrizations" not in path.split(".")
-        and (_owns(unwrapped(module)) or _activates(unwrapped(module)))
+        for path, module in model_map.modules.items()
+        if "parametrizations" not in path.split(".") and (_owns(module) or _activates(module))
     )
 
 
-def attention_places(model: nn.Module) -> tuple[str, ...]:
+def attention_places(model_map: ModelMap) -> tuple[str, ...]:
     """The attention modules, as their class is called, the innermost with parameters, by path."""
-    named = {
-        path: unwrapped(module)
-        for path, module in modules_of(model).items()
-        if _is_attention(unwrapped(module)) and next(module.parameters(), None) is not None
-    }
-    return tuple(
+    found = {
         path
-        for path, module in named.items()
-        if not any(other is not module and other in module.modules() for other in named.values())
-    )
+        for path, module in model_map.by_every_path.items()
+        if _is_attention(unwrapped(module)) and model_map.has_parameters(path)
+    }
+    outer = {way for path in found for way in _ways_to(path)}
+    return tuple(path for path in model_map.modules if path in found - outer)
+
+
+def _ways_to(path: str) -> Iterator[str]:
+    """The paths of all modules that it is inside of."""
+    while path:
+        path = path.rpartition(".")[0]
+        yield path
 
 
 def _is_attention(module: nn.Module) -> bool:

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
+from notebook_probe.model.map import ModelMap
 from notebook_probe.model.parameter_slots import Slot
 from notebook_probe.probes.around_optimizer import Updates
 from notebook_probe.probes.calls.collect import collect_for
@@ -52,6 +53,8 @@ class Observer:
     ----------
     model : nn.Module
         Held weakly.
+    model_map : ModelMap
+        Its map, until `set_probes` brings another.
     first_step : int
         Number of the step that opens first.
     sink : StepSink
@@ -65,6 +68,7 @@ class Observer:
     def __init__(
         self,
         model: nn.Module,
+        model_map: ModelMap,
         first_step: int,
         sink: StepSink,
         budget: Budget,
@@ -76,9 +80,9 @@ class Observer:
         self.training = DueProbes(self._build, sink.publish, budget)
         self.evaluation = DueProbes(self._build, sink.evaluated, Budget())
         self.evaluation.last_step = last_evaluated
-        self.taps = Taps(model, self)
+        self.taps = Taps(self)
         self.replay = Replay(model)
-        self._model = weakref.ref(model)
+        self._model, self.model_map = weakref.ref(model), model_map
         self._process = forks.generation()
         self._gated = -1
         self._gate: StepGate = OpenGate()
@@ -121,14 +125,15 @@ class Observer:
             self.evaluation.set_probes(())
             self._buffers.clear()
 
-    def set_probes(self, probes: Iterable[Probe]) -> None:
+    def set_probes(self, probes: Iterable[Probe], model_map: ModelMap) -> None:
         """Measure exactly these from the next step on; only between steps."""
-        probes = tuple(probes)
+        probes, self.model_map = tuple(probes), model_map
         self._reads_batches = any(probe.quantity.is_of_batch for probe in probes)
         self.training.set_probes(probe for probe in probes if probe.phase == "training")
         self.evaluation.set_probes(probe for probe in probes if probe.phase == "eval")
         self._buffers = {}
         self.taps.set_places(
+            model_map,
             {probe.place for probe in self.training.probes if is_of_calls(probe)},
             {probe.place for probe in self.evaluation.probes},
         )
@@ -186,7 +191,7 @@ class Observer:
                 self._arm(frame.readings, everywhere=not rooted)
                 self._updates.begin()
             if frame.readings.replay:
-                self.replay.read(frame, frame.readings.replay)
+                self.replay.read(frame, frame.readings.replay, self.model_map)
         return frame
 
     def boundary(self, rooted: bool = False) -> None:
@@ -268,8 +273,7 @@ class Observer:
         self.training.close()
 
     def _build(self, due: tuple[Probe, ...], sampled: tuple[Probe, ...]) -> Readings:
-        model = self._model()
-        return readings(model if model is not None else nn.Module(), due, sampled, self._buffers)
+        return readings(self.model_map, due, sampled, self._buffers)
 
     def _arm(self, due: Readings | None, everywhere: bool) -> None:
         """Put hooks where something is due; everywhere, while the root may not be called."""

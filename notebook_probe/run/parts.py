@@ -7,6 +7,7 @@ from typing import Self
 
 from torch import nn
 
+from notebook_probe.model.map import ModelMap
 from notebook_probe.probes.observer import Observer
 from notebook_probe.probes.reading.closed_steps import ClosedSteps
 from notebook_probe.probes.step.budget import Budget
@@ -81,15 +82,17 @@ class RunParts:
     alarm: Alarm
 
     @classmethod
-    def of(cls, model: nn.Module, writer: RecordWriter) -> Self:
+    def of(cls, model: nn.Module, model_map: ModelMap, writer: RecordWriter) -> Self:
         """Make the parts of a run that records ``model``; nothing is hooked."""
         meter, budget = Meter(), Budget(writer)
         costs = Costs(meter, budget)
         rows = RowKeeper(writer)
         steps = ClosedSteps(rows, costs)
-        observer = Observer(model, writer.first_step, steps, budget, writer.last_evaluated)
+        observer = Observer(
+            model, model_map, writer.first_step, steps, budget, writer.last_evaluated
+        )
         observer.taps.is_static = is_compiled(model)
-        probes = ProbeSet(model, observer, rows, writer)
+        probes = ProbeSet(model, model_map, observer, rows, writer)
         gate = Gate(writer.first_step, probes)
         why_silent = WhySilent(model, observer, steps.scalars)
         probe_statuses = ProbeStatuses(model, observer, why_silent)

@@ -11,6 +11,7 @@ from torch import nn
 
 from notebook_probe.alerts import Rule, Rules
 from notebook_probe.errors import ClosedRunError
+from notebook_probe.model.map import ModelMap
 from notebook_probe.model.selectors import Where
 from notebook_probe.probes.step.probe import PhaseName
 from notebook_probe.quantities import quantities
@@ -20,7 +21,7 @@ from notebook_probe.record.views.xarray_views import Snapshot
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.attach.fitting import fitting
 from notebook_probe.run.attach.module_table import OnCompiled, check_on_compiled
-from notebook_probe.run.attach.request import QuantityLike, Resolver, modules_by_path, resolve
+from notebook_probe.run.attach.request import QuantityLike, Resolver, resolve
 from notebook_probe.run.attach.requests import Control, Fitting, Request, Ticket
 from notebook_probe.run.background import Background
 from notebook_probe.run.controls import Controls
@@ -49,6 +50,7 @@ class Run(LoopActions, SourceActions, Exports):
     def __init__(
         self,
         model: nn.Module,
+        model_map: ModelMap,
         writer: RecordWriter,
         name: str,
         default: Resolver,
@@ -57,7 +59,7 @@ class Run(LoopActions, SourceActions, Exports):
     ) -> None:
         self.name = name
         self._is_fresh = fresh
-        self._parts = RunParts.of(model, writer)
+        self._parts = RunParts.of(model, model_map, writer)
         self._parts.probes.run_eagerly(on_compiled == "eager")
         self._life = Life(self, model, self._parts, fresh)
         self._parts.begin(default)  # last: from here on other threads may meet our hooks
@@ -148,7 +150,7 @@ class Run(LoopActions, SourceActions, Exports):
 
     def fitting(self) -> Fitting:
         """Where each of them can be attached, in the model as it is now."""
-        return fitting(modules_by_path(self._parts.probes.model), quantities.values())
+        return fitting(self._parts.probes.model_map, quantities.values())
 
     def each_boundary(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call ``callback`` on the training thread at every boundary; returns its removal."""

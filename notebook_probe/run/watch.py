@@ -18,10 +18,11 @@ from torch import nn
 from torch.optim import Optimizer
 
 from notebook_probe.errors import NotApplicableError
+from notebook_probe.model.channel_axes import resolve_channel_axes, set_channel_axes
+from notebook_probe.model.map import ModelMap
 from notebook_probe.record.format.resume import ResumeLike, read_resume
 from notebook_probe.record.store.location import Location, below, local_path
 from notebook_probe.record.write.writer import RecordWriter
-from notebook_probe.run.attach.channel_axes import read_axes, say_axes
 from notebook_probe.run.attach.module_table import (
     OnCompiled,
     check_on_compiled,
@@ -128,28 +129,29 @@ def watch(
     model = unwrap(model)
     if not isinstance(model, nn.Module):
         raise TypeError(f"watch({type(model).__name__}): a torch.nn.Module is expected")
+    model_map = ModelMap(model)
     if optimizer is not None:
-        _check_owned(model, optimizer)
+        _check_owned(model_map, optimizer)
     check_on_compiled(on_compiled)
     if store is None and read_resume(resume).names_a_record:
         raise ValueError(f"resume={resume!r} of which record? give its store")
     resolver = partial(resolve_presets, probes=probes)
-    resolver(model)  # what cannot be is refused before a file is made
-    axes = read_axes(model, channel_axis)
+    resolver(model_map)  # what cannot be is refused before a file is made
+    axes = resolve_channel_axes(model_map, channel_axis)
     name = name or type(model).__name__
     location = _located(store, name, own_rank() if rank == "auto" else rank)
     _close_earlier(model, location, fresh=store is None)
     writer = RecordWriter(
         location,
         title=name,
-        modules=module_table(model),
+        modules=module_table(model_map),
         attrs=_attrs(model, axes),
         resume=resume,
         max_bytes=max_bytes,
         keep_bits=keep_bits,
     )
-    say_axes(model, axes)
-    run = Run(model, writer, name, resolver, store is None, on_compiled)
+    set_channel_axes(model_map, axes)
+    run = Run(model, model_map, writer, name, resolver, store is None, on_compiled)
     _runs.add(run)
     print(_first_line(writer, _from_here(writer.location), resume))
     return run
@@ -203,16 +205,16 @@ def _resolved(location: Location) -> str:
     return str(location if path is None else path.resolve())
 
 
-def _check_owned(model: nn.Module, optimizer: Optimizer) -> None:
+def _check_owned(model_map: ModelMap, optimizer: Optimizer) -> None:
     if not isinstance(optimizer, Optimizer):
         raise TypeError(
             f"watch(..., {type(optimizer).__name__}): a torch.optim.Optimizer is expected"
         )
-    own = {id(value) for value in model.parameters()}
+    own = {id(slot.get()) for slot in model_map.parameters.values()}
     if not any(id(value) in own for group in optimizer.param_groups for value in group["params"]):
         raise NotApplicableError(
             f"{type(optimizer).__name__} owns none of the {len(own)} parameters of "
-            f"{type(model).__name__}; give the optimizer that trains it, or leave it out"
+            f"{model_map.class_name}; give the optimizer that trains it, or leave it out"
         )
 
 

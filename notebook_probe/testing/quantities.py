@@ -18,10 +18,11 @@ from torch import Tensor, nn
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.nn.functional import cross_entropy
 
+from notebook_probe.model.map import ModelMap
 from notebook_probe.model.selectors import select
 from notebook_probe.opened import open_run
 from notebook_probe.quantities import Quantity, as_quantity, quantities
-from notebook_probe.run.attach.request import misfit, modules_by_path
+from notebook_probe.run.attach.request import misfit
 from notebook_probe.run.health.status import ProbeStatus
 from notebook_probe.run.run import Run
 from notebook_probe.run.watch import watch
@@ -162,11 +163,11 @@ class QuantitySuite:
     @contextmanager
     def _watched(cls, model: nn.Module, case: Case) -> Iterator[Run]:
         """A run with every quantity wherever it fits, and a record that does not stay."""
-        modules, chosen = modules_by_path(model), cls._all()
+        model_map, chosen = ModelMap(model), cls._all()
         probes = {
-            place: [q for q in chosen if _belongs(q, place) and not misfit(modules, place, q)]
+            place: [q for q in chosen if _belongs(q, place) and not misfit(model_map, place, q)]
             for pattern in cls.places
-            for place in select(model, pattern)
+            for place in select(model_map, pattern)
         }
         dtype = next(model.parameters()).dtype
         with TemporaryDirectory() as folder, watch(model, store=folder, probes=probes) as run:

@@ -10,8 +10,18 @@ from hypothesis import strategies as st
 from torch import nn
 
 from notebook_probe.errors import UnknownNameError
-from notebook_probe.model.selectors import default_places, select, standard_place
+from notebook_probe.model import selectors
+from notebook_probe.model.map import ModelMap
+from notebook_probe.model.selectors import Where, standard_place
 from tests.models import ConvNet, Encoder, Shared, Tagger, Tied, mlp
+
+
+def select(model: nn.Module, where: Where) -> tuple[str, ...]:
+    return selectors.select(ModelMap(model), where)
+
+
+def default_places(model: nn.Module) -> tuple[str, ...]:
+    return selectors.default_places(ModelMap(model))
 
 
 def nested() -> nn.Module:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 import notebook_probe as nbp
+from notebook_probe.model.map import ModelMap
 from notebook_probe.quantities import as_quantity
 from notebook_probe.run.attach.request import misfit
 
@@ -184,8 +185,8 @@ def train(zoo: Zoo, end: Callable[[], None] = lambda: None) -> None:
 def recorded(quantities: Iterable[str], store: Path) -> dict[str, dict[str, Any]]:
     """The last value of each quantity at each layer that it fits; None where there is none."""
     zoo, wanted = Zoo(), [as_quantity(name) for name in quantities]
-    modules = {f"layers.{name}": zoo.layers[name] for name in LAYERS}
-    fitting = {path: [q for q in wanted if not misfit(modules, path, q)] for path in modules}
+    paths, model_map = [f"layers.{name}" for name in LAYERS], ModelMap(zoo)
+    fitting = {path: [q for q in wanted if not misfit(model_map, path, q)] for path in paths}
     with nbp.watch(zoo, store=store, probes=fitting) as run:
         train(zoo)
         run.settle()

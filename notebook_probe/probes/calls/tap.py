@@ -114,7 +114,7 @@ class Tap:
         With ``stays`` hooks that have nothing to do are left where they are.
         """
         self.plans = plans
-        self._before.set(watching or any(_reads_entry(plan) for plan in plans.values()))
+        self._before.set(watching or any(map(_reads_entry, plans.values())))
         self._after.set(stays or bool(plans))
 
     def remove(self) -> None:

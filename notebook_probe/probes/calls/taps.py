@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from torch import nn
 
-from notebook_probe.model.paths import modules_of, named
+from notebook_probe.model.map import ModelMap
 from notebook_probe.probes.calls.tap import CallListener, Tap
 from notebook_probe.probes.due.readings import Readings
 from notebook_probe.probes.step.compiled import has_compiled
@@ -20,10 +20,8 @@ class Taps:
 
     Parameters
     ----------
-    model : nn.Module
-        Held weakly.
     listener : CallListener
-        Told of calls.
+        Told of calls; held weakly.
 
     Attributes
     ----------
@@ -31,26 +29,25 @@ class Taps:
         What the taps are armed for.
     """
 
-    def __init__(self, model: nn.Module, listener: CallListener) -> None:
+    def __init__(self, listener: CallListener) -> None:
         self.due: Readings | None = None
         self.is_static = False
         """Hooks stay where they are: a compiled model is guarded by their number."""
         self._evaluated: Readings | None = None
         self._everywhere = True
-        self._model, self._listener = weakref.ref(model), weakref.ref(listener)
+        self._listener = weakref.ref(listener)
         self._taps: dict[str, Tap] = {}
         self._in_evaluation: frozenset[str] = frozenset()
-        self._places: weakref.WeakKeyDictionary[nn.Module, str] = weakref.WeakKeyDictionary()
+        self._map: ModelMap | None = None
 
-    def set_places(self, training: Iterable[str], evaluation: Iterable[str]) -> None:
+    def set_places(
+        self, model_map: ModelMap, training: Iterable[str], evaluation: Iterable[str]
+    ) -> None:
         """Have a tap exactly at these modules' paths."""
-        model, listener = self._model(), self._listener()
-        if model is None or listener is None:
+        listener = self._listener()
+        if listener is None:
             return
-        modules = modules_of(model, every_path=True)
-        self._places = weakref.WeakKeyDictionary(
-            {module: path for path, module in named(model.named_modules())}
-        )
+        self._map, modules = model_map, model_map.by_every_path
         self._in_evaluation = frozenset(evaluation)
         before, after = self._taps, {}
         for place in dict.fromkeys((*training, *self._in_evaluation)):
@@ -61,8 +58,8 @@ class Taps:
             after[place] = old if keeps and old is not None else Tap(place, module, listener)
         self._taps = after  # replaced, not changed: a step may be opening on another thread
         self.due = self._evaluated = None
-        for tap in before.values():
-            if tap not in after.values():
+        for place, tap in before.items():
+            if after.get(place) is not tap:
                 tap.remove()
 
     def arm(self, due: Readings | None, everywhere: bool) -> None:
@@ -73,24 +70,22 @@ class Taps:
         if due is not None and due is self.due and everywhere == self._everywhere:
             return
         self.due, self._everywhere = due, everywhere
-        for place, tap in self._taps.items():
-            self._arm(place, tap)
+        self._arm_all(self._taps)
 
     def arm_evaluation(self, due: Readings | None) -> None:
         """Read what is due in the evaluation that begins."""
         self._evaluated = due
-        for place in self._in_evaluation & self._taps.keys():
-            self._arm(place, self._taps[place])
+        self._arm_all(self._in_evaluation & self._taps.keys())
 
-    def _arm(self, place: str, tap: Tap) -> None:
-        plans = {}
-        for phase, due in (("training", self.due), ("evaluation", self._evaluated)):
-            if due is not None and place in due.calls:
-                plans[phase] = due.calls[place]
+    def _arm_all(self, places: Iterable[str]) -> None:
+        armed = [("training", self.due), ("evaluation", self._evaluated)]
+        due = [(phase, readings.calls) for phase, readings in armed if readings is not None]
         stays = self.is_static or has_compiled()
-        # The root's call arms its own tap, too late for a hook that is not there yet.
-        sees_calls = self._everywhere or not place or place in self._in_evaluation
-        tap.arm(plans, stays or sees_calls, stays)
+        for place in places:
+            plans = {phase: calls[place] for phase, calls in due if place in calls}
+            # The root's call arms its own tap, too late for a hook that is not there yet.
+            sees_calls = self._everywhere or not place or place in self._in_evaluation
+            self._taps[place].arm(plans, stays or sees_calls, stays)
 
     def remove(self) -> None:
         """Take every hook off the model."""
@@ -100,7 +95,7 @@ class Taps:
 
     def place_of(self, module: nn.Module) -> str | None:
         """The path of a module of this model, None for any other."""
-        return self._places.get(module)
+        return self._map.path_of(module) if self._map is not None else None
 
     def last_call(self, place: str) -> int:
         """Step of the last call seen at a place while something was due there; -1 before any."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import weakref
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from torch import Tensor, nn
 
-from notebook_probe.model.parameter_slots import Slot, slots_of_place
-from notebook_probe.model.paths import modules_of
+from notebook_probe.model.map import ModelMap
+from notebook_probe.model.parameter_slots import Slot
 from notebook_probe.probes.parameters.reader import ParameterReader
 from notebook_probe.probes.parameters.scalers import AT_UPDATE
 from notebook_probe.probes.reading.cells import (
@@ -150,23 +152,24 @@ class DueFrame(StepFrame):
 
 
 def readings(
-    model: nn.Module,
+    model_map: ModelMap,
     due: tuple[Probe, ...],
     sampled: tuple[Probe, ...],
     buffers: dict[Slot, Tensor],
 ) -> Readings:
     """Work out what to read for the due probes, and for windows that take a sample only."""
-    return _Builder(model).build(due, sampled, buffers)
+    return _Builder(model_map).build(due, sampled, buffers)
 
 
 class _Builder:
-    def __init__(self, model: nn.Module) -> None:
-        self._modules = modules_of(model, every_path=True)
+    def __init__(self, model_map: ModelMap) -> None:
+        self._map = model_map
         self._calls: dict[str, Plan] = {}
         self._parameters: dict[Slot, Plan] = {}
         self._batch = Plan()
         self._replay: dict[str, Plan] = {}
         self._shared: dict[tuple[object, ...], int] = {}
+        self._known: dict[tuple[Probe, Feature], tuple[int, ...]] = {}
         self._wanted: dict[int, set[str]] = {}
         self._owners: list[tuple[weakref.ref[nn.Module], Plan]] = []
         self._windows: list[WindowReading] = []
@@ -179,7 +182,7 @@ class _Builder:
         for probe in every:  # all parts of a reduction must be known before its cell is made
             for feature in probe.quantity.features:
                 if feature.part:
-                    self._indices(probe, feature)
+                    self._known[probe, feature] = self._indices(probe, feature)
         results = tuple(self._result(probe) for probe in due)
         for probe in sampled:
             self._window(probe, is_due=False)
@@ -209,18 +212,21 @@ class _Builder:
         )
 
     def _counts(self, due: tuple[Probe, ...]) -> list[Count]:
-        counts = []
+        counts: dict[tuple[str, str, str], Count] = {}
         for probe in due:
+            key = probe.stream, probe.count, probe.place
+            if key in counts:
+                continue
             if is_of_calls(probe):
                 plans = [self._calls[probe.place]]
             elif probe.accumulations:
-                below = slots_of_place(self._modules, probe.place, below=True)
+                below = self._map.slots(probe.place, below=True)
                 plans = [self._parameters[slot] for slot in below if slot in self._parameters]
             else:
                 continue
             indices = tuple(plan.counter for plan in plans)
-            counts.append(Count(probe.stream, probe.count, probe.place, indices))
-        return list(dict.fromkeys(counts))
+            counts[key] = Count(*key, indices)
+        return [*counts.values()]
 
     def _result(self, probe: Probe) -> Result:
         if probe.quantity.is_window:
@@ -270,7 +276,7 @@ class _Builder:
     def _cells(self, probe: Probe, feature: Feature) -> tuple[int, ...]:
         """Indices of the cells that make up a feature; makes those that are new."""
         reduction = parts[feature.part]
-        indices = self._indices(probe, feature)
+        indices = self._known[probe, feature]
         for plan, index in zip(self._plans(probe, feature), indices, strict=True):
             plan.join(probe)
             self._cell(plan, probe, feature, reduction, index).probes.append(probe)
@@ -281,7 +287,7 @@ class _Builder:
     ) -> Cell | DifferenceCell:
         """The plan's cell of that index, made when it is new."""
         cells = plan.cells.setdefault(feature.tensor, [])
-        known: list[Cell | DifferenceCell] = [*cells, *plan.differences]
+        known: Iterable[Cell | DifferenceCell] = (*cells, *plan.differences)
         for cell in known:
             if cell.index == index:
                 return cell
@@ -321,7 +327,7 @@ class _Builder:
         return self._slots(probe, is_of_all(feature))
 
     def _slots(self, probe: Probe, of_all: bool) -> tuple[Slot, ...]:
-        return slots_of_place(self._modules, probe.place, below=of_all)
+        return self._map.slots(probe.place, below=of_all)
 
     def _plans(self, probe: Probe, feature: Feature) -> list[Plan]:
         if feature.tensor in REPLAY:
@@ -337,7 +343,7 @@ class _Builder:
         if probe.quantity.moment == "replay":
             return {None: self._replay.setdefault(probe.place, Plan())}
         if probe.quantity.needs == ("module",):
-            module = self._modules.get(probe.place)
+            module = self._map.by_every_path.get(probe.place)
             plan = Plan()
             self._owners += [(weakref.ref(module), plan)] if module is not None else []
             return {None: plan}
@@ -346,6 +352,7 @@ class _Builder:
     def _plan(self, place: str | Slot | Plan) -> Plan:
         if isinstance(place, Plan):
             return place
-        if isinstance(place, Slot):
-            return self._parameters.setdefault(place, Plan())
-        return self._calls.setdefault(place, Plan())
+        plans: dict[Any, Plan] = self._parameters if isinstance(place, Slot) else self._calls
+        if place not in plans:
+            plans[place] = Plan()
+        return plans[place]

@@ -9,14 +9,14 @@ from functools import cached_property
 from notebook_probe.probes.reading.cells import Cell, DifferenceCell, FunctionCell
 from notebook_probe.probes.reading.options import wanted_options
 from notebook_probe.probes.step.probe import Probe
-from notebook_probe.quantities.reduce.features import CALL, Moment, moment_of
+from notebook_probe.quantities.reduce.features import Moment, moment_of
 
 __all__ = ["Plan", "is_of_calls"]
 
 
 def is_of_calls(probe: Probe) -> bool:
     """Tell whether a probe needs a tensor of the module's calls."""
-    return any(need in CALL for need in probe.quantity.needs)
+    return probe.quantity.is_of_calls
 
 
 @dataclass(eq=False)

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from notebook_probe.errors import ClosedRunError, UnreadableError
-from notebook_probe.model.parameter_slots import slots_of_place, weight_of
-from notebook_probe.model.paths import modules_of
+from notebook_probe.model.map import ModelMap
+from notebook_probe.model.parameter_slots import weight_of
 from notebook_probe.model.selectors import standard_place
 from notebook_probe.model.unwrapped import unwrapped
 from notebook_probe.probes.reading.attempt import attempt
@@ -57,45 +57,56 @@ class Replay:
             raise ClosedRunError("the watched model no longer exists")
         return model
 
-    def read(self, frame: StepFrame, plans: Mapping[str, Plan]) -> None:
+    def read(self, frame: StepFrame, plans: Mapping[str, Plan], model_map: ModelMap) -> None:
         """Measure what is due of the state in which the step begins."""
         begun = time.perf_counter()
         try:
             if self.batch is None:
                 raise UnreadableError(NO_BATCH)
             with self.batch.untouched(self.model):
-                self._read_places(frame, plans, self.batch)
+                self._read_places(frame, plans, self.batch, model_map)
         except Exception as error:  # the model, the loss: whatever fails, training goes on
             frame.blame_all([p for plan in plans.values() for p in plan.probes], error)
         finally:
             self.progress = ""
             frame.seconds += time.perf_counter() - begun
 
-    def _read_places(self, frame: StepFrame, plans: Mapping[str, Plan], batch: ProbeBatch) -> None:
-        modules = modules_of(self.model, every_path=True)
+    def _read_places(
+        self, frame: StepFrame, plans: Mapping[str, Plan], batch: ProbeBatch, model_map: ModelMap
+    ) -> None:
+        modules = model_map.by_every_path
         outputs = self._outputs(plans, batch, modules)
         for place, plan in plans.items():
             attempt(
-                frame, plan, "replay", self._read_place, frame, plan, modules, place, outputs, batch
+                frame,
+                plan,
+                "replay",
+                self._read_place,
+                frame,
+                plan,
+                model_map,
+                place,
+                outputs,
+                batch,
             )
 
     def _read_place(
         self,
         frame: StepFrame,
         plan: Plan,
-        modules: dict[str, nn.Module],
+        model_map: ModelMap,
         place: str,
         outputs: dict[str, list[Sequence[Tensor]]],
         batch: ProbeBatch,
     ) -> None:
-        module = modules.get(place)
+        module = model_map.by_every_path.get(place)
         given: dict[str, Any] = {"module": unwrapped(module)}
         if module is not None:
             given["weight"] = weight_of(module)
         if place in outputs:
             given["probe_output"] = _pool(frame, plan, module, outputs.pop(place))
         if plan.wants("landscape", "replay"):
-            given["landscape"] = self._landscape(modules, place, batch)
+            given["landscape"] = self._landscape(model_map, place, batch)
         for function in plan.at("replay"):
             self._measuring = f"{function.probe.quantity.name} at {standard_place(place)}"
             function.call(frame, given)
@@ -120,10 +131,10 @@ class Replay:
             plan.spent("replay", (time.perf_counter() - begun) / len(wanted))
         return seen
 
-    def _landscape(self, modules: dict[str, nn.Module], place: str, batch: ProbeBatch) -> Landscape:
+    def _landscape(self, model_map: ModelMap, place: str, batch: ProbeBatch) -> Landscape:
         """Of all parameters at a place and below it that are trained."""
         names = {id(value): name for name, value in self.model.named_parameters()}
-        below = [slot.get() for slot in slots_of_place(modules, place, below=True)]
+        below = [slot.get() for slot in model_map.slots(place, below=True)]
         point = [own for own in below if own is not None and own.requires_grad]
         own_names = [names[id(own)] for own in point]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from notebook_probe.axis import Axis, PerChannel
@@ -12,6 +13,7 @@ from notebook_probe.quantities.define.docstring import Explained
 from notebook_probe.quantities.define.numbers import read_scalar, read_vector
 from notebook_probe.quantities.reduce.cost import Cost
 from notebook_probe.quantities.reduce.features import (
+    CALL,
     Feature,
     Moment,
     is_of_step,
@@ -83,32 +85,37 @@ class Quantity:
         """The file it is from."""
         return self.function.__module__.rpartition(".")[2]
 
-    @property
+    @cached_property
     def needs(self) -> tuple[str, ...]:
         """The tensors it is made of, in the user's words."""
         return tuple(dict.fromkeys(feature.tensor for feature in self.features))
 
-    @property
+    @cached_property
     def pools(self) -> bool:
         """Made of summaries, which are pooled exactly over a step before it is computed."""
         return self.features[0].is_summary
 
-    @property
+    @cached_property
     def is_of_all(self) -> bool:
         """Its tensors are those of all parameters below a place, not only of its own weight."""
         return any(feature.each and not feature.part for feature in self.features)
 
-    @property
+    @cached_property
     def is_of_step(self) -> bool:
         """It needs values that are known when the step is over."""
         return any(map(is_of_step, self.needs))
 
-    @property
+    @cached_property
     def is_of_batch(self) -> bool:
         """It needs something that the loop hands over."""
         return any(moment_of(need) == "batch" for need in self.needs)
 
-    @property
+    @cached_property
+    def is_of_calls(self) -> bool:
+        """It needs a tensor of a module's calls."""
+        return any(need in CALL for need in self.needs)
+
+    @cached_property
     def is_of_model(self) -> bool:
         """It is of the step or the batch as a whole, not of a module or a parameter."""
         return self.is_of_step or self.moment == "batch"
@@ -123,12 +130,12 @@ class Quantity:
         """It is of several steps, so that one step by itself tells nothing of it."""
         return self.samples in ("every", "due")
 
-    @property
+    @cached_property
     def moment(self) -> Moment:
         """When its tensors can be read together; of summaries, that of the first."""
         return meeting(self.needs) or moment_of(self.needs[0])
 
-    @property
+    @cached_property
     def moments(self) -> tuple[Moment, ...]:
         """All moments at which something is read for it."""
         return tuple(map(moment_of, self.needs)) if self.pools else (self.moment,)

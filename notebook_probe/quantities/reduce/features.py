@@ -143,6 +143,7 @@ class Feature:
         return bool(self.part) or is_of_step(self.tensor)
 
 
+@cache
 def moment_of(tensor: str) -> Moment:
     """When a tensor is read, if nothing else is asked for beside it.
 

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
 
 from notebook_probe.errors import UnreadableError
+from notebook_probe.model.channel_axes import channel_axis_of
 from notebook_probe.model.unwrapped import unwrapped
 from notebook_probe.quantities.reduce.arrays import readable
 
-__all__ = ["SAID", "channel_axis", "sample_blocks", "sampled_rows", "samples"]
+__all__ = ["channel_axis", "sample_blocks", "sampled_rows", "samples"]
 
 BLOCK = 1 << 17
 """Elements of a block, where that makes enough rows: so much stays in the cache."""
@@ -37,10 +37,6 @@ AXES: dict[tuple[type[nn.Module], ...], int] = {
 """Counted from the end where a module also takes a single sample, without a batch axis."""
 
 
-SAID: WeakKeyDictionary[nn.Module, int] = WeakKeyDictionary()
-"""What users say of modules that have their channels elsewhere."""
-
-
 def channel_axis(module: nn.Module | None, shape: Sequence[int]) -> int:
     """Axis of the channels in a tensor of this shape, of two axes at least, at ``module``.
 
@@ -52,7 +48,7 @@ def channel_axis(module: nn.Module | None, shape: Sequence[int]) -> int:
     (1, 3)
     """
     module, n_dims = unwrapped(module), len(shape)
-    axis = SAID.get(module) if module is not None else None
+    axis = channel_axis_of(module) if module is not None else None
     if axis is None:
         axis = _axis_of_kind(module, shape)
     return axis % n_dims if -n_dims <= axis < n_dims else n_dims - 1

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable
 
 from torch import nn
 
-from notebook_probe.model.parameter_slots import weight_slots
+from notebook_probe.model.map import ModelMap
 from notebook_probe.model.selectors import standard_place
+from notebook_probe.model.unwrapped import unwrapped
 from notebook_probe.quantities import Quantity
 from notebook_probe.quantities.reduce.reductions import parts
 from notebook_probe.run.attach.request import lack_at
@@ -20,24 +21,19 @@ _PARAMETER = "weight"
 """A place that is no module, and is taken for a parameter."""
 
 
-def fitting(modules: Mapping[str, nn.Module], quantities: Iterable[Quantity]) -> Fitting:
+def fitting(model_map: ModelMap, quantities: Iterable[Quantity]) -> Fitting:
     """Where each quantity can be measured.
 
     Modules are of one kind when nothing that a quantity may ask of them tells them from each
     other, so that one of each kind is asked: a model has thousands of modules and few kinds.
-
-    Parameters
-    ----------
-    modules : mapping of str to nn.Module
-        All of the model by path.
     """
     listed = list(quantities)
     misfits = {parts[one.part].misfit for each in listed for one in each.features if one.part}
     found: dict[Hashable, int] = {}
     first: list[str] = []
     kinds: dict[str, int] = {}
-    for path, module in modules.items():
-        key = _key(path, module, misfits)
+    for path, module in model_map.by_every_path.items():
+        key = _key(path, unwrapped(module), model_map, misfits)
         if key not in found:
             found[key] = 2 + len(first)
             first.append(path)
@@ -46,27 +42,29 @@ def fitting(modules: Mapping[str, nn.Module], quantities: Iterable[Quantity]) ->
         kinds,
         {
             one.name: [
-                _reason(modules, _PARAMETER, one),
+                _reason(model_map, _PARAMETER, one),
                 OF_CALL,
-                *(_reason(modules, path, one) for path in first),
+                *(_reason(model_map, path, one) for path in first),
             ]
             for one in listed
         },
     )
 
 
-def _key(path: str, module: nn.Module, misfits: Iterable[Callable[[nn.Module], str]]) -> Hashable:
-    has_own = bool(weight_slots(module))
-    has_any = has_own or next(module.parameters(), None) is not None
+def _key(
+    path: str, module: nn.Module, model_map: ModelMap, misfits: Iterable[Callable[[nn.Module], str]]
+) -> Hashable:
+    has_own, has_any = bool(model_map.slots(path)), model_map.has_parameters(path)
     return (not path, type(module), has_own, has_any, *(misfit(module) for misfit in misfits))
 
 
-def _reason(modules: Mapping[str, nn.Module], path: str, quantity: Quantity) -> str:
+def _reason(model_map: ModelMap, path: str, quantity: Quantity) -> str:
     """Why not, in words that hold for every place of this kind; empty where it fits."""
-    lack = lack_at(modules, path, quantity)
+    lack = lack_at(model_map, path, quantity)
     if lack is None:
         return ""
     if not lack.lack:
         return "is of the step as a whole; mark the root"
-    kind = type(modules[path]).__name__ if path in modules else "it"
+    module = unwrapped(model_map.by_every_path.get(path))
+    kind = type(module).__name__ if module is not None else "it"
     return f"{lack.need}; {kind} {lack.lack}" if lack.need else f"{kind} {lack.lack}"

@@ -9,8 +9,8 @@ import torch
 from torch import nn
 from torch.nn.parameter import UninitializedParameter
 
-from notebook_probe.model.paths import modules_of
-from notebook_probe.model.unwrapped import unwrapped
+from notebook_probe.model.map import ModelMap
+from notebook_probe.model.parameter_slots import Slot, distinct, own_slots
 from notebook_probe.record.format.source import ROOT, ModuleRow
 
 __all__ = ["OnCompiled", "check_on_compiled", "module_table", "unwrap"]
@@ -37,25 +37,29 @@ def unwrap(model: nn.Module) -> nn.Module:
             return model
 
 
-def module_table(model: nn.Module) -> tuple[ModuleRow, ...]:
+def module_table(model_map: ModelMap) -> tuple[ModuleRow, ...]:
     """One row per module in definition order; a shared module once, under its first path."""
     rows: list[ModuleRow] = []
     places: dict[str, int] = {}
-    for path, module in modules_of(model).items():
-        inner = unwrapped(module)
+    for path, module in model_map.modules.items():
         places[path] = len(rows)
         rows.append(
             ModuleRow(
                 name=path or ROOT,
-                class_name=type(inner).__name__,
-                n_params=_elements(module.parameters()),
-                n_own_params=_elements(inner.parameters(recurse=False)),
+                class_name=type(module).__name__,
+                n_params=_elements(model_map.slots(path, below=True)),
+                n_own_params=_elements(distinct(own_slots(module))),
                 parent=places.get(path.rpartition(".")[0], 0) if path else -1,
             )
         )
     return tuple(rows)
 
 
-def _elements(parameters: Iterable[nn.Parameter]) -> int:
+def _elements(slots: Iterable[Slot]) -> int:
     """Elements, those of lazy parameters not counted: they have no shape yet."""
-    return sum(p.numel() for p in parameters if not isinstance(p, UninitializedParameter))
+    values = (slot.get() for slot in slots)
+    return sum(
+        value.numel()
+        for value in values
+        if value is not None and not isinstance(value, UninitializedParameter)
+    )

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TypeAlias
 
-from torch import nn
-
+from notebook_probe.model.map import ModelMap
 from notebook_probe.model.selectors import default_places
 from notebook_probe.quantities.define.costs import measured_costs
 from notebook_probe.registry import Registry
@@ -19,7 +18,8 @@ from notebook_probe.tabular import as_html, html_card, text_card
 
 __all__ = ["PlacesOf", "Preset", "PresetRow", "measures", "presets"]
 
-PlacesOf: TypeAlias = Callable[[nn.Module], Sequence[str]]
+PlacesOf: TypeAlias = Callable[[ModelMap], Sequence[str]]
+"""Is given the map of the model, so that its paths are those of the record."""
 
 FEW = 20
 """More quantities are not written out."""
@@ -27,7 +27,14 @@ FEW = 20
 
 @dataclass(frozen=True, slots=True)
 class PresetRow:
-    """Some quantities, at the places where they fit."""
+    """Some quantities, at the places where they fit.
+
+    Examples
+    --------
+    >>> def heads(model_map):
+    ...     return [path for path, module in model_map.modules.items() if path.endswith("head")]
+    >>> row = PresetRow(("effective_rank",), heads, "every(10)")
+    """
 
     names: tuple[str, ...]
     places: PlacesOf = default_places

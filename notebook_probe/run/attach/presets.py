@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from torch import nn
-
 from notebook_probe.errors import QuantityError, UnknownNameError
+from notebook_probe.model.map import ModelMap
 from notebook_probe.model.selectors import attention_places
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.quantities import Quantity, as_quantity, quantities
 from notebook_probe.quantities.table import built_in
 from notebook_probe.run.attach.default_places import attention_modules, relu_modules, root
 from notebook_probe.run.attach.preset import Preset, PresetRow, presets
-from notebook_probe.run.attach.request import ResolvedRequest, misfit, modules_by_path, resolve
+from notebook_probe.run.attach.request import ResolvedRequest, misfit, resolve
 from notebook_probe.schedules import schedule
 
 __all__ = ["DEFAULT", "Preset", "PresetRow", "presets", "resolve_presets"]
@@ -154,7 +153,7 @@ _add(
 )
 
 
-def resolve_presets(model: nn.Module, probes: Any) -> ResolvedRequest:
+def resolve_presets(model_map: ModelMap, probes: Any) -> ResolvedRequest:
     """Resolve the ``probes`` argument of watch: None, a preset, several, or Taiyi's dict.
 
     What two presets share is measured on the schedule of the first.
@@ -169,7 +168,7 @@ def resolve_presets(model: nn.Module, probes: Any) -> ResolvedRequest:
     if probes is None:
         return ResolvedRequest((), ())
     if isinstance(probes, Mapping):
-        return resolve(model, probes, None, None)
+        return resolve(model_map, probes, None, None)
     given = [probes] if isinstance(probes, str | Preset) else probes
     if not isinstance(given, list | tuple) or not all(isinstance(p, str | Preset) for p in given):
         raise QuantityError(
@@ -179,7 +178,7 @@ def resolve_presets(model: nn.Module, probes: Any) -> ResolvedRequest:
     chosen = [_named(one) if isinstance(one, str) else one for one in given]
     wanted: dict[tuple[str, str], Probe] = {}
     for row in (row for preset in chosen for row in preset.rows):
-        for probe in _fitting(model, row):
+        for probe in _fitting(model_map, row):
             wanted.setdefault((probe.place, probe.variable), probe)
     return ResolvedRequest(tuple(wanted.values()), ())
 
@@ -193,12 +192,12 @@ def _named(name: str) -> Preset:
     return presets[name]
 
 
-def _fitting(model: nn.Module, row: PresetRow) -> list[Probe]:
-    modules, due = modules_by_path(model), schedule(row.schedule)
+def _fitting(model_map: ModelMap, row: PresetRow) -> list[Probe]:
+    due = schedule(row.schedule)
     chosen = [as_quantity(name) for name in row.names]
     return [
         Probe(place, quantity, due)
-        for place in row.places(model)
+        for place in row.places(model_map)
         for quantity in chosen
-        if not misfit(modules, place, quantity)
+        if not misfit(model_map, place, quantity)
     ]

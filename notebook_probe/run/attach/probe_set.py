@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol, TypeAlias
@@ -12,8 +12,7 @@ from typing import Protocol, TypeAlias
 from torch import nn
 
 from notebook_probe.errors import ClosedRunError, ProbeError, QuantityError, UnknownNameError
-from notebook_probe.model.changes import Tree
-from notebook_probe.model.paths import modules_of
+from notebook_probe.model.map import ModelMap
 from notebook_probe.model.selectors import Where, select, standard_place
 from notebook_probe.probes.observer import Observer
 from notebook_probe.probes.step.probe import WAITING, Probe
@@ -26,12 +25,12 @@ from notebook_probe.run.attach.request import Resolver, resolve
 from notebook_probe.run.attach.requests import Attach, Compiled, Detach, Request
 from notebook_probe.schedules import Schedule
 
-__all__ = ["Attachment", "Columns", "ModelRecord", "ProbeSet"]
+__all__ = ["Attachment", "ModelRecord", "ProbeColumns", "ProbeSet"]
 
 ProbeKey: TypeAlias = "tuple[str, str, Schedule, bool]"
 
 
-class Columns(Protocol):
+class ProbeColumns(Protocol):
     """Where the values of probes go."""
 
     @property
@@ -75,16 +74,19 @@ class ProbeSet:
     ----------
     model : nn.Module
         Held weakly.
+    model_map : ModelMap
+        Its map, until it changes.
     observer : Observer
-    columns : Columns
+    columns : ProbeColumns
     record : ModelRecord
     """
 
     def __init__(
         self,
         model: nn.Module,
+        model_map: ModelMap,
         observer: Observer,
-        columns: Columns,
+        columns: ProbeColumns,
         record: ModelRecord,
     ) -> None:
         self._model = weakref.ref(model)
@@ -92,8 +94,7 @@ class ProbeSet:
         self._attachments: tuple[Attachment, ...] = ()
         self._wanted: dict[ProbeKey, Probe] = {}  # replaced, never changed: other threads walk it
         self._measured = self._wanted
-        self._tree = Tree(model)
-        self._paths = {*modules_of(model)}
+        self._map = self._followed = model_map
         self._was_full = False
         self._lock = threading.Lock()
         self._changing = threading.RLock()  # two threads may meet between the same two steps
@@ -105,6 +106,16 @@ class ProbeSet:
         if model is None:
             raise ClosedRunError("the watched model no longer exists; its record can still be read")
         return model
+
+    @property
+    def model_map(self) -> ModelMap:
+        """The map of the model as it is now; raises ClosedRunError when it is gone."""
+        self._look(self.model)
+        return self._map
+
+    def _look(self, model: nn.Module) -> None:
+        if self._map.has_changed():
+            self._map = ModelMap(model)
 
     def watches(self, model: nn.Module) -> bool:
         return self._model() is model
@@ -136,7 +147,7 @@ class ProbeSet:
             done = "probed steps run eagerly" if request.steps == "eager" else "all steps compiled"
         else:
             raise QuantityError(f"{request!r} is not about probes")
-        self.change(step)
+        self._act(step)
         return done
 
     def run_eagerly(self, wanted: bool) -> None:
@@ -154,7 +165,7 @@ class ProbeSet:
 
     def attach(self, resolver: Resolver) -> Attachment:
         """Want these too; one that is there already stays, a new definition replaces it."""
-        found = resolver(self.model)
+        found = resolver(self.model_map)
         attachment = Attachment(resolver, [*found.probes], found.skipped)
         self._want(found.probes)
         with self._lock:
@@ -177,6 +188,12 @@ class ProbeSet:
         if self._columns.is_full and not self._was_full:
             self._was_full = True
             self.detach(self.wanted)
+        model = self._model()
+        if model is not None and self._attachments:
+            self._look(model)
+        self._act(step)
+
+    def _act(self, step: int) -> None:
         with self._changing:
             self._follow_model()
             added, removed = self._measure(step)
@@ -188,7 +205,8 @@ class ProbeSet:
         self._columns.declare(probes)
         with self._lock:
             known = self._wanted
-            new = {probe.key(): probe for probe in probes if not _is_in(known, probe)}
+            wanted = {probe.key(): probe for probe in probes}
+            new = {key: p for key, p in wanted.items() if not _is_same(known.get(key), p)}
             for probe in new.values():
                 probe.attached_step = WAITING
             if new:
@@ -196,15 +214,14 @@ class ProbeSet:
 
     def _follow_model(self) -> None:
         """Modules were added, replaced or removed: what is attached holds for the new ones."""
-        model = self._model()
-        if model is None or not self._attachments or not self._tree.has_changed():
+        model_map, before = self._map, self._followed
+        if model_map is before or not self._attachments:
             return
-        self._tree, self._measured = Tree(model), {}
-        paths = {*modules_of(model)}
-        new, self._paths = paths - self._paths, paths
-        self._record.follow_model(module_table(model))
+        self._followed, self._measured = model_map, {}
+        new = {*model_map.paths}.difference(before.paths)
+        self._record.follow_model(module_table(model_map))
         for attachment in self._attachments:
-            probes = [p for p in _resolved_again(attachment, model) if _is_below(p.place, new)]
+            probes = [p for p in _resolved_again(attachment, model_map) if _is_below(p.place, new)]
             attachment.probes += probes
             self._want(probes)
 
@@ -218,20 +235,20 @@ class ProbeSet:
         added = [probe for probe in after if probe not in known]
         for probe in added:
             probe.attached_step = step
-        self._observer.set_probes(after)
+        self._observer.set_probes(after, self._map)
         self._measured = wanted
         return added, [probe for probe in before if probe.key() not in wanted]
 
     def find(self, where: Where, quantity: str = "") -> list[Probe]:
         """The probes of ``quantity`` (of every one when empty) at a selection; none raises."""
-        places = select(self.model, where)
+        places = dict.fromkeys(select(self.model_map, where))
         there = [probe for probe in self._wanted.values() if probe.place in places]
         names = {probe.quantity.name for probe in there}
         # A plain function that was attached is in no registry: look for its name here first.
         name = quantity if quantity in names or not quantity else as_quantity(quantity).name
         found = [probe for probe in there if name in ("", probe.quantity.name)]
         if not found:
-            at = ", ".join(standard_place(place) for place in places[:4])
+            at = ", ".join(standard_place(place) for place in [*places][:4])
             if not there:
                 raise UnknownNameError(f"nothing is attached at {at}")
             raise UnknownNameError(
@@ -240,9 +257,8 @@ class ProbeSet:
         return found
 
 
-def _is_in(known: Mapping[ProbeKey, Probe], probe: Probe) -> bool:
+def _is_same(old: Probe | None, probe: Probe) -> bool:
     """Tell whether ``probe`` is there, the same function and still measuring."""
-    old = known.get(probe.key())
     if old is None or old.disabled:
         return False
     return (old.quantity.function, old.quantity.combine) == (
@@ -259,9 +275,9 @@ def _resolver_of(request: Attach) -> Resolver:
     return partial(resolve, where=request.where, quantity=what, when=when)
 
 
-def _resolved_again(attachment: Attachment, model: nn.Module) -> tuple[Probe, ...]:
+def _resolved_again(attachment: Attachment, model_map: ModelMap) -> tuple[Probe, ...]:
     try:
-        return attachment.resolver(model).probes
+        return attachment.resolver(model_map).probes
     except ProbeError:  # what it named is gone, or a quantity no longer fits
         return ()
 

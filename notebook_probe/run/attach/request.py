@@ -14,8 +14,7 @@ import torch
 from torch import nn
 
 from notebook_probe.errors import NotApplicableError, QuantityError, UnknownNameError
-from notebook_probe.model.parameter_slots import weight_slots
-from notebook_probe.model.paths import modules_of
+from notebook_probe.model.map import ModelMap
 from notebook_probe.model.selectors import Where, select, standard_place
 from notebook_probe.model.unwrapped import unwrapped
 from notebook_probe.probes.step.probe import PhaseName, Probe
@@ -30,7 +29,6 @@ __all__ = [
     "Resolver",
     "lack_at",
     "misfit",
-    "modules_by_path",
     "resolve",
 ]
 
@@ -46,12 +44,12 @@ class ResolvedRequest:
     """Sentences: which place was left out, and why."""
 
 
-Resolver: TypeAlias = Callable[[nn.Module], ResolvedRequest]
+Resolver: TypeAlias = Callable[[ModelMap], ResolvedRequest]
 """What a request comes to in a model as it is now."""
 
 
 def resolve(
-    model: nn.Module,
+    model_map: ModelMap,
     where: Where | Mapping[Any, Any],
     quantity: QuantityLike | Sequence[QuantityLike] | None,
     when: ScheduleLike,
@@ -69,7 +67,7 @@ def resolve(
     """
     if isinstance(where, Mapping):
         parts = [
-            resolve(model, place, one, wanted or when, phase, per_call)
+            resolve(model_map, place, one, wanted or when, phase, per_call)
             for place, items in where.items()
             for one, wanted in _items(items)
         ]
@@ -77,14 +75,14 @@ def resolve(
     if quantity is None:
         raise QuantityError(f"attach({where!r}): which quantity?")
     if isinstance(quantity, list | tuple):
-        parts = [resolve(model, where, one, when, phase, per_call) for one in quantity]
+        parts = [resolve(model_map, where, one, when, phase, per_call) for one in quantity]
         return _joined(parts)
     chosen, due = as_quantity(quantity), schedule(when)  # type: ignore[arg-type]
     _check_kind(chosen, phase, per_call)
-    places, modules = select(model, where), modules_by_path(model)
+    places = select(model_map, where)
     if not places:
         raise UnknownNameError(f"attach({where!r}, ...): an empty selection names no module")
-    tried = [_fit(modules, place, chosen, due, phase, per_call) for place in places]
+    tried = [_fit(model_map, place, chosen, due, phase, per_call) for place in places]
     probes = tuple(probe for probe in tried if isinstance(probe, Probe))
     skipped = tuple(reason for reason in tried if isinstance(reason, str))
     if not probes:
@@ -118,13 +116,13 @@ def _is_of_evaluation(need: str) -> bool:
     return need in ANYTIME or moment_of(need) in ("inside", "forward", "batch")
 
 
-def misfit(modules: Mapping[str, nn.Module], place: str, quantity: Quantity) -> str:
+def misfit(model_map: ModelMap, place: str, quantity: Quantity) -> str:
     """Why ``quantity`` cannot be measured at ``place``, in words; empty when it can.
 
-    ``modules`` are all of the model by path; a place that is none of them is a parameter.
+    A place that is no module's is a parameter.
     """
-    lack = lack_at(modules, place, quantity)
-    return lack.sentence(quantity, _described(place, modules)) if lack is not None else ""
+    lack = lack_at(model_map, place, quantity)
+    return lack.sentence(quantity, _described(place, model_map)) if lack is not None else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,9 +142,9 @@ class Lack:
         return f"{name} {place} {self.lack}"
 
 
-def lack_at(modules: Mapping[str, nn.Module], place: str, quantity: Quantity) -> Lack | None:
+def lack_at(model_map: ModelMap, place: str, quantity: Quantity) -> Lack | None:
     """What ``quantity`` misses at ``place``; None when it can be measured there."""
-    module = modules.get(place)
+    module = unwrapped(model_map.by_every_path.get(place))
     if place and quantity.is_of_model:
         return Lack(f"needs {', '.join(quantity.needs)}, of the step as a whole", "")
     for feature in quantity.features:
@@ -160,7 +158,7 @@ def lack_at(modules: Mapping[str, nn.Module], place: str, quantity: Quantity) ->
             closed = _closed(module) if is_seen else ""
             if closed:
                 return Lack(f"needs {need!r}", closed)
-        elif module is not None and not _has_parameter(module, is_of_all(feature)):
+        elif module is not None and not _has_parameter(model_map, place, is_of_all(feature)):
             return Lack(f"needs {need!r}", "has none")
     lack = _lack(quantity, module) if module is not None else ""
     return Lack("", lack) if lack else None
@@ -179,32 +177,26 @@ def _closed(module: nn.Module) -> str:
     return "is never called" if type(module).forward is nn.Module.forward else ""
 
 
-def _has_parameter(module: nn.Module, below: bool) -> bool:
-    if below:
-        return next(module.parameters(), None) is not None
-    return bool(weight_slots(module))
+def _has_parameter(model_map: ModelMap, place: str, below: bool) -> bool:
+    return model_map.has_parameters(place) if below else bool(model_map.slots(place))
 
 
-def modules_by_path(model: nn.Module) -> dict[str, nn.Module]:
-    """Every module by every path that leads to it."""
-    return {path: unwrapped(module) for path, module in modules_of(model, every_path=True).items()}
-
-
-def _described(place: str, modules: Mapping[str, nn.Module]) -> str:
-    if place not in modules:
+def _described(place: str, model_map: ModelMap) -> str:
+    module = unwrapped(model_map.by_every_path.get(place))
+    if module is None:
         return repr(place)
-    return f"{standard_place(place)!r} ({type(modules[place]).__name__})"
+    return f"{standard_place(place)!r} ({type(module).__name__})"
 
 
 def _fit(
-    modules: Mapping[str, nn.Module],
+    model_map: ModelMap,
     place: str,
     quantity: Quantity,
     due: Schedule,
     phase: PhaseName = "training",
     per_call: bool = False,
 ) -> Probe | str:
-    reason = misfit(modules, place, quantity)
+    reason = misfit(model_map, place, quantity)
     return reason or Probe(place, quantity, due, phase, per_call)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from torch import nn
 
-from notebook_probe.model.paths import modules_of
+from notebook_probe.model.map import ModelMap
 from notebook_probe.model.selectors import standard_place
 from notebook_probe.probes.observer import Observer
 from notebook_probe.probes.step.probe import WAITING, Probe
@@ -35,9 +35,9 @@ class ProbeStatuses:
 
     def of(self, probes: Iterable[Probe], step: int, step_seconds: float) -> list[ProbeStatus]:
         """Every probe and what became of it."""
-        costs, modules, listed = self.costs(), self._modules(), list(probes)
-        found = [self._status(probe, step, step_seconds, costs, modules) for probe in listed]
-        if modules:
+        costs, model_map, listed = self.costs(), self._observer.model_map, list(probes)
+        found = [self._status(probe, step, step_seconds, costs, model_map) for probe in listed]
+        if self._model() is not None:
             self._last_notes = {
                 probe: status.note for probe, status in zip(listed, found, strict=True)
             }
@@ -47,17 +47,13 @@ class ProbeStatuses:
         """Seconds per step."""
         return {**self._observer.training.costs(), **self._observer.evaluation.costs()}
 
-    def _modules(self) -> dict[str, nn.Module]:
-        model = self._model()
-        return modules_of(model, every_path=True) if model is not None else {}
-
     def _status(
         self,
         probe: Probe,
         step: int,
         step_seconds: float,
         costs: Mapping[Probe, float],
-        modules: dict[str, nn.Module],
+        model_map: ModelMap,
     ) -> ProbeStatus:
         seconds = costs.get(probe, 0.0)
         waiting = why_waiting(
@@ -73,13 +69,13 @@ class ProbeStatuses:
             n_errors=probe.n_errors,
             error=probe.error,
             disabled=probe.disabled,
-            note=waiting or self._note(probe, step, modules),
+            note=waiting or self._note(probe, step, model_map),
             waits=bool(waiting),
             cost_us=1e6 * seconds,
             cost_percent=100.0 * seconds / step_seconds if step_seconds > 0 else 0.0,
         )
 
-    def _note(self, probe: Probe, step: int, modules: dict[str, nn.Module]) -> str:
+    def _note(self, probe: Probe, step: int, model_map: ModelMap) -> str:
         """Why it is silent; of a model that is gone, why it was."""
-        note = self._why_silent.note(probe, step, modules)
+        note = self._why_silent.note(probe, step, model_map)
         return self._last_notes.get(probe) or GONE if note == GONE else note

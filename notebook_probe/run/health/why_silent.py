@@ -10,7 +10,7 @@ from typing import TypeGuard
 
 from torch import nn
 
-from notebook_probe.model.parameter_slots import slots_of_place
+from notebook_probe.model.map import ModelMap
 from notebook_probe.probes.observer import Observer
 from notebook_probe.probes.reading.plan import is_of_calls
 from notebook_probe.probes.step.compiled import has_compiled, is_compiled
@@ -51,11 +51,8 @@ class WhySilent:
         self._compiled = False
         self._looked = -math.inf
 
-    def note(self, probe: Probe, step: int, modules: dict[str, nn.Module]) -> str:
-        """Why a probe that was due has no value; empty when it has one.
-
-        ``modules`` are those of the model by every path; none when it is gone.
-        """
+    def note(self, probe: Probe, step: int, model_map: ModelMap) -> str:
+        """Why a probe that was due has no value; empty when it has one."""
         if probe.disabled:
             n = max(probe.errors_in_a_row, probe.values_failed)
             return f"disabled after {n} errors in a row" if n > 1 else "disabled at once"
@@ -65,21 +62,21 @@ class WhySilent:
             return ""
         if probe.n_errors and not probe.n_values:
             return ""
-        return self._why_silent(probe, modules)
+        return self._why_silent(probe, model_map)
 
-    def _why_silent(self, probe: Probe, modules: dict[str, nn.Module]) -> str:
+    def _why_silent(self, probe: Probe, model_map: ModelMap) -> str:
         if probe.gap:
             return probe.gap
-        if not modules:
+        if self._model() is None:
             return GONE
         if missing := _not_given(probe.quantity, self._observer.batch_names, self._logged):
             return missing
-        slots = slots_of_place(modules, probe.place)
-        if probe.place not in modules and all(slot.get() is None for slot in slots):
+        slots = model_map.slots(probe.place)
+        if probe.place not in model_map.by_every_path and all(slot.get() is None for slot in slots):
             return "the model no longer has it"
         if is_of_calls(probe):
             return self._why_not_called(probe)
-        return _why_no_gradient(probe, modules)
+        return _why_no_gradient(probe, model_map)
 
     def _why_not_called(self, probe: Probe) -> str:
         if probe.phase == "eval":
@@ -146,9 +143,9 @@ def _is_foreseen(schedule: Schedule) -> TypeGuard[Foreseen]:
     return _foreseen[kind]
 
 
-def _why_no_gradient(probe: Probe, modules: dict[str, nn.Module]) -> str:
+def _why_no_gradient(probe: Probe, model_map: ModelMap) -> str:
     below = any(map(is_of_all, probe.quantity.features))
-    values = [slot.get() for slot in slots_of_place(modules, probe.place, below)]
+    values = [slot.get() for slot in model_map.slots(probe.place, below)]
     if values and not any(value is not None and value.requires_grad for value in values):
         return "frozen: nothing there requires a gradient"
     families = (need.partition(".")[0] for need in probe.quantity.needs)

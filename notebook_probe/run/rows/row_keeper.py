@@ -6,27 +6,21 @@ import threading
 import weakref
 from collections.abc import Iterable, Sequence
 
-from notebook_probe.axis import PER_CHANNEL, Axis, PerChannel
+from notebook_probe.axis import Axis, PerChannel
 from notebook_probe.errors import QuantityError
 from notebook_probe.model.selectors import standard_place
-from notebook_probe.probes.reading.plan import is_of_calls
 from notebook_probe.probes.step.measured import Columns, MeasuredStep
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.quantities import quantities
 from notebook_probe.record.format.source import ROOT, Variable
 from notebook_probe.record.write.stream import StreamWriter
 from notebook_probe.record.write.writer import RecordWriter
+from notebook_probe.run.rows.columns import COUNTS, columns_of
 from notebook_probe.run.rows.layout import ChannelsLayout, ChannelsRow, Layout, Row
 
 __all__ = ["RowKeeper"]
 
 LOG_STREAM = "every_1"
-
-_COUNTS = {
-    "calls": "training calls of the module in the step",
-    "eval_calls": "evaluation calls of the module since the last update",
-    "accumulations": "times the gradient was added to in the step",
-}
 
 
 class RowKeeper:
@@ -60,14 +54,9 @@ class RowKeeper:
 
     def declare(self, probes: Iterable[Probe]) -> None:
         """Give every probe its column; from any thread."""
-        for probe in probes:
-            place, long_name = [standard_place(probe.place)], str(probe.schedule)
-            axis = probe.quantity.axis
-            columns = [] if axis is PER_CHANNEL else place  # its length is known by its first value
-            self._stream(probe.stream, long_name, axis).extend(columns, [_variable(probe)])
-            if is_of_calls(probe) or probe.accumulations:
-                beside = Variable(probe.count, "1", _COUNTS[probe.count])
-                self._stream(probe.stream, long_name).extend(place, [beside])
+        for (name, axis), columns in columns_of(probes).items():
+            stream = self._stream(name, columns.long_name, axis)
+            stream.extend([*columns.modules], [*columns.variables.values()])
 
     def declare_scalars(self, names: Iterable[str]) -> None:
         """Give every logged scalar its place.
@@ -88,7 +77,7 @@ class RowKeeper:
         QuantityError
             For a name that cannot be a variable's, or is a quantity's.
         """
-        if (place, name) not in self._named and (name in quantities or name in _COUNTS):
+        if (place, name) not in self._named and (name in quantities or name in COUNTS):
             raise QuantityError(f"collect({name!r}, ...): a quantity is called so")
         self._name(standard_place(place), Variable(name, "1", "collected by the model"))
 
@@ -151,11 +140,3 @@ class RowKeeper:
             layout = kind(columns, self._stream(columns.stream, axis=columns.axis))
             self._layouts[columns] = layout
         return layout
-
-
-def _variable(probe: Probe) -> Variable:
-    quantity = probe.quantity
-    attrs = {"needs": ", ".join(quantity.needs), "source": quantity.source}
-    if probe.phase != "training":
-        attrs["phase"] = "evaluation"
-    return Variable(probe.variable, quantity.units, quantity.summary, attrs)

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.optim import SGD
 
 import notebook_probe as nbp
+from notebook_probe.model.map import ModelMap
 from notebook_probe.run.attach.request import misfit
 from tests.models import floats, made, mlp
 from tests.probes.reading.on_accelerator import loss_on, never_by_itself
@@ -36,8 +37,8 @@ def train_on_device(folder: Path) -> dict[str, Any]:
 
 
 def train(folder: Path, model: nn.Module, put: Callable[[Tensor], Tensor]) -> dict[str, Any]:
-    modules = {PLACE: model.get_submodule(PLACE)}
-    wanted = [q for q in of_tensors().values() if not misfit(modules, PLACE, q)]
+    model_map = ModelMap(model)
+    wanted = [q for q in of_tensors().values() if not misfit(model_map, PLACE, q)]
     free = [quantity for quantity in wanted if not decides(quantity)]
     run = nbp.watch(model, store=folder / "r.zarr", probes={PLACE: free})
     optimizer = SGD(model.parameters(), lr=0.1)

@@ -6,12 +6,13 @@ import pytest
 from torch import nn
 
 from notebook_probe.errors import NotApplicableError
+from notebook_probe.model.map import ModelMap
 from notebook_probe.run.attach.default_places import resolve_at_default_places
 from tests.models import ConvNet, Encoder, mlp
 
 
 def places(model: nn.Module, quantity: str) -> list[str]:
-    resolved = resolve_at_default_places(model, quantity, "every(10)")
+    resolved = resolve_at_default_places(ModelMap(model), quantity, "every(10)")
     assert resolved.skipped == ()
     return [probe.place for probe in resolved.probes]
 

@@ -8,9 +8,10 @@ import pytest
 from torch import nn
 
 from notebook_probe.errors import NotApplicableError
+from notebook_probe.model.map import ModelMap
 from notebook_probe.quantities import quantities
 from notebook_probe.run.attach.fitting import fitting
-from notebook_probe.run.attach.request import misfit, modules_by_path
+from notebook_probe.run.attach.request import misfit
 from notebook_probe.run.attach.requests import PARAMETER_KIND
 from tests.run.conftest import Watch
 
@@ -30,16 +31,17 @@ class Net(nn.Module):
 
 
 def test_every_place_gets_the_verdict_that_attaching_there_gives() -> None:
-    modules = modules_by_path(Net())
-    found = fitting(modules, quantities.values())
-    for path in modules:
+    net = Net()
+    model_map = ModelMap(net)
+    found = fitting(model_map, quantities.values())
+    for path in model_map.by_every_path:
         kind = found.kinds[path or "(root)"]
         for quantity in quantities.values():
-            reason, error = found.misfits[quantity.name][kind], misfit(modules, path, quantity)
+            reason, error = found.misfits[quantity.name][kind], misfit(model_map, path, quantity)
             assert bool(reason) == bool(error), (path, quantity.name, reason, error)
     for quantity in quantities.values():
         reason = found.misfits[quantity.name][PARAMETER_KIND]
-        assert bool(reason) == bool(misfit(modules, "first.weight", quantity)), quantity.name
+        assert bool(reason) == bool(misfit(model_map, "first.weight", quantity)), quantity.name
 
 
 def test_alike_modules_are_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,7 +52,7 @@ def test_alike_modules_are_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("notebook_probe.run.attach.fitting.lack_at", counted)
     blocks = nn.Sequential(*(nn.Sequential(nn.Linear(2, 2), nn.ReLU()) for _ in range(50)))
-    found = fitting(modules_by_path(blocks), [quantities["grad_norm"]])
+    found = fitting(ModelMap(blocks), [quantities["grad_norm"]])
     assert len(found.kinds) == 151
     assert len(asked) == 1 + 4, "a parameter; the root, a block, a layer, an activation"
 

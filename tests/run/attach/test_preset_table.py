@@ -11,12 +11,13 @@ from IPython.core.formatters import DisplayFormatter
 from torch import nn
 
 import notebook_probe as nbp
+from notebook_probe.model.map import ModelMap
 from notebook_probe.quantities.define.costs import measured_costs
 from notebook_probe.run.attach.presets import presets
 from tests.run.conftest import Watch
 
 
-def nowhere(model: nn.Module) -> list[str]:
+def nowhere(model_map: ModelMap) -> list[str]:
     return []
 
 

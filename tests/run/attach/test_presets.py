@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 import notebook_probe as nbp
+from notebook_probe.model.map import ModelMap
 from notebook_probe.quantities import as_quantity
 from notebook_probe.run.attach.presets import DEFAULT, presets
 from notebook_probe.testing.cases import CASES
@@ -94,9 +95,9 @@ def test_presets_join_and_what_they_share_keeps_the_schedule_of_the_first(watch:
     assert len(of_head) == sum(probe.module == "2" for probe in run.probes())
 
 
-def heads(model: nn.Module) -> list[str]:
+def heads(model_map: ModelMap) -> list[str]:
     """The linear layers."""
-    return [path for path, module in model.named_modules() if isinstance(module, nn.Linear)]
+    return [path for path, module in model_map.modules.items() if isinstance(module, nn.Linear)]
 
 
 OWN = nbp.Preset("test_heads", "Ranks of heads.", (nbp.PresetRow(("effective_rank",), heads),))

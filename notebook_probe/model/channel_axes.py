@@ -1,0 +1,67 @@
+"""Where the channels of a module's tensors are, as its user says.
+
+Kept for each module, weakly, and not handed along: a quantity is given a module and nothing else
+beside its tensors, one of a user's own too, and whatever came with it would be passed at every call
+of every module for the few that anything was said of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from torch import nn
+
+from notebook_probe.errors import NotApplicableError
+from notebook_probe.model.map import ModelMap
+from notebook_probe.model.selectors import select
+from notebook_probe.model.unwrapped import unwrapped
+
+__all__ = ["channel_axis_of", "resolve_channel_axes", "set_channel_axes"]
+
+_axes: WeakKeyDictionary[nn.Module, int] = WeakKeyDictionary()
+
+
+def channel_axis_of(module: nn.Module) -> int | None:
+    """The axis of a module's channels, None where nobody has said anything."""
+    return _axes.get(unwrapped(module))
+
+
+def resolve_channel_axes(model_map: ModelMap, given: Mapping[Any, int]) -> dict[str, int]:
+    """The axis of every module that a selection means, by its path.
+
+    Raises
+    ------
+    UnknownNameError
+        A selection that means nothing in the model.
+    NotApplicableError
+        A parameter: channels are those of a module's inputs and outputs.
+    ValueError
+        Anything but a whole number for an axis.
+
+    Examples
+    --------
+    >>> model = nn.Sequential(nn.GELU(), nn.Linear(2, 2))
+    >>> resolve_channel_axes(ModelMap(model), {nn.GELU: -1})
+    {'0': -1}
+    """
+    axes: dict[str, int] = {}
+    for where, axis in given.items():
+        if not isinstance(axis, int) or isinstance(axis, bool):
+            raise ValueError(f"channel_axis: {where!r}: {axis!r}; an axis is 1, -1 or the like")
+        for place in select(model_map, where):
+            if place not in model_map.modules:
+                raise NotApplicableError(
+                    f"channel_axis: {place!r} is a parameter; channels are those of a module"
+                )
+            axes[place] = axis
+    return axes
+
+
+def set_channel_axes(model_map: ModelMap, axes: Mapping[str, int]) -> None:
+    """Have quantities look for channels there, and of the other modules where they usually are."""
+    for module in model_map.modules.values():
+        _axes.pop(module, None)
+    for place, axis in axes.items():
+        _axes[model_map.modules[place]] = axis

@@ -1,0 +1,189 @@
+"""The map of a model: its modules and parameters under the names that their user gave them.
+
+``torch.compile`` puts a wrapper round a module, with the module in it as ``_orig_mod``. Such a part
+keeps its name: its place is the wrapper, whose hooks run outside of what is compiled, and
+``_orig_mod`` stands in no name.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Hashable, Iterator
+from functools import cached_property
+from typing import TypeVar
+
+from torch import nn
+
+from notebook_probe.model.changes import Tree
+from notebook_probe.model.parameter_slots import Slot, distinct, own_slots, weight_slots
+from notebook_probe.model.unwrapped import unwrapped
+
+__all__ = ["ModelMap"]
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+class ModelMap:
+    """What one walk over a model finds: which modules and parameters lie at which paths.
+
+    It is made once per shape of the tree and handed along, and it never changes: once
+    `has_changed`, whoever keeps one makes another. A module or parameter that several paths lead to
+    is called by the first of them, in definition order.
+
+    Parameters
+    ----------
+    model : nn.Module
+        Held weakly, like all its modules; what is gone is in no mapping any more.
+
+    Attributes
+    ----------
+    paths : tuple of str
+        The first path of every module, in definition order.
+    modules : mapping of str to nn.Module
+        By first path, in definition order; the module inside, where there is a compiled wrapper.
+        That of ``""`` is the model itself.
+    by_every_path : mapping of str to nn.Module
+        By every path that leads to it; where there is a compiled wrapper, that.
+    parameters : mapping of str to Slot
+        By first path, in definition order.
+
+    Examples
+    --------
+    >>> layer = nn.Linear(2, 2)
+    >>> model = nn.Sequential(layer, nn.ReLU(), layer)
+    >>> model_map = ModelMap(model)
+    >>> [*model_map.modules], [*model_map.parameters]
+    (['', '0', '1'], ['0.weight', '0.bias'])
+    >>> model_map.first_path("2.bias"), model_map.path_of(layer)
+    ('0.bias', '0')
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        self.class_name = type(model).__name__
+        self.modules: weakref.WeakValueDictionary[str, nn.Module] = weakref.WeakValueDictionary()
+        self.by_every_path = weakref.WeakValueDictionary[str, nn.Module]()
+        self.parameters: dict[str, Slot] = {}
+        self._first: dict[str, str] = {}
+        self._places: weakref.WeakKeyDictionary[nn.Module, str] = weakref.WeakKeyDictionary()
+        self._lie: list[Slot] = []
+        self._below: dict[str, tuple[int, int]] = {}
+        self._known: dict[tuple[str, bool], tuple[Slot, ...]] = {}
+        self._tree = Tree(self._walked(model))
+        self.paths = tuple(self.modules)
+
+    def _walked(self, model: nn.Module) -> Iterator[nn.Module]:
+        """Walk the model once; gives every module once."""
+        ways: list[tuple[str, int]] = []  # from the root to where the walk is, and their slots
+        by_identity: dict[int, str] = {}
+        for path, module in model.named_modules(remove_duplicate=False):
+            while ways and not _leads(ways[-1][0], path):
+                self._leave(*ways.pop())
+            ways.append((path, len(self._lie)))
+            name = _without_wrappers(path)
+            is_new = module not in self._places
+            first = self._places.setdefault(module, name)
+            self._first.setdefault(name, first)
+            if name not in self.by_every_path:  # a wrapper comes before what is in it
+                self.by_every_path[name] = module
+                if is_new:
+                    self.modules[name] = unwrapped(module)
+            self._note_parameters(name, module, by_identity)
+            if is_new:
+                yield module
+        while ways:
+            self._leave(*ways.pop())
+
+    def _note_parameters(self, path: str, module: nn.Module, by_identity: dict[int, str]) -> None:
+        for slot in own_slots(module):
+            self._lie.append(slot)
+            value = slot.get()
+            if value is not None:
+                name = f"{path}.{slot.name}" if path else slot.name
+                first = by_identity.setdefault(id(value), name)
+                self._first.setdefault(name, first)
+                if first == name:
+                    self.parameters[name] = slot
+
+    def _leave(self, path: str, start: int) -> None:
+        """The walk has seen all that is below a path; a wrapper is left after what is in it."""
+        self._below[_without_wrappers(path)] = start, len(self._lie)
+
+    # ---------------------------------------------------------------- asking
+
+    def has_changed(self) -> bool:
+        """Compare with the model as it is now; cheap enough for every step."""
+        return self._tree.has_changed()
+
+    def first_path(self, path: str) -> str | None:
+        """The first path of the module or parameter at a path; None where there is neither."""
+        return self._first.get(path)
+
+    def path_of(self, module: nn.Module) -> str | None:
+        """The first path of a module, or of its compiled wrapper; None for a stranger."""
+        return self._places.get(module)
+
+    def slots(self, place: str, below: bool = False) -> tuple[Slot, ...]:
+        """Where the parameters lie that a place means: a module's weight, or one parameter.
+
+        With ``below`` all that the module and those below it own, each once.
+        """
+        key = place, below
+        if key not in self._known:
+            self._known[key] = self._slots(place, below)
+        return self._known[key]
+
+    def _slots(self, place: str, below: bool) -> tuple[Slot, ...]:
+        module = self.by_every_path.get(place)
+        if module is None:
+            owner, _, name = place.rpartition(".")
+            owns = self.by_every_path.get(owner)
+            return (Slot(weakref.ref(unwrapped(owns)), name),) if owns is not None else ()
+        if below:
+            start, stop = self._below[place]
+            return tuple(distinct(self._lie[start:stop]))
+        return tuple(weight_slots(module))
+
+    def has_parameters(self, place: str) -> bool:
+        """Tell whether there is any parameter at a place, or below it."""
+        return any(slot.get() is not None for slot in self.slots(place, below=True))
+
+    def paths_of(self, module: nn.Module) -> tuple[str, ...]:
+        """First paths of a module: of itself, and of a compiled wrapper that lies elsewhere."""
+        module = unwrapped(module)
+        found = self._paths_by_identity.get(id(module), ())
+        return tuple(path for path in found if self.modules.get(path) is module)
+
+    @cached_property
+    def paths_by_class(self) -> dict[str, tuple[str, ...]]:
+        """Paths of the modules whose class has this name."""
+        return _grouped((type(module).__name__, path) for path, module in self.modules.items())
+
+    @cached_property
+    def paths_by_base_class(self) -> dict[str, tuple[str, ...]]:
+        """Paths of the modules one of whose classes has this name."""
+        return _grouped(
+            (name, path)
+            for path, module in self.modules.items()
+            for name in dict.fromkeys(kind.__name__ for kind in type(module).__mro__)
+        )
+
+    @cached_property
+    def _paths_by_identity(self) -> dict[int, tuple[str, ...]]:
+        return _grouped((id(module), path) for path, module in self.modules.items())
+
+
+def _leads(path: str, to: str) -> bool:
+    return not path or to.startswith(f"{path}.")
+
+
+def _without_wrappers(path: str) -> str:
+    if "_orig_mod" not in path:
+        return path
+    return ".".join(part for part in path.split(".") if part != "_orig_mod")
+
+
+def _grouped(pairs: Iterator[tuple[Key, str]]) -> dict[Key, tuple[str, ...]]:
+    groups: dict[Key, list[str]] = {}
+    for key, path in pairs:
+        groups.setdefault(key, []).append(path)
+    return {key: tuple(paths) for key, paths in groups.items()}

@@ -1,0 +1,69 @@
+"""The columns that probes need, stream by stream: every axis grows once, however many they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from notebook_probe.axis import PER_CHANNEL, Axis, PerChannel
+from notebook_probe.model.selectors import standard_place
+from notebook_probe.probes.reading.plan import is_of_calls
+from notebook_probe.probes.step.probe import Probe
+from notebook_probe.record.format.source import Variable
+
+__all__ = ["COUNTS", "StreamColumns", "columns_of"]
+
+COUNTS = {
+    "calls": "training calls of the module in the step",
+    "eval_calls": "evaluation calls of the module since the last update",
+    "accumulations": "times the gradient was added to in the step",
+}
+
+StreamOfAxis: TypeAlias = "tuple[str, Axis | PerChannel | None]"
+"""A stream's name, and the axis of its vectors."""
+
+
+@dataclass(slots=True)
+class StreamColumns:
+    """What one stream must have, in the order in which it is first named."""
+
+    long_name: str
+    modules: dict[str, None] = field(default_factory=dict)
+    variables: dict[str, Variable] = field(default_factory=dict)
+
+
+def columns_of(probes: Iterable[Probe]) -> dict[StreamOfAxis, StreamColumns]:
+    """The columns of probes, and of what is counted beside them."""
+    found: dict[StreamOfAxis, StreamColumns] = {}
+    for probe in probes:
+        axis, place = probe.quantity.axis, standard_place(probe.place)
+        columns = _of(found, probe, axis)
+        if probe.variable not in columns.variables:
+            columns.variables[probe.variable] = _variable(probe)
+        if axis is not PER_CHANNEL:  # there its length is known by its first value
+            columns.modules[place] = None
+        if is_of_calls(probe) or probe.accumulations:
+            beside = _of(found, probe, None)
+            beside.modules[place] = None
+            beside.variables.setdefault(
+                probe.count, Variable(probe.count, "1", COUNTS[probe.count])
+            )
+    return found
+
+
+def _of(
+    found: dict[StreamOfAxis, StreamColumns], probe: Probe, axis: Axis | PerChannel | None
+) -> StreamColumns:
+    key = probe.stream, axis
+    if key not in found:
+        found[key] = StreamColumns(str(probe.schedule))
+    return found[key]
+
+
+def _variable(probe: Probe) -> Variable:
+    quantity = probe.quantity
+    attrs = {"needs": ", ".join(quantity.needs), "source": quantity.source}
+    if probe.phase != "training":
+        attrs["phase"] = "evaluation"
+    return Variable(probe.variable, quantity.units, quantity.summary, attrs)
