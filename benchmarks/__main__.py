@@ -7,6 +7,7 @@ import sys
 
 from benchmarks import (
     alerts,
+    clicks,
     explorer_refresh,
     idle,
     memory,
@@ -25,6 +26,7 @@ BENCHMARKS = {
     "record": record,
     "explorer_refresh": explorer_refresh,
     "alerts": alerts,
+    "clicks": clicks,
 }
 
 
