@@ -7,6 +7,7 @@ import sys
 
 from benchmarks import (
     alerts,
+    attach_all,
     explorer_clicks,
     explorer_refresh,
     idle,
@@ -27,6 +28,7 @@ BENCHMARKS = {
     "explorer_clicks": explorer_clicks,
     "explorer_refresh": explorer_refresh,
     "alerts": alerts,
+    "attach_all": attach_all,
 }
 
 

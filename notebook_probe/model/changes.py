@@ -42,8 +42,9 @@ class Tree:
             if type(module) is not kind:  # or gone
                 return True
             own = module.__dict__
-            if [*map(id, own["_modules"].values())] != children:
+            below, values = own["_modules"], own["_parameters"]
+            if (below or children) and [*map(id, below.values())] != children:
                 return True
-            if [*map(id, own["_parameters"].values())] != parameters:
+            if (values or parameters) and [*map(id, values.values())] != parameters:
                 return True
         return False

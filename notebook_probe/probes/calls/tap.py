@@ -97,6 +97,19 @@ class Tap:
         Step of the last training call seen while something was due here; -1 before any.
     """
 
+    __slots__ = (
+        "__weakref__",
+        "_after",
+        "_before",
+        "_begun",
+        "_listener",
+        "_step",
+        "last_step",
+        "module",
+        "place",
+        "plans",
+    )
+
     def __init__(self, place: str, module: nn.Module, listener: CallListener) -> None:
         self.place = place
         self.plans: dict[str, Plan] = {}

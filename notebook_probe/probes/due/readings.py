@@ -169,7 +169,7 @@ class _Builder:
         self._batch = Plan()
         self._replay: dict[str, Plan] = {}
         self._shared: dict[tuple[object, ...], int] = {}
-        self._known: dict[tuple[Probe, Feature], tuple[int, ...]] = {}
+        self._known: dict[Probe, tuple[tuple[int, ...], ...]] = {}
         self._wanted: dict[int, set[str]] = {}
         self._owners: list[tuple[weakref.ref[nn.Module], Plan]] = []
         self._windows: list[WindowReading] = []
@@ -180,9 +180,8 @@ class _Builder:
     ) -> Readings:
         every = (*due, *sampled)
         for probe in every:  # all parts of a reduction must be known before its cell is made
-            for feature in probe.quantity.features:
-                if feature.part:
-                    self._known[probe, feature] = self._indices(probe, feature)
+            features = probe.quantity.features
+            self._known[probe] = tuple([self._indices(probe, feature) for feature in features])
         results = tuple(self._result(probe) for probe in due)
         for probe in sampled:
             self._window(probe, is_due=False)
@@ -253,12 +252,13 @@ class _Builder:
         return index
 
     def _sources(self, probe: Probe) -> tuple[StateSource, ...]:
-        return tuple(self._source(probe, feature) for feature in probe.quantity.features)
+        known = zip(probe.quantity.features, self._known[probe], strict=True)
+        return tuple([self._source(probe, feature, indices) for feature, indices in known])
 
-    def _source(self, probe: Probe, feature: Feature) -> StateSource:
+    def _source(self, probe: Probe, feature: Feature, indices: tuple[int, ...]) -> StateSource:
         if is_of_step(feature.tensor):
             return step_source(feature.tensor)
-        indices = self._cells(probe, feature)
+        self._fill(probe, feature, indices)
         return EachSource(self._by_owner(probe, indices)) if feature.each else CellSource(indices)
 
     def _by_owner(self, probe: Probe, indices: tuple[int, ...]) -> tuple[CellSource, ...]:
@@ -273,14 +273,12 @@ class _Builder:
         plan.functions.setdefault(function.probe.quantity.moment, []).append(function)
         plan.join(function.probe)
 
-    def _cells(self, probe: Probe, feature: Feature) -> tuple[int, ...]:
-        """Indices of the cells that make up a feature; makes those that are new."""
+    def _fill(self, probe: Probe, feature: Feature, indices: tuple[int, ...]) -> None:
+        """Have a feature's cells filled; makes those that are new."""
         reduction = parts[feature.part]
-        indices = self._known[probe, feature]
         for plan, index in zip(self._plans(probe, feature), indices, strict=True):
             plan.join(probe)
             self._cell(plan, probe, feature, reduction, index).probes.append(probe)
-        return indices
 
     def _cell(
         self, plan: Plan, probe: Probe, feature: Feature, reduction: Reduction, index: int
@@ -301,14 +299,17 @@ class _Builder:
         return made
 
     def _indices(self, probe: Probe, feature: Feature) -> tuple[int, ...]:
+        """Indices of the cells that make up a feature; none where it is no summary."""
+        if not feature.part:
+            return ()
         reduction = parts[feature.part]
         places = self._places(probe, feature)
-        return tuple(self._index(place, probe.per_call, feature, reduction) for place in places)
+        return tuple([self._index(place, probe.per_call, feature, reduction) for place in places])
 
     def _index(
         self, place: str | Slot | Plan, per_call: bool, feature: Feature, reduction: Reduction
     ) -> int:
-        key = (place, per_call, feature.tensor, reduction)
+        key = (place, per_call, feature.tensor, reduction.parts)
         if key not in self._shared:
             self._shared[key] = self._new_state()
         index = self._shared[key]

@@ -63,7 +63,7 @@ class Switch:
     ) -> None:
         self._hook = hook
         self._handle = register(module, hook)
-        self._before: set[int] = set()
+        self._before: frozenset[int] = frozenset()
         self._is_on = True
         self.set(False)
 
@@ -80,9 +80,8 @@ class Switch:
             for other in [key for key in hooks if key not in self._before and key != own]:
                 hooks.move_to_end(other)
         elif own in hooks:
-            self._before = (
-                set(takewhile(lambda key: key != own, hooks)) if len(hooks) > 1 else set()
-            )
+            earlier = takewhile(lambda key: key != own, hooks) if len(hooks) > 1 else ()
+            self._before = frozenset(earlier)
             del hooks[own]
 
     @property
