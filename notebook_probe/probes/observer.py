@@ -32,9 +32,9 @@ from notebook_probe.probes.reading.loop_values import take
 from notebook_probe.probes.reading.plan import is_of_calls
 from notebook_probe.probes.replay.probe_batch import ProbeBatch
 from notebook_probe.probes.replay.replay import Replay
-from notebook_probe.probes.step import forks
 from notebook_probe.probes.step.budget import Budget
 from notebook_probe.probes.step.compiled import EagerSteps
+from notebook_probe.probes.step.forks import silence_in_children
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.optimizer_steps import StepClock, listen
 from notebook_probe.probes.step.phase import Phase, PhaseOfThread
@@ -83,7 +83,9 @@ class Observer:
         self.taps = Taps(self)
         self.replay = Replay(model)
         self._model, self.model_map = weakref.ref(model), model_map
-        self._process = forks.generation()
+        self.is_silent = False
+        """In a forked child: the parent goes on recording."""
+        silence_in_children(self)
         self._gated = -1
         self._gate: StepGate = OpenGate()
         self.announce = sink.announce
@@ -168,11 +170,6 @@ class Observer:
     def watches(self, module: nn.Module) -> bool:
         """Tell the watched model from a shallow copy of it, which has the same hooks."""
         return self._model() is module
-
-    @property
-    def is_silent(self) -> bool:
-        """In a forked child: the parent goes on recording."""
-        return self._process != forks.generation()
 
     # ---------------------------------------------------------------- steps
 

@@ -1,22 +1,31 @@
-"""Telling a forked child from its parent, without asking the system at every call."""
+"""Telling a forked child from its parent, without asking at every call."""
 
 from __future__ import annotations
 
 import os
+import weakref
+from typing import Protocol
 
-__all__ = ["generation"]
-
-_generation = 0
+__all__ = ["silence_in_children"]
 
 
-def generation() -> int:
-    """Grows in a forked child: what was made before belongs to the parent."""
-    return _generation
+class Silenced(Protocol):
+    """Who belongs to the process that made it."""
+
+    is_silent: bool
+
+
+_ours: weakref.WeakSet[Silenced] = weakref.WeakSet()
+
+
+def silence_in_children(owner: Silenced) -> None:
+    """Set ``owner.is_silent`` in every forked child; ``owner`` is held weakly."""
+    _ours.add(owner)
 
 
 def _forked() -> None:
-    global _generation
-    _generation += 1
+    for owner in [*_ours]:
+        owner.is_silent = True
 
 
 if hasattr(os, "register_at_fork"):
