@@ -131,9 +131,10 @@ def test_a_search_is_a_glob_else_a_class_else_a_part_of_a_name(parts: PanelPage)
     paths = [path for path, *_ in DIGITS]
 
     def search(query: str) -> list[str]:
-        script = """([table, query]) => parts.searchModules(
-          parts.indexModules(table, []).modules, query).map((row) => row.path)"""
-        found: list[str] = parts.page.evaluate(script, [DIGITS, query])
+        script = """([model, query]) => parts.searchModules(
+          parts.indexModules(model).modules, query).map((row) => row.path)"""
+        model = {"modules": DIGITS, "entries": [], "kinds": []}
+        found: list[str] = parts.page.evaluate(script, [model, query])
         return found
 
     for glob in ("*.conv*", "block.*", "head.fc?", "*[23]", "(root)*"):

@@ -14,6 +14,16 @@ export const EMPTY_SELECTION = {
   x_axis: "step",
 };
 
+const EMPTY_MODEL = {
+  name: "",
+  location: "",
+  live: true,
+  modules: [],
+  entries: [],
+  kinds: [],
+  quantities: [],
+};
+
 const EMPTY_STATUS = {
   state: "waiting",
   step: 0,
@@ -40,7 +50,7 @@ const EMPTY_STATUS = {
 export function createState() {
   const subscribers = new Map();
   return {
-    model: { name: "", location: "", live: true, quantities: [], ...indexModules({ modules: [], entries: [], kinds: [] }) },
+    model: { ...EMPTY_MODEL, ...indexModules(EMPTY_MODEL) },
     status: EMPTY_STATUS,
     /** The attached probes, by module too. */
     probes: indexProbes(EMPTY_STATUS, null),

@@ -6,8 +6,8 @@ to the widget, so that two views agree; hover, folding and the tree's marks belo
 A view that meets another ``v`` shows one line instead of drawing.
 
 A view says ``hello`` when it appears; the kernel answers with ``model``, ``status``,
-``selection`` and the last frames. Frames are sent only while some view is visible, at most one
-unacknowledged frame per kind where acknowledgements can arrive.
+``selection``, ``alerts`` and the last frames. Frames are sent only while some view is visible, at
+most one unacknowledged frame per kind where acknowledgements can arrive.
 """
 
 from __future__ import annotations

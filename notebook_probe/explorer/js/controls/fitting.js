@@ -1,7 +1,7 @@
 /** Which quantities fit which rows of the tree: the kernel has decided, by kind of place. */
 
 /** Why a quantity cannot be measured at a row, in words; "" where it can. */
-export function misfit(quantity, row) {
+function misfit(quantity, row) {
   return quantity.misfits[row.fitKind] ?? "";
 }
 
