@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from ipywidgets.widgets import widget as registry
 
+import notebook_probe as nbp
 from notebook_probe.explorer import Explorer, explore
 from notebook_probe.explorer import explorer as explorer_module
 from notebook_probe.explorer.panel import Panel
@@ -310,3 +311,26 @@ except ModuleNotFoundError as error:
     assert done.stdout == (
         'the panel needs anywidget, which is not installed: pip install "notebook-probe[lab]"\n'
     ), done.stderr
+
+
+def test_a_registered_view_is_drawn_in_the_panel_and_ends_with_it(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[threading.Thread] = []
+
+    @nbp.view("mine", esm="// draws it")
+    def mine(source: Any, selection: Any) -> dict[str, str]:
+        threads.append(threading.current_thread())
+        return {"home": selection.home}
+
+    with Explorer(source_with_rows()) as explorer:
+        explorer.show()
+        ear = Ear(notebook.panels()[0], monkeypatch)
+        explorer.receive({"v": 1, "type": "hello", "view": "x"})
+        assert ear.hears("views")["rows"][0]["name"] == "mine"
+        viewport = {"v": 1, "type": "viewport", "view": "x", "pixel_ratio": 1.0}
+        explorer.receive({**viewport, "widths": {"mine": 500}})
+        assert ear.hears("drawn")["data"] == {"home": "grad_norm"}
+    assert threads[0] is not threading.main_thread()
+    threads[0].join(60)
+    assert not threads[0].is_alive()
