@@ -26,6 +26,7 @@ from tests.browser.panel_messages import (
     view_row,
 )
 from tests.browser.panel_page import PanelPage, one_page
+from tests.browser.test_panel_look import FAINT
 
 pytestmark = pytest.mark.browser
 
@@ -91,7 +92,7 @@ def over_depth() -> Figure:
 BARS = """export default { draw(element, data) {
   element.replaceChildren(...[...data.values].map((value, i) => {
     const bar = document.createElement("div");
-    bar.style = `width: ${100 * value}%; margin: 2px; background: #0072b2; color: #fff`;
+    bar.style = `width: ${100 * value}%; margin: 2px 0; background: #0072b2; color: #fff`;
     bar.textContent = data.names[i];
     return bar; }));
 } }"""
@@ -125,6 +126,11 @@ def test_pictures_for_people(bare: PanelPage, theme: str, width: int) -> None:
     room = 1060 // 2 - 20 if width > 860 else width - 24
     draws(panel, "depth", over_depth(), width=room)
     draws(panel, "bars", {"values": np.linspace(1, 0.3, 6), "names": WEIGHTED[:6]})
+    assert panel.page.evaluate(FAINT) == []
+    lefts = {view(panel, name).bounding_box()["x"] for name in ("depth", "bars")}  # type: ignore[index]
+    assert len(lefts) == (2 if width > 860 else 1), "side by side, where there is room"
+    for place in panel.root.locator(".nbp-own-place").all():
+        assert place.evaluate("(one) => one.scrollWidth <= one.clientWidth")
     panel.picture(f"views-{width}-{theme}")
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from ipywidgets.widgets import widget as registry
 
+import notebook_probe as nbp
 from notebook_probe.explorer import Explorer, Panel
 from notebook_probe.explorer import panel as panel_module
 from notebook_probe.explorer.save import saved_picture
@@ -311,3 +312,26 @@ except ModuleNotFoundError as error:
     assert done.stdout == (
         'the panel needs anywidget, which is not installed: pip install "notebook-probe[lab]"\n'
     ), done.stderr
+
+
+def test_a_registered_view_is_drawn_in_the_panel_and_ends_with_it(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[threading.Thread] = []
+
+    @nbp.view("mine", esm="// draws it")
+    def mine(source: Any, selection: Any) -> dict[str, str]:
+        threads.append(threading.current_thread())
+        return {"home": selection.home}
+
+    with Panel(source_with_rows()) as panel:
+        panel.show()
+        ear = Ear(notebook.explorers()[0], monkeypatch)
+        panel.receive({"v": 1, "type": "hello", "view": "x"})
+        assert ear.hears("views")["rows"][0]["name"] == "mine"
+        viewport = {"v": 1, "type": "viewport", "view": "x", "pixel_ratio": 1.0}
+        panel.receive({**viewport, "widths": {"mine": 500}})
+        assert ear.hears("drawn")["data"] == {"home": "grad_norm"}
+    assert threads[0] is not threading.main_thread()
+    threads[0].join(60)
+    assert not threads[0].is_alive()

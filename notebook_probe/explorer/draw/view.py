@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from inspect import getdoc
 from pathlib import Path
@@ -120,7 +120,16 @@ def _defined_again(old: View, new: View) -> bool:
     return old.origin == new.origin
 
 
-VIEWS: Registry[View] = Registry("view", "notebook_probe.views", same=_defined_again)
+class Views(Registry[View]):
+    """What other packages announce is checked like the rest."""
+
+    def add(self, name: str, member: View, aliases: Sequence[str] = ()) -> None:
+        if not isinstance(member, View):
+            raise ViewError(f"view {name!r} is {member!r}; @nbp.view({name!r}) makes one of it")
+        super().add(name, member, aliases)
+
+
+VIEWS = Views("view", "notebook_probe.views", same=_defined_again)
 """Everything that panels draw."""
 
 Plot = TypeVar("Plot", bound=Callable[[], Painter])
@@ -174,6 +183,7 @@ def view(name: str, *, esm: str | Path = "") -> Callable[[Draw | type], OwnView]
 
     Examples
     --------
+    >>> import notebook_probe as nbp
     >>> from matplotlib.figure import Figure
     >>> @nbp.view("depth")
     ... def depth(source, selection):

@@ -11,6 +11,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from io import BytesIO
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -170,6 +171,21 @@ def test_a_definition_that_cannot_work_says_what_is_wrong() -> None:
         nbp.view(nothing)  # type: ignore[arg-type]  # the parentheses were forgotten
     with pytest.raises(nbp.ViewError, match=r"view 'x' is 3; a function of \(source, selection\)"):
         nbp.view("x")(3)  # type: ignore[arg-type]
+
+
+def test_what_a_package_announces_is_a_view_or_warned_of(
+    given: Given, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = dict(VIEWS._members)
+    theirs = nbp.view("theirs")(nothing)
+    VIEWS._members = before
+    loaded = {"theirs": theirs, "plain": nothing}
+    points = [SimpleNamespace(name=n, value=n, load=lambda n=n: loaded[n]) for n in loaded]
+    monkeypatch.setattr("notebook_probe.registry.entry_points", lambda group: points)
+    with pytest.warns(nbp.RegistryWarning, match=r"@nbp.view\('plain'\) makes one of it"):
+        VIEWS.load()
+    monkeypatch.delitem(VIEWS._instead, "plain")
+    assert given.refresh() == ["theirs"]
 
 
 def test_a_class_is_made_once_for_each_panel() -> None:
