@@ -76,7 +76,7 @@ def _training(model: nn.Module) -> Iterator[None]:
 def _clicks(panel: Panel, watched: nbp.Run) -> None:
     """Time from the handler's begin to the queue, and the CPU time of a click and of a status."""
     _hears(panel, {"type": "hello", "view": "x"})
-    panel._session.tell(lambda *_: None, "", watched.status_head())
+    panel._session.publish(lambda *_: None, "", watched.status_head())
     queued_s: list[float] = []
     put = watched._parts.gate._waiting.put
 
@@ -115,10 +115,10 @@ def _share_percent(panel: Panel, visible: bool) -> float:
     """CPU time of a thread that refreshes at the panel's own pace, per cent of a core."""
     _hears(panel, {"type": "visible", "view": "x", "visible": visible})
     session, cores = panel._session, n_cores()
-    session.tell(lambda *_: None, "", session.head())
+    session.publish(lambda *_: None, "", session.head())
     begun, cpu_s = time.monotonic(), 0.0
     while time.monotonic() - begun < SHARE_S:
-        cost_s = _cpu_s(lambda: session.tell(lambda *_: None, "", session.head()))
+        cost_s = _cpu_s(lambda: session.publish(lambda *_: None, "", session.head()))
         cpu_s += cost_s
         time.sleep(pause_s(cost_s, cores))
     return 100 * cpu_s / (time.monotonic() - begun)

@@ -18,7 +18,7 @@ class Rules(MutableMapping[str, Rule]):
 
     Parameters
     ----------
-    standing : callable, optional
+    states : callable, optional
         Tells of each rule what it is doing, in words; shown beside it.
 
     Examples
@@ -31,10 +31,10 @@ class Rules(MutableMapping[str, Rule]):
     """
 
     def __init__(
-        self, standing: Callable[[], Mapping[str, str]] = lambda: MappingProxyType({})
+        self, states: Callable[[], Mapping[str, str]] = lambda: MappingProxyType({})
     ) -> None:
         RULES.load()
-        self._standing = standing
+        self._states = states
         self._changed: dict[str, Rule | None] = {}
 
     def edit(self, name: str, **numbers: float | None) -> None:
@@ -68,10 +68,10 @@ class Rules(MutableMapping[str, Rule]):
         return len(list(iter(self)))
 
     def __repr__(self) -> str:
-        standing = self._standing()
-        return "\n".join(f"{self[name]!r}  {standing.get(name, '')}".rstrip() for name in self)
+        states = self._states()
+        return "\n".join(f"{self[name]!r}  {states.get(name, '')}".rstrip() for name in self)
 
     def _repr_html_(self) -> str:
-        standing = self._standing()
-        rows = ([escape(repr(self[name])[6:-1]), escape(standing.get(name, ""))] for name in self)
+        states = self._states()
+        rows = ([escape(repr(self[name])[6:-1]), escape(states.get(name, ""))] for name in self)
         return html_table({"rule": "", "now": "14em"}, rows)

@@ -81,7 +81,7 @@ class Watcher:
         with self._lock:
             self._raise_alerts(rule.name, self._followed_now(rule.name, rule), findings)
 
-    def standing(self) -> dict[str, str]:
+    def states(self) -> dict[str, str]:
         """What each rule is doing, in words."""
         views = _in_order(self._source)
         return {name: self._stands(name, rule, views) for name, rule in [*self._rules.items()]}

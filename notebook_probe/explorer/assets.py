@@ -92,11 +92,11 @@ def _check_exported(names: str, needed: str, source: str, importer: str) -> None
 def _joinable(name: str, source: str) -> str:
     """A module in a scope of its own; the panel is last and has the outermost one."""
 
-    def taken(match: re.Match[str]) -> str:
+    def destructured(match: re.Match[str]) -> str:
         pairs = (f"{theirs}: {ours}" if ours else theirs for theirs, ours in _named(match[1]))
         return f"const {{ {', '.join(pairs)} }} = {_constant(_resolved(match[2], name))};"
 
-    body = _EXPORT.sub("", _IMPORT.sub(taken, source))
+    body = _EXPORT.sub("", _IMPORT.sub(destructured, source))
     if name != _ENTRY:
         exported = ", ".join(_EXPORT.findall(source))
         body = f"const {_constant(name)} = (() => {{\n{body}\nreturn {{ {exported} }};\n}})();\n"

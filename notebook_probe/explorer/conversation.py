@@ -41,14 +41,14 @@ Send: TypeAlias = Callable[[Mapping[str, Any], list[memoryview]], None]
 class PanelSession:
     """The state that all views of one panel share.
 
-    `hear` runs in the widget's thread: it puts a click to the run, and everything else to a queue,
-    and waits for nobody. `tell` runs in the refresher's thread, which alone reads the source, and
-    takes in what was heard.
+    `receive` runs in the widget's thread: it puts a click to the run, everything else to a queue,
+    and waits for nobody. `publish` runs in the refresher's thread, which alone reads the source,
+    and acts on what was received.
     """
 
     def __init__(self, source: Source, controls: Controls | None) -> None:
         self._source, self._controls = source, controls
-        self._heard: queue.SimpleQueue[wire.FromView] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[wire.FromView] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._looking = threading.Lock()
         self._selection = PanelSelection()
@@ -73,20 +73,20 @@ class PanelSession:
         self._sent_selection: PanelSelection | None = None
         self._step, self._step_is_news = 0, False
         self._exports: list[wire.ExportClick] = []
-        self._hears: dict[str, Callable[[Any], None]] = {
-            "hello": self._hear_hello,
-            "visible": self._hear_visible,
+        self._handlers: dict[str, Callable[[Any], None]] = {
+            "hello": self._on_hello,
+            "visible": self._on_visible,
             "viewport": self._views_present.resized,
             "ack": self._views_present.painted,
-            "selection": self._hear_selection,
-            "fold": self._hear_fold,
+            "selection": self._on_selection,
+            "fold": self._on_fold,
             "export": self._exports.append,
-            "pointed": self._hear_pointed,
+            "pointed": self._on_pointed,
         }
 
-    def hear(self, message: wire.FromView) -> None:
+    def receive(self, message: wire.FromView) -> None:
         """Take in what one view says."""
-        self._puts.get(message["type"], self._heard.put)(message)
+        self._puts.get(message["type"], self._inbox.put)(message)
 
     def expect_views(self, blind: bool) -> None:
         """Whether views are there that cannot say hello while the cell runs."""
@@ -110,7 +110,7 @@ class PanelSession:
         with self._looking:
             self._recorded.look(self._source)
         with self._lock:
-            self._take_heard()
+            self._take_inbox()
             self._selection = self._with_defaults(self._selection)
             return self._selection
 
@@ -144,13 +144,13 @@ class PanelSession:
 
     # ------------------------------------------------------------------------------------ telling
 
-    def tell(self, send: Send, route: str, head: StatusHead) -> None:
+    def publish(self, send: Send, route: str, head: StatusHead) -> None:
         """Send what is new to the views that are being looked at."""
         greyed = greyed_controls(head, self._controls is not None)
         with self._lock:
-            self._take_heard()
+            self._take_inbox()
             self._clicks.look(greyed)
-        self._tell_exports(send)
+        self._publish_exports(send)
         if not self._views_present.present:
             return
         revision = self._source.revision
@@ -182,8 +182,8 @@ class PanelSession:
             if message is not None:
                 send(message, [])
         for kind in self._plots:
-            self._tell_frame(send, kind, revision, selection)
-        self._tell_drawings(send, Moment(revision, selection, head.state, self._n_hellos))
+            self._publish_frame(send, kind, revision, selection)
+        self._publish_drawings(send, Moment(revision, selection, head.state, self._n_hellos))
 
     def _looked(self) -> PanelSelection:
         """`look`, or what was shown before: the status is sent even when nothing can be read."""
@@ -193,7 +193,9 @@ class PanelSession:
             self.problem(error, "reading the record")
             return self._selection
 
-    def _tell_frame(self, send: Send, kind: str, revision: int, selection: PanelSelection) -> None:
+    def _publish_frame(
+        self, send: Send, kind: str, revision: int, selection: PanelSelection
+    ) -> None:
         now_s = time.monotonic()
         with self._lock:
             width = self._views_present.width(kind)
@@ -209,7 +211,7 @@ class PanelSession:
         if frame is not None:
             self._send_frame(send, kind, frame)
 
-    def _tell_drawings(self, send: Send, moment: Moment) -> None:
+    def _publish_drawings(self, send: Send, moment: Moment) -> None:
         for message in self._drawings.news(moment):
             send(message, [])
         if moment.selection.home or self._source.vectors:  # else there is nothing to draw
@@ -228,7 +230,7 @@ class PanelSession:
             seq = self._views_present.sends(kind, time.monotonic())
         send({**frame[0], "seq": seq}, frame[1])
 
-    def _tell_exports(self, send: Send) -> None:
+    def _publish_exports(self, send: Send) -> None:
         with self._lock:
             exports = self._exports[:]
             self._exports.clear()
@@ -248,13 +250,13 @@ class PanelSession:
 
     # ------------------------------------------------------------------------------------ hearing
 
-    def _take_heard(self) -> None:
+    def _take_inbox(self) -> None:
         """Act on what was heard, in its order."""
-        while not self._heard.empty():
-            message = self._heard.get_nowait()
-            self._hears[message["type"]](message)
+        while not self._inbox.empty():
+            message = self._inbox.get_nowait()
+            self._handlers[message["type"]](message)
 
-    def _hear_hello(self, message: wire.Hello) -> None:
+    def _on_hello(self, message: wire.Hello) -> None:
         self._views_present.came(message["view"])
         for sent in (self._models, self._statuses, self._alerts):
             sent.forget()
@@ -262,19 +264,19 @@ class PanelSession:
         self._n_hellos += 1
         self._drawn.clear()
 
-    def _hear_visible(self, message: wire.Visible) -> None:
+    def _on_visible(self, message: wire.Visible) -> None:
         self._views_present.seen(message["view"], message["visible"])
 
-    def _hear_selection(self, message: wire.SelectionMessage) -> None:
+    def _on_selection(self, message: wire.SelectionMessage) -> None:
         chosen = self._selection.chosen(message)
         if chosen.home != self._selection.home:
             self._home_is_default = False
         self._selection = chosen
 
-    def _hear_pointed(self, message: wire.Pointed) -> None:
+    def _on_pointed(self, message: wire.Pointed) -> None:
         self._step = message["step"]
 
-    def _hear_fold(self, message: wire.FoldClick) -> None:
+    def _on_fold(self, message: wire.FoldClick) -> None:
         self._drawings.fold(message["name"], message["folded"])
 
 

@@ -67,7 +67,7 @@ class KernelRoute:
         self._shell = get_ipython()
         self._way = _choose(getattr(self._shell, "kernel", None))
         self._works = True  # until a self-test says otherwise
-        self._asked: dict[str, threading.Event] = {}
+        self._pings: dict[str, threading.Event] = {}
 
     @property
     def name(self) -> str:
@@ -105,7 +105,7 @@ class KernelRoute:
         if not self._way.answers:
             return self.name
         token = uuid.uuid4().hex
-        answered = self._asked[token] = threading.Event()
+        answered = self._pings[token] = threading.Event()
         _send_to_myself(comm.comm_id, {"v": 1, "type": "ping", "token": token})
         deadline = time.monotonic() + timeout_s
         while not answered.wait(0.01) and time.monotonic() < deadline:
@@ -115,7 +115,7 @@ class KernelRoute:
 
     def answered(self, token: str) -> None:
         """Note that the ping with this token has reached the comm's callback."""
-        event = self._asked.pop(token, None)
+        event = self._pings.pop(token, None)
         if event is None:
             return
         event.set()

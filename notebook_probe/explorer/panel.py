@@ -131,7 +131,7 @@ class Panel:
             if message["type"] == "ping":
                 kernel_route().answered(message["token"])
                 return
-            self._session.hear(message)
+            self._session.receive(message)
         except Exception as error:
             self._session.problem(error, "a click")
             message = None
@@ -149,7 +149,7 @@ class Panel:
         if explorer is None:
             return
         head = self._session.head()
-        self._session.tell(explorer.send, kernel_route().name, head)
+        self._session.publish(explorer.send, kernel_route().name, head)
         explorer.follow(**self._session.looked_at)
         halted = head.state in HALTED and head.state != self._last_state
         self._last_state = head.state
@@ -203,7 +203,7 @@ class Panel:
             self._controls.settle()
         head = self._session.head()
         elsewhere = head.background or (self._controls is None and head.state == "training")
-        if not (elsewhere and self._snapshot.taken):
+        if not (elsewhere and self._snapshot.exists):
             self._take_picture()
 
     def _take_picture(self) -> None:

@@ -18,11 +18,11 @@ from notebook_probe.model.unwrapped import unwrapped
 
 __all__ = [
     "Slot",
+    "current_values",
     "distinct",
     "own_slots",
     "parameters_of",
     "slots_below",
-    "there",
     "weight_of",
     "weight_slots",
 ]
@@ -87,7 +87,7 @@ def weight_of(module: nn.Module) -> Tensor | None:
     return slots[0].get() if slots else None
 
 
-def there(slots: Iterable[Slot], among: set[int] | None) -> list[Tensor | None]:
+def current_values(slots: Iterable[Slot], among: set[int] | None) -> list[Tensor | None]:
     """The parameters, None for one that is gone or not among these identities."""
     values = [slot.get() for slot in slots]
     if among is None:

@@ -31,7 +31,7 @@ COLUMNS: dict[str, Callable[[Quantity], str]] = {
     "aliases": lambda q: ", ".join(q.aliases),
     "source": lambda q: q.source or NOT_GIVEN,
 }
-"""What is told of each quantity."""
+"""What is close_words of each quantity."""
 
 PRINTED = ("name", "cost", "needs", "meaning")
 """The columns of the table as text, which has to fit a line."""
@@ -158,8 +158,8 @@ def _why_none(
     for word in words:
         if not any(word in text for text in texts):
             close = get_close_matches(word, vocabulary, n=4)
-            told = "; close: " + ", ".join(map(repr, close)) if close else ""
-            return f"no quantity: none has {word!r}{told}"
+            close_words = "; close: " + ", ".join(map(repr, close)) if close else ""
+            return f"no quantity: none has {word!r}{close_words}"
     return "no quantity has all of this; ask for less of it"
 
 

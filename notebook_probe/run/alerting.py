@@ -50,7 +50,7 @@ class Alarm:
     ) -> None:
         self._writer, self._steps = writer, steps
         self._probes, self._statuses, self._gate = probes, statuses, gate
-        self.rules = Rules(lambda: self._watcher.standing())
+        self.rules = Rules(lambda: self._watcher.states())
         self._watcher = Watcher(
             writer.source,
             self.rules,

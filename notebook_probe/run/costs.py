@@ -7,10 +7,10 @@ import math
 from notebook_probe.probes.step.budget import Budget
 from notebook_probe.run.health.meter import Meter
 
-__all__ = ["Costs"]
+__all__ = ["CostAccount"]
 
 
-class Costs:
+class CostAccount:
     """The account of one run.
 
     Parameters

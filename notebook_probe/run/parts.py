@@ -17,7 +17,7 @@ from notebook_probe.run.alerting import Alarm
 from notebook_probe.run.attach.probe_set import ProbeSet
 from notebook_probe.run.attach.request import Resolver
 from notebook_probe.run.backfill import PastSteps
-from notebook_probe.run.costs import Costs
+from notebook_probe.run.costs import CostAccount
 from notebook_probe.run.gate import Gate
 from notebook_probe.run.health.catalogue import QuantityCatalogue
 from notebook_probe.run.health.meter import Meter
@@ -40,7 +40,7 @@ class RunParts:
         Keeps the record.
     meter : Meter
         How fast steps come, and what watching costs of them.
-    costs : Costs
+    costs : CostAccount
         Takes in the time of each step.
     rows : RowKeeper
         Makes rows of measured steps.
@@ -68,7 +68,7 @@ class RunParts:
 
     writer: RecordWriter
     meter: Meter
-    costs: Costs
+    costs: CostAccount
     rows: RowKeeper
     steps: ClosedSteps
     observer: Observer
@@ -85,7 +85,7 @@ class RunParts:
     def of(cls, model: nn.Module, model_map: ModelMap, writer: RecordWriter) -> Self:
         """Make the parts of a run that records ``model``; nothing is hooked."""
         meter, budget = Meter(), Budget(writer)
-        costs = Costs(meter, budget)
+        costs = CostAccount(meter, budget)
         rows = RowKeeper(writer)
         steps = ClosedSteps(rows, costs)
         observer = Observer(

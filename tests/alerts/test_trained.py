@@ -24,7 +24,7 @@ def test_every_rule_is_silent_on_a_training_that_goes_well(rule: str, tmp_path: 
     _, healthy = ILL[rule]
     run = run_it(healthy, tmp_path / "healthy.zarr")
     assert list(run.alerts) == []
-    assert "waits" not in run.rules._standing()[rule]
+    assert "waits" not in run.rules._states()[rule]
 
 
 @pytest.mark.parametrize("name", HEALTHY)

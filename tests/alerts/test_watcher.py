@@ -138,8 +138,8 @@ def test_modules_and_series_that_come_later_are_followed(writer: RecordWriter) -
     record(writer, {"range_headroom_bits": [[1.0]]}, ["b.c"], first=8)
     watcher.look()
     assert told(found) == [(6, "rank_collapse", ("b",)), (8, "overflow_near", ("b.c",))]
-    assert watcher.standing()["overflow_near"] == "on"
-    assert watcher.standing()["loss_spike"] == "waits for loss_spike_score"
+    assert watcher.states()["overflow_near"] == "on"
+    assert watcher.states()["loss_spike"] == "waits for loss_spike_score"
 
 
 def test_a_threshold_that_is_edited_counts_from_then_on_and_nothing_is_told_twice(
@@ -179,10 +179,10 @@ def test_a_rule_that_fails_is_told_of_and_put_off_until_it_is_changed(writer: Re
         watcher.look()
     assert failed == ["alert rule half is off: ZeroDivisionError: division by zero"]
     assert told(found) == [(1, "nonfinite_loss", ("(root)",))]
-    assert watcher.standing()["half"] == "off: ZeroDivisionError: division by zero"
+    assert watcher.states()["half"] == "off: ZeroDivisionError: division by zero"
     rules["half"] = nbp.rule(name="mended", says="low")(lambda loss: loss < 2)
     watcher.look()
-    assert watcher.standing()["half"] == "on"
+    assert watcher.states()["half"] == "on"
     with pytest.raises(RuleError, match=r"returned \(7, 7\) for \(row, module\) = \(6, 1\)"):
         find_alerts(writer.source, nbp.rule(other_shape))
 

@@ -32,7 +32,7 @@ class Talk:
     def says(self, message_type: str, /, **fields: Any) -> None:
         message = parse({"v": 1, "type": message_type, **fields})
         assert message["type"] != "ping"
-        self.conversation.hear(message)
+        self.conversation.receive(message)
 
     def selects(self, **changes: Any) -> None:
         self.says("selection", **{**self.conversation.look().message(), **changes})
@@ -41,7 +41,7 @@ class Talk:
         """The types of the messages of one refresh."""
         before = len(self.heard)
         head = self.conversation.head()
-        self.conversation.tell(lambda *message: self.heard.append(message), "own subshell", head)
+        self.conversation.publish(lambda *message: self.heard.append(message), "own subshell", head)
         return [message["type"] for message, _ in self.heard[before:]]
 
     def last(self, kind: str) -> Mapping[str, Any]:

@@ -50,11 +50,11 @@ class View:
     def says(self, message_type: str, /, **fields: Any) -> None:
         message = parse({"v": 1, "type": message_type, **fields})
         assert message["type"] != "ping"
-        self._conversation.hear(message)
+        self._conversation.receive(message)
 
     def looks(self) -> dict[str, Any]:
         """The status after a refresh, as the browser has it."""
-        self._conversation.tell(self._hear, "own subshell", self._conversation.head())
+        self._conversation.publish(self._hear, "own subshell", self._conversation.head())
         for kind in ("heat", "lines"):
             if kind in self.heard:
                 self.says("ack", view="x", painted={kind: self.heard[kind]["seq"]})

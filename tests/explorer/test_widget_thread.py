@@ -82,7 +82,7 @@ def test_a_click_is_queued_within_a_few_calls_however_much_is_marked(
 ) -> None:
     def tells() -> list[Any]:
         sent: list[Any] = []
-        panel._session.tell(lambda message, _: sent.append(message), "", run.status_head())
+        panel._session.publish(lambda message, _: sent.append(message), "", run.status_head())
         return sent
 
     explorer._handle_custom_msg({"v": 1, "type": "hello", "view": "x"}, [])
@@ -110,7 +110,7 @@ def test_a_click_does_not_wait_for_a_status_that_is_being_made(
     explorer._handle_custom_msg({"v": 1, "type": "hello", "view": "x"}, [])
     sent: list[Any] = []
     refresh = threading.Thread(
-        target=panel._session.tell,
+        target=panel._session.publish,
         args=(lambda message, _: sent.append(message), "", run.status_head()),
     )
     refresh.start()
@@ -135,7 +135,7 @@ def test_probes_are_not_looked_at_while_nobody_sees_the_panel(
     monkeypatch.setattr(run, "probes", counted)
 
     def tells() -> None:
-        panel._session.tell(lambda *_: None, "", run.status_head())
+        panel._session.publish(lambda *_: None, "", run.status_head())
 
     tells()
     assert looks == []

@@ -33,7 +33,7 @@ class Drawings:
         self._drawings: dict[str, Drawing] = {}
         self._folded: frozenset[str] = frozenset()
         self._known: dict[str, Drawing] = {}  # whose ES modules the panel has
-        self._told: object = None
+        self._sent_rows: object = None
         self._n_hellos = 0
 
     def fold(self, name: str, folded: bool) -> None:
@@ -44,14 +44,14 @@ class Drawings:
         """What a panel does not know of them: what stands above each, and their ES modules."""
         self._renew()
         if moment.n_hellos != self._n_hellos:
-            self._n_hellos, self._told, self._known = moment.n_hellos, None, {}
+            self._n_hellos, self._sent_rows, self._known = moment.n_hellos, None, {}
         halted, n_views = moment.halted, len(self._unfolded)
         rows = [
             one.row(name in self._folded, halted, n_views) for name, one in self._drawings.items()
         ]
-        if rows != (self._told or []):
+        if rows != (self._sent_rows or []):
             yield ViewsMessage(v=VERSION, type="views", rows=rows)
-        self._told = rows
+        self._sent_rows = rows
         for name, drawing in self._drawings.items():
             if self._known.get(name) is not drawing:
                 yield EsmMessage(v=VERSION, type="esm", view=name, text=drawing.view.esm)

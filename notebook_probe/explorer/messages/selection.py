@@ -43,10 +43,10 @@ class PanelSelection:
     smooth: float = 0.9
     x_axis: Literal["step", "time"] = "step"
     colours: Mapping[Series, int] = field(default_factory=lambda: MappingProxyType({}))
-    """Every colour ever given out here, those of series no longer drawn included."""
+    """Every colour ever given out here, those of series no longer on_screen included."""
 
     def with_series(self, *added: Series) -> PanelSelection:
-        """Draw these too; one that is drawn already stays as it is."""
+        """Draw these too; one that is on_screen already stays as it is."""
         return self._drawing([*self.series, *added])
 
     def without(self, *removed: Series) -> PanelSelection:
@@ -72,7 +72,7 @@ class PanelSelection:
         return self._drawing(value) if name == "series" else replace(self, **{name: value})
 
     def colour(self, series: Series) -> int:
-        """Index of the colour of a drawn series."""
+        """Index of the colour of a on_screen series."""
         return self.colours[series]
 
     def message(self) -> SelectionMessage:
@@ -95,8 +95,8 @@ class PanelSelection:
         colours = dict(self.colours)
         for one in series:
             if one not in colours:
-                drawn = [colours[other] for other in series if other in colours]
-                colours = _given(colours, one, _free(colours, drawn))
+                on_screen = [colours[other] for other in series if other in colours]
+                colours = _bound_to(colours, one, _free(colours, on_screen))
         return replace(self, series=series, colours=MappingProxyType(colours))
 
 
@@ -107,16 +107,16 @@ def default_home(recorded: Mapping[str, Sequence[str]]) -> str:
     return max(recorded, key=lambda quantity: len(recorded[quantity]), default="")
 
 
-def _free(colours: Mapping[Series, int], drawn: Sequence[int]) -> int:
+def _free(colours: Mapping[Series, int], on_screen: Sequence[int]) -> int:
     """A colour nobody ever had, while there is one; then the first that is not on the screen."""
-    given = set(colours.values())
-    unused = next((index for index in range(N_COLOURS) if index not in given), None)
+    bound = set(colours.values())
+    unused = next((index for index in range(N_COLOURS) if index not in bound), None)
     if unused is not None:
         return unused
-    return next(index for index in range(len(drawn) + 1) if index not in drawn)
+    return next(index for index in range(len(on_screen) + 1) if index not in on_screen)
 
 
-def _given(colours: Mapping[Series, int], series: Series, index: int) -> dict[Series, int]:
+def _bound_to(colours: Mapping[Series, int], series: Series, index: int) -> dict[Series, int]:
     """The bindings with ``index`` moved to ``series`` from one that is no longer drawn."""
-    kept = {other: bound for other, bound in colours.items() if bound != index}
-    return {**kept, series: index}
+    others = {other: bound for other, bound in colours.items() if bound != index}
+    return {**others, series: index}

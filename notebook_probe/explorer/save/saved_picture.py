@@ -38,7 +38,7 @@ class SavedPicture:
         self._lock = threading.Lock()
 
     @property
-    def taken(self) -> bool:
+    def exists(self) -> bool:
         """There is a picture."""
         return self._key is not None
 

@@ -41,7 +41,7 @@ class DueProbes:
         self._schedules: dict[Schedule, tuple[Probe, ...]] = {}
         self._readings: dict[frozenset[Schedule], Readings] = {}
         self._costs_before: dict[Probe, float] = {}
-        self._asked: tuple[int, frozenset[Schedule]] | None = None
+        self._due: tuple[int, frozenset[Schedule]] | None = None
 
     def set_probes(self, probes: Iterable[Probe]) -> None:
         """Measure exactly these from the next step on."""
@@ -55,7 +55,7 @@ class DueProbes:
             schedule: tuple(probe for probe in live if probe.schedule == schedule)
             for schedule in dict.fromkeys(probe.schedule for probe in live)
         }
-        self._asked = None
+        self._due = None
         self.begin_anew()
 
     def begin_anew(self) -> None:
@@ -97,8 +97,8 @@ class DueProbes:
                 self.leave_out_disabled()
 
     def upcoming(self, step: int) -> Readings:
-        """What will be read in ``step``; its schedules are asked only once."""
-        due = self._ask(step)
+        """What will be read in ``step``; its schedules are known only once."""
+        due = self._due_schedules(step)
         found = self._readings.get(due)
         if found is None:
             live = [probe for probe in self.probes if not probe.disabled]
@@ -123,10 +123,10 @@ class DueProbes:
                 costs[probe] = costs.get(probe, 0.0) + seconds / n_steps
         return costs
 
-    def _ask(self, step: int) -> frozenset[Schedule]:
-        asked = self._asked  # which another thread may drop, as a run is closed
-        if asked is not None and asked[0] == step:
-            return asked[1]
+    def _due_schedules(self, step: int) -> frozenset[Schedule]:
+        known = self._due  # which another thread may drop, as a run is closed
+        if known is not None and known[0] == step:
+            return known[1]
         due = []
         for schedule, probes in [*self._schedules.items()]:
             try:
@@ -137,5 +137,5 @@ class DueProbes:
                     probe.failed(error, step)
                 self.leave_out_disabled()
         found = frozenset(due)
-        self._asked = step, found
+        self._due = step, found
         return found

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from torch import Tensor
 from torch.optim import Optimizer
 
-from notebook_probe.model.parameter_slots import Slot, there
+from notebook_probe.model.parameter_slots import Slot, current_values
 from notebook_probe.probes.parameters.batched import BatchedMeasure
 from notebook_probe.probes.reading.attempt import attempt
 from notebook_probe.probes.reading.options import Group, as_tensor, groups_of, options_in, owned_by
@@ -51,7 +51,9 @@ class GradientReader:
         optimizer : Optimizer, optional
             Which will apply them; without one all there are, and no options.
         """
-        weights = there(self._slots, owned_by(optimizer) if optimizer is not None else None)
+        weights = current_values(
+            self._slots, owned_by(optimizer) if optimizer is not None else None
+        )
         gradients = [None if weight is None else weight.grad for weight in weights]
         scale = getattr(optimizer, "grad_scale", None)  # of a fused optimizer, while it steps
         if scale is not None:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from notebook_probe.model.parameter_slots import Slot, there
+from notebook_probe.model.parameter_slots import Slot, current_values
 from notebook_probe.probes.parameters.batched import BatchedMeasure
 from notebook_probe.probes.parameters.gradients import GradientReader
 from notebook_probe.probes.reading.attempt import attempt
@@ -79,7 +79,7 @@ class ParameterReader:
             plain_mode(self._copy_weights, frame, changing)
 
     def _read_weights(self, frame: StepFrame, owned: set[int] | None) -> None:
-        weights = there(self._slots, owned)
+        weights = current_values(self._slots, owned)
         self._weights.measure(frame, weights)
         for place in self._one_by_one:
             (slot, plan), weight = self._before[place], weights[place]

@@ -75,13 +75,13 @@ def filter_normalised(landscape: Landscape, seed: int) -> Tensor:
     generator = torch.Generator().manual_seed(seed)
     parts = []
     for own in landscape.point:
-        drawn = torch.randn(own.shape, generator=generator).to(own.device)
+        direction = torch.randn(own.shape, generator=generator).to(own.device)
         if own.dim() > 1:
             weight = own.detach().float()
             axes = tuple(range(1, own.dim()))
-            lengths = torch.linalg.vector_norm(drawn, dim=axes, keepdim=True)
+            lengths = torch.linalg.vector_norm(direction, dim=axes, keepdim=True)
             wanted = torch.linalg.vector_norm(weight, dim=axes, keepdim=True)
-            parts.append(drawn * wanted / lengths)
+            parts.append(direction * wanted / lengths)
         else:
-            parts.append(torch.zeros_like(drawn))
+            parts.append(torch.zeros_like(direction))
     return landscape.join(parts)

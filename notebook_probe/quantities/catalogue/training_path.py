@@ -53,25 +53,25 @@ class PathPoints:
     >>> points = PathPoints()
     >>> for step in range(12):
     ...     points.add(torch.tensor([float(step)]))
-    >>> [int(point) for point in points.kept]
+    >>> [int(point) for point in points.points]
     [0, 2, 4, 6, 8, 10]
     """
 
     def __init__(self) -> None:
-        self.kept: list[Tensor] = []
+        self.points: list[Tensor] = []
         self._n, self._stride = 0, 1
 
     def add(self, point: Tensor) -> None:
         """Keep it, if it is its turn."""
         if self._n % self._stride == 0:
-            if len(self.kept) == MOST:
-                self.kept, self._stride = self.kept[::2], 2 * self._stride
-            self.kept.append(point.cpu())
+            if len(self.points) == MOST:
+                self.points, self._stride = self.points[::2], 2 * self._stride
+            self.points.append(point.cpu())
         self._n += 1
 
     def products(self, origin: Tensor) -> Tensor:
         """Inner products between the differences from ``origin``, float64."""
-        found = torch.zeros(len(self.kept), len(self.kept), dtype=torch.float64)
+        found = torch.zeros(len(self.points), len(self.points), dtype=torch.float64)
         for rows in self._differences(origin):
             found += rows @ rows.T
         return found
@@ -81,13 +81,13 @@ class PathPoints:
         return torch.cat([weights @ rows for rows in self._differences(origin)]).to(origin)
 
     def _differences(self, origin: Tensor) -> Iterator[Tensor]:
-        pieces = zip(*(point.split(PIECE) for point in (origin, *self.kept)), strict=True)
+        pieces = zip(*(point.split(PIECE) for point in (origin, *self.points)), strict=True)
         for here, *there in pieces:
             yield torch.stack(there).double() - here.double()
 
 
 class _Path:
-    """What is told of the points so far at each due step, which is one of them from then on."""
+    """What is value_at of the points so far at each due step, which is one of them from then on."""
 
     def __init__(self) -> None:
         self._points = PathPoints()
@@ -98,15 +98,15 @@ class _Path:
 
     def update(self, landscape: Landscape) -> None:
         here = landscape.position.cpu()
-        if any(len(point) != len(here) for point in self._points.kept):  # others are trained now
+        if any(len(point) != len(here) for point in self._points.points):  # others are trained now
             self._points = PathPoints()
-        if len(self._points.kept) > 1:
+        if len(self._points.points) > 1:
             products = self._points.products(here)
             if products.isfinite().all():
-                self._value = self.told(products, self._points, here, landscape)
+                self._value = self.value_at(products, self._points, here, landscape)
         self._points.add(here)
 
-    def told(
+    def value_at(
         self, products: Tensor, points: PathPoints, here: Tensor, landscape: Landscape
     ) -> Tensor | None:
         """The value, by the inner products between the differences of the points from here."""
@@ -136,7 +136,7 @@ class PathShares(_Path):
     keeps up to eight copies of the parameters.
     """
 
-    def told(
+    def value_at(
         self, products: Tensor, points: PathPoints, here: Tensor, landscape: Landscape
     ) -> Tensor | None:
         squares = eigvalsh(products).clamp(min=0).flip(0)
@@ -168,7 +168,7 @@ class LossLandscapePath(_Path):
     much of the path lies in the plane; off it the loss may look quite different.
     """
 
-    def told(
+    def value_at(
         self, products: Tensor, points: PathPoints, here: Tensor, landscape: Landscape
     ) -> Tensor | None:
         squares, vectors = torch.linalg.eigh(products)

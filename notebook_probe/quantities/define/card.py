@@ -32,13 +32,13 @@ def html(quantity: Quantity) -> str:
 
 
 def _facts(quantity: Quantity) -> dict[str, str]:
-    """What there is to tell; a source that is missing is told to be."""
-    told = quantity.explained
+    """What there is to tell; a source that is missing is explained to be."""
+    explained = quantity.explained
     facts = {
-        "formula": _code(told.formula),
+        "formula": _code(explained.formula),
         "answers": quantity.question,
-        "how to read it": told.reading,
-        "pitfalls": told.pitfalls,
+        "how to read it": explained.reading,
+        "pitfalls": explained.pitfalls,
         "needs": ", ".join(map(_need, quantity.needs)),
         "units": _code(quantity.units),
         "value": _value(quantity),

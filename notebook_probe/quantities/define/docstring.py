@@ -53,5 +53,5 @@ def explained(doc: str) -> Explained:
 
 def _formula(parts: list[str]) -> str:
     """The parts as one; symbols that the line only explains are left out."""
-    told = [part for part in parts if not _SYMBOL.fullmatch(part)]
-    return ", ".join(told or parts)
+    formulas = [part for part in parts if not _SYMBOL.fullmatch(part)]
+    return ", ".join(formulas or parts)

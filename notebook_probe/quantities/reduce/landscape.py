@@ -151,14 +151,14 @@ class Landscape:
         """The gradient, with the graph by which it is derived again."""
         return self._derive(True)
 
-    def _derive(self, again: bool) -> tuple[Tensor, ...]:
+    def _derive(self, create_graph: bool) -> tuple[Tensor, ...]:
         self._check()
         loss = self._evaluate(self.point)
         vars(self).setdefault("value", loss.detach().double())
         if not loss.requires_grad:
             raise UnreadableError("the loss of the probe batch does not depend on these parameters")
         return torch.autograd.grad(
-            loss, self.point, create_graph=again, allow_unused=True, materialize_grads=True
+            loss, self.point, create_graph=create_graph, allow_unused=True, materialize_grads=True
         )
 
     def _check(self) -> None:

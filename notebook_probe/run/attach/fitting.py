@@ -11,7 +11,7 @@ from notebook_probe.model.selectors import standard_place
 from notebook_probe.model.unwrapped import unwrapped
 from notebook_probe.quantities import Quantity
 from notebook_probe.quantities.reduce.reductions import parts
-from notebook_probe.run.attach.request import lack_at
+from notebook_probe.run.attach.request import misfit_at
 from notebook_probe.run.attach.requests import Fitting
 
 __all__ = ["fitting"]
@@ -60,11 +60,11 @@ def _key(
 
 def _reason(model_map: ModelMap, path: str, quantity: Quantity) -> str:
     """Why not, in words that hold for every place of this kind; empty where it fits."""
-    lack = lack_at(model_map, path, quantity)
-    if lack is None:
+    misfit = misfit_at(model_map, path, quantity)
+    if misfit is None:
         return ""
-    if not lack.lack:
+    if not misfit.fault:
         return "is of the step as a whole; mark the root"
     module = unwrapped(model_map.by_every_path.get(path))
     kind = type(module).__name__ if module is not None else "it"
-    return f"{lack.need}; {kind} {lack.lack}" if lack.need else f"{kind} {lack.lack}"
+    return f"{misfit.need}; {kind} {misfit.fault}" if misfit.need else f"{kind} {misfit.fault}"

@@ -24,11 +24,11 @@ from notebook_probe.quantities.reduce.reductions import parts
 from notebook_probe.schedules import Schedule, ScheduleLike, schedule
 
 __all__ = [
-    "Lack",
+    "Misfit",
     "ResolvedRequest",
     "Resolver",
-    "lack_at",
     "misfit",
+    "misfit_at",
     "resolve",
 ]
 
@@ -121,32 +121,32 @@ def misfit(model_map: ModelMap, place: str, quantity: Quantity) -> str:
 
     A place that is no module's is a parameter.
     """
-    lack = lack_at(model_map, place, quantity)
-    return lack.sentence(quantity, _described(place, model_map)) if lack is not None else ""
+    found = misfit_at(model_map, place, quantity)
+    return found.sentence(quantity, _described(place, model_map)) if found is not None else ""
 
 
 @dataclass(frozen=True, slots=True)
-class Lack:
+class Misfit:
     """What a quantity misses at a place."""
 
     need: str
     """What it needs, in words; "" where the place alone is to blame."""
-    lack: str
+    fault: str
     """What is wrong with the place, in words after its name; "" where any other but the root is."""
 
     def sentence(self, quantity: Quantity, place: str) -> str:
         """In full, of one place."""
-        if not self.lack:
+        if not self.fault:
             return f"{quantity.name} {self.need}; attach it at '', the model"
         name = f"{quantity.name} {self.need};" if self.need else f"{quantity.name}:"
-        return f"{name} {place} {self.lack}"
+        return f"{name} {place} {self.fault}"
 
 
-def lack_at(model_map: ModelMap, place: str, quantity: Quantity) -> Lack | None:
+def misfit_at(model_map: ModelMap, place: str, quantity: Quantity) -> Misfit | None:
     """What ``quantity`` misses at ``place``; None when it can be measured there."""
     module = unwrapped(model_map.by_every_path.get(place))
     if place and quantity.is_of_model:
-        return Lack(f"needs {', '.join(quantity.needs)}, of the step as a whole", "")
+        return Misfit(f"needs {', '.join(quantity.needs)}, of the step as a whole", "")
     for feature in quantity.features:
         need = feature.tensor
         if moment_of(need) in ("batch", "closing"):
@@ -154,17 +154,17 @@ def lack_at(model_map: ModelMap, place: str, quantity: Quantity) -> Lack | None:
         is_seen = need in CALL or need == "probe_output"
         if is_seen or need == "module":
             if module is None:
-                return Lack(f"needs {need!r}", "is a parameter and has none")
+                return Misfit(f"needs {need!r}", "is a parameter and has none")
             closed = _closed(module) if is_seen else ""
             if closed:
-                return Lack(f"needs {need!r}", closed)
+                return Misfit(f"needs {need!r}", closed)
         elif module is not None and not _has_parameter(model_map, place, is_of_all(feature)):
-            return Lack(f"needs {need!r}", "has none")
-    lack = _lack(quantity, module) if module is not None else ""
-    return Lack("", lack) if lack else None
+            return Misfit(f"needs {need!r}", "has none")
+    fault = _missing_part(quantity, module) if module is not None else ""
+    return Misfit("", fault) if fault else None
 
 
-def _lack(quantity: Quantity, module: nn.Module) -> str:
+def _missing_part(quantity: Quantity, module: nn.Module) -> str:
     """What the summaries that a quantity is made of miss at a module; empty when nothing."""
     found = (parts[feature.part].misfit(module) for feature in quantity.features if feature.part)
     return next(filter(None, found), "")

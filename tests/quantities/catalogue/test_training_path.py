@@ -89,7 +89,7 @@ def test_points_are_few_and_evenly_spaced_whatever_their_number(n: int) -> None:
     points = PathPoints()
     for step in range(n):
         points.add(torch.tensor([step]))
-    kept = [int(point) for point in points.kept]
+    kept = [int(point) for point in points.points]
     assert kept[0] == 0
     assert len(kept) <= MOST
     assert len({*np.diff(kept)}) <= 1

@@ -104,7 +104,7 @@ def test_a_writer_that_lost_its_lease_ships_no_more_and_says_so(
     fill(first.stream("every_1"), range(5))
     assert first.flush(60)
     later(LEASE_S + 1)
-    with recording(location_of(store, tmp_path / "there")) as second:
+    with recording(location_of(store, tmp_path / "current_values")) as second:
         fill(first.stream("every_1"), range(5, 50))
         assert not first.flush(60)
         assert "another writer took over memory://" in first.last_error

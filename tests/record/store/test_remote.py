@@ -61,10 +61,10 @@ def test_a_second_writer_is_told_who_has_the_store(store: Any, tmp_path: Path) -
     with recording(location_of(store, tmp_path / "here")) as writer:
         fill(writer.stream("every_1"), range(5))
         with pytest.raises(RecordLockedError, match=r"has another writer: process \d+ on .+, si"):
-            recording(location_of(store, tmp_path / "there"))
+            recording(location_of(store, tmp_path / "current_values"))
         assert writer.flush(60)
     assert check_rows(store) == 5
-    assert not list((tmp_path / "there").glob("*/record.zarr"))
+    assert not list((tmp_path / "current_values").glob("*/record.zarr"))
 
 
 def test_a_second_writer_of_the_same_machine_is_told_as_well(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_other_objects_are_left_as_they_are(kind: str, tmp_path: Path) -> None:
 def test_another_machine_goes_on_at_any_step(store: Any, tmp_path: Path) -> None:
     with recording(location_of(store, tmp_path / "here")) as writer:
         fill(writer.stream("every_1"), range(100))
-    with recording(location_of(store, tmp_path / "there"), resume=40) as writer:
+    with recording(location_of(store, tmp_path / "current_values"), resume=40) as writer:
         assert check_rows(store) == 40
         assert writer.continued
         assert writer.last_step == 39

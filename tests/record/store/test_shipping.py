@@ -59,7 +59,7 @@ def test_between_any_two_requests_a_reader_finds_a_whole_commit(
         for start in range(0, 100, 50):
             fill(writer.stream("every_1"), range(start, start + 50))
             assert writer.flush(60), writer.last_error
-    with recording(location_of(store, tmp_path / "there"), resume=30) as writer:
+    with recording(location_of(store, tmp_path / "current_values"), resume=30) as writer:
         fill(writer.stream("every_1"), range(30, 80))
         assert writer.flush(60), writer.last_error
     assert list(dict.fromkeys(seen)) == [0, 50, 100, 30, 80]

@@ -50,7 +50,7 @@ def test_alike_modules_are_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
     def counted(modules: Any, place: str, quantity: Any) -> None:
         asked.append(place)
 
-    monkeypatch.setattr("notebook_probe.run.attach.fitting.lack_at", counted)
+    monkeypatch.setattr("notebook_probe.run.attach.fitting.misfit_at", counted)
     blocks = nn.Sequential(*(nn.Sequential(nn.Linear(2, 2), nn.ReLU()) for _ in range(50)))
     found = fitting(ModelMap(blocks), [quantities["grad_norm"]])
     assert len(found.kinds) == 151
