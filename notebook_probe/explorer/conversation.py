@@ -16,7 +16,7 @@ from notebook_probe.explorer.draw.drawing import Moment, Room
 from notebook_probe.explorer.draw.drawings import Drawings
 from notebook_probe.explorer.draw.view import VIEWS
 from notebook_probe.explorer.draw.what_has_values import Recorded
-from notebook_probe.explorer.messages import wire
+from notebook_probe.explorer.messages import from_view, wire
 from notebook_probe.explorer.messages.alert_rows import AlertMessages
 from notebook_probe.explorer.messages.catalogue import Catalogue
 from notebook_probe.explorer.messages.clicks import CLICKS, Clicks, greyed_controls
@@ -48,7 +48,7 @@ class PanelSession:
 
     def __init__(self, source: Source, controls: Controls | None) -> None:
         self._source, self._controls = source, controls
-        self._inbox: queue.SimpleQueue[wire.FromView] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[from_view.FromView] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._looking = threading.Lock()
         self._selection = PanelSelection()
@@ -72,7 +72,7 @@ class PanelSession:
         self._drawn: dict[str, object] = {}
         self._sent_selection: PanelSelection | None = None
         self._step, self._step_is_news = 0, False
-        self._exports: list[wire.ExportClick] = []
+        self._exports: list[from_view.ExportClick] = []
         self._handlers: dict[str, Callable[[Any], None]] = {
             "hello": self._on_hello,
             "visible": self._on_visible,
@@ -84,7 +84,7 @@ class PanelSession:
             "pointed": self._on_pointed,
         }
 
-    def receive(self, message: wire.FromView) -> None:
+    def receive(self, message: from_view.FromView) -> None:
         """Take in what one view says."""
         self._puts.get(message["type"], self._inbox.put)(message)
 
@@ -256,7 +256,7 @@ class PanelSession:
             message = self._inbox.get_nowait()
             self._handlers[message["type"]](message)
 
-    def _on_hello(self, message: wire.Hello) -> None:
+    def _on_hello(self, message: from_view.Hello) -> None:
         self._views_present.came(message["view"])
         for sent in (self._models, self._statuses, self._alerts):
             sent.forget()
@@ -264,7 +264,7 @@ class PanelSession:
         self._n_hellos += 1
         self._drawn.clear()
 
-    def _on_visible(self, message: wire.Visible) -> None:
+    def _on_visible(self, message: from_view.Visible) -> None:
         self._views_present.seen(message["view"], message["visible"])
 
     def _on_selection(self, message: wire.SelectionMessage) -> None:
@@ -273,10 +273,10 @@ class PanelSession:
             self._home_is_default = False
         self._selection = chosen
 
-    def _on_pointed(self, message: wire.Pointed) -> None:
+    def _on_pointed(self, message: from_view.Pointed) -> None:
         self._step = message["step"]
 
-    def _on_fold(self, message: wire.FoldClick) -> None:
+    def _on_fold(self, message: from_view.FoldClick) -> None:
         self._drawings.fold(message["name"], message["folded"])
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 
-from notebook_probe.explorer.messages import wire
+from notebook_probe.explorer.messages import from_view, wire
 from tests.browser.panel_messages import (
     WEIGHTED,
     heat_message,
@@ -24,17 +24,17 @@ from tests.browser.panel_page import RENDER, PanelPage
 pytestmark = pytest.mark.browser
 
 SAID = {
-    "hello": wire.Hello,
-    "visible": wire.Visible,
-    "viewport": wire.Viewport,
-    "ack": wire.Ack,
+    "hello": from_view.Hello,
+    "visible": from_view.Visible,
+    "viewport": from_view.Viewport,
+    "ack": from_view.Ack,
     "selection": wire.SelectionMessage,
-    "attach": wire.AttachClick,
-    "detach": wire.DetachClick,
-    "control": wire.ControlClick,
-    "compiled": wire.CompiledClick,
-    "fold": wire.FoldClick,
-    "export": wire.ExportClick,
+    "attach": from_view.AttachClick,
+    "detach": from_view.DetachClick,
+    "control": from_view.ControlClick,
+    "compiled": from_view.CompiledClick,
+    "fold": from_view.FoldClick,
+    "export": from_view.ExportClick,
 }
 CONV1 = ("stem.conv1", "grad_norm")
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from notebook_probe.explorer.messages.wire import Click, TicketRow
+from notebook_probe.explorer.messages.from_view import Click
+from notebook_probe.explorer.messages.wire import TicketRow
 from notebook_probe.run.attach.requests import (
     Attach,
     Compiled,

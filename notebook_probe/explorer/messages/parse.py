@@ -13,7 +13,7 @@ from types import UnionType
 from typing import Any, Literal, TypedDict, cast, get_args, get_origin, get_type_hints
 
 from notebook_probe.errors import ProbeError, near
-from notebook_probe.explorer.messages import wire
+from notebook_probe.explorer.messages import from_view, wire
 
 __all__ = ["MessageError", "Ping", "parse"]
 
@@ -31,23 +31,23 @@ class Ping(TypedDict):
 
 
 _SHAPES: dict[str, type] = {
-    "hello": wire.Hello,
-    "visible": wire.Visible,
-    "viewport": wire.Viewport,
-    "ack": wire.Ack,
+    "hello": from_view.Hello,
+    "visible": from_view.Visible,
+    "viewport": from_view.Viewport,
+    "ack": from_view.Ack,
     "selection": wire.SelectionMessage,
-    "attach": wire.AttachClick,
-    "detach": wire.DetachClick,
-    "control": wire.ControlClick,
-    "compiled": wire.CompiledClick,
-    "export": wire.ExportClick,
-    "fold": wire.FoldClick,
-    "pointed": wire.Pointed,
+    "attach": from_view.AttachClick,
+    "detach": from_view.DetachClick,
+    "control": from_view.ControlClick,
+    "compiled": from_view.CompiledClick,
+    "export": from_view.ExportClick,
+    "fold": from_view.FoldClick,
+    "pointed": from_view.Pointed,
     "ping": Ping,
 }
 
 
-def parse(content: object) -> wire.FromView | Ping:
+def parse(content: object) -> from_view.FromView | Ping:
     """The message ``content`` holds, with tuples where `wire` declares tuples.
 
     Raises
@@ -68,7 +68,7 @@ def parse(content: object) -> wire.FromView | Ping:
     message: dict[str, object] = {"v": wire.VERSION, "type": kind}
     for name, declared in _fields(_SHAPES[kind]):
         message[name] = _read(content.get(name), declared, f"{kind}.{name}")
-    return cast("wire.FromView | Ping", message)
+    return cast("from_view.FromView | Ping", message)
 
 
 @cache

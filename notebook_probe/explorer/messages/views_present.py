@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from notebook_probe.explorer.messages.wire import Ack, Viewport
+from notebook_probe.explorer.messages.from_view import Ack, Viewport
 
 __all__ = ["ViewsPresent"]
 

@@ -1,4 +1,4 @@
-"""The messages between the kernel and the panel's views, one typed dictionary each.
+"""The messages from the kernel to a panel's views, one typed dictionary each; back: `from_view`.
 
 All travel as custom messages of one widget; every one carries ``v`` and ``type``. Bulk numbers are
 little-endian binary buffers. The selection (home quantity, series, zoom window, options) belongs
@@ -17,34 +17,23 @@ from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
 
 __all__ = [
     "VERSION",
-    "Ack",
     "AlertRow",
     "AlertsMessage",
     "ArrayPlace",
-    "AttachClick",
-    "Click",
-    "CompiledClick",
-    "ControlClick",
-    "DetachClick",
     "DrawnFrame",
     "EsmMessage",
-    "ExportClick",
     "Exported",
-    "FoldClick",
     "Frame",
-    "FromView",
     "HeatFrame",
     "LineSeries",
     "LinesFrame",
     "ModelMessage",
-    "Pointed",
     "SelectionMessage",
     "SilentRow",
     "StatusMessage",
     "Tally",
     "TicketRow",
     "ViewRow",
-    "Viewport",
     "ViewsMessage",
 ]
 
@@ -52,8 +41,6 @@ VERSION = 1
 
 Frame: TypeAlias = tuple[Mapping[str, Any], list[memoryview]]
 """A message that draws something (its ``seq`` is stamped when it is sent) and its buffers."""
-
-# ------------------------------------------------------------------------------ kernel to view
 
 
 class QuantityRow(TypedDict):
@@ -335,116 +322,3 @@ class Exported(TypedDict):
     mime: str
     text: NotRequired[str]
     error: NotRequired[str]
-
-
-# ------------------------------------------------------------------------------ view to kernel
-
-
-class Hello(TypedDict):
-    v: int
-    type: Literal["hello"]
-    view: str
-    """Random id of the view; the same in all its messages."""
-
-
-class Visible(TypedDict):
-    v: int
-    type: Literal["visible"]
-    view: str
-    visible: bool
-    """document.hidden, element off screen or removed -> False."""
-
-
-class Viewport(TypedDict):
-    """How wide the drawings of a view are; sent when that changes."""
-
-    v: int
-    type: Literal["viewport"]
-    view: str
-    widths: dict[str, int]
-    """CSS pixels of everything that is shown, by its name; what is folded has none."""
-    pixel_ratio: float
-    """Pixels of the screen per CSS pixel."""
-
-
-class Ack(TypedDict):
-    """Frames have been painted, so that the next may come."""
-
-    v: int
-    type: Literal["ack"]
-    view: str
-    painted: dict[str, int]
-    """Name of a drawing to the last of its frames that was painted."""
-
-
-class AttachClick(TypedDict):
-    """The attach button: the kernel answers with a ticket of the same id."""
-
-    v: int
-    type: Literal["attach"]
-    id: str
-    where: list[str]
-    """Paths of modules; empty: wherever the quantity is usually measured."""
-    quantity: str
-    schedule: str
-
-
-class DetachClick(TypedDict):
-    """The detach button; an empty quantity means every quantity of these modules."""
-
-    v: int
-    type: Literal["detach"]
-    id: str
-    where: list[str]
-    quantity: str
-
-
-class ControlClick(TypedDict):
-    """Pause, Resume, Step, Stop."""
-
-    v: int
-    type: Literal["control"]
-    id: str
-    action: Literal["pause", "resume", "step", "stop"]
-
-
-class CompiledClick(TypedDict):
-    """The button of the notice that a model is compiled; answered with a ticket."""
-
-    v: int
-    type: Literal["compiled"]
-    id: str
-    steps: Literal["eager", "skip"]
-
-
-class ExportClick(TypedDict):
-    """The links of the foot: picture, code, data."""
-
-    v: int
-    type: Literal["export"]
-    kind: Literal["png", "svg", "csv", "netcdf", "code"]
-
-
-class FoldClick(TypedDict):
-    """Show a registered view, or its name alone; for all views of the panel."""
-
-    v: int
-    type: Literal["fold"]
-    name: str
-    folded: bool
-
-
-class Pointed(TypedDict):
-    """The step under the pointer, from a view; the step that a trait was set to, to the views."""
-
-    v: int
-    type: Literal["pointed"]
-    step: int
-
-
-Click: TypeAlias = AttachClick | DetachClick | ControlClick | CompiledClick
-"""What asks something of the run; answered with a ticket of the same ``id``."""
-
-FromView: TypeAlias = (
-    Hello | Visible | Viewport | Ack | SelectionMessage | Click | FoldClick | ExportClick | Pointed
-)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from notebook_probe.explorer.messages.from_view import Ack, Viewport
 from notebook_probe.explorer.messages.views_present import DEFAULT_WIDTH, PATIENCE_S, ViewsPresent
-from notebook_probe.explorer.messages.wire import Ack, Viewport
 
 
 def ack(kind: str, seq: int) -> Ack:
