@@ -251,7 +251,7 @@ def test_a_registered_view_is_told_named_and_drawn_where_somebody_sees_it(talk: 
         return {"home": selection.home}
 
     talk.says("hello", view="x")
-    plots = ["model", "selection", "status", "heat", "lines"]
+    plots = ["model", "selection", "status", "alerts", "heat", "lines"]
     assert talk.is_told() == [*plots, "views", "esm"], "its place is not known yet"
     talk.acknowledges()
     talk.says("viewport", view="x", widths={"lines": 500, "heat": 500}, pixel_ratio=1.0)
