@@ -10,6 +10,7 @@ from IPython.core.getipython import get_ipython
 from IPython.display import display
 
 from notebook_probe.explorer.conversation import PanelSession
+from notebook_probe.explorer.draw.drawing import HALTED
 from notebook_probe.explorer.explorer import Explorer
 from notebook_probe.explorer.kernel import kernel_route
 from notebook_probe.explorer.messages.parse import parse
@@ -20,7 +21,6 @@ from notebook_probe.run.controls import Controls
 
 __all__ = ["Panel"]
 
-HALTED = ("paused", "finished", "failed")
 FREQUENT = ("ack", "pointed")
 """Messages that come many times a second and can wait for the next refresh."""
 
