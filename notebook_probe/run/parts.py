@@ -14,8 +14,7 @@ from notebook_probe.probes.step.budget import Budget
 from notebook_probe.probes.step.compiled import is_compiled
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.alerting import Alarm
-from notebook_probe.run.attach.probe_set import ProbeSet
-from notebook_probe.run.attach.request import Resolver
+from notebook_probe.run.attach.probe_set import Attachment, ProbeSet
 from notebook_probe.run.backfill import PastSteps
 from notebook_probe.run.costs import CostAccount
 from notebook_probe.run.gate import Gate
@@ -113,15 +112,15 @@ class RunParts:
             alarm=Alarm(writer, steps, probes, probe_statuses, gate),
         )
 
-    def begin(self, default: Resolver) -> None:
-        """Hook the model and measure what ``default`` comes to; the last thing that is done.
+    def begin(self, first_probes: Attachment) -> None:
+        """Hook the model and measure these probes; the last thing that is done.
 
         Where another thread is in the midst of a step, measuring begins with the next one.
         """
         first, resumed = self.writer.first_step, self.writer.continued
         if resumed:
             self.writer.event(first, "resume", "the training goes on")
-        self.probes.attach(default)
+        self.probes.add(first_probes)
         self.alarm.look()  # back at what a resumed record holds
         self.writer.feed(self.alarm.bring)
         self.observer.hook(self.gate)

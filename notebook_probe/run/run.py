@@ -21,7 +21,8 @@ from notebook_probe.record.views.xarray_views import Snapshot
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.attach.fitting import fitting
 from notebook_probe.run.attach.module_table import OnCompiled, check_on_compiled
-from notebook_probe.run.attach.request import QuantityLike, Resolver, resolve
+from notebook_probe.run.attach.probe_set import Attachment
+from notebook_probe.run.attach.request import QuantityLike, resolve
 from notebook_probe.run.attach.requests import Control, Fitting, Request, Ticket
 from notebook_probe.run.background import Background
 from notebook_probe.run.controls import Controls
@@ -53,7 +54,7 @@ class Run(LoopActions, SourceActions, Exports):
         model_map: ModelMap,
         writer: RecordWriter,
         name: str,
-        default: Resolver,
+        first_probes: Attachment,
         fresh: bool,
         on_compiled: OnCompiled = "skip",
     ) -> None:
@@ -62,7 +63,7 @@ class Run(LoopActions, SourceActions, Exports):
         self._parts = RunParts.of(model, model_map, writer)
         self._parts.probes.run_eagerly(on_compiled == "eager")
         self._life = Life(self, model, self._parts, fresh)
-        self._parts.begin(default)  # last: from here on other threads may meet our hooks
+        self._parts.begin(first_probes)  # last: from here on other threads may meet our hooks
 
     # ---------------------------------------------------------------- probes
 

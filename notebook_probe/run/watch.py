@@ -31,6 +31,7 @@ from notebook_probe.run.attach.module_table import (
 )
 from notebook_probe.run.attach.preset import Preset
 from notebook_probe.run.attach.presets import resolve_presets
+from notebook_probe.run.attach.probe_set import Attachment
 from notebook_probe.run.ranks import own_rank, rank_name
 from notebook_probe.run.run import Run
 
@@ -135,8 +136,8 @@ def watch(
     check_on_compiled(on_compiled)
     if store is None and read_resume(resume).names_a_record:
         raise ValueError(f"resume={resume!r} of which record? give its store")
-    resolver = partial(resolve_presets, probes=probes)
-    resolver(model_map)  # what cannot be is refused before a file is made
+    # What cannot be is refused before a file is made.
+    first_probes = Attachment.resolved(partial(resolve_presets, probes=probes), model_map)
     axes = resolve_channel_axes(model_map, channel_axis)
     name = name or type(model).__name__
     location = _located(store, name, own_rank() if rank == "auto" else rank)
@@ -151,7 +152,7 @@ def watch(
         keep_bits=keep_bits,
     )
     set_channel_axes(model_map, axes)
-    run = Run(model, model_map, writer, name, resolver, store is None, on_compiled)
+    run = Run(model, model_map, writer, name, first_probes, store is None, on_compiled)
     _runs.add(run)
     print(_first_line(writer, _from_here(writer.location), resume))
     return run

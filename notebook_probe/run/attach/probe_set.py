@@ -64,6 +64,12 @@ class Attachment:
     probes: list[Probe] = field(default_factory=list)
     skipped: tuple[str, ...] = ()
 
+    @classmethod
+    def resolved(cls, resolver: Resolver, model_map: ModelMap) -> Attachment:
+        """What a request comes to for the first time; raises what ``resolver`` raises."""
+        found = resolver(model_map)
+        return cls(resolver, [*found.probes], found.skipped)
+
 
 class ProbeSet:
     """Attaching and detaching change what is wanted, at once and from any thread.
@@ -165,9 +171,11 @@ class ProbeSet:
 
     def attach(self, resolver: Resolver) -> Attachment:
         """Want these too; one that is there already stays, a new definition replaces it."""
-        found = resolver(self.model_map)
-        attachment = Attachment(resolver, [*found.probes], found.skipped)
-        self._want(found.probes)
+        return self.add(Attachment.resolved(resolver, self.model_map))
+
+    def add(self, attachment: Attachment) -> Attachment:
+        """Want what is resolved already."""
+        self._want(attachment.probes)
         with self._lock:
             self._attachments = (*self._attachments, attachment)
         return attachment
