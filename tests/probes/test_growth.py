@@ -69,7 +69,8 @@ def test_lazy_modules_are_recorded_from_their_first_step(kind: str, watch: Watch
     check(run, diary)
     assert not run.status().errors
     for name in diary.entries[0].before:
-        assert steps_with(run, name, "update_ratio") == [0, 1, 2]
+        nonzero = [step for step in range(3) if diary.entries[step].before[name].any()]
+        assert steps_with(run, name, "update_ratio") == nonzero
 
 
 def test_a_lazy_model_may_be_run_without_gradients_first(watch: Watch) -> None:

@@ -128,9 +128,9 @@ class Twin:
         found["calls"] = {path: float(n) for path, n in self.n_calls.items()}
         sizes = found["weight_norm"]
         found["update_ratio"] = {
-            path: norm(update) / (sizes[path] + 1e-12)
+            path: norm(update) / sizes[path]
             for path, update in of["update"].items()
-            if update.size
+            if update.size and sizes[path]  # no step has a size relative to a weight of zero
         }
         return found
 

@@ -130,7 +130,8 @@ class Diary:
                     found[name, "grad_norm"][step] = norm(entry.gradients[name])
                 if name in entry.owned:
                     change = norm(entry.after[name] - weight)
-                    found[name, "update_ratio"][step] = change / (norm(weight) + 1e-12)
+                    if norm(weight):  # no step has a size relative to a weight of zero
+                        found[name, "update_ratio"][step] = change / norm(weight)
             for place, kept in entry.calls.items():
                 for quantity, parts in kept.items():
                     found[place, quantity][step] = norm(np.concatenate(parts))

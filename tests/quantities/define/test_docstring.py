@@ -67,13 +67,13 @@ def test_the_cost_class_follows_from_what_is_read(name: str, cost: str) -> None:
 
 def test_a_question_and_a_dearer_class_are_given() -> None:
     @nbp.quantity(question=questions.DEAD, cost="sort")
-    def test_explained_median(output: Tensor) -> Tensor:
+    def test_docstring_median(output: Tensor) -> Tensor:
         """Median of the output."""
         return output.median()
 
-    assert test_explained_median.question == "Are my ReLUs dead?"
-    assert test_explained_median.cost == "sort"
-    assert test_explained_median.family == "test_explained"
+    assert test_docstring_median.question == "Are my ReLUs dead?"
+    assert test_docstring_median.cost == "sort"
+    assert test_docstring_median.family == "test_docstring"
 
 
 def test_an_unknown_cost_class_names_the_known_ones() -> None:
