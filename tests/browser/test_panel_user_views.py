@@ -296,6 +296,7 @@ def broken(source, selection):
 CELLS = [MODEL, watch("own_views"), LOOP, DEPTH, BARE, BROKEN, MENDED]
 
 
+@pytest.mark.stories
 def test_registered_views_are_drawn_live_in_a_real_notebook(open_notebook: OpenNotebook) -> None:
     notebook = open_notebook(CELLS)
     notebook.run(0, 1, 2, 3)

@@ -17,8 +17,18 @@ from notebook_probe.testing import CASES, Case, QuantitySuite
 COSTLY = tuple(q for q in built_in() if q.cost in ("forward", "backward"))
 
 
+@pytest.mark.stories
 class TestBuiltIn(QuantitySuite):
     quantities = tuple(q for q in built_in() if q not in COSTLY)
+
+
+class TestBuiltInOnOneModel(QuantitySuite):
+    """What can be seen of the same on attention alone, in a tenth of the time."""
+
+    quantities = TestBuiltIn.quantities
+    cases: ClassVar = {"attention": CASES["attention"]}
+    steps = 3
+    test_it_gives_a_number_somewhere = None  # type: ignore[assignment]  # some need other layers
 
 
 @pytest.mark.stories
