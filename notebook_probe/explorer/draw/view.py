@@ -189,8 +189,8 @@ def view(name: str, *, esm: str | Path = "") -> Callable[[Draw | type], OwnView]
     ... def depth(source, selection):
     ...     \"\"\"Gradient norm over depth, now.\"\"\"
     ...     figure = Figure(figsize=(6, 2.4), layout="constrained")
-    ...     axes = figure.subplots()
-    ...     axes.semilogy(source.data[selection.home].isel(step=-1), "o-")
+    ...     last = source.data[selection.home].isel(step=-1).dropna("module")
+    ...     figure.subplots().semilogy(last.module, last, "o-")
     ...     return figure
     """
     if not isinstance(name, str) or not name.strip():
