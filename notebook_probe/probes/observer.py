@@ -87,6 +87,7 @@ class Observer:
         """In a forked child: the parent goes on recording."""
         silence_in_children(self)
         self._gated = -1
+        self._is_opening = False  # a step opens next, and arms what is due in it
         self._gate: StepGate = OpenGate()
         self.announce = sink.announce
         self._buffers: dict[Slot, Tensor] = {}
@@ -110,8 +111,7 @@ class Observer:
         self._gate = gate
         model = self._model()
         if model is not None:
-            handles = hook_root(model, self)
-            self._ends = [handle.remove for handle in handles]
+            self._ends = [handle.remove for handle in hook_root(model, self)]
             self._ends += [listen(self._updates), collect_for(self)]
 
     def close(self) -> None:
@@ -139,17 +139,17 @@ class Observer:
             {probe.place for probe in self.training.probes if is_of_calls(probe)},
             {probe.place for probe in self.evaluation.probes},
         )
-        self._arm(None, everywhere=True)
+        if self._is_opening:
+            self.taps.arm_evaluation(None)
+        else:
+            self._arm()
         self._reads_raw = any(probe.accumulations for probe in self.training.probes)
         self.prepare()
 
     def keep_batch(self, batch: ProbeBatch) -> None:
         """Run the model on this one from now on, and compare with nothing of an earlier one."""
         self.replay.batch = batch
-        for probe in self.training.probes:
-            if "replay" in probe.moments:
-                probe.windows.clear()
-        self.training.begin_anew()
+        self.training.forget_replays()
 
     def between_steps(self, act: Callable[[], None]) -> None:
         """Do something now if no step is open, and let none open meanwhile."""
@@ -197,7 +197,7 @@ class Observer:
             self._close_stepped()
             self._close_evaluation()
         begun = time.perf_counter()
-        held = self._pass_gate()
+        held = self._pass_gate(to_open=True)
         frame = self.open_frame(rooted)
         spent = time.perf_counter() - begun - held - frame.seconds  # which it has counted itself
         frame.seconds += spent
@@ -248,15 +248,21 @@ class Observer:
         """What optimizers and backward passes do on this thread is no matter of a step."""
         return self.is_silent or self.phase.is_past
 
-    def _pass_gate(self) -> float:
+    def _pass_gate(self, to_open: bool = False) -> float:
         """Once per step: by hand at its end, or at the forward that opens the next.
 
         Returns the seconds for which it held the training.
         """
         if self._gated == self.clock.step:
             return 0.0
-        self._gated = self.clock.step
-        return self._gate.pass_to(self.clock.step)
+        self._gated, self._is_opening = self.clock.step, to_open
+        try:
+            return self._gate.pass_to(self.clock.step)
+        except BaseException:  # no step opens now
+            self._arm()
+            raise
+        finally:
+            self._is_opening = False
 
     def _close_evaluation(self) -> None:
         """Hand out what was evaluated, once an update has been completed since."""
@@ -272,7 +278,7 @@ class Observer:
     def _build(self, due: tuple[Probe, ...], sampled: tuple[Probe, ...]) -> Readings:
         return readings(self.model_map, due, sampled, self._buffers)
 
-    def _arm(self, due: Readings | None, everywhere: bool) -> None:
+    def _arm(self, due: Readings | None = None, everywhere: bool = True) -> None:
         """Put hooks where something is due; everywhere, while the root may not be called."""
         self.taps.arm(due, everywhere)
         self._accumulations.set(due.raw if due is not None else {})

@@ -27,6 +27,7 @@ from tests.run.loops import (
     training,
     wait_until,
 )
+from tests.run.oracle import norm_of
 
 
 def test_pause_holds_the_training_and_resume_lets_it_go(watch: Watch, model: nn.Module) -> None:
@@ -289,3 +290,21 @@ def test_a_callback_is_called_at_every_boundary_on_the_training_thread(
     remove()
     train_step(model, optimizer, batch(3))
     assert seen == [threading.get_ident()] * 3
+
+
+def test_what_is_attached_as_the_training_is_stopped_sees_a_part_that_is_called_alone(
+    watch: Watch, model: nn.Module
+) -> None:
+    run, optimizer = watch(model, probes=None), sgd(model)
+    train_step(model, optimizer, batch(0))
+    run.put(Attach(("0",), "output_norm"))
+    run.put(Control("stop"))
+    with pytest.raises(TrainingStopped):
+        model(batch(1))
+    part = model.get_submodule("0")
+    output = part(batch(1))
+    output.sum().backward()
+    optimizer.step()
+    run.settle()
+    (value,) = run.series("0", "output_norm").values.tolist()
+    assert value == pytest.approx(norm_of(output))

@@ -118,8 +118,10 @@ class Tap:
         self._listener = weakref.ref(listener)
         self._begun: dict[int, _Begun] = {}  # by torch's frame: a module may call itself
         self._step = -1
-        self._before = Switch(_Before(self), module, _register_before)
-        self._after = Switch(_After(self), module, nn.Module.register_forward_hook)
+        self._before = Switch(_Before(self), module, module._forward_pre_hooks, _register_before)
+        self._after = Switch(
+            _After(self), module, module._forward_hooks, nn.Module.register_forward_hook
+        )
 
     def arm(self, plans: dict[str, Plan], watching: bool, stays: bool) -> None:
         """Read what these plans say; with ``watching`` also see calls that may begin a step.
@@ -278,10 +280,9 @@ def _explain_gap(output: Any, plan: Plan) -> None:
 
 def _reads_entry(plan: Plan) -> bool:
     """Tell whether a plan needs to see a call begin."""
-    functions = plan.at("forward")
-    wants_input = any("input" in function.probe.quantity.needs for function in functions)
-    reads_input = bool(plan.cells.get("input")) or wants_input
-    return reads_input or _reads_share(plan) or plan.is_numbered or plan.reads_attention
+    if plan.is_numbered or plan.reads_attention or _reads_share(plan):
+        return True
+    return plan.wants("input", "forward")
 
 
 def _reads_share(plan: Plan) -> bool:

@@ -43,7 +43,7 @@ class Taps:
     def set_places(
         self, model_map: ModelMap, training: Iterable[str], evaluation: Iterable[str]
     ) -> None:
-        """Have a tap exactly at these modules' paths."""
+        """Have a tap exactly at these modules' paths; all of them are to be armed then."""
         listener = self._listener()
         if listener is None:
             return

@@ -62,6 +62,13 @@ class DueProbes:
         """Work out what is read anew, from the next step on."""
         self._costs_before, self._readings = self.costs(), {}
 
+    def forget_replays(self) -> None:
+        """Compare with nothing that was read of an earlier batch."""
+        for probe in self.probes:
+            if "replay" in probe.moments:
+                probe.windows.clear()
+        self.begin_anew()
+
     def open(self, step: int) -> DueFrame:
         """Open a frame for ``step``; what is due is decided now."""
         self.frame = self.upcoming(step).frame(step)

@@ -173,6 +173,7 @@ class _Builder:
         self._wanted: dict[int, set[str]] = {}
         self._owners: list[tuple[weakref.ref[nn.Module], Plan]] = []
         self._windows: list[WindowReading] = []
+        self._reductions: dict[str, Reduction] = {}
         self._n_states = 0
 
     def build(
@@ -216,14 +217,14 @@ class _Builder:
             key = probe.stream, probe.count, probe.place
             if key in counts:
                 continue
-            if is_of_calls(probe):
-                plans = [self._calls[probe.place]]
+            if probe.quantity.is_of_calls:
+                indices: tuple[int, ...] = (self._calls[probe.place].counter,)
             elif probe.accumulations:
                 below = self._map.slots(probe.place, below=True)
                 plans = [self._parameters[slot] for slot in below if slot in self._parameters]
+                indices = tuple([plan.counter for plan in plans])
             else:
                 continue
-            indices = tuple(plan.counter for plan in plans)
             counts[key] = Count(*key, indices)
         return [*counts.values()]
 
@@ -275,7 +276,7 @@ class _Builder:
 
     def _fill(self, probe: Probe, feature: Feature, indices: tuple[int, ...]) -> None:
         """Have a feature's cells filled; makes those that are new."""
-        reduction = parts[feature.part]
+        reduction = self._reduction(feature)
         for plan, index in zip(self._plans(probe, feature), indices, strict=True):
             plan.join(probe)
             self._cell(plan, probe, feature, reduction, index).probes.append(probe)
@@ -302,9 +303,16 @@ class _Builder:
         """Indices of the cells that make up a feature; none where it is no summary."""
         if not feature.part:
             return ()
-        reduction = parts[feature.part]
+        reduction = self._reduction(feature)
         places = self._places(probe, feature)
         return tuple([self._index(place, probe.per_call, feature, reduction) for place in places])
+
+    def _reduction(self, feature: Feature) -> Reduction:
+        """The reduction behind a part; looked up once, for thousands of probes."""
+        part = feature.part
+        if part not in self._reductions:
+            self._reductions[part] = parts[part]
+        return self._reductions[part]
 
     def _index(
         self, place: str | Slot | Plan, per_call: bool, feature: Feature, reduction: Reduction

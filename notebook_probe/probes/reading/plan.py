@@ -65,9 +65,9 @@ class Plan:
 
     def wants(self, tensor: str, moment: Moment) -> bool:
         """Tell whether a cell or a function of the moment needs the tensor."""
-        return bool(self.cells.get(tensor)) or any(
-            tensor in function.probe.quantity.needs for function in self.at(moment)
-        )
+        if self.cells.get(tensor):
+            return True
+        return any(tensor in function.probe.quantity.needs for function in self.at(moment))
 
     @cached_property
     def after_cells(self) -> tuple[str, ...]:
