@@ -8,6 +8,7 @@ import sys
 from benchmarks import (
     alerts,
     attach_all,
+    budget,
     explorer_clicks,
     explorer_refresh,
     idle,
@@ -29,6 +30,7 @@ BENCHMARKS = {
     "explorer_refresh": explorer_refresh,
     "alerts": alerts,
     "attach_all": attach_all,
+    "budget": budget,
 }
 
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-__all__ = ["WORKLOADS", "Workload", "mlp"]
+__all__ = ["WORKLOADS", "Workload", "mlp", "small_gpt"]
 
 
 @dataclass(frozen=True)
@@ -128,9 +128,14 @@ class _Gpt(nn.Module):
 
 def gpt() -> Workload:
     """Small GPT: 4 blocks of width 256, 4 heads, 512 tokens; batch 8 x 128, AdamW."""
+    return small_gpt(width=256, n_blocks=4, batch=8, context=128)
+
+
+def small_gpt(*, width: int, n_blocks: int, batch: int, context: int) -> Workload:
+    """A GPT of 4 heads and 512 tokens, AdamW."""
     torch.manual_seed(0)
-    model = _Gpt(n_tokens=512, width=256, n_blocks=4, context=128)
-    ids = torch.randint(0, 512, (8, 129))
+    model = _Gpt(n_tokens=512, width=width, n_blocks=n_blocks, context=context)
+    ids = torch.randint(0, 512, (batch, context + 1))
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 
     def loss_fn(logits: Tensor, targets: Tensor) -> Tensor:

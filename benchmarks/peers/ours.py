@@ -22,7 +22,14 @@ def watch(workload: Workload, probes: Probes, folder: Path) -> Watched:
     return Watched(workload.step, run.close, lambda: run.status().cost_percent)
 
 
-def begin(workload: Workload, probes: Probes | Preset | None, folder: Path) -> nbp.Run:
+def begin(
+    workload: Workload,
+    probes: Probes | Preset | None,
+    folder: Path,
+    budget: float | None = None,
+) -> nbp.Run:
     """A run in ``folder``; where it is recorded does not matter and would tear a table."""
     with redirect_stdout(io.StringIO()):
-        return nbp.watch(workload.model, workload.optimizer, folder / "run.zarr", probes)
+        return nbp.watch(
+            workload.model, workload.optimizer, folder / "run.zarr", probes, budget=budget
+        )

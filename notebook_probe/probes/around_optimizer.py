@@ -79,6 +79,8 @@ class Updates:
 
     def read_before(self, clock: StepClock, frame: DueFrame, optimizer: Optimizer) -> None:
         """Read the weights, once per step, and copy those the optimizer is about to change."""
+        if not frame.readings.reader.reads_before:
+            return
         owned = owned_by(optimizer)
         if not self._weights_read:
             weights = None

@@ -7,7 +7,7 @@ import math
 from notebook_probe.probes.step.budget import Budget
 from notebook_probe.run.health.meter import Meter
 
-__all__ = ["CostAccount"]
+__all__ = ["CostAccount", "checked_budget"]
 
 
 class CostAccount:
@@ -37,6 +37,14 @@ class CostAccount:
         ValueError
             For anything but a positive number or None.
         """
-        if percent is not None and not 0 < percent < math.inf:
-            raise ValueError(f"budget({percent!r}): a positive number of per cent, or None")
-        self._budget.set_budget(math.inf if percent is None else float(percent))
+        self._budget.set_limit(checked_budget(percent))
+
+
+def checked_budget(percent: float | None) -> float | None:
+    """A share of step time in per cent, or None; raises ValueError for anything else."""
+    if percent is None:
+        return None
+    is_number = isinstance(percent, int | float) and not isinstance(percent, bool)
+    if not is_number or not 0 < percent < math.inf:
+        raise ValueError(f"budget={percent!r}; allowed: a positive number of per cent, or None")
+    return float(percent)

@@ -81,9 +81,18 @@ class RunParts:
     alarm: Alarm
 
     @classmethod
-    def of(cls, model: nn.Module, model_map: ModelMap, writer: RecordWriter) -> Self:
-        """Make the parts of a run that records ``model``; nothing is hooked."""
-        meter, budget = Meter(), Budget(writer)
+    def of(
+        cls,
+        model: nn.Module,
+        model_map: ModelMap,
+        writer: RecordWriter,
+        percent: float | None,
+    ) -> Self:
+        """Make the parts of a run that records ``model``, at so much per cent of step time.
+
+        Nothing is hooked.
+        """
+        meter, budget = Meter(), Budget(writer, percent)
         costs = CostAccount(meter, budget)
         rows = RowKeeper(writer)
         steps = ClosedSteps(rows, costs)

@@ -57,10 +57,11 @@ class Run(LoopActions, SourceActions, Exports):
         first_probes: Attachment,
         fresh: bool,
         on_compiled: OnCompiled = "skip",
+        budget: float | None = None,
     ) -> None:
         self.name = name
         self._is_fresh = fresh
-        self._parts = RunParts.of(model, model_map, writer)
+        self._parts = RunParts.of(model, model_map, writer, budget)
         self._parts.probes.run_eagerly(on_compiled == "eager")
         self._life = Life(self, model, self._parts, fresh)
         self._parts.begin(first_probes)  # last: from here on other threads may meet our hooks
@@ -185,10 +186,12 @@ class Run(LoopActions, SourceActions, Exports):
     # ---------------------------------------------------------------- training, showing, ending
 
     def budget(self, percent: float | None) -> None:
-        """Stay below ``percent`` of step time: when watching costs more, schedules are stretched.
+        """Stay below ``percent`` of step time: when watching costs more, quantities are stretched.
 
-        Then one of 2, 4, 8, ... due steps is measured; every change is an event of the record and
-        stands in ``status().budget``. None measures every due step again.
+        Then one of 2, 4, 8, ... due steps is measured of them, the dearest first and norms last,
+        at all modules alike; every change is an event of the record and stands in
+        ``status().budget``. What was attached with a schedule of its own is measured as asked.
+        None measures every due step again.
 
         Raises
         ------

@@ -32,6 +32,7 @@ from notebook_probe.run.attach.module_table import (
 from notebook_probe.run.attach.preset import Preset
 from notebook_probe.run.attach.presets import resolve_presets
 from notebook_probe.run.attach.probe_set import Attachment
+from notebook_probe.run.costs import checked_budget
 from notebook_probe.run.ranks import own_rank, rank_name
 from notebook_probe.run.run import Run
 
@@ -52,6 +53,7 @@ def watch(
     keep_bits: Mapping[str, int] = MappingProxyType({}),
     channel_axis: Mapping[Any, int] = MappingProxyType({}),
     rank: int | Literal["auto"] | None = "auto",
+    budget: float | None = 5.0,
 ) -> Run:
     """Watch a model from now on; the training loop stays as it is.
 
@@ -104,6 +106,12 @@ def watch(
         ``rank_00003`` in ``store``. None writes ``store`` itself, for a job in which one process
         watches; a number is for processes that torch.distributed does not know of.
 
+    budget : float or None, optional
+        Per cent of step time that watching may cost. The first 100 steps are measured whole; then
+        presets, and what is attached without a schedule, are measured at one of 2, 4, 8, ... due
+        steps where that is needed, the dearest first. ``status().budget`` and an event say so.
+        None measures every due step. See `Run.budget`.
+
     Returns
     -------
     Run
@@ -112,7 +120,7 @@ def watch(
     ------
     ValueError
         For a ``resume`` that is none of these; for a number or a branch, when ``store`` is None;
-        for a ``max_bytes``, ``keep_bits`` or ``channel_axis`` that cannot be.
+        for a ``max_bytes``, ``keep_bits``, ``channel_axis`` or ``budget`` that cannot be.
     RecordMismatchError, RecordLockedError, RecordWriteError, RecordFormatError
         The store holds another model, is in use, or cannot be written; nothing is overwritten.
     NotApplicableError
@@ -138,6 +146,7 @@ def watch(
         raise ValueError(f"resume={resume!r} of which record? give its store")
     # What cannot be is refused before a file is made.
     first_probes = Attachment.resolved(partial(resolve_presets, probes=probes), model_map)
+    percent = checked_budget(budget)
     axes = resolve_channel_axes(model_map, channel_axis)
     name = name or type(model).__name__
     location = _located(store, name, own_rank() if rank == "auto" else rank)
@@ -152,7 +161,7 @@ def watch(
         keep_bits=keep_bits,
     )
     set_channel_axes(model_map, axes)
-    run = Run(model, model_map, writer, name, first_probes, store is None, on_compiled)
+    run = Run(model, model_map, writer, name, first_probes, store is None, on_compiled, percent)
     _runs.add(run)
     print(_first_line(writer, _from_here(writer.location), resume))
     return run

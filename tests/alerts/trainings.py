@@ -132,7 +132,7 @@ def run_it(training: Training, store: Any) -> nbp.Run:
     torch.default_generator.manual_seed(1)
     model = training.model()
     optimizer = training.optimizer(model)
-    run = nbp.watch(model, optimizer, store=store, probes=training.probes)
+    run = nbp.watch(model, optimizer, store=store, probes=training.probes, budget=None)
     data = run.batches(training.data()) if training.handed else training.data()
     for step, (x, y) in enumerate(islice(data, training.n_steps)):
         training.then(optimizer, step)

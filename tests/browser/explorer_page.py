@@ -37,7 +37,9 @@ def train(n_steps=10**9):
 
 def watch(store: str) -> str:
     """The cell that watches the small network and shows its panel."""
-    return f"run = nbp.watch(model, optimizer, store='runs/{store}.zarr')\nrun.explore()"
+    return (
+        f"run = nbp.watch(model, optimizer, store='runs/{store}.zarr', budget=None)\nrun.explore()"
+    )
 
 
 class Plot:

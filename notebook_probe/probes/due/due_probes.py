@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import TypeAlias
 
 from notebook_probe.probes.due.readings import DueFrame, Readings
 from notebook_probe.probes.step.budget import Budget
@@ -12,6 +13,13 @@ from notebook_probe.probes.step.step_values import read_at_end
 from notebook_probe.schedules import Schedule
 
 __all__ = ["DueProbes"]
+
+Group: TypeAlias = tuple[Schedule, int]
+"""Probes of one schedule of which one in so many due steps is measured."""
+
+Due: TypeAlias = frozenset[Group]
+
+NEVER = -1, -1
 
 
 class DueProbes:
@@ -34,14 +42,20 @@ class DueProbes:
         budget: Budget,
     ) -> None:
         self.probes: tuple[Probe, ...] = ()
+        budget.account(self.costs)
         self.frame: DueFrame | None = None
         self.last_step = -1
         """Of the frame that was closed last."""
         self._build, self._publish, self._budget = build, publish, budget
-        self._schedules: dict[Schedule, tuple[Probe, ...]] = {}
-        self._readings: dict[frozenset[Schedule], Readings] = {}
+        self._factors = budget.factors
+        self._schedules: dict[Schedule, tuple[int, ...]] = {}
+        self._groups: dict[Probe, Group] = {}
+        self._n_due: dict[Schedule, int] = {}
+        self._measured: dict[Group, tuple[int, int]] = {}
+        self._readings: dict[Due, Readings] = {}
         self._costs_before: dict[Probe, float] = {}
-        self._due: tuple[int, frozenset[Schedule]] | None = None
+        self._due: tuple[int, Due] | None = None
+        self._open: Due = frozenset()
 
     def set_probes(self, probes: Iterable[Probe]) -> None:
         """Measure exactly these from the next step on."""
@@ -50,12 +64,21 @@ class DueProbes:
 
     def leave_out_disabled(self) -> None:
         """Ask and read no more for a probe that has failed too often."""
-        live = [probe for probe in self.probes if not probe.disabled]
-        self._schedules = {
-            schedule: tuple(probe for probe in live if probe.schedule == schedule)
-            for schedule in dict.fromkeys(probe.schedule for probe in live)
-        }
         self._due = None
+        self._group()
+
+    def _group(self) -> None:
+        """Keep together what is due together; factors of the budget tell schedules apart."""
+        factor, self._factors = self._budget.factor, self._budget.factors
+        live = [probe for probe in self.probes if not probe.disabled]
+        for probe in live:
+            probe.every = factor(probe)
+        self._groups = {probe: (probe.schedule, probe.every) for probe in live}
+        self._measured = {}
+        schedules: dict[Schedule, tuple[int, ...]] = {}
+        for schedule, every in dict.fromkeys(self._groups.values()):
+            schedules[schedule] = (*schedules.get(schedule, ()), every)
+        self._schedules, self._n_due = schedules, {}
         self.begin_anew()
 
     def begin_anew(self) -> None:
@@ -72,6 +95,7 @@ class DueProbes:
     def open(self, step: int) -> DueFrame:
         """Open a frame for ``step``; what is due is decided now."""
         self.frame = self.upcoming(step).frame(step)
+        self._open = self._due_groups(step)
         return self.frame
 
     def open_whole(self, step: int) -> DueFrame:
@@ -88,7 +112,16 @@ class DueProbes:
         frame = self.frame
         if frame is not None:
             self.last_step = frame.step
+            for group in self._open:
+                self._measured[group] = self._measured.get(group, NEVER)[1], frame.step
             self.hand(self._publish)
+
+    def measured_before(self, probe: Probe) -> int:
+        """The last step but one in which a probe was measured, of those since a budget changed.
+
+        Less than zero before there are two.
+        """
+        return self._measured.get((probe.schedule, probe.every), NEVER)[0]
 
     def hand(self, to: Callable[[StepFrame], None]) -> None:
         """Close the open frame and hand it to somebody."""
@@ -105,13 +138,13 @@ class DueProbes:
 
     def upcoming(self, step: int) -> Readings:
         """What will be read in ``step``; its schedules are known only once."""
-        due = self._due_schedules(step)
+        due = self._due_groups(step)
         found = self._readings.get(due)
         if found is None:
-            live = [probe for probe in self.probes if not probe.disabled]
-            probes = tuple(probe for probe in live if probe.schedule in due)
-            windows = (probe for probe in live if probe.quantity.samples == "every")
-            sampled = tuple(probe for probe in windows if probe.schedule not in due)
+            groups = self._groups.items()
+            probes = tuple(probe for probe, group in groups if group in due)
+            others = (probe for probe, group in groups if group not in due)
+            sampled = tuple(probe for probe in others if probe.quantity.samples == "every")
             found = self._readings[due] = self._build(probes, sampled)
         return found
 
@@ -130,18 +163,23 @@ class DueProbes:
                 costs[probe] = costs.get(probe, 0.0) + seconds / n_steps
         return costs
 
-    def _due_schedules(self, step: int) -> frozenset[Schedule]:
+    def _due_groups(self, step: int) -> Due:
         known = self._due  # which another thread may drop, as a run is closed
         if known is not None and known[0] == step:
             return known[1]
-        due = []
-        for schedule, probes in [*self._schedules.items()]:
+        if self._budget.factors is not self._factors:
+            self._group()
+        due: list[Group] = []
+        for schedule, factors in [*self._schedules.items()]:
             try:
-                if schedule(step) and self._budget.passes(schedule, step):
-                    due.append(schedule)
+                if schedule(step):
+                    n_due = self._n_due.get(schedule, 0)
+                    self._n_due[schedule] = n_due + 1
+                    due += [(schedule, every) for every in factors if n_due % every == 0]
             except Exception as error:  # a user's callable
-                for probe in probes:
-                    probe.failed(error, step)
+                for probe, (its, _) in self._groups.items():
+                    if its == schedule:
+                        probe.failed(error, step)
                 self.leave_out_disabled()
         found = frozenset(due)
         self._due = step, found

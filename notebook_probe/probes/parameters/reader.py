@@ -63,6 +63,11 @@ class ParameterReader:
         ]
         self._before_copies: dict[Slot, Tensor] = {}
 
+    @property
+    def reads_before(self) -> bool:
+        """Something is read, or copied, before an optimizer's step."""
+        return bool(self._before or self._owners or self._changing)
+
     def read_before(self, frame: StepFrame, weights: set[int] | None, changing: set[int]) -> None:
         """Weights as this step's forward used them, and copies of those that will change.
 

@@ -1,103 +1,118 @@
-"""Keeping the cost of watching inside a budget: schedules become due less often."""
+"""Keeping the cost of watching inside a budget: quantities become due less often."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
+from notebook_probe.probes.step.probe import Probe
 from notebook_probe.probes.step.sink import Events
-from notebook_probe.schedules import Schedule
+from notebook_probe.probes.step.stretching import (
+    StepCosts,
+    Stretchable,
+    in_words,
+    relaxed,
+    step_costs,
+    stretched,
+)
 
 __all__ = ["Budget"]
 
-LARGEST = 1024
+WHOLE_STEPS = 100
+"""Of a run's first steps every due one is measured: users look at them, and the first are slow."""
 SETTLED_STEPS = 32
-"""Steps to look at before the factor is changed again; more while rarely anything is due."""
+"""Steps to look at before a factor is changed; more while rarely anything is due."""
+AIM = 0.8
+"""Share of the budget that is aimed at."""
 ROOM = 0.4
-"""Below this share of the budget the factor is taken back by half."""
+"""Below this share of the budget factors are taken back by half."""
+LEAST = 0.2
+"""Share of the budget that measuring may take, even if what cannot be stretched takes all."""
 
 
 class Budget:
-    """Lets every n-th due step of a schedule pass; n follows the cost.
+    """Lets every n-th due step of a quantity pass; n follows the cost.
+
+    A quantity is stretched at all modules alike, the dearest first, and only where its schedule
+    was nobody's choice.
 
     Parameters
     ----------
     events : Events, optional
         Every change is one, of kind ``"budget"``.
+    percent : float, optional
+        Per cent of step time that watching may cost; None is no limit.
 
     Attributes
     ----------
-    budget : float
-        Per cent of step time that watching may cost; infinite until it is set.
-    factor : int
-        Of so many due steps one is measured.
+    factors : mapping
+        Variable -> of so many due steps one is measured. Replaced, never changed.
     """
 
-    def __init__(self, events: Events | None = None) -> None:
-        self.budget = math.inf
-        self.factor = 1
+    def __init__(self, events: Events | None = None, percent: float | None = None) -> None:
+        self.factors: Mapping[str, int] = MappingProxyType({})
         self._events = events
-        self._n_due: dict[Schedule, int] = {}
-        self._seconds = self._cost = 0.0
-        self._n_steps = 0
+        self._limit = math.inf if percent is None else percent
+        self._costs: Callable[[], Mapping[Probe, float]] = dict
+        self._n_seen = 0
+        self._seconds: list[float] = []
+        self._spent: list[float] = []
+
+    def account(self, costs: Callable[[], Mapping[Probe, float]]) -> None:
+        """Ask there what each probe costs a step, of those that are measured now."""
+        self._costs = costs
+
+    def set_limit(self, percent: float | None) -> None:
+        """Stay below ``percent`` of step time from now on; every due step passes until then."""
+        self._limit = math.inf if percent is None else percent
+        self.factors = MappingProxyType({})
+        self._n_seen = WHOLE_STEPS  # who asks in the midst of a training need not wait
+        self._begin()
+
+    def factor(self, probe: Probe) -> int:
+        """Of so many due steps of a probe one is measured."""
+        return self.factors.get(probe.variable, 1) if probe.can_stretch else 1
 
     @property
     def text(self) -> str:
-        """The state in words; empty without a budget."""
-        if self.budget == math.inf:
-            return ""
-        often = "every due step" if self.factor == 1 else f"one of {self.factor} due steps"
-        return f"budget {self.budget:g} % of step time: {often} is measured"
-
-    def set_budget(self, percent: float) -> None:
-        """Stay below ``percent`` of step time from now on."""
-        self.budget, self.factor = percent, 1
-        self._begin()
-
-    def passes(self, schedule: Schedule, step: int) -> bool:
-        """Tell whether a due step is measured; to be asked once per due step."""
-        if self.factor == 1:
-            return True
-        n_due = self._n_due.get(schedule, 0)
-        self._n_due[schedule] = n_due + 1
-        return n_due % self.factor == 0
+        """What is done, in words; empty while every due step is measured."""
+        done = in_words(self.factors)
+        return f"{done}, to cost below {self._limit:g} %" if done else ""
 
     def add(self, step: int, seconds: float, cost: float) -> None:
         """A step took ``seconds``, ``cost`` of them in our own code."""
-        if self.budget == math.inf:
+        if self._limit == math.inf:
             return
-        self._seconds += seconds
-        self._cost += cost
-        self._n_steps += 1
-        if self._n_steps < max(SETTLED_STEPS, 4 * self.factor):
-            return
-        percent = 100.0 * self._cost / max(self._seconds, 1e-9)
-        wanted = self._wanted(percent)
-        if wanted != self.factor:
-            self._note_change(step, percent, wanted)
-            self.factor = wanted
-            self._n_due = {}
-        self._begin()
+        self._n_seen += 1
+        if self._n_seen == WHOLE_STEPS - SETTLED_STEPS:
+            self._begin()
+        self._seconds.append(seconds)
+        self._spent.append(cost)
+        enough = max(SETTLED_STEPS, 4 * max(self.factors.values(), default=1))
+        if self._n_seen >= WHOLE_STEPS and len(self._seconds) >= enough:
+            self._decide(step, step_costs(self._seconds, self._spent))
+            self._begin()
 
-    def _wanted(self, percent: float) -> int:
-        """The power of two that brings the cost below the budget."""
-        if percent > self.budget:
-            needed = self.factor * percent / self.budget if self.budget > 0 else LARGEST
-            return min(LARGEST, 1 << max(1, math.ceil(math.log2(needed))))
-        if percent < ROOM * self.budget and self.factor > 1:
-            return self.factor // 2
-        return self.factor
-
-    def _note_change(self, step: int, percent: float, wanted: int) -> None:
-        if self._events is None:
+    def _decide(self, step: int, costs: StepCosts) -> None:
+        wanted = self._wanted(costs)
+        if wanted == self.factors:
             return
-        often = "every due step is" if wanted == 1 else f"one of {wanted} due steps is"
-        self._events.event(
-            step,
-            "budget",
-            f"watching cost {percent:.1f} % of step time, budget {self.budget:g} %: "
-            f"{often} measured from here on",
-        )
+        self.factors = MappingProxyType(wanted)
+        if self._events is not None:
+            done = in_words(wanted) or "every due step"
+            text = f"watching cost {costs.total:.1f} % of step time, budget {self._limit:g} %: "
+            self._events.event(step, "budget", f"{text}measured from here on is {done}")
+
+    def _wanted(self, costs: StepCosts) -> Mapping[str, int]:
+        """The powers of two that bring the cost below the budget, from those that are."""
+        aim = max(AIM * self._limit - costs.fixed, LEAST * self._limit)
+        stretchable = Stretchable.among(self._costs(), self.factors, costs.due)
+        if costs.total > self._limit and costs.due > aim:
+            return stretched(stretchable, costs.due - aim)
+        if costs.total < ROOM * self._limit:
+            return relaxed(stretchable, aim - costs.due)
+        return self.factors
 
     def _begin(self) -> None:
-        self._seconds = self._cost = 0.0
-        self._n_steps = 0
+        self._seconds, self._spent = [], []

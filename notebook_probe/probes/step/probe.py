@@ -36,6 +36,10 @@ class Probe:
     phase: PhaseName = "training"
     per_call: bool = False
     """Each call of a step has a value of its own."""
+    may_stretch: bool = False
+    """Its schedule was nobody's choice: a budget may make it due less often."""
+    every: int = 1
+    """Of so many due steps one is measured: what a budget has made of the schedule."""
     attached_step: int = WAITING
     was_due: bool = False
     n_values: int = 0
@@ -70,6 +74,11 @@ class Probe:
         self.variable = prefix + self.quantity.name
         self.accumulations = "accumulated" in self.moments
         self.count = "accumulations" if self.accumulations else f"{prefix}calls"
+
+    @property
+    def can_stretch(self) -> bool:
+        """It may, and it would help: what reads every step costs the same however rarely."""
+        return self.may_stretch and self.quantity.samples != "every"
 
     def key(self) -> tuple[str, str, Schedule, bool]:
         return self.place, self.variable, self.schedule, self.per_call

@@ -196,7 +196,7 @@ def _fitting(model_map: ModelMap, row: PresetRow) -> list[Probe]:
     due = schedule(row.schedule)
     chosen = [as_quantity(name) for name in row.names]
     return [
-        Probe(place, quantity, due)
+        Probe(place, quantity, due, may_stretch=True)
         for place in row.places(model_map)
         for quantity in chosen
         if not misfit(model_map, place, quantity)

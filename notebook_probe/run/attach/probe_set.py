@@ -266,8 +266,8 @@ class ProbeSet:
 
 
 def _is_same(old: Probe | None, probe: Probe) -> bool:
-    """Tell whether ``probe`` is there, the same function and still measuring."""
-    if old is None or old.disabled:
+    """Tell whether ``probe`` is there, the same function, still measuring and at least as often."""
+    if old is None or old.disabled or (old.may_stretch and not probe.may_stretch):
         return False
     return (old.quantity.function, old.quantity.combine) == (
         probe.quantity.function,

@@ -21,7 +21,7 @@ from notebook_probe.probes.step.probe import PhaseName, Probe
 from notebook_probe.quantities import Quantity, as_quantity
 from notebook_probe.quantities.reduce.features import ANYTIME, CALL, is_of_all, moment_of
 from notebook_probe.quantities.reduce.reductions import parts
-from notebook_probe.schedules import Schedule, ScheduleLike, schedule
+from notebook_probe.schedules import ScheduleLike, schedule
 
 __all__ = [
     "Misfit",
@@ -82,7 +82,11 @@ def resolve(
     places = select(model_map, where)
     if not places:
         raise UnknownNameError(f"attach({where!r}, ...): an empty selection names no module")
-    tried = [_fit(model_map, place, chosen, due, phase, per_call) for place in places]
+    tried = [
+        misfit(model_map, place, chosen)
+        or Probe(place, chosen, due, phase, per_call, may_stretch=when is None)
+        for place in places
+    ]
     probes = tuple(probe for probe in tried if isinstance(probe, Probe))
     skipped = tuple(reason for reason in tried if isinstance(reason, str))
     if not probes:
@@ -186,18 +190,6 @@ def _described(place: str, model_map: ModelMap) -> str:
     if module is None:
         return repr(place)
     return f"{standard_place(place)!r} ({type(module).__name__})"
-
-
-def _fit(
-    model_map: ModelMap,
-    place: str,
-    quantity: Quantity,
-    due: Schedule,
-    phase: PhaseName = "training",
-    per_call: bool = False,
-) -> Probe | str:
-    reason = misfit(model_map, place, quantity)
-    return reason or Probe(place, quantity, due, phase, per_call)
 
 
 def _items(items: Any) -> list[tuple[QuantityLike, ScheduleLike]]:

@@ -66,8 +66,9 @@ def _says_why(probe: Probe, status: ProbeStatus, used: set[str]) -> bool:
 
 def _has_missed(probe: Probe, since: int, step: int, most: int) -> bool:
     """Tell whether it was due that often from ``since`` to the last closed step."""
-    dues = list(islice(_dues(probe, max(since, probe.attached_step)), most))
-    return len(dues) == most and dues[-1] < step
+    n_due = most * probe.every
+    dues = list(islice(_dues(probe, max(since, probe.attached_step)), n_due))
+    return len(dues) == n_due and dues[-1] < step
 
 
 def _dues(probe: Probe, step: int) -> Iterator[int]:

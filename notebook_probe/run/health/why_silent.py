@@ -58,11 +58,17 @@ class WhySilent:
             return f"disabled after {n} errors in a row" if n > 1 else "disabled at once"
         if is_of_calls(probe) and self._observer.taps.was_cleared(probe.place):
             return HOOKS_GONE
-        if probe.n_values and _fires(probe, step):
+        if probe.n_values and self._fires(probe, step):
             return ""
         if probe.n_errors and not probe.n_values:
             return ""
         return self._why_silent(probe, model_map)
+
+    def _fires(self, probe: Probe, step: int) -> bool:
+        """Tell whether a probe with values still gets them."""
+        if probe.every > 1:
+            return probe.last_step >= self._observer.training.measured_before(probe)
+        return _fires(probe, step)
 
     def _why_silent(self, probe: Probe, model_map: ModelMap) -> str:
         if probe.gap:
@@ -122,7 +128,7 @@ def why_waiting(probe: Probe, step: int) -> str:
 
 
 def _fires(probe: Probe, step: int) -> bool:
-    """Tell whether a probe with values still gets them."""
+    """Tell whether it gets them as its schedule has it."""
     schedule = probe.schedule
     if probe.phase == "eval" or probe.quantity.is_of_step or not _is_foreseen(schedule):
         return True  # the loop evaluates, and logs, when it likes

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,8 +16,12 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 import notebook_probe as nbp
-from notebook_probe.probes.step.budget import LARGEST, ROOM, SETTLED_STEPS, Budget
-from notebook_probe.schedules import Every, Schedule
+from notebook_probe.probes.due.due_probes import DueProbes
+from notebook_probe.probes.step.budget import LEAST, ROOM, SETTLED_STEPS, WHOLE_STEPS, Budget
+from notebook_probe.probes.step.probe import Probe
+from notebook_probe.probes.step.stretching import LARGEST, NORM_WEIGHT
+from notebook_probe.quantities import quantities
+from notebook_probe.schedules import Every
 from tests.models import floats, made, mlp, sgd, train, train_step
 from tests.probes.parity import differing, everything
 from tests.run.conftest import Watch
@@ -28,64 +36,86 @@ def is_power_of_two(n: int) -> bool:
 
 
 class Model:
-    """Steps of one second; a measured one costs ``cost`` seconds in addition."""
+    """Steps of one second; each quantity costs so many seconds more where it is measured."""
 
-    def __init__(self, budget: float, cost: float, schedule: Schedule) -> None:
+    def __init__(self, budget: float, costs: Mapping[str, float], n_whole: int = 0) -> None:
         self.told: list[tuple[int, str]] = []
-        self.stretch = Budget(self)
-        self.stretch.set_budget(budget)
-        self.cost, self.schedule = cost, schedule
+        self.budget = Budget(self, budget)
+        self.budget.account(self.counted)
+        self.costs = dict(costs)
+        self.probes = {
+            name: Probe("", quantities[name], Every(1), may_stretch=True) for name in costs
+        }
         self.step = 0
-        self.measured: list[int] = []
+        self.hidden = self.fixed = 0.0
+        self.measured: dict[str, list[int]] = {name: [] for name in costs}
+        for step in range(n_whole - WHOLE_STEPS, 0):
+            self.budget.add(step, 1.0, 0.0)
 
     def event(self, step: int, kind: str, text: str) -> None:
         assert kind == "budget"
         self.told.append((step, text))
 
+    def counted(self) -> dict[Probe, float]:
+        """What each costs a step, as it is measured now."""
+        return {p: self.costs[name] / self.budget.factor(p) for name, p in self.probes.items()}
+
     def run(self, n_steps: int) -> float:
-        """Take so many steps; the share of them that measuring cost, in per cent."""
-        seconds = spent = 0.0
+        """Take so many steps; what measuring cost of the time of the others, in per cent."""
+        spent = 0.0
         for _ in range(n_steps):
-            due = self.schedule(self.step) and self.stretch.passes(self.schedule, self.step)
-            cost = self.cost if due else 0.0
-            self.measured += [self.step] if due else []
-            self.stretch.add(self.step, 1.0 + cost, cost)
-            seconds, spent = seconds + 1.0 + cost, spent + cost
+            due = [n for n, p in self.probes.items() if self.step % self.budget.factor(p) == 0]
+            cost = self.fixed + sum(self.costs[name] for name in due)
+            hidden = self.hidden * sum(self.costs[name] for name in due)
+            for name in due:
+                self.measured[name].append(self.step)
+            self.budget.add(self.step, 1.0 + cost + hidden, cost)
+            spent += cost + hidden
             self.step += 1
-        return 100.0 * spent / seconds
+        return 100.0 * spent / n_steps
+
+    @property
+    def factors(self) -> list[int]:
+        return [self.budget.factor(probe) for probe in self.probes.values()]
 
 
-ENOUGH = 6_000
-"""Steps after which the stretch has settled for any cost and schedule here."""
+OTHERS = ("output_std", "zero_fraction", "update_ratio")
+ENOUGH = 20_000
+"""Steps after which the factors have settled for any costs here."""
+
+costs = st.fixed_dictionaries({name: st.floats(0.001, 0.5) for name in (*OTHERS, "grad_norm")})
 
 
 @settings(max_examples=12)
-@given(budget=st.floats(0.5, 100.0), cost=st.floats(0.0, 2.0), every=st.integers(1, 3))
-def test_after_a_while_the_cost_is_below_the_budget(budget: float, cost: float, every: int) -> None:
-    """And no rarer than it must be: half as rarely would be too much, or nearly."""
-    model = Model(budget, cost, Every(every))
-    model.run(ENOUGH)
-    factor = model.stretch.factor
-    spent = model.run(ENOUGH)
-    assert model.stretch.factor == factor
-    assert is_power_of_two(factor)
-    assert spent <= 1.1 * budget
-    assert factor == 1 or spent >= 0.9 * ROOM * budget
-
-
-@given(budget=percents, costs=st.lists(st.floats(0.0, 5.0), max_size=8), every=st.integers(1, 3))
-def test_whatever_the_costs_do_every_change_is_told_and_a_factor_is_a_power_of_two(
-    budget: float, costs: list[float], every: int
+@given(budget=st.floats(1.0, 50.0), costs=costs)
+def test_after_a_while_the_cost_is_below_the_budget(
+    budget: float, costs: Mapping[str, float]
 ) -> None:
-    model = Model(budget, 0.0, Every(every))
-    seen = [model.stretch.factor]
-    for cost in costs:
-        model.cost = cost
+    """And no rarer than it must be: a good part of the budget is used."""
+    model = Model(budget, costs)
+    model.run(ENOUGH)
+    factors = model.factors
+    spent = model.run(4 * LARGEST)
+    assert model.factors == factors
+    assert spent <= budget
+    assert max(factors) == 1 or spent >= 0.9 * ROOM * budget
+
+
+@settings(max_examples=12)
+@given(budget=percents, several=st.lists(costs, max_size=8))
+def test_whatever_the_costs_do_every_change_is_told_and_a_factor_is_a_power_of_two(
+    budget: float, several: list[Mapping[str, float]]
+) -> None:
+    model = Model(budget, dict.fromkeys((*OTHERS, "grad_norm"), 0.0))
+    seen = [model.budget.factors]
+    for costs in several:
+        model.costs = dict(costs)
         for _ in range(10):
             model.run(SETTLED_STEPS)
-            if model.stretch.factor != seen[-1]:
-                seen.append(model.stretch.factor)
-    assert all(is_power_of_two(factor) and factor <= LARGEST for factor in seen)
+            if model.budget.factors is not seen[-1]:
+                seen.append(model.budget.factors)
+    every = [factor for factors in seen for factor in factors.values()]
+    assert all(is_power_of_two(factor) and 1 < factor <= LARGEST for factor in every)
     assert len(model.told) >= len(seen) - 1
     steps = [step for step, _ in model.told]
     assert steps == sorted(set(steps))
@@ -94,15 +124,115 @@ def test_whatever_the_costs_do_every_change_is_told_and_a_factor_is_a_power_of_t
 @settings(max_examples=12)
 @given(cost=st.floats(0.05, 2.0))
 def test_what_becomes_cheap_is_measured_at_every_due_step_again(cost: float) -> None:
-    model = Model(1.0, cost, Every(1))
+    model = Model(1.0, {"output_std": cost})
     model.run(ENOUGH)
-    assert model.stretch.factor > 1
-    model.cost = 0.0
+    assert model.factors > [1]
+    model.costs = {"output_std": 1e-6}
     model.run(ENOUGH)
-    assert model.stretch.factor == 1
+    assert model.factors == [1]
+    assert model.budget.text == ""
     first = model.step
     model.run(10)
-    assert model.measured[-10:] == list(range(first, first + 10))
+    assert model.measured["output_std"][-10:] == list(range(first, first + 10))
+
+
+@given(budget=percents, cost=st.floats(1e-6, 1.0))
+def test_a_cost_inside_the_budget_changes_nothing(budget: float, cost: float) -> None:
+    model = Model(max(budget, 100.1 * cost), {"output_std": cost})
+    model.run(500)
+    assert model.factors == [1]
+    assert model.told == []
+    assert len(model.measured["output_std"]) == 500
+
+
+def test_the_first_steps_are_measured_whole_and_the_very_first_do_not_count() -> None:
+    model = Model(5.0, {"output_std": 1.0}, n_whole=WHOLE_STEPS)
+    model.run(WHOLE_STEPS - 1)
+    assert model.factors == [1]
+    model.run(1)
+    ((step, _),) = model.told
+    assert step == WHOLE_STEPS - 1
+    assert model.factors > [1]
+    slow_at_first = Model(5.0, {"output_std": 10.0}, n_whole=WHOLE_STEPS)
+    slow_at_first.run(WHOLE_STEPS - 2 * SETTLED_STEPS)
+    slow_at_first.costs = {"output_std": 0.01}
+    slow_at_first.run(500)
+    assert slow_at_first.told == []
+
+
+def test_the_dearest_is_stretched_first_and_norms_last() -> None:
+    """Of 40 % of a step 26 may be spent: a fifth of the budget is left as room."""
+    model = Model(32.0, {"grad_norm": 0.1, "output_std": 0.2, "zero_fraction": 0.1})
+    model.run(SETTLED_STEPS)
+    assert model.factors == [1, 4, 1]
+    norms = Model(32.0, {"grad_norm": 0.19, "output_std": 0.1, "zero_fraction": 0.1})
+    norms.run(SETTLED_STEPS)
+    assert norms.factors == [1, 4, 4]
+    dear = Model(32.0, {"grad_norm": 1.01 * 0.1 / NORM_WEIGHT, "output_std": 0.1})
+    dear.run(SETTLED_STEPS)
+    assert dear.factors == [2, 2]
+
+
+def test_what_torch_takes_to_call_a_hook_is_seen_from_how_long_steps_are() -> None:
+    """Twice as much as was counted passes unseen at first, while every step is alike."""
+    model = Model(10.0, {"output_std": 0.3})
+    model.hidden = 1.0
+    model.run(ENOUGH)
+    assert model.run(4 * LARGEST) <= 10.0
+
+
+def test_a_validation_between_two_steps_makes_nothing_cheaper_or_dearer() -> None:
+    model = Model(10.0, {"output_std": 0.3})
+    model.run(1000)
+    settled = model.factors
+    for _ in range(20):
+        model.run(50)
+        model.budget.add(model.step, 500.0, 0.0)
+        model.step += 1
+    assert model.factors == settled
+
+
+def test_where_what_cannot_be_stretched_takes_all_the_rest_is_kept_small() -> None:
+    model = Model(5.0, {"output_std": 0.3})
+    model.fixed = 0.2
+    model.run(ENOUGH)
+    assert model.run(4 * LARGEST) - 100 * model.fixed <= 5.0 * LEAST
+    assert model.factors < [LARGEST]
+
+
+def test_what_is_too_dear_for_any_budget_is_measured_as_rarely_as_can_be() -> None:
+    model = Model(0.01, {"output_std": 1e6})
+    model.run(10 * LARGEST)
+    assert model.factors == [LARGEST]
+
+
+def test_without_a_budget_any_cost_passes() -> None:
+    model = Model(math.inf, {"output_std": 1e6})
+    model.run(500)
+    assert len(model.measured["output_std"]) == 500
+    assert model.budget.text == ""
+
+
+def test_the_budget_says_what_it_does_and_why() -> None:
+    """Hand-made: what is measured takes as long as the training, and a tenth of it may."""
+    model = Model(10.0, {"output_std": 0.5, "zero_fraction": 0.5})
+    model.run(SETTLED_STEPS - 1)
+    assert (model.told, model.budget.text) == ([], "")
+    model.run(1)
+    ((step, text),) = model.told
+    assert step == SETTLED_STEPS - 1
+    assert text == (
+        "watching cost 100.0 % of step time, budget 10 %: "
+        "measured from here on is output_std, zero_fraction every 16th due step"
+    )
+    assert model.budget.text == (
+        "output_std, zero_fraction every 16th due step, to cost below 10 %"
+    )
+
+
+def test_there_is_room_before_factors_are_taken_back() -> None:
+    """Halving them doubles the cost: it must stay below the budget then."""
+    assert 2 * ROOM < 1.0
 
 
 @given(factor=st.sampled_from([1, 2, 4, 8]), schedules=st.lists(st.integers(1, 4), unique=True))
@@ -110,58 +240,19 @@ def test_of_the_due_steps_of_each_schedule_every_nth_is_measured(
     factor: int, schedules: list[int]
 ) -> None:
     """Counted per schedule, so that one that is rarely due is not starved by another."""
-    stretch = Budget()
-    stretch.factor = factor
-    for n in schedules:
-        schedule = Every(n)
-        due = [step for step in range(96) if schedule(step)]
-        passed = [step for step in due if stretch.passes(schedule, step)]
-        assert passed == due[::factor]
-
-
-@given(budget=percents, cost=st.floats(0.0, 1.0))
-def test_a_cost_inside_the_budget_changes_nothing(budget: float, cost: float) -> None:
-    share = 100.0 * cost / (1.0 + cost)
-    model = Model(max(budget, 1.001 * share), cost, Every(1))
-    model.run(500)
-    assert model.stretch.factor == 1
-    assert model.told == []
-    assert len(model.measured) == 500
-
-
-def test_what_is_too_dear_for_any_budget_is_measured_as_rarely_as_can_be() -> None:
-    model = Model(0.01, 1e6, Every(1))
-    model.run(10 * LARGEST)
-    assert model.stretch.factor == LARGEST
-
-
-def test_without_a_budget_any_cost_passes() -> None:
-    model = Model(math.inf, 1e6, Every(1))
-    model.run(500)
-    assert len(model.measured) == 500
-    assert model.stretch.text == ""
-
-
-def test_the_stretch_says_what_it_does_and_why() -> None:
-    """Hand-made: a second of measuring for each of training is 50 %, of which 10 % may be."""
-    model = Model(10.0, 1.0, Every(1))
-    model.run(SETTLED_STEPS - 1)
-    assert model.told == []
-    assert model.stretch.text == "budget 10 % of step time: every due step is measured"
-    model.run(1)
-    ((step, text),) = model.told
-    assert step == SETTLED_STEPS - 1
-    assert text == (
-        "watching cost 50.0 % of step time, budget 10 %: "
-        "one of 8 due steps is measured from here on"
-    )
-    assert model.stretch.factor == 8
-    assert model.stretch.text == "budget 10 % of step time: one of 8 due steps is measured"
-
-
-def test_there_is_room_before_a_stretch_is_taken_back() -> None:
-    """Halving the factor doubles the cost: it must stay below the budget then."""
-    assert 2 * ROOM < 1.0
+    budget, std, norm = Budget(), quantities["output_std"], quantities["grad_norm"]
+    budget.factors = MappingProxyType({"output_std": factor})
+    build: Any = lambda due, sampled: due  # noqa: E731
+    due_probes: Any = DueProbes(build, lambda frame: None, budget)
+    stretched = [Probe("", std, Every(n), may_stretch=True) for n in schedules]
+    asked = [Probe("asked", std, Every(n)) for n in schedules]
+    others = [Probe("", norm, Every(n), may_stretch=True) for n in schedules]
+    due_probes.set_probes([*stretched, *asked, *others])
+    found = [due_probes.upcoming(step) for step in range(96)]
+    for probes, every in ((stretched, factor), (asked, 1), (others, 1)):
+        for probe in probes:
+            due = [step for step in range(96) if probe.schedule(step)]
+            assert [step for step in range(96) if probe in found[step]] == due[::every]
 
 
 # ---------------------------------------------------------------- of a run
@@ -199,7 +290,7 @@ def test_a_budget_thins_the_series_and_leaves_every_value_right(watch: Watch) ->
     (event, *_) = [event for event in run.events if event.kind == "budget"]
     assert event.step == SETTLED_STEPS - 1
     assert "budget 1 %" in event.text
-    assert "due steps is measured" in run.status().budget
+    assert "due step, to cost below 1 %" in run.status().budget
     assert run.status().budget in str(run.status())
 
 
@@ -245,3 +336,43 @@ def test_what_is_no_share_is_refused(percent: float, watch: Watch) -> None:
     with pytest.raises(ValueError, match="a positive number of per cent, or None"):
         run.budget(percent)
     assert run.status().budget == ""
+
+
+def steps_of(run: nbp.Run, module: str, quantity: str) -> list[int]:
+    return run.series(module, quantity).step.values.tolist()
+
+
+def test_by_default_watching_keeps_below_five_per_cent_once_a_hundred_steps_are_seen(
+    watch: Watch,
+) -> None:
+    model = made(mlp)
+    run = watch(model, probes={"0": [slow, ("grad_norm", "every(1)")]}, budget=5.0)
+    n_steps = WHOLE_STEPS + 8
+    train(model, sgd(model), batch, range(n_steps))
+    assert steps_of(run, "0", "slow")[:WHOLE_STEPS] == list(range(WHOLE_STEPS))
+    assert len(steps_of(run, "0", "slow")) == WHOLE_STEPS + 1, "the next due step, then no more"
+    assert steps_of(run, "0", "grad_norm") == list(range(n_steps)), "on a schedule of its own"
+    assert run.status().budget.startswith("slow every ")
+    assert [probe.note for probe in run.status().probes] == ["", ""], "nothing is silent"
+
+
+def test_what_somebody_asks_for_at_a_preset_is_measured_as_asked(watch: Watch) -> None:
+    model = made(mlp)
+    run = watch(model, probes={"0": [slow]})
+    run.budget(0.01)
+    optimizer = sgd(model)
+    train(model, optimizer, batch, range(SETTLED_STEPS + 1))
+    assert run.status().budget
+    run.attach("0", slow, "every(1)")
+    train(model, optimizer, batch, range(10))
+    steps = steps_of(run, "0", "slow")
+    assert steps[-9:] == list(range(SETTLED_STEPS + 2, SETTLED_STEPS + 11))
+
+
+@pytest.mark.parametrize("percent", [0, -1, math.inf, math.nan, "5", True])
+def test_watch_refuses_what_is_no_share_before_a_file_is_made(
+    percent: Any, watch: Watch, tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match="a positive number of per cent, or None"):
+        watch(made(mlp), budget=percent, store=tmp_path / "refused.zarr")
+    assert not (tmp_path / "refused.zarr").exists()
