@@ -141,8 +141,7 @@ class Run(LoopActions, SourceActions, Exports):
         """Every probe and what became of it."""
         parts = self._parts
         parts.steps.record()  # which counts its values
-        seconds = parts.meter.step_seconds
-        return parts.probe_statuses.of(parts.probes.wanted, parts.gate.step, seconds)
+        return parts.probe_statuses.of(parts.probes.wanted, parts.gate.step)
 
     def catalogue(self) -> list[QuantityInfo]:
         """Every quantity that can be attached."""
