@@ -22,6 +22,7 @@
     TrainingStopped (KeyboardInterrupt)               Stop was pressed: ends the training loop
     RecordWarning   (UserWarning)                     a part of a record that cannot be read
     RegistryWarning (UserWarning)                     an extension that cannot be loaded
+    ReplacedWarning (UserWarning)                     a logged number took the place of another
 
 A message says what was given, what is allowed, and where, in this order.
 """
@@ -45,6 +46,7 @@ __all__ = [
     "RecordWarning",
     "RecordWriteError",
     "RegistryWarning",
+    "ReplacedWarning",
     "RuleError",
     "ScheduleError",
     "TrainingStopped",
@@ -128,6 +130,10 @@ class RegistryWarning(UserWarning):
 
 class RecordWarning(UserWarning):
     """A part of a record was left out because it cannot be read; the others are there."""
+
+
+class ReplacedWarning(UserWarning):
+    """A number was logged at a step that had one of this name; the last one is kept."""
 
 
 class TrainingStopped(KeyboardInterrupt):

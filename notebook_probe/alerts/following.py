@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from notebook_probe.alerts.rolling import Doubles
+from notebook_probe.record.format.lookup import recorded_name
 from notebook_probe.record.format.missing import measured
-from notebook_probe.record.format.source import ROOT, Steps, StreamView
+from notebook_probe.record.format.source import ROOT, Floats, Steps, StreamView
 
 __all__ = ["CELLS", "Following", "has", "rows_at_a_time", "start_row"]
 
@@ -19,8 +20,19 @@ CELLS = 1 << 20
 
 
 def has(view: StreamView, quantity: str) -> bool:
-    """Whether a stream has this quantity."""
-    return any(variable.name == quantity for variable in view.variables)
+    """Whether a stream has this quantity, by this name or an alias."""
+    return any(quantity in (one.name, *one.aliases) for one in view.variables)
+
+
+def values_of(
+    view: StreamView,
+    quantity: str,
+    start: int,
+    stop: int,
+    modules: Sequence[str] | None = None,
+) -> Floats:
+    """Rows of a quantity, by its name or an alias."""
+    return view.values(recorded_name(quantity, view.variables), start, stop, modules)
 
 
 def rows_at_a_time(n_modules: int) -> int:
@@ -101,7 +113,7 @@ class _Cursor:
             n = int(np.searchsorted(own, steps[-1], side="right"))
             if not n:
                 break
-            values = view.values(quantity, self.row, self.row + n, self.labels)
+            values = values_of(view, quantity, self.row, self.row + n, self.labels)
             known = _filled(self.last, values)
             place = np.searchsorted(own[:n], steps, side="right")
             out[place > 0] = known[place[place > 0]]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from notebook_probe.alerts.following import Following, rows_at_a_time, start_row
+from notebook_probe.alerts.following import Following, rows_at_a_time, start_row, values_of
 from notebook_probe.alerts.rolling import Doubles, median
 from notebook_probe.alerts.rule import Rule
 from notebook_probe.alerts.stretch import Stretch
@@ -73,7 +73,7 @@ class Track:
             if not len(steps):
                 return
             end = self._row + len(steps)
-            leading = stream.values(self._rule.quantities[0], self._row, end)[:, : len(every)]
+            leading = values_of(stream, self._rule.quantities[0], self._row, end)[:, : len(every)]
             self._row = end  # a rule that fails does not see them again
             present = measured(leading)
             begun = self._widen(every, present)

@@ -151,7 +151,8 @@ class Watcher:
         self._reported.update((name, module) for module in modules)
         text = f"{where(modules)}: {finding.sentence}"
         now = time.time_ns() // 1_000_000
-        self._tell(Alert(name, finding.step, text, modules, rule.quantities, rule.view, now))
+        quantities = tuple(map(self._source.recorded_name, rule.quantities))
+        self._tell(Alert(name, finding.step, text, modules, quantities, rule.view, now))
 
 
 @dataclass(slots=True)

@@ -128,10 +128,13 @@ class PanelSession:
             "step": step,
         }
 
-    def check(self, name: str, value: Any) -> None:
-        """Raise `UnknownNameError` or ValueError for what cannot be looked at."""
+    def check(self, name: str, value: Any) -> Any:
+        """The value with quantities by their own names.
+
+        Raises `UnknownNameError` or ValueError for what cannot be looked at.
+        """
         listed = self._controls.catalogue() if self._controls is not None else ()
-        check(name, value, self._source, [one.name for one in listed])
+        return check(name, value, self._source, [one.name for one in listed])
 
     def choose(self, name: str, value: Any) -> None:
         """Look at something else, as one trait says."""
@@ -245,7 +248,8 @@ class PanelSession:
             self._probes.expire()
             where = request.where or self._probes.value().places_of(request.quantity)
             if not selection.series and where and not self._catalogue.is_vector(request.quantity):
-                selection = selection.with_series((where[0], request.quantity))
+                name = self._source.recorded_name(request.quantity)
+                selection = selection.with_series((where[0], name))
         return selection
 
     # ------------------------------------------------------------------------------------ hearing

@@ -115,9 +115,9 @@ class Panel:
 
     # ------------------------------------------------------ called by the widget, in any thread
 
-    def check(self, name: str, value: object) -> None:
-        """Refuse what cannot be looked at, before a trait takes it."""
-        self._session.check(name, value)
+    def check(self, name: str, value: object) -> object:
+        """Refuse what cannot be looked at, before a trait takes it; aliases become names."""
+        return self._session.check(name, value)
 
     def choose(self, name: str, value: object) -> None:
         """Look at something else, as the trait of this name says."""

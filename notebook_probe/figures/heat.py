@@ -74,6 +74,7 @@ def heat(
     --------
     >>> heat(run, "grad_norm").savefig("grad_norm.png")  # doctest: +SKIP
     """
+    quantity = source.recorded_name(quantity)
     grid = read_grid(source, quantity, window)
     if grid is None:
         known = sorted({one.name for stream in source.streams.values() for one in stream.variables})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -88,9 +88,10 @@ def lines(
     --------
     >>> lines(run, [("fc1", "grad_norm")], look=Look(smooth=0.9))  # doctest: +SKIP
     """
+    series = recorded(source, series)
     for module, quantity in series:
         source.series(module, quantity)  # raises for a wrong name, with the close ones
-    colour_of = colours or {one: place for place, one in enumerate(series)}
+    colour_of = colours_of(source, series, colours)
     right = 0.3 + label_inches(series)
     width, height = 9.0, 3.2
     with drawing:
@@ -98,6 +99,20 @@ def lines(
         place = (0.75 / width, 0.3 / height, 1 - (0.75 + right) / width, 1 - 0.5 / height)
         draw_lines(figure.add_axes(place), source, series, window, look, colour_of)
     return figure
+
+
+def recorded(source: Source, series: Iterable[Series]) -> list[Series]:
+    """The series by the names under which they are recorded."""
+    return [(module, source.recorded_name(quantity)) for module, quantity in series]
+
+
+def colours_of(
+    source: Source, series: Iterable[Series], colours: Mapping[Series, int] | None
+) -> dict[Series, int]:
+    """The index of the colour of each series; their order where none are given."""
+    if colours:
+        return dict(zip(recorded(source, colours), colours.values(), strict=True))
+    return {one: place for place, one in enumerate(series)}
 
 
 def label_inches(series: Sequence[Series]) -> float:

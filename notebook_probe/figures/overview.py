@@ -7,7 +7,15 @@ from collections.abc import Mapping, Sequence
 from matplotlib.figure import Figure
 
 from notebook_probe.figures.heat import draw_heat, heat_inches, read_grid, row_names
-from notebook_probe.figures.lines import PLAIN_LOOK, Look, Series, draw_lines, label_inches
+from notebook_probe.figures.lines import (
+    PLAIN_LOOK,
+    Look,
+    Series,
+    colours_of,
+    draw_lines,
+    label_inches,
+    recorded,
+)
 from notebook_probe.figures.style import FONT, INK, SOFT, Picture, drawing, number, text_inches
 from notebook_probe.record.format.source import Source
 from notebook_probe.record.views.thinning.heat_grid import Grid
@@ -55,6 +63,7 @@ def overview(
     --------
     >>> overview(run, "grad_norm", [("fc1", "grad_norm")])  # doctest: +SKIP
     """
+    quantity, series = source.recorded_name(quantity), recorded(source, series)
     cells = grid or read_grid(source, quantity, window)
     names = [] if cells is None else row_names(cells)
     left = 0.25 + max([0.45, *map(text_inches, names)])
@@ -62,7 +71,7 @@ def overview(
     tall = 0.0 if cells is None else heat_inches(cells)
     below = LINES + BETWEEN if series else 0.0
     height = TOP + tall + below + BOTTOM
-    colour_of = colours or {one: place for place, one in enumerate(series)}
+    colour_of = colours_of(source, series, colours)
 
     def place(bottom: float, high: float) -> tuple[float, float, float, float]:
         return left / WIDTH, bottom / height, (WIDTH - left - right) / WIDTH, high / height

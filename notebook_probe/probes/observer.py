@@ -89,7 +89,7 @@ class Observer:
         self._gated = -1
         self._is_opening = False  # a step opens next, and arms what is due in it
         self._gate: StepGate = OpenGate()
-        self.announce = sink.announce
+        self.announce, self._settled = sink.announce, sink.settled
         self._buffers: dict[Slot, Tensor] = {}
         self._updates = Updates(model, self)
         self._accumulations = AccumulationHooks(self._updates)
@@ -211,6 +211,7 @@ class Observer:
         with self._turn:
             self._close_stepped()
             self.evaluation.close()
+            self._settled()
 
     def _close_stepped(self) -> None:
         if self.clock.has_stepped:

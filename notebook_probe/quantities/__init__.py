@@ -5,7 +5,7 @@ tensor several quantities share in ``reduce``.
 """
 
 from notebook_probe.quantities import catalogue
-from notebook_probe.quantities.define.decorator import as_quantity, quantities, quantity
+from notebook_probe.quantities.define.decorator import as_quantity, own_name, quantities, quantity
 from notebook_probe.quantities.define.quantity import Quantity
 from notebook_probe.quantities.define.window import Window, window_quantity
 from notebook_probe.quantities.reduce.features import Feature
@@ -16,6 +16,7 @@ __all__ = [
     "Window",
     "as_quantity",
     "catalogue",
+    "own_name",
     "quantities",
     "quantity",
     "window_quantity",

@@ -79,7 +79,7 @@ class Alarm:
         rule = self.rules.get("stale_probe")
         if rule is not None:
             probes, step = self._probes.wanted, self._gate.step
-            statuses = self._statuses.of(probes, step, 0.0)
+            statuses = self._statuses.of(probes, step)
             self._watcher.ask(rule, lambda: self._stale.look(probes, statuses, step, rule))
         cost_s = time.thread_time() - begun_s
         self._next_look = time.monotonic() + max(PROBES_S, cost_s / SHARE)

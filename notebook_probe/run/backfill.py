@@ -47,10 +47,15 @@ class PastSteps:
         if self._observer.phase.is_past:
             raise RuntimeError(f"at_step({step}) inside another at_step; leave that first")
         self._steps.drain()
-        with self._observer.at_step(step, self._keep):
+        with self._observer.at_step(step, self._write):
             yield
 
-    def _keep(self, frame: StepFrame) -> None:
+    def keep(self, frame: StepFrame) -> None:
+        """Write what was logged of a state, which may have a row already."""
+        self._steps.drain()
+        self._write(frame)
+
+    def _write(self, frame: StepFrame) -> None:
         for row in self._rows.rows(self._steps.measured(frame, is_final=True)):
             _write(self._writer.out_of_order, row)
 

@@ -85,4 +85,5 @@ class LiveSource(Exports):
     def _open_frames(self) -> list[StepFrame]:
         observer = self._observer
         frame = self._steps.provisional(observer.frame, observer.clock.has_stepped)
-        return [one for one in (frame, observer.evaluation.frame) if one is not None]
+        frames = (frame, observer.evaluation.frame, self._steps.state)
+        return [one for one in frames if one is not None]

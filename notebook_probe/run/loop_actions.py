@@ -10,6 +10,7 @@ from typing import Any, SupportsFloat, TypeVar
 from torch import Tensor
 
 from notebook_probe.probes.replay.probe_batch import ProbeBatch
+from notebook_probe.probes.step.probe import PhaseName
 from notebook_probe.quantities.define.numbers import read_scalar
 from notebook_probe.run.batches import Batches, read_batch
 from notebook_probe.run.parts import RunParts
@@ -28,25 +29,38 @@ class LoopActions(ABC):
     def _live(self) -> RunParts:
         """The parts of the run; raises ClosedRunError once it is closed."""
 
-    def log(self, **scalars: SupportsFloat) -> None:
-        """Record scalars of your own at the open step, e.g. ``run.log(loss=loss)``.
+    def log(self, *, phase: PhaseName = "training", **scalars: SupportsFloat) -> None:
+        """Record scalars of your own, e.g. ``run.log(loss=loss)``.
 
-        A tensor stays on its device until the next flush. The same name again in one step
-        replaces the value.
+        A number belongs to the step that was trained last, if its cell still runs, else to the
+        next. That of an evaluation is of the state that is evaluated: with ``phase="eval"`` its
+        step is the number of updates completed. A tensor stays on its device until the next flush.
+        The same name again in one step replaces the value, of which a warning tells once.
+
+        Parameters
+        ----------
+        phase : "training" or "eval"
+        **scalars : number or tensor of one element
 
         Raises
         ------
         QuantityError
-            For anything but one real number, and for a name that cannot be a variable's.
+            For anything but one real number, for a name that cannot be a variable's, and for
+            another phase.
+
+        Warns
+        -----
+        ReplacedWarning
+            Once for each name.
+
+        Examples
+        --------
+        >>> run.log(loss=loss)  # doctest: +SKIP
+        >>> run.log(val_loss=validate(model), phase="eval")  # doctest: +SKIP
         """
         live = self._live
-        rows, observer = live.rows, live.observer
         checked = {name: read_scalar(f"log({name}=...):", value) for name, value in scalars.items()}
-        rows.declare_scalars(checked)
-        open_frame = observer.evaluation.frame if observer.phase.is_past else observer.frame
-        frame = open_frame or live.steps.between_steps(observer.clock.step)
-        frame.scalars.update(checked)
-        frame.on_device |= any(isinstance(value, Tensor) for value in checked.values())
+        live.scalar_log.log(checked, phase)
 
     def batch(self, **values: Any) -> None:
         """Hand over what only the loop knows of a batch, e.g. ``run.batch(targets=y, indices=i)``.

@@ -25,6 +25,7 @@ from notebook_probe.run.health.state import RunState
 from notebook_probe.run.health.why_silent import WhySilent
 from notebook_probe.run.live_source import LiveSource
 from notebook_probe.run.rows.row_keeper import RowKeeper
+from notebook_probe.run.scalar_log import ScalarLog
 
 __all__ = ["RunParts"]
 
@@ -61,6 +62,8 @@ class RunParts:
         What was recorded, and the open step.
     past : PastSteps
         Writes into steps that have passed.
+    scalar_log : ScalarLog
+        Puts what is logged where it belongs.
     alarm : Alarm
         Applies the rules to what is recorded.
     """
@@ -78,6 +81,7 @@ class RunParts:
     state: RunState
     source: LiveSource
     past: PastSteps
+    scalar_log: ScalarLog
     alarm: Alarm
 
     @classmethod
@@ -102,6 +106,7 @@ class RunParts:
         observer.taps.is_static = is_compiled(model)
         probes = ProbeSet(model, model_map, observer, rows, writer)
         gate = Gate(writer.first_step, probes)
+        past = PastSteps(writer, rows, steps, observer)
         why_silent = WhySilent(model, observer, steps.scalars)
         probe_statuses = ProbeStatuses(model, observer, why_silent)
         return cls(
@@ -117,7 +122,8 @@ class RunParts:
             catalogue=QuantityCatalogue(),
             state=RunState(writer, rows, steps, observer, gate, meter, budget),
             source=LiveSource(writer, rows, steps, observer),
-            past=PastSteps(writer, rows, steps, observer),
+            past=past,
+            scalar_log=ScalarLog(rows, steps, observer, past),
             alarm=Alarm(writer, steps, probes, probe_statuses, gate),
         )
 

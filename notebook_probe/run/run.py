@@ -14,7 +14,7 @@ from notebook_probe.errors import ClosedRunError
 from notebook_probe.model.map import ModelMap
 from notebook_probe.model.selectors import Where
 from notebook_probe.probes.step.probe import PhaseName
-from notebook_probe.quantities import quantities
+from notebook_probe.quantities import own_name, quantities
 from notebook_probe.record.export.exports import Exports
 from notebook_probe.record.format.source import Event, ModuleRow, StreamView, VectorView
 from notebook_probe.record.views.xarray_views import Snapshot
@@ -142,8 +142,7 @@ class Run(LoopActions, SourceActions, Exports):
         """Every probe and what became of it."""
         parts = self._parts
         parts.steps.record()  # which counts its values
-        seconds = parts.meter.step_seconds
-        return parts.probe_statuses.of(parts.probes.wanted, parts.gate.step, seconds)
+        return parts.probe_statuses.of(parts.probes.wanted, parts.gate.step)
 
     def catalogue(self) -> list[QuantityInfo]:
         """Every quantity that can be attached."""
@@ -299,6 +298,17 @@ class Run(LoopActions, SourceActions, Exports):
 
     def snapshot(self) -> Snapshot:
         return self._parts.source.snapshot()
+
+    def recorded_name(self, quantity: str) -> str:
+        """The name under which a quantity is, or would be, recorded that may be called by an alias.
+
+        Examples
+        --------
+        >>> run.recorded_name("RankMe")  # doctest: +SKIP
+        'effective_rank'
+        """
+        name = super().recorded_name(quantity)
+        return own_name(name) if name == quantity else name
 
     @property
     def rules(self) -> Rules:

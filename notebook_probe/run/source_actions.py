@@ -153,5 +153,6 @@ class SourceActions:
         >>> run.backfill("fc1", "rank", [0, 1000], [64, 17])  # doctest: +SKIP
         >>> run.backfill("", "test_accuracy", [0, 1000], [0.1, 0.93])  # doctest: +SKIP
         """
+        name = self.recorded_name(quantity)
         with self._writing() as writer:
-            writer.backfill(module, quantity, steps, values, units, long_name)
+            writer.backfill(module, name, steps, values, units, long_name)

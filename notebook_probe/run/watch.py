@@ -20,6 +20,7 @@ from torch.optim import Optimizer
 from notebook_probe.errors import NotApplicableError
 from notebook_probe.model.channel_axes import resolve_channel_axes, set_channel_axes
 from notebook_probe.model.map import ModelMap
+from notebook_probe.quantities import own_name
 from notebook_probe.record.format.resume import ResumeLike, read_resume
 from notebook_probe.record.store.location import Location, below, local_path
 from notebook_probe.record.write.writer import RecordWriter
@@ -158,7 +159,7 @@ def watch(
         attrs=_attrs(model, axes),
         resume=resume,
         max_bytes=max_bytes,
-        keep_bits=keep_bits,
+        keep_bits={own_name(quantity): n_bits for quantity, n_bits in keep_bits.items()},
     )
     set_channel_axes(model_map, axes)
     run = Run(model, model_map, writer, name, first_probes, store is None, on_compiled, percent)

@@ -121,6 +121,7 @@ OF_CALLS: dict[str, Oracle] = {
     "output_grad_nonfinite_fraction": lambda h: 0.0,
     "saturated_fraction": lambda h: (np.abs(h[-1].y) > 0.97).mean() if h[-1].bounded else None,
     "dead_fraction": of_y(lambda y: (y.max(0) <= 0).mean()),
+    "linear_dead_fraction": of_y(lambda y: (y.max(0) <= -2).mean()),
     "dormant_fraction": of_y(lambda y: (np.abs(y).mean(0) <= 0.025 * np.abs(y).mean()).mean()),
     "range_headroom_bits": lambda h: math.log2(LARGEST / largest(h[-1].y)),
     "output_grad_headroom_bits": lambda h: math.log2(LARGEST / largest(h[-1].gy)),

@@ -24,7 +24,7 @@ TAIYI = {
     "ForwardInputEigOfCovExtension": "input_cov_eigs",
     "BackwardOutputEigOfCovExtension": "output_grad_cov_eigs",
     "BackwardOutputEigOfCov": "output_grad_cov_max_eig",
-    "LinearDeadNeuronNum": "dead_fraction",
+    "LinearDeadNeuronNum": "linear_dead_fraction",
     "RankMe": "effective_rank",
     "MeanTID": "bn_mean_tid",
     "VarTID": "bn_var_tid",

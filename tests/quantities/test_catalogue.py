@@ -71,7 +71,8 @@ early_stopping_evidence  | parameters    | g  | several
 alpha_step               | backward      | L  | several
 output_grad_cov_max_eig  | factorisation | d | one | BackwardOutputEigOfCov grad_output_cov_max_eig
 output_grad_cov_eigs     | factorisation | d  | one     | BackwardOutputEigOfCovExtension
-dead_fraction            | activations   | y  | several | LinearDeadNeuronNum
+dead_fraction            | activations   | y  | several
+linear_dead_fraction     | activations   | y  | several | LinearDeadNeuronNum
 dormant_fraction         | activations   | y  | one
 saturated_fraction       | activations   | y  | one
 output_histogram         | sort          | y  | one     | activation_histogram

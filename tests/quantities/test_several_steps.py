@@ -115,6 +115,16 @@ def test_dead_and_dormant_are_what_a_hand_counts(
     np.testing.assert_allclose(float(dormant_fraction(found)), dormant)
 
 
+def test_a_unit_of_a_linear_layer_is_dead_that_stays_below_minus_two() -> None:
+    window = as_quantity("LinearDeadNeuronNum")()
+    window.reset()
+    rows = [[-3.0, -1.0, -2.0, -1.9], [-2.5, -4.0, -2.5, -9.0]]
+    window.update(peaks(torch.tensor(rows), nn.Linear(2, 4)))
+    assert float(window.compute()) == 2 / 4, "the first and the third"
+    window.update(peaks(torch.tensor([[0.0, -9.0, -9.0, -9.0]]), nn.Linear(2, 4)))
+    assert float(window.compute()) == 1 / 4, "the first was seen above it since"
+
+
 def test_a_unit_may_be_called_dead_below_another_threshold() -> None:
     kind: Any = as_quantity("dead_fraction").function
     below = type("DeadBelowMinusTwo", (kind,), {"threshold": -2.0})

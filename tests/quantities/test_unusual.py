@@ -103,8 +103,14 @@ def counts(name: str) -> bool:
 
 
 ALIVE = {
-    math.inf: ("dead_fraction",),
-    -math.inf: ("dead_fraction", "logit_logsumexp", "prediction_entropy", "confidence"),
+    math.inf: ("dead_fraction", "linear_dead_fraction"),
+    -math.inf: (
+        "dead_fraction",
+        "linear_dead_fraction",
+        "logit_logsumexp",
+        "prediction_entropy",
+        "confidence",
+    ),
 }
 """A unit that reaches infinity is alive; a class that cannot be does not count."""
 
@@ -199,6 +205,7 @@ CONSTANT: dict[str, tuple[float, float]] = {
     "weight_stable_rank": (math.nan, 1.0),
     "weight_alpha": (math.nan, math.nan),
     "dead_fraction": (1.0, 0.0),
+    "linear_dead_fraction": (0.0, 0.0),
     "dormant_fraction": (math.nan, 0.0),
     "layer_rotation": (math.nan, 0.0),
     "grad_cosine": (math.nan, 1.0),

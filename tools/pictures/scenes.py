@@ -24,6 +24,7 @@ BINS = "colours are counts on a log scale, from large negative numbers over zero
 
 HEAD, NORMS = Shown(("head",)), Shown(("norm", "layernorm"))
 RELUS = Shown(("relu1", "relu2", "relu3"))
+LINEARS = Shown(("linear1", "linear2", "linear3"))
 WHOLE = Shown(("",))
 
 
@@ -106,7 +107,7 @@ SCENES = {
         dense.dying,
         {
             **_all("dead_fraction dormant_fraction zero_fraction", RELUS),
-            "grad_zero_fraction": Shown(("linear1", "linear2", "linear3")),
+            **_all("grad_zero_fraction linear_dead_fraction", LINEARS),
         },
         every={"activations": 2, "parameters": 2},
         events={"learning rate x 40": 50},

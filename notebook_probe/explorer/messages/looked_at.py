@@ -12,8 +12,8 @@ from notebook_probe.record.format.source import Source
 __all__ = ["check"]
 
 
-def check(name: str, value: Any, source: Source, listed: Iterable[str]) -> None:
-    """Refuse a value of the trait ``name``.
+def check(name: str, value: Any, source: Source, listed: Iterable[str]) -> Any:
+    """Refuse a value of the trait ``name``, or give it with quantities by their own names.
 
     Parameters
     ----------
@@ -31,35 +31,44 @@ def check(name: str, value: Any, source: Source, listed: Iterable[str]) -> None:
     ValueError
         A window or a step that cannot be.
     """
-    CHECKS[name](value, source, listed)
+    return CHECKS[name](value, source, listed)
 
 
-def _home(quantity: str, source: Source, listed: Iterable[str]) -> None:
+def _home(quantity: str, source: Source, listed: Iterable[str]) -> str:
+    quantity = source.recorded_name(quantity)
     recorded = (one.name for stream in source.streams.values() for one in stream.variables)
     known = dict.fromkeys([*recorded, *listed])
     if quantity and quantity not in known:
         raise UnknownNameError(f"no quantity {quantity!r} here; {near(quantity, known)}")
+    return quantity
 
 
-def _series(series: Iterable[tuple[str, str]], source: Source, listed: Iterable[str]) -> None:
-    modules = axis_order(source)
+def _series(
+    series: Iterable[tuple[str, str]], source: Source, listed: Iterable[str]
+) -> list[tuple[str, str]]:
+    modules, found = axis_order(source), []
     for module, quantity in series:
         if module not in modules:
             raise UnknownNameError(f"no module {module!r} here; {near(module, modules)}")
-        _home(quantity, source, listed)
+        found.append((module, _home(quantity, source, listed)))
+    return found
 
 
-def _window(window: tuple[float, float] | None, source: Source, listed: Iterable[str]) -> None:
+def _window(
+    window: tuple[float, float] | None, source: Source, listed: Iterable[str]
+) -> tuple[float, float] | None:
     if window is not None and not window[0] < window[1]:
         raise ValueError(f"window={window!r}: (first, last) with first below last, or None")
+    return window
 
 
-def _step(step: int, source: Source, listed: Iterable[str]) -> None:
+def _step(step: int, source: Source, listed: Iterable[str]) -> int:
     if step < 0:
         raise ValueError(f"step={step!r}: a step is a whole number from 0")
+    return step
 
 
-CHECKS: Mapping[str, Callable[[Any, Source, Iterable[str]], None]] = {
+CHECKS: Mapping[str, Callable[[Any, Source, Iterable[str]], Any]] = {
     "home": _home,
     "series": _series,
     "window": _window,

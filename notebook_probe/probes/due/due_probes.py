@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
@@ -56,6 +57,7 @@ class DueProbes:
         self._costs_before: dict[Probe, float] = {}
         self._due: tuple[int, Due] | None = None
         self._open: Due = frozenset()
+        self._wall_s = 0.0
 
     def set_probes(self, probes: Iterable[Probe]) -> None:
         """Measure exactly these from the next step on."""
@@ -83,7 +85,7 @@ class DueProbes:
 
     def begin_anew(self) -> None:
         """Work out what is read anew, from the next step on."""
-        self._costs_before, self._readings = self.costs(), {}
+        self._costs_before, self._readings, self._wall_s = self.costs(), {}, 0.0
 
     def forget_replays(self) -> None:
         """Compare with nothing that was read of an earlier batch."""
@@ -133,6 +135,7 @@ class DueProbes:
             for probe in frame.readings.due:
                 probe.was_due = True
             to(frame)
+            self._wall_s += time.perf_counter() - frame.begun
             if frame.has_failures:
                 self.leave_out_disabled()
 
@@ -153,15 +156,25 @@ class DueProbes:
 
         Until a step has ended with them, and for good at the end of a run, what it was before.
         """
-        every = [*self._readings.values()]
-        n_steps = sum(readings.n_steps for readings in every)
+        n_steps = sum(readings.n_steps for readings in [*self._readings.values()])
         if not n_steps:
             return self._costs_before
-        costs: dict[Probe, float] = {}
-        for readings in every:
+        return {probe: seconds / n_steps for probe, seconds in self.seconds().items()}
+
+    def seconds(self) -> dict[Probe, float]:
+        """All that was spent for each probe since the probes last changed."""
+        spent: dict[Probe, float] = {}
+        for readings in [*self._readings.values()]:
             for probe, seconds in readings.seconds().items():
-                costs[probe] = costs.get(probe, 0.0) + seconds / n_steps
-        return costs
+                spent[probe] = spent.get(probe, 0.0) + seconds
+        return spent
+
+    @property
+    def wall_s(self) -> float:
+        """How long the steps took since the probes last changed; 0 until one has ended."""
+        frame = self.frame
+        is_open = self._wall_s and frame is not None
+        return self._wall_s + (time.perf_counter() - frame.begun if is_open and frame else 0.0)
 
     def _due_groups(self, step: int) -> Due:
         known = self._due  # which another thread may drop, as a run is closed

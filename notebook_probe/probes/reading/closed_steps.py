@@ -78,6 +78,10 @@ class ClosedSteps:
         self._at_once = self._has_failures = False
         self._lock = threading.Lock()  # a reader may drain while the training thread keeps
         self._early: StepFrame | None = None
+        self.state: StepFrame | None = None
+        """What was logged of the state between two updates, while it lasts."""
+        self.last_state = -1
+        """Step of the last state of which something logged was kept."""
         self.scalars: dict[str, Number] = {}
 
     # ---------------------------------------------------------------- what is logged
@@ -91,6 +95,21 @@ class ClosedSteps:
             self._early = StepFrame(step)
         return self._early
 
+    def of_state(self, step: int) -> StepFrame:
+        """Where scalars are kept of the state after ``step`` updates."""
+        if self.state is None or self.state.step != step:
+            self.settled()
+            self.state = StepFrame(step)
+            self.state.of_state = True
+        return self.state
+
+    def settled(self) -> None:
+        """Keep what was logged of the state."""
+        state, self.state = self.state, None
+        if state is not None:
+            self.last_state = state.step
+            self.keep(state)
+
     def unfinished(self, frame: StepFrame | None) -> StepFrame | None:
         """What a step that was not trained has to show: what was logged in it."""
         if frame is None:
@@ -98,6 +117,7 @@ class ClosedSteps:
         logged = StepFrame(frame.step)
         logged.time_ms = frame.time_ms
         logged.scalars.update(frame.scalars)
+        logged.recorded_beside = frame.recorded_beside
         return logged
 
     def provisional(self, frame: StepFrame | None, has_stepped: bool) -> StepFrame | None:
@@ -111,6 +131,7 @@ class ClosedSteps:
             return frame
         joined = copy.copy(frame)
         joined.scalars = {**self._early.scalars, **frame.scalars}
+        joined.recorded_beside |= self._early.recorded_beside - frame.scalars.keys()
         joined.on_device |= self._early.on_device
         return joined
 
@@ -121,6 +142,8 @@ class ClosedSteps:
         begun = time.perf_counter()
         frame, self._early = self._with_early(frame), None
         self.scalars.update(frame.scalars)
+        if self.state is not None and self.state.step <= frame.step:
+            self.settled()
         self.keep(frame)
         now = time.perf_counter()
         self._costs.add(frame.step, now - frame.begun, frame.seconds + now - begun)
@@ -228,5 +251,6 @@ def _measured(frame: StepFrame, is_final: bool) -> MeasuredStep:
     """The values of a frame, all of whose numbers are on the host."""
     streams = frame.plan.values(frame, is_final) if frame.plan is not None else ()
     named = {key: pooled.value for key, pooled in frame.collected.items()}
-    named |= {("", name): float(value) for name, value in frame.scalars.items()}
-    return MeasuredStep(frame.step, frame.time_ms, streams, named)
+    here = frame.scalars.keys() - frame.recorded_beside
+    named |= {("", name): float(value) for name, value in frame.scalars.items() if name in here}
+    return MeasuredStep(frame.step, frame.time_ms, streams, named, frame.of_state)

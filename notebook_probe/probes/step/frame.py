@@ -87,9 +87,11 @@ class StepFrame:
         "closed",
         "collected",
         "has_failures",
+        "of_state",
         "of_step",
         "on_device",
         "plan",
+        "recorded_beside",
         "scalars",
         "seconds",
         "states",
@@ -112,6 +114,10 @@ class StepFrame:
         """Something measured waits on an accelerator."""
         self.scalars: dict[str, Number] = {}
         """What the user logged."""
+        self.recorded_beside: frozenset[str] = frozenset()
+        """Names of those that are recorded of a state; here quantities may read them."""
+        self.of_state = False
+        """It holds what was logged of the state before the step, and nothing of the step."""
         self.collected: dict[tuple[str, str], Collected] = {}
         """What the model gave of itself, by place and name."""
         self._handles: list[Removable] = []

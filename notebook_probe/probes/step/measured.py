@@ -63,9 +63,12 @@ class MeasuredStep:
     streams : sequence of StreamValues
     named : dict
         Place and name -> number, of what was logged or collected.
+    of_state : bool
+        What is named was logged of the state before the step.
     """
 
     step: int
     time_ms: int
     streams: Sequence[StreamValues]
     named: Mapping[tuple[str, str], float]
+    of_state: bool = False

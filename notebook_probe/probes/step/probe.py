@@ -69,11 +69,14 @@ class Probe:
 
     def __post_init__(self) -> None:
         self.moments = frozenset(self.quantity.moments)
-        prefix = "" if self.phase == "training" else f"{self.phase}_"
-        self.stream = prefix + self.schedule.stream
-        self.variable = prefix + self.quantity.name
+        self.stream = self.called(self.schedule.stream)
+        self.variable = self.called(self.quantity.name)
         self.accumulations = "accumulated" in self.moments
-        self.count = "accumulations" if self.accumulations else f"{prefix}calls"
+        self.count = "accumulations" if self.accumulations else self.called("calls")
+
+    def called(self, name: str) -> str:
+        """A name in the record, which tells evaluations from the training."""
+        return name if self.phase == "training" else f"{self.phase}_{name}"
 
     @property
     def can_stretch(self) -> bool:

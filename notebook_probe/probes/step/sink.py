@@ -18,6 +18,9 @@ class StepSink(Protocol):
     def evaluated(self, frame: StepFrame) -> None:
         """Take in an evaluation of the state between two updates."""
 
+    def settled(self) -> None:
+        """No step is open now: what was logged of the state is whole."""
+
     def announce(self, place: str, name: str) -> None:
         """Make room for what the model collects, before it is kept; may refuse the name."""
 

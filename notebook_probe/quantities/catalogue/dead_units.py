@@ -15,6 +15,7 @@ from notebook_probe.quantities.reduce.stat import Stat
 
 __all__ = [
     "DeadFraction",
+    "LinearDeadFraction",
     "dormant_fraction",
     "grad_zero_fraction",
     "nonfinite_fraction",
@@ -69,23 +70,10 @@ def grad_zero_fraction(grad_zeros: Stat) -> float:
     return grad_zeros.n_zero / grad_zeros.n if grad_zeros.n else math.nan
 
 
-@window_quantity(aliases=("LinearDeadNeuronNum",), source="Taiyi", question=questions.DEAD)
-class DeadFraction:
-    """Share of units never above 0 since the last due step, ``#{c : max y_c <= 0} / C``.
+class _DeadUnits:
+    """The share of units whose outputs never came above a threshold."""
 
-    A unit is a channel, over all samples and positions. Every 50 steps or so it tells units
-    that are dead from those that are silent on one batch. A ReLU's dead unit has no gradient
-    and stays dead; more than half of them is waste, and usually the work of a learning rate
-    that was too high. Missing where an output is NaN. A subclass may have another
-    ``threshold``: Taiyi's is -2.
-
-    Warnings
-    --------
-    Recorded at every step it is of one batch only. Of a layer without a ReLU, such as a linear
-    one, it counts the units that were never positive, which may be as they should.
-    """
-
-    threshold = 0.0
+    threshold: float
 
     def reset(self) -> None:
         self._largest: Tensor | None = None
@@ -102,6 +90,43 @@ class DeadFraction:
             return None
         is_dead = (self._largest <= self.threshold).double()
         return is_dead.where(~self._largest.isnan(), torch.nan).mean()
+
+
+@window_quantity(source="definition", question=questions.DEAD)
+class DeadFraction(_DeadUnits):
+    """Share of units never above 0 since the last due step, ``#{c : max y_c <= 0} / C``.
+
+    A unit is a channel, over all samples and positions. Every 50 steps or so it tells units
+    that are dead from those that are silent on one batch. A ReLU's dead unit has no gradient
+    and stays dead; more than half of them is waste, and usually the work of a learning rate
+    that was too high. Missing where an output is NaN. A subclass may have another
+    ``threshold``, as `linear_dead_fraction` has.
+
+    Warnings
+    --------
+    Recorded at every step it is of one batch only. Of a layer without a ReLU, such as a linear
+    one, it counts the units that were never positive, which may be as they should.
+    """
+
+    threshold = 0.0
+
+
+@window_quantity(aliases=("LinearDeadNeuronNum",), source="Taiyi", question=questions.DEAD)
+class LinearDeadFraction(_DeadUnits):
+    """Share of units never above -2 since the last due step, ``#{c : max y_c <= -2} / C``.
+
+    Of a linear layer or a convolution, before its activation: a unit that stays so far below 0
+    is dead behind a ReLU, and nearly silent behind a GELU or a SiLU, which still let some
+    gradient through. Taiyi's threshold; a share, despite the name it has there. It begins to rise
+    earlier than `dead_fraction` of what comes behind.
+
+    Warnings
+    --------
+    The threshold is absolute: where outputs are small, as behind a normalisation with a small
+    gain, it finds nothing. Recorded at every step it is of one batch only.
+    """
+
+    threshold = -2.0
 
 
 @quantity(source="https://arxiv.org/abs/2302.12902", question=questions.DEAD)

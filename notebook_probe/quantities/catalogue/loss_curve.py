@@ -108,10 +108,10 @@ class LossSpikeScore:
 class TrainEvalGap:
     """How much worse an evaluation is than the training, ``L_eval - mean L_train``.
 
-    The evaluation is logged as ``run.log(eval_loss=...)`` (``val_loss``, ``test_loss`` are known
-    too); the mean is of the training losses since the evaluation before. It has a value where an
-    evaluation was logged since the last due step. A gap that widens while the training loss falls
-    is overfitting.
+    The evaluation is logged as ``run.log(eval_loss=..., phase="eval")`` (``val_loss``,
+    ``test_loss`` are known too); the mean is of the training losses since the evaluation before.
+    It has a value where an evaluation was logged since the last due step. A gap that widens while
+    the training loss falls is overfitting.
 
     Warnings
     --------

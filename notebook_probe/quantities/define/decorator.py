@@ -25,7 +25,7 @@ from notebook_probe.quantities.reduce.measure import STAT
 from notebook_probe.quantities.reduce.reductions import parts
 from notebook_probe.registry import Registry
 
-__all__ = ["as_quantity", "define", "quantities", "quantity"]
+__all__ = ["as_quantity", "define", "own_name", "quantities", "quantity"]
 
 
 def _same_definition(old: Quantity, new: Quantity) -> bool:
@@ -144,6 +144,15 @@ def as_quantity(given: Quantity | Callable[..., Any] | str) -> Quantity:
     if callable(given):
         return define(given, given, name=str(getattr(given, "__name__", "")))
     raise QuantityError(f"{given!r} is no quantity; give a name, a quantity or a function")
+
+
+def own_name(name: str) -> str:
+    """The name of the quantity that is called so, perhaps by an alias; else ``name`` itself.
+
+    >>> own_name("loss")
+    'loss'
+    """
+    return quantities[name].name if name in quantities else name
 
 
 def define(

@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from notebook_probe.errors import UnknownNameError, near
 from notebook_probe.record.format.schema import module_label
+from notebook_probe.record.format.source import Variable
 
-__all__ = ["columns", "quantity_place"]
+__all__ = ["columns", "quantity_place", "recorded_name"]
+
+
+def recorded_name(name: str, variables: Iterable[Variable]) -> str:
+    """What the quantity is called in the record; ``name`` itself where no alias is meant.
+
+    Examples
+    --------
+    >>> rank = Variable("effective_rank", attrs={"aliases": "RankMe"})
+    >>> recorded_name("RankMe", [rank]), recorded_name("loss", [rank])
+    ('effective_rank', 'loss')
+    """
+    variables = tuple(variables)
+    if any(variable.name == name for variable in variables):
+        return name
+    return next((one.name for one in variables if name in one.aliases), name)
 
 
 def quantity_place(stream: str, index: Mapping[str, int], quantity: str) -> int:

@@ -40,6 +40,7 @@ __all__ = [
     "INDEX_IN_MODULE",
     "KEEP_BITS",
     "LARGE",
+    "LOGGED_OF_STATES",
     "LONGEST_NAME",
     "MODULE_OF_ELEMENT",
     "PYRAMID",
@@ -79,6 +80,9 @@ BLOBS = "blobs"
 MODULE_OF_ELEMENT, INDEX_IN_MODULE = "module_of_element", "index_in_module"
 EVALUATION = "eval_"
 """Begins the names of streams of evaluations: the step of a row is that of the state it is of."""
+
+LOGGED_OF_STATES = "eval_logged"
+"""Stream of numbers that the loop logs of a state, such as the loss of a validation."""
 
 STOPPED = "recording_stopped"
 """Attribute of the root: why its writer took no further rows, in words."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ import xarray as xr
 from notebook_probe.axis import Axis
 
 __all__ = [
+    "ALIASES",
     "ROOT",
     "ArrayView",
     "Event",
@@ -32,6 +33,7 @@ __all__ = [
     "Thinned",
     "Variable",
     "VectorView",
+    "read_aliases",
 ]
 
 ROOT = "(root)"
@@ -55,6 +57,21 @@ class ModuleRow:
     """Row of the parent in the same table; -1 for the root."""
 
 
+ALIASES = "aliases"
+"""Attribute of a quantity: its names in other systems, with commas between them."""
+
+
+def read_aliases(attrs: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names in other systems that a quantity's attributes tell.
+
+    Examples
+    --------
+    >>> read_aliases({"aliases": "RankMe, spectrum"})
+    ('RankMe', 'spectrum')
+    """
+    return tuple(filter(None, str(attrs.get(ALIASES, "")).split(", ")))
+
+
 @dataclass(frozen=True, slots=True)
 class Variable:
     """One quantity as the record stores it."""
@@ -65,6 +82,11 @@ class Variable:
     attrs: Mapping[str, str] = field(default_factory=dict)
     keep_bits: int | None = None
     """Bits of the mantissa that are stored; None for all."""
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """Its names in other systems."""
+        return read_aliases(self.attrs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +229,10 @@ class Source(Protocol):
     @property
     def tree(self) -> xr.DataTree:
         """Each stream with its own step axis, exact, nothing joined."""
+
+    def recorded_name(self, quantity: str) -> str:
+        """The name under which a quantity is recorded that may be called by an alias."""
+        ...
 
     def series(self, module: str, quantity: str) -> xr.DataArray:
         """One series over its own steps, unmeasured rows dropped; dims (step,), of vectors more."""

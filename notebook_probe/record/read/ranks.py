@@ -141,6 +141,7 @@ class OpenedRanks(OpenedRecord):
             No rank has recorded anything of that name.
         """
         data, label = self.data, module_label(module)
+        quantity = self.recorded_name(quantity)
         if quantity not in data:
             close = near(quantity, map(str, data.data_vars))
             raise UnknownNameError(f"no quantity {quantity!r} is recorded; {close}")

@@ -16,6 +16,7 @@ from notebook_probe.errors import RecordWarning
 from notebook_probe.record.format.missing import NOT_MEASURED
 from notebook_probe.record.format.schema import STEP_ATTRS
 from notebook_probe.record.format.source import Floats, Steps
+from notebook_probe.record.views.dataset import Dataset
 from notebook_probe.record.views.lazy import Index, lazy_variable
 
 __all__ = ["stack_records"]
@@ -64,7 +65,7 @@ def stack_records(
         "module": xr.Variable("module", np.array([*names, None], object)[:-1]),
         "step": xr.Variable("step", steps, STEP_ATTRS),
     }
-    return xr.Dataset(variables, coords=coords)
+    return Dataset(variables, coords=coords)
 
 
 class _Opened:

@@ -30,6 +30,7 @@ from notebook_probe.record.format.schema import (
 )
 from notebook_probe.record.format.source import Floats, Steps, StreamView, Variable, VectorView
 from notebook_probe.record.views.branches import IN_ORDER, read_name
+from notebook_probe.record.views.dataset import Dataset
 from notebook_probe.record.views.lazy import Index, lazy_variable
 
 __all__ = ["join", "series", "stack", "tree", "variable_attrs"]
@@ -105,7 +106,7 @@ def _joined(parts: Sequence[_Part], modules: Sequence[str]) -> xr.Dataset:
             variable_attrs(variable),
         )
     coords = {**_modules(labels["module"]), **_steps(parts, steps), **_along(parts)}
-    return xr.Dataset(variables, coords=coords | _elements(labels["element"]))
+    return Dataset(variables, coords=coords | _elements(labels["element"]))
 
 
 def stack(data: xr.Dataset) -> xr.DataArray:

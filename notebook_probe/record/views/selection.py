@@ -11,6 +11,7 @@ import numpy as np
 
 from notebook_probe.errors import UnknownNameError, near
 from notebook_probe.record.format.elements import read_element
+from notebook_probe.record.format.lookup import recorded_name
 from notebook_probe.record.format.schema import module_label
 from notebook_probe.record.format.source import Steps, StreamView, Variable
 
@@ -63,7 +64,10 @@ def select(
         For a name that is not recorded, or a pattern that nothing matches.
     """
     streams, ragged = tuple(streams), tuple(ragged)
-    quantities = dict.fromkeys(v.name for stream in (*streams, *ragged) for v in stream.variables)
+    variables = [variable for stream in (*streams, *ragged) for variable in stream.variables]
+    quantities = dict.fromkeys(variable.name for variable in variables)
+    if quantity is not None:
+        quantity = [recorded_name(name, variables) for name in _listed(quantity)]
     modules = dict.fromkeys(m for stream in streams for m in stream.modules)
     modules |= dict.fromkeys(read_element(m)[0] for stream in ragged for m in stream.modules)
     labels = module if module is None else [module_label(name) for name in _listed(module)]

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
+from notebook_probe.record.format.lookup import recorded_name
 from notebook_probe.record.format.schema import module_label
-from notebook_probe.record.format.source import ArrayView, StreamView, Thinned, VectorView
+from notebook_probe.record.format.source import (
+    ArrayView,
+    StreamView,
+    Thinned,
+    Variable,
+    VectorView,
+)
 from notebook_probe.record.views import blobs, channels, joined
 from notebook_probe.record.views.branches import Branches
 from notebook_probe.record.views.overlaid import overlaid
@@ -41,6 +48,12 @@ class Snapshot:
         """Streams and vectors of the newest branch, what came before it included."""
         return self.branches.history(self.streams), self.branches.history(self.vectors)
 
+    @property
+    def variables(self) -> Iterator[Variable]:
+        """Of every stream."""
+        every = (*self.streams, *self.vectors, *self.ragged, *self.blobs)
+        return (variable for stream in every for variable in stream.variables)
+
 
 class XarrayViews(ABC):
     """Everything a Source derives from its streams; each look is of one moment."""
@@ -48,6 +61,16 @@ class XarrayViews(ABC):
     @abstractmethod
     def snapshot(self) -> Snapshot:
         """What there is to look at now."""
+
+    def recorded_name(self, quantity: str) -> str:
+        """The name under which a quantity is recorded that may be called by an alias.
+
+        Examples
+        --------
+        >>> run.recorded_name("RankMe")  # doctest: +SKIP
+        'effective_rank'
+        """
+        return recorded_name(quantity, self.snapshot().variables)
 
     @property
     def streams(self) -> Mapping[str, StreamView]:
@@ -105,6 +128,7 @@ class XarrayViews(ABC):
             Nothing of that name is recorded; the message lists close ones.
         """
         now = self.snapshot()
+        quantity = recorded_name(quantity, now.variables)
         label, ragged = module_label(module), now.branches.history(now.ragged)
         if quantity in (arrays := blobs.by_quantity(now.blobs, now.branches)):
             return blobs.one(arrays, label, quantity)
@@ -145,6 +169,7 @@ class XarrayViews(ABC):
             Nothing of that name is recorded; the message lists close ones.
         """
         now = self.snapshot()
+        quantity = recorded_name(quantity, now.variables)
         streams, _ = now.history
         label = module_label(module)
         matching = [stream for stream in streams if has_series(stream, label, quantity)]

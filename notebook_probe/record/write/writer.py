@@ -17,6 +17,7 @@ from notebook_probe.record.format.kinds import Kind, blob, blob_name, kind_of
 from notebook_probe.record.format.resume import ResumeLike, read_resume
 from notebook_probe.record.format.schema import (
     EVALUATION,
+    LOGGED_OF_STATES,
     SCALARS,
     check_quantity,
     module_label,
@@ -149,10 +150,13 @@ class RecordWriter:
 
     @property
     def last_evaluated(self) -> int:
-        """Step of the last state that this branch has an evaluation of, -1 when there is none."""
-        own = (one for one in self._streams() if read_name(one.name).branch == self.branch)
-        ends = (one.last_step for one in own if one.name.startswith(EVALUATION))
-        return max(ends, default=-1)
+        """Step of the last state at which this branch has measured, -1 when there is none."""
+        names = ((read_name(one.name), one.last_step) for one in self._streams())
+        own = ((name.base, last) for name, last in names if name.branch == self.branch)
+        measured = (
+            n for base, n in own if base.startswith(EVALUATION) and base != LOGGED_OF_STATES
+        )
+        return max(measured, default=-1)
 
     @property
     def dropped_rows(self) -> int:

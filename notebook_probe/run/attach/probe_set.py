@@ -23,6 +23,7 @@ from notebook_probe.run.attach.default_places import resolve_at_default_places
 from notebook_probe.run.attach.module_table import module_table
 from notebook_probe.run.attach.request import Resolver, resolve
 from notebook_probe.run.attach.requests import Attach, Compiled, Detach, Request
+from notebook_probe.run.attach.windows import check_windows
 from notebook_probe.schedules import Schedule
 
 __all__ = ["Attachment", "ModelRecord", "ProbeColumns", "ProbeSet"]
@@ -68,6 +69,7 @@ class Attachment:
     def resolved(cls, resolver: Resolver, model_map: ModelMap) -> Attachment:
         """What a request comes to for the first time; raises what ``resolver`` raises."""
         found = resolver(model_map)
+        check_windows(found.probes)
         return cls(resolver, [*found.probes], found.skipped)
 
 
@@ -171,7 +173,9 @@ class ProbeSet:
 
     def attach(self, resolver: Resolver) -> Attachment:
         """Want these too; one that is there already stays, a new definition replaces it."""
-        return self.add(Attachment.resolved(resolver, self.model_map))
+        attachment = Attachment.resolved(resolver, self.model_map)
+        check_windows(attachment.probes, self.wanted)
+        return self.add(attachment)
 
     def add(self, attachment: Attachment) -> Attachment:
         """Want what is resolved already."""

@@ -44,12 +44,6 @@ class Meter:
         self._rests = True
 
     @property
-    def step_seconds(self) -> float:
-        """Median of the last steps; 0 before the first."""
-        seconds = list(self._seconds)
-        return median(seconds) if seconds else 0.0
-
-    @property
     def steps_per_second(self) -> float:
         """NaN before the first step."""
         seconds = list(self._seconds)

@@ -32,11 +32,13 @@ class ProbeStatuses:
         self._model = weakref.ref(model)
         self._observer, self._why_silent = observer, why_silent
         self._last_notes: dict[Probe, str] = {}
+        self._last_shares: dict[Probe, float] = {}
 
-    def of(self, probes: Iterable[Probe], step: int, step_seconds: float) -> list[ProbeStatus]:
+    def of(self, probes: Iterable[Probe], step: int) -> list[ProbeStatus]:
         """Every probe and what became of it."""
-        costs, model_map, listed = self.costs(), self._observer.model_map, list(probes)
-        found = [self._status(probe, step, step_seconds, costs, model_map) for probe in listed]
+        costs, shares = self.costs(), self._shares()
+        model_map, listed = self._observer.model_map, list(probes)
+        found = [self._status(probe, step, costs, shares, model_map) for probe in listed]
         if self._model() is not None:
             self._last_notes = {
                 probe: status.note for probe, status in zip(listed, found, strict=True)
@@ -47,15 +49,26 @@ class ProbeStatuses:
         """Seconds per step."""
         return {**self._observer.training.costs(), **self._observer.evaluation.costs()}
 
+    def _shares(self) -> dict[Probe, float]:
+        """Shares of the time that the training took, over the same steps as `costs`.
+
+        Evaluations are of that time, too. Right after a change they are those from before.
+        """
+        observer = self._observer
+        wall_s = observer.training.wall_s
+        if wall_s:
+            spent = {**observer.training.seconds(), **observer.evaluation.seconds()}
+            self._last_shares = {probe: seconds / wall_s for probe, seconds in spent.items()}
+        return self._last_shares
+
     def _status(
         self,
         probe: Probe,
         step: int,
-        step_seconds: float,
         costs: Mapping[Probe, float],
+        shares: Mapping[Probe, float],
         model_map: ModelMap,
     ) -> ProbeStatus:
-        seconds = costs.get(probe, 0.0)
         waiting = why_waiting(
             probe, step if probe.phase == "training" else self._observer.clock.upcoming
         )
@@ -71,8 +84,8 @@ class ProbeStatuses:
             disabled=probe.disabled,
             note=waiting or self._note(probe, step, model_map),
             waits=bool(waiting),
-            cost_us=1e6 * seconds,
-            cost_percent=100.0 * seconds / step_seconds if step_seconds > 0 else 0.0,
+            cost_us=1e6 * costs.get(probe, 0.0),
+            cost_percent=100.0 * shares.get(probe, 0.0),
         )
 
     def _note(self, probe: Probe, step: int, model_map: ModelMap) -> str:

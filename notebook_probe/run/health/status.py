@@ -60,7 +60,7 @@ class ProbeStatus:
     cost_us: float = 0.0
     """Microseconds per step, averaged over the steps since probes last changed."""
     cost_percent: float = 0.0
-    """The same, per cent of step time."""
+    """Per cent of the time of these steps; all probes together come to the mean cost."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,14 +22,14 @@ def describe_status(status: Status) -> str:
     lines = [
         f"{status.name}: {status.state}, step {status.step}, "
         f"{status.steps_per_second:.3g} steps/s, {status.location}",
-        f"{status.n_probes} probes cost {status.cost_percent:.2g} % of step time; "
+        f"{status.n_probes} probes cost {status.cost_percent:.2g} % of step time lately; "
         f"{_size(status.nbytes)} on disk",
     ]
     if status.progress:
         lines.append(f"measuring {status.progress}")
     if status.budget:
         lines.append(status.budget)
-    lines += [f"  {line}" for line in _costs(status.probes)]
+    lines += _costs(status.probes)
     if status.dropped_rows:
         lines.append(f"lost: {status.dropped_rows} rows, which came faster than they were written")
     if status.problem:
@@ -53,7 +53,12 @@ def _costs(probes: tuple[ProbeStatus, ...]) -> list[str]:
         cost[probe.quantity] += probe.cost_us
         share[probe.quantity] += probe.cost_percent
     dearest = sorted(cost, key=cost.__getitem__, reverse=True)[:MOST_COSTLY]
-    return [f"{name}: {cost[name]:.0f} µs per step, {share[name]:.2g} %" for name in dearest]
+    if not dearest:
+        return []
+    return [
+        f"on average since probes last changed {sum(share.values()):.2g} %, of which",
+        *(f"  {name}: {cost[name]:.0f} µs per step, {share[name]:.2g} %" for name in dearest),
+    ]
 
 
 def _silent(probes: tuple[ProbeStatus, ...]) -> list[str]:

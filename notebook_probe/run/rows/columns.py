@@ -10,7 +10,7 @@ from notebook_probe.axis import PER_CHANNEL, Axis, PerChannel
 from notebook_probe.model.selectors import standard_place
 from notebook_probe.probes.reading.plan import is_of_calls
 from notebook_probe.probes.step.probe import Probe
-from notebook_probe.record.format.source import Variable
+from notebook_probe.record.format.source import ALIASES, Variable
 
 __all__ = ["COUNTS", "StreamColumns", "columns_of"]
 
@@ -64,6 +64,8 @@ def _of(
 def _variable(probe: Probe) -> Variable:
     quantity = probe.quantity
     attrs = {"needs": ", ".join(quantity.needs), "source": quantity.source}
+    if quantity.aliases:
+        attrs[ALIASES] = ", ".join(map(probe.called, quantity.aliases))
     if probe.phase != "training":
         attrs["phase"] = "evaluation"
     return Variable(probe.variable, quantity.units, quantity.summary, attrs)

@@ -12,6 +12,7 @@ from notebook_probe.model.selectors import standard_place
 from notebook_probe.probes.step.measured import Columns, MeasuredStep
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.quantities import quantities
+from notebook_probe.record.format.schema import LOGGED_OF_STATES
 from notebook_probe.record.format.source import ROOT, Variable
 from notebook_probe.record.write.stream import StreamWriter
 from notebook_probe.record.write.writer import RecordWriter
@@ -39,7 +40,7 @@ class RowKeeper:
     def __init__(self, writer: RecordWriter) -> None:
         self._writer = writer
         self._making = threading.Lock()  # two threads may ask for the same new stream
-        self._named: set[tuple[str, str]] = set()
+        self._named: set[tuple[str, str, bool]] = set()
         self._layouts: weakref.WeakKeyDictionary[Columns, Layout | ChannelsLayout] = (
             weakref.WeakKeyDictionary()
         )
@@ -58,8 +59,8 @@ class RowKeeper:
             stream = self._stream(name, columns.long_name, axis)
             stream.extend([*columns.modules], [*columns.variables.values()])
 
-    def declare_scalars(self, names: Iterable[str]) -> None:
-        """Give every logged scalar its place.
+    def declare_scalars(self, names: Iterable[str], of_state: bool = False) -> None:
+        """Give every logged scalar its place, among those of steps or of states.
 
         Raises
         ------
@@ -67,7 +68,7 @@ class RowKeeper:
             For a name that cannot be a variable's.
         """
         for name in names:
-            self._name(ROOT, Variable(name, "1", "logged by the training loop"))
+            self._name(ROOT, Variable(name, "1", "logged by the training loop"), of_state)
 
     def announce(self, place: str, name: str) -> None:
         """Give what the model collects its place.
@@ -77,14 +78,24 @@ class RowKeeper:
         QuantityError
             For a name that cannot be a variable's, or is a quantity's.
         """
-        if (place, name) not in self._named and (name in quantities or name in COUNTS):
+        if (place, name, False) not in self._named and (name in quantities or name in COUNTS):
             raise QuantityError(f"collect({name!r}, ...): a quantity is called so")
         self._name(standard_place(place), Variable(name, "1", "collected by the model"))
 
-    def _name(self, place: str, variable: Variable) -> None:
-        if (place, variable.name) not in self._named:
-            self._stream(LOG_STREAM, "every(1)").extend([place], [variable])
-            self._named.add((place, variable.name))
+    @property
+    def last_state(self) -> int:
+        """Step of the last state of which the record has something logged; -1 without any."""
+        return self._stream(LOGGED_OF_STATES).last_step
+
+    def _name(self, place: str, variable: Variable, of_state: bool = False) -> None:
+        if (place, variable.name, of_state) not in self._named:
+            self._named_stream(of_state).extend([place], [variable])
+            self._named.add((place, variable.name, of_state))
+
+    def _named_stream(self, of_state: bool) -> StreamWriter:
+        if of_state:
+            return self._stream(LOGGED_OF_STATES, "logged of a state")
+        return self._stream(LOG_STREAM, "every(1)")
 
     def _stream(
         self, name: str, long_name: str = "", axis: Axis | PerChannel | None = None
@@ -120,8 +131,8 @@ class RowKeeper:
     def _with_named(
         self, rows: list[Row | ChannelsRow], step: MeasuredStep
     ) -> list[Row | ChannelsRow]:
-        """With what was logged or collected in the stream of every step."""
-        stream = self._stream(LOG_STREAM)
+        """With what was logged or collected, in the stream of every step or of states."""
+        stream = self._named_stream(step.of_state)
         beside = (row for row in rows if isinstance(row, Row) and row.stream is stream)
         row = next(beside, None)
         if row is None:

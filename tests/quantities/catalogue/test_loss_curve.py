@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -106,7 +107,8 @@ def test_the_gap_is_to_the_mean_of_the_training_since_the_last_evaluation(
             optimizer.step()
             run.log(loss=float(step))
             if step % 4 == 3:
-                run.log(**{name: 10.0})
+                evaluated: dict[str, Any] = {name: 10.0}
+                run.log(**evaluated)
         assert not run.status().silent
     found = run.series("", "train_eval_gap")
     assert found.step.values.tolist() == [3, 7]

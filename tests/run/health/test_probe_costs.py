@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import torch
 from torch import Tensor, nn
 
 from tests.models import made, sgd
@@ -104,6 +105,56 @@ def test_a_probe_that_is_seldom_due_costs_little_per_step(clock: Clock, watch: W
     assert run.status().cost_percent == pytest.approx(100 * 0.1 / 1.1)
 
 
+def test_no_share_is_above_the_whole_where_few_steps_are_dear(clock: Clock, watch: Watch) -> None:
+    """Nine of ten steps take 10 ms, the tenth 140: what is due in it took 130 of 230."""
+
+    def dear(output: Tensor) -> float:
+        clock.now += 0.130
+        return 1.0
+
+    model = made(Net)
+    run = watch(model, probes=None)
+    run.attach("part", dear, "every(10)")
+    optimizer = sgd(model)
+    for step in range(20):
+        optimizer.zero_grad()
+        model(batch(step)).square().mean().backward()
+        clock.now += 0.010
+        optimizer.step()
+    run.settle()
+    status = run.status()
+    assert only(run).cost_us == pytest.approx(13_000)
+    assert only(run).cost_percent == pytest.approx(100 * 130 / 230)
+    assert only(run).cost_percent == pytest.approx(status.cost_percent)
+    run.attach("head", "weight_norm")
+    shares = [one.cost_percent for one in run.probes()]
+    assert shares == [pytest.approx(100 * 130 / 230), 0.0], "what it was before"
+
+
+def test_what_evaluations_cost_is_a_share_of_the_training_too(clock: Clock, watch: Watch) -> None:
+    """Every fifth step of 10 ms is followed by an evaluation in which a probe takes 20."""
+
+    def dear(output: Tensor) -> float:
+        clock.now += 0.020
+        return 1.0
+
+    model = made(Net)
+    run = watch(model, probes=None)
+    run.attach("part", dear, phase="eval")
+    optimizer = sgd(model)
+    for step in range(10):
+        optimizer.zero_grad()
+        model(batch(step)).square().mean().backward()
+        clock.now += 0.010
+        optimizer.step()
+        if step % 5 == 0:
+            with torch.no_grad():
+                model.eval()(batch(step))
+            model.train()
+    run.settle()
+    assert only(run).cost_percent == pytest.approx(100 * 40 / 140)
+
+
 # ---------------------------------------------------------------- in words
 
 
@@ -130,7 +181,8 @@ def test_the_status_prints_what_costs_most_and_what_is_silent_grouped_by_reason(
     lines = str(run.status()).splitlines()
     assert lines[0].startswith("net: idle, step 4, 10 steps/s, ")
     assert lines[0].endswith(run.location)
-    assert re.fullmatch(r"6 probes cost 25 % of step time; \S+ k?B on disk", lines[1])
+    assert re.fullmatch(r"6 probes cost 25 % of step time lately; \S+ k?B on disk", lines[1])
+    assert "on average since probes last changed 25 %, of which" in lines
     assert "  dear: 25000 µs per step, 25 %" in lines
     silent = [line for line in lines if line.startswith("silent: ")]
     assert (

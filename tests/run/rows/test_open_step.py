@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -191,7 +192,8 @@ def test_the_last_value_of_a_name_in_a_step_stands(watch: Watch) -> None:
     run = watch(model, probes=None)
     train_step(model, sgd(model), batch(0))
     run.log(loss=1.0)
-    run.log(loss=2.0, other=np.float32(3.0), third=np.array([4]))
+    with pytest.warns(nbp.ReplacedWarning, match="step 0 has a value of this name already"):
+        run.log(loss=2.0, other=np.float32(3.0), third=np.array([4]))
     assert run.data.isel(module=0, step=0).to_array().values.tolist() == [2.0, 3.0, 4.0]
 
 
@@ -201,7 +203,8 @@ def test_a_new_scalar_may_come_in_any_step(watch: Watch) -> None:
     optimizer = sgd(model)
     for step in range(4):
         train_step(model, optimizer, batch(step))
-        run.log(**{f"scalar_{step}": step})
+        scalars: dict[str, Any] = {f"scalar_{step}": step}
+        run.log(**scalars)
     run.settle()
     assert run.status().problem == ""
     for step in range(4):
@@ -237,8 +240,9 @@ def test_a_name_that_cannot_be_a_variable_is_refused_where_it_is_logged(
     run = watch(model)
     optimizer = sgd(model)
     train_step(model, optimizer, batch(0))
+    scalars: dict[str, Any] = {name: 1.0}
     with pytest.raises(nbp.QuantityError, match=repr(name)):
-        run.log(**{name: 1.0})
+        run.log(**scalars)
     train_step(model, optimizer, batch(1))
     assert run.status().problem == ""
     assert len(run.series("0", "weight_norm")) == 2, "the rows of the step are not lost"
