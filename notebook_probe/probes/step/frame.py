@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 from torch import Tensor
+from torch.utils.hooks import unserializable_hook
 
 from notebook_probe.errors import UnreadableError
 from notebook_probe.probes.step.measured import StreamValues
@@ -126,9 +128,10 @@ class StepFrame:
 
     def hook(self, tensor: Tensor, read: Callable[[Tensor], None]) -> None:
         """Have a gradient read; a leaf outlives its graph, so that its hook ends with the step."""
-        handle = tensor.register_hook(read)
         if tensor.is_leaf:
-            self.keep(handle)
+            self.keep(tensor.register_hook(_unsaved(read)))
+        else:
+            tensor.register_hook(read)
 
     def keep(self, handle: Removable) -> None:
         """Take something down when the step ends, should it still be up."""
@@ -161,3 +164,9 @@ class StepFrame:
         """A reading that several probes share failed."""
         for probe in probes:
             self.blame(probe, error)
+
+
+def _unsaved(read: Callable[[Tensor], None]) -> Callable[[Tensor], None]:
+    """A hook of which torch does not say, each time its tensor is saved, that it is not."""
+    hook: Callable[[Tensor], None] = unserializable_hook(partial(read))
+    return hook
