@@ -126,7 +126,8 @@ class _Share:
     """Sums what the links of one input send in one backward, and measures the sum."""
 
     __slots__ = (
-        "_call", "_frame", "_is_first", "_module", "_n_come", "_plan", "_sum", "n_links", "views"
+        "_call", "_frame", "_into", "_is_first", "_module", "_n_come", "_plan", "_sum", "n_links",
+        "views"
     )  # fmt: skip
 
     def __init__(
@@ -140,6 +141,7 @@ class _Share:
     ) -> None:
         self.n_links, self._is_first = n_links, is_first
         self._plan, self._frame, self._call = plan, frame, call
+        self._into: StepFrame | None = None
         self._module = weakref.ref(module)
         self.views: list[InPlace] = []
         """Outputs that are views of the input: changed in place, their links never come."""
@@ -149,8 +151,10 @@ class _Share:
     def add(self, gradient: Tensor | None) -> None:
         if torch.compiler.is_compiling() or self._frame.closed or is_traced():
             return
-        if self._n_come == 0 and self.n_links > 1:  # one may never come
-            torch.autograd.Variable._execution_engine.queue_callback(self._finish)
+        if self._n_come == 0:
+            self._into = self._frame.receiver()
+            if self.n_links > 1:  # one may never come
+                torch.autograd.Variable._execution_engine.queue_callback(self._finish)
         self._n_come += 1
         if gradient is not None:
             gradient = gradient.detach()
@@ -170,13 +174,15 @@ class _Share:
     def _finish(self) -> None:
         is_whole = self._n_come == self.n_links or not any(one.has_changed() for one in self.views)
         total, self._sum, self._n_come = self._sum, None, 0
-        module, frame, plan = self._module(), self._frame, self._plan
-        if total is None or module is None or frame.closed or not is_whole:
+        module, plan, frame, self._into = self._module(), self._plan, self._into, None
+        if total is None or module is None or frame is None or not is_whole or self._frame.closed:
             return
-        frame.seconds += attempt(frame, plan, "entry", plain_mode, self._measure, total, module)
+        frame.seconds += attempt(
+            frame, plan, "entry", plain_mode, self._measure, frame, total, module
+        )
 
-    def _measure(self, gradient: Tensor, module: nn.Module) -> None:
-        plan, frame = self._plan, self._frame
+    def _measure(self, frame: StepFrame, gradient: Tensor, module: nn.Module) -> None:
+        plan = self._plan
         for cell in plan.cells.get("grad_input", ()):
             if self._is_first or not cell.first_only:
                 cell.add(frame, gradient, module, self._call)

@@ -73,16 +73,19 @@ class OutputGradientReader:
     def __call__(self, gradient: Tensor | None) -> None:
         if torch.compiler.is_compiling():  # folds away in a compiled region
             return
-        frame, module, plan = self._frame, self._module(), self._plan
-        if gradient is None or module is None or frame.closed or is_traced():
+        module, plan = self._module(), self._plan
+        if gradient is None or module is None or self._frame.closed or is_traced():
+            return
+        frame = self._frame.receiver()
+        if frame is None:
             return
         frame.arrivals[plan.counter] += self._counts
         frame.seconds += attempt(
-            frame, plan, "backward", plain_mode, self._measure, gradient, module
+            frame, plan, "backward", plain_mode, self._measure, frame, gradient, module
         )
 
-    def _measure(self, gradient: Tensor, module: nn.Module) -> None:
-        plan, frame, call = self._plan, self._frame, self._call
+    def _measure(self, frame: StepFrame, gradient: Tensor, module: nn.Module) -> None:
+        plan, call = self._plan, self._call
         for cell in plan.cells.get("grad_output", ()):
             if self._counts or not cell.first_only:
                 cell.add(frame, gradient, module, call)
