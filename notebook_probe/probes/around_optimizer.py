@@ -24,6 +24,9 @@ __all__ = ["StepOwner", "Updates"]
 NO_BACKWARD = -1
 """What torch gives for the current backward outside of any."""
 
+INNER = "inner_backwards"
+"""Passes of the step that were not the training's: of a penalty, of a product with the Hessian."""
+
 SKIPPED = "skipped"
 """1 where a gradient scaler found infinities and the optimizer applied nothing, else 0."""
 
@@ -116,6 +119,7 @@ class Updates:
         if isinstance(skipped, Tensor):
             steps.announce("", SKIPPED)
             frame.collect("", SKIPPED, skipped.detach().reshape(()).clone(), "max")
+        _count_inner(frame, steps)
         steps.prepare()
         frame.seconds += time.perf_counter() - begun
 
@@ -124,6 +128,9 @@ class Updates:
         begun = time.perf_counter()
         frame.readings.reader.read_before(frame, None, set())
         frame.readings.reader.read_gradients(frame, None)
+        steps = self._steps()
+        if steps is not None:
+            _count_inner(frame, steps)
         frame.seconds += time.perf_counter() - begun
 
     def accumulated(self, slot: Slot) -> tuple[StepFrame, Plan] | None:
@@ -148,3 +155,9 @@ class Updates:
         if steps is None or steps.ignores_updates or not self._ownership.has(optimizer):
             return None
         return steps
+
+
+def _count_inner(frame: DueFrame, steps: StepOwner) -> None:
+    if n_inner := frame.passes.n_inner:
+        steps.announce("", INNER)
+        frame.collect("", INNER, n_inner, "max")

@@ -1,4 +1,6 @@
-"""A module that returns a part of its input: a slice, a transposed slice, a diagonal.
+"""Tensors that are views: gradients of the whole as those of a part, and the other way round.
+
+A module may return a part of its input: a slice, a transposed slice, a diagonal.
 
 An operation that later changes such a view in place takes the nodes between it and the input out
 of the graph. So the gradient is read at the view itself, and put where the view lies in the input.
@@ -12,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import GradientEdge, Node, get_gradient_edge
 
-__all__ = ["Widened", "cut_view"]
+__all__ = ["Narrowed", "Widened", "cut_view"]
 
 
 def cut_view(given: Tensor, edge: GradientEdge, outputs: Sequence[Tensor]) -> Tensor | None:
@@ -57,3 +59,18 @@ class Widened:
         places = torch.arange(n, device=gradient.device).as_strided(*self._view, self._offset)
         flat = gradient.new_zeros(n).index_add_(0, places.reshape(-1), gradient.reshape(-1))
         return flat.as_strided(size, stride)
+
+
+class Narrowed:
+    """Makes of the gradient of a view's base that of the view."""
+
+    __slots__ = ("_base", "_view")
+
+    def __init__(self, view: Tensor, base: Tensor) -> None:
+        offset = view.storage_offset() - base.storage_offset()
+        self._view = view.size(), view.stride(), offset
+        self._base = base.size(), base.stride()
+
+    def __call__(self, gradient: Tensor) -> Tensor:
+        laid_out = torch.empty_strided(*self._base, dtype=gradient.dtype, device=gradient.device)
+        return laid_out.copy_(gradient.detach()).as_strided(*self._view)

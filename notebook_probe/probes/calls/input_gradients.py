@@ -7,6 +7,7 @@ inside the module are found when it returns, and what each sends is summed.
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -18,7 +19,7 @@ from torch.autograd.graph import GradientEdge, Node, get_gradient_edge
 from notebook_probe.errors import UnreadableError
 from notebook_probe.model.parameter_slots import weight_of
 from notebook_probe.model.unwrapped import unwrapped
-from notebook_probe.probes.calls.cut_views import Widened, cut_view
+from notebook_probe.probes.calls.cut_views import Narrowed, Widened, cut_view
 from notebook_probe.probes.calls.output_gradients import InPlace, hook_output
 from notebook_probe.probes.reading.attempt import attempt
 from notebook_probe.probes.reading.plan import Plan
@@ -33,19 +34,47 @@ MAX_NODES = 20_000
 
 
 @dataclass(slots=True)
-class Entry:
-    """Where a call begins in the graph: its inputs' edges, and the number of its first node."""
+class _Given:
+    """One input as the call found it; what changes it in place leaves other edges behind."""
 
-    inputs: list[Tensor]
-    edges: list[GradientEdge]
+    tensor: Tensor
+    edge: GradientEdge
+    base_edge: GradientEdge | None
+    """Of what the tensor is a view of."""
+    version: int
+
+    @classmethod
+    def of(cls, tensor: Tensor) -> _Given:
+        base = tensor._base
+        is_of_graph = base is not None and base.grad_fn is not None
+        base_edge = get_gradient_edge(base) if base is not None and is_of_graph else None
+        return cls(tensor, get_gradient_edge(tensor), base_edge, tensor._version)
+
+    @property
+    def has_changed(self) -> bool:
+        return self.tensor._version != self.version
+
+    def edges(self) -> list[GradientEdge]:
+        """Where the call sends the input's gradient.
+
+        An operation that changes a view in place stands between its base and what comes later.
+        """
+        through = self.base_edge if self.has_changed else None
+        return [self.edge] if through is None else [self.edge, through]
+
+
+@dataclass(slots=True)
+class Entry:
+    """Where a call begins in the graph: its inputs, and the number of its first node."""
+
+    inputs: list[_Given]
     sequence: int
 
 
 def mark_entry(inputs: list[Tensor]) -> Entry | None:
     """Remember where a call begins; None when no input needs a gradient."""
-    inputs = [tensor for tensor in inputs if tensor.requires_grad]
-    edges = [get_gradient_edge(tensor) for tensor in inputs]
-    return Entry(inputs, edges, torch._C._autograd._get_sequence_nr()) if edges else None
+    given = [_Given.of(tensor) for tensor in inputs if tensor.requires_grad]
+    return Entry(given, torch._C._autograd._get_sequence_nr()) if given else None
 
 
 def hook_entry(
@@ -56,29 +85,42 @@ def hook_entry(
     Raises
     ------
     UnreadableError
-        The module's graph is too large to be walked.
+        The module's graph is too large to be walked, or it changes a view in place and is given
+        another one of the same tensor.
     """
     links = _links(entry, outputs)
-    for given, edge in zip(entry.inputs, entry.edges, strict=True):
-        feeding = links.get(_key(edge.node, edge.output_nr), [])
-        returned = [tensor for tensor in outputs if _is_returned(tensor, given, edge)]
-        is_first = given is entry.inputs[0]
-        share = _Share(len(feeding) or len(returned), plan, frame, module, call, is_first)
+    for given in entry.inputs:
+        feeding, *through = [links.get(_key(edge), []) for edge in given.edges()]
+        _refuse_entangled(given, entry)
+        returned = [tensor for tensor in outputs if _is_returned(tensor, given)]
+        n_links = sum(map(len, (feeding, *through))) or len(returned)
+        share = _Share(n_links, plan, frame, module, call, given is entry.inputs[0])
         for tensor in returned:
             hook_output(tensor, frame, share.add)
         if returned:
             continue
         # More than that one link, and what reaches the view's base is not the view's alone.
-        view = cut_view(given, edge, outputs) if len(feeding) == 1 else None
+        has_one = n_links == len(feeding) == 1
+        view = cut_view(given.tensor, given.edge, outputs) if has_one else None
         if view is not None:
-            hook_output(view, frame, partial(share.add_part, Widened(view, given)))
+            hook_output(view, frame, partial(share.add_part, Widened(view, given.tensor)))
             continue
-        share.views += [InPlace(output) for output in outputs if _is_view(output, given)]
+        share.views += [InPlace(output) for output in outputs if _is_view(output, given.tensor)]
         for node, position in feeding:
-            node.register_hook(_Sender(share, position))
+            node.register_hook(_Sender(position, share.add))
+        for node, position in through[0] if through else ():
+            narrowed = Narrowed(given.tensor, _base_of(given.tensor))
+            node.register_hook(_Sender(position, partial(share.add_part, narrowed)))
 
 
-def _is_returned(output: Tensor, given: Tensor, edge: GradientEdge) -> bool:
+def _refuse_entangled(given: _Given, entry: Entry) -> None:
+    """Of several views of one tensor nobody can say which of them was changed."""
+    base = _base_of(given.tensor)
+    if given.has_changed and sum(_base_of(one.tensor) is base for one in entry.inputs) > 1:
+        raise UnreadableError("changes in place one of several inputs that share their memory")
+
+
+def _is_returned(output: Tensor, given: _Given) -> bool:
     """Tell whether an output is an input, unchanged or seen in another shape.
 
     Then what reaches the output is what is sent to the input, and an in-place operation behind
@@ -86,18 +128,22 @@ def _is_returned(output: Tensor, given: Tensor, edge: GradientEdge) -> bool:
     """
     if not output.requires_grad:
         return False
-    is_whole = _is_view(output, given) and output.numel() == given.numel()
-    return get_gradient_edge(output) == edge or is_whole
+    is_whole = _is_view(output, given.tensor) and output.numel() == given.tensor.numel()
+    is_same = is_whole and not given.has_changed
+    return is_same or get_gradient_edge(output) == given.edge
+
+
+def _base_of(tensor: Tensor) -> Tensor:
+    return tensor if tensor._base is None else tensor._base
 
 
 def _is_view(output: Tensor, given: Tensor) -> bool:
-    base = given if given._base is None else given._base
-    return output._base is not None and output._base is base
+    return output._base is not None and output._base is _base_of(given)
 
 
 def _links(entry: Entry, outputs: list[Tensor]) -> dict[tuple[int, int], list[tuple[Node, int]]]:
     """Nodes of this call that send to an input, and at which position, by the input's edge."""
-    wanted = {_key(edge.node, edge.output_nr) for edge in entry.edges}
+    wanted = {_key(edge) for given in entry.inputs for edge in given.edges()}
     found: dict[tuple[int, int], list[tuple[Node, int]]] = {}
     waiting = [get_gradient_edge(tensor).node for tensor in outputs if tensor.requires_grad]
     seen: dict[int, Node] = {}
@@ -111,22 +157,23 @@ def _links(entry: Entry, outputs: list[Tensor]) -> dict[tuple[int, int], list[tu
         for position, (next_node, output_nr) in enumerate(node.next_functions):
             if next_node is None:
                 continue
-            key = _key(next_node, output_nr)
+            key = id(next_node), output_nr
             if key in wanted:
                 found.setdefault(key, []).append((node, position))
             waiting.append(next_node)
     return found
 
 
-def _key(node: Node, output_nr: int) -> tuple[int, int]:
-    return id(node), output_nr
+def _key(edge: GradientEdge) -> tuple[int, int]:
+    return id(edge.node), edge.output_nr
 
 
 class _Share:
     """Sums what the links of one input send in one backward, and measures the sum."""
 
     __slots__ = (
-        "_call", "_frame", "_is_first", "_module", "_n_come", "_plan", "_sum", "n_links", "views"
+        "_call", "_frame", "_into", "_is_first", "_module", "_n_come", "_plan", "_sum", "n_links",
+        "views"
     )  # fmt: skip
 
     def __init__(
@@ -140,6 +187,7 @@ class _Share:
     ) -> None:
         self.n_links, self._is_first = n_links, is_first
         self._plan, self._frame, self._call = plan, frame, call
+        self._into: StepFrame | None = None
         self._module = weakref.ref(module)
         self.views: list[InPlace] = []
         """Outputs that are views of the input: changed in place, their links never come."""
@@ -149,8 +197,10 @@ class _Share:
     def add(self, gradient: Tensor | None) -> None:
         if torch.compiler.is_compiling() or self._frame.closed or is_traced():
             return
-        if self._n_come == 0 and self.n_links > 1:  # one may never come
-            torch.autograd.Variable._execution_engine.queue_callback(self._finish)
+        if self._n_come == 0:
+            self._into = self._frame.receiver()
+            if self.n_links > 1:  # one may never come
+                torch.autograd.Variable._execution_engine.queue_callback(self._finish)
         self._n_come += 1
         if gradient is not None:
             gradient = gradient.detach()
@@ -158,25 +208,27 @@ class _Share:
         if self._n_come == self.n_links:
             self._finish()
 
-    def add_part(self, widened: Widened, gradient: Tensor | None) -> None:
-        """Add the gradient of a view of the input."""
+    def add_part(self, fitted: Callable[[Tensor], Tensor], gradient: Tensor | None) -> None:
+        """Add the gradient of a view of the input, or of what the input is a view of."""
         if gradient is None or torch.compiler.is_compiling() or self._frame.closed or is_traced():
             return
         try:
-            plain_mode(lambda: self.add(widened(gradient.detach())))
+            plain_mode(lambda: self.add(fitted(gradient.detach())))
         except Exception as error:  # whatever a tensor is, the backward goes on
             self._frame.blame_all(self._plan.of("entry"), error)
 
     def _finish(self) -> None:
         is_whole = self._n_come == self.n_links or not any(one.has_changed() for one in self.views)
         total, self._sum, self._n_come = self._sum, None, 0
-        module, frame, plan = self._module(), self._frame, self._plan
-        if total is None or module is None or frame.closed or not is_whole:
+        module, plan, frame, self._into = self._module(), self._plan, self._into, None
+        if total is None or module is None or frame is None or not is_whole or self._frame.closed:
             return
-        frame.seconds += attempt(frame, plan, "entry", plain_mode, self._measure, total, module)
+        frame.seconds += attempt(
+            frame, plan, "entry", plain_mode, self._measure, frame, total, module
+        )
 
-    def _measure(self, gradient: Tensor, module: nn.Module) -> None:
-        plan, frame = self._plan, self._frame
+    def _measure(self, frame: StepFrame, gradient: Tensor, module: nn.Module) -> None:
+        plan = self._plan
         for cell in plan.cells.get("grad_input", ()):
             if self._is_first or not cell.first_only:
                 cell.add(frame, gradient, module, self._call)
@@ -192,10 +244,10 @@ class _Share:
 class _Sender:
     """A post-hook of one node: passes on what it sends to one of its inputs."""
 
-    __slots__ = ("_position", "_share")
+    __slots__ = ("_add", "_position")
 
-    def __init__(self, share: _Share, position: int) -> None:
-        self._share, self._position = share, position
+    def __init__(self, position: int, add: Callable[[Tensor | None], None]) -> None:
+        self._position, self._add = position, add
 
     def __call__(self, sent: tuple[Any, ...], received: tuple[Any, ...]) -> None:
-        self._share.add(sent[self._position])
+        self._add(sent[self._position])

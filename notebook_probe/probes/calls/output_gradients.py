@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from notebook_probe.model.parameter_slots import weight_of
 from notebook_probe.model.unwrapped import unwrapped
+from notebook_probe.probes.calls.cut_views import Narrowed
 from notebook_probe.probes.reading.attempt import attempt
 from notebook_probe.probes.reading.plan import Plan
 from notebook_probe.probes.step.frame import StepFrame
@@ -73,16 +74,19 @@ class OutputGradientReader:
     def __call__(self, gradient: Tensor | None) -> None:
         if torch.compiler.is_compiling():  # folds away in a compiled region
             return
-        frame, module, plan = self._frame, self._module(), self._plan
-        if gradient is None or module is None or frame.closed or is_traced():
+        module, plan = self._module(), self._plan
+        if gradient is None or module is None or self._frame.closed or is_traced():
+            return
+        frame = self._frame.receiver()
+        if frame is None:
             return
         frame.arrivals[plan.counter] += self._counts
         frame.seconds += attempt(
-            frame, plan, "backward", plain_mode, self._measure, gradient, module
+            frame, plan, "backward", plain_mode, self._measure, frame, gradient, module
         )
 
-    def _measure(self, gradient: Tensor, module: nn.Module) -> None:
-        plan, frame, call = self._plan, self._frame, self._call
+    def _measure(self, frame: StepFrame, gradient: Tensor, module: nn.Module) -> None:
+        plan, call = self._plan, self._call
         for cell in plan.cells.get("grad_output", ()):
             if self._counts or not cell.first_only:
                 cell.add(frame, gradient, module, call)
@@ -118,19 +122,13 @@ class StandBy:
     the base itself by others before it are included.
     """
 
-    __slots__ = ("_base_layout", "_layout", "_seen", "_view")
+    __slots__ = ("_narrowed", "_seen", "_view")
 
     def __init__(self, seen: _Seen, view: Tensor, base: Tensor) -> None:
-        self._seen = seen
-        offset = view.storage_offset() - base.storage_offset()
-        self._layout = view.size(), view.stride(), offset
-        self._base_layout = base.size(), base.stride()
+        self._seen, self._narrowed = seen, Narrowed(view, base)
         self._view = InPlace(view)
 
     def __call__(self, gradient: Tensor | None) -> None:
         if gradient is None or self._seen.has_come or not self._view.has_changed():
             return  # a view that was not changed was not used
-        like_base = torch.empty_strided(
-            *self._base_layout, dtype=gradient.dtype, device=gradient.device
-        )
-        self._seen.read(like_base.copy_(gradient.detach()).as_strided(*self._layout))
+        self._seen.read(self._narrowed(gradient))

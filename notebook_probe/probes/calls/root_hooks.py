@@ -6,9 +6,8 @@ from typing import Any, Protocol
 
 import torch
 from torch import nn
-from torch.utils.hooks import RemovableHandle
 
-from notebook_probe.probes.step.hooks import WeakHook
+from notebook_probe.probes.step.hooks import UncopiedHandle, WeakHook
 from notebook_probe.probes.step.phase import is_traced
 
 __all__ = ["hook_root"]
@@ -20,12 +19,13 @@ class RootListener(Protocol):
     def leave(self) -> None: ...
 
 
-def hook_root(model: nn.Module, observer: RootListener) -> list[RemovableHandle]:
+def hook_root(model: nn.Module, observer: RootListener) -> list[UncopiedHandle]:
     """Tell ``observer``, which is held weakly, of each call of ``model`` itself."""
-    return [
+    handles = (
         model.register_forward_pre_hook(_Enter(observer)),
         model.register_forward_hook(_Leave(observer), always_call=True),
-    ]
+    )
+    return [UncopiedHandle(handle) for handle in handles]
 
 
 class _Root(WeakHook):

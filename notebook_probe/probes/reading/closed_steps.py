@@ -179,8 +179,9 @@ class ClosedSteps:
 
     def measured(self, frame: StepFrame, is_final: bool) -> MeasuredStep:
         """What a frame had measured if it ended now; the probes count what is final."""
-        here = HostCopy([frame]).frames()[0] if frame.on_device else copy.copy(frame)
-        here.states = [*here.states]
+        here = frame.settled()
+        if here.on_device:
+            here = HostCopy([here]).frames()[0]
         if here.plan is not None and not here.closed:
             here.plan.look_at_windows(here)
         return _measured(here, is_final)

@@ -35,8 +35,9 @@ def take(
     given = {need: [*tensors] for need, tensors in given.items() if tensors}
     if not (needed := wanted & given.keys()):
         return
-    before = {} if frame.batch.keys() & needed else frame.batch
-    frame.batch = {**before, **{need: first_of(given[need]) for need in needed}}
+    if frame.batch.keys() & needed:
+        frame.batch.clear()
+    frame.batch.update({need: first_of(given[need]) for need in needed})
     read = {need: given[need] for need in needed}
     frame.seconds += attempt(frame, plan, "batch", plain_mode, _read, frame, plan, read)
 

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import copy
+import operator
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
+import torch
 from torch import Tensor
+from torch.utils.hooks import unserializable_hook
 
 from notebook_probe.errors import UnreadableError
 from notebook_probe.probes.step.measured import StreamValues
+from notebook_probe.probes.step.passes import BackwardKind, Passes
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.quantities.define.numbers import COMBINE
 from notebook_probe.quantities.define.quantity import Combine
 from notebook_probe.quantities.reduce.stat import Number
 
 __all__ = ["Collected", "StepFrame", "StepPlan"]
+
+
+NO_PASS = -2
+"""No number that torch gives to a backward, nor to being outside of any."""
 
 
 class Removable(Protocol):
@@ -79,7 +89,10 @@ class StepFrame:
     """
 
     __slots__ = (
+        "_aside",
         "_handles",
+        "_kind",
+        "_pass",
         "arrivals",
         "batch",
         "begun",
@@ -87,9 +100,11 @@ class StepFrame:
         "closed",
         "collected",
         "has_failures",
+        "has_gradient",
         "of_state",
         "of_step",
         "on_device",
+        "passes",
         "plan",
         "recorded_beside",
         "scalars",
@@ -129,12 +144,66 @@ class StepFrame:
         self.calls: list[int] = [0] * n_counts
         self.arrivals: list[int] = [0] * n_counts
         """Gradients that came back to each place, or were accumulated in each parameter."""
+        self.passes = Passes()
+        self.has_gradient = False
+        """A backward pass has come here, and has gone through."""
+        self._pass, self._kind = NO_PASS, BackwardKind.ACCUMULATED
+        self._aside: StepFrame | None = None
+
+    def receiver(self) -> StepFrame | None:
+        """Where the gradient that comes now is kept; None where it is not the training's.
+
+        What `torch.autograd.grad` returns lies aside until it is known what else the step has.
+        """
+        now = torch._C._current_graph_task_id()
+        if now != self._pass:
+            self._pass, self._kind = now, self.passes.kind(self)
+        if self._kind is BackwardKind.ACCUMULATED:
+            return self
+        if self._kind is BackwardKind.DIFFERENTIATED:
+            return None
+        if self._aside is None:
+            self._aside = self._part()
+        return self._aside
+
+    def _part(self) -> StepFrame:
+        part = StepFrame(self.step, self.plan, len(self.states), len(self.calls))
+        part.batch, part.passes = self.batch, self.passes
+        return part
+
+    def settled(self) -> StepFrame:
+        """A copy with all that counts now; the frame goes on being filled."""
+        here = copy.copy(self)
+        here.states, here.arrivals = [*self.states], [*self.arrivals]
+        here.settle()
+        return here
+
+    def settle(self) -> None:
+        """Decide what of the step counts."""
+        aside, self._aside = self._aside, None
+        if aside is not None:
+            self._add_costs(aside)
+            if not self.passes.have_accumulated:
+                self._take(aside)
+
+    def _take(self, part: StepFrame) -> None:
+        """Take what a part has read where nothing has been read yet."""
+        pairs = zip(self.states, part.states, strict=True)
+        self.states = [theirs if own is None else own for own, theirs in pairs]
+        self.arrivals = [*map(operator.add, self.arrivals, part.arrivals)]
+
+    def _add_costs(self, part: StepFrame) -> None:
+        """What a part has cost it has cost, whether it counts or not."""
+        self.seconds += part.seconds
+        self.has_failures |= part.has_failures
+        self.on_device |= part.on_device
 
     def hook(self, tensor: Tensor, read: Callable[[Tensor], None]) -> None:
         """Have a gradient read; a leaf outlives its graph, so that its hook ends with the step."""
-        handle = tensor.register_hook(read)
         if tensor.is_leaf:
-            self.keep(handle)
+            self.keep(tensor.register_hook(_unsaved(read)))
+        else:
+            tensor.register_hook(read)
 
     def keep(self, handle: Removable) -> None:
         """Take something down when the step ends, should it still be up."""
@@ -142,6 +211,8 @@ class StepFrame:
 
     def close(self) -> None:
         """Read no more."""
+        self.settle()
+        self.passes.clear()
         self.closed = True
         self.batch = {}
         for handle in self._handles:
@@ -167,3 +238,9 @@ class StepFrame:
         """A reading that several probes share failed."""
         for probe in probes:
             self.blame(probe, error)
+
+
+def _unsaved(read: Callable[[Tensor], None]) -> Callable[[Tensor], None]:
+    """A hook of which torch does not say, each time its tensor is saved, that it is not."""
+    hook: Callable[[Tensor], None] = unserializable_hook(partial(read))
+    return hook

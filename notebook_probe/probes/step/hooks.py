@@ -1,28 +1,22 @@
-"""Hooks that are on a module only while they are wanted, and stay silent in its copies."""
+"""Hooks that are on a module only while they are wanted, and that no copy of it ever has."""
 
 from __future__ import annotations
 
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from itertools import takewhile
 from typing import Any
 
 from torch import nn
 from torch.utils.hooks import RemovableHandle
 
-__all__ = ["Inert", "Switch", "WeakHook"]
-
-
-class Inert:
-    """A hook that outlives its owner: copies, pickles and forks of a model must stay silent."""
-
-    def __call__(self, *args: Any, **kwargs: Any) -> None:
-        return None
+__all__ = ["Switch", "UncopiedHandle", "WeakHook"]
 
 
 class WeakHook:
-    """A hook that holds its owner weakly, and copies or pickles as an inert one.
+    """A hook that holds its owner weakly.
 
     In a compiled region it must be nothing: ``torch.compiler.is_compiling()`` folds away there.
     """
@@ -32,11 +26,69 @@ class WeakHook:
     def __init__(self, owner: Any) -> None:
         self.owner = weakref.ref(owner)
 
-    def __deepcopy__(self, memo: object) -> Inert:
-        return Inert()
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Where somebody copies hooks one by one: what takes anything, and does nothing."""
+        return getattr, (nullcontext(), "__exit__")
 
-    def __reduce__(self) -> tuple[type[Inert], tuple[()]]:
-        return Inert, ()
+
+class UncopiedHandle:
+    """torch's handle of a hook that pickles and copies of the module do not have.
+
+    Parameters
+    ----------
+    handle : RemovableHandle
+    """
+
+    __slots__ = ("_handle", "id")
+
+    def __init__(self, handle: RemovableHandle) -> None:
+        self._handle, self.id = handle, handle.id
+        for hooks in self._dicts():
+            if self.id in hooks:
+                of_pickle = vars(hooks).get("__reduce_ex__")
+                if of_pickle is None:
+                    of_pickle = hooks.__reduce_ex__ = _WithoutOurs(hooks)
+                of_pickle.own.add(self.id)
+
+    @property
+    def hooks(self) -> OrderedDict[int, Callable[..., Any]] | None:
+        """The module's hooks of this kind; None when the module is gone."""
+        hooks: OrderedDict[int, Callable[..., Any]] | None = self._handle.hooks_dict_ref()
+        return hooks
+
+    def remove(self) -> None:
+        """Take the hook off, with all that is kept of it."""
+        self._handle.remove()
+        for hooks in self._dicts():
+            without = vars(hooks).get("__reduce_ex__")
+            if without is not None:
+                without.own.discard(self.id)
+                if not without.own:
+                    del hooks.__reduce_ex__
+
+    def _dicts(self) -> list[Any]:
+        """Where torch keeps the hook, and what else it keeps under the hook's number."""
+        references = (self._handle.hooks_dict_ref, *self._handle.extra_dict_ref)
+        return [hooks for ref in references if (hooks := ref()) is not None]
+
+
+class _WithoutOurs:
+    """The ``__reduce_ex__`` of one dict of hooks: it pickles as it would without ours.
+
+    Both ``pickle`` and ``copy.deepcopy`` ask the object itself. So the dict stays the one that
+    other people's handles know, and neither the module nor its class learns of it.
+    """
+
+    __slots__ = ("_hooks", "own")
+
+    def __init__(self, hooks: Any) -> None:
+        self._hooks = weakref.ref(hooks)
+        self.own: set[int] = set()
+
+    def __call__(self, protocol: Any) -> Any:
+        every = [*(self._hooks() or {}).items()]
+        others = OrderedDict((key, hook) for key, hook in every if key not in self.own)
+        return others.__reduce_ex__(protocol)
 
 
 class Switch:
@@ -68,7 +120,7 @@ class Switch:
     ) -> None:
         self._hook, self._register = hook, register
         self._module = weakref.ref(module)
-        self._handle: RemovableHandle | None = None
+        self._handle: UncopiedHandle | None = None
         self._before = frozenset(others)
         self._is_on = False
 
@@ -87,7 +139,7 @@ class Switch:
         if module is None:
             return
         if self._handle is None:
-            self._handle = self._register(module, self._hook)
+            self._handle = UncopiedHandle(self._register(module, self._hook))
         hooks, own = self._hooks, self._handle.id
         hooks[own] = self._hook
         if len(hooks) > 1:
@@ -104,7 +156,7 @@ class Switch:
     @property
     def _hooks(self) -> OrderedDict[int, Any]:
         """The module's hooks of this kind; none when it is gone."""
-        hooks = self._handle.hooks_dict_ref() if self._handle is not None else None
+        hooks = self._handle.hooks if self._handle is not None else None
         return hooks if hooks is not None else OrderedDict()
 
     @property

@@ -123,6 +123,35 @@ def test_query_key_and_value_of_one_tensor_are_one_input(watch: Watch) -> None:
     same_column(run, "part", SIZE, [norm(g) for g in notes.gradients_of("input")], rtol=1e-4)
 
 
+@pytest.mark.parametrize("is_first", [True, False])
+def test_inputs_that_come_of_each_other_have_their_own_shares(is_first: bool, watch: Watch) -> None:
+    """What one of them sends to the other was made before the call, and is no part of it."""
+
+    class Fed(Noted):
+        class Part(nn.Module):
+            def forward(self, one: Tensor, other: Tensor) -> Tensor:
+                return one.sin() * other.exp()
+
+        def __init__(self, noted: bool) -> None:
+            super().__init__()
+            self.stem, self.part, self._noted = nn.Linear(4, 4), Fed.Part(), noted
+
+        def forward(self, x: Tensor) -> Tensor:
+            hidden = self.stem(x)
+            given = [hidden, hidden.tanh()]
+            if self._noted:
+                given = [self.note("input", tensor * 1) for tensor in given]
+            return self.part(*given) if is_first else self.part(*reversed(given))
+
+    oracle, plain, model = (made(partial(Fed, noted)) for noted in (True, False, False))
+    notes, run = notes_of(oracle), watch(model, probes={"part": [grad_input_size]})
+    train_alike(loop, plain, model)
+    loop(oracle, sgd(oracle))
+    kept = notes.gradients_of("input")
+    pooled = [norm(np.concatenate(kept[2 * step : 2 * step + 2])) for step in STEPS]
+    same_column(run, "part", SIZE, pooled, rtol=1e-4)
+
+
 def largest(grad_input: Tensor) -> Tensor:
     return grad_input.abs().amax()
 

@@ -190,3 +190,61 @@ def test_functions_of_gradients_take_each_parameters_last_one_once(watch: Watch)
         found = run.data[name].isel(step=0)
         np.testing.assert_allclose(found.sel(module="(root)"), sum(sizes[-1]), rtol=1e-5)
         np.testing.assert_allclose(found.sel(module="bias_hh_l0"), sizes[-1][3], rtol=1e-5)
+
+
+class Switched(nn.Module):
+    """Two branches, of which one is used at a time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.one, self.other = nn.Linear(4, 2), nn.Linear(4, 2)
+        self.uses_other = False
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.other(x) if self.uses_other else self.one(x)
+
+
+class RunsTwice(SGD):
+    """Looks at the gradient in one place, and applies that of another."""
+
+    def step(self, closure: Callable[[], float]) -> float:  # type: ignore[override]
+        for _ in range(2):
+            with torch.enable_grad():
+                loss = closure()
+        super().step()
+        return loss
+
+
+def test_a_gradient_that_only_an_earlier_run_of_the_closure_left_is_not_recorded(
+    watch: Watch,
+) -> None:
+    def given_alone(grad: Tensor) -> Tensor:
+        return grad.norm()
+
+    def given_afterwards(grad: Tensor, update: Tensor) -> Tensor:
+        return grad.norm() + 0 * update.norm()
+
+    quantities = [given_alone, given_afterwards, "grad_norm", "grad_abs_max"]
+    model = made(Switched)
+    optimizer = RunsTwice(model.parameters(), lr=0.1)
+    places = ["one.weight", "other.weight"]
+    run = watch(model, probes=dict.fromkeys(places, quantities))
+    wanted: list[float] = []
+
+    def closure() -> float:
+        model.uses_other = not model.uses_other
+        optimizer.zero_grad(set_to_none=True)
+        loss = loss_of(model(batch(len(wanted))))
+        loss.backward()
+        return loss.item()
+
+    for first in (True, False):
+        model.uses_other = first  # and the other way round in the run that counts
+        optimizer.step(closure)
+        weights = [model.get_parameter(place).grad for place in places]
+        wanted += [np.nan if grad is None else norm(numbers([grad])) for grad in weights]
+    assert np.isnan(wanted).sum() == 2
+    for name in ("given_alone", "given_afterwards", "grad_norm"):
+        found = run.data[name].sel(module=places).transpose("step", "module").values.ravel()
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, err_msg=name)
+    assert np.isnan(run.data.grad_abs_max.sel(module=places)).values.sum() == 2
