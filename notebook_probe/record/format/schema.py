@@ -35,6 +35,7 @@ from notebook_probe.record.format.source import ROOT, Variable
 __all__ = [
     "BLOBS",
     "CONVENTIONS",
+    "DROPPED_ROWS",
     "EVALUATION",
     "FORMAT_VERSION",
     "INDEX_IN_MODULE",
@@ -48,6 +49,7 @@ __all__ = [
     "STEP_ATTRS",
     "STOPPED",
     "TIME_ATTRS",
+    "UNWRITTEN_OF",
     "VECTORS",
     "ArraySpec",
     "ChunkSizes",
@@ -80,6 +82,10 @@ MODULE_OF_ELEMENT, INDEX_IN_MODULE = "module_of_element", "index_in_module"
 EVALUATION = "eval_"
 """Begins the names of streams of evaluations: the step of a row is that of the state it is of."""
 
+DROPPED_ROWS = "dropped_rows"
+"""Attribute of the root: rows that its writers were given and did not write, counted."""
+UNWRITTEN_OF = "unwritten_of"
+"""Attribute of the root of a record of rows that another one could not take: which one."""
 STOPPED = "recording_stopped"
 """Attribute of the root: why its writer took no further rows, in words."""
 

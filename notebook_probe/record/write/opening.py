@@ -13,7 +13,12 @@ from typing import Any
 
 from notebook_probe.errors import ProbeError, RecordWriteError
 from notebook_probe.record.format.resume import Resume
-from notebook_probe.record.format.schema import CONVENTIONS, FORMAT_VERSION, STOPPED
+from notebook_probe.record.format.schema import (
+    CONVENTIONS,
+    DROPPED_ROWS,
+    FORMAT_VERSION,
+    STOPPED,
+)
 from notebook_probe.record.format.source import ModuleRow
 from notebook_probe.record.store.files import Files
 from notebook_probe.record.store.location import Location
@@ -27,6 +32,7 @@ from notebook_probe.record.write.flusher import Flusher, Options
 from notebook_probe.record.write.hot_chunks import new_chunks
 from notebook_probe.record.write.model import check_same_model
 from notebook_probe.record.write.resuming import begin, extents, old_record, take_over
+from notebook_probe.record.write.unwritten import take_in
 
 __all__ = ["CHANGED_MODULES", "Opened", "open_to_write"]
 
@@ -75,10 +81,13 @@ def open_to_write(
         if old is not None:
             changed = old.attrs.get(CHANGED_MODULES, ())
             check_same_model(old.location, old.modules, modules, changed)
+            take_in(old, lock)
             modules = old.modules
         beginning = begin(old, resume)
         root_attrs = {**(_new_attrs() if old is None else old.attrs), **attrs}
         root_attrs.pop(STOPPED, None)
+        if not isinstance(root_attrs.get(DROPPED_ROWS), int):
+            root_attrs[DROPPED_ROWS] = 0
         if beginning.branch > 1:
             root_attrs["branches"] = [*beginning.starts]
         files, existing = Files(folder), extents(old)
