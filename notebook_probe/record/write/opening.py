@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from notebook_probe.errors import ProbeError, RecordWriteError
+from notebook_probe.errors import ProbeError, RecordWarning, RecordWriteError
 from notebook_probe.record.format.resume import Resume
 from notebook_probe.record.format.schema import (
     CONVENTIONS,
@@ -76,6 +77,8 @@ def open_to_write(
         old_record(folder)  # before the lock, which must not appear among foreign files
         lock = Lock(folder)
         failure.callback(lock.release)
+        if lock.note:
+            warnings.warn(lock.note, RecordWarning, stacklevel=4)
         old = old_record(folder)
         resume.check(folder, old is not None)
         if old is not None:
