@@ -20,7 +20,7 @@
     └── MissingExtraError    (ImportError)            an optional library that is not installed
 
     TrainingStopped (KeyboardInterrupt)               Stop was pressed: ends the training loop
-    RecordWarning   (UserWarning)                     a part of a record that cannot be read
+    RecordWarning   (UserWarning)                     a part of a record cannot be read or written
     RegistryWarning (UserWarning)                     an extension that cannot be loaded
     ReplacedWarning (UserWarning)                     a logged number took the place of another
 
@@ -129,7 +129,7 @@ class RegistryWarning(UserWarning):
 
 
 class RecordWarning(UserWarning):
-    """A part of a record was left out because it cannot be read; the others are there."""
+    """A part of a record cannot be read, or could not be written; the others are there."""
 
 
 class ReplacedWarning(UserWarning):

@@ -52,10 +52,17 @@ def open_run(location: Location | PathLike[str], branch: int | None = None) -> O
     UnknownNameError
         There is no such branch.
 
+    Warns
+    -----
+    RecordWarning
+        For a part that cannot be read, and for rows that could not be written and lie elsewhere.
+
     Examples
     --------
     >>> run = open_run("runs/first.zarr")  # doctest: +SKIP
     >>> run.data.weight_norm.sel(module="fc1")  # doctest: +SKIP
     """
     place = Path(location) if isinstance(location, PathLike) else location
-    return OpenedJob(place, branch) if rank_folders(place) else OpenedRun(place, branch)
+    run = OpenedJob(place, branch) if rank_folders(place) else OpenedRun(place, branch)
+    run.warn_of_unwritten()
+    return run

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 import weakref
+from contextlib import ExitStack
 from typing import Any
 
 from torch import nn
 
+from notebook_probe.record.write.closing import losses_as_warnings
 from notebook_probe.run.parts import RunParts
 
 __all__ = ["Life"]
@@ -28,7 +30,8 @@ class Life:
     """
 
     def __init__(self, run: object, model: nn.Module, parts: RunParts, fresh: bool) -> None:
-        self._ends = weakref.finalize(run, _end, parts, fresh)
+        self._parts, self._fresh = parts, fresh
+        self._ends = weakref.finalize(run, _end_by_itself, parts, fresh)
         # A model that is dropped ends its run; from the garbage collector, so on another thread.
         self._end_with_model = _EndOnThread(self._ends)
         self._model = weakref.ref(model, self._end_with_model)
@@ -42,23 +45,37 @@ class Life:
         return self._model() is None
 
     def end(self) -> None:
-        """End it, or wait for an end that has begun; twice is fine."""
-        self._ends()
+        """End it, or wait for an end that has begun; twice is fine.
+
+        Raises
+        ------
+        RecordWriteError
+            When the record is not whole; the run is over all the same.
+        """
+        if self._ends.detach() is not None:
+            _end(self._parts, self._fresh)
         self._end_with_model.wait()
 
 
 def _end(parts: RunParts, fresh: bool) -> None:
     """Record the last step, take every hook off, and finish the record."""
-    parts.gate.close()
-    parts.observer.close()
-    unfinished = parts.steps.unfinished(parts.observer.frame)
-    if unfinished is not None:
-        parts.steps.keep(unfinished)
-    parts.steps.drain()
-    parts.alarm.look(whole=True)
-    parts.writer.close()
-    if fresh:  # a folder of our own choosing that nothing was recorded in
-        parts.writer.discard_if_empty()
+    with ExitStack() as ends:  # whatever goes wrong before, what was recorded is written
+        if fresh:  # a folder of our own choosing that nothing was recorded in
+            ends.callback(parts.writer.discard_if_empty)
+        ends.callback(parts.writer.close)
+        parts.gate.close()
+        parts.observer.close()
+        unfinished = parts.steps.unfinished(parts.observer.frame)
+        if unfinished is not None:
+            parts.steps.keep(unfinished)
+        parts.steps.drain()
+        parts.alarm.look(whole=True)
+
+
+def _end_by_itself(parts: RunParts, fresh: bool) -> None:
+    """End it where nobody has called for it."""
+    with losses_as_warnings():
+        _end(parts, fresh)
 
 
 class _EndOnThread:

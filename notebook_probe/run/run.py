@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -18,6 +18,7 @@ from notebook_probe.quantities import own_name, quantities
 from notebook_probe.record.export.exports import Exports
 from notebook_probe.record.format.source import Event, ModuleRow, StreamView, VectorView
 from notebook_probe.record.views.xarray_views import Snapshot
+from notebook_probe.record.write.closing import losses_as_warnings
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.attach.fitting import fitting
 from notebook_probe.run.attach.module_table import OnCompiled, check_on_compiled
@@ -251,7 +252,14 @@ class Run(LoopActions, SourceActions, Exports):
         return self._life.is_over
 
     def close(self) -> None:
-        """Record the last step, take every hook off, and finish the record. Twice is fine."""
+        """Record the last step, take every hook off, and finish the record. Twice is fine.
+
+        Raises
+        ------
+        RecordWriteError
+            When something could not be written; the message says what, why, and where it is kept.
+            A run that ends by itself, with its model or at the program's exit, warns of it.
+        """
         if not self.closed:
             self.probes()  # why some are silent is known as long as there is a model
         self._life.end()
@@ -259,8 +267,9 @@ class Run(LoopActions, SourceActions, Exports):
     def __enter__(self) -> Run:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        with nullcontext() if error is None else losses_as_warnings():
+            self.close()
 
     def __repr__(self) -> str:
         return f"<Run {self.name!r}: {self._parts.state.state(self.closed)}, {self.location}>"

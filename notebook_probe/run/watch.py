@@ -23,6 +23,7 @@ from notebook_probe.model.map import ModelMap
 from notebook_probe.quantities import own_name
 from notebook_probe.record.format.resume import ResumeLike, read_resume
 from notebook_probe.record.store.location import Location, below, local_path
+from notebook_probe.record.write.closing import losses_as_warnings
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.attach.module_table import (
     OnCompiled,
@@ -208,7 +209,8 @@ def _close_earlier(model: nn.Module, location: Location, fresh: bool) -> None:
     for run in list(_runs):
         same_store = _resolved(run.location) == _resolved(location)
         if not run.closed and (same_store or (fresh and run.replaces_on(model))):
-            run.close()
+            with losses_as_warnings():  # the new run is not to blame
+                run.close()
 
 
 def _resolved(location: Location) -> str:

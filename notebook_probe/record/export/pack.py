@@ -5,13 +5,12 @@ They are stored, not compressed again: chunks already are, and a reader finds ea
 
 from __future__ import annotations
 
-import os
 import zipfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
-from notebook_probe.errors import RecordFormatError
+from notebook_probe.record.store.files import plain_files
 from notebook_probe.record.store.location import ROOT_KEY
 from notebook_probe.record.store.lock import Lock
 
@@ -44,11 +43,6 @@ def pack(folder: Path, target: Path, *, finished: bool) -> None:
 def _files(folder: Path) -> Iterator[Path]:
     """The record's files, the root first; hidden ones are the writer's own."""
     yield folder / ROOT_KEY
-    for above, folders, names in os.walk(folder):
-        folders.sort()
-        for name in sorted([*names, *folders]):
-            path = Path(above) / name
-            if path.is_symlink() or not (path.is_file() or path.is_dir()):
-                raise RecordFormatError(f"{path} is a link or a device; files are expected")
-            if path.is_file() and not name.startswith(".") and path != folder / ROOT_KEY:
-                yield path
+    for path in plain_files(folder):
+        if not path.name.startswith(".") and path != folder / ROOT_KEY:
+            yield path

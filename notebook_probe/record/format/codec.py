@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Sequence
 from functools import cache
@@ -13,6 +14,7 @@ from numcodecs import Blosc
 
 __all__ = [
     "HEADER_BYTES",
+    "check_frame",
     "decode",
     "encode",
     "encode_text",
@@ -40,7 +42,23 @@ def encode(chunk: npt.NDArray[Any]) -> bytes:
 def decode(frame: bytes, dtype: str, shape: tuple[int, ...]) -> npt.NDArray[Any]:
     """The chunk that `encode` made into ``frame``; writable."""
     little = np.dtype(dtype).newbyteorder("<")
+    check_frame(frame, little.itemsize * math.prod(shape))
     return np.frombuffer(bytearray(_numbers.decode(frame)), little).reshape(shape)
+
+
+def check_frame(frame: bytes | memoryview, most: int) -> None:
+    """Raise ValueError for what is no frame, or one of more than ``most`` bytes when decoded.
+
+    Asked before, because decoding begins by making as much room as the frame says.
+    """
+    if len(frame) < HEADER_BYTES:
+        raise ValueError(f"{len(frame)} bytes are no blosc frame")
+    n_bytes, _, n_here = struct.unpack_from("<III", frame, 4)
+    if n_bytes > most or n_here > len(frame):
+        raise ValueError(
+            f"a blosc frame of {n_bytes} bytes, {n_here} of them compressed, where {len(frame)} "
+            f"lie and {most} are expected"
+        )
 
 
 @cache

@@ -35,6 +35,7 @@ from notebook_probe.record.format.source import ROOT, Variable
 __all__ = [
     "BLOBS",
     "CONVENTIONS",
+    "DROPPED_ROWS",
     "EVALUATION",
     "FORMAT_VERSION",
     "INDEX_IN_MODULE",
@@ -49,6 +50,7 @@ __all__ = [
     "STEP_ATTRS",
     "STOPPED",
     "TIME_ATTRS",
+    "UNWRITTEN_OF",
     "VECTORS",
     "ArraySpec",
     "ChunkSizes",
@@ -84,6 +86,10 @@ EVALUATION = "eval_"
 LOGGED_OF_STATES = "eval_logged"
 """Stream of numbers that the loop logs of a state, such as the loss of a validation."""
 
+DROPPED_ROWS = "dropped_rows"
+"""Attribute of the root: rows that its writers were given and did not write, counted."""
+UNWRITTEN_OF = "unwritten_of"
+"""Attribute of the root of a record of rows that another one could not take: which one."""
 STOPPED = "recording_stopped"
 """Attribute of the root: why its writer took no further rows, in words."""
 

@@ -6,6 +6,7 @@ import threading
 import time
 import warnings
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from zarr.abc.store import Store
@@ -13,7 +14,7 @@ from zarr.abc.store import Store
 from notebook_probe.errors import RecordFormatError, RecordWarning
 from notebook_probe.record.export.exports import Exports
 from notebook_probe.record.format.kinds import NUMBERS
-from notebook_probe.record.format.schema import SCALARS
+from notebook_probe.record.format.schema import SCALARS, UNWRITTEN_OF
 from notebook_probe.record.format.source import Event, ModuleRow
 from notebook_probe.record.read.contents import read_contents
 from notebook_probe.record.read.manifest import Manifest
@@ -21,6 +22,7 @@ from notebook_probe.record.read.stored import StoredStream, StoredVectors
 from notebook_probe.record.read.stored_shapes import StoredBlob, StoredRagged
 from notebook_probe.record.store.location import ROOT_KEY, Location, local_path, read_key
 from notebook_probe.record.store.opener import opener
+from notebook_probe.record.store.unwritten import unwritten
 from notebook_probe.record.views.branches import Branches
 from notebook_probe.record.views.xarray_views import Snapshot
 
@@ -38,9 +40,11 @@ def open_record(location: Location) -> OpenedRecord:
     Warns
     -----
     RecordWarning
-        For a part that cannot be read; the others can.
+        For a part that cannot be read; the others can. And for rows that could not be written.
     """
-    return OpenedRecord(location)
+    record = OpenedRecord(location)
+    record.warn_of_unwritten()
+    return record
 
 
 class OpenedRecord(Exports):
@@ -104,6 +108,22 @@ class OpenedRecord(Exports):
     def problems(self) -> tuple[RecordFormatError, ...]:
         """Why parts of the record that are there were left out."""
         return self._contents.problems
+
+    @property
+    def unwritten(self) -> list[Path]:
+        """Records of rows that this one could not take; the next writer takes them in."""
+        if self._path is None or UNWRITTEN_OF in self.attrs:
+            return []
+        return unwritten(self._path.absolute(), self.attrs.get("run_id"))
+
+    def warn_of_unwritten(self) -> None:
+        """Say where the rows are that could not be written; for who opens the record to read it."""
+        for place in self.unwritten:
+            text = (
+                f"{self.location} lacks rows that could not be written: they are in {place}, a "
+                "record by itself, until the next writer of this one takes them in"
+            )
+            warnings.warn(text, RecordWarning, stacklevel=3)
 
     def refresh(self) -> None:
         """Read the newest commit."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,9 +11,12 @@ import numpy as np
 import numpy.typing as npt
 import zarr
 from zarr.abc.store import Store
+from zarr.codecs import BloscCodec
+from zarr.core.metadata import ArrayV3Metadata
 from zarr.storage import StorePath
 
 from notebook_probe.errors import RecordFormatError
+from notebook_probe.record.read.checked_blosc import CheckedBlosc
 
 __all__ = ["StoredArray"]
 
@@ -101,7 +104,9 @@ class StoredArray:
     @cached_property
     def _array(self) -> zarr.Array[Any]:
         document: Any = self._document
-        return zarr.Array(zarr.AsyncArray(document, self._at))
+        metadata = ArrayV3Metadata.from_dict(document)
+        own = (CheckedBlosc.of(c) if type(c) is BloscCodec else c for c in metadata.codecs)
+        return zarr.Array(zarr.AsyncArray(replace(metadata, codecs=tuple(own)), self._at))
 
 
 def _is_size(number: object) -> bool:

@@ -30,6 +30,7 @@ def new_file(path: str | PathLike[str], *, overwrite: bool) -> Iterator[Path]:
     partial = target.with_name(f".{target.name}.partial")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
+        partial.unlink(missing_ok=True)  # a killed writer's, or a link to something else
         yield partial
         partial.replace(target)
     except ProbeError:

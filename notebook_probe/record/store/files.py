@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import time
+from collections.abc import Iterator
 from contextlib import suppress
+from io import FileIO
 from pathlib import Path
 
-__all__ = ["Files"]
+from notebook_probe.errors import RecordFormatError
+
+__all__ = ["Files", "open_here", "plain_files"]
 
 PARTIAL = ".partial"
 """One name for the file being written: a killed writer leaves at most one, reused by the next."""
@@ -19,15 +24,20 @@ class Files:
     """Bytes under keys below one folder; a reader sees the old bytes or the new, never a mixture.
 
     One thread writes. ``nbytes`` is the size of everything in the folder.
+
+    Raises
+    ------
+    RecordFormatError
+        When a link or a device lies there: a writer stays in its record's folder.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._partial = folder / PARTIAL
         self._sizes = {
-            str(path.relative_to(folder).as_posix()): path.stat().st_size
-            for path in folder.rglob("*")
-            if path.is_file() and path != self._partial
+            path.relative_to(folder).as_posix(): path.stat().st_size
+            for path in plain_files(folder)
+            if path != self._partial
         }
         self.nbytes = sum(self._sizes.values())
 
@@ -38,7 +48,8 @@ class Files:
         """The bytes under ``key``, or None."""
         if not self.has(key):
             return None
-        return (self.folder / key).read_bytes()
+        with os.fdopen(open_here(self.folder / key, os.O_RDONLY), "rb") as file:
+            return file.read()
 
     def write(self, key: str, content: bytes) -> None:
         """Put ``content`` under ``key``."""
@@ -59,12 +70,20 @@ class Files:
         self.note(key, len(content))
 
     def _fill_partial(self, content: bytes, size: int) -> None:
-        with self._partial.open("wb", buffering=0) as file:
+        with self._new_partial() as file:
             written = file.write(content)
             while written < len(content):  # a short write: the disk is nearly full
                 written += file.write(content[written:])
             if size > len(content):
                 file.truncate(size)
+
+    def _new_partial(self) -> FileIO:
+        """The empty file to be filled: a new one, never what somebody else has laid there."""
+        try:
+            return self._partial.open("xb", buffering=0)
+        except FileExistsError:  # a killed writer's
+            self._partial.unlink()
+            return self._partial.open("xb", buffering=0)
 
     def note(self, key: str, n_bytes: int) -> None:
         """Take note that ``key`` takes so much room now."""
@@ -90,6 +109,30 @@ class Files:
         """Keys below the folder ``under``."""
         paths = (self.folder / under).rglob("*")
         return [path.relative_to(self.folder).as_posix() for path in paths if path.is_file()]
+
+
+def plain_files(folder: Path) -> Iterator[Path]:
+    """The files of a record, in the order of their names.
+
+    Raises
+    ------
+    RecordFormatError
+        When something in it is neither a file nor a folder.
+    """
+    for above, folders, names in os.walk(folder):
+        folders.sort()
+        for name in sorted([*names, *folders]):
+            path = Path(above, name)
+            mode = path.lstat().st_mode
+            if stat.S_ISREG(mode):
+                yield path
+            elif not stat.S_ISDIR(mode):
+                raise RecordFormatError(f"{path} is a link or a device; files are expected")
+
+
+def open_here(path: Path | str, flags: int) -> int:
+    """A descriptor of ``path`` itself, not of what it may be a link to."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0), 0o644)
 
 
 def _replace(source: Path, target: Path) -> None:

@@ -1,16 +1,24 @@
-"""One writer per record: an exclusive lock on ``.lock``, released by the system when it dies."""
+"""One writer per record: an exclusive lock on ``.lock``, released by the system when it dies.
+
+Some network file systems know no locks; there a lease file takes its place (`lease_file`).
+"""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import socket
+import stat
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 from weakref import WeakSet
 
-from notebook_probe.errors import RecordLockedError
+from notebook_probe.errors import RecordFormatError, RecordLockedError
+from notebook_probe.record.store.files import open_here
+from notebook_probe.record.store.lease_file import LEASE_NAME, LEASE_S, LeaseFile, live_lease
 
 __all__ = ["LOCK_NAME", "Lock"]
 
@@ -19,36 +27,73 @@ WINDOWS_LOCK_BYTE = 1 << 30
 """A locked byte cannot be read by others on Windows, so the one locked lies past the text."""
 
 
+HELD = {errno.EAGAIN, errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK}
+"""What the system says of a file that another has locked."""
+NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP}
+"""What it says where no file can be locked."""
+
+
 class Lock:
     """The exclusive lock of a record's folder, held until `release`.
+
+    Attributes
+    ----------
+    note : str
+        What takes its place, in words, where the file system knows no locks; else empty.
 
     Raises
     ------
     RecordLockedError
         When another writer holds it, of this or another process; the message says which.
+    RecordFormatError
+        When a link or a device lies in its place.
     """
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / LOCK_NAME
-        self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
+        self.note = ""
+        self._lease: LeaseFile | None = None
+        self._fd = _opened(self.path)
+        try:
+            self._take(folder)
+            os.truncate(self._fd, 0)
+            os.write(self._fd, json.dumps(_own_name()).encode())
+        except BaseException:
+            self.release()
+            raise
+        _held.add(self)
+
+    def _take(self, folder: Path) -> None:
         try:
             _lock(self._fd)
         except OSError as error:
-            holder = _holder(self.path)
-            self.release()
-            raise RecordLockedError(f"{folder} has another writer: {holder}") from error
-        os.truncate(self._fd, 0)
-        os.write(self._fd, _own_name())
-        _held.add(self)
+            if error.errno in HELD:
+                holder = _holder(self._fd, self.path)
+                raise RecordLockedError(f"{folder} has another writer: {holder}") from error
+            if error.errno not in NO_LOCKS:
+                raise
+            self._lease = LeaseFile(folder, _own_name())
+            self.note = (
+                f"{folder} lies where files cannot be locked ({error.strerror}); its file "
+                f"{LEASE_NAME} keeps other writers away, until {LEASE_S:.0f} s after this one has "
+                f"died. The clocks of machines that write there should agree within some seconds"
+            )
+        else:
+            if holder := live_lease(folder):
+                raise RecordLockedError(f"{folder} has another writer: {holder}")
 
     def is_in_place(self) -> bool:
         """Whether the folder is still there and still ours, not removed or made anew.
 
         Raises
         ------
+        RecordLockedError
+            When another writer has taken over our lease.
         OSError
             When the system does not let us look.
         """
+        if self._lease is not None and self.path.exists():
+            self._lease.keep()
         try:
             on_disk = self.path.stat()
         except (FileNotFoundError, NotADirectoryError):
@@ -62,6 +107,9 @@ class Lock:
         Closing is enough, and unlike unlocking it does not take the lock from a parent process:
         after a fork both share it.
         """
+        lease, self._lease = self._lease, None
+        if lease is not None:
+            lease.release()
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
@@ -82,17 +130,31 @@ else:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def _own_name() -> bytes:
-    started = datetime.now(UTC).isoformat(timespec="seconds")
-    owner = {"pid": os.getpid(), "host": socket.gethostname(), "started": started}
-    return json.dumps(owner).encode()
-
-
-def _holder(path: Path) -> str:
+def _opened(path: Path) -> int:
+    """The file of the lock itself, made when it is not there; never what it may be a link to."""
     try:
-        owner = json.loads(path.read_text())
+        fd = open_here(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NONBLOCK", 0))
+    except OSError as error:
+        if path.is_symlink():
+            raise RecordFormatError(f"{path} is a link; a file is expected") from error
+        raise
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise RecordFormatError(f"{path} is no plain file")
+    return fd
+
+
+def _own_name() -> dict[str, Any]:
+    started = datetime.now(UTC).isoformat(timespec="seconds")
+    return {"pid": os.getpid(), "host": socket.gethostname(), "started": started}
+
+
+def _holder(fd: int, path: Path) -> str:
+    try:
+        os.lseek(fd, 0, os.SEEK_SET)
+        owner = json.loads(os.read(fd, 4096))
         return f"process {owner['pid']} on {owner['host']}, since {owner['started']}"
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, TypeError):
         return f"unknown, see {path}"  # it is just being written
 
 

@@ -7,9 +7,9 @@ from functools import partial
 from pathlib import Path
 
 from zarr.abc.store import Store
-from zarr.storage import LocalStore
 
 from notebook_probe.record.store.location import ROOT_KEY, Location, RemoteStore, local_path
+from notebook_probe.record.store.plain_files import PlainFiles
 from notebook_probe.record.store.remote import engine_of
 from notebook_probe.record.store.zipped import is_zip, open_zip
 
@@ -35,4 +35,4 @@ def _open_path(path: Path) -> Store:
         return open_zip(path)
     if not (path / ROOT_KEY).is_file():  # a pipe of that name would be waited for
         raise FileNotFoundError(path)
-    return LocalStore(path, read_only=True)
+    return PlainFiles(path, read_only=True)

@@ -9,11 +9,9 @@ from zarr.core.sync import sync
 from zarr.storage import ZipStore
 
 from notebook_probe.errors import RecordFormatError
+from notebook_probe.record.store.plain_files import MOST_BYTES
 
 __all__ = ["is_zip", "open_zip"]
-
-MOST_BYTES = 2**28
-"""Of one member, unpacked: far more than any chunk, far less than a bomb."""
 
 
 def is_zip(path: Path) -> bool:

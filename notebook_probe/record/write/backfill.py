@@ -130,11 +130,11 @@ class Backfill:
             self._make_room(tables.nbytes)
             for step, table in zip(steps[part].tolist(), tables, strict=True):
                 if not stream.record(step, now_ms, table):
-                    why = self._flusher.last_error or "the record is closed"
+                    why = self._flusher.last_error or self._flusher.losses.why
                     raise RecordWriteError(f"step {step} was not written: {why}")
 
     def _make_room(self, n_bytes: int) -> None:
-        if not self._flusher.has_room(n_bytes):
+        if self._flusher.why_no_room(n_bytes):
             self._flusher.flush(timeout_s=60.0)
 
     # ---------------------------------------------------------------- streams
@@ -158,11 +158,7 @@ class Backfill:
     def _begin(self, order: Order, kind: Kind) -> StreamWriter:
         self._last_number += 1
         name = str(StreamName(f"{order}.{self._last_number}", self._branch))
-        flusher = self._flusher
-        long_name = f"written {order}"
-        stream = StreamWriter(name, long_name, flusher.has_room, flusher.names, kind=kind)
-        flusher.streams[stream.path] = stream
-        return stream
+        return self._flusher.begin(name, f"written {order}", kind)
 
     def _merge_neighbours(self, order: Order, kind: Kind) -> None:
         own = self._own(order, kind)

@@ -67,6 +67,8 @@ class Commits:
         self._events_on_disk = -1
         self._n_modules_on_disk = -1
         self._root = ""
+        self.n_events = 0
+        """Events that a reader of the store can see."""
         self._n_commits = 0
         arrays.nodes.group(SCALARS)
 
@@ -110,7 +112,7 @@ class Commits:
             return False
         self._write_nodes(last=last)
         self._files.write(ROOT_KEY, root.encode())
-        self._root = root
+        self._root, self.n_events = root, len(events)
         self._n_commits += 1
         for stream, rows in snapshot:
             stream.publish(rows.stop)

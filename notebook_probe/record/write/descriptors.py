@@ -8,6 +8,8 @@ from collections import OrderedDict
 from pathlib import Path
 from weakref import WeakSet
 
+from notebook_probe.record.store.files import open_here
+
 __all__ = ["Descriptors"]
 
 MOST_OPEN = 192
@@ -50,7 +52,7 @@ class Descriptors:
         if key not in self._fds:
             if len(self._fds) >= self._most:
                 os.close(self._fds.popitem(last=False)[1])
-            self._fds[key] = os.open(f"{self._folder}/{key}", os.O_RDWR)
+            self._fds[key] = open_here(f"{self._folder}/{key}", os.O_RDWR)
         self._fds.move_to_end(key)
         return self._fds[key]
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from notebook_probe.errors import ProbeError
+from notebook_probe.record.format.kinds import Kind
 from notebook_probe.record.format.rounding import check_keep_bits
-from notebook_probe.record.format.schema import STOPPED
-from notebook_probe.record.format.source import Event
+from notebook_probe.record.format.schema import DROPPED_ROWS, STOPPED
+from notebook_probe.record.format.source import Event, Variable
 from notebook_probe.record.store.lock import Lock
 from notebook_probe.record.write.commit import Commits
+from notebook_probe.record.write.losses import Losses
 from notebook_probe.record.write.names import Names
 from notebook_probe.record.write.rows import row_bytes
 from notebook_probe.record.write.stream import StreamWriter
@@ -68,6 +71,7 @@ class Flusher:
         """By path: ``scalars/every_1``."""
         self.names = Names()
         self.names.round_off(options.keep_bits)
+        self.losses = Losses()
         self.events: list[Event] = []
         self.last_error = ""
         self.stopped = ""
@@ -82,15 +86,57 @@ class Flusher:
         self._options = options
         self._cpu_s = self._last_cpu_s = 0.0
         self._requested = self._served = 0
-        self._many_rows = self._half_full = self._closing = False
+        self._many_rows = self._half_full = self._closing = self._gave_up = False
         self._changed = threading.Condition()
         self._pid = os.getpid()
         self._thread = threading.Thread(target=self._run, name="notebook_probe record", daemon=True)
 
     @property
+    def unwritten_rows(self) -> int:
+        """Rows in memory that are not in the record yet."""
+        return sum(one.n_rows - one.published for one in tuple(self.streams.values()))
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all rows and events are in the record."""
+        return not self.unwritten_rows and len(self.events) <= self._commits.n_events
+
+    @property
     def dropped_rows(self) -> int:
-        """Rows refused so far, all streams together."""
-        return sum(stream.dropped for stream in tuple(self.streams.values()))
+        """Rows that did not get into the record: those given up, and at the end those that wait."""
+        is_over = self.finished or self._gave_up
+        return self.losses.n_rows + (self.unwritten_rows if is_over else 0)
+
+    @property
+    def all_losses(self) -> int:
+        """Rows given up by this writer, and by those who wrote the record before."""
+        return int(self.attrs[DROPPED_ROWS]) + self.losses.n_rows
+
+    def begin(
+        self,
+        name: str,
+        long_name: str,
+        kind: Kind,
+        n_rows: int = 0,
+        last_step: int = -1,
+        modules: Sequence[str] = (),
+        variables: Sequence[Variable] = (),
+    ) -> StreamWriter:
+        """A stream that is written from now on; see `StreamWriter`."""
+        stream = StreamWriter(
+            name,
+            long_name,
+            self.why_no_room,
+            self.losses,
+            self.names,
+            kind=kind,
+            n_rows=n_rows,
+            last_step=last_step,
+            modules=modules,
+            variables=variables,
+        )
+        self.streams[stream.path] = stream
+        return stream
 
     def start(self, published: Callable[[], None] | None = None) -> None:
         """Make the first commit here, where its errors are the caller's; then start the thread.
@@ -102,10 +148,15 @@ class Flusher:
             published()
         self._thread.start()
 
-    def has_room(self, n_bytes: int) -> bool:
-        """Whether ``n_bytes`` more may wait; asked by a stream whose block of rows is full."""
-        if self._closing or self.stopped or not self._is_ours():
-            return False
+    def why_no_room(self, n_bytes: int) -> str:
+        """Why not ``n_bytes`` more may wait, in words; empty when they may.
+
+        Asked by a stream whose block of rows is full.
+        """
+        if self._closing or not self.is_ours:
+            return "the record is closed"
+        if self.stopped:
+            return self.stopped
         streams = tuple(self.streams.values())
         waiting = sum(stream.waiting_bytes for stream in streams)
         self._half_full = 2 * (waiting + n_bytes) > self._options.ring_bytes
@@ -113,11 +164,13 @@ class Flusher:
         if self._half_full or self._many_rows:
             with self._changed:
                 self._changed.notify_all()
-        return waiting == 0 or waiting + n_bytes <= self._options.ring_bytes
+        if waiting == 0 or waiting + n_bytes <= self._options.ring_bytes:
+            return ""
+        return self.last_error or "rows came faster than they were written"
 
     def flush(self, timeout_s: float) -> bool:
         """Have everything recorded so far written; False when it was not, or not in time."""
-        if not self._is_ours():
+        if not self.is_ours:
             return False
         with self._changed:
             self._requested += 1
@@ -127,20 +180,32 @@ class Flusher:
             return self._served >= ticket and not self.last_error
 
     def close(self) -> None:
-        """Write the rest, mark the record closed, release the lock. Safe to call twice."""
-        if not self._is_ours():
+        """Write the rest, mark the record closed, release the lock. Safe to call twice.
+
+        What has not been written in a minute is left to the thread, and counts as lost unless it
+        gets there after all.
+        """
+        if not self.is_ours:
             return
         for stream in tuple(self.streams.values()):
             stream.seal()
         with self._changed:
             self._closing = True
             self._changed.notify_all()
-        if threading.current_thread() is not self._thread:  # the collector may run in any thread
-            self._thread.join(CLOSE_TIMEOUT_S)
+        self._thread.join(CLOSE_TIMEOUT_S)
+        if not self.finished:
+            self._gave_up = True
+            self.last_error = f"closing took longer than {CLOSE_TIMEOUT_S:g} s"
 
-    def _is_ours(self) -> bool:
+    @property
+    def is_ours(self) -> bool:
         """False in a forked child: the thread, the lock and the rows are its parent's."""
         return os.getpid() == self._pid
+
+    @property
+    def is_its_thread(self) -> bool:
+        """Whether it is the thread of the files that asks, which cannot wait for itself."""
+        return threading.current_thread() is self._thread
 
     def _run(self) -> None:
         last = False
@@ -148,8 +213,6 @@ class Flusher:
             self._wait()
             last = self._closing
             self._serve(last=last)
-        for stream in tuple(self.streams.values()):
-            stream.dropped += stream.n_rows - stream.published
         self._commits.close()
         self._lock.release()
         with self._changed:
@@ -181,7 +244,8 @@ class Flusher:
                 self._flush(whole=wanted, last=last)
             self.last_error = ""
         except Exception as error:  # whatever it is: a dead thread would lose rows in silence
-            self.last_error = f"{type(error).__name__}: {error}"
+            ours = isinstance(error, ProbeError)
+            self.last_error = str(error) if ours else f"{type(error).__name__}: {error}"
         self._last_cpu_s, self._cpu_s = self._cpu_s, time.thread_time() - started
         with self._changed:
             self._served = requested
@@ -216,7 +280,7 @@ class Flusher:
 
     def _commit(self, *, whole: bool = False, last: bool = False) -> bool:
         state = "closed" if last else "open"
-        attrs = {**self.attrs, "dropped_rows": self.dropped_rows, "state": state}
+        attrs = {**self.attrs, DROPPED_ROWS: self.all_losses, "state": state}
         if self.stopped:
             attrs[STOPPED] = self.stopped
         streams = tuple(self.streams.values())

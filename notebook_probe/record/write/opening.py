@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -11,9 +12,14 @@ from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from notebook_probe.errors import ProbeError, RecordWriteError
+from notebook_probe.errors import ProbeError, RecordWarning, RecordWriteError
 from notebook_probe.record.format.resume import Resume
-from notebook_probe.record.format.schema import CONVENTIONS, FORMAT_VERSION, STOPPED
+from notebook_probe.record.format.schema import (
+    CONVENTIONS,
+    DROPPED_ROWS,
+    FORMAT_VERSION,
+    STOPPED,
+)
 from notebook_probe.record.format.source import ModuleRow
 from notebook_probe.record.store.files import Files
 from notebook_probe.record.store.location import Location
@@ -27,6 +33,7 @@ from notebook_probe.record.write.flusher import Flusher, Options
 from notebook_probe.record.write.hot_chunks import new_chunks
 from notebook_probe.record.write.model import check_same_model
 from notebook_probe.record.write.resuming import begin, extents, old_record, take_over
+from notebook_probe.record.write.unwritten import take_in
 
 __all__ = ["CHANGED_MODULES", "Opened", "open_to_write"]
 
@@ -70,15 +77,20 @@ def open_to_write(
         old_record(folder)  # before the lock, which must not appear among foreign files
         lock = Lock(folder)
         failure.callback(lock.release)
+        if lock.note:
+            warnings.warn(lock.note, RecordWarning, stacklevel=4)
         old = old_record(folder)
         resume.check(folder, old is not None)
         if old is not None:
             changed = old.attrs.get(CHANGED_MODULES, ())
             check_same_model(old.location, old.modules, modules, changed)
+            take_in(old, lock)
             modules = old.modules
         beginning = begin(old, resume)
         root_attrs = {**(_new_attrs() if old is None else old.attrs), **attrs}
         root_attrs.pop(STOPPED, None)
+        if not isinstance(root_attrs.get(DROPPED_ROWS), int):
+            root_attrs[DROPPED_ROWS] = 0
         if beginning.branch > 1:
             root_attrs["branches"] = [*beginning.starts]
         files, existing = Files(folder), extents(old)

@@ -20,7 +20,6 @@ from notebook_probe.record.read.stored_level import StoredLevel
 from notebook_probe.record.store.location import ROOT_KEY, is_unused
 from notebook_probe.record.views.branches import IN_ORDER, Branches, read_name
 from notebook_probe.record.write.flusher import Flusher
-from notebook_probe.record.write.stream import StreamWriter
 
 __all__ = ["Beginning", "begin", "extents", "old_record", "take_over"]
 
@@ -142,12 +141,10 @@ def take_over(old: OpenedRecord | None, flusher: Flusher, beginning: Beginning) 
     flusher.events.extend([*old.events, *beginning.events])
     for path, stored in old.paths.items():
         n = beginning.n_rows[path]
-        flusher.streams[path] = StreamWriter(
+        flusher.begin(
             stored.name,
             stored.long_name,
-            flusher.has_room,
-            flusher.names,
-            kind=stored.kind,
+            stored.kind,
             n_rows=n,
             last_step=int(stored.steps(n - 1, n)[0]) if n else -1,
             modules=stored.modules,

@@ -11,6 +11,7 @@ from notebook_probe.record.format.axes import Axes
 from notebook_probe.record.format.kinds import NUMBERS, Kind
 from notebook_probe.record.format.missing import NOT_MEASURED
 from notebook_probe.record.format.source import Floats, Variable
+from notebook_probe.record.write.losses import Losses
 from notebook_probe.record.write.names import Names
 from notebook_probe.record.write.rows import Block, Rows, row_bytes, rows_per_block
 
@@ -21,7 +22,7 @@ RECENT_BYTES = 16 << 20
 
 
 class StreamWriter:
-    """One schedule's rows; made by `RecordWriter.stream`.
+    """One schedule's rows; made by `Flusher.begin`.
 
     Attributes
     ----------
@@ -34,8 +35,6 @@ class StreamWriter:
         Of vectors that are all along one; None for others.
     published : int
         Rows that a reader of the store can see.
-    dropped : int
-        Rows refused, because the store could not be written and the memory was full.
     last_step : int
         Greatest step recorded, -1 when there is none.
     """
@@ -44,7 +43,8 @@ class StreamWriter:
         self,
         name: str,
         long_name: str,
-        has_room: Callable[[int], bool],
+        why_no_room: Callable[[int], str],
+        losses: Losses,
         names: Names,
         *,
         kind: Kind = NUMBERS,
@@ -58,9 +58,8 @@ class StreamWriter:
         self.kind = kind
         self.axis = axis = kind.axis
         self.published = n_rows
-        self.dropped = 0
         self.last_step = last_step
-        self._has_room = has_room
+        self._why_no_room, self._losses = why_no_room, losses
         self._blocks_changed = threading.Lock()
         self._names = names
         if axis is not None:
@@ -138,8 +137,8 @@ class StreamWriter:
         Returns
         -------
         bool
-            False when the row was dropped (and counted): the store cannot be written and the
-            memory for waiting rows is full.
+            False when the row was dropped (and counted): the memory for waiting rows is full, or
+            there is none.
 
         Raises
         ------
@@ -152,7 +151,6 @@ class StreamWriter:
             self._check_row(step, values.shape)
             room = self._block_of_shape()
             if room is None:
-                self.dropped += 1
                 return False
             block, row, values = room, room.n, _widened(values, room.shape)
         block.values[row] = values
@@ -195,9 +193,14 @@ class StreamWriter:
         if self._block.shape == shape and self._block.n < self._block.capacity:
             return self._block
         capacity = rows_per_block(shape)
-        if not self._has_room(capacity * row_bytes(shape)):
+        why = self._why_no_room(capacity * row_bytes(shape))
+        try:
+            block = None if why else Block(self.n_rows, shape, capacity)
+        except MemoryError as error:
+            block, why = None, f"MemoryError: {error}"
+        if block is None:
+            self._losses.count(1, why)
             return None
-        block = Block(self.n_rows, shape, capacity)
         with self._blocks_changed:
             self._blocks = (*(full for full in self._blocks if full.n), block)
         self._block = block

@@ -6,6 +6,7 @@ import shutil
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from types import MappingProxyType
 from typing import Self
 
@@ -25,11 +26,15 @@ from notebook_probe.record.format.schema import (
 from notebook_probe.record.format.source import Event, ModuleRow, Variable
 from notebook_probe.record.read.reader import open_record
 from notebook_probe.record.store.location import Location
-from notebook_probe.record.store.place import Place
 from notebook_probe.record.views.branches import StreamName, read_name
 from notebook_probe.record.write.backfill import Backfill
 from notebook_probe.record.write.checked_series import checked_series
-from notebook_probe.record.write.flusher import Flusher, Options
+from notebook_probe.record.write.closing import (
+    close_by_itself,
+    close_record,
+    losses_as_warnings,
+)
+from notebook_probe.record.write.flusher import Options
 from notebook_probe.record.write.model import differing, extended, labelled
 from notebook_probe.record.write.opening import CHANGED_MODULES, open_to_write
 from notebook_probe.record.write.recorded_source import RecordedSource
@@ -127,7 +132,9 @@ class RecordWriter:
         self.source = RecordedSource(title, self._place, opened.modules, self._flusher)
         self.out_of_order = Backfill(self._flusher, self.source, self.branch, self.first_step)
         # Also when the writer is forgotten, and at the interpreter's exit.
-        self._close = weakref.finalize(self, _close, self._flusher, self._place)
+        self._ends = weakref.finalize(
+            self, close_by_itself, self._flusher, self._place, self.source
+        )
         if self._place.opening_note:
             self.event(self.last_step + 1, "spool", self._place.opening_note)
 
@@ -241,9 +248,7 @@ class RecordWriter:
         path = f"{kind.group}/{full_name}"
         if path not in flusher.streams:
             kind.check(name)
-            flusher.streams[path] = StreamWriter(
-                full_name, long_name or name, flusher.has_room, flusher.names, kind=kind
-            )
+            flusher.begin(full_name, long_name or name, kind)
         return flusher.streams[path]
 
     def backfill(
@@ -301,6 +306,10 @@ class RecordWriter:
         """
         self._flusher.bring = weakref.WeakMethod(bring)
 
+    def lose(self, n_rows: int, why: str) -> None:
+        """Count rows that cannot be recorded, because they cannot even be made."""
+        self._flusher.losses.count(n_rows, why)
+
     def event(self, step: int, kind: str, text: str, detail: str = "") -> None:
         """Note that something happened at ``step``; ``detail`` is JSON for programs."""
         self._flusher.events.append(Event(step, time.time_ns() // 1_000_000, kind, text, detail))
@@ -312,9 +321,16 @@ class RecordWriter:
     def close(self) -> None:
         """Write the rest and mark the record closed; safe to call twice.
 
-        What cannot be written is counted in ``dropped_rows``, and ``last_error`` says why.
+        What cannot be written is counted in ``dropped_rows``, and ``last_error`` says why. A writer
+        that is forgotten closes by itself and warns of that.
+
+        Raises
+        ------
+        RecordWriteError
+            When the record is not whole; the writer is closed all the same.
         """
-        self._close()
+        if self._ends.detach() is not None:
+            close_record(self._flusher, self._place, self.source)
 
     def discard_if_empty(self) -> bool:
         """Close, and remove the record when it holds no row and no event."""
@@ -328,8 +344,9 @@ class RecordWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        with nullcontext() if error is None else losses_as_warnings():
+            self.close()
 
     def __repr__(self) -> str:
         rows = ", ".join(
@@ -340,8 +357,3 @@ class RecordWriter:
 
     def _streams(self) -> tuple[StreamWriter, ...]:
         return tuple(self._flusher.streams.values())
-
-
-def _close(flusher: Flusher, place: Place) -> None:
-    flusher.close()
-    place.close()

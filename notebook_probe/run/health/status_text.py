@@ -31,7 +31,7 @@ def describe_status(status: Status) -> str:
         lines.append(status.budget)
     lines += _costs(status.probes)
     if status.dropped_rows:
-        lines.append(f"lost: {status.dropped_rows} rows, which came faster than they were written")
+        lines.append(f"lost: {status.dropped_rows} rows did not get into the record")
     if status.problem:
         lines.append(f"problem: {status.problem}")
     lines += [f"silent: {line}" for line in _silent(status.silent)]

@@ -111,17 +111,21 @@ class RowKeeper:
             try:
                 rows = self.rows(step)
             except Exception as error:  # the steps behind it are recorded
-                self.failed(step.step, error)
+                self._lose(step.step, max(1, len(step.streams)), error)
                 continue
             for row in rows:
                 try:
                     row.record()
                 except Exception as error:  # as above
-                    self.failed(step.step, error)
+                    self._lose(step.step, 1, error)
 
     def failed(self, step: int, error: Exception) -> None:
-        """The Recorder's part: say what went wrong."""
+        """The Recorder's part: say what went wrong, and that the step is lost."""
+        self._lose(step, 1, error)
+
+    def _lose(self, step: int, n_rows: int, error: Exception) -> None:
         self.problem = f"step {step}: {type(error).__name__}: {error}"
+        self._writer.lose(n_rows, self.problem)
 
     def rows(self, step: MeasuredStep) -> list[Row | ChannelsRow]:
         """The rows of a step, one per due stream."""

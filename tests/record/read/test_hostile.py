@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -15,6 +16,7 @@ from numcodecs import Blosc
 
 from notebook_probe.errors import RecordFormatError, RecordWarning
 from notebook_probe.record import RecordWriter, open_record
+from notebook_probe.record.format.codec import decode
 from tests.record.build import BINS, COUNTS, GRAD, MODULES, WEIGHT, fill, new_writer, vectors
 
 Nodes: TypeAlias = dict[str, dict[str, Any]]
@@ -240,3 +242,61 @@ def test_a_root_that_is_a_pipe_or_a_folder_does_not_hang(folder: Path) -> None:
     os.mkfifo(folder / "zarr.json")
     with pytest.raises(RecordFormatError, match="no record at"):
         open_record(folder)
+
+
+def fill_with_zeros(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("/dev/zero")
+
+
+def make_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def make_endless(path: Path) -> None:
+    os.truncate(path, 2**40)
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="no such device here")
+@pytest.mark.parametrize("spoil_file", [fill_with_zeros, make_pipe, make_endless])
+@pytest.mark.parametrize("key", [*CHUNKS, "module/c/0"])
+def test_what_is_no_plain_file_is_not_read(
+    folder: Path, key: str, spoil_file: Callable[[Path], None]
+) -> None:
+    spoil_file(folder / "scalars/every_1" / key)
+    if key.startswith("module"):  # read when the record is opened
+        with pytest.warns(RecordWarning, match=r"every_1/module.*(no plain file|at most)"):
+            open_record(folder)
+        return
+    with pytest.raises(RecordFormatError, match=rf"every_1/{key} (is no plain file|has \d+ bytes)"):
+        open_record(folder).series("conv1", "grad_norm")
+    assert open_record(folder).streams["every_2"].steps().tolist() == [0, 2, 4, 6]
+
+
+@pytest.mark.parametrize("key", ["grad_norm/c/0/0", "module/c/0"])
+def test_a_frame_that_says_it_is_huge_is_not_decoded(folder: Path, key: str) -> None:
+    chunk = folder / "scalars/every_1" / key
+    frame = bytearray(chunk.read_bytes())
+    frame[4:8] = (2**31 - 1).to_bytes(4, "little")
+    chunk.write_bytes(frame)
+    said = r"every_1/(grad_norm|module).* a blosc frame of 2147483647 bytes"
+    tracemalloc.start()
+    try:
+        with (
+            pytest.warns(RecordWarning, match=said)
+            if "module" in key
+            else pytest.raises(RecordFormatError, match=said)
+        ):
+            open_record(folder).series("conv1", "weight_norm" if "module" in key else "grad_norm")
+        assert tracemalloc.get_traced_memory()[1] < 2**28
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_writer_does_not_decode_a_frame_that_says_it_is_huge(folder: Path) -> None:
+    chunk = folder / "scalars/every_1/step/c/0"
+    frame = bytearray(chunk.read_bytes())
+    frame[4:8] = (2**31 - 1).to_bytes(4, "little")
+    with pytest.raises(ValueError, match="a blosc frame of 2147483647 bytes"):
+        decode(bytes(frame), "int64", (65536,))

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from notebook_probe.errors import RecordLockedError
+from notebook_probe.errors import RecordLockedError, RecordWriteError
 from notebook_probe.record.store.remote.engine import Engine
 from notebook_probe.record.store.remote.lease import LEASE_S, Lease
 from tests.record.build import fill
@@ -109,7 +109,8 @@ def test_a_writer_that_lost_its_lease_ships_no_more_and_says_so(
         assert not first.flush(60)
         assert "another writer took over memory://" in first.last_error
         fill(second.stream("every_1"), range(5, 10))
-    first.close()
+    with pytest.raises(RecordWriteError, match="another writer took over memory://"):
+        first.close()
     assert check_rows(store) == 10
     (left,) = (tmp_path / "here").glob("*/record.zarr")
     assert check_rows(left) == 50

@@ -154,7 +154,8 @@ def test_what_could_not_be_shipped_at_the_end_is_shipped_by_the_next_writer(
     writer = recording(location)
     with away(monkeypatch):
         fill(writer.stream("every_1"), range(100))
-        writer.close()
+        with pytest.raises(RecordWriteError, match=r"not shipped yet: .* everything is in"):
+            writer.close()
     assert "not shipped yet" in writer.last_error
     assert writer.source.series("fc", "grad_norm").size == 100
     assert check_rows(store) == 0

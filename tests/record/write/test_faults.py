@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from notebook_probe.errors import RecordWarning, RecordWriteError
 from notebook_probe.record import RecordWriter, StreamWriter, open_record
 from tests.record.build import GRAD, fill, new_writer, row
 
@@ -134,7 +135,8 @@ def test_rows_beyond_the_memory_are_dropped_and_counted(
         assert stream.n_rows == 50_000 - n_lost
     assert writer.flush(60)
     assert all(record_many(stream, range(50_000, 50_010)))
-    writer.close()
+    with pytest.warns(RecordWarning, match=f"{n_lost} rows were lost: OSError.* File too large"):
+        writer.close()
     record = open_record(tmp_path / "a.zarr")
     assert record.attrs["dropped_rows"] == n_lost
     series = record.series("conv1", "grad_norm")
@@ -147,7 +149,8 @@ def test_closing_on_a_full_disk_counts_what_is_lost(tmp_path: Path) -> None:
     stream = writer.stream("every_1")
     stream.extend(["conv1"], [GRAD])
     fill(stream, range(7))
-    with full_disk():
+    lost = "7 rows could not be written: OSError.* File too large. They are lost, as no other"
+    with full_disk(), pytest.raises(RecordWriteError, match=lost):
         writer.close()
     assert writer.dropped_rows == 7
     assert "File too large" in writer.last_error
@@ -157,6 +160,8 @@ def test_closing_on_a_full_disk_counts_what_is_lost(tmp_path: Path) -> None:
 def test_a_record_removed_for_good_does_not_come_back(writer: RecordWriter, tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "a.zarr")
     fill(writer.stream("every_1"), range(5, 10))
-    writer.close()
+    with pytest.raises(RecordWriteError, match=r"5 rows could not be written: .* was removed"):
+        writer.close()
     assert "was removed" in writer.last_error
-    assert list(tmp_path.iterdir()) == []
+    [kept] = tmp_path.iterdir()  # beside it, what was never written
+    assert open_record(kept).series("conv1", "grad_norm").step.values.tolist() == [*range(5, 10)]

@@ -1,0 +1,48 @@
+"""Reading a folder that anybody may have made: plain files, none larger than a chunk can be."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterable
+from typing import Any
+
+from zarr.core.buffer import Buffer, BufferPrototype
+from zarr.storage import LocalStore
+
+from notebook_probe.errors import RecordFormatError
+
+__all__ = ["MOST_BYTES", "PlainFiles"]
+
+MOST_BYTES = 2**28
+"""Of one file: far more than any chunk, far less than would fill the memory."""
+
+
+class PlainFiles(LocalStore):
+    """A folder in which no pipe is waited for, no device is read and no endless file."""
+
+    def get_sync(self, key: str, **wanted: Any) -> Buffer | None:
+        self._check(key)
+        return super().get_sync(key, **wanted)
+
+    async def get(self, key: str, *wanted: Any, **named: Any) -> Buffer | None:
+        self._check(key)
+        return await super().get(key, *wanted, **named)
+
+    async def get_partial_values(
+        self, prototype: BufferPrototype, key_ranges: Iterable[tuple[str, Any]]
+    ) -> list[Buffer | None]:
+        ranges = list(key_ranges)
+        for key, _ in ranges:
+            self._check(key)
+        return await super().get_partial_values(prototype, ranges)
+
+    def _check(self, key: str) -> None:
+        path = self.root / key
+        try:
+            found = path.stat()
+        except OSError:  # for who opens it
+            return
+        if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
+            raise RecordFormatError(f"{path} is no plain file")
+        if found.st_size > MOST_BYTES:
+            raise RecordFormatError(f"{path} has {found.st_size} bytes; at most {MOST_BYTES}")

@@ -1,0 +1,86 @@
+"""How a record is closed, and how it is said that something did not get into it."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from notebook_probe.errors import RecordWarning, RecordWriteError
+from notebook_probe.record.format.schema import DROPPED_ROWS
+from notebook_probe.record.format.source import ModuleRow
+from notebook_probe.record.store.place import Place
+from notebook_probe.record.write.flusher import Flusher
+from notebook_probe.record.write.recorded_source import RecordedSource
+from notebook_probe.record.write.unwritten import keep
+
+__all__ = ["close_by_itself", "close_record", "losses_as_warnings"]
+
+
+def close_record(flusher: Flusher, place: Place, source: RecordedSource) -> None:
+    """Write the rest, mark the record closed, and let go of it.
+
+    Raises
+    ------
+    RecordWriteError
+        When the record is not whole.
+
+    Warns
+    -----
+    RecordWarning
+        When rows were lost on the way, and all else was written.
+    """
+    flusher.close()
+    place.close()
+    if not flusher.is_ours:
+        return
+    if flusher.last_error:
+        flusher.last_error = _kept(flusher, place, source.modules)
+        raise RecordWriteError(f"{place.name}: {flusher.last_error}")
+    if place.problem:
+        raise RecordWriteError(f"{place.name}: {place.problem}")
+    lost = flusher.losses
+    if lost.n_rows and not flusher.stopped:
+        text = f"{place.name}: {_rows(lost.n_rows)} were lost: {lost.why}"
+        warnings.warn(text, RecordWarning, stacklevel=2)
+
+
+def close_by_itself(flusher: Flusher, place: Place, source: RecordedSource) -> None:
+    """Close where nobody has called for it: from the garbage collector, at the program's exit."""
+    if flusher.is_its_thread:  # the collector may run in any, and this one is waited for
+        thread = threading.Thread(target=close_by_itself, args=(flusher, place, source))
+        thread.start()
+        return
+    with losses_as_warnings():
+        close_record(flusher, place, source)
+
+
+@contextmanager
+def losses_as_warnings() -> Iterator[None]:
+    """Warn of what could not be written, where an error would hit somebody else."""
+    try:
+        yield
+    except RecordWriteError as error:
+        warnings.warn(str(error), RecordWarning, stacklevel=3)
+
+
+def _kept(flusher: Flusher, place: Place, modules: tuple[ModuleRow, ...]) -> str:
+    """Save what waits; what could not be written, why, and where it is."""
+    why = flusher.last_error
+    if flusher.is_whole:
+        return f"all rows were written, but it could not be marked as closed: {why}"
+    said = f"{_rows(flusher.unwritten_rows)} could not be written: {why}"
+    attrs = {**flusher.attrs, DROPPED_ROWS: flusher.all_losses}
+    streams, events = [*flusher.streams.values()], tuple(flusher.events)
+    kept = keep(place.folder, attrs, modules, streams, events)
+    if kept is None:
+        return f"{said}. They are lost, as no other place could be written either"
+    return (
+        f"{said}. They are kept in {kept}, a record by itself that notebook_probe.open_run reads; "
+        f"the next run that goes on with the record takes them in"
+    )
+
+
+def _rows(n: int) -> str:
+    return "1 row" if n == 1 else f"{n} rows"
