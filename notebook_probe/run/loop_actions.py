@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, SupportsFloat, TypeVar
 
 from torch import Tensor
 
 from notebook_probe.probes.replay.probe_batch import ProbeBatch
-from notebook_probe.quantities.define.numbers import read_scalar
+from notebook_probe.quantities.define.numbers import read_scalars
 from notebook_probe.run.batches import Batches, read_batch
 from notebook_probe.run.parts import RunParts
 from notebook_probe.run.probe_batch import keep_probe_batch
@@ -28,25 +28,36 @@ class LoopActions(ABC):
     def _live(self) -> RunParts:
         """The parts of the run; raises ClosedRunError once it is closed."""
 
-    def log(self, **scalars: SupportsFloat) -> None:
+    def log(
+        self, values: Mapping[str, SupportsFloat] | None = None, /, **scalars: SupportsFloat
+    ) -> None:
         """Record scalars of your own at the open step, e.g. ``run.log(loss=loss)``.
 
         A tensor stays on its device until the next flush. The same name again in one step
-        replaces the value.
+        replaces the value. A name is any text that can be printed; under it the scalar is read,
+        ``run.data["train/loss"]``. The first 16 that can be variables have arrays of their own in
+        ``scalars/every_1``, all others are columns of ``names/logged``.
+
+        Parameters
+        ----------
+        values : mapping, optional
+            Scalars whose names are no words of Python, ``run.log({"train/loss": loss})``.
 
         Raises
         ------
         QuantityError
-            For anything but one real number, and for a name that cannot be a variable's.
+            For anything but one real number, and for a name that is empty, too long or a
+            coordinate's.
         """
         live = self._live
         rows, observer = live.rows, live.observer
-        checked = {name: read_scalar(f"log({name}=...):", value) for name, value in scalars.items()}
+        given = {**values, **scalars} if values else scalars  # ours, whichever it is
+        checked, on_device = read_scalars("log", given)
         rows.declare_scalars(checked)
         open_frame = observer.evaluation.frame if observer.phase.is_past else observer.frame
         frame = open_frame or live.steps.between_steps(observer.clock.step)
         frame.scalars.update(checked)
-        frame.on_device |= any(isinstance(value, Tensor) for value in checked.values())
+        frame.on_device |= on_device
 
     def batch(self, **values: Any) -> None:
         """Hand over what only the loop knows of a batch, e.g. ``run.batch(targets=y, indices=i)``.

@@ -12,7 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from notebook_probe.probes.reading.host_copy import HostCopy
 from notebook_probe.probes.step.frame import StepFrame
@@ -228,5 +228,5 @@ def _measured(frame: StepFrame, is_final: bool) -> MeasuredStep:
     """The values of a frame, all of whose numbers are on the host."""
     streams = frame.plan.values(frame, is_final) if frame.plan is not None else ()
     named = {key: pooled.value for key, pooled in frame.collected.items()}
-    named |= {("", name): float(value) for name, value in frame.scalars.items()}
-    return MeasuredStep(frame.step, frame.time_ms, streams, named)
+    logged: dict[str, Any] = dict(frame.scalars)  # all on the host by now
+    return MeasuredStep(frame.step, frame.time_ms, streams, named, logged)

@@ -62,10 +62,13 @@ class MeasuredStep:
     step, time_ms : int
     streams : sequence of StreamValues
     named : dict
-        Place and name -> number, of what was logged or collected.
+        Place and name -> number, of what was collected.
+    logged : dict
+        Name -> number, of what the loop logged.
     """
 
     step: int
     time_ms: int
     streams: Sequence[StreamValues]
     named: Mapping[tuple[str, str], float]
+    logged: Mapping[str, float]

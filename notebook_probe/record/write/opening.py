@@ -78,6 +78,7 @@ def open_to_write(
             modules = old.modules
         beginning = begin(old, resume)
         root_attrs = {**(_new_attrs() if old is None else old.attrs), **attrs}
+        root_attrs["format_version"] = FORMAT_VERSION  # it may have been an older one
         root_attrs.pop(STOPPED, None)
         if beginning.branch > 1:
             root_attrs["branches"] = [*beginning.starts]

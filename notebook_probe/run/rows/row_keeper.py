@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 
 from notebook_probe.axis import Axis, PerChannel
 from notebook_probe.errors import QuantityError
@@ -12,11 +13,12 @@ from notebook_probe.model.selectors import standard_place
 from notebook_probe.probes.step.measured import Columns, MeasuredStep
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.quantities import quantities
-from notebook_probe.record.format.source import ROOT, Variable
+from notebook_probe.record.format.source import Variable
 from notebook_probe.record.write.stream import StreamWriter
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.rows.columns import COUNTS, columns_of
-from notebook_probe.run.rows.layout import ChannelsLayout, ChannelsRow, Layout, Row
+from notebook_probe.run.rows.layout import AnyRow, ChannelsLayout, Layout, Row
+from notebook_probe.run.rows.logged import LoggedScalars
 
 __all__ = ["RowKeeper"]
 
@@ -43,6 +45,7 @@ class RowKeeper:
         self._layouts: weakref.WeakKeyDictionary[Columns, Layout | ChannelsLayout] = (
             weakref.WeakKeyDictionary()
         )
+        self._logged = LoggedScalars(writer, partial(self._stream, LOG_STREAM, "every(1)"))
         self.problem = ""
 
     @property
@@ -58,16 +61,15 @@ class RowKeeper:
             stream = self._stream(name, columns.long_name, axis)
             stream.extend([*columns.modules], [*columns.variables.values()])
 
-    def declare_scalars(self, names: Iterable[str]) -> None:
+    def declare_scalars(self, names: Collection[str]) -> None:
         """Give every logged scalar its place.
 
         Raises
         ------
         QuantityError
-            For a name that cannot be a variable's.
+            For a name that cannot be a scalar's.
         """
-        for name in names:
-            self._name(ROOT, Variable(name, "1", "logged by the training loop"))
+        self._logged.declare(names)
 
     def announce(self, place: str, name: str) -> None:
         """Give what the model collects its place.
@@ -112,14 +114,22 @@ class RowKeeper:
         """The Recorder's part: say what went wrong."""
         self.problem = f"step {step}: {type(error).__name__}: {error}"
 
-    def rows(self, step: MeasuredStep) -> list[Row | ChannelsRow]:
+    def rows(self, step: MeasuredStep) -> list[AnyRow]:
         """The rows of a step, one per due stream."""
-        rows = [self._layout(values.columns).row(step, values) for values in step.streams]
-        return self._with_named(rows, step) if step.named else rows
+        rows: list[AnyRow] = [
+            self._layout(values.columns).row(step, values) for values in step.streams
+        ]
+        if not (step.named or step.logged):
+            return rows
+        logged, others = self._logged.split(step)
+        named = {**step.named, **{("", name): number for name, number in logged.items()}}
+        if named:
+            rows = self._with_named(rows, step, named)
+        return rows if others is None else [*rows, others]
 
     def _with_named(
-        self, rows: list[Row | ChannelsRow], step: MeasuredStep
-    ) -> list[Row | ChannelsRow]:
+        self, rows: list[AnyRow], step: MeasuredStep, named: Mapping[tuple[str, str], float]
+    ) -> list[AnyRow]:
         """With what was logged or collected in the stream of every step."""
         stream = self._stream(LOG_STREAM)
         beside = (row for row in rows if isinstance(row, Row) and row.stream is stream)
@@ -128,9 +138,9 @@ class RowKeeper:
             row = Row(stream, step.step, step.time_ms)
             rows = [*rows, row]
         variables, modules = stream.variable_index, stream.module_index
-        row.variables = [*row.variables, *(variables[name] for _, name in step.named)]
-        row.modules = [*row.modules, *(modules[standard_place(place)] for place, _ in step.named)]
-        row.numbers = [*row.numbers, *step.named.values()]
+        row.variables = [*row.variables, *(variables[name] for _, name in named)]
+        row.modules = [*row.modules, *(modules[standard_place(place)] for place, _ in named)]
+        row.numbers = [*row.numbers, *named.values()]
         return rows
 
     def _layout(self, columns: Columns) -> Layout | ChannelsLayout:
