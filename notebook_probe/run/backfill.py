@@ -13,7 +13,7 @@ from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.record.format.missing import measured
 from notebook_probe.record.write.backfill import Backfill
 from notebook_probe.record.write.writer import RecordWriter
-from notebook_probe.run.rows.layout import ChannelsRow, Row
+from notebook_probe.run.rows.layout import AnyRow
 from notebook_probe.run.rows.row_keeper import RowKeeper
 
 __all__ = ["PastSteps"]
@@ -60,7 +60,7 @@ class PastSteps:
             _write(self._writer.out_of_order, row)
 
 
-def _write(out_of_order: Backfill, row: Row | ChannelsRow) -> None:
+def _write(out_of_order: Backfill, row: AnyRow) -> None:
     """Write the cells of a row that were measured; the others leave what is there."""
     table, stream = row.values, row.stream
     cells = measured(table).reshape(*table.shape[:2], -1).nonzero()

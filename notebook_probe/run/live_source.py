@@ -9,7 +9,7 @@ from notebook_probe.probes.observer import Observer
 from notebook_probe.probes.reading.closed_steps import ClosedSteps
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.record.export.exports import Exports
-from notebook_probe.record.format.kinds import NUMBERS, RAGGED
+from notebook_probe.record.format.kinds import NAMED, NUMBERS, RAGGED
 from notebook_probe.record.format.source import Event, ModuleRow, StreamView, VectorView
 from notebook_probe.record.views.xarray_views import Snapshot
 from notebook_probe.record.write.recorded_source import RecordedSource
@@ -74,6 +74,7 @@ class LiveSource(Exports):
             streams=with_open_step(now.streams, rows, NUMBERS.group),
             vectors=[with_open_step([view], rows, view.axis.group)[0] for view in now.vectors],
             ragged=with_open_step(now.ragged, rows, RAGGED.group),
+            named=with_open_step(now.named, rows, NAMED.group),
         )
 
     @property

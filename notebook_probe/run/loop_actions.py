@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, SupportsFloat, TypeVar
 
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from notebook_probe.probes.replay.probe_batch import ProbeBatch
 from notebook_probe.probes.step.probe import PhaseName
-from notebook_probe.quantities.define.numbers import read_scalar
+from notebook_probe.quantities.define.numbers import read_scalars
 from notebook_probe.run.batches import Batches, read_batch
 from notebook_probe.run.parts import RunParts
 from notebook_probe.run.probe_batch import keep_probe_batch
@@ -29,7 +29,14 @@ class LoopActions(ABC):
     def _live(self) -> RunParts:
         """The parts of the run; raises ClosedRunError once it is closed."""
 
-    def log(self, *, phase: PhaseName = "training", **scalars: SupportsFloat) -> None:
+    def log(
+        self,
+        values: Mapping[str, SupportsFloat] | None = None,
+        /,
+        *,
+        phase: PhaseName = "training",
+        **scalars: SupportsFloat,
+    ) -> None:
         """Record scalars of your own, e.g. ``run.log(loss=loss)``.
 
         A number belongs to the step that was trained last, if its cell still runs, else to the
@@ -37,16 +44,22 @@ class LoopActions(ABC):
         step is the number of updates completed. A tensor stays on its device until the next flush.
         The same name again in one step replaces the value, of which a warning tells once.
 
+        A name is any text that can be printed; under it the scalar is read,
+        ``run.data["train/loss"]``. The first 16 that can be variables have arrays of their own in
+        ``scalars/every_1``, all others are columns of ``names/logged``.
+
         Parameters
         ----------
+        values : mapping, optional
+            Scalars whose names are no words of Python, ``run.log({"train/loss": loss})``.
         phase : "training" or "eval"
         **scalars : number or tensor of one element
 
         Raises
         ------
         QuantityError
-            For anything but one real number, for a name that cannot be a variable's, and for
-            another phase.
+            For anything but one real number, for a name that is empty, too long or a coordinate's,
+            and for another phase.
 
         Warns
         -----
@@ -56,11 +69,12 @@ class LoopActions(ABC):
         Examples
         --------
         >>> run.log(loss=loss)  # doctest: +SKIP
-        >>> run.log(val_loss=validate(model), phase="eval")  # doctest: +SKIP
+        >>> run.log({"val/loss": validate(model)}, phase="eval")  # doctest: +SKIP
         """
         live = self._live
-        checked = {name: read_scalar(f"log({name}=...):", value) for name, value in scalars.items()}
-        live.scalar_log.log(checked, phase)
+        given = {**values, **scalars} if values else scalars  # ours, whichever it is
+        checked, on_device = read_scalars("log", given)
+        live.scalar_log.log(checked, on_device, phase)
 
     def batch(self, **values: Any) -> None:
         """Hand over what only the loop knows of a batch, e.g. ``run.batch(targets=y, indices=i)``.

@@ -6,8 +6,6 @@ import warnings
 from collections.abc import Mapping
 from typing import get_args
 
-from torch import Tensor
-
 from notebook_probe.errors import QuantityError, ReplacedWarning
 from notebook_probe.probes.observer import Observer
 from notebook_probe.probes.reading.closed_steps import ClosedSteps
@@ -18,6 +16,9 @@ from notebook_probe.run.backfill import PastSteps
 from notebook_probe.run.rows.row_keeper import RowKeeper
 
 __all__ = ["ScalarLog"]
+
+FEW = 4
+"""More names are not written out."""
 
 Scalars = Mapping[str, Number]
 
@@ -37,11 +38,13 @@ class ScalarLog:
         self, rows: RowKeeper, steps: ClosedSteps, observer: Observer, past: PastSteps
     ) -> None:
         self._rows, self._steps, self._observer, self._past = rows, steps, observer, past
-        self._last: dict[str, int] = {}
+        self._last: dict[str, int] = {}  # name -> step of the last state it was logged of
         self._warned: set[str] = set()
 
-    def log(self, scalars: Scalars, phase: PhaseName) -> None:
+    def log(self, scalars: Scalars, on_device: bool, phase: PhaseName) -> None:
         """Keep numbers of the step that was trained, or of the state that is evaluated.
+
+        With ``on_device`` some are tensors.
 
         Raises
         ------
@@ -53,38 +56,39 @@ class ScalarLog:
         of_state = phase == "eval" and not self._observer.phase.is_past
         self._rows.declare_scalars(scalars, of_state)
         if of_state:
-            self._log_of_state(scalars)
+            self._log_of_state(scalars, on_device)
         else:
-            self._log_of_step(scalars)
+            self._log_of_step(scalars, on_device)
 
-    def _log_of_step(self, scalars: Scalars) -> None:
+    def _log_of_step(self, scalars: Scalars, on_device: bool) -> None:
         observer = self._observer
         if observer.phase.is_past and observer.evaluation.frame is not None:
-            _put(observer.evaluation.frame, scalars)  # to write over what is there
+            _put(observer.evaluation.frame, scalars, on_device)  # to write over what is there
             return
         frame = self._training_frame()
-        self._note(scalars, frame.step)
-        _put(frame, scalars)
+        self._warn(self._known(frame, scalars), frame.step)
+        _put(frame, scalars, on_device)
         frame.recorded_beside -= scalars.keys()
 
-    def _log_of_state(self, scalars: Scalars) -> None:
+    def _log_of_state(self, scalars: Scalars, on_device: bool) -> None:
         step = self._observer.clock.upcoming
-        self._note(scalars, step)
+        self._warn(self._known(self._training_frame(), scalars, step), step)
+        self._last |= dict.fromkeys(scalars, step)
         if step > max(self._steps.last_state, self._rows.last_state):
-            _put(self._steps.of_state(step), scalars)
+            _put(self._steps.of_state(step), scalars, on_device)
         else:  # its row has been recorded, by an earlier cell perhaps
             frame = StepFrame(step)
             frame.of_state = True
-            _put(frame, scalars)
+            _put(frame, scalars, on_device)
             self._past.keep(frame)
-        self._show(scalars)
+        self._show(scalars, on_device)
 
-    def _show(self, scalars: Scalars) -> None:
+    def _show(self, scalars: Scalars, on_device: bool) -> None:
         """Let quantities of the step, such as `train_eval_gap`, read what is logged of a state."""
         frame = self._training_frame()
         of_step = frame.scalars.keys() - frame.recorded_beside
         shown = {name: value for name, value in scalars.items() if name not in of_step}
-        _put(frame, shown)
+        _put(frame, shown, on_device)
         frame.recorded_beside |= shown.keys()
 
     def _training_frame(self) -> StepFrame:
@@ -92,23 +96,30 @@ class ScalarLog:
         observer = self._observer
         return observer.frame or self._steps.between_steps(observer.clock.step)
 
-    def _note(self, scalars: Scalars, step: int) -> None:
-        """Warn of names that have a value at this step, once for each."""
-        again = [name for name in scalars if self._last.get(name) == step]
-        self._last |= dict.fromkeys(scalars, step)
-        new = [name for name in again if name not in self._warned]
+    def _known(self, frame: StepFrame, scalars: Scalars, step: int | None = None) -> list[str]:
+        """Names that have a value at a step, by default that of the frame."""
+        step = frame.step if step is None else step
+        known = {name for name, last in self._last.items() if last == step}
+        known |= self._steps.logged_early(step)
+        if frame.step == step:
+            known |= frame.scalars.keys() - frame.recorded_beside
+        return [name for name in scalars if name in known] if known else []
+
+    def _warn(self, names: list[str], step: int) -> None:
+        """Warn of names whose value is replaced, once for each."""
+        new = [name for name in names if name not in self._warned]
         self._warned.update(new)
         if new:
             warnings.warn(_advice(new, step), ReplacedWarning, stacklevel=5)
 
 
-def _put(frame: StepFrame, scalars: Scalars) -> None:
+def _put(frame: StepFrame, scalars: Scalars, on_device: bool) -> None:
     frame.scalars.update(scalars)
-    frame.on_device |= any(isinstance(value, Tensor) for value in scalars.values())
+    frame.on_device |= on_device
 
 
 def _advice(names: list[str], step: int) -> str:
-    listed = ", ".join(names)
+    listed = ", ".join(names[:FEW]) + (f" and {len(names) - FEW} more" if len(names) > FEW else "")
     return (
         f"log({listed}): step {step} has a value of this name already, which is replaced. "
         f"A number of an evaluation is of a state: run.log({names[0]}=..., phase='eval'); of "

@@ -6,7 +6,7 @@ import * as zarr from "zarrita";
 
 const folder = process.argv[2];
 const root = JSON.parse(await readFile(join(folder, "zarr.json"), "utf8"));
-if (!(root.attributes.format_version <= 1)) throw new Error("a newer format");
+if (!(root.attributes.format_version <= 2)) throw new Error("a newer format");
 const nodes = root.consolidated_metadata.metadata;
 
 // Shapes come from the commit record; an array's own zarr.json may be older.

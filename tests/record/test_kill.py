@@ -10,6 +10,7 @@ import pytest
 import xarray as xr
 
 from notebook_probe.record import open_record
+from notebook_probe.record.write import levels
 from tests.record.build import new_writer, row
 from tests.record.crash import EVERY, Life, Reader, check
 
@@ -19,7 +20,7 @@ from tests.record.crash import EVERY, Life, Reader, check
     [(5, 300), pytest.param(30, 600, marks=[pytest.mark.crash, pytest.mark.timeout(900)])],
 )
 def test_a_killed_writer_leaves_a_readable_record_that_can_be_continued(
-    tmp_path: Path, n_lives: int, most_rows: int
+    tmp_path: Path, n_lives: int, most_rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every fifth life begins at an earlier step, and removes what was there from it on."""
     folder, moments = tmp_path / "a.zarr", random.Random(7)
@@ -43,6 +44,7 @@ def test_a_killed_writer_leaves_a_readable_record_that_can_be_continued(
     reader.wait_for_reads(1)
     told = life.kill()
     reader.stop()
+    monkeypatch.setattr(levels, "FEWEST_BLOCKS", (1, 1, 1))
     with new_writer(folder) as last:
         stream = last.stream("every_1")
         n_rows = stream.n_rows

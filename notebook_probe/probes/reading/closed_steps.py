@@ -11,8 +11,8 @@ import copy
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Sequence, Set
+from typing import Any, Protocol
 
 from notebook_probe.probes.reading.host_copy import HostCopy
 from notebook_probe.probes.step.frame import StepFrame
@@ -94,6 +94,13 @@ class ClosedSteps:
         if self._early is None:
             self._early = StepFrame(step)
         return self._early
+
+    def logged_early(self, step: int) -> Set[str]:
+        """Names that were logged for ``step`` before it was open."""
+        early = self._early
+        return (
+            early.scalars.keys() - early.recorded_beside if early and early.step == step else set()
+        )
 
     def of_state(self, step: int) -> StepFrame:
         """Where scalars are kept of the state after ``step`` updates."""
@@ -252,6 +259,7 @@ def _measured(frame: StepFrame, is_final: bool) -> MeasuredStep:
     """The values of a frame, all of whose numbers are on the host."""
     streams = frame.plan.values(frame, is_final) if frame.plan is not None else ()
     named = {key: pooled.value for key, pooled in frame.collected.items()}
-    here = frame.scalars.keys() - frame.recorded_beside
-    named |= {("", name): float(value) for name, value in frame.scalars.items() if name in here}
-    return MeasuredStep(frame.step, frame.time_ms, streams, named, frame.of_state)
+    logged: dict[str, Any] = dict(frame.scalars)  # all on the host by now
+    for name in frame.recorded_beside:
+        logged.pop(name, None)
+    return MeasuredStep(frame.step, frame.time_ms, streams, named, logged, frame.of_state)

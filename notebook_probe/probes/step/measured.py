@@ -62,13 +62,16 @@ class MeasuredStep:
     step, time_ms : int
     streams : sequence of StreamValues
     named : dict
-        Place and name -> number, of what was logged or collected.
+        Place and name -> number, of what was collected.
+    logged : dict
+        Name -> number, of what the loop logged.
     of_state : bool
-        What is named was logged of the state before the step.
+        What was logged is of the state before the step.
     """
 
     step: int
     time_ms: int
     streams: Sequence[StreamValues]
     named: Mapping[tuple[str, str], float]
+    logged: Mapping[str, float]
     of_state: bool = False

@@ -14,7 +14,7 @@ from notebook_probe.axis import Axis, PerChannel
 from notebook_probe.errors import QuantityError
 from notebook_probe.quantities.reduce.stat import Number
 
-__all__ = ["COMBINE", "read_scalar", "read_vector"]
+__all__ = ["COMBINE", "read_scalar", "read_scalars", "read_vector"]
 
 MOST_NUMBERS = 2**18
 """In one vector: each number has a place of its own in the record."""
@@ -44,6 +44,17 @@ def read_scalar(where: str, value: Any) -> Number:
     if isinstance(value, np.ndarray) and value.size == 1:
         return float(value.reshape(())[()])
     raise _refused(where, f"{type(value).__name__} {value!r}"[:80])
+
+
+def read_scalars(where: str, values: dict[str, Any]) -> tuple[dict[str, Number], bool]:
+    """Numbers by name, each as `read_scalar` reads it, and whether any stays on a device.
+
+    Those that are floats all are returned as they are.
+    """
+    if set(map(type, values.values())) <= {float}:  # thousands of them cost nothing
+        return values, False
+    read = {name: read_scalar(f"{where}({name}=...):", value) for name, value in values.items()}
+    return read, any(isinstance(value, Tensor) for value in read.values())
 
 
 def read_vector(where: str, value: Any, axis: Axis | PerChannel) -> Any:

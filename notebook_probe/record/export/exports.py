@@ -13,6 +13,7 @@ from notebook_probe.record.export.netcdf import write_netcdf
 from notebook_probe.record.export.netcdf_groups import (
     of_arrays,
     of_elements,
+    of_names,
     of_numbers,
     of_vectors,
 )
@@ -22,6 +23,7 @@ from notebook_probe.record.format.source import Source
 from notebook_probe.record.store.destination import new_file, new_files
 from notebook_probe.record.store.location import ROOT_KEY, local_path
 from notebook_probe.record.views import joined
+from notebook_probe.record.views.by_name import ByName
 from notebook_probe.record.views.selection import Names, select
 from notebook_probe.record.views.tensors import tensors
 from notebook_probe.record.views.xarray_views import Snapshot, XarrayViews
@@ -137,10 +139,11 @@ class Exports(XarrayViews):
             Nothing of that name is recorded.
         """
         now = self.snapshot()
-        every = [*now.streams, *now.vectors, *now.blobs]
+        every = [*now.streams, *map(ByName, now.named), *now.vectors, *now.blobs]
         selection = select(every, now.ragged, quantity, module, start, stop)
         groups = [
             *(of_numbers(stream, selection) for stream in now.streams),
+            *(of_names(stream, selection) for stream in now.named),
             *(of_vectors(stream, selection) for stream in now.vectors),
             *(of_elements(stream, selection) for stream in now.ragged),
             *(of_arrays(view, selection) for view in now.blobs if selection.modules_of(view)),

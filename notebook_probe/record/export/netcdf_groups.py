@@ -10,11 +10,24 @@ import numpy as np
 import numpy.typing as npt
 
 from notebook_probe.record.format.elements import read_element
-from notebook_probe.record.format.schema import BLOBS, INDEX_IN_MODULE, MODULE_OF_ELEMENT, VECTORS
-from notebook_probe.record.format.source import ArrayView, Steps, StreamView, Variable, VectorView
+from notebook_probe.record.format.schema import (
+    BLOBS,
+    INDEX_IN_MODULE,
+    MODULE_OF_ELEMENT,
+    NAMES,
+    VECTORS,
+)
+from notebook_probe.record.format.source import (
+    ROOT,
+    ArrayView,
+    Steps,
+    StreamView,
+    Variable,
+    VectorView,
+)
 from notebook_probe.record.views.selection import Selected
 
-__all__ = ["Group", "of_arrays", "of_elements", "of_numbers", "of_vectors"]
+__all__ = ["Group", "of_arrays", "of_elements", "of_names", "of_numbers", "of_vectors"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +57,17 @@ def of_numbers(stream: StreamView, selection: Selected) -> Group:
     modules = selection.modules_of(stream)
     coords = {"module": ("module", _texts(modules))}
     return _group(stream.name, stream, selection, modules, {"module": len(modules)}, coords)
+
+
+def of_names(stream: StreamView, selection: Selected) -> Group:
+    """One variable (step, name) of the scalars that are selected by their names."""
+    names = [name for name in stream.modules if name in selection.quantities]
+    names = names if ROOT in selection.modules else []
+    coords = {"name": ("name", _texts(names))}
+    path, dims = f"{NAMES}/{stream.name}", {"name": len(names)}
+    steps = stream.steps()
+    rows = selection.rows(steps)
+    return Group(path, stream, rows, steps[rows], names, stream.variables, dims, coords)
 
 
 def of_vectors(stream: VectorView, selection: Selected) -> Group:

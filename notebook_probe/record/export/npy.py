@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from notebook_probe.record.export.safe_names import SafeNames, safe_name
+from notebook_probe.record.export.safe_names import SafeNames
 from notebook_probe.record.format.missing import measured
 from notebook_probe.record.format.source import Floats
 from notebook_probe.record.views.selection import Selected
@@ -43,9 +43,13 @@ def write_npy(
     described: list[dict[str, Any]] = []
     coords: dict[str, Any] = {}
     names: dict[str, SafeNames] = {}
+    places: dict[str, Path] = {}
+    folders = SafeNames()
     for quantity, module, array in arrays:
-        place = folder / safe_name(quantity)
-        place.mkdir(exist_ok=True)
+        if quantity not in places:
+            places[quantity] = folder / folders.name(quantity)
+            places[quantity].mkdir()
+        place = places[quantity]
         name = names.setdefault(quantity, SafeNames()).name(module)
         shape = _write_array(place / f"{name}.npy", array, selection)
         if shape[0]:

@@ -7,6 +7,7 @@ numbers or arrays of one shape.
 kind          group                   column     array of a quantity on disk
 ============  ======================  =========  ==================================
 `NUMBERS`     ``scalars``             module     (step, module)
+`NAMED`       ``names``               name       (step, name), of one quantity: `VALUE`
 `kind_of`     the axis's, say         module     (step, module, axis)
               ``hist``
 `RAGGED`      ``vectors``             element    (step, element)
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 import hashlib
 import string
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -28,9 +29,13 @@ from notebook_probe.record.format.elements import read_element
 from notebook_probe.record.format.schema import (
     BLOBS,
     INDEX_IN_MODULE,
+    LOGGED_BY,
     LONGEST_NAME,
     MODULE_OF_ELEMENT,
+    NAMES,
+    NAMES_WIDTH,
     SCALARS,
+    VALUE,
     VECTORS,
     ArraySpec,
     ChunkSizes,
@@ -39,12 +44,15 @@ from notebook_probe.record.format.schema import (
     coordinate_spec,
     index_spec,
     module_spec,
+    name_spec,
+    named_spec,
     quantity_spec,
     ragged_spec,
+    width,
 )
 from notebook_probe.record.format.source import Floats, Variable
 
-__all__ = ["NUMBERS", "RAGGED", "Kind", "blob", "blob_name", "kind_of"]
+__all__ = ["NAMED", "NAMED_VALUE", "NUMBERS", "RAGGED", "Kind", "blob", "blob_name", "kind_of"]
 
 _UNESCAPED = frozenset(string.ascii_lowercase + string.digits + "_-")
 
@@ -71,9 +79,22 @@ class Kind:
         """A stream of it is one quantity at one module."""
         return False
 
+    @property
+    def reduced_along(self) -> str:
+        """The dimension of its columns where it has a pyramid, else empty."""
+        return ""
+
     def check(self, name: str) -> None:
         """Raise ScheduleError unless a stream can be called ``name``."""
         check_stream(name)
+
+    def quantities(self, modules: Iterable[str], variables: Iterable[Variable]) -> list[str]:
+        """What readers call the values of a stream with these columns and variables."""
+        return [variable.name for variable in variables]
+
+    def width(self, n_columns: int) -> int:
+        """Columns of a chunk of a new stream."""
+        return width(n_columns)
 
     @property
     def parents(self) -> dict[str, dict[str, str]]:
@@ -95,6 +116,33 @@ class Kind:
     def shape(self, n_rows: int, n_columns: int) -> tuple[int, ...]:
         """Shape of a quantity's array."""
         return n_rows, n_columns, *self.cell
+
+
+class _Numbers(Kind):
+    @property
+    def reduced_along(self) -> str:
+        return "module"
+
+
+class _Named(Kind):
+    @property
+    def reduced_along(self) -> str:
+        return "name"
+
+    def check(self, name: str) -> None:
+        """Nothing: there is one, `LOGGED`."""
+
+    def quantities(self, modules: Iterable[str], variables: Iterable[Variable]) -> list[str]:
+        return [*modules]
+
+    def width(self, n_columns: int) -> int:
+        return NAMES_WIDTH
+
+    def columns(self, axes: Axes) -> dict[str, Column]:
+        return {"name": (name_spec(), axes.modules)}
+
+    def spec(self, variable: Variable, sizes: ChunkSizes, width: int) -> ArraySpec:
+        return named_spec(variable, sizes)
 
 
 class _Vectors(Kind):
@@ -152,7 +200,9 @@ class _Blob(Kind):
         return n_rows, *self.cell
 
 
-NUMBERS = Kind(SCALARS, "a number")
+NUMBERS = _Numbers(SCALARS, "a number")
+NAMED = _Named(NAMES, "a number")
+NAMED_VALUE = Variable(VALUE, "1", LOGGED_BY)
 RAGGED = _Ragged(
     VECTORS,
     "a vector of every module's own length",

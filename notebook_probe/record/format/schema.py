@@ -1,4 +1,4 @@
-"""What lies on disk: names, dtypes, chunks, codecs and attributes of format version 1.
+"""What lies on disk: names, dtypes, chunks, codecs and attributes of format version 2.
 
 ::
 
@@ -7,6 +7,8 @@
       .lock                held by the writer
       scalars/<stream>/    step, time (step) int64; module (module) string;
                            <quantity> (step, module) float32, NaN where not measured
+      names/logged/        scalars that the loop logged, one under the other: name (name) string;
+                           value (step, name) float32. The first few have arrays in scalars/
       hist/<stream>/       the same with <quantity> (step, module, bin) float32; bin and its edges
                            (bin) float64. Vectors along another axis have a group of their own
       pyramid/<stream>/by64, by1024, by16384/
@@ -41,9 +43,12 @@ __all__ = [
     "INDEX_IN_MODULE",
     "KEEP_BITS",
     "LARGE",
+    "LOGGED",
+    "LOGGED_BY",
     "LOGGED_OF_STATES",
     "LONGEST_NAME",
     "MODULE_OF_ELEMENT",
+    "NAMES",
     "PYRAMID",
     "SCALARS",
     "SMALL",
@@ -51,18 +56,23 @@ __all__ = [
     "STOPPED",
     "TIME_ATTRS",
     "UNWRITTEN_OF",
+    "VALUE",
     "VECTORS",
     "ArraySpec",
     "ChunkSizes",
     "blob_spec",
     "check_axis",
     "check_quantity",
+    "check_scalar",
     "check_stream",
     "coordinate_spec",
     "index_spec",
+    "is_variable",
     "level_name",
     "module_label",
     "module_spec",
+    "name_spec",
+    "named_spec",
     "quantity_spec",
     "ragged_spec",
     "reduced_spec",
@@ -73,12 +83,17 @@ __all__ = [
 ]
 
 WIDEST_REDUCED = 128
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 CONVENTIONS = "CF-1.11"
 SCALARS = "scalars"
 PYRAMID = "pyramid"
 VECTORS = "vectors"
 BLOBS = "blobs"
+NAMES = "names"
+LOGGED, VALUE = "logged", "value"
+"""The stream of scalars by name, and its one array."""
+LOGGED_BY = "logged by the training loop"
+"""What is said of a scalar, wherever it lies."""
 MODULE_OF_ELEMENT, INDEX_IN_MODULE = "module_of_element", "index_in_module"
 EVALUATION = "eval_"
 """Begins the names of streams of evaluations: the step of a row is that of the state it is of."""
@@ -109,12 +124,14 @@ VECTOR_CHUNK_VALUES = 2**16
 VECTOR_WIDTH = 16
 """Modules of a chunk of vectors."""
 RAGGED_CHUNK = (1024, 256)
+NAMES_WIDTH = 16
+"""Scalars of a chunk: they are read one by one, unlike modules."""
 MOST_BLOBS = 16
 """Arrays of a chunk, when they are small."""
 LONGEST_NAME = 200
 """A name becomes a folder; file systems stop at 255 bytes."""
 RESERVED = ("step", "time", "module")
-GROUPS = (SCALARS, PYRAMID, VECTORS, BLOBS, "modules", "events")
+GROUPS = (SCALARS, NAMES, PYRAMID, VECTORS, BLOBS, "modules", "events")
 """Groups whose layout is another than that of vectors."""
 
 
@@ -199,6 +216,11 @@ def module_spec(dim: str = "module") -> ArraySpec:
     return text_spec(dim, "path of the module or parameter")
 
 
+def name_spec() -> ArraySpec:
+    """The name of every column of a stream of logged scalars."""
+    return text_spec("name", "name of the scalar")
+
+
 def index_spec() -> ArraySpec:
     """The place of every element in its module's vector."""
     attrs = {"units": "1", "long_name": "place in the module's vector"}
@@ -226,6 +248,12 @@ def quantity_spec(
     coords = [name for name in axis.coords if name != axis.name]
     dims = ("step", "module", axis.name)
     return _raw_spec(variable, dims, (length, VECTOR_WIDTH, axis.size), coords)
+
+
+def named_spec(variable: Variable, sizes: ChunkSizes) -> ArraySpec:
+    """An array of scalars, a column for each name."""
+    chunks = (sizes.values // NAMES_WIDTH, NAMES_WIDTH)
+    return _raw_spec(variable, ("step", "name"), chunks)
 
 
 def ragged_spec(variable: Variable) -> ArraySpec:
@@ -256,8 +284,8 @@ def level_name(size: int) -> str:
     return f"by{size}"
 
 
-def reduced_spec(variable: Variable, method: str, chunk_width: int) -> ArraySpec:
-    """A quantity reduced over blocks of rows; ``method`` is its CF cell method.
+def reduced_spec(variable: Variable, method: str, chunk_width: int, dim: str) -> ArraySpec:
+    """A quantity along ``dim`` reduced over blocks of rows; ``method`` is its CF cell method.
 
     Its chunks are wider than those of ``chunk_width`` modules that it is made of: a view reads
     about as many blocks as it has points, and nine arrays per quantity are many files.
@@ -265,7 +293,7 @@ def reduced_spec(variable: Variable, method: str, chunk_width: int) -> ArraySpec
     wide = min(4 * chunk_width, WIDEST_REDUCED)
     chunks = (SMALL.values // wide, wide)
     attrs = {"cell_methods": f"step: {method}"}
-    return _quantity_spec(variable, ("step", "module"), chunks, attrs)
+    return _quantity_spec(variable, ("step", dim), chunks, attrs)
 
 
 def _quantity_spec(
@@ -309,6 +337,22 @@ def check_quantity(name: str) -> None:
         )
 
 
+def is_variable(name: str) -> bool:
+    """Whether ``name`` can be the variable of a dataset and a folder as it is."""
+    return _is_plain(name) and name not in RESERVED
+
+
+def check_scalar(name: object) -> None:
+    """Raise QuantityError unless ``name`` can be that of a logged scalar."""
+    if not isinstance(name, str) or not name or not name.isprintable() or len(name) > LONGEST_NAME:
+        raise QuantityError(
+            f"a scalar called {name!r}"[:120] + f"; text of 1 to {LONGEST_NAME} characters that "
+            f"can be printed is expected, such as 'train/loss'"
+        )
+    if name in RESERVED:
+        check_quantity(name)
+
+
 def check_axis(axis: Axis) -> None:
     """Raise QuantityError unless ``axis`` can be a dimension, and its group a folder."""
     for name in axis.coords:
@@ -321,7 +365,9 @@ def check_axis(axis: Axis) -> None:
 
 
 def check_stream(name: str) -> None:
-    """Raise ScheduleError unless ``name`` can be the name of a stream's group."""
+    """Raise ScheduleError unless ``name`` can be the name of a schedule's group."""
+    if name == LOGGED:
+        raise ScheduleError(f"a stream cannot be called {name!r}; logged scalars are in it")
     if not _is_plain(name):
         raise ScheduleError(
             f"stream name {name[:80]!r}: letters, digits and _ only (ASCII), "

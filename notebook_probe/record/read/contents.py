@@ -8,11 +8,11 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from notebook_probe.errors import RecordFormatError
-from notebook_probe.record.format.schema import BLOBS, SCALARS, VECTORS
+from notebook_probe.record.format.schema import BLOBS, NAMES, SCALARS, VECTORS
 from notebook_probe.record.format.source import Event, ModuleRow
 from notebook_probe.record.read.manifest import Manifest
 from notebook_probe.record.read.stored import StoredStream, StoredVectors
-from notebook_probe.record.read.stored_shapes import StoredBlob, StoredRagged
+from notebook_probe.record.read.stored_shapes import StoredBlob, StoredNames, StoredRagged
 from notebook_probe.record.read.stored_tables import read_events, read_modules
 
 __all__ = ["Contents", "read_contents"]
@@ -57,6 +57,7 @@ def read_contents(manifest: Manifest) -> Contents:
         if "axis" in manifest.group_attrs(group)
         for name in manifest.groups(group)
     ]
+    named = [f"{NAMES}/{name}" for name in manifest.groups(NAMES)]
     ragged = [f"{VECTORS}/{name}" for name in manifest.groups(VECTORS)]
     blobs = [
         f"{BLOBS}/{quantity}/{module}"
@@ -66,6 +67,7 @@ def read_contents(manifest: Manifest) -> Contents:
     kinds = (
         (StoredStream, scalars),
         (StoredVectors, vectors),
+        (StoredNames, [path for path in named if path not in vectors]),
         (StoredRagged, ragged),
         (StoredBlob, blobs),
     )

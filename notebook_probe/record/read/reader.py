@@ -19,7 +19,7 @@ from notebook_probe.record.format.source import Event, ModuleRow
 from notebook_probe.record.read.contents import read_contents
 from notebook_probe.record.read.manifest import Manifest
 from notebook_probe.record.read.stored import StoredStream, StoredVectors
-from notebook_probe.record.read.stored_shapes import StoredBlob, StoredRagged
+from notebook_probe.record.read.stored_shapes import StoredBlob, StoredNames, StoredRagged
 from notebook_probe.record.store.location import ROOT_KEY, Location, local_path, read_key
 from notebook_probe.record.store.opener import opener
 from notebook_probe.record.store.unwritten import unwritten
@@ -147,6 +147,7 @@ class OpenedRecord(Exports):
             self._branches,
             [stream for stream in every if isinstance(stream, StoredRagged)],
             [stream for stream in every if isinstance(stream, StoredBlob)],
+            [stream for stream in every if isinstance(stream, StoredNames)],
         )
 
     def __repr__(self) -> str:

@@ -19,7 +19,6 @@ from notebook_probe.record.format.rounding import read_keep_bits
 from notebook_probe.record.format.schema import (
     KEEP_BITS,
     PYRAMID,
-    SCALARS,
     level_name,
 )
 from notebook_probe.record.format.source import Floats, Steps, Variable
@@ -88,20 +87,21 @@ class StoredStream:
 
     def _labels(self, attrs: Mapping[str, Any]) -> tuple[str, ...]:
         """The columns."""
-        module = self._arrays["module"]
-        module.expect("string", ("module",), (None,))
-        check_length(module, MOST_NAMES)
-        return tuple(module[:].tolist())
+        (dim,) = self.column_arrays
+        column = self._arrays[dim]
+        column.expect("string", (dim,), (None,))
+        check_length(column, MOST_NAMES)
+        return tuple(column[:].tolist())
 
     @cached_property
     def levels(self) -> Mapping[int, StoredLevel]:
         """Of its pyramid; one that cannot be read is done without."""
-        above = self._path.replace(SCALARS, PYRAMID, 1)
-        found = {}
-        for size in SIZES:
-            place = f"{above}/{level_name(size)}"
+        dim, found = self.kind.reduced_along, {}
+        for size in SIZES if dim else ():
+            place = f"{PYRAMID}/{self.name}/{level_name(size)}"
             with suppress(RecordFormatError):
-                found[size] = StoredLevel(size, _level_arrays(self._manifest, place))
+                arrays = _level_arrays(self._manifest, place, dim)
+                found[size] = StoredLevel(size, arrays, dim)
         return found
 
     @property
@@ -200,16 +200,16 @@ class StoredVectors(StoredStream):
         super().__init__(manifest, path)
 
 
-def _level_arrays(manifest: Manifest, place: str) -> dict[str, StoredArray]:
+def _level_arrays(manifest: Manifest, place: str, dim: str) -> dict[str, StoredArray]:
     """The arrays of a level of a pyramid; RecordFormatError when they do not fit together."""
-    names = {"step", "module", *manifest.arrays(place)}
+    names = {"step", dim, *manifest.arrays(place)}
     arrays = {name: manifest.array(f"{place}/{name}") for name in sorted(names)}
-    step, module = arrays["step"], arrays["module"]
+    step, column = arrays["step"], arrays[dim]
     step.expect("int64", ("step",), (None,))
-    module.expect("string", ("module",), (None,))
-    check_length(module, MOST_NAMES)
-    for name in names - {"step", "module"}:
-        arrays[name].expect("float32", ("step", "module"), (*step.shape, *module.shape))
+    column.expect("string", (dim,), (None,))
+    check_length(column, MOST_NAMES)
+    for name in names - {"step", dim}:
+        arrays[name].expect("float32", ("step", dim), (*step.shape, *column.shape))
     return arrays
 
 

@@ -30,14 +30,16 @@ class StoredLevel:
     Parameters
     ----------
     arrays : mapping of str to array
-        ``step``, ``module`` and the reductions, as they are called in the store.
+        ``step``, the columns' names and the reductions, as they are called in the store.
+    dim : str
+        The dimension of the columns.
     """
 
-    def __init__(self, size: int, arrays: Mapping[str, _Array]) -> None:
+    def __init__(self, size: int, arrays: Mapping[str, _Array], dim: str = "module") -> None:
         self.size = size
         self._arrays = arrays
         self.n_blocks = arrays["step"].shape[0]
-        labels = np.asarray(arrays["module"][:]).tolist()
+        labels = np.asarray(arrays[dim][:]).tolist()
         self._columns = {label: place for place, label in enumerate(labels)}
 
     def extents(self) -> dict[str, Extent]:

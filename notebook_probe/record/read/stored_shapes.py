@@ -1,4 +1,4 @@
-"""Streams of vectors and arrays of every module's own shape, as they lie in the store."""
+"""Streams of scalars by name, and of every module's own shape, as they lie in the store."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 
 from notebook_probe.errors import RecordFormatError
 from notebook_probe.record.format.elements import labels_of
-from notebook_probe.record.format.kinds import RAGGED, Kind, blob
+from notebook_probe.record.format.kinds import NAMED, RAGGED, Kind, blob
 from notebook_probe.record.format.lookup import columns
 from notebook_probe.record.format.schema import INDEX_IN_MODULE, MODULE_OF_ELEMENT
 from notebook_probe.record.format.source import Floats
 from notebook_probe.record.read.manifest import Manifest
 from notebook_probe.record.read.stored import MOST_NAMES, StoredStream, check_length
 
-__all__ = ["StoredBlob", "StoredRagged"]
+__all__ = ["StoredBlob", "StoredNames", "StoredRagged"]
 
 
 class StoredRagged(StoredStream):
@@ -43,6 +43,20 @@ class StoredRagged(StoredStream):
         if not np.array_equal(places, run - starts):
             raise RecordFormatError(f"{index.place} does not count the elements of each module")
         return labels_of(module[:].tolist(), places)
+
+
+class StoredNames(StoredStream):
+    """A StreamView with one quantity, whose columns are the names of logged scalars."""
+
+    column_arrays = ("name",)
+
+    @property
+    def _dims(self) -> tuple[str, ...]:
+        return ("step", "name")
+
+    @property
+    def kind(self) -> Kind:
+        return NAMED
 
 
 class StoredBlob(StoredStream):

@@ -24,6 +24,7 @@ from notebook_probe.record.format.schema import (
     INDEX_IN_MODULE,
     KEEP_BITS,
     MODULE_OF_ELEMENT,
+    NAMES,
     STEP_ATTRS,
     VECTORS,
     module_label,
@@ -35,6 +36,9 @@ from notebook_probe.record.views.lazy import Index, lazy_variable
 
 __all__ = ["join", "series", "stack", "tree", "variable_attrs"]
 
+_GROUPS = {"element": VECTORS, "name": NAMES}
+"""Where the streams lie that have such columns."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Part:
@@ -42,7 +46,7 @@ class _Part:
 
     stream: StreamView
     columns: str
-    """What its columns are: "module" or "element"."""
+    """What its columns are: "module", "element" or "name"."""
     axis: Axis | None
     variables: Mapping[str, Variable]
     modules: tuple[str, ...]
@@ -55,8 +59,8 @@ class _Part:
     @property
     def path(self) -> str:
         """In `tree`."""
-        if self.columns == "element":
-            return f"{VECTORS}/{self.stream.name}"
+        if self.columns in _GROUPS:
+            return f"{_GROUPS[self.columns]}/{self.stream.name}"
         return self.stream.name if self.axis is None else f"{self.axis.group}/{self.stream.name}"
 
     @property
@@ -137,12 +141,14 @@ def tree(
     streams: Iterable[StreamView],
     vectors: Iterable[VectorView] = (),
     ragged: Iterable[StreamView] = (),
+    named: Iterable[StreamView] = (),
 ) -> xr.DataTree:
     """One node per stream with its own step axis; dims (step, module, ...) as on disk.
 
-    Streams of vectors are below their group: ``tree["hist/every_1"]``.
+    Streams of vectors are below their group: ``tree["hist/every_1"]``; so are scalars that lie
+    under each other: ``tree["names/logged"]``.
     """
-    nodes = {part.path: part for part in _parts(streams, vectors, ragged)}
+    nodes = {part.path: part for part in _parts(streams, vectors, ragged, named)}
     return xr.DataTree.from_dict({path: _exact(part) for path, part in nodes.items()})
 
 
@@ -182,11 +188,13 @@ def _parts(
     streams: Iterable[StreamView],
     vectors: Iterable[VectorView],
     ragged: Iterable[StreamView] = (),
+    named: Iterable[StreamView] = (),
 ) -> list[_Part]:
     parts = [
         *(_part(stream, "module", None) for stream in streams),
         *(_part(stream, "module", stream.axis) for stream in vectors),
         *(_part(stream, "element", None) for stream in ragged),
+        *(_part(stream, "name", None) for stream in named),
     ]
     # What was written out of order comes last: its times and columns are told by no schedule.
     return sorted(parts, key=lambda part: (part.rank != IN_ORDER, -len(part.steps)))
@@ -221,6 +229,10 @@ def variable_attrs(variable: Variable) -> dict[str, str | int]:
 
 def _modules(labels: Sequence[str]) -> dict[str, xr.Variable]:
     return {"module": xr.Variable("module", np.array([*labels, None], object)[:-1])}
+
+
+def _names(labels: Sequence[str]) -> dict[str, xr.Variable]:
+    return {"name": xr.Variable("name", np.array([*labels, None], object)[:-1])}
 
 
 def _steps(parts: Sequence[_Part], steps: Steps) -> dict[str, xr.Variable]:
@@ -265,7 +277,7 @@ def _exact(part: _Part) -> xr.Dataset:
         name: lazy_variable(dims, shape, partial(read, name), variable_attrs(variable))
         for name, variable in part.variables.items()
     }
-    columns = _modules if part.columns == "module" else _elements
+    columns = {"module": _modules, "element": _elements, "name": _names}[part.columns]
     coords = {**columns(part.modules), **_steps([part], part.steps), **_along([part])}
     return xr.Dataset(variables, coords=coords)
 

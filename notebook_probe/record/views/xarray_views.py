@@ -21,6 +21,7 @@ from notebook_probe.record.format.source import (
 )
 from notebook_probe.record.views import blobs, channels, joined
 from notebook_probe.record.views.branches import Branches
+from notebook_probe.record.views.by_name import ByName
 from notebook_probe.record.views.overlaid import overlaid
 from notebook_probe.record.views.thinning.minmax import minmax
 from notebook_probe.record.views.thinning.zoom import between, has_series, thin_stream
@@ -42,11 +43,14 @@ class Snapshot:
     ragged: Sequence[StreamView] = ()
     """Vectors of every module's own length; their columns are elements."""
     blobs: Sequence[ArrayView] = ()
+    named: Sequence[StreamView] = ()
+    """Scalars that were logged under many names; their columns are the names."""
 
     @property
     def history(self) -> tuple[list[StreamView], list[VectorView]]:
         """Streams and vectors of the newest branch, what came before it included."""
-        return self.branches.history(self.streams), self.branches.history(self.vectors)
+        streams, named = map(self.branches.history, (self.streams, self.named))
+        return [*streams, *map(ByName, named)], self.branches.history(self.vectors)
 
     @property
     def variables(self) -> Iterator[Variable]:
@@ -114,7 +118,7 @@ class XarrayViews(ABC):
     def tree(self) -> xr.DataTree:
         """Every schedule's own step axis, of every branch, exact, nothing joined."""
         now = self.snapshot()
-        return joined.tree(now.streams, now.vectors, now.ragged)
+        return joined.tree(now.streams, now.vectors, now.ragged, now.named)
 
     def series(self, module: str, quantity: str) -> xr.DataArray:
         """One quantity of one module over the steps at which it was measured, dims (step,).

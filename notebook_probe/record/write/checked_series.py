@@ -11,9 +11,16 @@ import numpy.typing as npt
 
 from notebook_probe.axis import Axis
 from notebook_probe.errors import QuantityError, UnknownNameError, near
+from notebook_probe.record.format.kinds import NAMED, NAMED_VALUE, Kind, kind_of
 from notebook_probe.record.format.missing import MEASURED_NAN
-from notebook_probe.record.format.schema import check_quantity, module_label
+from notebook_probe.record.format.schema import (
+    check_quantity,
+    check_scalar,
+    is_variable,
+    module_label,
+)
 from notebook_probe.record.format.source import (
+    ROOT,
     Floats,
     ModuleRow,
     Steps,
@@ -21,6 +28,7 @@ from notebook_probe.record.format.source import (
     Variable,
     VectorView,
 )
+from notebook_probe.record.views.xarray_views import Snapshot
 
 __all__ = ["CheckedSeries", "checked_series"]
 
@@ -32,18 +40,20 @@ class _Source(Protocol):
     def streams(self) -> Mapping[str, StreamView]: ...
     @property
     def vectors(self) -> Mapping[str, VectorView]: ...
+    def snapshot(self) -> Snapshot: ...
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedSeries:
     """One series; each step once, increasing."""
 
-    module: str
+    column: str
+    """A module, or the name of a scalar."""
     variable: Variable
     steps: Steps
     values: Floats
     """(row, variable=1, module=1), of vectors (..., size)"""
-    axis: Axis | None
+    kind: Kind
 
 
 def checked_series(
@@ -66,7 +76,8 @@ def checked_series(
     QuantityError
         For values that are no real numbers, or no vectors where the quantity is one.
     """
-    check_quantity(quantity)
+    is_named = module_label(module) == ROOT and _is_named(source, quantity)
+    (check_scalar if is_named else check_quantity)(quantity)
     label, known = module_label(module), _known(source)
     if label not in known and not _is_parameter(source, label):
         raise UnknownNameError(
@@ -80,7 +91,16 @@ def checked_series(
         )
     # np.unique keeps the first of equal ones: turned round, that is the last.
     distinct, places = np.unique(rows[::-1], return_index=True)
-    return CheckedSeries(label, variable, distinct, table[::-1][places][:, None, None], axis)
+    ordered = table[::-1][places][:, None, None]
+    if is_named:
+        return CheckedSeries(quantity, NAMED_VALUE, distinct, ordered, NAMED)
+    return CheckedSeries(label, variable, distinct, ordered, kind_of(axis))
+
+
+def _is_named(source: _Source, quantity: str) -> bool:
+    """Whether it is a scalar that has no array of its own, or cannot have one."""
+    named = source.snapshot().named
+    return not is_variable(quantity) or any(quantity in stream.modules for stream in named)
 
 
 def _known(source: _Source) -> list[str]:

@@ -12,13 +12,11 @@ from typing import Any
 
 from notebook_probe.errors import RecordWriteError
 from notebook_probe.record.format.axes import Axes
-from notebook_probe.record.format.kinds import NUMBERS
 from notebook_probe.record.format.reductions import SIZES
 from notebook_probe.record.format.schema import (
     SCALARS,
     step_spec,
     time_spec,
-    width,
 )
 from notebook_probe.record.format.source import Event, ModuleRow
 from notebook_probe.record.format.tables import event_columns, module_columns
@@ -149,7 +147,7 @@ class Commits:
         path, axes, arrays, sizes = stream.path, rows.axes, self._arrays, self._arrays.chunks.sizes
         kind, start, stop = stream.kind, stream.published, rows.stop
         self._write_columns(stream, axes)
-        chunk_width = self._chunk_width(path, len(axes.modules))
+        chunk_width = self._chunk_width(stream, len(axes.modules))
         for place, variable in enumerate(axes.variables):
             key = f"{path}/{variable.name}"
             make_spec = partial(kind.spec, variable, sizes, chunk_width)
@@ -162,7 +160,7 @@ class Commits:
             arrays.take_up(f"{path}/{name}", partial(spec, sizes))
             arrays.write_rows(f"{path}/{name}", start, index(start, stop))
             arrays.grow(f"{path}/{name}", (stop,))
-        if kind is NUMBERS and read_name(stream.name).rank == IN_ORDER:
+        if kind.reduced_along and read_name(stream.name).rank == IN_ORDER:
             self._levels_of(stream).write(arrays, rows, start, chunk_width, whole=whole)
 
     def _levels_of(self, stream: StreamWriter) -> Levels:
@@ -170,7 +168,9 @@ class Commits:
         if path not in self._levels:
             stored = self._stored.get(path)
             n_written = stored.n_blocks if stored else (0,) * len(SIZES)
-            self._levels[path] = Levels(stream.name, stored, stream.published, n_written)
+            self._levels[path] = Levels(
+                stream.name, stream.kind, stored, stream.published, n_written
+            )
         return self._levels[path]
 
     def _write_columns(self, stream: StreamWriter, axes: Axes) -> None:
@@ -186,13 +186,15 @@ class Commits:
                 self._arrays.write_whole(f"{path}/{name}", spec, values)
             self._labels_on_disk[path] = axes.modules
 
-    def _chunk_width(self, stream: str, n_modules: int) -> int:
+    def _chunk_width(self, stream: StreamWriter, n_modules: int) -> int:
         """Modules per chunk of a stream, the same for all its arrays and for good."""
-        if stream not in self._widths:
-            existing = self._arrays.chunk_width(stream)
+        path = stream.path
+        if path not in self._widths:
+            existing = self._arrays.chunk_width(path)
             # More modules may be attached later, up to all of them.
-            self._widths[stream] = existing or width(max(n_modules, len(self._modules)))
-        return self._widths[stream]
+            wide = stream.kind.width(max(n_modules, len(self._modules)))
+            self._widths[path] = existing or wide
+        return self._widths[path]
 
     def _write_nodes(self, *, last: bool) -> None:
         """Renew the arrays' own metadata: now and then, and all together when an array is new."""

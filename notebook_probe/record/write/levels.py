@@ -1,7 +1,8 @@
 """Writing the pyramid of one stream: ``pyramid/<stream>/by64`` and its coarser siblings.
 
-Blocks wait until there are enough of them to be worth the files they touch; readers take the rows
-themselves where a level ends. What waits is forgotten only when a commit has published it.
+Blocks wait until there are enough of them to be worth the files they touch; a level begins when
+its blocks are so many that a picture is drawn from them sooner than from the rows, which readers
+take themselves where a level ends. What waits is forgotten only when a commit has published it.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from notebook_probe.record.format.axes import Axes
+from notebook_probe.record.format.kinds import NUMBERS, Kind
 from notebook_probe.record.format.reductions import METHODS, SIZES
 from notebook_probe.record.format.schema import (
     PYRAMID,
     SMALL,
     level_name,
-    module_spec,
     reduced_spec,
     step_spec,
 )
@@ -29,6 +30,9 @@ __all__ = ["Levels"]
 
 BATCH_BYTES = 2**20
 """Blocks that wait at most; a run that never has so many gets its pyramid when it is closed."""
+FEWEST_BLOCKS = (64, 32, 8)
+"""Of each level, before it begins. The coarser ones begin earlier than they are needed, because who
+goes on with a record reads all rows again of which a level has none."""
 COLUMNS_AT_A_TIME = 64
 
 NONE_WAITING = (NOTHING,) * len(SIZES)
@@ -52,9 +56,19 @@ class _State:
         return replace(self, pyramid=pyramid, waiting=waiting)
 
     def published(self, axes: Axes) -> _State:
-        pairs = zip(self.n_written, self.waiting, strict=True)
-        n_written = tuple(n + len(blocks) for n, blocks in pairs)
-        return replace(self, waiting=NONE_WAITING, n_written=n_written, axes=axes)
+        levels = [*zip(self.n_written, self.waiting, self.are_due, strict=True)]
+        n_written = tuple(n + len(blocks) * is_due for n, blocks, is_due in levels)
+        waiting = tuple(NOTHING if is_due else blocks for _, blocks, is_due in levels)
+        return replace(self, waiting=waiting, n_written=n_written, axes=axes)
+
+    @property
+    def are_due(self) -> tuple[bool, ...]:
+        """Which levels are on disk, or have enough blocks for it."""
+        levels = zip(self.n_written, self.waiting, FEWEST_BLOCKS, strict=True)
+        return tuple(
+            n > 0 or len(blocks) >= fewest or blocks.nbytes > BATCH_BYTES
+            for n, blocks, fewest in levels
+        )
 
     @property
     def nbytes(self) -> int:
@@ -68,6 +82,8 @@ class Levels:
     ----------
     name : str
         Of the stream.
+    kind : Kind
+        Of its columns.
     stored : StreamView, optional
         Rows that are on disk already: where the unfinished blocks begin, and maybe the pyramid.
     n_rows : int
@@ -79,11 +95,13 @@ class Levels:
     def __init__(
         self,
         name: str,
+        kind: Kind = NUMBERS,
         stored: StreamView | None = None,
         n_rows: int = 0,
         n_written: Sequence[int] = (0,) * len(SIZES),
     ) -> None:
         self._path = f"{PYRAMID}/{name}"
+        self._kind = kind
         self._stored = stored
         self._n_rows = n_rows
         n_left = tuple(min(n, n_rows // size) for n, size in zip(n_written, SIZES, strict=True))
@@ -120,32 +138,34 @@ class Levels:
         return replace(state, pyramid=pyramid, waiting=waiting)
 
     def _publish(self, arrays: Arrays, axes: Axes, width: int, state: _State) -> None:
-        for size, blocks, start in zip(SIZES, state.waiting, state.n_written, strict=True):
-            if start + len(blocks):
+        levels = zip(SIZES, state.waiting, state.n_written, state.are_due, strict=True)
+        for size, blocks, start, is_due in levels:
+            if is_due:
                 path = f"{self._path}/{level_name(size)}"
                 arrays.nodes.group(PYRAMID)
                 arrays.nodes.group(self._path)
                 arrays.nodes.group(path, {"rows_per_block": size})
-                _write_level(arrays, path, axes, width, start, blocks)
-                labels = f"{path}/module"
-                if labels not in arrays.nodes.texts or axes is not state.axes:
-                    arrays.write_whole(labels, module_spec(), axes.modules)
+                self._write_level(arrays, path, axes, width, start, blocks)
+                for name, (spec, labels) in self._kind.columns(axes).items():
+                    if f"{path}/{name}" not in arrays.nodes.texts or axes is not state.axes:
+                        arrays.write_whole(f"{path}/{name}", spec, labels)
 
-
-def _write_level(
-    arrays: Arrays, path: str, axes: Axes, width: int, start: int, blocks: Totals
-) -> None:
-    stop, reductions = start + len(blocks), blocks.arrays()
-    for place, variable in enumerate(axes.variables):
-        for suffix, method in METHODS.items():
-            key = f"{path}/{variable.name}_{suffix}"
-            arrays.take_up(key, partial(reduced_spec, variable, method, width))
-            if place < reductions[suffix].shape[1]:
-                arrays.write_rows(key, start, reductions[suffix][:, place])
-            arrays.grow(key, (stop, len(axes.modules)))
-    arrays.take_up(f"{path}/step", partial(step_spec, SMALL))
-    arrays.write_rows(f"{path}/step", start, blocks.steps)
-    arrays.grow(f"{path}/step", (stop,))
+    def _write_level(
+        self, arrays: Arrays, path: str, axes: Axes, width: int, start: int, blocks: Totals
+    ) -> None:
+        dim = self._kind.reduced_along
+        stop, reductions = start + len(blocks), blocks.arrays()
+        for place, variable in enumerate(axes.variables):
+            for suffix, method in METHODS.items():
+                key = f"{path}/{variable.name}_{suffix}"
+                spec = partial(reduced_spec, variable, method, width, dim)
+                arrays.take_up(key, spec)
+                if place < reductions[suffix].shape[1]:
+                    arrays.write_rows(key, start, reductions[suffix][:, place])
+                arrays.grow(key, (stop, len(axes.modules)))
+        arrays.take_up(f"{path}/step", partial(step_spec, SMALL))
+        arrays.write_rows(f"{path}/step", start, blocks.steps)
+        arrays.grow(f"{path}/step", (stop,))
 
 
 def _of_stored(stream: StreamView, start: int, stop: int) -> tuple[Pyramid, tuple[Totals, ...]]:

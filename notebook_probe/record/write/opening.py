@@ -88,6 +88,7 @@ def open_to_write(
             modules = old.modules
         beginning = begin(old, resume)
         root_attrs = {**(_new_attrs() if old is None else old.attrs), **attrs}
+        root_attrs["format_version"] = FORMAT_VERSION  # it may have been an older one
         root_attrs.pop(STOPPED, None)
         if not isinstance(root_attrs.get(DROPPED_ROWS), int):
             root_attrs[DROPPED_ROWS] = 0

@@ -11,7 +11,7 @@ from notebook_probe.axis import Axis
 from notebook_probe.record.export.exports import Exports
 from notebook_probe.record.format.lookup import columns, quantity_place
 from notebook_probe.record.format.missing import NOT_MEASURED
-from notebook_probe.record.format.schema import SCALARS, VECTORS
+from notebook_probe.record.format.schema import NAMES, SCALARS, VECTORS
 from notebook_probe.record.format.source import (
     Event,
     Floats,
@@ -71,7 +71,8 @@ class RecordedSource(Exports):
     def snapshot(self) -> Snapshot:
         every = tuple(self._flusher.streams.values())
         of = {
-            group: [one for one in every if one.kind.group == group] for group in (SCALARS, VECTORS)
+            group: [one for one in every if one.kind.group == group]
+            for group in (SCALARS, VECTORS, NAMES)
         }
         return Snapshot(
             self.views(of[SCALARS]),
@@ -81,6 +82,7 @@ class RecordedSource(Exports):
             self._branches,
             self.views(of[VECTORS]),
             [LiveArrays(stream, self._stored) for stream in every if stream.kind.is_blob],
+            self.views(of[NAMES]),
         )
 
     def views(self, streams: Iterable[StreamWriter]) -> list[Any]:

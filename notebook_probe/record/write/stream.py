@@ -117,8 +117,8 @@ class StreamWriter:
         variables = [self._names.rounded(variable) for variable in variables]
         axes = self._axes.extended(modules, variables)
         if axes is not self._axes:
-            for variable in variables:
-                self._names.claim(variable.name, self.kind.meaning)
+            for quantity in self.kind.quantities(modules, variables):
+                self._names.claim(quantity, self.kind.meaning)
             self._axes = axes
             self.seal()  # the next row begins a wider block
 

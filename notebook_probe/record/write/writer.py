@@ -14,10 +14,18 @@ import numpy.typing as npt
 
 from notebook_probe.axis import PER_CHANNEL, Axis, PerChannel
 from notebook_probe.errors import QuantityError
-from notebook_probe.record.format.kinds import Kind, blob, blob_name, kind_of
+from notebook_probe.record.format.kinds import (
+    NAMED,
+    NAMED_VALUE,
+    Kind,
+    blob,
+    blob_name,
+    kind_of,
+)
 from notebook_probe.record.format.resume import ResumeLike, read_resume
 from notebook_probe.record.format.schema import (
     EVALUATION,
+    LOGGED,
     LOGGED_OF_STATES,
     SCALARS,
     check_quantity,
@@ -211,6 +219,18 @@ class RecordWriter:
             found.axis = axis  # an equal one, which need not be compared again
         return found
 
+    def named(self, name: str = LOGGED) -> StreamWriter:
+        """A stream of scalars under many names, a column each; made when new."""
+        found = self._stream(name, "every(1)" if name == LOGGED else "", NAMED)
+        found.extend(variables=[NAMED_VALUE])
+        return found
+
+    @property
+    def scalar_names(self) -> frozenset[str]:
+        """The columns of all `named`, of every branch."""
+        named = (stream for stream in self._streams() if stream.kind is NAMED)
+        return frozenset(name for stream in named for name in stream.modules)
+
     def ragged(self, name: str, long_name: str = "") -> RaggedWriter:
         """The vectors of every module's own length on the schedule ``name``, made when new.
 
@@ -268,6 +288,8 @@ class RecordWriter:
         ----------
         module : str
             Path of a module or a parameter of the model, ``""`` for the whole.
+        quantity : str
+            Of the whole model also a scalar's name, such as ``"test/loss"``.
         steps, values
             A step and its value, or as many of both, in any order.
         units, long_name : str
@@ -282,7 +304,7 @@ class RecordWriter:
         """
         series = checked_series(self.source, module, quantity, steps, values, units, long_name)
         self.out_of_order.write(
-            series.steps, [series.module], [series.variable], series.values, kind_of(series.axis)
+            series.steps, [series.column], [series.variable], series.values, series.kind
         )
 
     def follow_model(self, modules: Sequence[ModuleRow]) -> None:

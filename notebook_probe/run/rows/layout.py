@@ -15,7 +15,7 @@ from notebook_probe.record.format.source import Floats
 from notebook_probe.record.write.shaped import RaggedWriter
 from notebook_probe.record.write.stream import StreamWriter
 
-__all__ = ["ChannelsLayout", "ChannelsRow", "Layout", "Row"]
+__all__ = ["AnyRow", "ChannelsLayout", "ChannelsRow", "Layout", "NamedRow", "Row"]
 
 
 Places: TypeAlias = "npt.NDArray[np.intp]"
@@ -80,6 +80,32 @@ class ChannelsRow:
     def record(self) -> None:
         """Hand it to the writer."""
         self.writer.record(self.step, self.time_ms, self.vectors)
+
+
+@dataclass(slots=True)
+class NamedRow:
+    """The row of a step in the stream of scalars by name."""
+
+    stream: StreamWriter
+    step: int
+    time_ms: int
+    columns: Places
+    numbers: Floats
+
+    @property
+    def values(self) -> Floats:
+        """As the stream records them."""
+        table = np.full(self.stream.shape, NOT_MEASURED, np.float32)
+        table[0, self.columns] = self.numbers
+        return table
+
+    def record(self) -> None:
+        """Hand it to the writer."""
+        self.stream.record(self.step, self.time_ms, self.values)
+
+
+AnyRow: TypeAlias = Row | ChannelsRow | NamedRow
+"""Of any kind of stream."""
 
 
 class Layout:

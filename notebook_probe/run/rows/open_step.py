@@ -11,14 +11,12 @@ from notebook_probe.axis import Axis
 from notebook_probe.record.format.missing import NOT_MEASURED
 from notebook_probe.record.format.source import Floats, Steps, StreamView
 from notebook_probe.record.views.wrapped import WrappedStream
-from notebook_probe.run.rows.layout import ChannelsRow, Row
+from notebook_probe.run.rows.layout import AnyRow
 
 __all__ = ["with_open_step"]
 
 
-def with_open_step(
-    streams: Iterable[StreamView], rows: Iterable[Row | ChannelsRow], group: str
-) -> list[Any]:
+def with_open_step(streams: Iterable[StreamView], rows: Iterable[AnyRow], group: str) -> list[Any]:
     """The streams of a group, those that the open step is due in with its row at the end."""
     last = {row.stream.name: row for row in rows if row.stream.kind.group == group}
     return [
@@ -27,7 +25,7 @@ def with_open_step(
     ]
 
 
-def _with_row(stream: StreamView, row: Row | ChannelsRow) -> StreamView:
+def _with_row(stream: StreamView, row: AnyRow) -> StreamView:
     """The stream and one row more; alone when the step has been closed in the meantime."""
     longer = _WithRow(stream, row)  # counts the rows before it is asked what the last one is
     return longer if row.stream.last_step < row.step else stream
@@ -36,7 +34,7 @@ def _with_row(stream: StreamView, row: Row | ChannelsRow) -> StreamView:
 class _WithRow(WrappedStream):
     """A stream and one row more."""
 
-    def __init__(self, stream: StreamView, row: Row | ChannelsRow) -> None:
+    def __init__(self, stream: StreamView, row: AnyRow) -> None:
         super().__init__(stream)
         self._row, self._values = row, row.values
         self._n = stream.n_rows

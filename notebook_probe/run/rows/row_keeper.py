@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 
 from notebook_probe.axis import Axis, PerChannel
 from notebook_probe.errors import QuantityError
@@ -13,11 +14,12 @@ from notebook_probe.probes.step.measured import Columns, MeasuredStep
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.quantities import quantities
 from notebook_probe.record.format.schema import LOGGED_OF_STATES
-from notebook_probe.record.format.source import ROOT, Variable
+from notebook_probe.record.format.source import Variable
 from notebook_probe.record.write.stream import StreamWriter
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.rows.columns import COUNTS, columns_of
-from notebook_probe.run.rows.layout import ChannelsLayout, ChannelsRow, Layout, Row
+from notebook_probe.run.rows.layout import AnyRow, ChannelsLayout, Layout, Row
+from notebook_probe.run.rows.logged import LoggedScalars
 
 __all__ = ["RowKeeper"]
 
@@ -40,9 +42,15 @@ class RowKeeper:
     def __init__(self, writer: RecordWriter) -> None:
         self._writer = writer
         self._making = threading.Lock()  # two threads may ask for the same new stream
-        self._named: set[tuple[str, str, bool]] = set()
+        self._named: set[tuple[str, str]] = set()
         self._layouts: weakref.WeakKeyDictionary[Columns, Layout | ChannelsLayout] = (
             weakref.WeakKeyDictionary()
+        )
+        self._of_steps = LoggedScalars(writer, partial(self._stream, LOG_STREAM, "every(1)"))
+        self._of_states = LoggedScalars(
+            writer,
+            partial(self._stream, LOGGED_OF_STATES, "logged of a state"),
+            LOGGED_OF_STATES,
         )
         self.problem = ""
 
@@ -59,16 +67,15 @@ class RowKeeper:
             stream = self._stream(name, columns.long_name, axis)
             stream.extend([*columns.modules], [*columns.variables.values()])
 
-    def declare_scalars(self, names: Iterable[str], of_state: bool = False) -> None:
+    def declare_scalars(self, names: Collection[str], of_state: bool = False) -> None:
         """Give every logged scalar its place, among those of steps or of states.
 
         Raises
         ------
         QuantityError
-            For a name that cannot be a variable's.
+            For a name that cannot be a scalar's.
         """
-        for name in names:
-            self._name(ROOT, Variable(name, "1", "logged by the training loop"), of_state)
+        self._logged(of_state).declare(names)
 
     def announce(self, place: str, name: str) -> None:
         """Give what the model collects its place.
@@ -78,24 +85,22 @@ class RowKeeper:
         QuantityError
             For a name that cannot be a variable's, or is a quantity's.
         """
-        if (place, name, False) not in self._named and (name in quantities or name in COUNTS):
+        if (place, name) not in self._named and (name in quantities or name in COUNTS):
             raise QuantityError(f"collect({name!r}, ...): a quantity is called so")
         self._name(standard_place(place), Variable(name, "1", "collected by the model"))
 
     @property
     def last_state(self) -> int:
         """Step of the last state of which the record has something logged; -1 without any."""
-        return self._stream(LOGGED_OF_STATES).last_step
+        return self._of_states.last_step
 
-    def _name(self, place: str, variable: Variable, of_state: bool = False) -> None:
-        if (place, variable.name, of_state) not in self._named:
-            self._named_stream(of_state).extend([place], [variable])
-            self._named.add((place, variable.name, of_state))
+    def _logged(self, of_state: bool) -> LoggedScalars:
+        return self._of_states if of_state else self._of_steps
 
-    def _named_stream(self, of_state: bool) -> StreamWriter:
-        if of_state:
-            return self._stream(LOGGED_OF_STATES, "logged of a state")
-        return self._stream(LOG_STREAM, "every(1)")
+    def _name(self, place: str, variable: Variable) -> None:
+        if (place, variable.name) not in self._named:
+            self._of_steps.variables.extend([place], [variable])
+            self._named.add((place, variable.name))
 
     def _stream(
         self, name: str, long_name: str = "", axis: Axis | PerChannel | None = None
@@ -127,25 +132,33 @@ class RowKeeper:
         self.problem = f"step {step}: {type(error).__name__}: {error}"
         self._writer.lose(n_rows, self.problem)
 
-    def rows(self, step: MeasuredStep) -> list[Row | ChannelsRow]:
+    def rows(self, step: MeasuredStep) -> list[AnyRow]:
         """The rows of a step, one per due stream."""
-        rows = [self._layout(values.columns).row(step, values) for values in step.streams]
-        return self._with_named(rows, step) if step.named else rows
+        rows: list[AnyRow] = [
+            self._layout(values.columns).row(step, values) for values in step.streams
+        ]
+        if not (step.named or step.logged):
+            return rows
+        logged, others = self._logged(step.of_state).split(step)
+        named = {**step.named, **{("", name): number for name, number in logged.items()}}
+        if named:
+            rows = self._with_named(rows, step, named)
+        return rows if others is None else [*rows, others]
 
     def _with_named(
-        self, rows: list[Row | ChannelsRow], step: MeasuredStep
-    ) -> list[Row | ChannelsRow]:
-        """With what was logged or collected, in the stream of every step or of states."""
-        stream = self._named_stream(step.of_state)
+        self, rows: list[AnyRow], step: MeasuredStep, named: Mapping[tuple[str, str], float]
+    ) -> list[AnyRow]:
+        """With what was logged or collected in the stream of every step."""
+        stream = self._logged(step.of_state).variables
         beside = (row for row in rows if isinstance(row, Row) and row.stream is stream)
         row = next(beside, None)
         if row is None:
             row = Row(stream, step.step, step.time_ms)
             rows = [*rows, row]
         variables, modules = stream.variable_index, stream.module_index
-        row.variables = [*row.variables, *(variables[name] for _, name in step.named)]
-        row.modules = [*row.modules, *(modules[standard_place(place)] for place, _ in step.named)]
-        row.numbers = [*row.numbers, *step.named.values()]
+        row.variables = [*row.variables, *(variables[name] for _, name in named)]
+        row.modules = [*row.modules, *(modules[standard_place(place)] for place, _ in named)]
+        row.numbers = [*row.numbers, *named.values()]
         return rows
 
     def _layout(self, columns: Columns) -> Layout | ChannelsLayout:

@@ -19,6 +19,11 @@ from tests.record.write.test_pyramid import oracle, same
 SIZES = (64, 1024, 16384)
 
 
+@pytest.fixture(autouse=True)
+def short_runs_have_levels_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(levels_module, "FEWEST_BLOCKS", (1, 1, 1))
+
+
 def noise(n_rows: int, n_variables: int = 2, n_modules: int = 3, seed: int = 0) -> Floats:
     values = np.random.default_rng(seed).normal(size=(n_rows, n_variables, n_modules))
     values[:: n_rows // 7 or 1, 0, 0] = np.nan
@@ -62,6 +67,24 @@ def test_each_level_opens_by_itself_and_says_what_it_is(tmp_path: Path) -> None:
     assert level.grad_norm_max.attrs["cell_methods"] == "step: maximum"
     assert level.grad_norm_mean.attrs["cell_methods"] == "step: mean"
     assert level.grad_norm_mean.attrs["units"] == GRAD.units
+
+
+def test_a_level_begins_when_its_blocks_are_so_many_that_it_pays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(levels_module, "FEWEST_BLOCKS", (8, 4, 2))
+    values, pyramid = noise(35_000), tmp_path / "a.zarr" / "pyramid"
+    expected: list[tuple[int, set[int]]]
+    expected = [(511, set()), (512, {64}), (4095, {64}), (4096, {64, 1024}), (35_000, {*SIZES})]
+    first = 0
+    for last, sizes in expected:  # a writer each: what waited is made of the rows again
+        with new_writer(tmp_path / "a.zarr") as writer:
+            record(three_modules(writer), values[first:last], first)
+            assert writer.flush(60)
+        begun = {int(path.name.removeprefix("by")) for path in pyramid.glob("*/by*")}
+        assert begun == sizes, last
+        first = last
+    check(tmp_path / "a.zarr", values)
 
 
 def test_a_run_shorter_than_a_block_has_no_pyramid(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from notebook_probe.record.format.source import Floats, Source, Steps, Thinned
 from notebook_probe.record.read.stored_level import StoredLevel
 from notebook_probe.record.views.thinning import zoom
 from notebook_probe.record.views.thinning.zoom import between, thin_stream
+from notebook_probe.record.write import levels as levels_module
 from notebook_probe.record.write import stream as stream_module
 from notebook_probe.record.write.pyramid import Pyramid, Totals
 from tests.record.build import GRAD, LAW, new_writer
@@ -28,6 +29,7 @@ from tests.record.build import GRAD, LAW, new_writer
 def short_runs_have_levels_too() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(zoom, "RAW_ROWS", 0)
+        patch.setattr(levels_module, "FEWEST_BLOCKS", (1, 1, 1))
         yield
 
 
