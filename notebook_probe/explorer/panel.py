@@ -151,6 +151,8 @@ class Panel:
         head = self._session.head()
         self._session.publish(explorer.send, kernel_route().name, head)
         explorer.follow(**self._session.looked_at)
+        if self._session.has_more and head.state in HALTED:
+            self._wake()  # there is no training to spare
         halted = head.state in HALTED and head.state != self._last_state
         self._last_state = head.state
         if halted or (head.state == "training" and self._snapshot.due):

@@ -17,6 +17,9 @@ Series: TypeAlias = tuple[str, str]
 N_COLOURS = 7
 """Distinguishable colours; the dash pattern changes after them."""
 
+MOST_SMOOTH = 0.999
+"""Of a thousand values each average is made; more would hide a run."""
+
 FAVOURITE = "grad_norm"
 """The quantity a fresh panel opens with: it shows dying and exploding layers at a glance."""
 
@@ -63,7 +66,7 @@ class PanelSelection:
             log_heat=message["log_heat"],
             log_y=message["log_y"],
             log_x=message["log_x"],
-            smooth=min(max(message["smooth"], 0.0), 0.99),
+            smooth=min(max(message["smooth"], 0.0), MOST_SMOOTH),
             x_axis=message["x_axis"],
         )
 
