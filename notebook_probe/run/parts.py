@@ -112,6 +112,12 @@ class RunParts:
             alarm=Alarm(writer, steps, probes, probe_statuses, gate),
         )
 
+    def end_loop(self, error: BaseException | None) -> None:
+        """Close the last step of a loop that has come to its end, or was ended by an error."""
+        self.observer.settle()
+        self.steps.drain()
+        self.state.rest(error)
+
     def begin(self, first_probes: Attachment) -> None:
         """Hook the model and measure these probes; the last thing that is done.
 

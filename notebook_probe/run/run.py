@@ -157,16 +157,20 @@ class Run(LoopActions, SourceActions, Exports):
         """Call ``callback`` on the training thread at every boundary; returns its removal."""
         return self._parts.gate.each_boundary(callback)
 
-    def settle(self) -> None:
+    def settle(self, error: BaseException | None = None) -> None:
         """Close the open step if its update has happened; for the end of a notebook cell.
 
         While another thread trains its step is left alone.
+
+        Parameters
+        ----------
+        error : BaseException, optional
+            What ended the cell. If it has trained, the run has failed until training goes on;
+            an interrupt and Stop are no failures.
         """
         parts = self._parts
         if not parts.gate.is_elsewhere:
-            parts.observer.settle()
-            parts.steps.drain()
-            parts.meter.rest()
+            parts.end_loop(error if parts.state.has_trained else None)
 
     def status(self) -> Status:
         """The run now: step, speed, cost, every probe, what the writer says.
@@ -234,7 +238,7 @@ class Run(LoopActions, SourceActions, Exports):
             raise RuntimeError("training already runs in the background; press Stop or wait()")
         live.state.background = Background(
             function,
-            on_end=live.observer.settle,
+            on_end=live.end_loop,
             stop=partial(live.gate.put, Control("stop")),  # not of self: a run may be dropped
         )
         return live.state.background

@@ -71,8 +71,9 @@ export function createTopBar({ state, theme, link, signal }) {
     const { status, model } = state;
     const ended = ENDED.includes(status.state);
     setText(name, model.name);
-    setAttribute(el, "data-state", status.state);
-    setText(word, status.state);
+    el.classList.toggle("nbp-stale", state.silent);
+    setAttribute(el, "data-state", state.silent ? "silent" : status.state);
+    setText(word, state.silent ? `no answer, ${status.state} before` : status.state);
     setText(step, grouped(status.step));
     const moving = status.state === "training" && status.rate !== null;
     setText(rate, moving ? `${significant(status.rate)} steps/s` : "");
