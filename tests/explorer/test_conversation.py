@@ -93,6 +93,20 @@ def test_an_average_that_is_not_whole_is_gone_on_with_though_nothing_was_recorde
     assert talk.is_told() == []
 
 
+def test_an_attach_without_a_schedule_is_refused_before_the_run_is_asked(
+    talk: Talk, controls: FakeControls
+) -> None:
+    talk.says("hello", view="x")
+    talk.says("attach", id="1", where=["a"], quantity="grad_norm", schedule=" ")
+    talk.is_told()
+    [ticket] = talk.last("status")["tickets"]
+    assert (ticket["state"], ticket["text"]) == (
+        "refused",
+        "say when to measure, such as every(10)",
+    )
+    assert controls.requests == []
+
+
 def test_nothing_is_told_while_nobody_looks(talk: Talk) -> None:
     talk.says("hello", view="x")
     talk.is_told()

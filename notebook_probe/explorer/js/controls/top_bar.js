@@ -104,7 +104,9 @@ export function createTopBar({ state, theme, link, signal }) {
 
   function refreshRoute(status, model, ended) {
     const mine = status.tickets.find((ticket) => ticket.id === asked?.id);
-    const refusal = mine?.state === "refused" ? mine.text : "";
+    if (mine?.state === "refused") asked.refusedIn ??= status.state;
+    const mended = asked?.refusedIn && asked.refusedIn !== status.state;
+    const refusal = mine?.state === "refused" && !mended ? mine.text : "";
     setText(route, routeText(status, model, ended, refusal));
     route.classList.toggle("nbp-bad", state.silent || Boolean(refusal));
     const title = state.silent
