@@ -135,7 +135,7 @@ class Run(LoopActions, SourceActions, Exports):
 
     def put(self, request: Request) -> Ticket:
         """Queue a request for the next step boundary, from any thread."""
-        return self._parts.gate.put(request)
+        return self._parts.put(request)
 
     def probes(self) -> list[ProbeStatus]:
         """Every probe and what became of it."""
@@ -239,7 +239,7 @@ class Run(LoopActions, SourceActions, Exports):
         live.state.background = Background(
             function,
             on_end=live.end_loop,
-            stop=partial(live.gate.put, Control("stop")),  # not of self: a run may be dropped
+            stop=partial(live.put, Control("stop")),  # not of self: a run may be dropped
         )
         return live.state.background
 

@@ -215,6 +215,7 @@ def selection_message(**changes: Any) -> SelectionMessage:
         "series": [],
         "window": None,
         "log_heat": True,
+        "cells": "max",
         "log_y": True,
         "log_x": False,
         "smooth": 0.0,

@@ -137,6 +137,29 @@ def test_time_and_window_choose_the_same_rows(source: FakeSource) -> None:
     np.testing.assert_allclose(x, np.arange(10, 15) / 10)
 
 
+@pytest.mark.parametrize("draw", [heat, overview])
+def test_a_cell_of_several_steps_shows_the_largest_or_the_mean(draw: Any) -> None:
+    values = np.ones((7000, 1), np.float32)
+    values[3333] = 91.0
+    stream = FakeStream("s", ["a"], ["norm"])
+    stream.append(range(7000), norm=values)
+    source = FakeSource(stream)
+
+    def top(**cells: Any) -> tuple[float, float]:
+        image = draw(source, "norm", **cells).axes[0].images[0]
+        n_steps = 7000 / image.get_array().shape[1]
+        mean = (91 + n_steps - 1) / n_steps
+        return float(image.get_array().max()), mean
+
+    largest, _ = top()
+    assert largest == top(cells="max")[0] == 91.0
+    assert top(cells="mean")[0] == pytest.approx(top()[1], rel=0.2)
+
+
+def test_a_picture_counts_the_steps_that_are_completed(source: FakeSource) -> None:
+    assert "norm   step 30" in texts(overview(source, "norm"))
+
+
 def test_heat_has_a_row_per_module_and_tells_the_three_kinds_of_cells(source: FakeSource) -> None:
     figure = heat(source, "norm")
     axes, bar = figure.axes

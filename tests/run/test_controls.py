@@ -233,6 +233,19 @@ def test_what_is_attached_already_is_refused_in_words_and_what_is_new_of_it_is_n
     assert len(run.status().probes) == 3
 
 
+def test_a_request_is_queued_at_the_step_that_the_status_tells(
+    watch: Watch, model: nn.Module
+) -> None:
+    run, optimizer = watch(model, probes=None), sgd(model)
+    for step in range(3):
+        train_step(model, optimizer, batch(step))
+    run.settle()
+    ticket = run.put(Attach(("0",), "weight_norm"))
+    assert ticket.queued_step == run.status().step == 3
+    train_step(model, optimizer, batch(3))
+    assert ticket.applied_step == 3
+
+
 def test_what_waits_when_a_run_closes_is_refused_and_so_is_what_comes_later(
     watch: Watch, model: nn.Module
 ) -> None:

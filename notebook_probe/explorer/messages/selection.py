@@ -41,6 +41,7 @@ class PanelSelection:
     series: tuple[Series, ...] = ()
     window: tuple[float, float] | None = None
     log_heat: bool = True
+    cells: Literal["max", "mean"] = "max"
     log_y: bool = True
     log_x: bool = False
     smooth: float = 0.9
@@ -64,6 +65,7 @@ class PanelSelection:
             home=message["home"] or self.home,
             window=(first, last) if last > first else None,
             log_heat=message["log_heat"],
+            cells=message["cells"],
             log_y=message["log_y"],
             log_x=message["log_x"],
             smooth=min(max(message["smooth"], 0.0), MOST_SMOOTH),
@@ -87,6 +89,7 @@ class PanelSelection:
             "series": list(self.series),
             "window": self.window,
             "log_heat": self.log_heat,
+            "cells": self.cells,
             "log_y": self.log_y,
             "log_x": self.log_x,
             "smooth": self.smooth,

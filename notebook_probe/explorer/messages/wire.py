@@ -192,6 +192,8 @@ class SelectionMessage(TypedDict):
     window: tuple[float, float] | None
     """Step range both views show; None for everything."""
     log_heat: bool
+    cells: Literal["max", "mean"]
+    """What a cell of several steps shows: the largest value keeps a spike, the mean the level."""
     log_y: bool
     log_x: bool
     smooth: float
