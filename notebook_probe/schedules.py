@@ -16,7 +16,9 @@ from notebook_probe.errors import ScheduleError
 
 __all__ = ["Custom", "Every", "Foreseen", "Schedule", "ScheduleLike", "Steps", "schedule"]
 
-EXAMPLES = "every(1), every(50), every(50, 10), linear(5, 0)"
+EXAMPLES = "every(1), every(50), every(50, 10), linear(5, 0), every 50, 50"
+BARE = re.compile(r"\s*(?:every\s+)?(-?\d+)\s*")
+"""An interval alone, as one types it."""
 
 
 @runtime_checkable
@@ -139,8 +141,8 @@ class Custom:
 def schedule(given: ScheduleLike) -> Schedule:
     """Read a schedule: text, an interval, a callable, or nothing for every step.
 
-    ``"every(n, offset)"`` and Taiyi's ``"linear(a, b)"`` mean ``Every``; ``""``, None and
-    ``"linear(0,0)"`` mean every step.
+    ``"every(n, offset)"``, ``"every n"``, ``"n"`` and Taiyi's ``"linear(a, b)"`` mean ``Every``;
+    ``""``, None and ``"linear(0,0)"`` mean every step.
 
     Raises
     ------
@@ -151,8 +153,8 @@ def schedule(given: ScheduleLike) -> Schedule:
     --------
     >>> schedule("linear(5, 2)")
     Every(n=5, offset=2)
-    >>> schedule(10)
-    Every(n=10, offset=0)
+    >>> schedule(10) == schedule("10") == schedule("every 10") == Every(10)
+    True
     """
     if given is None:
         return Every(1)
@@ -180,7 +182,8 @@ def _integer(value: object, where: str) -> int:
 def _parse(text: str) -> Schedule:
     if not text.strip():
         return Every(1)
-    match = re.fullmatch(r"\s*(\w+)\s*\(([^()]*)\)\s*", text)
+    bare = BARE.fullmatch(text)
+    match = re.fullmatch(r"\s*(\w+)\s*\(([^()]*)\)\s*", f"every({bare[1]})" if bare else text)
     if match is None or match[1] not in ("every", "linear"):
         raise ScheduleError(f"schedule {text!r} does not parse; allowed: {EXAMPLES}")
     try:

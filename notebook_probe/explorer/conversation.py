@@ -44,6 +44,11 @@ class PanelSession:
     `receive` runs in the widget's thread: it puts a click to the run, everything else to a queue,
     and waits for nobody. `publish` runs in the refresher's thread, which alone reads the source,
     and acts on what was received.
+
+    Attributes
+    ----------
+    has_more : bool
+        The last frame that was sent is not all there is to draw yet.
     """
 
     def __init__(self, source: Source, controls: Controls | None) -> None:
@@ -70,6 +75,7 @@ class PanelSession:
         self._drawings = Drawings(source)
         self._n_hellos = 0
         self._drawn: dict[str, object] = {}
+        self.has_more = False
         self._sent_selection: PanelSelection | None = None
         self._step, self._step_is_news = 0, False
         self._exports: list[from_view.ExportClick] = []
@@ -150,6 +156,7 @@ class PanelSession:
     def publish(self, send: Send, route: str, head: StatusHead) -> None:
         """Send what is new to the views that are being looked at."""
         greyed = greyed_controls(head, self._controls is not None)
+        self.has_more = False
         with self._lock:
             self._take_inbox()
             self._clicks.look(greyed)
@@ -213,6 +220,11 @@ class PanelSession:
             return
         if frame is not None:
             self._send_frame(send, kind, frame)
+            if frame[0].get("averaged", 1.0) < 1.0:
+                self._drawn.pop(
+                    kind, None
+                )  # there is more to draw, whether or not the source grows
+                self.has_more = True
 
     def _publish_drawings(self, send: Send, moment: Moment) -> None:
         for message in self._drawings.news(moment):

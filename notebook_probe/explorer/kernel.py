@@ -34,6 +34,7 @@ from typing import Any
 import zmq
 from comm.base_comm import BaseComm
 from IPython.core.getipython import get_ipython
+from IPython.core.interactiveshell import ExecutionResult
 from jupyter_client.client import KernelClient
 
 __all__ = ["KernelRoute", "kernel_route", "widget_lock"]
@@ -122,14 +123,14 @@ class KernelRoute:
         if threading.current_thread() is not threading.main_thread():
             self._works = True
 
-    def on_cell_end(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call ``callback`` after every notebook cell; returns its removal."""
+    def on_cell_end(self, callback: Callable[[BaseException | None], None]) -> Callable[[], None]:
+        """Call ``callback`` after every notebook cell, with its error; returns its removal."""
         shell = self._shell
         if shell is None:
             return lambda: None
 
-        def cell_ended(_result: object) -> None:
-            callback()
+        def cell_ended(result: ExecutionResult) -> None:
+            callback(result.error_in_exec)
 
         def remove() -> None:
             with suppress(ValueError):  # removed before

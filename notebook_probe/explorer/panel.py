@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable
 from functools import partial
+from typing import TypeAlias
 
 from IPython.core.getipython import get_ipython
 from IPython.display import display
@@ -23,6 +24,8 @@ __all__ = ["Panel"]
 
 FREQUENT = ("ack", "pointed")
 """Messages that come many times a second and can wait for the next refresh."""
+
+CellError: TypeAlias = BaseException | None
 
 _shown: set[Panel] = set()
 """Panels of opened records: nobody else holds them, yet they live until they are closed.
@@ -151,6 +154,8 @@ class Panel:
         head = self._session.head()
         self._session.publish(explorer.send, kernel_route().name, head)
         explorer.follow(**self._session.looked_at)
+        if self._session.has_more and head.state in HALTED:
+            self._wake()  # there is no training to spare
         halted = head.state in HALTED and head.state != self._last_state
         self._last_state = head.state
         if halted or (head.state == "training" and self._snapshot.due):
@@ -191,16 +196,16 @@ class Panel:
         explorer.remove()
         return explorer
 
-    def _cell_ended(self) -> None:
+    def _cell_ended(self, error: BaseException | None) -> None:
         """Close the last step of a training cell, and leave its picture in the notebook.
 
         Here, in the cell's own thread: what a notebook runner is sent later it does not keep.
         """
-        self._guarded(self._finish_cell, "the end of the cell")
+        self._guarded(partial(self._finish_cell, error), "the end of the cell")
 
-    def _finish_cell(self) -> None:
+    def _finish_cell(self, error: BaseException | None) -> None:
         if self._controls is not None:
-            self._controls.settle()
+            self._controls.settle(error)
         head = self._session.head()
         elsewhere = head.background or (self._controls is None and head.state == "training")
         if not (elsewhere and self._snapshot.exists):
@@ -217,14 +222,14 @@ class Panel:
             self._session.problem(error, where)
 
 
-def _weakly(method: Callable[[], None]) -> Callable[[], None]:
+def _weakly(method: Callable[[CellError], None]) -> Callable[[CellError], None]:
     """The bound method without its hold on the object; nothing once that is gone."""
     reference = weakref.WeakMethod(method)
 
-    def call() -> None:
+    def call(error: CellError) -> None:
         alive = reference()
         if alive is not None:
-            alive()
+            alive(error)
 
     return call
 

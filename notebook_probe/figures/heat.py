@@ -30,6 +30,7 @@ from notebook_probe.record.views.thinning.heat_grid import (
     LOST,
     MEASURED,
     UNMEASURED,
+    Cells,
     Grid,
     HeatGrid,
 )
@@ -49,11 +50,12 @@ def heat(
     *,
     window: tuple[float, float] | None = None,
     log: bool = True,
+    cells: Cells = "max",
 ) -> Figure:
     """Heat map of one quantity: a row per module, steps to the right.
 
-    Hatched cells were not measured; NaN and infinity have a colour of their own. Columns are means
-    over equal numbers of steps.
+    Hatched cells were not measured; NaN and infinity have a colour of their own. Columns are equal
+    numbers of steps.
 
     Parameters
     ----------
@@ -64,6 +66,8 @@ def heat(
         First and last step shown.
     log : bool
         Logarithmic colours; linear ones are used where no value is positive.
+    cells : {"max", "mean"}
+        What a cell of several steps shows: the largest value, which keeps a spike, or their mean.
 
     Raises
     ------
@@ -88,7 +92,7 @@ def heat(
         wide = 1 - (left + 1.0) / width
         axes = figure.add_axes((left / width, bottom, wide, tall))
         bar = figure.add_axes((left / width + wide + 0.15 / width, bottom, 0.13 / width, tall))
-        draw_heat(axes, bar, grid, names, log)
+        draw_heat(axes, bar, grid, names, log, cells)
         axes.set_title(quantity, loc="left", color=SOFT, pad=8, fontproperties=HEADING)
     return figure
 
@@ -116,15 +120,16 @@ def row_names(grid: Grid) -> list[str]:
     ]
 
 
-def draw_heat(axes: Axes, bar: Axes, grid: Grid, names: list[str], log: bool) -> None:
+def draw_heat(axes: Axes, bar: Axes, grid: Grid, names: list[str], log: bool, cells: Cells) -> None:
     """Draw the cells, their names, the colour bar and what the other cells mean."""
     n_rows = len(grid.modules)
     extent = (grid.first, grid.last + 1, n_rows, 0)
     hatched: dict[str, Any] = {"hatch": HATCH, "fill": False, "edgecolor": EDGE, "linewidth": 0}
     width = grid.last + 1 - grid.first
     axes.add_patch(Rectangle((grid.first, 0), width, n_rows, zorder=-1, **hatched))
-    norm = _norm(grid, log)
-    shown = np.ma.masked_where(grid.state != MEASURED, np.maximum(grid.mean, norm.vmin or 0.0))
+    norm = _norm(grid, log, cells)
+    values = np.maximum(grid.values(cells), norm.vmin or 0.0)
+    shown = np.ma.masked_where(grid.state != MEASURED, values)
     axes.imshow(shown, cmap="viridis", norm=norm, extent=extent, **IMAGE)
     lost = np.ma.masked_where(grid.state != LOST, np.ones(grid.state.shape))
     axes.imshow(lost, cmap=ListedColormap([LOST_COLOUR]), extent=extent, **IMAGE)
@@ -137,10 +142,10 @@ def draw_heat(axes: Axes, bar: Axes, grid: Grid, names: list[str], log: bool) ->
     _draw_legend(axes, grid)
 
 
-def _norm(grid: Grid, log: bool) -> Normalize:
-    limits = grid.limits(log)
+def _norm(grid: Grid, log: bool, cells: Cells) -> Normalize:
+    limits = grid.limits(log, cells)
     log = log and limits is not None
-    low, high = limits or grid.limits(log=False) or (0.0, 1.0)
+    low, high = limits or grid.limits(False, cells) or (0.0, 1.0)
     if log:
         return LogNorm(low, high) if high > low else LogNorm(low / 2, high * 2)
     return Normalize(low, high) if high > low else Normalize(low - 0.5, high + 0.5)

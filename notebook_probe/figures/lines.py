@@ -27,9 +27,12 @@ from notebook_probe.figures.style import (
     ticks,
 )
 from notebook_probe.record.format.missing import measured
-from notebook_probe.record.format.source import Source
+from notebook_probe.record.format.source import Floats, Source, Steps
+from notebook_probe.record.views.thinning.averages import average_between, holding
+from notebook_probe.record.views.thinning.merged_rows import merged_rows
 from notebook_probe.record.views.thinning.minmax import minmax_rows
-from notebook_probe.record.views.thinning.zoom import has_series, in_window
+from notebook_probe.record.views.thinning.zoom import in_window
+from notebook_probe.record.views.wall_time import WallTime
 
 __all__ = ["PLAIN_LOOK", "Look", "Series", "draw_lines", "label_inches", "lines"]
 
@@ -41,6 +44,8 @@ LABEL_INCHES = 0.17
 
 Series: TypeAlias = tuple[str, str]
 Float64s: TypeAlias = npt.NDArray[np.float64]
+Curve: TypeAlias = tuple[Float64s, Float64s]
+"""x and y."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +55,8 @@ class Look:
     log_y: bool = True
     log_x: bool = False
     smooth: float = 0.0
-    """0 (none) to 0.99: weight of the debiased exponential average, in the plotted scale."""
+    """Weight of the debiased exponential average of every recorded value, in the plotted scale;
+    0 for none, 0.9 averages about ten values, 0.999 a thousand."""
     x_axis: Literal["step", "time"] = "step"
 
 
@@ -129,7 +135,9 @@ def draw_lines(
     colours: Mapping[Series, int],
 ) -> None:
     """Draw every series, where it was not finite, what happened, and the labels."""
-    origin_ms = _origin_ms(source)
+    clock = WallTime()
+    if look.x_axis == "time":
+        clock.read_new(source)
     plain_axes(axes, grid=True)
     axes.margins(x=0.0)
     axes.set_yscale("log" if look.log_y else "linear")
@@ -137,16 +145,19 @@ def draw_lines(
         axes.set_xscale("symlog", linthresh=1)  # a run begins at step 0
     ends: list[tuple[float, Series]] = []
     for one in series:
-        x, y = _read(source, one, window, look, origin_ms)
-        shown = minmax_rows(y, N_POINTS, log=look.log_x)
-        x, y = x[shown], y[shown]
+        curves = [_read(source, one, window)]
+        if look.smooth > 0:
+            log = look.log_y
+            curves.append(average_between(source.streams, *one, window, look.smooth, log=log))
+        placed = [_placed(source, one, curve, look, clock) for curve in curves]
+        x, y = placed[0]
         lost = ~np.isfinite(y)
         if lost.any():
             _mark(axes, x[lost])
-        x, y = _drawable(x[~lost], y[~lost], look)
-        if len(x):
-            ends.append((_draw(axes, x, y, look, colours[one]), one))
-    _mark_events(axes, source, window, look, origin_ms)
+        drawable = [_drawable(*curve, look) for curve in placed]
+        if len(drawable[0][0]):
+            ends.append((_draw(axes, drawable, colours[one]), one))
+    _mark_events(axes, source, window, look, clock)
     ticks(axes.yaxis, look.log_y)
     unit = "\u2009s" if look.x_axis == "time" else ""
     if look.log_x:
@@ -156,66 +167,45 @@ def draw_lines(
     _draw_labels(axes, ends, colours)
 
 
-def _draw(axes: Axes, x: Float64s, y: Float64s, look: Look, index: int) -> float:
-    """One series, the raw line faint under the smoothed one; the value at its end."""
-    shown = _smoothed(y, look)
-    if look.smooth > 0:
-        axes.plot(x, y, color=colour(index), linewidth=0.8, alpha=0.35)
-    (line,) = axes.plot(x, shown, color=colour(index), linestyle=dash(index), linewidth=1.6)
+def _draw(axes: Axes, curves: Sequence[Curve], index: int) -> float:
+    """One series, faint under its average if it has one; the value at its end."""
+    *faint, (x, y) = curves
+    for under in faint:
+        axes.plot(*under, color=colour(index), linewidth=0.8, alpha=0.35)
+    (line,) = axes.plot(x, y, color=colour(index), linestyle=dash(index), linewidth=1.6)
     if len(x) <= SHORT:
         line.set(marker="o", markersize=3.5)
-    return float(shown[-1])
+    return float(y[-1])
 
 
 def _read(
-    source: Source,
-    series: Series,
-    window: tuple[float, float] | None,
-    look: Look,
-    origin_ms: int,
-) -> tuple[Float64s, Float64s]:
-    """All measured points of a series in the window, from whatever streams hold it."""
+    source: Source, series: Series, window: tuple[float, float] | None
+) -> tuple[Steps, Floats]:
+    """All measured rows of a series in the window, from whatever streams hold it."""
     module, quantity = series
-    xs, ys = [np.empty(0)], [np.empty(0)]
-    for stream in source.streams.values():
-        if not has_series(stream, module, quantity):
-            continue
-        start, stop = in_window(stream, window)
-        values = stream.values(quantity, start, stop, [module])[:, 0]
-        is_measured = measured(values)
-        times = stream.times(start, stop) if look.x_axis == "time" else None
-        x = stream.steps(start, stop) if times is None else (times - origin_ms) / 1000
-        xs.append(x[is_measured].astype(np.float64))
-        ys.append(values[is_measured].astype(np.float64))
-    x, y = np.concatenate(xs), np.concatenate(ys)
-    order = np.argsort(x, kind="stable")
-    return x[order], y[order]
+    held = holding(source.streams, module, quantity).values()
+    parts = [(stream, *in_window(stream, window)) for stream in held]
+    steps, values = merged_rows(parts, quantity, [module])
+    known = measured(values[:, 0])
+    return steps[known], values[known, 0]
 
 
-def _origin_ms(source: Source) -> int:
-    """Wall time of the run's first row."""
-    streams = [stream for stream in source.streams.values() if stream.n_rows]
-    return min((int(stream.times(0, 1)[0]) for stream in streams), default=0)
+def _placed(
+    source: Source, series: Series, curve: tuple[Steps, Floats], look: Look, clock: WallTime
+) -> Curve:
+    """Few of the points, those that show, at their places along x."""
+    steps, values = curve
+    shown = minmax_rows(values, N_POINTS, log=look.log_x)
+    steps, y = steps[shown], values[shown].astype(np.float64)
+    if look.x_axis == "time":
+        return clock.seconds(holding(source.streams, *series), steps), y
+    return steps.astype(np.float64), y
 
 
-def _drawable(x: Float64s, y: Float64s, look: Look) -> tuple[Float64s, Float64s]:
-    """Without what a logarithmic axis cannot show."""
-    shown = y > 0 if look.log_y else np.ones(len(y), bool)
+def _drawable(x: Float64s, y: Float64s, look: Look) -> Curve:
+    """Without what an axis cannot show."""
+    shown = np.isfinite(y) & (y > 0) if look.log_y else np.isfinite(y)
     return x[shown], y[shown]
-
-
-def _smoothed(y: Float64s, look: Look) -> Float64s:
-    """Debiased exponential average in the plotted scale."""
-    if look.smooth <= 0:
-        return y
-    plotted = np.log10(y) if look.log_y else y
-    smooth = np.empty_like(plotted)
-    total = mass = 0.0
-    for place, value in enumerate(plotted):
-        total = look.smooth * total + value
-        mass = look.smooth * mass + 1
-        smooth[place] = total / mass
-    return 10**smooth if look.log_y else smooth
 
 
 def _mark(axes: Axes, x: Float64s) -> None:
@@ -225,13 +215,13 @@ def _mark(axes: Axes, x: Float64s) -> None:
 
 
 def _mark_events(
-    axes: Axes, source: Source, window: tuple[float, float] | None, look: Look, origin_ms: int
+    axes: Axes, source: Source, window: tuple[float, float] | None, look: Look, clock: WallTime
 ) -> None:
     """Ticks at the bottom where something was done to the run."""
     low, high = window or (-np.inf, np.inf)
     events = [event for event in source.events if low <= event.step <= high]
     in_time = look.x_axis == "time"
-    x = [(one.time_ms - origin_ms) / 1000 if in_time else one.step for one in events]
+    x = [(one.time_ms - clock.origin_ms) / 1000 if in_time else one.step for one in events]
     if x:
         y = np.zeros(len(x))
         axes.plot(x, y, "|", color=BRAND, markersize=7, clip_on=False, **_at_bottom(axes))

@@ -18,7 +18,7 @@ from notebook_probe.figures.lines import (
 )
 from notebook_probe.figures.style import FONT, INK, SOFT, Picture, drawing, number, text_inches
 from notebook_probe.record.format.source import Source
-from notebook_probe.record.views.thinning.heat_grid import Grid
+from notebook_probe.record.views.thinning.heat_grid import Cells, Grid
 
 __all__ = ["overview"]
 
@@ -34,6 +34,7 @@ def overview(
     *,
     window: tuple[float, float] | None = None,
     log_heat: bool = True,
+    cells: Cells = "max",
     look: Look = PLAIN_LOOK,
     colours: Mapping[Series, int] | None = None,
     grid: Grid | None = None,
@@ -52,23 +53,25 @@ def overview(
         First and last step shown.
     log_heat : bool
         Logarithmic colours.
+    cells : {"max", "mean"}
+        What a cell of several steps shows; as for `heat`.
     look : Look, optional
         Scales and smoothing of the lines.
     colours : mapping, optional
         Index of the colour of each series; their order by default.
     grid : Grid, optional
-        The cells, where they have been worked out already.
+        The cells of the map, where they have been worked out already.
 
     Examples
     --------
     >>> overview(run, "grad_norm", [("fc1", "grad_norm")])  # doctest: +SKIP
     """
     quantity, series = source.recorded_name(quantity), recorded(source, series)
-    cells = grid or read_grid(source, quantity, window)
-    names = [] if cells is None else row_names(cells)
+    shown = grid or read_grid(source, quantity, window)
+    names = [] if shown is None else row_names(shown)
     left = 0.25 + max([0.45, *map(text_inches, names)])
     right = max(BAR, label_inches(series))
-    tall = 0.0 if cells is None else heat_inches(cells)
+    tall = 0.0 if shown is None else heat_inches(shown)
     below = LINES + BETWEEN if series else 0.0
     height = TOP + tall + below + BOTTOM
     colour_of = colours_of(source, series, colours)
@@ -78,19 +81,19 @@ def overview(
 
     with drawing:
         figure = Picture(figsize=(WIDTH, height))
-        _draw_heading(figure, source, quantity if cells is not None else "", left / WIDTH, height)
-        if cells is not None:
+        _draw_heading(figure, source, quantity if shown is not None else "", left / WIDTH, height)
+        if shown is not None:
             axes = figure.add_axes(place(BOTTOM + below, tall))
             bar_left = 1 - (right - 0.12) / WIDTH
             bar = figure.add_axes(
                 (bar_left, (BOTTOM + below) / height, 0.12 / WIDTH, tall / height)
             )
-            draw_heat(axes, bar, cells, names, log_heat)
+            draw_heat(axes, bar, shown, names, log_heat, cells)
         if series:
             axes = figure.add_axes(place(BOTTOM, LINES))
             draw_lines(axes, source, series, window, look, colour_of)
-            if cells is not None and look.x_axis == "step":
-                axes.set_xlim(cells.first, cells.last + 1)
+            if shown is not None and look.x_axis == "step":
+                axes.set_xlim(shown.first, shown.last + 1)
     return figure
 
 
@@ -100,12 +103,12 @@ def _draw_heading(
     """What is looked at: the run in ink, the rest soft."""
     top = 1 - 0.24 / height
     figure.text(left, top, source.name, color=INK, va="center", weight="bold", **FONT)
-    words = "   ".join(filter(None, [quantity, f"step {number(_last_step(source))}"]))
+    words = "   ".join(filter(None, [quantity, f"step {number(_n_steps(source))}"]))
     beside = left + (text_inches(source.name) + 0.25) / WIDTH
     figure.text(beside, top, words, color=SOFT, va="center", **FONT)
 
 
-def _last_step(source: Source) -> int:
-    """Of all streams."""
+def _n_steps(source: Source) -> int:
+    """Completed steps, as a panel counts them: the last that was recorded is one less."""
     streams = [stream for stream in source.streams.values() if stream.n_rows]
-    return max((int(one.steps(one.n_rows - 1, one.n_rows)[0]) for one in streams), default=0)
+    return max((int(one.steps(one.n_rows - 1, one.n_rows)[0]) + 1 for one in streams), default=0)

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextvars
-import math
 import threading
-import time
-import traceback
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
@@ -15,6 +12,7 @@ from typing import Any
 import torch
 
 from notebook_probe.errors import TrainingStopped
+from notebook_probe.run.failure import Failure
 
 __all__ = ["Background"]
 
@@ -29,19 +27,20 @@ class Background:
     ----------
     function : callable
     on_end : callable
-        Called in the thread when the function has ended, however it ended.
+        Called in the thread when the function has ended, with what it raised: Stop is no error.
     stop : callable
         Asks the function to end at its next step; called when the interpreter exits.
     """
 
     def __init__(
-        self, function: Callable[[], Any], on_end: Callable[[], None], stop: Callable[[], object]
+        self,
+        function: Callable[[], Any],
+        on_end: Callable[[BaseException | None], None],
+        stop: Callable[[], object],
     ) -> None:
         self.error: BaseException | None = None
         self.stopped = False
         """Stop ended it."""
-        self.ended_at = math.inf
-        """``time.monotonic()`` of its end."""
         self._result: Any = None
         self._stop = stop
         # In the caller's context: what it prints belongs to the cell that began it.
@@ -59,15 +58,6 @@ class Background:
     @property
     def running(self) -> bool:
         return self._thread.is_alive()
-
-    @property
-    def error_text(self) -> str:
-        """The error with the line it came from; empty while there is none."""
-        if self.error is None:
-            return ""
-        frames = traceback.extract_tb(self.error.__traceback__)
-        where = f" (line {frames[-1].lineno}, in {frames[-1].name})" if frames else ""
-        return f"{type(self.error).__name__}: {self.error}{where}"
 
     def wait(self, timeout_s: float | None = None) -> Any:
         """Wait for the end; the function's result.
@@ -88,13 +78,14 @@ class Background:
 
     def __repr__(self) -> str:
         state = "running" if self.running else "stopped" if self.stopped else "finished"
-        return f"<Background training: {self.error_text or state}>"
+        said = state if self.error is None else Failure.of(self.error).text
+        return f"<Background training: {said}>"
 
     def _train(
         self,
         function: Callable[[], Any],
         carry_modes: Callable[[ExitStack], None],
-        on_end: Callable[[], None],
+        on_end: Callable[[BaseException | None], None],
     ) -> None:
         try:
             with ExitStack() as stack:
@@ -105,8 +96,7 @@ class Background:
         except BaseException as error:  # kept for the panel and for wait()
             self.error = error
         finally:
-            on_end()
-            self.ended_at = time.monotonic()
+            on_end(self.error)
             atexit.unregister(self._stop_at_exit)
 
     def _stop_at_exit(self) -> None:

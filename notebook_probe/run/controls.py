@@ -36,6 +36,9 @@ class Controls(Protocol):
         """
         ...
 
-    def settle(self) -> None:
-        """Close the open step if its update has happened; for the end of a notebook cell."""
+    def settle(self, error: BaseException | None = None) -> None:
+        """Close the open step if its update has happened; for the end of a notebook cell.
+
+        ``error`` is what ended it.
+        """
         ...

@@ -67,13 +67,11 @@ class Gate:
         self.is_held = False
         self.problem = ""
 
-    def put(self, request: Request) -> Ticket:
+    def put(self, ticket: Ticket) -> None:
         """Queue a request from any thread."""
-        ticket = Ticket(request, queued_step=self.step)
         self._waiting.put(ticket)
         if self._is_closed:
             self._refuse_waiting()
-        return ticket
 
     def close(self) -> None:
         """Let go, refuse what still waits, and whatever is put from now on."""

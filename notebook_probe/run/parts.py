@@ -15,6 +15,7 @@ from notebook_probe.probes.step.compiled import is_compiled
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.alerting import Alarm
 from notebook_probe.run.attach.probe_set import Attachment, ProbeSet
+from notebook_probe.run.attach.requests import Request, Ticket
 from notebook_probe.run.backfill import PastSteps
 from notebook_probe.run.costs import CostAccount
 from notebook_probe.run.gate import Gate
@@ -126,6 +127,18 @@ class RunParts:
             scalar_log=ScalarLog(rows, steps, observer, past),
             alarm=Alarm(writer, steps, probes, probe_statuses, gate),
         )
+
+    def put(self, request: Request) -> Ticket:
+        """Queue a request from any thread, at the step that a status tells."""
+        ticket = Ticket(request, queued_step=self.observer.clock.upcoming)
+        self.gate.put(ticket)
+        return ticket
+
+    def end_loop(self, error: BaseException | None) -> None:
+        """Close the last step of a loop that has come to its end, or was ended by an error."""
+        self.observer.settle()
+        self.steps.drain()
+        self.state.rest(error)
 
     def begin(self, first_probes: Attachment) -> None:
         """Hook the model and measure these probes; the last thing that is done.

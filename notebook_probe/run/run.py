@@ -137,7 +137,7 @@ class Run(LoopActions, SourceActions, Exports):
 
     def put(self, request: Request) -> Ticket:
         """Queue a request for the next step boundary, from any thread."""
-        return self._parts.gate.put(request)
+        return self._parts.put(request)
 
     def probes(self) -> list[ProbeStatus]:
         """Every probe and what became of it."""
@@ -158,16 +158,20 @@ class Run(LoopActions, SourceActions, Exports):
         """Call ``callback`` on the training thread at every boundary; returns its removal."""
         return self._parts.gate.each_boundary(callback)
 
-    def settle(self) -> None:
+    def settle(self, error: BaseException | None = None) -> None:
         """Close the open step if its update has happened; for the end of a notebook cell.
 
         While another thread trains its step is left alone.
+
+        Parameters
+        ----------
+        error : BaseException, optional
+            What ended the cell. If it has trained, the run has failed until training goes on;
+            an interrupt and Stop are no failures.
         """
         parts = self._parts
         if not parts.gate.is_elsewhere:
-            parts.observer.settle()
-            parts.steps.drain()
-            parts.meter.rest()
+            parts.end_loop(error if parts.state.has_trained else None)
 
     def status(self) -> Status:
         """The run now: step, speed, cost, every probe, what the writer says.
@@ -237,8 +241,8 @@ class Run(LoopActions, SourceActions, Exports):
             raise RuntimeError("training already runs in the background; press Stop or wait()")
         live.state.background = Background(
             function,
-            on_end=live.observer.settle,
-            stop=partial(live.gate.put, Control("stop")),  # not of self: a run may be dropped
+            on_end=live.end_loop,
+            stop=partial(live.put, Control("stop")),  # not of self: a run may be dropped
         )
         return live.state.background
 

@@ -19,6 +19,7 @@ from notebook_probe.explorer.messages.wire import (
     TicketRow,
     ViewRow,
 )
+from notebook_probe.record.views.thinning.average import Average
 
 Module = tuple[str, str, int, int, int]
 Message = Mapping[str, Any]
@@ -214,6 +215,7 @@ def selection_message(**changes: Any) -> SelectionMessage:
         "series": [],
         "window": None,
         "log_heat": True,
+        "cells": "max",
         "log_y": True,
         "log_x": False,
         "smooth": 0.0,
@@ -227,8 +229,13 @@ def lines_message(
     seq: int = 1,
     x0: float = 0.0,
     events: Sequence[tuple[float, str, str]] = (),
+    smooth: float = 0.0,
+    averaged: float = 1.0,
 ) -> tuple[LinesFrame, list[bytes]]:
-    """(module, quantity) -> (steps, values), as one frame and its buffer."""
+    """(module, quantity) -> (steps, values), as one frame and its buffer.
+
+    With a weight ``smooth`` every second point of each average, too, of the logarithms.
+    """
     rows: list[Any] = []
     parts: list[npt.NDArray[np.float32]] = []
     offset = 0
@@ -236,13 +243,16 @@ def lines_message(
         x = np.asarray(steps, dtype=np.float64)
         y = np.asarray(values, dtype=np.float32)
         broken = ~np.isfinite(y)
-        parts += [(x - x0).astype("<f4"), y.astype("<f4")]
+        drawn = slice(None, None, 2) if smooth else slice(0)
+        average = Average(smooth, log=True).follow(y[:, None])[drawn, 0]
+        parts += [(x - x0).astype("<f4"), y, (x - x0)[drawn].astype("<f4"), average.astype("<f4")]
         rows.append(
             {
                 "module": module,
                 "quantity": quantity,
                 "colour": colour,
                 "n": len(x),
+                "n_average": len(average),
                 "offset": offset,
                 "n_rows": len(x),
                 "first_step": int(x[0]) if len(x) else -1,
@@ -252,12 +262,14 @@ def lines_message(
                 "marks": (x - x0)[broken].tolist(),
             }
         )
-        offset += 2 * len(x)
+        offset += 2 * (len(x) + len(average))
     frame: LinesFrame = {
         "v": VERSION,
         "type": "lines",
         "seq": seq,
         "x0": x0,
+        "smooth": smooth,
+        "averaged": averaged,
         "series": rows,
         "events": list(events),
     }

@@ -111,6 +111,48 @@ def test_the_schedule_is_text_with_examples_while_it_is_edited(shown: PanelPage)
     assert shown.wait_sent("attach")["schedule"] == "linear(5, 2)"
 
 
+def test_without_a_schedule_nothing_is_attached(shown: PanelPage) -> None:
+    shown.row("stem.conv1").click()
+    schedule = shown.page.locator("[data-role=schedule]")
+    schedule.fill(" ")
+    expect(shown.action("attach")).to_be_disabled()
+    expect(shown.action("attach")).to_have_attribute(
+        "title", "Say when to measure, such as every(10)"
+    )
+    schedule.fill("every 5")
+    expect(shown.action("attach")).to_be_enabled()
+
+
+@pytest.mark.parametrize("mend", ["schedule", "quantity", "where"])
+def test_a_refusal_goes_when_something_else_is_asked(shown: PanelPage, mend: str) -> None:
+    shown.row("stem.conv1").click()
+    shown.action("attach").click()
+    refused = ticket(shown.wait_sent("attach")["id"], "refused", text="does not parse")
+    shown.say(status_message(tickets=[refused]))
+    expect(shown.ticket).to_contain_text("does not parse")
+    if mend == "schedule":
+        shown.page.locator("[data-role=schedule]").fill("every(5)")
+    elif mend == "quantity":
+        quantity(shown).select_option("update_ratio")
+    else:
+        shown.row("head.fc1").click()
+    expect(shown.ticket).to_have_attribute("data-state", "")
+    shown.say(status_message(step=1300, tickets=[refused]))
+    expect(shown.ticket).not_to_contain_text("does not parse")
+
+
+def test_a_refused_control_is_named_as_long_as_the_run_is_as_it_was(shown: PanelPage) -> None:
+    route = shown.page.locator(".nbp-route")
+    shown.say(status_message(state="idle"))
+    shown.action("pause").click()
+    asked = shown.wait_sent("control")["id"]
+    refused = ticket(asked, "refused", text="no training is running")
+    shown.say(status_message(state="idle", tickets=[refused]))
+    expect(route).to_have_text("no training is running")
+    shown.say(status_message(state="training", tickets=[refused]))
+    expect(route).to_have_text("live: own subshell")
+
+
 def test_a_click_is_acknowledged_at_once_and_followed_to_its_step(shown: PanelPage) -> None:
     shown.row("stem.conv1").click()
     quantity(shown).select_option("zero_fraction")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, get_type_hints
 
 import numpy as np
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from notebook_probe.explorer.messages import from_view, wire
 from tests.browser.panel_messages import (
@@ -211,12 +212,46 @@ def test_a_silent_kernel_is_named_after_three_seconds(still: PanelPage) -> None:
     expect(route).to_have_text("kernel busy or restarted")
     still.say(status_message(step=1300))
     expect(route).to_have_text("live: own subshell")
-    still.say(status_message(state="paused"))
-    clock.run_for(4000)  # a paused run has nothing to say
+    still.say(status_message(state="idle"))
+    clock.run_for(4000)  # an idle run has nothing to say
     expect(route).to_have_text("live: own subshell")
-    still.action("resume").click()
+    still.action("pause").click()
     clock.run_for(4000)  # but an answer to a click is due
     expect(route).to_have_text("kernel busy or restarted")
+
+
+@pytest.mark.parametrize("state", ["waiting", "training", "paused"])
+def test_what_a_silent_kernel_said_last_is_greyed_and_not_called_the_state(
+    still: PanelPage, state: str
+) -> None:
+    still.wait_sent("visible")
+    bar, word = still.page.locator(".nbp-bar"), still.page.locator(".nbp-state")
+    ink = colour_of(bar.locator(".nbp-step b"))
+    still.say(status_message(state=state))
+    still.page.clock.run_for(2000)
+    expect(word).to_have_text(state)
+    still.page.clock.run_for(2000)
+    expect(word).to_have_text(f"no answer, {state} before")
+    expect(bar).to_have_attribute("data-state", "silent")
+    assert colour_of(bar.locator(".nbp-step b")) == colour_of(bar.locator(".nbp-cost")) != ink
+    still.say(status_message(state=state, step=1300))
+    expect(word).to_have_text(state)
+    assert colour_of(bar.locator(".nbp-step b")) == ink
+
+
+def test_a_click_that_cannot_be_sent_says_so_and_throws_nothing(shown: PanelPage) -> None:
+    shown.page.evaluate("() => { fake.send = () => { throw new Error('Cannot send'); } }")
+    shown.row("head.fc1").click()
+    shown.action("attach").click()
+    expect(shown.ticket).to_contain_text("✕not sent: the kernel has gone")
+    expect(shown.page.locator(".nbp-route")).to_have_text("kernel busy or restarted")
+    shown.action("pause").click()
+    expect(shown.action("pause")).not_to_have_class(re.compile("nbp-asked"))
+    assert shown.errors == []
+
+
+def colour_of(node: Locator) -> str:
+    return str(node.evaluate("(node) => getComputedStyle(node).color"))
 
 
 def test_the_top_bar_says_where_training_is(shown: PanelPage) -> None:

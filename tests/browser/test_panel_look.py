@@ -81,7 +81,7 @@ def populate(panel: PanelPage) -> PanelPage:
     late = 0.6 + 0.05 * np.random.default_rng(1).random(14)
     values = [(steps, broken), (steps, norms["block.conv3"]), (np.arange(1100, 1240, 10), late)]
     events = [(1100.0, "attach", "zero_fraction attached")]
-    panel.draw(*lines_message(dict(zip(SERIES, values, strict=True)), events=events))
+    panel.draw(*lines_message(dict(zip(SERIES, values, strict=True)), events=events, smooth=0.9))
     if panel.row("block.relu3").is_visible():
         panel.row("block.relu2").click()
         panel.row("block.relu3").click(modifiers=["Control"])

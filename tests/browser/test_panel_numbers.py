@@ -1,16 +1,17 @@
-"""The panel's arithmetic against oracles: formats, axes, smoothing, labels, search, colours."""
+"""The panel's arithmetic against oracles: formats, axes, averages, labels, search, colours."""
 
 from __future__ import annotations
 
 import fnmatch
 from collections.abc import Iterator
+from itertools import pairwise
 
 import matplotlib
 import numpy as np
 import pytest
 from playwright.sync_api import Browser
 
-from tests.browser.panel_messages import DIGITS
+from tests.browser.panel_messages import DIGITS, lines_message
 from tests.browser.panel_page import PanelPage, one_page
 
 pytestmark = pytest.mark.browser
@@ -48,17 +49,37 @@ def test_numbers_have_three_significant_digits_and_thin_spaces(parts: PanelPage)
     assert parts.call("exact", 0.5, "nat") == f"0.5{THIN}nat"
 
 
-def test_smoothing_is_the_debiased_exponential_average(parts: PanelPage) -> None:
-    values = np.random.default_rng(0).normal(size=40)
-    found = parts.page.evaluate("(v) => [...parts.smoothed(v, 0.9)]", values.tolist())
-    for k in range(40):
-        weights = 0.9 ** np.arange(k, -1, -1)
-        assert found[k] == pytest.approx(np.average(values[: k + 1], weights=weights))
+def test_a_line_and_its_average_are_placed_on_the_same_axes(parts: PanelPage) -> None:
+    message, buffers = lines_message(
+        {("a", "norm"): ([100, 101, 102], [1.0, 100.0, 0.0])}, x0=100.0, smooth=0.5
+    )
+    [one] = parts.page.evaluate(
+        """([message, floats]) => {
+          const bytes = (numbers) => Float32Array.from(numbers).buffer;
+          const frame = parts.decodeLines(message, [new DataView(bytes(floats))]);
+          const plain = ({ u, v }) => [[...u], [...v].map(String)];
+          return parts.prepareLines(frame, { log_x: false, log_y: true })
+            .map((series) => [plain(series), plain(series.average), series.unplaced]); }""",
+        [message, np.frombuffer(buffers[0], "<f4").tolist()],
+    )
+    assert one == [[[100, 101, 102], ["0", "2", "-Infinity"]], [[100, 102], ["0", "NaN"]], 1]
 
 
-def test_smoothing_keeps_a_gap_and_goes_on_after_it(parts: PanelPage) -> None:
-    found = parts.page.evaluate("[...parts.smoothed([1, NaN, 3], 0.5)].map(String)")
-    assert found == ["1", "NaN", str(float((0.5 * 1 + 3) / 1.5))]
+def test_the_slider_goes_from_no_average_to_one_of_a_thousand_values(parts: PanelPage) -> None:
+    weights = [parts.call("weightAt", place / 10) for place in range(31)]
+    assert weights[0] == 0
+    assert [weights[place] for place in (10, 20, 30)] == [0.9, 0.99, 0.999]
+    assert all(low < high for low, high in pairwise(weights))
+
+
+def test_it_is_said_which_average_is_drawn_until_it_is_the_chosen_one(parts: PanelPage) -> None:
+    def said(drawn: float, averaged: float, chosen: float) -> str:
+        lines = {"smooth": drawn, "averaged": averaged}
+        return str(parts.call("averageText", {"lines": lines, "selection": {"smooth": chosen}}))
+
+    assert said(0.9, 1.0, 0.9) == said(0.0, 1.0, 0.0) == said(0.0, 1.0, 0.9) == ""
+    assert said(0.9, 0.437, 0.9) == "average: 43 % done"
+    assert said(0.9, 1.0, 0.99) == "still the average of weight 0.9"
 
 
 def test_linear_axes_end_at_whole_ticks(parts: PanelPage) -> None:

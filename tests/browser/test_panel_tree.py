@@ -78,6 +78,17 @@ def test_ten_thousand_modules_need_only_the_rows_in_sight(bare: PanelPage) -> No
     assert bare.page.locator(".nbp-row").count() < 60
 
 
+def test_escape_ends_a_search_and_keeps_what_it_marked(shown: PanelPage) -> None:
+    search(shown).fill("*.conv*")
+    expect(shown.page.locator(".nbp-found")).to_have_text("3 found")
+    expect(shown.row("head.fc2")).to_be_hidden()
+    search(shown).press("Escape")
+    expect(search(shown)).to_have_value("")
+    expect(shown.page.locator(".nbp-found")).to_have_text("")
+    expect(shown.row("head.fc2")).to_be_visible()
+    expect_marked(shown, "stem.conv1", "block.conv2", "block.conv3")
+
+
 def test_a_search_shows_and_marks_what_matches(shown: PanelPage) -> None:
     search(shown).fill("*.conv*")
     expect(shown.page.locator(".nbp-row:visible")).to_have_count(3)

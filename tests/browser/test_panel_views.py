@@ -220,6 +220,7 @@ def test_a_spike_of_one_step_survives_in_a_cell_of_many(shown: PanelPage) -> Non
     x = heat_point(shown, 0.55)
     assert shown.pixel(shown.heat, x, 6)[:3] == (253, 231, 37)
     shown.page.locator("[data-role=cells]").click()
+    assert shown.wait_sent("selection")["cells"] == "mean", "so that a picture shows it, too"
     shown.page.wait_for_function(
         "document.querySelector('[data-role=cells]').textContent === 'mean'"
     )

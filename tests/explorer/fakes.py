@@ -121,7 +121,7 @@ class FakeControls:
         self.tickets: list[Ticket] = []
         self.attached: list[ProbeStatus] = []
         self.boundary_callbacks: list[Callable[[], None]] = []
-        self.n_settled = 0
+        self.errors: list[BaseException | None] = []
         self.background = False
         self.problem = ""
         self.budget = ""
@@ -178,5 +178,5 @@ class FakeControls:
         self.boundary_callbacks.append(callback)
         return lambda: self.boundary_callbacks.remove(callback)
 
-    def settle(self) -> None:
-        self.n_settled += 1
+    def settle(self, error: BaseException | None = None) -> None:
+        self.errors.append(error)

@@ -11,6 +11,7 @@ import pytest
 
 import notebook_probe as nbp
 from notebook_probe.explorer.conversation import PanelSession
+from notebook_probe.explorer.draw import average_lines
 from notebook_probe.explorer.draw.drawings import Drawings
 from notebook_probe.explorer.messages.parse import parse
 from notebook_probe.explorer.messages.selection import PanelSelection
@@ -73,6 +74,37 @@ def test_a_new_view_is_told_everything(talk: Talk) -> None:
     assert talk.is_told() == []
     talk.says("hello", view="y")
     assert talk.is_told() == ["model", "selection", "status", "alerts", "heat", "lines"]
+
+
+def test_an_average_that_is_not_whole_is_gone_on_with_though_nothing_was_recorded(
+    talk: Talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(average_lines, "AT_ONCE", 100)
+    monkeypatch.setattr(average_lines, "PER_FRAME", 100)
+    talk.stream.append(range(10, 250), grad_norm=1.0)
+    talk.says("hello", view="x")
+    talk.selects(series=[("a", "grad_norm")], smooth=0.9)
+    told, shares = [True], []
+    while told:
+        told = ["lines" in talk.is_told()][: talk.conversation.has_more]
+        shares.append(talk.last("lines")["averaged"])
+        talk.acknowledges()
+    assert shares == pytest.approx([0.4, 0.8, 1.0])
+    assert talk.is_told() == []
+
+
+def test_an_attach_without_a_schedule_is_refused_before_the_run_is_asked(
+    talk: Talk, controls: FakeControls
+) -> None:
+    talk.says("hello", view="x")
+    talk.says("attach", id="1", where=["a"], quantity="grad_norm", schedule=" ")
+    talk.is_told()
+    [ticket] = talk.last("status")["tickets"]
+    assert (ticket["state"], ticket["text"]) == (
+        "refused",
+        "say when to measure, such as every(10)",
+    )
+    assert controls.requests == []
 
 
 def test_nothing_is_told_while_nobody_looks(talk: Talk) -> None:

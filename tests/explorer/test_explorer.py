@@ -31,7 +31,7 @@ class Notebook:
         self.displayed: list[Any] = []
         self.updated: list[dict[str, Any]] = []
         self.carried: set[str] = set()
-        self.cell_callbacks: list[Callable[[], None]] = []
+        self.cell_callbacks: list[CellEnded] = []
         self.answers: list[str] = []
         self.n_pumped = 0
 
@@ -62,14 +62,17 @@ class Notebook:
     def pump(self) -> None:
         self.n_pumped += 1
 
-    def on_cell_end(self, callback: Callable[[], None]) -> Callable[[], None]:
+    def on_cell_end(self, callback: CellEnded) -> Callable[[], None]:
         self.cell_callbacks.append(callback)
         return lambda: self.cell_callbacks.remove(callback)
 
-    def ends_cell(self) -> None:
+    def ends_cell(self, error: BaseException | None = None) -> None:
         for callback in self.cell_callbacks:
-            callback()
+            callback(error)
         self.execution_count += 1
+
+
+CellEnded = Callable[[BaseException | None], None]
 
 
 @pytest.fixture
@@ -229,7 +232,9 @@ def test_a_live_run_is_pumped_at_its_boundaries_and_settled_after_its_cells(
         [at_boundary] = controls.boundary_callbacks
         at_boundary()
         notebook.ends_cell()
-        assert (notebook.n_pumped, controls.n_settled) == (1, 1)
+        assert (notebook.n_pumped, controls.errors) == (1, [None])
+        notebook.ends_cell(error := ValueError("shapes"))
+        assert controls.errors == [None, error]
     assert controls.boundary_callbacks == []
     assert notebook.cell_callbacks == []
     assert notebook.carried == set()

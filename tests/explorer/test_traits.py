@@ -50,6 +50,7 @@ def clicks(explorer: Explorer, **chosen: Any) -> None:
         "series": [],
         "window": None,
         "log_heat": True,
+        "cells": "max",
         "log_y": True,
         "log_x": False,
         "smooth": 0.5,

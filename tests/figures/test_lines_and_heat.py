@@ -92,6 +92,35 @@ def test_smoothing_is_the_debiased_average_of_the_plotted_scale(source: FakeSour
     np.testing.assert_allclose(curve(axes, 0)[1], expected)
 
 
+@pytest.mark.parametrize("weight", [0.9, 0.999])
+def test_a_picture_shows_the_average_of_every_value_in_a_window_as_in_the_whole(
+    weight: float,
+) -> None:
+    values = np.random.default_rng(1).random((100_000, 1)).astype(np.float32)
+    values[30_000:30_003] = 100.0
+    stream = FakeStream("s", ["a"], ["norm"])
+    stream.append(range(100_000), norm=values)
+    total = mass = 0.0
+    expected = []
+    for value in values[:, 0].tolist():
+        total, mass = weight * total + value, weight * mass + 1
+        expected.append(total / mass)
+    look = Look(smooth=weight, log_y=False)
+    for window in (None, (30_100.0, 30_300.0)):
+        x, y = averaged(lines(FakeSource(stream), [A], window=window, look=look).axes[0])
+        np.testing.assert_allclose(y, np.array(expected)[x.astype(int)], rtol=1e-5)
+        inside = expected if window is None else expected[30_100:30_301]
+        assert (y.min(), y.max()) == pytest.approx((min(inside), max(inside)))
+        assert (x[0], x[-1]) == (window or (0, 99_999))
+
+
+def averaged(axes: Axes) -> tuple[np.ndarray, np.ndarray]:
+    """x and y of the average of the first series, which is thicker than the series."""
+    own = [line for line in axes.lines if to_hex(line.get_color()) == to_hex(colour(0))]
+    thickest = max(own, key=lambda line: line.get_linewidth())
+    return np.asarray(thickest.get_xdata()), np.asarray(thickest.get_ydata())
+
+
 def test_a_long_series_keeps_its_extremes(source: FakeSource) -> None:
     values = np.random.default_rng(1).random((50_000, 1)) + 1
     values[[17, 33_333], 0] = [0.5, 9.0]
@@ -106,6 +135,29 @@ def test_time_and_window_choose_the_same_rows(source: FakeSource) -> None:
     look = Look(x_axis="time", log_y=False)
     x, _ = curve(lines(source, [B], window=(10, 14), look=look).axes[0], 0)
     np.testing.assert_allclose(x, np.arange(10, 15) / 10)
+
+
+@pytest.mark.parametrize("draw", [heat, overview])
+def test_a_cell_of_several_steps_shows_the_largest_or_the_mean(draw: Any) -> None:
+    values = np.ones((7000, 1), np.float32)
+    values[3333] = 91.0
+    stream = FakeStream("s", ["a"], ["norm"])
+    stream.append(range(7000), norm=values)
+    source = FakeSource(stream)
+
+    def top(**cells: Any) -> tuple[float, float]:
+        image = draw(source, "norm", **cells).axes[0].images[0]
+        n_steps = 7000 / image.get_array().shape[1]
+        mean = (91 + n_steps - 1) / n_steps
+        return float(image.get_array().max()), mean
+
+    largest, _ = top()
+    assert largest == top(cells="max")[0] == 91.0
+    assert top(cells="mean")[0] == pytest.approx(top()[1], rel=0.2)
+
+
+def test_a_picture_counts_the_steps_that_are_completed(source: FakeSource) -> None:
+    assert "norm   step 30" in texts(overview(source, "norm"))
 
 
 def test_heat_has_a_row_per_module_and_tells_the_three_kinds_of_cells(source: FakeSource) -> None:

@@ -65,11 +65,14 @@ def test_carrying_and_forgetting_twice_is_harmless(
 
 
 def test_the_end_of_every_cell_is_told_until_it_is_removed(front_end: FrontEnd) -> None:
-    front_end.run("ended = []; remove = kernel_route().on_cell_end(lambda: ended.append(1))")
+    front_end.run("ended = []; remove = kernel_route().on_cell_end(ended.append)")
     assert front_end.run("print(len(ended))") == "1\n"
     assert front_end.run("print(len(ended))") == "2\n"
+    failing = front_end.send("execute_request", {"code": "1 / 0", "silent": False})
+    front_end.finish(failing)
     front_end.run("remove(); remove()")
-    assert front_end.run("print(len(ended))") == "3\n"
+    errors = "[None, None, None, ZeroDivisionError('division by zero')]\n"
+    assert front_end.run("print(ended)") == errors
 
 
 def test_the_running_cell_has_the_front_ends_name(front_end: FrontEnd) -> None:
@@ -87,7 +90,7 @@ def test_without_a_kernel_everything_is_harmless() -> None:
     route.pump()
     assert route.cell == ""
     route.answered("nobody asked")
-    remove = route.on_cell_end(lambda: pytest.fail("no cell can end"))
+    remove = route.on_cell_end(lambda _: pytest.fail("no cell can end"))
     remove()
     remove()
     route.forget(comm)

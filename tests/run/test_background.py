@@ -57,6 +57,31 @@ def test_an_error_is_shown_and_raised_where_it_is_waited_for(
     assert repr(training) == f"<Background training: {status.problem}>"
 
 
+def test_a_training_that_fails_before_its_first_step_has_failed_too(
+    watch: Watch, model: nn.Module
+) -> None:
+    run = watch(model, probes=None)
+
+    def loop() -> None:
+        raise OSError("no such data")
+
+    with pytest.raises(OSError, match="no such data"):
+        run.train_in_background(loop).wait(PATIENCE_S)
+    assert run.status().state == "failed"
+    for step in range(2):
+        train_step(model, sgd(model), batch(step))
+    assert run.status().state == "training", "until training goes on"
+
+
+def test_nothing_trains_any_more_once_stop_has_ended_it(watch: Watch, model: nn.Module) -> None:
+    run = watch(model, probes=None)
+    loop = Training(run, model)
+    wait_until(lambda: loop.n_steps > 2)
+    run.put(Control("stop"))
+    loop.background.wait(PATIENCE_S)
+    assert run.status().state == "idle"
+
+
 def test_stop_is_no_error_of_a_background_training(watch: Watch, model: nn.Module) -> None:
     run = watch(model, probes=None)
     loop = Training(run, model)

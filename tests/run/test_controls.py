@@ -217,6 +217,36 @@ def test_a_request_that_fails_in_any_way_does_not_end_the_training(
     )
 
 
+def test_what_is_attached_already_is_refused_in_words_and_what_is_new_of_it_is_not(
+    watch: Watch, model: nn.Module
+) -> None:
+    run = watch(model, probes=None)
+    asked = [
+        Attach(("0",), "weight_norm", "every(2)"),
+        Attach(("0",), "weight_norm", "every(2)"),
+        Attach(("0", "2"), "weight_norm", "every 2"),
+        Attach(("0",), "weight_norm", "every(3)"),
+    ]
+    tickets = [run.put(one) for one in asked]
+    train_step(model, sgd(model), batch(0))
+    assert [one.state for one in tickets] == ["applied", "refused", "applied", "applied"]
+    assert tickets[1].text == "weight_norm at 1 module: attached already, every(2)"
+    assert len(run.status().probes) == 3
+
+
+def test_a_request_is_queued_at_the_step_that_the_status_tells(
+    watch: Watch, model: nn.Module
+) -> None:
+    run, optimizer = watch(model, probes=None), sgd(model)
+    for step in range(3):
+        train_step(model, optimizer, batch(step))
+    run.settle()
+    ticket = run.put(Attach(("0",), "weight_norm"))
+    assert ticket.queued_step == run.status().step == 3
+    train_step(model, optimizer, batch(3))
+    assert ticket.applied_step == 3
+
+
 def test_what_waits_when_a_run_closes_is_refused_and_so_is_what_comes_later(
     watch: Watch, model: nn.Module
 ) -> None:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TypeAlias
 
 import numpy as np
 
 from notebook_probe.alerts.alert import ALERT
+from notebook_probe.explorer.draw.average_lines import AverageLines, Streams
 from notebook_probe.explorer.draw.long_lines import Line, line_of
-from notebook_probe.explorer.draw.pixel_points import PixelAxis, PixelPoints, joined
+from notebook_probe.explorer.draw.pixel_points import NOTHING, PixelAxis, PixelPoints, joined
 from notebook_probe.explorer.draw.view import panel_plot
-from notebook_probe.explorer.draw.wall_time import WallTime
 from notebook_probe.explorer.messages.selection import PanelSelection, Series
 from notebook_probe.explorer.messages.wire import VERSION, Frame, LineSeries, LinesFrame
 from notebook_probe.record.format.source import Source
+from notebook_probe.record.views.thinning.averages import holding
+from notebook_probe.record.views.wall_time import WallTime
 
 __all__ = ["Lines", "points_per_series"]
 
@@ -43,36 +46,41 @@ class Lines:
 
     def __init__(self) -> None:
         self._lines: dict[_Key, Line] = {}
+        self._averages = AverageLines()
         self._clock = WallTime()
 
     def frame(
         self, source: Source, selection: PanelSelection, width: int, pixel_ratio: float = 1.0
     ) -> Frame:
-        self._read(source, selection)
+        streams = source.streams
+        self._read(source, streams, selection)
         n_points = points_per_series(len(selection.series), width)
         lines = {series: self._points(series, selection, n_points) for series in selection.series}
         x0 = float(min((points.x[0] for points in lines.values() if points.n_rows), default=0.0))
         heads: list[LineSeries] = []
         parts: list[np.ndarray[tuple[int], np.dtype[np.floating]]] = []
         for series, points in lines.items():
-            offset = sum(map(len, parts))
-            heads.append(_head(series, selection.colour(series), points, offset, x0))
-            parts += [points.x - x0, points.y]
+            average = self._average(streams, series, points, selection, n_points)
+            offset, colour = sum(map(len, parts)), selection.colour(series)
+            heads.append(_head(series, colour, points, average, offset, x0))
+            parts += [points.x - x0, points.y, average.x - x0, average.y]
         message: LinesFrame = {
             "v": VERSION,
             "type": "lines",
             "seq": 0,
             "x0": x0,
+            "smooth": selection.smooth,
+            "averaged": self._averages.share,
             "series": heads,
             "events": self._events(source, selection, x0),
         }
         numbers = np.concatenate([np.empty(0), *parts]).astype("<f4")
         return message, [memoryview(numbers.tobytes())]
 
-    def _read(self, source: Source, selection: PanelSelection) -> None:
+    def _read(self, source: Source, streams: Streams, selection: PanelSelection) -> None:
         """Bring the selected series up to date and forget all others."""
         lines: dict[_Key, Line] = {}
-        for name, stream in source.streams.items():
+        for name, stream in streams.items():
             modules, quantities = set(stream.modules), {one.name for one in stream.variables}
             for series in selection.series:
                 if series[0] in modules and series[1] in quantities:
@@ -81,21 +89,37 @@ class Lines:
                     line.read_new(stream)
                     lines[key] = line
         self._lines = lines
+        self._averages.read_new(streams, selection)
         if selection.x_axis == "time":
             self._clock.read_new(source)
 
     def _points(self, series: Series, selection: PanelSelection, n_points: int) -> PixelPoints:
         return joined(
             [
-                line.points(selection.window, self._axis(stream, selection), n_points)
+                line.points(selection.window, self._axis([stream], selection), n_points)
                 for (stream, _, of), line in self._lines.items()
                 if of == series
             ]
         )
 
-    def _axis(self, stream: str, selection: PanelSelection) -> PixelAxis:
+    def _average(
+        self,
+        streams: Streams,
+        series: Series,
+        drawn: PixelPoints,
+        selection: PanelSelection,
+        n_points: int,
+    ) -> PixelPoints:
+        """Of the same rows as the line itself."""
+        if not drawn.n_rows:
+            return NOTHING
+        axis = self._axis(holding(streams, *series), selection)
+        steps = drawn.first_step, drawn.last_step
+        return self._averages.points(streams, series, steps, selection, axis, n_points)
+
+    def _axis(self, streams: Iterable[str], selection: PanelSelection) -> PixelAxis:
         if selection.x_axis == "time":
-            return PixelAxis(lambda steps: self._clock.seconds(stream, steps), selection.log_x)
+            return PixelAxis(lambda steps: self._clock.seconds(streams, steps), selection.log_x)
         return PixelAxis(lambda steps: steps.astype(np.float64), selection.log_x)
 
     def _events(
@@ -113,12 +137,20 @@ class Lines:
         return [(x - x0, event.kind, event.text) for x, event in zip(at, seen, strict=True)]
 
 
-def _head(series: Series, colour: int, points: PixelPoints, offset: int, x0: float) -> LineSeries:
+def _head(
+    series: Series,
+    colour: int,
+    points: PixelPoints,
+    average: PixelPoints,
+    offset: int,
+    x0: float,
+) -> LineSeries:
     return {
         "module": series[0],
         "quantity": series[1],
         "colour": colour,
         "n": len(points.x),
+        "n_average": len(average.x),
         "offset": offset,
         "n_rows": points.n_rows,
         "first_step": points.first_step,

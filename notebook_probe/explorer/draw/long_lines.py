@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -14,6 +14,7 @@ from notebook_probe.explorer.draw.pixel_points import (
     PixelPoints,
     points_of,
 )
+from notebook_probe.record.format.missing import measured
 from notebook_probe.record.format.source import StreamView, Thinned
 from notebook_probe.record.views.thinning.column import Column
 from notebook_probe.record.views.thinning.minmax import spread
@@ -46,8 +47,19 @@ def line_of(stream: StreamView, module: str, quantity: str) -> Line:
 
 class _InMemory:
     def __init__(self, module: str, quantity: str) -> None:
-        self._column = Column(module, quantity)
-        self.read_new: Callable[[StreamView], None] = self._column.read_new
+        self._series = module, quantity
+        self._column = Column()
+        self._n_seen = 0
+
+    def read_new(self, stream: StreamView) -> None:
+        start, stop = self._n_seen, stream.n_rows
+        if stop <= start:
+            return
+        module, quantity = self._series
+        values = stream.values(quantity, start, stop, [module])[:, 0]
+        known = measured(values)
+        self._column.append(stream.steps(start, stop)[known], values[known])
+        self._n_seen = stop
 
     def points(self, window: Window, axis: PixelAxis, n_points: int) -> PixelPoints:
         return points_of(self._column, window, axis, n_points)
@@ -60,19 +72,21 @@ class _Distant:
 
     def __init__(self, module: str, quantity: str) -> None:
         self._series = module, quantity
-        self._kept: tuple[object, Thinned] | None = None
+        self._kept: _Read | None = None
 
     def read_new(self, stream: StreamView) -> None:
         self._stream = stream
 
     def points(self, window: Window, axis: PixelAxis, n_points: int) -> PixelPoints:
         stream = self._stream
-        first, stop = _rows(stream, window)
-        key = first, stop, axis.log, n_points
-        if self._kept is None or self._kept[0] != key:
+        key = window, stream.n_rows, axis.log, n_points
+        if self._kept is None or self._kept.key != key:
+            first, stop = _rows(stream, window)
             thin = thin_stream(stream, *self._series, first, stop, n_points, log=axis.log)
-            self._kept = key, thin
-        thin = self._kept[1]
+            ends = _steps_at(stream, first, stop) if first < stop else (0, 0)
+            self._kept = _Read(key, thin, stop - first, *ends)
+        kept = self._kept
+        thin = kept.thinned
         if not len(thin.x) and not len(thin.nonfinite):
             return NOTHING
         marks = spread(thin.nonfinite.astype(np.int64), MOST_MARKS)
@@ -84,12 +98,28 @@ class _Distant:
             x=axis.position(steps[order]),
             y=values[order],  # a point that is not finite breaks the line
             marks=axis.position(marks),
-            n_rows=stop - first,
+            n_rows=kept.n_rows,
             n_nonfinite=len(thin.nonfinite),
-            first_step=int(stream.steps(first, first + 1)[0]),
-            last_step=int(stream.steps(stop - 1, stop)[0]),
+            first_step=kept.first_step,
+            last_step=kept.last_step,
             last_value=np.nan if ended else float(thin.y[-1]),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What was read of a stream, while it and what is asked for stay the same."""
+
+    key: object
+    thinned: Thinned
+    n_rows: int
+    first_step: int
+    last_step: int
+
+
+def _steps_at(stream: StreamView, first: int, stop: int) -> tuple[int, int]:
+    """Of the first and of the last row."""
+    return int(stream.steps(first, first + 1)[0]), int(stream.steps(stop - 1, stop)[0])
 
 
 def _rows(stream: StreamView, window: Window) -> tuple[int, int]:

@@ -60,3 +60,8 @@ export function exact(value, units = "1") {
 function withoutTrailingZeros(mantissa) {
   return mantissa.includes(".") ? mantissa.replace(/\.?0+$/, "") : mantissa;
 }
+
+/** Weight at a place of the slider: 0, 0.9, 0.99 and 0.999 stand equally far from each other. */
+export function weightAt(place) {
+  return Number((1 - Number((10 ** -place).toPrecision(2))).toFixed(4));
+}

@@ -8,6 +8,7 @@ export const EMPTY_SELECTION = {
   series: [],
   window: null,
   log_heat: true,
+  cells: "max",
   log_y: true,
   log_x: false,
   smooth: 0,
@@ -64,8 +65,6 @@ export function createState() {
     views: [],
     /** The last message to one of them. */
     viewMessage: null,
-    /** Of two block reductions, which the heat map colours: "max" keeps a spike, "mean" the level. */
-    cells: "max",
     /** The heat map as last painted, { image, values }: the tree cuts its swatches from it. */
     heatPicture: null,
     /** Paths marked in the tree of this view. */

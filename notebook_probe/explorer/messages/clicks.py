@@ -69,7 +69,7 @@ class Clicks:
         """Queue what a click asks of the run, or note that its control was greyed."""
         control: str = click.get("action", click["type"])  # type: ignore[assignment]
         request = _REQUESTS[click["type"]](click)
-        reason = self._greyed.get(control, "")
+        reason = self._greyed.get(control, "") or _missing(request)
         if self._controls is None or reason:
             ticket = Ticket(request, queued_step=-1, state="refused", text=reason)
         else:
@@ -105,6 +105,12 @@ class Clicks:
             }
             for click in self._clicks
         ]
+
+
+def _missing(request: Request) -> str:
+    """What a click has left out; an empty schedule, every step elsewhere, was not meant so."""
+    empty = isinstance(request, Attach) and not request.schedule.strip()
+    return "say when to measure, such as every(10)" if empty else ""
 
 
 def _is_applied(click: _Click) -> bool:

@@ -24,7 +24,7 @@ class OpenedStatus:
     def __init__(self, source: Source) -> None:
         self._source = source
         self._revision = -1
-        self._last_step = 0
+        self._n_steps = 0
         self._last_s = 0.0
         self._nbytes = 0
         self._measured_s = 0.0
@@ -39,7 +39,7 @@ class OpenedStatus:
             name=self._source.name,
             location=self._source.location,
             state=self._state(),
-            step=self._last_step,
+            step=self._n_steps,
             steps_per_second=math.nan,
             cost_percent=math.nan,
             n_probes=0,
@@ -57,7 +57,8 @@ class OpenedStatus:
         for stream in self._source.streams.values():
             n_rows = stream.n_rows
             if n_rows:
-                self._last_step = max(self._last_step, int(stream.steps(n_rows - 1, n_rows)[0]))
+                last = int(stream.steps(n_rows - 1, n_rows)[0])
+                self._n_steps = max(self._n_steps, last + 1)  # completed ones, as a run counts
                 self._last_s = max(self._last_s, stream.times(n_rows - 1, n_rows)[0] / 1000.0)
         if self._source.finished or time.monotonic() - self._measured_s > MEASURE_S:
             self._measured_s = time.monotonic()

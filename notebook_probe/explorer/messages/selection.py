@@ -17,6 +17,9 @@ Series: TypeAlias = tuple[str, str]
 N_COLOURS = 7
 """Distinguishable colours; the dash pattern changes after them."""
 
+MOST_SMOOTH = 0.999
+"""Of a thousand values each average is made; more would hide a run."""
+
 FAVOURITE = "grad_norm"
 """The quantity a fresh panel opens with: it shows dying and exploding layers at a glance."""
 
@@ -38,6 +41,7 @@ class PanelSelection:
     series: tuple[Series, ...] = ()
     window: tuple[float, float] | None = None
     log_heat: bool = True
+    cells: Literal["max", "mean"] = "max"
     log_y: bool = True
     log_x: bool = False
     smooth: float = 0.9
@@ -61,9 +65,10 @@ class PanelSelection:
             home=message["home"] or self.home,
             window=(first, last) if last > first else None,
             log_heat=message["log_heat"],
+            cells=message["cells"],
             log_y=message["log_y"],
             log_x=message["log_x"],
-            smooth=min(max(message["smooth"], 0.0), 0.99),
+            smooth=min(max(message["smooth"], 0.0), MOST_SMOOTH),
             x_axis=message["x_axis"],
         )
 
@@ -84,6 +89,7 @@ class PanelSelection:
             "series": list(self.series),
             "window": self.window,
             "log_heat": self.log_heat,
+            "cells": self.cells,
             "log_y": self.log_y,
             "log_x": self.log_x,
             "smooth": self.smooth,

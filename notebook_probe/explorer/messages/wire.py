@@ -192,21 +192,25 @@ class SelectionMessage(TypedDict):
     window: tuple[float, float] | None
     """Step range both views show; None for everything."""
     log_heat: bool
+    cells: Literal["max", "mean"]
+    """What a cell of several steps shows: the largest value keeps a spike, the mean the level."""
     log_y: bool
     log_x: bool
     smooth: float
-    """0 (none) to 0.99: weight of the debiased exponential average, in the plotted scale."""
+    """0 (none) to 0.999: weight of the debiased exponential average, in the plotted scale."""
     x_axis: Literal["step", "time"]
 
 
 class LineSeries(TypedDict):
-    """Where one series lies in the buffer: n x values, then n y values, float32."""
+    """Where one series lies in the buffer: n x values, n y values, then those of its average."""
 
     module: str
     quantity: str
     colour: int
     """Index bound to the series for good: Okabe-Ito colour = index % 7, dash = index // 7."""
     n: int
+    n_average: int
+    """Points of its average, which is taken of every recorded value and thinned on its own."""
     offset: int
     """In float32 elements from the start of the buffer."""
     n_rows: int
@@ -226,6 +230,10 @@ class LinesFrame(TypedDict):
     type: Literal["lines"]
     seq: int
     x0: float
+    smooth: float
+    """Weight of the averages."""
+    averaged: float
+    """Share of the recorded values that are in the averages; below 1 there is more to come."""
     series: list[LineSeries]
     events: list[tuple[float, str, str]]
     """(x relative to x0, kind, text): where a probe was attached, training paused, and so on;

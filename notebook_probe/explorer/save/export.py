@@ -35,6 +35,7 @@ def picture(
         selection.series,
         window=selection.window,
         log_heat=selection.log_heat,
+        cells=selection.cells,
         look=Look(selection.log_y, selection.log_x, selection.smooth, selection.x_axis),
         colours=selection.colours,
         grid=grid or _grid(source, selection),

@@ -145,7 +145,11 @@ class ProbeSet:
             Why it cannot be done.
         """
         if isinstance(request, Attach):
-            done = _description(self.attach(_resolver_of(request)))
+            attachment = Attachment.resolved(_resolver_of(request), self.model_map)
+            done = _description(attachment)
+            if not self._new(attachment.probes):
+                raise QuantityError(f"{done}: attached already, {request.schedule}")
+            self.add(attachment)
         elif isinstance(request, Detach):
             found = self.find(request.where, request.quantity)
             self.detach(found)
@@ -216,13 +220,16 @@ class ProbeSet:
     def _want(self, probes: Sequence[Probe]) -> None:
         self._columns.declare(probes)
         with self._lock:
-            known = self._wanted
-            wanted = {probe.key(): probe for probe in probes}
-            new = {key: p for key, p in wanted.items() if not _is_same(known.get(key), p)}
+            new = self._new(probes)
             for probe in new.values():
                 probe.attached_step = WAITING
             if new:
-                self._wanted = {**known, **new}
+                self._wanted = {**self._wanted, **new}
+
+    def _new(self, probes: Sequence[Probe]) -> dict[ProbeKey, Probe]:
+        """Those that are not wanted yet."""
+        wanted = {probe.key(): probe for probe in probes}
+        return {key: p for key, p in wanted.items() if not _is_same(self._wanted.get(key), p)}
 
     def _follow_model(self) -> None:
         """Modules were added, replaced or removed: what is attached holds for the new ones."""

@@ -55,10 +55,6 @@ class Meter:
         seconds = sum(list(self._seconds))
         return 100.0 * sum(list(self._cost)) / seconds if seconds else float("nan")
 
-    def moved_since(self, moment: float) -> bool:
-        """Tell whether a step ended after ``moment``, a ``time.monotonic()``."""
-        return self._last > moment
-
     @property
     def is_moving(self) -> bool:
         """A step ended lately: within three seconds or ten usual steps."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import time
 
+from notebook_probe.errors import TrainingStopped
 from notebook_probe.probes.observer import Observer
 from notebook_probe.probes.reading.closed_steps import ClosedSteps
 from notebook_probe.probes.step.budget import Budget
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.background import Background
+from notebook_probe.run.failure import Failure
 from notebook_probe.run.gate import Gate
 from notebook_probe.run.health.meter import Meter
 from notebook_probe.run.health.status import State, StatusHead
@@ -17,6 +19,7 @@ from notebook_probe.run.rows.row_keeper import RowKeeper
 
 __all__ = ["RunState"]
 
+WANTED = (KeyboardInterrupt, TrainingStopped)
 MANY_FORWARDS = 16
 """Training forwards without any step after which something seems to be missing."""
 
@@ -28,6 +31,8 @@ class RunState:
     ----------
     background : Background or None
         The training that was started last in the background.
+    failure : Failure or None
+        What ended the last loop, until training goes on.
     """
 
     def __init__(
@@ -44,6 +49,31 @@ class RunState:
         self._observer, self._gate = observer, gate
         self._meter, self._budget = meter, budget
         self.background: Background | None = None
+        self._failure: Failure | None = None
+        self._rested_at = self._progress
+
+    @property
+    def failure(self) -> Failure | None:
+        return None if self.has_trained else self._failure
+
+    @property
+    def _progress(self) -> tuple[int, int]:
+        """Changes with every call and every update of training."""
+        return self._observer.clock.step, self._observer.n_forwards
+
+    @property
+    def has_trained(self) -> bool:
+        """Since the last loop came to its end."""
+        return self._progress != self._rested_at
+
+    def rest(self, error: BaseException | None = None) -> None:
+        """A loop has come to its end, by an error that is a failure unless somebody wanted it."""
+        if self.has_trained:
+            self._failure = None
+        if error is not None and not isinstance(error, WANTED):
+            self._failure = Failure.of(error)
+        self._rested_at = self._progress
+        self._meter.rest()
 
     @property
     def trains_in_background(self) -> bool:
@@ -76,7 +106,7 @@ class RunState:
     def state(self, closed: bool) -> State:
         if closed:
             return "finished"
-        if self._failed() is not None:
+        if self.failure is not None:
             return "failed"
         if self._gate.is_held:
             return "paused"
@@ -85,16 +115,8 @@ class RunState:
             return "training"
         return "idle" if self._observer.clock.step > 0 else "waiting"
 
-    def _failed(self) -> Background | None:
-        """The background training that ended in an error, until a later step is trained."""
-        background = self.background
-        if background is None or background.error is None:
-            return None
-        return None if self._meter.moved_since(background.ended_at) else background
-
     def _problem(self) -> str:
-        failed = self._failed()
-        text = failed.error_text if failed is not None else ""
+        text = self.failure.text if self.failure is not None else ""
         known = text or self._writer.last_error or self._rows.problem or self._gate.problem
         return known or self._writer.stopped or self._no_steps()
 

@@ -10,7 +10,7 @@ from notebook_probe.run.health.status_text import describe_status
 __all__ = ["COMPILED", "ProbeStatus", "QuantityInfo", "State", "Status", "StatusHead"]
 
 State: TypeAlias = Literal["waiting", "training", "paused", "idle", "finished", "failed"]
-"""waiting: no step yet; idle: no step for a while; finished: closed; failed: the loop raised."""
+"""waiting: no step yet; idle: no step for a while; finished: closed; failed: an error ended it."""
 
 
 COMPILED = (

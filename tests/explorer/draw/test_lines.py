@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,17 +10,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from notebook_probe.explorer.draw import long_lines
+from notebook_probe.explorer.draw import average_lines, long_lines
 from notebook_probe.explorer.draw.lines import Lines, points_per_series
+from notebook_probe.explorer.draw.pixel_points import PixelAxis
 from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.record import OpenedRecord, RecordWriter, Variable, open_record
-from notebook_probe.record.format.missing import MEASURED_NAN
+from notebook_probe.record.format.missing import MEASURED_NAN, measured
 from notebook_probe.record.format.source import Event, Source
 from notebook_probe.record.read.stored import StoredStream
 from notebook_probe.record.views.thinning import zoom
 from tests.explorer.fakes import START_MS, FakeSource, FakeStream
 
 A, B = ("a", "norm"), ("b", "norm")
+Points = tuple[np.ndarray, np.ndarray]
 
 
 def source_of(values: Any, steps: Any = None, ms_per_step: int = 100) -> FakeSource:
@@ -31,19 +34,29 @@ def source_of(values: Any, steps: Any = None, ms_per_step: int = 100) -> FakeSou
 
 def drawn(
     view: Lines, source: Source, selection: PanelSelection, width: int = 700
-) -> tuple[dict[str, Any], list[tuple[np.ndarray, np.ndarray]]]:
+) -> tuple[dict[str, Any], list[Points]]:
     """The message, and absolute x and y of each series."""
+    message, lines, _ = drawn_whole(view, source, selection, width)
+    return message, lines
+
+
+def drawn_whole(
+    view: Lines, source: Source, selection: PanelSelection, width: int = 700
+) -> tuple[dict[str, Any], list[Points], list[Points]]:
+    """The message, and absolute x and y of each series and of its average."""
     message, buffers = view.frame(source, selection, width)
     numbers = np.frombuffer(buffers[0], "<f4")
-    lines = [
-        (
-            numbers[one["offset"] : one["offset"] + one["n"]] + np.float64(message["x0"]),
-            numbers[one["offset"] + one["n"] : one["offset"] + 2 * one["n"]],
-        )
-        for one in message["series"]
-    ]
-    assert sum(2 * one["n"] for one in message["series"]) == len(numbers)
-    return dict(message), lines
+    lines: list[Points] = []
+    averages: list[Points] = []
+    end = 0
+    for one in message["series"]:
+        assert one["offset"] == end
+        for n, found in ((one["n"], lines), (one["n_average"], averages)):
+            x, y = numbers[end : end + n], numbers[end + n : end + 2 * n]
+            found.append((x + np.float64(message["x0"]), y))
+            end += 2 * n
+    assert end == len(numbers)
+    return dict(message), lines, averages
 
 
 def test_a_short_series_arrives_whole() -> None:
@@ -164,17 +177,38 @@ def test_a_series_nobody_recorded_is_an_empty_one() -> None:
     assert message["series"][0]["n"] == len(x) == 0
 
 
-def test_a_frame_reads_new_rows_only() -> None:
+@pytest.mark.parametrize(("smooth", "times"), [(0.0, 1), (0.9, 2)])
+def test_a_frame_reads_new_rows_only_for_the_lines_and_for_their_averages(
+    smooth: float, times: int
+) -> None:
     source, view = source_of(np.ones((1000, 2))), Lines()
     [stream] = source.streams.values()
     assert isinstance(stream, FakeStream)
-    selection = PanelSelection().with_series(A)
+    selection = PanelSelection(smooth=smooth).with_series(A)
     for _ in range(5):
         view.frame(source, selection, 700)
-    assert stream.n_values_read == 1000
+    assert stream.n_values_read == times * 1000
     stream.append(range(1000, 1010), norm=1.0)
     view.frame(source, selection.with_series(B), 700)
-    assert stream.n_values_read == 1000 + 10 + 1010
+    assert stream.n_values_read == times * (1000 + 10 + 1010)
+
+
+def test_a_line_reads_each_row_once_and_leaves_out_what_was_not_measured() -> None:
+    rng = np.random.default_rng(5)
+    values = rng.normal(size=1000).astype(np.float32)
+    values[rng.integers(0, 1000, 200)] = np.nan
+    values[rng.integers(0, 1000, 50)] = MEASURED_NAN
+    stream = FakeStream("s", ["a", "b"], ["q"])
+    line = long_lines.line_of(stream, "a", "q")
+    for start in range(0, 1000, 10):
+        stream.append(range(start, start + 10), q=values[start : start + 10, None])
+        line.read_new(stream)
+        line.read_new(stream)
+    assert stream.n_values_read == 1000
+    kept = np.flatnonzero(measured(values))
+    points = line.points(None, PixelAxis(lambda steps: steps.astype(np.float64), False), 2000)
+    np.testing.assert_array_equal(points.x, kept)
+    np.testing.assert_array_equal(points.y, values[kept])
 
 
 def test_many_series_share_the_frame() -> None:
@@ -215,7 +249,7 @@ def test_a_long_record_is_drawn_without_reading_its_series(
         return found
 
     monkeypatch.setattr(StoredStream, "values", counted)
-    selection = replace(PanelSelection(log_x=log_x).with_series(A), window=window)
+    selection = replace(PanelSelection(log_x=log_x, smooth=0.0).with_series(A), window=window)
     message, [(x, y)] = drawn(Lines(), record, selection, width=100)
     first, last = (0, 29_999) if window is None else (4_999, 20_001)
     inside = values[first : last + 1]
@@ -228,6 +262,77 @@ def test_a_long_record_is_drawn_without_reading_its_series(
     assert head["last_value"] == pytest.approx(float(inside[-1]))
     assert len(x) <= 250
     assert sum(read) < len(inside) / 2
+
+
+def finished(view: Lines, source: Source, selection: PanelSelection) -> Points:
+    """The average of the one series, when all of it has been taken."""
+    message: dict[str, Any] = {"averaged": 0.0}
+    while message["averaged"] < 1:
+        message, _, [average] = drawn_whole(view, source, selection)
+    return average
+
+
+@pytest.mark.parametrize("weight", [0.9, 0.99, 0.999])
+@pytest.mark.parametrize("log_y", [False, True])
+def test_a_long_record_is_averaged_at_every_step_and_a_zoom_does_not_begin_anew(
+    long_record: tuple[OpenedRecord, np.ndarray], weight: float, log_y: bool
+) -> None:
+    record, values = long_record
+    kept = np.flatnonzero(np.isfinite(values) & ((values > 0) | (not log_y)))
+    total = mass = 0.0
+    expected = np.full(len(values), np.nan)
+    for place in kept:
+        value = float(values[place])
+        total = weight * total + (math.log(value) if log_y else value)
+        mass = weight * mass + 1
+        expected[place] = math.exp(total / mass) if log_y else total / mass
+    view, selection = Lines(), PanelSelection(smooth=weight, log_y=log_y).with_series(A)
+    x, y = finished(view, record, selection)
+    assert len(x) <= 1402 + 100
+    np.testing.assert_allclose(y, expected[x.astype(int)], rtol=1e-5)
+    assert (np.nanmin(y), np.nanmax(y)) == pytest.approx((np.nanmin(expected), np.nanmax(expected)))
+    x, y = finished(view, record, replace(selection, window=(20_000.0, 20_100.0)))
+    assert {*range(20_000, 20_101)} & {*kept} <= {*x.astype(int)}
+    np.testing.assert_allclose(y, expected[x.astype(int)], rtol=1e-5)
+
+
+def test_an_average_comes_after_the_answer_to_a_click_where_it_takes_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(average_lines, "AT_ONCE", 1000)
+    monkeypatch.setattr(average_lines, "PER_FRAME", 3000)
+    source, view = source_of(np.ones((10_000, 2))), Lines()
+    selection = PanelSelection(smooth=0.9).with_series(A)
+    shares = [drawn(view, source, selection)[0]["averaged"] for _ in range(5)]
+    assert shares == pytest.approx([0.1, 0.4, 0.7, 1.0, 1.0])
+    message, _ = drawn(view, source, replace(selection, smooth=0.99))
+    assert (message["smooth"], message["averaged"]) == (0.99, pytest.approx(0.1))
+    message, _ = drawn(view, source, replace(selection, smooth=0.0))
+    assert (message["averaged"], message["series"][0]["n_average"]) == (1.0, 0)
+
+
+def test_an_average_begins_when_its_series_does_and_ends_with_it() -> None:
+    source = source_of(np.ones((10, 2)))
+    view, selection = Lines(), PanelSelection(smooth=0.9, log_y=False).with_series(("c", "norm"), A)
+    _, _, [none, some] = drawn_whole(view, source, selection)
+    assert (len(none[0]), len(some[0])) == (0, 10)
+    late = FakeStream("late", ["c"], ["norm"])
+    late.append(range(50, 60), norm=3.0)
+    source.given.append(late)
+    _, _, [(x, y), _] = drawn_whole(view, source, selection)
+    np.testing.assert_array_equal(x, np.arange(50, 60))
+    np.testing.assert_allclose(y, 3.0)
+
+
+def test_averages_are_drawn_over_time_too_whatever_the_schedule() -> None:
+    one, other = FakeStream("every_1", ["a"], ["norm"]), FakeStream("every_10", ["a"], ["norm"])
+    one.append(range(20), norm=1.0)
+    other.append(range(30, 60, 10), norm=3.0)
+    selection = PanelSelection(smooth=0.5, log_y=False, x_axis="time").with_series(A)
+    _, [(x, _)], [(at, y)] = drawn_whole(Lines(), FakeSource(one, other), selection)
+    np.testing.assert_array_equal(at, x)
+    np.testing.assert_allclose(at, np.array([*range(20), 30, 40, 50]) / 10, rtol=1e-6)
+    np.testing.assert_allclose(y[-3:], [2.0, 2.5, 2.75], rtol=1e-5)
 
 
 def test_a_long_record_over_time_and_close_up(

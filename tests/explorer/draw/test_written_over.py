@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from tests.record.build import GRAD, fill, new_writer
 
 SERIES = ("fc", "grad_norm")
 N_STEPS = 20
-SELECTION = PanelSelection(home="grad_norm").with_series(SERIES)
+SELECTION = PanelSelection(home="grad_norm", smooth=0.0).with_series(SERIES)
 
 
 @pytest.fixture
@@ -50,6 +51,20 @@ def test_a_line_that_was_drawn_already_goes_through_the_new_value_only(
     assert points(view, writer) == expected | {4.0: [-4.0], 6.0: [-6.0]}
     writer.backfill(*SERIES, 6, -7.0)
     assert points(view, writer) == expected | {4.0: [-4.0], 6.0: [-7.0]}
+
+
+def test_an_average_that_was_drawn_already_is_taken_of_the_new_value(writer: RecordWriter) -> None:
+    view = Lines()
+
+    def averages() -> Any:
+        message, (buffer,) = view.frame(
+            writer.source, replace(SELECTION, smooth=0.5, log_y=False), 700
+        )
+        return np.frombuffer(buffer, "<f4")[-message["series"][0]["n_average"] :]
+
+    assert averages()[:2] == pytest.approx([100.0, (0.5 * 100 + 101) / 1.5])
+    writer.backfill(*SERIES, 0, -50.0)
+    assert averages()[:2] == pytest.approx([-50.0, (0.5 * -50 + 101) / 1.5])
 
 
 def test_a_cell_of_the_heat_map_is_the_new_value_and_no_mean_of_both(writer: RecordWriter) -> None:

@@ -52,7 +52,7 @@ def test_a_wish_is_kept_within_bounds() -> None:
     message = PanelSelection(home="norm").message()
     message["smooth"], message["window"], message["home"] = 7.0, (5.0, 5.0), ""
     chosen = PanelSelection(home="norm").chosen(message)
-    assert (chosen.smooth, chosen.window, chosen.home) == (0.99, None, "norm")
+    assert (chosen.smooth, chosen.window, chosen.home) == (0.999, None, "norm")
 
 
 def test_what_a_view_is_told_it_can_ask_for_again() -> None:

@@ -7,7 +7,8 @@ import { createAttachedList } from "./attached_list.js";
 import { firstReason, fittingRows, misfitReason } from "./fitting.js";
 import { createRequestOutcome } from "./request_outcome.js";
 
-const EXAMPLES = "every(1) · every(50) · every(10, 5) · linear(5, 2)";
+const EXAMPLES = "every(1) · 50 · every 50 · every(10, 5) · linear(5, 2)";
+const NO_SCHEDULE = "Say when to measure, such as every(10)";
 
 export function createAttach({ state, selection, link, signal }) {
   const quantity = element("select", { "data-role": "quantity", "aria-label": "Quantity" });
@@ -39,7 +40,12 @@ export function createAttach({ state, selection, link, signal }) {
     outcome.el,
   );
   const listen = (node, type, run) => node.addEventListener(type, run, { signal });
-  listen(quantity, "change", refresh);
+  for (const [node, type] of [[quantity, "change"], [schedule, "input"]]) {
+    listen(node, type, () => {
+      outcome.mended();
+      refresh();
+    });
+  }
   listen(schedule, "focus", () => setHidden(examples, false));
   listen(schedule, "blur", () => setHidden(examples, true));
   listen(schedule, "keydown", (event) => event.key === "Enter" && attachMarked());
@@ -49,6 +55,7 @@ export function createAttach({ state, selection, link, signal }) {
     state.on(topic, () => {
       offer();
       refresh();
+      if (topic === "marked") outcome.mended();
     });
   }
   state.on("status", () => {
@@ -102,6 +109,7 @@ export function createAttach({ state, selection, link, signal }) {
 
   function whyNot(one, rows) {
     if (state.status.can.attach) return state.status.can.attach;
+    if (!schedule.value.trim()) return NO_SCHEDULE;
     return one ? misfitReason(one, rows) : "Choose a quantity first";
   }
 

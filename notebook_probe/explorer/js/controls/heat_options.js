@@ -41,11 +41,9 @@ export function createHeatOptions({ state, selection, signal }) {
   });
   listen(log, () => selection.change({ log_heat: !state.selection.log_heat }));
   listen(reset, () => selection.change({ window: null }));
-  listen(cells, () => {
-    state.cells = state.cells === "max" ? "mean" : "max";
-    refresh();
-    state.emit("cells");
-  });
+  listen(cells, () =>
+    selection.change({ cells: state.selection.cells === "max" ? "mean" : "max" }),
+  );
   for (const topic of ["selection", "status", "model"]) state.on(topic, refresh);
 
   const recorded = () => Object.keys(state.status.recorded);
@@ -80,7 +78,7 @@ export function createHeatOptions({ state, selection, signal }) {
     setHidden(more.el, names.length < 4);
     setHidden(options, !names.length);
     setAttribute(log, "aria-pressed", logarithmic);
-    setText(cells, state.cells === "max" ? "largest" : "mean");
+    setText(cells, state.selection.cells === "max" ? "largest" : "mean");
     setAttribute(
       cells,
       "title",

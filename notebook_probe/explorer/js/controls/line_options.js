@@ -1,6 +1,7 @@
 /** Above the lines: a chip per series, the series picker behind "+", the options of the axes. */
 
 import { element, setAttribute, setText } from "../dom.js";
+import { weightAt } from "../format.js";
 import { seriesName, shortName } from "../names.js";
 import { rgbOf, seriesColour, seriesDash } from "../plots/colour.js";
 import { hasSeries } from "../state.js";
@@ -38,8 +39,8 @@ export function createLineOptions({ state, selection, theme, signal }) {
   const smooth = element("input", {
     type: "range",
     min: "0",
-    max: "0.99",
-    step: "0.01",
+    max: "3",
+    step: "0.1",
     "data-role": "smooth",
     "aria-label": "Smoothing",
   });
@@ -52,7 +53,7 @@ export function createLineOptions({ state, selection, theme, signal }) {
   });
   const smoothing = element(
     "label",
-    { class: "nbp-smooth", title: "Weight of the debiased running average" },
+    { class: "nbp-smooth", title: "Weight of the running average, which is taken of every recorded value" },
     "smooth ",
     smooth,
     weight,
@@ -70,7 +71,7 @@ export function createLineOptions({ state, selection, theme, signal }) {
   listen(axis, "click", () =>
     selection.change({ x_axis: state.selection.x_axis === "step" ? "time" : "step" }),
   );
-  listen(smooth, "input", () => selection.change({ smooth: Number(smooth.value) }));
+  listen(smooth, "input", () => selection.change({ smooth: weightAt(Number(smooth.value)) }));
   state.on("selection", refresh);
   for (const topic of ["lines", "theme"]) state.on(topic, colourChips);
 
@@ -114,8 +115,9 @@ export function createLineOptions({ state, selection, theme, signal }) {
     }
     setAttribute(logY, "aria-pressed", log);
     setAttribute(logX, "aria-pressed", logarithmic);
-    if (Number(smooth.value) !== share) smooth.value = share;
-    setText(weight, share.toFixed(2));
+    if (weightAt(Number(smooth.value)) !== share) smooth.value = -Math.log10(1 - share);
+    setAttribute(smooth, "aria-valuetext", share);
+    setText(weight, share ? String(share).padEnd(4, "0") : "none");
     setText(axis, `x: ${along}`);
   }
 

@@ -50,6 +50,14 @@ export function createRequestOutcome({ state, selection, signal }) {
     show.hidden = !attached || !drawable || !undrawn().length;
   }
 
+  /** What was refused is being asked otherwise. */
+  function mended() {
+    if (el.getAttribute("data-state") !== "refused") return;
+    followed = null;
+    setAttribute(el, "title", null);
+    say("", "", "");
+  }
+
   /** The first of the attached series that are not among the lines yet. */
   function undrawn() {
     const { where, quantity } = followed;
@@ -75,5 +83,5 @@ export function createRequestOutcome({ state, selection, signal }) {
     selection.change({ series, home: state.selection.home || followed.quantity });
   }
 
-  return { el, follow };
+  return { el, follow, mended };
 }

@@ -71,8 +71,9 @@ export function createTopBar({ state, theme, link, signal }) {
     const { status, model } = state;
     const ended = ENDED.includes(status.state);
     setText(name, model.name);
-    setAttribute(el, "data-state", status.state);
-    setText(word, status.state);
+    el.classList.toggle("nbp-stale", state.silent);
+    setAttribute(el, "data-state", state.silent ? "silent" : status.state);
+    setText(word, state.silent ? `no answer, ${status.state} before` : status.state);
     setText(step, grouped(status.step));
     const moving = status.state === "training" && status.rate !== null;
     setText(rate, moving ? `${significant(status.rate)} steps/s` : "");
@@ -103,7 +104,9 @@ export function createTopBar({ state, theme, link, signal }) {
 
   function refreshRoute(status, model, ended) {
     const mine = status.tickets.find((ticket) => ticket.id === asked?.id);
-    const refusal = mine?.state === "refused" ? mine.text : "";
+    if (mine?.state === "refused") asked.refusedIn ??= status.state;
+    const mended = asked?.refusedIn && asked.refusedIn !== status.state;
+    const refusal = mine?.state === "refused" && !mended ? mine.text : "";
     setText(route, routeText(status, model, ended, refusal));
     route.classList.toggle("nbp-bad", state.silent || Boolean(refusal));
     const title = state.silent

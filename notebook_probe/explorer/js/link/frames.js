@@ -1,12 +1,16 @@
 /** Binary frames from the kernel as typed arrays. */
 
-/** float32 buffer: per series n x values, then n y values; x relative to x0. */
+/** float32 buffer: per series n x values, n y values, then those of its average; x relative to x0. */
 export function decodeLines(message, buffers) {
   const floats = floatsOf(buffers[0]);
+  const points = (offset, n) => ({
+    x: floats.subarray(offset, offset + n),
+    y: floats.subarray(offset + n, offset + 2 * n),
+  });
   const series = message.series.map((entry) => ({
     ...entry,
-    x: floats.subarray(entry.offset, entry.offset + entry.n),
-    y: floats.subarray(entry.offset + entry.n, entry.offset + 2 * entry.n),
+    ...points(entry.offset, entry.n),
+    average: points(entry.offset + 2 * entry.n, entry.n_average),
   }));
   return { ...message, series };
 }

@@ -7,6 +7,8 @@ import { decodeHeat, decodeLines } from "./frames.js";
 
 const VERSION = 1;
 const SILENT_MS = 3000;
+const NOT_SENT = "not sent: the kernel has gone";
+const REPORTING = ["waiting", "training", "paused"]; // states in which the kernel says so again and again
 
 export function createKernelLink({ model, root, state, fail, signal }) {
   const view = randomId();
@@ -16,10 +18,21 @@ export function createKernelLink({ model, root, state, fail, signal }) {
   let asked = 0;
   let lastMessageMs = performance.now();
   let unanswered = false;
+  let unreachable = false;
   let onScreen = true;
   let sentVisible = null; // what the kernel knows of it
 
-  const send = (type, fields = {}) => model.send({ v: VERSION, type, ...fields });
+  /** Whether it could be sent: a kernel that has gone takes its comm along. */
+  function send(type, fields = {}) {
+    try {
+      model.send({ v: VERSION, type, ...fields });
+    } catch {
+      unreachable = true;
+      checkSilence();
+      return false;
+    }
+    return true;
+  }
   const sendStep = throttled(100, () => pointed() && send("pointed", { step: pointed().step }), signal);
   const sendWidths = throttled(100, sendViewport, signal);
   signal.addEventListener("abort", () => clearTimeout(settling));
@@ -61,7 +74,7 @@ export function createKernelLink({ model, root, state, fail, signal }) {
 
   function receive(message, buffers) {
     lastMessageMs = performance.now();
-    unanswered = false;
+    unanswered = unreachable = false;
     if (message.v !== VERSION) return fail(versionHint(message.v));
     if (!(message.type in receivers)) return undefined; // a newer kernel may say more than we show
     try {
@@ -73,13 +86,20 @@ export function createKernelLink({ model, root, state, fail, signal }) {
     return checkSilence();
   }
 
-  /** Silence is worth a word while an answer is due, or steps that should have been reported. */
+  /** The kernel's part, where there is none. */
+  function refuse(id) {
+    const ticket = { id, state: "refused", queued_step: -1, applied_step: -1, text: NOT_SENT };
+    state.status = { ...state.status, tickets: [...state.status.tickets, ticket] };
+    state.emit("status");
+  }
+
+  /** Silence is worth a word while an answer is due, or a report: one comes every second. */
   function checkSilence() {
     const { state: running, rate } = state.status;
-    const due = unanswered || running === "training";
+    const due = unanswered || REPORTING.includes(running);
     const patience = Math.max(SILENT_MS, rate ? 3000 / rate : 0); // a step may take long
-    const silent =
-      state.model.live && due && sentVisible !== false && performance.now() - lastMessageMs > patience;
+    const late = due && sentVisible !== false && performance.now() - lastMessageMs > patience;
+    const silent = state.model.live && (unreachable || late);
     if (silent === state.silent) return;
     state.silent = silent;
     state.emit("silence");
@@ -107,12 +127,12 @@ export function createKernelLink({ model, root, state, fail, signal }) {
     view,
     send(type, fields) {
       unanswered = true;
-      send(type, fields);
+      return send(type, fields);
     },
     /** A request with a ticket; returns the ticket's id. */
     ask(type, fields) {
       const id = `${view}-${++asked}`;
-      this.send(type, { id, ...fields });
+      if (!this.send(type, { id, ...fields })) queueMicrotask(() => refuse(id));
       return id;
     },
     painted(kind, seq) {

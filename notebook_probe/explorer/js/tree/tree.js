@@ -54,6 +54,7 @@ export function createTree({ state, signal }) {
     list();
     if (search.value.trim()) mark(shown.map((row) => row.path));
   });
+  listen(search, "keydown", (event) => event.key === "Escape" && showAll());
   listen(rows, "click", clicked);
   listen(scroller, "keydown", pressed);
   state.on("model", list);
@@ -160,6 +161,12 @@ export function createTree({ state, signal }) {
     else if (top + ROW_PX > scrollTop + clientHeight)
       scroller.scrollTop = top + ROW_PX - clientHeight;
     request();
+  }
+
+  /** End the search; what it marked stays marked. */
+  function showAll() {
+    search.value = "";
+    list();
   }
 
   /** Unfold the way to the marked module and scroll there. */

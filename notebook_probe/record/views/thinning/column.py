@@ -1,13 +1,13 @@
-"""One series of one stream in memory, appended as it grows, with its extremes at coarser grains."""
+"""One series in memory, appended as it grows, with its extremes at coarser grains."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
-from notebook_probe.record.format.missing import measured
-from notebook_probe.record.format.source import Floats, Steps, StreamView
+from notebook_probe.record.format.source import Floats, Steps
 from notebook_probe.record.views.growing import Growing
+from notebook_probe.record.views.thinning.minmax import ends_of_blocks
 
 __all__ = ["Column"]
 
@@ -16,15 +16,13 @@ FACTOR = 4
 
 
 class Column:
-    """The measured rows of one module and quantity in one stream.
+    """The measured rows of a series, or what was made of each of them.
 
     ``extremes`` picks rows out of any range without looking at all of them: for every 4, 16,
     64, … rows the place of the smallest and of the largest finite value is kept.
     """
 
-    def __init__(self, module: str, quantity: str) -> None:
-        self._module, self._quantity = module, quantity
-        self._n_seen = 0
+    def __init__(self) -> None:
         self._steps = Growing(np.int64)
         self._values = Growing(np.float32)
         self._nonfinite = Growing(np.int64)
@@ -43,18 +41,11 @@ class Column:
         """Rows whose value is NaN or infinite."""
         return self._nonfinite.values
 
-    def read_new(self, stream: StreamView) -> None:
-        """Append what the stream has gained since the last call."""
-        start, stop = self._n_seen, stream.n_rows
-        if stop <= start:
-            return
-        values = stream.values(self._quantity, start, stop, [self._module])[:, 0]
-        is_measured = measured(values)
-        values, n_before = values[is_measured], len(self._values)
-        self._nonfinite.append(n_before + np.flatnonzero(~np.isfinite(values)))
-        self._steps.append(stream.steps(start, stop)[is_measured])
+    def append(self, steps: Steps, values: Floats) -> None:
+        """Add rows behind those there are."""
+        self._nonfinite.append(len(self._values) + np.flatnonzero(~np.isfinite(values)))
+        self._steps.append(steps)
         self._values.append(values)
-        self._n_seen = stop
         self._coarsen()
 
     def rows(self, window: tuple[float, float] | None) -> tuple[int, int]:
@@ -108,9 +99,4 @@ class Column:
     def _ends(self, rows: npt.NDArray[np.int64], per_block: int) -> npt.NDArray[np.int64]:
         """Of every ``per_block`` rows the two with the smallest and the largest finite value."""
         blocks = rows.reshape(-1, per_block)
-        values = self.values[blocks]
-        finite = np.isfinite(values)
-        smallest = np.where(finite, values, np.inf).argmin(axis=1)
-        largest = np.where(finite, values, -np.inf).argmax(axis=1)
-        places = np.sort(np.stack([smallest, largest], axis=1), axis=1)
-        return np.take_along_axis(blocks, places, axis=1).reshape(-1)
+        return np.take_along_axis(blocks, ends_of_blocks(self.values[blocks]), axis=1).reshape(-1)

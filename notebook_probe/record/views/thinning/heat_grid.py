@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,10 @@ import numpy.typing as npt
 from notebook_probe.record.format.source import Floats, LevelView, Source, StreamView
 from notebook_probe.record.views.thinning.blocks import Blocks, BlockThinner
 
-__all__ = ["LOST", "MEASURED", "UNMEASURED", "Grid", "HeatGrid"]
+__all__ = ["LOST", "MEASURED", "UNMEASURED", "Cells", "Grid", "HeatGrid"]
+
+Cells: TypeAlias = Literal["max", "mean"]
+"""What a cell of several steps shows: the largest value keeps a spike, the mean the level."""
 
 MEASURED, UNMEASURED, LOST = 0, 1, 2
 """States of a cell: a value, nothing recorded, or NaN or infinity among what was."""
@@ -42,11 +46,21 @@ class Grid:
         """Last step of the last column."""
         return self.first + self.size * self.mean.shape[1] - 1
 
-    def limits(self, log: bool) -> tuple[float, float] | None:
-        """Least and greatest finite mean, of the positive ones when ``log``; None without any."""
+    def values(self, cells: Cells) -> Floats:
+        """What the cells show."""
+        return self.mean if cells == "mean" else self.maximum
+
+    def limits(self, log: bool, cells: Cells = "mean") -> tuple[float, float] | None:
+        """From the least finite mean to the greatest cell; positive if ``log``; None without any.
+
+        Thus the maxima and the means have one scale below.
+        """
         means = self.mean[np.isfinite(self.mean)]
         means = means[means > 0] if log else means
-        return (float(means.min()), float(means.max())) if len(means) else None
+        if not len(means):
+            return None
+        shown = self.values(cells)
+        return float(means.min()), float(shown[np.isfinite(shown)].max())
 
 
 class HeatGrid:

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from notebook_probe.record.format.source import Thinned
 
-__all__ = ["minmax", "minmax_rows", "spread"]
+__all__ = ["ends_of_blocks", "minmax", "minmax_rows", "spread"]
 
 Points = npt.NDArray[np.float64]
 Places = npt.NDArray[np.intp]
@@ -72,6 +72,14 @@ def minmax_rows(y: npt.ArrayLike, n_out: int, *, log: bool = False) -> Places:
     x = np.log1p(np.arange(n_rows)) if log else np.arange(n_rows, dtype=np.float64)
     thinned = minmax(x, y, n_out)
     return np.searchsorted(x, np.sort(np.concatenate([thinned.x, thinned.nonfinite])))
+
+
+def ends_of_blocks(blocks: npt.NDArray[np.floating]) -> Places:
+    """Of each row of ``blocks`` the places of its smallest and its largest finite value, sorted."""
+    finite = np.isfinite(blocks)
+    smallest = np.where(finite, blocks, np.inf).argmin(axis=1)
+    largest = np.where(finite, blocks, -np.inf).argmax(axis=1)
+    return np.sort(np.stack([smallest, largest], axis=1), axis=1)
 
 
 def spread(rows: Places, most: int) -> Places:

@@ -1,4 +1,4 @@
-"""A column grows like the stream, and its extremes are those of all rows."""
+"""A column grows with what it is given, and its extremes are those of all rows."""
 
 from __future__ import annotations
 
@@ -11,31 +11,26 @@ from hypothesis import strategies as st
 from notebook_probe.record.format.missing import MEASURED_NAN
 from notebook_probe.record.views.growing import Growing
 from notebook_probe.record.views.thinning.column import Column
-from tests.explorer.fakes import FakeStream
 
 VALUES = st.floats(-1e6, 1e6, width=32) | st.sampled_from([np.nan, np.inf, -np.inf, MEASURED_NAN])
 
 
 def column_of(values: list[float], cuts: list[int]) -> Column:
     """Fed in pieces."""
-    stream, column = FakeStream("s", ["a"], ["q"]), Column("a", "q")
+    column, array = Column(), np.array(values, np.float32)
     edges = sorted({0, len(values), *(cut % (len(values) + 1) for cut in cuts)})
     for start, stop in pairwise(edges):
-        stream.append(range(start, stop), q=np.array(values[start:stop], np.float32)[:, None])
-        column.read_new(stream)
+        column.append(np.arange(start, stop), array[start:stop])
     return column
 
 
 @given(st.lists(VALUES, max_size=300), st.lists(st.integers(0, 300), max_size=6))
-def test_a_column_holds_every_measured_row_whatever_the_pieces(
-    values: list[float], cuts: list[int]
-) -> None:
+def test_a_column_holds_every_row_whatever_the_pieces(values: list[float], cuts: list[int]) -> None:
     column = column_of(values, cuts)
     array = np.array(values, np.float32)
-    kept = array.view(np.uint32) != np.float32(np.nan).view(np.uint32)
-    np.testing.assert_array_equal(column.values, array[kept])
-    np.testing.assert_array_equal(column.steps, np.flatnonzero(kept))
-    np.testing.assert_array_equal(column.nonfinite, np.flatnonzero(~np.isfinite(array[kept])))
+    np.testing.assert_array_equal(column.values, array)
+    np.testing.assert_array_equal(column.steps, np.arange(len(values)))
+    np.testing.assert_array_equal(column.nonfinite, np.flatnonzero(~np.isfinite(array)))
 
 
 @settings(max_examples=200)
@@ -68,15 +63,6 @@ def test_an_extreme_is_found_between_values_that_are_not_finite() -> None:
     column = column_of(values.tolist(), [])
     picked = column.values[column.extremes(0, 4096, 4)]
     assert {5.0, -7.0} <= set(picked.tolist())
-
-
-def test_only_new_rows_are_read() -> None:
-    stream, column = FakeStream("s", ["a", "b"], ["q"]), Column("a", "q")
-    for start in range(0, 1000, 10):
-        stream.append(range(start, start + 10), q=1.0)
-        column.read_new(stream)
-        column.read_new(stream)
-    assert stream.n_values_read == 1000
 
 
 def test_a_growing_array_keeps_what_was_appended() -> None:

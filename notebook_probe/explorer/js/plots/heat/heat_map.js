@@ -23,7 +23,7 @@ export function createHeatMap({ state, theme, selection, link, fail, signal }) {
   let painted = null; // { axis, box, frame } of the last paint
   let before = []; // series before a click: a double-click gives them back
 
-  const topics = ["heat", "selection", "cells", "theme", "gutter", "lines", "status", "marked"];
+  const topics = ["heat", "selection", "theme", "gutter", "lines", "status", "marked"];
   for (const topic of topics) state.on(topic, plot.request);
   state.on("cursor", showCursor);
   const calls = { hover, leave: () => point(null), click: draw, range, reset };
@@ -136,7 +136,7 @@ export function createHeatMap({ state, theme, selection, link, fail, signal }) {
 /** Image and colour scale (0…255) of a frame; null values when nothing finite is there. */
 function heatPicture(frame, state) {
   const log = state.selection.log_heat;
-  const cells = state.cells === "mean" ? frame.mean : frame.maximum;
+  const cells = state.selection.cells === "mean" ? frame.mean : frame.maximum;
   const known = frame.low !== null && (!log || frame.low > 0);
   const high = known ? largestCell(frame, cells, frame.high) : 1;
   const values = valueScale(known ? frame.low : high / 10, high, log, 0, 255, 6);
@@ -149,9 +149,9 @@ function heatPicture(frame, state) {
   };
 }
 
-function isCurrent(picture, frame, { selection, cells }) {
+function isCurrent(picture, frame, { selection }) {
   if (picture?.frame !== frame || picture.log !== selection.log_heat) return false;
-  return picture.cells === (cells === "mean" ? frame.mean : frame.maximum);
+  return picture.cells === (selection.cells === "mean" ? frame.mean : frame.maximum);
 }
 
 function describeHeat(canvas, frame) {

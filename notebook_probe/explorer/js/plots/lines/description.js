@@ -11,6 +11,7 @@ export function describeLines(canvas, prepared) {
   const put = (name, field) => setAttribute(canvas, name, JSON.stringify(prepared.map(field)));
   put("data-series", (one) => seriesName(one.module, one.quantity));
   put("data-points", (one) => one.n);
+  put("data-averages", (one) => one.n_average);
   put("data-first-step", (one) => one.first_step);
   put("data-last-step", (one) => one.last_step);
 }
@@ -28,6 +29,13 @@ export function titleAndLabels(state, prepared) {
 export function hiddenByLogText(prepared) {
   const n = prepared.reduce((sum, { unplaced }) => sum + unplaced, 0);
   return n ? `${grouped(n)} values ≤ 0 have no place on a log axis` : "";
+}
+
+/** Which average is drawn, while that is not yet the chosen one of every value. */
+export function averageText({ lines, selection }) {
+  if (lines.smooth !== selection.smooth)
+    return lines.smooth > 0 ? `still the average of weight ${lines.smooth}` : "";
+  return lines.averaged < 1 ? `average: ${Math.floor(100 * lines.averaged)} % done` : "";
 }
 
 export function whyEmpty(state, prepared) {

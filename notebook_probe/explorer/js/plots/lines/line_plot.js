@@ -13,7 +13,7 @@ import {
 import { trackPointer } from "../pointer.js";
 import { valueScale } from "../scale.js";
 import { AXIS_HEIGHT, lineAxis, rightMargin, stepMapping } from "../step_axis.js";
-import { describeLines, hiddenByLogText, titleAndLabels, whyEmpty } from "./description.js";
+import { averageText, describeLines, hiddenByLogText, titleAndLabels, whyEmpty } from "./description.js";
 import { paintLines } from "./paint.js";
 import { prepareLines, valueRange } from "./prepare.js";
 import { lineTooltip } from "./tooltip.js";
@@ -45,7 +45,7 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
   );
 
   function paint(context, width, height) {
-    const { log_y: log, smooth } = state.selection;
+    const { log_y: log } = state.selection;
     const colours = theme.read();
     const box = {
       left: state.gutter,
@@ -69,7 +69,7 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
         box.top,
         Math.floor((box.bottom - box.top) / 44),
       );
-      const { events, x0 } = state.lines;
+      const { events, smooth, x0 } = state.lines;
       const { label, title } = titleAndLabels(state, prepared);
       const mapping = stepMapping(state, prepared);
       paintLines(context, {
@@ -88,7 +88,8 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
       context.fillStyle = colours.soft;
       context.textAlign = "left";
       context.textBaseline = "top";
-      context.fillText([title, hiddenByLogText(prepared)].filter(Boolean).join("   "), box.left, 0);
+      const notes = [title, hiddenByLogText(prepared), averageText(state)];
+      context.fillText(notes.filter(Boolean).join("   "), box.left, 0);
       describeAxes(plot.canvas, box, axis);
       painted = { axis, values, box, prepared, mapping };
     }

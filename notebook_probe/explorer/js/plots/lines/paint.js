@@ -1,4 +1,4 @@
-/** The line view on a canvas: raw faint under smoothed, direct labels, marks; no state of its own. */
+/** The line view on a canvas: raw faint under its average, direct labels, marks; no state of its own. */
 
 import { rgbOf, seriesColour, seriesDash } from "../colour.js";
 import { fittedText } from "../fitted_text.js";
@@ -24,13 +24,13 @@ export function paintLines(context, view) {
     if (smooth > 0) {
       context.globalAlpha = 0.3;
       context.lineWidth = 1;
-      paintLine(context, series.u, series.v, axis, values);
+      paintLine(context, series, axis, values);
       context.globalAlpha = 1;
     }
     if (series.n <= FEW_POINTS) paintDots(context, series.u, series.v, axis, values);
     context.setLineDash(seriesDash(series.colour));
     context.lineWidth = 1.8;
-    paintLine(context, series.u, series.w, axis, values);
+    paintLine(context, smooth > 0 ? series.average : series, axis, values);
   }
   context.setLineDash([]);
   context.restore();
@@ -38,7 +38,7 @@ export function paintLines(context, view) {
   paintLabels(context, view, ground);
 }
 
-function paintLine(context, u, v, axis, values) {
+function paintLine(context, { u, v }, axis, values) {
   const { factor: kx, offset: ox } = axis;
   const { factor: ky, offset: oy } = values;
   let drawing = false;
@@ -152,10 +152,12 @@ function paintLabels(context, { axis, values, box, colours, prepared, label, wid
   );
 }
 
+/** Where the thick line ends. */
 function lastPoint(series, axis, values, box) {
-  for (let k = series.n - 1; k >= 0; k--) {
-    const x = series.u[k] * axis.factor + axis.offset;
-    const y = series.w[k] * values.factor + values.offset;
+  const { u, v } = series.average.v.length ? series.average : series;
+  for (let k = v.length - 1; k >= 0; k--) {
+    const x = u[k] * axis.factor + axis.offset;
+    const y = v[k] * values.factor + values.offset;
     if (Number.isFinite(y) && x <= box.right + 1) {
       return { x, y: Math.min(Math.max(y, box.top), box.bottom), series };
     }

@@ -1,30 +1,24 @@
-/** Series as the axes place them: transformed, smoothed, and their range. */
-
-import { smoothed } from "./smoothing.js";
+/** Series as the axes place them: transformed, with their averages, and their range. */
 
 /**
- * Series of a frame in the plotted scale: u along x, v along y, w smoothed v (or v itself), and
- * how many values a log axis cannot show.
+ * Series of a frame in the plotted scale: u along x, v along y; `average` likewise, which the
+ * kernel takes of every recorded value; and how many values a log axis cannot show.
  */
-export function prepareLines(frame, { log_x: logX, log_y: logY, smooth }) {
+export function prepareLines(frame, { log_x: logX, log_y: logY }) {
+  const placed = ({ x, y }) => ({
+    u: Float64Array.from(x, (one) => (logX ? Math.log1p(one + frame.x0) : one + frame.x0)),
+    v: Float64Array.from(y, (one) => (logY ? Math.log10(one) : one)),
+  });
   return frame.series.map((series) => {
-    const [u, v] = [new Float64Array(series.n), new Float64Array(series.n)];
-    let unplaced = 0;
-    for (let k = 0; k < series.n; k++) {
-      const x = series.x[k] + frame.x0;
-      const y = series.y[k];
-      u[k] = logX ? Math.log1p(x) : x;
-      v[k] = logY ? Math.log10(y) : y;
-      if (logY && y <= 0) unplaced += 1;
-    }
-    return { ...series, u, v, w: smooth > 0 ? smoothed(v, smooth) : v, unplaced };
+    const unplaced = logY ? series.y.reduce((sum, y) => sum + (y <= 0), 0) : 0;
+    return { ...series, ...placed(series), average: placed(series.average), unplaced };
   });
 }
 
 /** Lowest and highest drawable value whose x lies in [from, to] (transformed); null when none. */
 export function valueRange(prepared, from, to, log) {
   let [low, high] = [Infinity, -Infinity];
-  for (const { u, v } of prepared) {
+  for (const { u, v } of prepared.flatMap((series) => [series, series.average])) {
     for (let k = 0; k < v.length; k++) {
       if (!Number.isFinite(v[k]) || u[k] < from || u[k] > to) continue;
       if (v[k] < low) low = v[k];

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import numpy.typing as npt
 
@@ -34,8 +36,12 @@ class WallTime:
         ]
         return min(firsts, default=0)
 
-    def seconds(self, stream: str, steps: Steps) -> npt.NDArray[np.float64]:
-        """Seconds since the run's first row of steps recorded in ``stream``."""
-        recorded, times_ms = self._streams[stream]
-        rows = np.searchsorted(recorded.values, steps)
-        return (times_ms.values[rows] - self.origin_ms) / 1000.0
+    def seconds(self, streams: Iterable[str], steps: Steps) -> npt.NDArray[np.float64]:
+        """Seconds since the run's first row of steps recorded in any of ``streams``."""
+        found = np.full(len(steps), np.nan)
+        for stream in streams:
+            recorded, times_ms = (one.values for one in self._streams[stream])
+            rows = np.minimum(np.searchsorted(recorded, steps), len(recorded) - 1)
+            here = recorded[rows] == steps
+            found[here] = (times_ms[rows[here]] - self.origin_ms) / 1000.0
+        return found

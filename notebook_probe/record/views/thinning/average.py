@@ -1,0 +1,125 @@
+"""The average that is drawn of a series: exponential, debiased, of every recorded value."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Average", "is_averaged", "warm_up"]
+
+BLOCK = 64
+"""Values that are summed by one product of matrices."""
+NEGLIGIBLE = 1e-9
+DOUBLE = 1e-17
+"""Added to one it is lost."""
+
+Numbers = npt.NDArray[np.floating]
+Float64s = npt.NDArray[np.float64]
+
+
+def warm_up(weight: float, negligible: float = NEGLIGIBLE) -> int:
+    """Values before the first one wanted after which what came earlier weighs less than 1e-9.
+
+    Examples
+    --------
+    >>> [warm_up(weight) for weight in (0.0, 0.9, 0.99, 0.999)]
+    [1, 197, 2062, 20713]
+    """
+    return 1 if weight == 0 else math.ceil(math.log(negligible) / math.log(weight))
+
+
+def is_averaged(values: Numbers, *, log: bool) -> npt.NDArray[np.bool_]:
+    """Mask of the values that an `Average` takes in."""
+    return np.isfinite(values) & ((values > 0) | (not log))
+
+
+class Average:
+    r"""Debiased exponential averages of some series, which go on where they ended.
+
+    Of the finite values :math:`v_1, \ldots, v_n` so far, weight :math:`w`:
+
+    .. math:: a_n = \sum_{i \le n} w^{n-i} v_i \Big/ \sum_{i \le n} w^{n-i}
+
+    as TensorBoard and W&B draw it: every recorded value counts as one, however many steps lie
+    between two of them. The first one is its own average, so a series that begins late begins at
+    its value, and after a gap the average goes on. Where a value is NaN or infinite there is no
+    average, and the next one is as if it had not been.
+
+    Parameters
+    ----------
+    weight : float
+        From 0, which leaves the values as they are, up to but not including 1.
+    n_series : int
+        Series that are followed together.
+    log : bool
+        Average the logarithms, as a logarithmic axis shows them; what is not positive has no place
+        there, and counts as not finite.
+
+    Examples
+    --------
+    >>> average = Average(0.5)
+    >>> average.follow(np.array([[1.0], [np.nan], [4.0]])).ravel().tolist()
+    [1.0, nan, 3.0]
+    >>> average.follow(np.array([[3.0]])).item()
+    3.0
+    """
+
+    def __init__(self, weight: float, n_series: int = 1, *, log: bool = False) -> None:
+        if not 0 <= weight < 1:
+            raise ValueError(f"weight={weight}; from 0 up to but not including 1")
+        self._weight, self._log = weight, log
+        self._n_young = warm_up(weight, DOUBLE)
+        self._sums = np.zeros(n_series)
+        self._counts = np.zeros(n_series, np.int64)
+
+    def follow(self, values: Numbers) -> Float64s:
+        """The averages at the next values, (value, series) like them."""
+        finite = is_averaged(values, log=self._log).T
+        placed = values.T.astype(np.float64, order="C")
+        if self._log:
+            np.log(placed, out=placed, where=finite)
+        if finite.all():
+            averages = self._averages(placed, slice(None))
+        else:
+            averages = np.full(placed.shape, np.nan)
+            for one, (row, known) in enumerate(zip(placed, finite, strict=True)):
+                averages[one, known] = self._averages(row[None, known], slice(one, one + 1))[0]
+        return (np.exp(averages) if self._log else averages).T
+
+    def _averages(self, finite: Float64s, which: slice) -> Float64s:
+        """Of finite values of some of the series; (series, value) here."""
+        n = finite.shape[1]
+        if n == 0:
+            return finite
+        sums = _running_sums(finite, self._weight, self._sums[which])
+        counts = self._counts[which, None] + np.arange(1, n + 1)
+        self._sums[which], self._counts[which] = sums[:, -1], counts[:, -1]
+        sums *= 1 - self._weight
+        young = counts < self._n_young
+        sums[young] /= 1 - self._weight ** counts[young]
+        return sums
+
+
+def _running_sums(values: Float64s, weight: float, before: Float64s) -> Float64s:
+    """``sums[k] = weight * sums[k - 1] + values[k]`` along each row; ``before`` precedes the first.
+
+    Blocks on their own, then what each inherits, which is the same sum over the blocks' ends.
+    """
+    n_series, n = values.shape
+    size = min(n, BLOCK)
+    n_blocks = n // size
+    whole, rest = np.split(values, [n_blocks * size], axis=1)
+    ages = np.arange(size)[:, None] - np.arange(size)
+    powers = np.where(ages >= 0, float(weight) ** np.maximum(ages, 0), 0.0)
+    sums = (whole.reshape(-1, size) @ powers.T).reshape(n_series, n_blocks, size)
+    inherited = before[:, None]
+    if n_blocks > 1:
+        ends = _running_sums(sums[:, :-1, -1], weight**size, before)
+        inherited = np.concatenate([inherited, ends], axis=1)
+    sums += inherited[:, :, None] * weight ** np.arange(1, size + 1)
+    found = sums.reshape(n_series, -1)
+    if rest.shape[1]:
+        found = np.concatenate([found, _running_sums(rest, weight, found[:, -1])], axis=1)
+    return found

@@ -1,0 +1,28 @@
+"""That training has failed, in words, once nobody holds the exception any more."""
+
+from __future__ import annotations
+
+import traceback
+from dataclasses import dataclass
+
+__all__ = ["Failure"]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What ended a training.
+
+    Examples
+    --------
+    >>> Failure.of(FloatingPointError("loss is nan")).text
+    'FloatingPointError: loss is nan'
+    """
+
+    text: str
+    """The error with the line it came from."""
+
+    @classmethod
+    def of(cls, error: BaseException) -> Failure:
+        frames = traceback.extract_tb(error.__traceback__)
+        where = f" (line {frames[-1].lineno}, in {frames[-1].name})" if frames else ""
+        return cls(f"{type(error).__name__}: {error}{where}")
