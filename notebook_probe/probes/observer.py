@@ -95,6 +95,8 @@ class Observer:
         self._reads_raw = False
         self.n_forwards = 0
         """Training calls of the root in the open step."""
+        self.most_forwards = 0
+        """The most of any step that has ended."""
         self.batch_names: set[str] = set()
         """Names under which the loop has ever handed something over."""
         self._reads_batches = False
@@ -267,7 +269,7 @@ class Observer:
 
     def _close_frame(self) -> None:
         self.clock.advance()
-        self.n_forwards = 0
+        self.most_forwards, self.n_forwards = max(self.most_forwards, self.n_forwards), 0
         self.training.close()
 
     def _build(self, due: tuple[Probe, ...], sampled: tuple[Probe, ...]) -> Readings:
