@@ -92,14 +92,11 @@ class Observer:
         self._buffers: dict[Slot, Tensor] = {}
         self._updates = Updates(model, self)
         self._accumulations = AccumulationHooks(self._updates)
-        self._reads_raw = False
-        self.n_forwards = 0
-        """Training calls of the root in the open step."""
-        self.most_forwards = 0
-        """The most of any step that has ended."""
+        self._reads_raw = self._reads_batches = False
+        self.n_forwards = self.most_forwards = 0
+        """Training calls of the root in the open step, and the most of any before."""
         self.batch_names: set[str] = set()
         """Names under which the loop has ever handed something over."""
-        self._reads_batches = False
         self.was_rooted = False
         """A training call of the root was ever seen."""
         self._turn = threading.RLock()  # two threads may train one model
@@ -112,8 +109,7 @@ class Observer:
         self._gate = gate
         model = self._model()
         if model is not None:
-            handles = hook_root(model, self)
-            self._ends = [handle.remove for handle in handles]
+            self._ends = [handle.remove for handle in hook_root(model, self)]
             self._ends += [listen(self._updates), collect_for(self)]
 
     def close(self) -> None:
@@ -208,12 +204,25 @@ class Observer:
         if optimizer is not None:  # its closure's forward: it began before this step was open
             self._updates.read_before(self.clock, frame, optimizer)
 
+    def end_step(self) -> None:
+        """Close the step whose update has happened, and let the gate act; open none."""
+        if self.ignores_updates:
+            return
+        if self.clock.ready:
+            with self._turn:
+                self._close_stepped()
+                self._close_evaluation()
+        if self.training.frame is None:
+            self._pass_gate()
+            self.training.interval.begin()
+
     def settle(self) -> None:
         """Close the open step if an optimizer has stepped in it, and what was evaluated."""
         with self._turn:
             self._close_stepped()
             self.evaluation.close()
             self._settled()
+            self.training.interval.forget()
 
     def _close_stepped(self) -> None:
         if self.clock.has_stepped:
@@ -301,8 +310,7 @@ class Observer:
         if self.is_silent:
             return
         begun = time.perf_counter()
-        outermost = self.phase.enter(root)
-        if not outermost:
+        if not self.phase.enter(root):
             return
         if self.phase.now == "evaluation":
             self._open_evaluation()
@@ -334,9 +342,7 @@ class Observer:
         phase, root = self.phase.now, self._model()
         if root is None:
             return None
-        if phase is not None and self.phase.left(root):
-            phase = None
-        if phase is None:
+        if phase is None or self.phase.left(root):
             phase = self.phase.of(module)
             if phase == "training" and (self.training.frame is None or self.clock.ready):
                 self.boundary()
@@ -378,8 +384,6 @@ class Observer:
         if self.training.frame is None or (self.clock.ready and not is_result):
             self.boundary(rooted=self.was_rooted)
         return self.training.frame
-
-    # ---------------------------------------------------------------- what the model collects
 
     def place_of(self, module: nn.Module) -> str | None:
         """The Collector's part."""

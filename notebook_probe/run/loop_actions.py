@@ -111,6 +111,28 @@ class LoopActions(ABC):
         """
         return Batches(loader, self._live.observer)
 
+    def boundary(self) -> None:
+        """Let Pause, Step and Stop act here, before a batch is drawn, so that none is lost.
+
+        Without it they act in the forward that begins the next step, whose batch has been drawn.
+        The step whose update has happened ends here, and what was requested is done. Amid the
+        micro-batches of a step it does nothing. It is called on the thread that trains.
+
+        Raises
+        ------
+        TrainingStopped
+            After Stop; every batch that was drawn has been trained.
+        ClosedRunError
+
+        Examples
+        --------
+        >>> batches = iter(loader)  # doctest: +SKIP
+        >>> while True:  # doctest: +SKIP
+        ...     run.boundary()
+        ...     train(next(batches))
+        """
+        self._live.observer.end_step()
+
     def step(self) -> None:
         """Close the open step by hand, after backward, in loops without an optimizer.
 

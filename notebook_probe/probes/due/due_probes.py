@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from notebook_probe.probes.due.readings import DueFrame, Readings
 from notebook_probe.probes.step.budget import Budget
 from notebook_probe.probes.step.frame import StepFrame
+from notebook_probe.probes.step.interval import Interval
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.probes.step.step_values import read_at_end
 from notebook_probe.schedules import Schedule
@@ -43,6 +44,8 @@ class DueProbes:
         self._readings: dict[frozenset[Schedule], Readings] = {}
         self._costs_before: dict[Probe, float] = {}
         self._wall_s = 0.0
+        self.interval = Interval()
+        """Since the loop has said that a step is over."""
         self._due: tuple[int, frozenset[Schedule]] | None = None
 
     def set_probes(self, probes: Iterable[Probe]) -> None:
@@ -67,6 +70,7 @@ class DueProbes:
     def open(self, step: int) -> DueFrame:
         """Open a frame for ``step``; what is due is decided now."""
         self.frame = self.upcoming(step).frame(step)
+        self.interval.join(self.frame)
         return self.frame
 
     def open_whole(self, step: int) -> DueFrame:
