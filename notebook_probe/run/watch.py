@@ -20,6 +20,7 @@ from notebook_probe.errors import NotApplicableError
 from notebook_probe.model.channel_axes import resolve_channel_axes, set_channel_axes
 from notebook_probe.model.map import ModelMap
 from notebook_probe.quantities import own_name
+from notebook_probe.record.format.notes import CONFIG, written_notes
 from notebook_probe.record.format.resume import ResumeLike, read_resume
 from notebook_probe.record.store.location import Location, below, local_path
 from notebook_probe.record.write.writer import RecordWriter
@@ -33,6 +34,7 @@ from notebook_probe.run.attach.preset import Preset
 from notebook_probe.run.attach.presets import resolve_presets
 from notebook_probe.run.attach.probe_set import Attachment
 from notebook_probe.run.earlier import close_earlier, note, place_for, remove_record
+from notebook_probe.run.provenance import git_state, package_versions
 from notebook_probe.run.ranks import own_rank, rank_name
 from notebook_probe.run.run import Run
 
@@ -52,6 +54,7 @@ def watch(
     channel_axis: Mapping[Any, int] = MappingProxyType({}),
     rank: int | Literal["auto"] | None = "auto",
     overwrite: bool = False,
+    config: Mapping[str, Any] | None = None,
 ) -> Run:
     """Watch a model from now on; the training loop stays as it is.
 
@@ -109,6 +112,11 @@ def watch(
     overwrite : bool
         Remove the record at ``store`` before, whatever model it is of. Nothing but a record on
         this machine, which nobody writes, is ever removed.
+    config : dict, optional
+        What the training was begun with, such as ``vars(args)``: text, numbers, lists and dicts.
+        It is kept in the record, and `Run.config` gives it back; the state of git and the versions
+        of loaded packages stand beside it. Of a record that goes on the new one holds, and an event
+        has the old one.
 
     Returns
     -------
@@ -140,6 +148,7 @@ def watch(
     if optimizer is not None:
         _check_owned(model_map, optimizer)
     check_on_compiled(on_compiled)
+    noted = None if config is None else written_notes(CONFIG, config)
     if overwrite and resume not in (None, False):
         raise ValueError(f"overwrite=True and resume={resume!r}: one removes what the other keeps")
     if store is None and read_resume(resume).names_a_record:
@@ -165,11 +174,21 @@ def watch(
         max_bytes=max_bytes,
         keep_bits={own_name(quantity): n_bits for quantity, n_bits in keep_bits.items()},
     )
+    if noted is not None:
+        _keep_config(writer, noted)
     set_channel_axes(model_map, axes)
     run = Run(model, model_map, writer, name, first_probes, store is None, on_compiled)
     note(run, model, asked)
     print(_first_line(writer, resume) + _why_there(asked, location))
     return run
+
+
+def _keep_config(writer: RecordWriter, noted: str) -> None:
+    """Keep a new config; an event has the one that it replaces."""
+    before = str(writer.attrs.get(CONFIG, noted))
+    if before != noted:
+        writer.event(writer.first_step, "config", "the config was changed", before)
+    writer.annotate(**{CONFIG: noted})
 
 
 def _why_there(asked: Location, location: Location) -> str:
@@ -237,4 +256,5 @@ def _check_owned(model_map: ModelMap, optimizer: Optimizer) -> None:
 
 def _attrs(model: nn.Module, axes: Mapping[str, int]) -> dict[str, str]:
     own = {"model_class": type(model).__qualname__, "torch_version": torch.__version__}
+    own |= {"git": json.dumps(git_state()), "packages": json.dumps(package_versions())}
     return {**own, "channel_axis": json.dumps(axes)} if axes else own
