@@ -57,6 +57,7 @@ def package_versions(loaded: Mapping[str, Any] = sys.modules) -> dict[str, str]:
     found = {"python": platform.python_version()}
     for name, module in sorted(loaded.items()):
         version = getattr(module, "__dict__", {}).get("__version__")
-        if "." not in name and not name.startswith("_") and isinstance(version, str):
+        is_package = "." not in name and name not in sys.stdlib_module_names
+        if is_package and not name.startswith("_") and isinstance(version, str):
             found[name] = str(version)
     return found

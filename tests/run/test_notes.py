@@ -137,6 +137,7 @@ def test_versions_of_what_is_loaded_stand_beside_it(watch: Watch, tmp_path: Path
     assert versions["torch"] == str(torch.__version__)
     assert versions["python"] == platform.python_version()
     assert versions["notebook_probe"] == nbp.__version__
+    assert not {"argparse", "csv", "re", "json"} & {*versions}, "they come with Python"
     run.to_netcdf(tmp_path / "run.nc")
     with xr.open_dataset(tmp_path / "run.nc") as stored:
         assert json.loads(stored.attrs["config"]) == CONFIG
