@@ -93,12 +93,11 @@ class Observer:
         self._buffers: dict[Slot, Tensor] = {}
         self._updates = Updates(model, self)
         self._accumulations = AccumulationHooks(self._updates)
-        self._reads_raw = False
-        self.n_forwards = 0
-        """Training calls of the root in the open step."""
+        self._reads_raw = self._reads_batches = False
+        self.n_forwards = self.most_forwards = 0
+        """Training calls of the root in the open step, and the most of any before."""
         self.batch_names: set[str] = set()
         """Names under which the loop has ever handed something over."""
-        self._reads_batches = False
         self.was_rooted = False
         """A training call of the root was ever seen."""
         self._turn = threading.RLock()  # two threads may train one model
@@ -206,12 +205,25 @@ class Observer:
         if optimizer is not None:  # its closure's forward: it began before this step was open
             self._updates.read_before(self.clock, frame, optimizer)
 
+    def end_step(self) -> None:
+        """Close the step whose update has happened, and let the gate act; open none."""
+        if self.ignores_updates:
+            return
+        if self.clock.ready:
+            with self._turn:
+                self._close_stepped()
+                self._close_evaluation()
+        if self.training.frame is None:
+            self._pass_gate()
+            self.training.interval.begin()
+
     def settle(self) -> None:
         """Close the open step if an optimizer has stepped in it, and what was evaluated."""
         with self._turn:
             self._close_stepped()
             self.evaluation.close()
             self._settled()
+            self.training.interval.forget()
 
     def _close_stepped(self) -> None:
         if self.clock.has_stepped:
@@ -273,7 +285,7 @@ class Observer:
 
     def _close_frame(self) -> None:
         self.clock.advance()
-        self.n_forwards = 0
+        self.most_forwards, self.n_forwards = max(self.most_forwards, self.n_forwards), 0
         self.training.close()
 
     def _build(self, due: tuple[Probe, ...], sampled: tuple[Probe, ...]) -> Readings:
@@ -305,8 +317,7 @@ class Observer:
         if self.is_silent:
             return
         begun = time.perf_counter()
-        outermost = self.phase.enter(root)
-        if not outermost:
+        if not self.phase.enter(root):
             return
         if self.phase.now == "evaluation":
             self._open_evaluation()
@@ -338,9 +349,7 @@ class Observer:
         phase, root = self.phase.now, self._model()
         if root is None:
             return None
-        if phase is not None and self.phase.left(root):
-            phase = None
-        if phase is None:
+        if phase is None or self.phase.left(root):
             phase = self.phase.of(module)
             if phase == "training" and (self.training.frame is None or self.clock.ready):
                 self.boundary()
@@ -382,8 +391,6 @@ class Observer:
         if self.training.frame is None or (self.clock.ready and not is_result):
             self.boundary(rooted=self.was_rooted)
         return self.training.frame
-
-    # ---------------------------------------------------------------- what the model collects
 
     def place_of(self, module: nn.Module) -> str | None:
         """The Collector's part."""

@@ -42,9 +42,8 @@ class Batches(Generic[Batch]):
         self._waited(time.perf_counter() - begun)
 
     def _waited(self, seconds: float) -> None:
-        frame = self._observer.frame
-        if frame is not None:
-            frame.of_step["wait_seconds"] = frame.of_step.get("wait_seconds", 0.0) + seconds
+        training = self._observer.training
+        training.interval.wait(training.frame, seconds)
 
 
 def read_batch(name: str, value: Any) -> list[Tensor]:

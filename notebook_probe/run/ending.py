@@ -12,7 +12,16 @@ from torch import nn
 from notebook_probe.record.write.closing import losses_as_warnings
 from notebook_probe.run.parts import RunParts
 
-__all__ = ["Life"]
+__all__ = ["Life", "wait_for_ends"]
+
+END_THREAD = "notebook-probe-end"
+
+
+def wait_for_ends() -> None:
+    """Wait for the runs whose models are gone, and which are being closed now."""
+    for thread in threading.enumerate():
+        if thread.name == END_THREAD and thread is not threading.current_thread():
+            thread.join()
 
 
 class Life:
@@ -93,7 +102,7 @@ class _EndOnThread:
 
     def __call__(self, _: object) -> None:
         if self._ends.alive:  # not after close(), and not while the interpreter exits
-            self._thread = threading.Thread(target=self._ends, name="notebook-probe-end")
+            self._thread = threading.Thread(target=self._ends, name=END_THREAD)
             self._thread.start()
 
     def wait(self) -> None:

@@ -12,6 +12,12 @@ from torch import Tensor
 from notebook_probe.probes.replay.probe_batch import ProbeBatch
 from notebook_probe.probes.step.probe import PhaseName
 from notebook_probe.quantities.define.numbers import read_scalars
+from notebook_probe.record.format.notes import (
+    ANNOTATIONS,
+    OWN_KINDS,
+    read_notes,
+    written_notes,
+)
 from notebook_probe.run.batches import Batches, read_batch
 from notebook_probe.run.parts import RunParts
 from notebook_probe.run.probe_batch import keep_probe_batch
@@ -76,6 +82,62 @@ class LoopActions(ABC):
         checked, on_device = read_scalars("log", given)
         live.scalar_log.log(checked, on_device, phase)
 
+    def annotate(self, **notes: Any) -> None:
+        """Keep something about the run itself, until it is closed; a name again replaces it.
+
+        Parameters
+        ----------
+        **notes : text, number, bool, None, or lists and dicts of these
+            Kept in the record; `annotations` gives all of them back.
+
+        Raises
+        ------
+        ValueError
+            For anything else.
+        ClosedRunError
+
+        Examples
+        --------
+        >>> run.annotate(purpose="warm-up halved", data={"name": "digits", "n": 1797})
+        ... # doctest: +SKIP
+        """
+        writer = self._live.writer
+        known = read_notes(writer.attrs, ANNOTATIONS)
+        writer.annotate(**{ANNOTATIONS: written_notes(ANNOTATIONS, {**known, **notes})})
+
+    def note(self, kind: str, text: str, **detail: Any) -> None:
+        """Note that something happened at this step, as an event of the record.
+
+        Parameters
+        ----------
+        kind : str
+            A word: letters, digits and ``_``, such as ``"learning_rate"``.
+        text : str
+            For people.
+        **detail : text, number, bool, None, or lists and dicts of these
+            For programs; JSON in the event.
+
+        Raises
+        ------
+        ValueError
+            For another kind, an empty text, and details that JSON cannot hold.
+        ClosedRunError
+
+        Examples
+        --------
+        >>> run.note("data", "the second half begins", files=["b.bin"])  # doctest: +SKIP
+        """
+        live = self._live
+        if not (isinstance(kind, str) and kind.isidentifier()) or kind in OWN_KINDS:
+            raise ValueError(
+                f"note(kind={kind!r}): a word of letters, digits and _, and none of the record's "
+                f"own: {', '.join(sorted(OWN_KINDS))}"
+            )
+        if not (isinstance(text, str) and text.strip()):
+            raise ValueError(f"note({kind!r}, {text!r}): the text says what happened")
+        told = written_notes(f"note({kind!r})", detail) if detail else ""
+        live.writer.event(live.observer.clock.upcoming, kind, text, told)
+
     def batch(self, **values: Any) -> None:
         """Hand over what only the loop knows of a batch, e.g. ``run.batch(targets=y, indices=i)``.
 
@@ -124,6 +186,28 @@ class LoopActions(ABC):
         ...     train(x, y)
         """
         return Batches(loader, self._live.observer)
+
+    def boundary(self) -> None:
+        """Let Pause, Step and Stop act here, before a batch is drawn, so that none is lost.
+
+        Without it they act in the forward that begins the next step, whose batch has been drawn.
+        The step whose update has happened ends here, and what was requested is done. Amid the
+        micro-batches of a step it does nothing. It is called on the thread that trains.
+
+        Raises
+        ------
+        TrainingStopped
+            After Stop; every batch that was drawn has been trained.
+        ClosedRunError
+
+        Examples
+        --------
+        >>> batches = iter(loader)  # doctest: +SKIP
+        >>> while True:  # doctest: +SKIP
+        ...     run.boundary()
+        ...     train(next(batches))
+        """
+        self._live.observer.end_step()
 
     def step(self) -> None:
         """Close the open step by hand, after backward, in loops without an optimizer.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from notebook_probe.alerts import Alerts, Rule, find_alerts, read_alerts
+from notebook_probe.record.format.notes import ANNOTATIONS, CONFIG, read_notes
 from notebook_probe.record.format.source import Source
 from notebook_probe.record.views.xarray_views import Snapshot
 from notebook_probe.record.write.writer import RecordWriter
@@ -53,6 +54,22 @@ class SourceActions:
 
     def _bring_alerts(self) -> None:
         """Have the alerts come up to date."""
+
+    @property
+    def config(self: _Acting) -> dict[str, Any]:
+        """What the training was begun with: the ``config`` of `watch`, as a dict of its own.
+
+        Examples
+        --------
+        >>> nbp.open_run("runs/first.zarr").config["lr"]  # doctest: +SKIP
+        0.1
+        """
+        return read_notes(self.snapshot().attrs, CONFIG)
+
+    @property
+    def annotations(self: _Acting) -> dict[str, Any]:
+        """What was noted of the run by `annotate`, as a dict of its own."""
+        return read_notes(self.snapshot().attrs, ANNOTATIONS)
 
     def explore(self: _Acting) -> Explorer:
         """Show the Explorer under this cell; it stays alive while the cells below run.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import time
-import weakref
 from collections.abc import Mapping, Sequence
 from functools import partial
 from os import PathLike
@@ -21,9 +20,9 @@ from notebook_probe.errors import NotApplicableError
 from notebook_probe.model.channel_axes import resolve_channel_axes, set_channel_axes
 from notebook_probe.model.map import ModelMap
 from notebook_probe.quantities import own_name
+from notebook_probe.record.format.notes import CONFIG, written_notes
 from notebook_probe.record.format.resume import ResumeLike, read_resume
 from notebook_probe.record.store.location import Location, below, local_path
-from notebook_probe.record.write.closing import losses_as_warnings
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.attach.module_table import (
     OnCompiled,
@@ -35,12 +34,12 @@ from notebook_probe.run.attach.preset import Preset
 from notebook_probe.run.attach.presets import resolve_presets
 from notebook_probe.run.attach.probe_set import Attachment
 from notebook_probe.run.costs import checked_budget
+from notebook_probe.run.earlier import close_earlier, note, place_for, remove_record
+from notebook_probe.run.provenance import git_state, package_versions
 from notebook_probe.run.ranks import own_rank, rank_name
 from notebook_probe.run.run import Run
 
 __all__ = ["watch"]
-
-_runs: weakref.WeakSet[Run] = weakref.WeakSet()
 
 
 def watch(
@@ -56,6 +55,8 @@ def watch(
     channel_axis: Mapping[Any, int] = MappingProxyType({}),
     rank: int | Literal["auto"] | None = "auto",
     budget: float | None = 5.0,
+    overwrite: bool = False,
+    config: Mapping[str, Any] | None = None,
 ) -> Run:
     """Watch a model from now on; the training loop stays as it is.
 
@@ -70,8 +71,10 @@ def watch(
         Found by its parameters when left out; given, it is checked to own some of the model's.
     store : path, URL, zarr Store, icechunk Repository or RemoteStore, optional
         Folder of the record. None makes a fresh one under ``runs/``. A record of the same model
-        is continued; ``resume`` says where. ``"s3://bucket/run.zarr"`` and the like are written
-        on this machine first and shipped by a thread; see `RemoteStore`.
+        is continued; ``resume`` says where. A model that was built anew in this process begins a
+        record of its own beside that of the one before, ``first-2.zarr``.
+        ``"s3://bucket/run.zarr"`` and the like are written on this machine first and shipped by a
+        thread; see `RemoteStore`.
     probes : str, Preset, sequence of these, dict or None
         What to measure from the first step: a preset or several of ``"default"``,
         ``"gradients"``, ``"activations"``, ``"spectra"``, ``"batchnorm"``, ``"attention"``,
@@ -86,7 +89,8 @@ def watch(
         is due in them uncompiled; see `Run.on_compiled`.
     resume : None, bool, int or str, optional
         What to do with the record at ``store``. None and True go on after the last recorded step;
-        for True there must be one, and for False there must not. A number is the step to go on
+        for True there must be one, which may be of an earlier model of this process, and for False
+        there must not. A number is the step to go on
         at, such as that of the checkpoint you have loaded: what was recorded at that step and
         later is removed, and a new record begins with it. ``"branch(1000)"`` goes on at step 1000
         and removes nothing: `Run.data` shows the new branch, and
@@ -107,7 +111,14 @@ def watch(
         In a job of several processes each writes a record of its own, with no word to the others:
         ``rank_00003`` in ``store``. None writes ``store`` itself, for a job in which one process
         watches; a number is for processes that torch.distributed does not know of.
-
+    overwrite : bool
+        Remove the record at ``store`` before, whatever model it is of. Nothing but a record on
+        this machine, which nobody writes, is ever removed.
+    config : dict, optional
+        What the training was begun with, such as ``vars(args)``: text, numbers, lists and dicts.
+        It is kept in the record, and `Run.config` gives it back; the state of git and the versions
+        of loaded packages stand beside it. Of a record that goes on the new one holds, and an event
+        has the old one.
     budget : float or None, optional
         Per cent of step time that watching may cost. The first 100 steps are measured whole; then
         presets, and what is attached without a schedule, are measured at one of 2, 4, 8, ... due
@@ -144,6 +155,9 @@ def watch(
     if optimizer is not None:
         _check_owned(model_map, optimizer)
     check_on_compiled(on_compiled)
+    noted = None if config is None else written_notes(CONFIG, config)
+    if overwrite and resume not in (None, False):
+        raise ValueError(f"overwrite=True and resume={resume!r}: one removes what the other keeps")
     if store is None and read_resume(resume).names_a_record:
         raise ValueError(f"resume={resume!r} of which record? give its store")
     # What cannot be is refused before a file is made.
@@ -151,8 +165,14 @@ def watch(
     percent = checked_budget(budget)
     axes = resolve_channel_axes(model_map, channel_axis)
     name = name or type(model).__name__
-    location = _located(store, name, own_rank() if rank == "auto" else rank)
-    _close_earlier(model, location, fresh=store is None)
+    place, own = Path(store) if isinstance(store, PathLike) else store, _rank_name(rank)
+    asked = _located(place, name, own)
+    close_earlier(model, asked, fresh=store is None)
+    location = asked
+    if overwrite:
+        remove_record(asked)
+    elif place is not None and resume is None:
+        location = place_for(model, place, own)
     writer = RecordWriter(
         location,
         title=name,
@@ -162,17 +182,37 @@ def watch(
         max_bytes=max_bytes,
         keep_bits={own_name(quantity): n_bits for quantity, n_bits in keep_bits.items()},
     )
+    if noted is not None:
+        _keep_config(writer, noted)
     set_channel_axes(model_map, axes)
     run = Run(model, model_map, writer, name, first_probes, store is None, on_compiled, percent)
-    _runs.add(run)
-    print(_first_line(writer, _from_here(writer.location), resume))
+    note(run, model, asked)
+    print(_first_line(writer, resume) + _why_there(asked, location))
     return run
 
 
-def _first_line(writer: RecordWriter, place: str, resume: ResumeLike) -> str:
+def _keep_config(writer: RecordWriter, noted: str) -> None:
+    """Keep a new config; an event has the one that it replaces."""
+    before = str(writer.attrs.get(CONFIG, noted))
+    if before != noted:
+        writer.event(writer.first_step, "config", "the config was changed", before)
+    writer.annotate(**{CONFIG: noted})
+
+
+def _why_there(asked: Location, location: Location) -> str:
+    """Why a record is not where it was to be; empty where it is."""
+    if location == asked:
+        return ""
+    return (
+        f", as {_from_here(str(asked))} is of an earlier model: resume=True goes on there, "
+        f"overwrite=True replaces it"
+    )
+
+
+def _first_line(writer: RecordWriter, resume: ResumeLike) -> str:
     """One line on what is written from where on."""
-    first = writer.first_step
-    if not writer.continued:
+    first, place = writer.first_step, _from_here(writer.location)
+    if not writer.continued or (first == 0 and writer.branch == 1):  # or it has no step
         return f"recording to {place}" + (f" from step {first} on" if first else "")
     where = f"after step {first - 1}" if read_resume(resume).step is None else f"at step {first}"
     return f"continuing {place} {where}" + (
@@ -180,12 +220,17 @@ def _first_line(writer: RecordWriter, place: str, resume: ResumeLike) -> str:
     )
 
 
-def _located(store: Location | PathLike[str] | None, name: str, rank: int | None) -> Location:
+def _rank_name(rank: int | Literal["auto"] | None) -> str:
+    """The folder of this process in that of its job; empty where it is alone."""
+    own = own_rank() if rank == "auto" else rank
+    return "" if own is None else rank_name(own)
+
+
+def _located(store: Location | None, name: str, rank: str) -> Location:
     """Where the record of this process goes."""
     if store is None:
-        return _fresh(name, "" if rank is None else f"-{rank_name(rank)}")
-    location = Path(store) if isinstance(store, PathLike) else store
-    return location if rank is None else below(location, rank_name(rank))
+        return _fresh(name, rank and f"-{rank}")
+    return below(store, rank) if rank else store
 
 
 def _from_here(location: str) -> str:
@@ -204,20 +249,6 @@ def _fresh(name: str, suffix: str) -> Path:
     return next(path for path in tries if not path.exists())
 
 
-def _close_earlier(model: nn.Module, location: Location, fresh: bool) -> None:
-    """Close a run that this one replaces: the same store, or the same model's last fresh one."""
-    for run in list(_runs):
-        same_store = _resolved(run.location) == _resolved(location)
-        if not run.closed and (same_store or (fresh and run.replaces_on(model))):
-            with losses_as_warnings():  # the new run is not to blame
-                run.close()
-
-
-def _resolved(location: Location) -> str:
-    path = local_path(location)
-    return str(location if path is None else path.resolve())
-
-
 def _check_owned(model_map: ModelMap, optimizer: Optimizer) -> None:
     if not isinstance(optimizer, Optimizer):
         raise TypeError(
@@ -233,4 +264,5 @@ def _check_owned(model_map: ModelMap, optimizer: Optimizer) -> None:
 
 def _attrs(model: nn.Module, axes: Mapping[str, int]) -> dict[str, str]:
     own = {"model_class": type(model).__qualname__, "torch_version": torch.__version__}
+    own |= {"git": json.dumps(git_state()), "packages": json.dumps(package_versions())}
     return {**own, "channel_axis": json.dumps(axes)} if axes else own

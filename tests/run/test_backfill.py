@@ -116,7 +116,7 @@ def test_an_evaluation_after_the_run_of_a_checkpoint_is_part_of_its_record(tmp_p
     with nbp.watch(model, store=tmp_path, probes={"0": ["weight_norm"]}):
         kept = states(model, None, 4)
     later = made(mlp)
-    with nbp.watch(later, store=tmp_path, probes=None) as run:
+    with nbp.watch(later, store=tmp_path, probes=None, resume=True) as run:
         run.attach("", "output_norm", phase="eval")
         for step, state in enumerate(kept):
             with run.at_step(step), torch.no_grad():

@@ -167,7 +167,7 @@ def test_watching_again_with_the_same_store_goes_on_after_the_last_step(
     train(model, sgd(model), batch, range(3))
     capsys.readouterr()
     again = model if same_model else made(mlp)
-    second = nbp.watch(again, store=tmp_path / "r.zarr")
+    second = nbp.watch(again, store=tmp_path / "r.zarr", resume=None if same_model else True)
     assert first.closed
     assert capsys.readouterr().out == f"continuing {second.location} after step 2\n"
     assert second.status().step == 3

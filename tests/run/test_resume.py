@@ -77,7 +77,7 @@ def test_a_record_of_a_run_that_begins_later_begins_there(
 def test_events_tell_when_it_went_on_and_with_which_probes(tmp_path: Path) -> None:
     trained(tmp_path, range(3))
     model = made(mlp)
-    with nbp.watch(model, store=tmp_path, probes=None) as run:
+    with nbp.watch(model, store=tmp_path, probes=None, resume=True) as run:
         train_step(model, sgd(model), batch(0))
         handle = run.attach("2", "grad_norm")
         train_step(model, sgd(model), batch(1))
@@ -96,9 +96,9 @@ def test_events_tell_when_it_went_on_and_with_which_probes(tmp_path: Path) -> No
 
 
 def test_what_was_evaluated_at_the_end_is_not_evaluated_again(watch: Watch, tmp_path: Path) -> None:
-    for _ in range(2):
+    for resume in (None, True):
         model = made(mlp)
-        run = watch(model, store=tmp_path / "0.zarr", probes=None)
+        run = watch(model, store=tmp_path / "0.zarr", probes=None, resume=resume)
         run.attach("0", "output_norm", phase="eval")
         model.eval()
         with torch.no_grad():
@@ -118,15 +118,16 @@ def test_the_differences_of_another_model_are_named(watch: Watch, tmp_path: Path
     trained(tmp_path, range(2))
     wider = nn.Sequential(nn.Linear(4, 9), nn.ReLU(), nn.Linear(9, 2), nn.Tanh())
     with pytest.raises(nbp.RecordMismatchError) as refused:
-        watch(wider, store=tmp_path)
+        watch(wider, store=tmp_path, resume=True)
     assert "0 (Linear, 40 parameters there, Linear, 45 parameters given)" in str(refused.value)
     assert "not there: 3 (Tanh)" in str(refused.value)
 
 
 def test_a_model_that_got_a_layer_while_it_was_watched_can_be_resumed(tmp_path: Path) -> None:
-    for _ in range(2):
+    for resume in (None, True):
         model = made(mlp)
-        with nbp.watch(model, store=tmp_path, probes={"*": ["weight_norm"]}) as run:
+        probes = {"*": ["weight_norm"]}
+        with nbp.watch(model, store=tmp_path, probes=probes, resume=resume) as run:
             train_step(model, sgd(model), batch(0))
             model.append(nn.Linear(2, 2))
             train(model, sgd(model), batch, range(2))

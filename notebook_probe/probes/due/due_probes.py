@@ -9,6 +9,7 @@ from typing import TypeAlias
 from notebook_probe.probes.due.readings import DueFrame, Readings
 from notebook_probe.probes.step.budget import Budget
 from notebook_probe.probes.step.frame import StepFrame
+from notebook_probe.probes.step.interval import Interval
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.probes.step.step_values import read_at_end
 from notebook_probe.schedules import Schedule
@@ -58,6 +59,8 @@ class DueProbes:
         self._due: tuple[int, Due] | None = None
         self._open: Due = frozenset()
         self._wall_s = 0.0
+        self.interval = Interval()
+        """Since the loop has said that a step is over."""
 
     def set_probes(self, probes: Iterable[Probe]) -> None:
         """Measure exactly these from the next step on."""
@@ -98,6 +101,7 @@ class DueProbes:
         """Open a frame for ``step``; what is due is decided now."""
         self.frame = self.upcoming(step).frame(step)
         self._open = self._due_groups(step)
+        self.interval.join(self.frame)
         return self.frame
 
     def open_whole(self, step: int) -> DueFrame:

@@ -41,6 +41,14 @@ CHANGED_MODULES = "changed_modules"
 """Attribute: modules that came, went or were replaced while the record was written."""
 
 
+WHERE = (
+    "Numbers lie in groups called after their schedules: xarray.open_zarr(path, "
+    "group='scalars/every_1'), or all with xarray.open_datatree(path). Joined on one step axis: "
+    "xarray.open_dataset(path, engine='notebook_probe')."
+)
+"""For whoever opens the root, which has no arrays of its own."""
+
+
 @dataclass(frozen=True, slots=True)
 class Opened:
     """A record that is being written."""
@@ -131,6 +139,7 @@ def _new_attrs() -> dict[str, Any]:
         "Conventions": CONVENTIONS,
         "notebook_probe_version": package,
         "format_version": FORMAT_VERSION,
+        "comment": WHERE,
         "run_id": uuid.uuid4().hex,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
     }

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shutil
+import threading
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from types import MappingProxyType
-from typing import Self
+from typing import Any, Self
 
 import numpy.typing as npt
 
@@ -132,6 +133,7 @@ class RecordWriter:
         opened = open_to_write(
             location, labelled(modules), root_attrs, read_resume(resume), options
         )
+        self._annotating = threading.Lock()
         self._files, self._commits = opened.files, opened.commits
         self._flusher, self._place = opened.flusher, opened.place
         self.continued, self.location = opened.continued, opened.place.name
@@ -307,6 +309,16 @@ class RecordWriter:
             series.steps, [series.column], [series.variable], series.values, series.kind
         )
 
+    @property
+    def attrs(self) -> Mapping[str, Any]:
+        """Attributes of the root, as they will be published."""
+        return self._flusher.attrs
+
+    def annotate(self, **attrs: Any) -> None:
+        """Set attributes of the root, values of JSON; from any thread."""
+        with self._annotating:
+            self._flusher.attrs = {**self._flusher.attrs, **attrs}
+
     def follow_model(self, modules: Sequence[ModuleRow]) -> None:
         """Note that the model now has these modules: new ones are appended to the table.
 
@@ -315,9 +327,9 @@ class RecordWriter:
         recorded, current = self.source.modules, labelled(modules)
         changed = differing(recorded, current)
         if changed:
-            attrs, table = self._flusher.attrs, extended(recorded, current)
-            known = sorted(changed.union(attrs.get(CHANGED_MODULES, ())))
-            self._flusher.attrs = {**attrs, CHANGED_MODULES: known}
+            table = extended(recorded, current)
+            known = sorted(changed.union(self.attrs.get(CHANGED_MODULES, ())))
+            self.annotate(**{CHANGED_MODULES: known})
             self._commits.describe(table)
             self.source.modules = table
 

@@ -20,8 +20,10 @@ from notebook_probe.run.rows.row_keeper import RowKeeper
 __all__ = ["RunState"]
 
 WANTED = (KeyboardInterrupt, TrainingStopped)
-MANY_FORWARDS = 16
-"""Training forwards without any step after which something seems to be missing."""
+MANY_FORWARDS = 5
+"""Training forwards without any step after which something may be missing."""
+MANY_MORE = 4
+"""So many times the forwards of the steps before are many, too."""
 
 
 class RunState:
@@ -121,12 +123,13 @@ class RunState:
         return known or self._writer.stopped or self._no_steps()
 
     def _no_steps(self) -> str:
-        """Nothing has told where the steps of this loop end."""
-        clock, n_forwards = self._observer.clock, self._observer.n_forwards
-        first = self._writer.first_step
-        if clock.step > first or clock.has_stepped or n_forwards < MANY_FORWARDS:
+        """Nothing has told where the open step of this loop ends."""
+        observer = self._observer
+        n_forwards, before = observer.n_forwards, observer.most_forwards
+        if observer.clock.has_stepped or n_forwards < max(MANY_FORWARDS, MANY_MORE * before):
             return ""
+        since = f" since step {observer.clock.step - 1}" if before else ""
         return (
-            f"{n_forwards} training forwards and no optimizer step: in a loop without an optimizer "
-            "call run.step() after each backward"
+            f"{n_forwards} training forwards{since} and no optimizer step yet: in a loop without "
+            "an optimizer call run.step() after each backward"
         )

@@ -92,6 +92,8 @@ class WhySilent:
             return f"not called since step {last}"
         if last < probe.attached_step:
             return self._why_never_called()
+        if last >= self._observer.clock.step:  # its values come when the step is over
+            return self._why_open(last)
         needs = probe.quantity.needs
         if "grad_input" in needs:
             return "called, but no gradient passed through it to an input"
@@ -100,6 +102,14 @@ class WhySilent:
         if probe.quantity.is_of_batch:
             return "called before run.batch() handed over what it needs; do so before the forward"
         return "called, but with no tensor that can be read"
+
+    def _why_open(self, step: int) -> str:
+        if self._observer.clock.has_stepped:
+            return f"called in step {step}, which is still open"
+        return (
+            f"called in step {step}, which no optimizer step has ended yet; in a loop without an "
+            "optimizer call run.step() after each backward"
+        )
 
     def _why_never_called(self) -> str:
         observer = self._observer

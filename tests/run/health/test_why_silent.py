@@ -288,3 +288,58 @@ def test_after_the_end_a_probe_still_says_why_it_was_silent_though_the_model_is_
     gc.collect()
     (probe,) = run.status().probes
     assert probe.note == "the optimizer keeps no such state of it"
+
+
+# ---------------------------------------------------------------- steps that do not end
+
+
+def test_what_was_called_in_a_step_that_never_ends_is_not_called_unreadable(watch: Watch) -> None:
+    model = made(Net)
+    run = watch(model, probes={"expert": ["output_norm", "output_grad_norm"]})
+    model.uses_expert = False
+    train(model, sgd(model), range(1))
+    model.uses_expert = True
+    model(batch(1)).sum().backward()
+    assert {probe.note for probe in run.probes()} == {
+        "called in step 1, which no optimizer step has ended yet; in a loop without an optimizer "
+        "call run.step() after each backward"
+    }
+    run.step()
+    assert [probe.note for probe in run.probes()] == ["", ""]
+
+
+def test_what_was_called_in_the_open_step_waits_for_its_end(watch: Watch) -> None:
+    model = made(Net)
+    run = watch(model, probes={"expert": ["output_norm"]})
+    optimizer = sgd(model)
+    model.uses_expert = False
+    train(model, optimizer, range(1))
+    model.uses_expert = True
+    train(model, optimizer, range(1))
+    assert only(run).note == "called in step 1, which is still open"
+    run.settle()
+    assert only(run).note == ""
+
+
+def test_a_few_forwards_without_a_step_are_told(watch: Watch) -> None:
+    model = made(Net)
+    run = watch(model, probes=None)
+    for n in range(6):
+        model(batch(n)).sum().backward()
+        assert run.status().problem.startswith(f"{n + 1} training forwards and no") == (n >= 4)
+    assert "call run.step() after each backward" in str(run.status())
+
+
+def test_as_many_forwards_as_before_are_no_problem_and_many_more_are(watch: Watch) -> None:
+    """Eight micro-batches to a step, as the steps before had; then an optimizer nobody knows."""
+    model = made(Net)
+    run = watch(model, probes=None)
+    optimizer = sgd(model)
+    for n in range(24):
+        model(batch(n)).sum().backward()
+        assert not run.status().problem or n < 8, "they are many only before the first step"
+        if n % 8 == 7:
+            optimizer.step()
+    for n in range(33):
+        model(batch(n)).sum().backward()
+    assert run.status().problem.startswith("33 training forwards since step 2 and no optimizer")

@@ -1,0 +1,87 @@
+"""What a user keeps with a record in words and numbers: JSON texts among the root's attributes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["ANNOTATIONS", "CONFIG", "OWN_KINDS", "read_notes", "written_notes"]
+
+CONFIG, ANNOTATIONS = "config", "annotations"
+"""Attributes of the root."""
+
+OWN_KINDS = frozenset(
+    {
+        "alert",
+        "attach",
+        "branch",
+        "budget",
+        "config",
+        "detach",
+        "error",
+        "full",
+        "resume",
+        "spool",
+        "truncate",
+    }
+)
+"""Kinds of events that are noted by the package, and understood by it."""
+
+MOST_BYTES = 100_000
+"""The root is read whole, and written anew at each flush."""
+
+
+def read_notes(attrs: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """What the root's attribute ``name`` holds; nothing where it is not there or damaged.
+
+    Examples
+    --------
+    >>> read_notes({"config": '{"lr": 0.1}'}, "config"), read_notes({}, "config")
+    ({'lr': 0.1}, {})
+    """
+    try:
+        found = json.loads(attrs.get(name, "{}"))
+    except (TypeError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def written_notes(name: str, notes: Mapping[str, Any]) -> str:
+    """As JSON; numpy's numbers are numbers and tuples lists.
+
+    Raises
+    ------
+    ValueError
+        What JSON cannot hold, with its place; and too much of it.
+
+    Examples
+    --------
+    >>> written_notes("config", {"lr": 0.1, "sizes": (3, 4)})
+    '{"lr": 0.1, "sizes": [3, 4]}'
+    """
+    if not isinstance(notes, Mapping):
+        raise ValueError(f"{name}={notes!r}"[:200] + "; a dict is expected")
+    text = json.dumps(_plain(name, notes), ensure_ascii=False)
+    if len(text.encode()) > MOST_BYTES:
+        raise ValueError(f"{name} of {len(text.encode())} bytes; at most {MOST_BYTES} are kept")
+    return text
+
+
+def _plain(place: str, value: Any) -> Any:
+    if isinstance(value, Mapping):
+        for key in value:
+            if not isinstance(key, str):
+                raise ValueError(f"{place} has the key {key!r}; keys are text")
+        return {key: _plain(f"{place}[{key!r}]", one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(f"{place}[{i}]", one) for i, one in enumerate(value)]
+    if not isinstance(value, str) and hasattr(value, "item") and getattr(value, "ndim", 1) == 0:
+        value = value.item()  # of numpy, and tensors of one element
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, float) and value - value == 0:
+        return value
+    raise ValueError(
+        f"{place}={value!r}"[:200] + "; text, finite numbers, bools, None, lists and dicts of these"
+    )

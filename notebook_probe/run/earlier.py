@@ -1,0 +1,117 @@
+"""Earlier runs of this process: which give way, and whose records a new one does not add to."""
+
+from __future__ import annotations
+
+import shutil
+import weakref
+from collections.abc import MutableMapping
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+
+from torch import nn
+
+from notebook_probe.errors import RecordFormatError, RecordMismatchError
+from notebook_probe.record.read.reader import open_record
+from notebook_probe.record.store.location import Location, below, is_unused, local_path
+from notebook_probe.record.store.lock import Lock
+from notebook_probe.record.write.closing import losses_as_warnings
+from notebook_probe.run.ending import wait_for_ends
+from notebook_probe.run.run import Run
+
+__all__ = ["close_earlier", "note", "place_for", "remove_record"]
+
+_asked: MutableMapping[Run, str] = weakref.WeakKeyDictionary()
+"""Where each run was to be recorded, which is not where it is if another model was there."""
+_recorded: dict[str, tuple[weakref.ref[nn.Module], str]] = {}
+"""By the place that was asked for and the one that was taken: the model that was recorded last, and
+where."""
+
+
+def note(run: Run, model: nn.Module, asked: Location) -> None:
+    """Keep in mind where a run was to be recorded, and of which model the record is."""
+    _asked[run] = _resolved(asked)
+    for place in (_resolved(asked), _resolved(run.location)):
+        _recorded[place] = weakref.ref(model), run.location
+
+
+def close_earlier(model: nn.Module, asked: Location, fresh: bool) -> None:
+    """Close a run that a new one replaces: of the same store, or the model's last fresh one.
+
+    One whose model is gone is being closed already, on another thread: that is waited for.
+    """
+    for run, place in list(_asked.items()):
+        same_store = _resolved(asked) in (place, _resolved(run.location))
+        if same_store or (fresh and not run.closed and run.replaces_on(model)):
+            with losses_as_warnings():  # the new run is not to blame
+                run.close()
+    wait_for_ends()
+
+
+def place_for(model: nn.Module, store: Location, rank: str) -> Location:
+    """Where a model is recorded: at ``store``, or beside it if an earlier model was.
+
+    Parameters
+    ----------
+    rank : str
+        The folder of this process in that of its job; empty where it is alone.
+
+    Raises
+    ------
+    RecordMismatchError
+        An earlier model was recorded there, and the store is no folder of this machine.
+    """
+    asked = below(store, rank) if rank else store
+    earlier, place = _recorded.get(_resolved(asked), (None, ""))
+    if earlier is None:
+        return asked
+    if earlier() is model:
+        return asked if _resolved(asked) == _resolved(place) else Path(place)
+    return _fresh_place(store, rank) if _has_rows(asked) else asked
+
+
+def _has_rows(location: Location) -> bool:
+    with suppress(RecordFormatError):  # it is there no more
+        return any(stream.n_rows for stream in open_record(location).paths.values())
+    return False
+
+
+def _fresh_place(store: Location, rank: str) -> Location:
+    """The folder beside ``store``, with a number, in which nothing is recorded yet."""
+    path = local_path(store)
+    if path is None:
+        raise RecordMismatchError(
+            f"{store} has the record of an earlier model; resume=True goes on there, another "
+            f"store begins a record for this one"
+        )
+    numbered = (path.with_name(f"{path.stem}-{n}{path.suffix}") for n in count(2))
+    place = next(place for place in numbered if not (place / rank).exists())
+    return place / rank
+
+
+def remove_record(location: Location) -> None:
+    """Remove the record that is there; nothing else is ever removed.
+
+    Raises
+    ------
+    ValueError
+        The place is no folder of this machine.
+    RecordFormatError, RecordLockedError
+        Something else is there, or another process writes it.
+    """
+    path = local_path(location)
+    if path is None:
+        raise ValueError(f"overwrite=True of {location}; only a folder of this machine is removed")
+    if not path.exists() or (path.is_dir() and is_unused(path)):
+        return
+    open_record(path)
+    lock = Lock(path)
+    try:
+        shutil.rmtree(path)
+    finally:
+        lock.release()
+
+
+def _resolved(location: Location) -> str:
+    path = local_path(location)
+    return str(location if path is None else Path(path).resolve())

@@ -1,0 +1,63 @@
+"""Which code and which packages made a run: beside the config, in the record's root."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["git_state", "package_versions"]
+
+TIMEOUT_S = 2.0
+GIT = ("git", "status", "--porcelain=v2", "--branch", "--untracked-files=no")
+
+
+def git_state() -> dict[str, Any]:
+    """Commit, branch, and whether tracked files differ; empty outside of a repository."""
+    try:
+        done = subprocess.run(
+            GIT,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=TIMEOUT_S,
+            check=True,
+            env={**os.environ, "GIT_OPTIONAL_LOCKS": "0"},  # it only looks
+        )
+    except (OSError, subprocess.SubprocessError):
+        return {}
+    return read_git_status(done.stdout)
+
+
+def read_git_status(text: str) -> dict[str, Any]:
+    r"""The state that ``git status --porcelain=v2 --branch`` tells.
+
+    Examples
+    --------
+    >>> read_git_status("# branch.oid 4f2c\n# branch.head main\n1 .M N... 100644 a.py\n")
+    {'commit': '4f2c', 'branch': 'main', 'changed_files': 1}
+    """
+    lines = text.splitlines()
+    heads = dict(line.split(" ", 2)[1:] for line in lines if line.startswith("# branch."))
+    return {
+        "commit": heads.get("branch.oid", ""),
+        "branch": heads.get("branch.head", ""),
+        "changed_files": sum(not line.startswith("#") for line in lines),
+    }
+
+
+def package_versions(loaded: Mapping[str, Any] = sys.modules) -> dict[str, str]:
+    """Versions of Python and of the packages that are loaded, as they tell them.
+
+    Nothing is imported for it, and no package's own code is run.
+    """
+    found = {"python": platform.python_version()}
+    for name, module in sorted(loaded.items()):
+        version = getattr(module, "__dict__", {}).get("__version__")
+        is_package = "." not in name and name not in sys.stdlib_module_names
+        if is_package and not name.startswith("_") and isinstance(version, str):
+            found[name] = str(version)
+    return found
