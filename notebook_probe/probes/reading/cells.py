@@ -59,6 +59,19 @@ class Cell:
         except Exception as error:  # whatever a tensor is, training goes on
             frame.blame_all(self.probes, error)
 
+    def pool(self, frame: StepFrame, part: StepFrame, n_before: int) -> None:
+        """Pool what a part of the step has measured, ``n_before`` calls after its beginning."""
+        old, state = frame.states[self.index], part.states[self.index]
+        if state is None:
+            return
+        try:
+            frame.states[self.index] = self._pooled(old, state, n_before)
+        except Exception as error:  # as above
+            frame.blame_all(self.probes, error)
+
+    def _pooled(self, old: Any, state: Any, n_before: int) -> Any:
+        return state if old is None else old.merge(state)
+
     def put(self, frame: StepFrame, tensor: Tensor) -> None:
         """Measure a parameter's tensor, in place of what was measured before."""
         try:
@@ -88,6 +101,13 @@ class CallCell(Cell):
             frame.on_device |= not tensor.is_cpu
         except Exception as error:  # as above
             frame.blame_all(self.probes, error)
+
+    def _pooled(self, old: Any, state: Any, n_before: int) -> Any:
+        states = dict(old or {})
+        for call, one in state.items():
+            number = min(n_before + call, MAX_NUMBERED_CALLS - 1)
+            states[number] = states[number].merge(one) if number in states else one
+        return states
 
 
 class DifferenceCell:
@@ -134,6 +154,15 @@ class FunctionCell:
             self._keep(frame, self._guarded(given), call)
         except Exception as error:  # a user's quantity must never reach training
             frame.blame(probe, error)
+
+    def pool(self, frame: StepFrame, part: StepFrame, n_before: int) -> None:
+        """Keep what it has given in a part of the step, so many calls after its beginning."""
+        shift = n_before if self.probe.per_call else 0
+        pooled = {**(frame.states[self.index] or {})}
+        for call, values in (part.states[self.index] or {}).items():
+            number = min(shift + call, MAX_NUMBERED_CALLS - 1)
+            pooled[number] = [*pooled.get(number, ()), *values]
+        frame.states[self.index] = pooled or None
 
     def put(self, frame: StepFrame, tensors: dict[str, Any]) -> None:
         """Call it for a parameter, in place of what it gave for it before."""
