@@ -23,6 +23,7 @@ from notebook_probe.model.map import ModelMap
 from notebook_probe.model.parameter_slots import Slot
 from notebook_probe.probes.around_optimizer import Updates
 from notebook_probe.probes.calls.collect import collect_for
+from notebook_probe.probes.calls.forwards import Forwards
 from notebook_probe.probes.calls.root_hooks import hook_root
 from notebook_probe.probes.calls.taps import Taps
 from notebook_probe.probes.due.due_probes import DueProbes
@@ -75,7 +76,7 @@ class Observer:
         last_evaluated: int = -1,
     ) -> None:
         self.clock = StepClock(first_step)
-        self.phase = PhaseOfThread()
+        self.phase, self.forwards = PhaseOfThread(), Forwards()
         self.eager = EagerSteps()
         self.training = DueProbes(self._build, sink.publish, budget)
         self.evaluation = DueProbes(self._build, sink.evaluated, Budget())
@@ -308,9 +309,11 @@ class Observer:
 
     # ---------------------------------------------------------------- forward calls
 
-    def leave(self) -> None:
-        """A call of the root ends."""
+    def leave(self, output: object) -> None:
+        """A call of the root ends; without an output if it raised."""
         self.phase.leave()
+        if self.phase.now is None:
+            self.forwards.end(output)
 
     def enter(self, root: nn.Module) -> None:
         """A call of the root begins."""
@@ -319,6 +322,7 @@ class Observer:
         begun = time.perf_counter()
         if not self.phase.enter(root):
             return
+        self.forwards.begin()
         if self.phase.now == "evaluation":
             self._open_evaluation()
         if self.phase.now != "training":
@@ -342,7 +346,8 @@ class Observer:
             phase = self._phase_without_root(module)
         if phase == "evaluation":
             return phase, self._open_evaluation()
-        return phase, self.training.frame
+        is_of_model = self.phase.now is not None or self.watches(module)
+        return phase, self.forwards.part_of(self.training.frame, phase, is_of_model)
 
     def _phase_without_root(self, module: nn.Module) -> Phase | None:
         """The phase of a call that the root may have no part in."""

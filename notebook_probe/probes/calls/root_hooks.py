@@ -16,7 +16,7 @@ __all__ = ["hook_root"]
 class RootListener(Protocol):
     def watches(self, module: nn.Module) -> bool: ...
     def enter(self, root: nn.Module) -> None: ...
-    def leave(self) -> None: ...
+    def leave(self, output: object) -> None: ...
 
 
 def hook_root(model: nn.Module, observer: RootListener) -> list[UncopiedHandle]:
@@ -51,4 +51,4 @@ class _Leave(_Root):
 
     def __call__(self, module: nn.Module, args: Any, output: Any) -> None:
         if (observer := self.observer(module)) is not None:
-            observer.leave()
+            observer.leave(output)

@@ -70,8 +70,9 @@ class _After(WeakHook):
 class _Begun:
     """What is remembered of a call until it returns."""
 
+    frame: StepFrame
     number: int
-    """Of the step's calls of this module, in the order in which they begin."""
+    """Of the frame's calls of this module, in the order in which they begin."""
     input: Tensor | None = None
     entry: Entry | None = None
     attention: AttentionMode | None = None
@@ -164,6 +165,10 @@ class Tap:
             self._begun, self._step = {}, frame.step
         self._begun.pop(key, None)
 
+    def _n_begun(self, frame: StepFrame) -> int:
+        """Calls of the same frame in which this one lies; what has raised may have left others."""
+        return sum(begun.frame is frame for begun in self._begun.values()) if self._begun else 0
+
     def after(self, module: nn.Module, output: Any) -> None:
         """A call returns."""
         listener = self._listener()
@@ -189,8 +194,8 @@ class Tap:
     ) -> None:
         tensors = tensors_of(given)
         self._forget_interrupted(frame, key)
-        call = NO_CALL if recomputed else frame.calls[plan.counter] + len(self._begun)
-        begun = _Begun(call, entry=mark_entry(tensors) if _reads_share(plan) else None)
+        call = NO_CALL if recomputed else frame.calls[plan.counter] + self._n_begun(frame)
+        begun = _Begun(frame, call, entry=mark_entry(tensors) if _reads_share(plan) else None)
         is_begun = plan.is_numbered or begun.entry is not None
         if not recomputed:
             first = _first(tensors)

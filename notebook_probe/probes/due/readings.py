@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import operator
 import weakref
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from torch import Tensor, nn
@@ -110,6 +112,16 @@ class Readings:
         """A frame for one step's readings."""
         self.n_steps += 1
         return DueFrame(step, self)
+
+    def pool(self, frame: StepFrame, part: StepFrame) -> None:
+        """Pool what a part of the step has read of calls with what the frame has of them."""
+        for plan in self.calls.values():
+            n_before = frame.calls[plan.counter]
+            for cell in chain(*plan.cells.values()):
+                cell.pool(frame, part, n_before)
+            for function in chain(*plan.functions.values()):
+                function.pool(frame, part, n_before)
+        frame.arrivals = [*map(operator.add, frame.arrivals, part.arrivals)]
 
     def end_windows(self, frame: StepFrame, on_host: bool) -> None:
         """Have windows take in the step: those that need its numbers on the host, or the others."""

@@ -12,7 +12,7 @@ from typing import Any, NoReturn, TypeAlias
 import torch
 from torch import Tensor, nn
 
-from notebook_probe.errors import InterferenceError
+from notebook_probe.errors import InterferenceError, QuantityError, UnreadableError
 from notebook_probe.model.parameter_slots import Slot
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.probe import Probe
@@ -21,12 +21,31 @@ from notebook_probe.quantities.reduce.attention_scores import Attention
 from notebook_probe.quantities.reduce.measure import measure_difference
 from notebook_probe.quantities.reduce.reductions import Reduction
 
-__all__ = ["CallCell", "Cell", "DifferenceCell", "FunctionCell", "WindowCell"]
+__all__ = [
+    "NOTHING_COMMON",
+    "CallCell",
+    "Cell",
+    "DifferenceCell",
+    "FunctionCell",
+    "WindowCell",
+]
 
 Readable: TypeAlias = "Tensor | Attention"
 
 MAX_NUMBERED_CALLS = 64
 """More calls than this in one step are pooled in the last of them."""
+
+
+class _NothingCommon:
+    """Stands where the calls of a step cannot be pooled: whatever else there is, it is a gap."""
+
+    __slots__ = ()
+
+    def merge(self, other: object) -> _NothingCommon:
+        return self
+
+
+NOTHING_COMMON = _NothingCommon()
 
 
 class Cell:
@@ -54,10 +73,34 @@ class Cell:
         try:
             state, states = self._measure(tensor, module, self.wanted), frame.states
             old = states[self.index]
-            states[self.index] = state if old is None else old.merge(state)
+            states[self.index] = state if old is None else self._merged(frame, old, state)
             frame.on_device |= not tensor.is_cpu
         except Exception as error:  # whatever a tensor is, training goes on
             frame.blame_all(self.probes, error)
+
+    def _merged(self, frame: StepFrame, old: Any, state: Any) -> Any:
+        """A module that is used twice may be given other channels each time: that is no error."""
+        if state is NOTHING_COMMON:
+            return state
+        try:
+            return old.merge(state)
+        except QuantityError as error:
+            gap = UnreadableError(f"{error}; per_call=True keeps them apart")
+            frame.blame_all(self.probes, gap)
+            return NOTHING_COMMON
+
+    def pool(self, frame: StepFrame, part: StepFrame, n_before: int) -> None:
+        """Pool what a part of the step has measured, ``n_before`` calls after its beginning."""
+        old, state = frame.states[self.index], part.states[self.index]
+        if state is None:
+            return
+        try:
+            frame.states[self.index] = self._pooled(frame, old, state, n_before)
+        except Exception as error:  # as above
+            frame.blame_all(self.probes, error)
+
+    def _pooled(self, frame: StepFrame, old: Any, state: Any, n_before: int) -> Any:
+        return state if old is None else self._merged(frame, old, state)
 
     def put(self, frame: StepFrame, tensor: Tensor) -> None:
         """Measure a parameter's tensor, in place of what was measured before."""
@@ -88,6 +131,13 @@ class CallCell(Cell):
             frame.on_device |= not tensor.is_cpu
         except Exception as error:  # as above
             frame.blame_all(self.probes, error)
+
+    def _pooled(self, frame: StepFrame, old: Any, state: Any, n_before: int) -> Any:
+        states = dict(old or {})
+        for call, one in state.items():
+            number = min(n_before + call, MAX_NUMBERED_CALLS - 1)
+            states[number] = states[number].merge(one) if number in states else one
+        return states
 
 
 class DifferenceCell:
@@ -134,6 +184,15 @@ class FunctionCell:
             self._keep(frame, self._guarded(given), call)
         except Exception as error:  # a user's quantity must never reach training
             frame.blame(probe, error)
+
+    def pool(self, frame: StepFrame, part: StepFrame, n_before: int) -> None:
+        """Keep what it has given in a part of the step, so many calls after its beginning."""
+        shift = n_before if self.probe.per_call else 0
+        pooled = {**(frame.states[self.index] or {})}
+        for call, values in (part.states[self.index] or {}).items():
+            number = min(shift + call, MAX_NUMBERED_CALLS - 1)
+            pooled[number] = [*pooled.get(number, ()), *values]
+        frame.states[self.index] = pooled or None
 
     def put(self, frame: StepFrame, tensors: dict[str, Any]) -> None:
         """Call it for a parameter, in place of what it gave for it before."""

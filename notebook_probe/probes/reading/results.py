@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
+from notebook_probe.probes.reading.cells import NOTHING_COMMON
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.measured import POOLED
 from notebook_probe.probes.step.probe import Probe
@@ -58,7 +59,7 @@ class CellSource:
             other = states[index]
             if other is not None:
                 state = other if state is None else state.merge(other)
-        return state
+        return None if state is NOTHING_COMMON else state
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,9 @@ class StepPlan(Protocol):
     at_end: tuple[str, ...]
     are_light: bool
 
+    def pool(self, frame: StepFrame, part: StepFrame) -> None:
+        """Pool what a part of the step has read of calls with what the frame has of them."""
+
     def end_windows(self, frame: StepFrame, on_host: bool) -> None:
         """Have windows take in the step: those that need its numbers on the host, or the others."""
 
@@ -68,6 +71,10 @@ class Collected:
 
     combine: Combine
     values: list[Number] = field(default_factory=list)
+
+    def copy(self) -> Collected:
+        """As it is now."""
+        return Collected(self.combine, [*self.values])
 
     @property
     def value(self) -> float:
@@ -92,15 +99,20 @@ class StepFrame:
         "_aside",
         "_handles",
         "_kind",
+        "_loose",
+        "_parts",
         "_pass",
         "arrivals",
+        "awaits_gradient",
         "batch",
         "begun",
         "calls",
         "closed",
         "collected",
+        "counts",
         "has_failures",
         "has_gradient",
+        "has_returned",
         "of_state",
         "of_step",
         "on_device",
@@ -145,10 +157,35 @@ class StepFrame:
         self.arrivals: list[int] = [0] * n_counts
         """Gradients that came back to each place, or were accumulated in each parameter."""
         self.passes = Passes()
-        self.has_gradient = False
-        """A backward pass has come here, and has gone through."""
+        self.awaits_gradient = False
+        """Something of it has a hook that hears of a backward."""
+        self.has_gradient = self.has_returned = self.counts = False
+        """Of a part: a backward has come to it, and gone through; the call was not broken off; it
+        counts in any case.
+        """
         self._pass, self._kind = NO_PASS, BackwardKind.ACCUMULATED
         self._aside: StepFrame | None = None
+        self._parts: list[StepFrame] = []
+        self._loose: StepFrame | None = None
+
+    def begin_part(self) -> StepFrame:
+        """A frame for what is read of one call of the model, until it is known whether it counts.
+
+        It is closed with the step.
+        """
+        part = self._part()
+        self._parts.append(part)
+        return part
+
+    def loose_part(self) -> StepFrame:
+        """The frame for what is read of anything else: of modules called alone, of recomputations.
+
+        It counts.
+        """
+        if self._loose is None:
+            self._loose = self.begin_part()
+            self._loose.counts = True
+        return self._loose
 
     def receiver(self) -> StepFrame | None:
         """Where the gradient that comes now is kept; None where it is not the training's.
@@ -174,17 +211,36 @@ class StepFrame:
     def settled(self) -> StepFrame:
         """A copy with all that counts now; the frame goes on being filled."""
         here = copy.copy(self)
-        here.states, here.arrivals = [*self.states], [*self.arrivals]
+        here._parts = [copy.copy(part) for part in self._parts]
+        here.collected = {key: one.copy() for key, one in [*self.collected.items()]}
         here.settle()
         return here
 
     def settle(self) -> None:
-        """Decide what of the step counts."""
+        """Decide what of the step counts, and pool it."""
+        self._settle_aside()
+        parts, self._parts, self._loose = self._parts, [], None
+        for part in parts:
+            part._settle_aside()
+            self._add_costs(part)
+        for nth, part in enumerate(_counting(parts)):
+            self._pool(part, is_first=nth == 0)
+
+    def _settle_aside(self) -> None:
         aside, self._aside = self._aside, None
         if aside is not None:
             self._add_costs(aside)
             if not self.passes.have_accumulated:
                 self._take(aside)
+
+    def _pool(self, part: StepFrame, is_first: bool) -> None:
+        if is_first or self.plan is None:
+            self._take(part)
+        else:
+            self.plan.pool(self, part)
+        self.calls = [*map(operator.add, self.calls, part.calls)]
+        for key, theirs in part.collected.items():
+            self.collected.setdefault(key, Collected(theirs.combine)).values.extend(theirs.values)
 
     def _take(self, part: StepFrame) -> None:
         """Take what a part has read where nothing has been read yet."""
@@ -200,6 +256,7 @@ class StepFrame:
 
     def hook(self, tensor: Tensor, read: Callable[[Tensor], None]) -> None:
         """Have a gradient read; a leaf outlives its graph, so that its hook ends with the step."""
+        self.awaits_gradient = True
         if tensor.is_leaf:
             self.keep(tensor.register_hook(_unsaved(read)))
         else:
@@ -211,8 +268,13 @@ class StepFrame:
 
     def close(self) -> None:
         """Read no more."""
+        parts = self._parts
         self.settle()
         self.passes.clear()
+        for frame in (self, *parts):
+            frame._end()
+
+    def _end(self) -> None:
         self.closed = True
         self.batch = {}
         for handle in self._handles:
@@ -238,6 +300,20 @@ class StepFrame:
         """A reading that several probes share failed."""
         for probe in probes:
             self.blame(probe, error)
+
+
+def _counting(parts: list[StepFrame]) -> list[StepFrame]:
+    """The calls of the model that are the step's.
+
+    Those that a gradient came back to. Where none did those that returned: who trains without a
+    backward, or from something that the model keeps, has no others.
+    """
+    if len(parts) == 1:
+        return parts
+    asked = [part for part in parts if not part.counts]
+    with_gradient = [part for part in asked if part.has_gradient]
+    found = with_gradient or [part for part in asked if part.has_returned] or asked
+    return [part for part in parts if part.counts or part in found]
 
 
 def _unsaved(read: Callable[[Tensor], None]) -> Callable[[Tensor], None]:

@@ -114,6 +114,10 @@ class Diary:
             if value.grad is not None
         }
 
+    def forget_calls(self) -> None:
+        """What modules were given and returned so far is no part of the next update."""
+        self._calls.clear()
+
     def _weights(self) -> dict[str, Numbers]:
         return {name: numbers([value]) for name, value in self._parameters()}
 

@@ -1,0 +1,73 @@
+"""The calls of the model itself: whether a backward follows is known only when the step is over.
+
+A call that raised, or that somebody made to look at its result, is no part of the training. So
+what is read of each is kept apart, and a gradient that comes back to it tells that it counts.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from notebook_probe.probes.calls.output_gradients import hook_output
+from notebook_probe.probes.step.containers import tensors_of
+from notebook_probe.probes.step.frame import StepFrame
+from notebook_probe.probes.step.phase import Phase, is_traced
+
+__all__ = ["Forwards"]
+
+
+class Forwards(threading.local):
+    """The last call of the model on this thread, and what is read of it."""
+
+    def __init__(self) -> None:
+        self._part: StepFrame | None = None
+
+    def begin(self) -> None:
+        """An outermost call of the model begins."""
+        self._part = None
+
+    def part_of(
+        self, step: StepFrame | None, phase: Phase | None, is_of_model: bool
+    ) -> StepFrame | None:
+        """Where what is read now is kept: with the call of the model, if it is of one."""
+        if step is None or phase == "own_call":
+            return None
+        if phase != "training" or not is_of_model:
+            return step.loose_part()
+        if self._part is None or self._part.closed:
+            self._part = step.begin_part()
+        return self._part
+
+    def end(self, output: Any) -> None:
+        """The outermost call of the model is over; without an output if it raised."""
+        part = self._part
+        if part is None or part.closed or output is None:
+            return
+        part.has_returned = True
+        waiting = [tensor for tensor in tensors_of(output) if tensor.requires_grad]
+        part.counts = not waiting  # nothing can come back
+        if part.awaits_gradient:  # of a module, whose hook tells
+            return
+        with suppress(Exception):  # of whatever kind of tensor it is
+            for tensor in waiting:
+                hook_output(tensor, part, _Arrival(part))
+
+
+class _Arrival:
+    """Notes that a gradient has come back to a call."""
+
+    __slots__ = ("_part",)
+
+    def __init__(self, part: StepFrame) -> None:
+        self._part = part
+
+    def __call__(self, gradient: Tensor | None) -> None:
+        if gradient is None or torch.compiler.is_compiling() or is_traced():
+            return
+        if not self._part.closed:
+            self._part.receiver()
