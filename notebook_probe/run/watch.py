@@ -135,6 +135,8 @@ def watch(
     if optimizer is not None:
         _check_owned(model_map, optimizer)
     check_on_compiled(on_compiled)
+    if name is not None and not isinstance(name, str):
+        raise TypeError(f"name={name!r}; text is expected, or None for the model's class")
     if store is None and read_resume(resume).names_a_record:
         raise ValueError(f"resume={resume!r} of which record? give its store")
     # What cannot be is refused before a file is made.

@@ -253,8 +253,13 @@ class Flusher:
 
     def _flush(self, *, whole: bool, last: bool) -> None:
         bring = self.bring()
-        if bring is not None:
-            bring()
+        try:
+            if bring is not None:
+                bring()
+        finally:  # whatever goes wrong elsewhere, the rows are written
+            self._write(whole=whole, last=last)
+
+    def _write(self, *, whole: bool, last: bool) -> None:
         self._stop_when_large()
         if self._commit(whole=whole):
             self.flushed_at = time.monotonic()

@@ -7,6 +7,7 @@ import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from operator import index
 from types import MappingProxyType
 from typing import Self
 
@@ -307,7 +308,18 @@ class RecordWriter:
         self._flusher.losses.count(n_rows, why)
 
     def event(self, step: int, kind: str, text: str, detail: str = "") -> None:
-        """Note that something happened at ``step``; ``detail`` is JSON for programs."""
+        """Note that something happened at ``step``; ``detail`` is JSON for programs.
+
+        Raises
+        ------
+        TypeError
+            For a step that is no whole number, and text that is none.
+        """
+        texts = {"kind": kind, "text": text, "detail": detail}
+        for name, given in texts.items():
+            if not isinstance(given, str):
+                raise TypeError(f"event: {name}={given!r}; text is expected")
+        step = index(step)
         self._flusher.events.append(Event(step, time.time_ns() // 1_000_000, kind, text, detail))
 
     def flush(self, timeout_s: float = 10.0) -> bool:
