@@ -23,6 +23,7 @@ from notebook_probe.model.map import ModelMap
 from notebook_probe.record.format.resume import ResumeLike, read_resume
 from notebook_probe.record.store.location import Location, below, local_path
 from notebook_probe.record.write.closing import losses_as_warnings
+from notebook_probe.record.write.flusher import Durability
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.attach.module_table import (
     OnCompiled,
@@ -53,6 +54,7 @@ def watch(
     keep_bits: Mapping[str, int] = MappingProxyType({}),
     channel_axis: Mapping[Any, int] = MappingProxyType({}),
     rank: int | Literal["auto"] | None = "auto",
+    durability: Durability = "kill",
 ) -> Run:
     """Watch a model from now on; the training loop stays as it is.
 
@@ -104,6 +106,10 @@ def watch(
         In a job of several processes each writes a record of its own, with no word to the others:
         ``rank_00003`` in ``store``. None writes ``store`` itself, for a job in which one process
         watches; a number is for processes that torch.distributed does not know of.
+    durability : "kill" or "power loss"
+        What the record outlives with every row that was flushed: the end of this process in
+        whatever way, or also a loss of power. The latter waits for the disk at every flush, on a
+        thread of its own.
 
     Returns
     -------
@@ -113,7 +119,7 @@ def watch(
     ------
     ValueError
         For a ``resume`` that is none of these; for a number or a branch, when ``store`` is None;
-        for a ``max_bytes``, ``keep_bits`` or ``channel_axis`` that cannot be.
+        for a ``max_bytes``, ``keep_bits``, ``channel_axis`` or ``durability`` that cannot be.
     RecordMismatchError, RecordLockedError, RecordWriteError, RecordFormatError
         The store holds another model, is in use, or cannot be written; nothing is overwritten.
     NotApplicableError
@@ -153,6 +159,7 @@ def watch(
         resume=resume,
         max_bytes=max_bytes,
         keep_bits=keep_bits,
+        durability=durability,
     )
     set_channel_axes(model_map, axes)
     run = Run(model, model_map, writer, name, first_probes, store is None, on_compiled)
