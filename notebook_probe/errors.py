@@ -156,6 +156,7 @@ def near(name: str, known: Iterable[str], limit: int = 4) -> str:
     "known: 'fc', 'relu'"
     """
     names = list(known)
+    name = name if isinstance(name, str) else ""
     within = [known for known in names if name and name.lower() in known.lower()][:limit]
     close = get_close_matches(name, names, n=limit, cutoff=0.6) or within
     if close:

@@ -38,7 +38,7 @@ def resolve_channel_axes(model_map: ModelMap, given: Mapping[Any, int]) -> dict[
     NotApplicableError
         A parameter: channels are those of a module's inputs and outputs.
     ValueError
-        Anything but a whole number for an axis.
+        Anything but a mapping, and anything but a whole number for an axis.
 
     Examples
     --------
@@ -46,6 +46,10 @@ def resolve_channel_axes(model_map: ModelMap, given: Mapping[Any, int]) -> dict[
     >>> resolve_channel_axes(ModelMap(model), {nn.GELU: -1})
     {'0': -1}
     """
+    if not isinstance(given, Mapping):
+        raise ValueError(
+            f"channel_axis={given!r}; axes by selections of modules, such as {{'stages.*.act': -1}}"
+        )
     axes: dict[str, int] = {}
     for where, axis in given.items():
         if not isinstance(axis, int) or isinstance(axis, bool):

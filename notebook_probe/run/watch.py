@@ -23,6 +23,7 @@ from notebook_probe.quantities import own_name
 from notebook_probe.record.format.notes import CONFIG, written_notes
 from notebook_probe.record.format.resume import ResumeLike, read_resume
 from notebook_probe.record.store.location import Location, below, local_path
+from notebook_probe.record.write.flusher import Durability
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.attach.module_table import (
     OnCompiled,
@@ -57,6 +58,7 @@ def watch(
     budget: float | None = 5.0,
     overwrite: bool = False,
     config: Mapping[str, Any] | None = None,
+    durability: Durability = "kill",
 ) -> Run:
     """Watch a model from now on; the training loop stays as it is.
 
@@ -124,6 +126,10 @@ def watch(
         presets, and what is attached without a schedule, are measured at one of 2, 4, 8, ... due
         steps where that is needed, the dearest first. ``status().budget`` and an event say so.
         None measures every due step. See `Run.budget`.
+    durability : "kill" or "power loss"
+        What the record outlives with every row that was flushed: the end of this process in
+        whatever way, or also a loss of power. The latter waits for the disk at every flush, on a
+        thread of its own.
 
     Returns
     -------
@@ -133,7 +139,8 @@ def watch(
     ------
     ValueError
         For a ``resume`` that is none of these; for a number or a branch, when ``store`` is None;
-        for a ``max_bytes``, ``keep_bits``, ``channel_axis`` or ``budget`` that cannot be.
+        for a ``max_bytes``, ``keep_bits``, ``channel_axis``, ``budget`` or ``durability`` that
+        cannot be.
     RecordMismatchError, RecordLockedError, RecordWriteError, RecordFormatError
         The store holds another model, is in use, or cannot be written; nothing is overwritten.
     NotApplicableError
@@ -155,6 +162,8 @@ def watch(
     if optimizer is not None:
         _check_owned(model_map, optimizer)
     check_on_compiled(on_compiled)
+    if name is not None and not isinstance(name, str):
+        raise TypeError(f"name={name!r}; text is expected, or None for the model's class")
     noted = None if config is None else written_notes(CONFIG, config)
     if overwrite and resume not in (None, False):
         raise ValueError(f"overwrite=True and resume={resume!r}: one removes what the other keeps")
@@ -180,7 +189,8 @@ def watch(
         attrs=_attrs(model, axes),
         resume=resume,
         max_bytes=max_bytes,
-        keep_bits={own_name(quantity): n_bits for quantity, n_bits in keep_bits.items()},
+        keep_bits=_by_own_names(keep_bits),
+        durability=durability,
     )
     if noted is not None:
         _keep_config(writer, noted)
@@ -247,6 +257,13 @@ def _fresh(name: str, suffix: str) -> Path:
     base = Path("runs") / f"{stem}-{time.strftime('%Y%m%d-%H%M%S')}{suffix}"
     tries = (base.with_name(f"{base.name}{'' if i == 0 else f'-{i}'}.zarr") for i in range(10_000))
     return next(path for path in tries if not path.exists())
+
+
+def _by_own_names(keep_bits: Mapping[str, int]) -> Mapping[str, int]:
+    """By the names of quantities in the record; what is no mapping the writer refuses."""
+    if not isinstance(keep_bits, Mapping):
+        return keep_bits
+    return {own_name(quantity): n_bits for quantity, n_bits in keep_bits.items()}
 
 
 def _check_owned(model_map: ModelMap, optimizer: Optimizer) -> None:

@@ -7,13 +7,15 @@ import re
 from pathlib import Path
 
 import numpy as np
+from numcodecs import Blosc
 
 from notebook_probe.record.format import schema
+from notebook_probe.record.format.codec import encode_text
 from notebook_probe.record.format.missing import MEASURED_NAN, NOT_MEASURED
 from tests.readers.sample_record import begin, finish, nodes_of, plain
 
 PAGE = (Path(__file__).parents[2] / "docs/format.md").read_text("utf-8")
-(READER,) = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.DOTALL | re.MULTILINE)
+READER, TEXT_READER = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.DOTALL | re.MULTILINE)
 
 
 def test_the_pages_own_reader_reads_an_open_and_a_closed_record(tmp_path: Path) -> None:
@@ -29,13 +31,25 @@ def check(folder: Path) -> None:
     exec(compile(READER, "docs/format.md", "exec"), names)
     read = names["read"]
     assert callable(read)
+    exec(compile(TEXT_READER, "docs/format.md", "exec"), names)
+    read_text = names["read_text"]
+    assert callable(read_text)
     for path, node in nodes_of(folder).items():
-        if node["data_type"] != "string":
+        if node["data_type"] == "string":
+            assert read_text(folder, path) == plain(folder, path).tolist(), path
+        else:
             assert read(folder, path).tobytes() == plain(folder, path).tobytes(), path
     assert np.asarray(names["measured"]).sum() == sum(
         (values.view("u4") != 0x7FC00000).sum()
         for values in [plain(folder, "scalars/every_1/weight_norm")]
     )
+
+
+def test_the_bytes_of_text_on_the_page_are_those_that_are_written() -> None:
+    (shown,) = re.findall(r'`\["fc", ""\]` is `([0-9a-f ]+)`', PAGE)
+    assert bytes(Blosc().decode(encode_text(["fc"], 2))) == bytes.fromhex(shown)
+    spelled = bytes(Blosc().decode(encode_text(["\udcff"], 1)))
+    assert spelled[8:] == rb"\udcff"
 
 
 def test_the_page_says_the_version_and_the_bits_that_are_written() -> None:

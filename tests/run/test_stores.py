@@ -106,3 +106,23 @@ def test_a_record_that_is_full_stops_and_training_goes_on(watch: Watch) -> None:
     )
     assert status.step >= last + 3
     assert [event.kind for event in opened.events][-2:] == ["full", "detach"]
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "said"),
+    [
+        ({"name": 3}, TypeError, "name=3; text is expected, or None for the model's class"),
+        ({"channel_axis": None}, ValueError, "channel_axis=None; axes by selections of modules"),
+        ({"channel_axis": -1}, ValueError, "channel_axis=-1; axes by selections of modules"),
+        ({"keep_bits": None}, ValueError, "keep_bits=None; bits by the name of a quantity"),
+        ({"keep_bits": 10}, ValueError, "keep_bits=10; bits by the name of a quantity"),
+    ],
+)
+def test_options_of_another_kind_are_refused_before_anything_is_made(
+    watch: Watch, tmp_path: Path, options: dict[str, object], error: type[Exception], said: str
+) -> None:
+    model = made(mlp)
+    with pytest.raises(error, match=said):
+        watch(model, store=tmp_path / "r.zarr", **options)
+    assert not (tmp_path / "r.zarr").exists()
+    assert n_hooks(model) == 0

@@ -65,6 +65,9 @@ class Chunks(Protocol):
         follow after all.
         """
 
+    def sync(self) -> None:
+        """Have all that was written on the disk itself, where that is wanted; then publish it."""
+
     def close(self) -> None:
         """Let go of open files; safe to call twice."""
 

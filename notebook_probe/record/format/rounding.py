@@ -54,6 +54,10 @@ def read_keep_bits(text: str) -> int | None:
 
 def check_keep_bits(keep_bits: Mapping[str, int]) -> None:
     """Raise ValueError unless so many bits can be kept of every quantity."""
+    if not isinstance(keep_bits, Mapping):
+        raise ValueError(
+            f"keep_bits={keep_bits!r}; bits by the name of a quantity, such as {{'grad_norm': 10}}"
+        )
     for quantity, n_bits in keep_bits.items():
         if type(n_bits) is not int or not 1 <= n_bits < MANTISSA_BITS:
             raise ValueError(

@@ -322,7 +322,12 @@ def width(n_modules: int) -> int:
 
 
 def module_label(name: str) -> str:
-    """``name`` as module axes spell it: the root's ``""`` would collide with the fill value."""
+    """``name`` as module axes spell it: the root's ``""`` would collide with the fill value.
+
+    Raises TypeError for what is no text.
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"module {name!r}; its path as text is expected, such as 'fc1'")
     return name or ROOT
 
 

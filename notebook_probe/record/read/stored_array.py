@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -13,12 +15,17 @@ import zarr
 from zarr.abc.store import Store
 from zarr.codecs import BloscCodec
 from zarr.core.metadata import ArrayV3Metadata
+from zarr.core.sync import sync
 from zarr.storage import StorePath
 
 from notebook_probe.errors import RecordFormatError
 from notebook_probe.record.read.checked_blosc import CheckedBlosc
 
 __all__ = ["StoredArray"]
+
+CHUNK = re.compile(r"/c/(\d{1,9}(?:/\d{1,9})*)")
+MOST_TRIED = 1024
+"""Chunks that are looked at to find the damaged one."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +106,29 @@ class StoredArray:
         except OSError:  # the store's own trouble: a permission, a network
             raise
         except Exception as error:  # whatever a codec makes of bytes that are not its own
-            raise RecordFormatError(f"cannot read {self.place}: {error}") from error
+            file = self._damaged_chunk()
+            raise RecordFormatError(f"cannot read {self.place}{file}: {error}") from error
+
+    def _damaged_chunk(self) -> str:
+        """``/c/0/0`` of the first chunk that cannot be read; empty when it is not to be found."""
+        for place in islice(filter(None, map(CHUNK.fullmatch, self._keys())), MOST_TRIED):
+            try:
+                self._array.get_block_selection(tuple(map(int, place[1].split("/"))))
+            except Exception:
+                return place[0]
+        return ""
+
+    def _keys(self) -> list[str]:
+        """What lies below the array, as far as the store can tell."""
+
+        async def found() -> list[str]:
+            keys = [key async for key in self._at.store.list_prefix(f"{self._at.path}/")]
+            return sorted(key.removeprefix(self._at.path) for key in keys)
+
+        try:
+            return sync(found())
+        except Exception:  # it is about the message of another error
+            return []
 
     @cached_property
     def _array(self) -> zarr.Array[Any]:

@@ -72,6 +72,8 @@ class StoredBlob(StoredStream):
         self._array_dims = array.dims
         self._kind = blob(self.quantity, self._module(manifest, path), array.shape[1:])
         super().__init__(manifest, path)
+        if not self.variables:  # it is all that there is
+            raise next(iter(self.problems), RecordFormatError(f"{array.place} is no quantity"))
 
     @staticmethod
     def _module(manifest: Manifest, path: str) -> str:

@@ -12,6 +12,7 @@ from io import FileIO
 from pathlib import Path
 
 from notebook_probe.errors import RecordFormatError
+from notebook_probe.record.store.syncing import sync_folder, to_disk
 
 __all__ = ["Files", "open_here", "plain_files"]
 
@@ -25,14 +26,21 @@ class Files:
 
     One thread writes. ``nbytes`` is the size of everything in the folder.
 
+    Parameters
+    ----------
+    outlives_power : bool
+        Files are on the disk itself before they get their names, and these after `sync`.
+
     Raises
     ------
     RecordFormatError
         When a link or a device lies there: a writer stays in its record's folder.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, outlives_power: bool = False) -> None:
         self.folder = folder
+        self.outlives_power = outlives_power
+        self._changed_folders = {folder.parent} if outlives_power else set()
         self._partial = folder / PARTIAL
         self._sizes = {
             path.relative_to(folder).as_posix(): path.stat().st_size
@@ -67,7 +75,22 @@ class Files:
         if not self.has(key):  # only now: a removed record's folder must not come back
             target.parent.mkdir(parents=True, exist_ok=True)
         _replace(self._partial, target)
+        if self.outlives_power:
+            self._note_change(target.parent, is_new=not self.has(key))
         self.note(key, len(content))
+
+    def _note_change(self, folder: Path, *, is_new: bool) -> None:
+        """A name in the folder has changed, and with a new one perhaps those of folders above."""
+        self._changed_folders.add(folder)
+        if is_new:
+            above = (one for one in folder.parents if one.is_relative_to(self.folder))
+            self._changed_folders.update(above)
+
+    def sync(self) -> None:
+        """Wait until the names of all files are on the disk, where that is wanted."""
+        for folder in sorted(self._changed_folders):
+            sync_folder(folder)
+        self._changed_folders.clear()
 
     def _fill_partial(self, content: bytes, size: int) -> None:
         with self._new_partial() as file:
@@ -76,6 +99,8 @@ class Files:
                 written += file.write(content[written:])
             if size > len(content):
                 file.truncate(size)
+            if self.outlives_power:
+                to_disk(file.fileno())
 
     def _new_partial(self) -> FileIO:
         """The empty file to be filled: a new one, never what somebody else has laid there."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 
 import xarray as xr
@@ -16,17 +16,36 @@ from notebook_probe.record.views.lazy import Index, lazy_variable
 __all__ = ["by_quantity", "one"]
 
 
+class _Arrays(Mapping[str, xr.DataArray]):
+    """The arrays of one quantity by module, each made when it is asked for.
+
+    One that is damaged is an error to who asks for it, and to nobody else.
+    """
+
+    def __init__(self, views: Iterable[ArrayView]) -> None:
+        self._views = {view.modules[0]: view for view in views}
+
+    def __getitem__(self, module: str) -> xr.DataArray:
+        return _array(self._views[module])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._views)
+
+    def __len__(self) -> int:
+        return len(self._views)
+
+    def __repr__(self) -> str:
+        return f"<arrays of {', '.join(self._views)}>"
+
+
 def by_quantity(
     views: Iterable[ArrayView], branches: Branches
-) -> dict[str, dict[str, xr.DataArray]]:
+) -> dict[str, Mapping[str, xr.DataArray]]:
     """One array per quantity and module, of one history."""
     quantities: dict[str, list[ArrayView]] = {}
     for view in views:
         quantities.setdefault(view.variables[0].name, []).append(view)
-    return {
-        quantity: {view.modules[0]: _array(view) for view in branches.history(same)}
-        for quantity, same in quantities.items()
-    }
+    return {quantity: _Arrays(branches.history(same)) for quantity, same in quantities.items()}
 
 
 def one(

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -81,7 +81,7 @@ class Branches:
 
     def __init__(self, starts: Sequence[int] = (0,)) -> None:
         self.starts = tuple(starts)
-        self._n_rows: dict[tuple[object, str], int] = {}
+        self._n_rows: dict[tuple[object, ...], int] = {}
 
     @classmethod
     def of(cls, attrs: Mapping[str, Any], branch: int | None = None) -> Branches:
@@ -116,12 +116,13 @@ class Branches:
         newest = len(self.starts)
         pieces = [
             BranchPiece(
-                view, None if branch == newest else self._rows_before_next(branch, axis, view)
+                view,
+                None if branch == newest else partial(self._rows_before_next, branch, axis, view),
             )
             for branch, view in sorted(views, key=lambda pair: pair[0])
         ]
         only = pieces[0]
-        if len(pieces) == 1 and only.n_rows is None and only.view.name == name:
+        if len(pieces) == 1 and only.count is None and only.view.name == name:
             return only.view
         if axis is not None:
             return _VectorHistory(name, pieces, axis)
@@ -130,7 +131,8 @@ class Branches:
 
     def _rows_before_next(self, branch: int, axis: object, view: StreamView) -> int:
         """Rows of an older branch, which no longer grows, before a later one began."""
-        key = axis, view.name
+        # Streams of one name may hold numbers, vectors and arrays.
+        key = axis, view.name, tuple(variable.name for variable in view.variables)
         if key not in self._n_rows:
             end = min(self.starts[branch:], default=math.inf)
             self._n_rows[key] = int(np.searchsorted(view.steps(), end))
@@ -140,11 +142,11 @@ class Branches:
 @dataclass(frozen=True, slots=True)
 class BranchPiece:
     view: StreamView
-    n_rows: int | None
-    """So many of its rows count; None for all, as it grows."""
+    count: Callable[[], int] | None
+    """How many of its rows count, asked when they are needed; None for all, as it grows."""
 
     def __len__(self) -> int:
-        return self.view.n_rows if self.n_rows is None else self.n_rows
+        return self.view.n_rows if self.count is None else self.count()
 
 
 class _History:

@@ -33,6 +33,6 @@ def tensors(now: Snapshot, selection: Selected) -> Iterator[tuple[str, str, xr.D
         for module in dict.fromkeys(read_element(label)[0] for label in labels):
             yield name, module, channels.series(ragged, module, name)
     for name, arrays in blobs.by_quantity(now.blobs, now.branches).items():
-        for module, array in arrays.items():
+        for module in arrays:
             if name in selection.quantities and module in selection.modules:
-                yield name, module, array
+                yield name, module, arrays[module]

@@ -69,7 +69,7 @@ def _kept(flusher: Flusher, place: Place, modules: tuple[ModuleRow, ...]) -> str
     """Save what waits; what could not be written, why, and where it is."""
     why = flusher.last_error
     if flusher.is_whole:
-        return f"all rows were written, but it could not be marked as closed: {why}"
+        return f"all rows were written, but not all went well: {why}"
     said = f"{_rows(flusher.unwritten_rows)} could not be written: {why}"
     attrs = {**flusher.attrs, DROPPED_ROWS: flusher.all_losses}
     streams, events = [*flusher.streams.values()], tuple(flusher.events)

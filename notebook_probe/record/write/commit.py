@@ -109,7 +109,10 @@ class Commits:
         if root == self._root:
             return False
         self._write_nodes(last=last)
+        self._arrays.chunks.sync()
+        self._files.sync()
         self._files.write(ROOT_KEY, root.encode())
+        self._files.sync()
         self._root, self.n_events = root, len(events)
         self._n_commits += 1
         for stream, rows in snapshot:

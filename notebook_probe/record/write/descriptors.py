@@ -9,6 +9,7 @@ from pathlib import Path
 from weakref import WeakSet
 
 from notebook_probe.record.store.files import open_here
+from notebook_probe.record.store.syncing import to_disk
 
 __all__ = ["Descriptors"]
 
@@ -18,10 +19,18 @@ SHARE = 5
 
 
 class Descriptors:
-    """Open files below one folder, by key; made and used by one thread."""
+    """Open files below one folder, by key; made and used by one thread.
 
-    def __init__(self, folder: Path) -> None:
+    Parameters
+    ----------
+    outlives_power : bool
+        What is written is on the disk itself after `sync`.
+    """
+
+    def __init__(self, folder: Path, *, outlives_power: bool = False) -> None:
         self._folder = str(folder)
+        self._outlives_power = outlives_power
+        self._unsynced: set[str] = set()
         self._most = _most_open()
         self._fds: OrderedDict[str, int] = OrderedDict()
         _all.add(self)
@@ -29,6 +38,8 @@ class Descriptors:
     def write_at(self, key: str, offset: int, content: memoryview) -> None:
         """Write all of ``content``, a view of bytes, into the file at ``offset``."""
         fd = self._of(key)
+        if self._outlives_power:
+            self._unsynced.add(key)
         written = os.pwrite(fd, content, offset)
         while written < len(content):  # a short write: the disk is nearly full
             written += os.pwrite(fd, content[written:], offset + written)
@@ -37,8 +48,15 @@ class Descriptors:
         """At most ``n_bytes`` of the file from ``offset`` on."""
         return os.pread(self._of(key), n_bytes, offset)
 
+    def sync(self) -> None:
+        """Wait until all that was written is on the disk, where that is wanted."""
+        for key in sorted(self._unsynced):
+            to_disk(self._of(key))
+            self._unsynced.discard(key)
+
     def drop(self, key: str) -> None:
         """Close a file that gets another one's place."""
+        self._unsynced.discard(key)
         fd = self._fds.pop(key, None)
         if fd is not None:
             os.close(fd)

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 from notebook_probe.errors import ProbeError
 from notebook_probe.record.format.kinds import Kind
@@ -21,7 +21,7 @@ from notebook_probe.record.write.names import Names
 from notebook_probe.record.write.rows import row_bytes
 from notebook_probe.record.write.stream import StreamWriter
 
-__all__ = ["Flusher", "Options"]
+__all__ = ["Durability", "Flusher", "Options"]
 
 REST = 200
 """A flush that took t seconds of processor time is followed by REST * t seconds of rest: half a
@@ -31,6 +31,10 @@ LONGEST_REST_S = 15.0
 CLOSE_TIMEOUT_S = 60.0
 
 
+Durability: TypeAlias = Literal["kill", "power loss"]
+"""What a record outlives with all that was published: its process, or the machine."""
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """How a record is written; what each means says `RecordWriter`.
@@ -38,7 +42,7 @@ class Options:
     Raises
     ------
     ValueError
-        For a size that is none, and bits that cannot be kept.
+        For a size that is none, bits that cannot be kept, and a durability that is none.
     """
 
     flush_s: float
@@ -46,8 +50,13 @@ class Options:
     ring_bytes: int
     max_bytes: int | None
     keep_bits: Mapping[str, int]
+    durability: Durability = "kill"
 
     def __post_init__(self) -> None:
+        if self.durability not in get_args(Durability):
+            raise ValueError(
+                f"durability={self.durability!r}; one of {', '.join(get_args(Durability))}"
+            )
         if self.max_bytes is not None and self.max_bytes <= 0:
             raise ValueError(f"max_bytes={self.max_bytes}; a positive number of bytes, or None")
         check_keep_bits(self.keep_bits)
@@ -253,8 +262,13 @@ class Flusher:
 
     def _flush(self, *, whole: bool, last: bool) -> None:
         bring = self.bring()
-        if bring is not None:
-            bring()
+        try:
+            if bring is not None:
+                bring()
+        finally:  # whatever goes wrong elsewhere, the rows are written
+            self._write(whole=whole, last=last)
+
+    def _write(self, *, whole: bool, last: bool) -> None:
         self._stop_when_large()
         if self._commit(whole=whole):
             self.flushed_at = time.monotonic()

@@ -80,7 +80,7 @@ class HotChunks:
     def __init__(self, files: Files) -> None:
         self._files = files
         self._whole = PlainChunks(files)
-        self._open = Descriptors(files.folder)
+        self._open = Descriptors(files.folder, outlives_power=files.outlives_power)
         self._tails: dict[str, _Tail] = {}
         self._full: set[str] = set()
         """Of the tails those that were full when written, or found so."""
@@ -119,6 +119,9 @@ class HotChunks:
             self._files.write(key, encode(chunk))
             self._open.drop(key)
             del self._tails[key]
+
+    def sync(self) -> None:
+        self._open.sync()
 
     def close(self) -> None:
         self._open.close()

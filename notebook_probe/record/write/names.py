@@ -31,6 +31,17 @@ class Names:
         n_bits = self._keep_bits.get(variable.name)
         return variable if n_bits is None else replace(variable, keep_bits=n_bits)
 
+    def check(self, modules: Iterable[str], variables: Iterable[Variable]) -> None:
+        """Raise QuantityError for what is no text: every later flush would fail of it."""
+        for module in modules:
+            if not isinstance(module, str):
+                raise QuantityError(f"module {module!r}; its path as text is expected")
+        for one in variables:
+            texts = (one.name, one.units, one.long_name, *one.attrs, *one.attrs.values())
+            for text in texts:
+                if not isinstance(text, str):
+                    raise QuantityError(f"quantity {one.name!r}: {text!r}, where text is expected")
+
     def claim(self, quantity: str, meaning: str) -> None:
         """Note a quantity and what its values are.
 

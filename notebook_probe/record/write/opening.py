@@ -102,7 +102,8 @@ def open_to_write(
             root_attrs[DROPPED_ROWS] = 0
         if beginning.branch > 1:
             root_attrs["branches"] = [*beginning.starts]
-        files, existing = Files(folder), extents(old)
+        files = Files(folder, outlives_power=options.durability == "power loss")
+        existing = extents(old)
         paths = {} if old is None else old.paths
         for path in leftovers(folder, paths):
             files.delete_all(path)

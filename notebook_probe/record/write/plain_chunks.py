@@ -51,6 +51,9 @@ class PlainChunks:
     def seal(self, *, tails: bool = False) -> None:
         """Nothing: a chunk is compressed whenever it is written."""
 
+    def sync(self) -> None:
+        """Nothing: a chunk is on the disk before it gets its name, where that is wanted."""
+
     def close(self) -> None:
         """Nothing: no file stays open."""
 

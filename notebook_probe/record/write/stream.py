@@ -112,8 +112,9 @@ class StreamWriter:
         Raises
         ------
         QuantityError
-            When a quantity's name cannot be a variable's.
+            When a quantity's name cannot be a variable's, and for what is no text.
         """
+        self._names.check(modules, variables)
         variables = [self._names.rounded(variable) for variable in variables]
         axes = self._axes.extended(modules, variables)
         if axes is not self._axes:

@@ -98,7 +98,7 @@ def _take_in(rest: OpenedRecord, old: OpenedRecord, lock: Lock) -> None:
         _append(stream, stored)
     n_lost = max(_n_lost(old), _n_lost(rest)) + losses.n_rows
     events = (*old.events, *(event for event in rest.events if event not in old.events))
-    files = Files(lock.path.parent)
+    files = Files(lock.path.parent, outlives_power=True)  # the only copy is removed then
     arrays = Arrays(new_chunks(files), extents(old))
     modules = max(old.modules, rest.modules, key=len)  # the table only grows
     attrs = {**old.attrs, DROPPED_ROWS: n_lost}

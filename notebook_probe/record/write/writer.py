@@ -8,6 +8,7 @@ import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from operator import index
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -43,7 +44,7 @@ from notebook_probe.record.write.closing import (
     close_record,
     losses_as_warnings,
 )
-from notebook_probe.record.write.flusher import Options
+from notebook_probe.record.write.flusher import Durability, Options
 from notebook_probe.record.write.model import differing, extended, labelled
 from notebook_probe.record.write.opening import CHANGED_MODULES, open_to_write
 from notebook_probe.record.write.recorded_source import RecordedSource
@@ -83,6 +84,9 @@ class RecordWriter:
     keep_bits : mapping of str to int, optional
         Bits of the mantissa, 1 to 22 of 23, that are stored of some quantities, by name; 10 halve
         the record, with a relative error of 0.05 %. Said in the arrays' attribute ``keep_bits``.
+    durability : "kill" or "power loss"
+        What published rows outlive: the end of the process in whatever way, or also that of the
+        machine. The latter waits for the disk at every flush, on the writer's thread.
 
     Raises
     ------
@@ -127,8 +131,9 @@ class RecordWriter:
         ring_bytes: int = 32 << 20,
         max_bytes: int | None = None,
         keep_bits: Mapping[str, int] = MappingProxyType({}),
+        durability: Durability = "kill",
     ) -> None:
-        options = Options(flush_s, flush_rows, ring_bytes, max_bytes, keep_bits)
+        options = Options(flush_s, flush_rows, ring_bytes, max_bytes, keep_bits, durability)
         root_attrs = {**attrs, "title": title}
         opened = open_to_write(
             location, labelled(modules), root_attrs, read_resume(resume), options
@@ -345,7 +350,18 @@ class RecordWriter:
         self._flusher.losses.count(n_rows, why)
 
     def event(self, step: int, kind: str, text: str, detail: str = "") -> None:
-        """Note that something happened at ``step``; ``detail`` is JSON for programs."""
+        """Note that something happened at ``step``; ``detail`` is JSON for programs.
+
+        Raises
+        ------
+        TypeError
+            For a step that is no whole number, and text that is none.
+        """
+        texts = {"kind": kind, "text": text, "detail": detail}
+        for name, given in texts.items():
+            if not isinstance(given, str):
+                raise TypeError(f"event: {name}={given!r}; text is expected")
+        step = index(step)
         self._flusher.events.append(Event(step, time.time_ns() // 1_000_000, kind, text, detail))
 
     def flush(self, timeout_s: float = 10.0) -> bool:

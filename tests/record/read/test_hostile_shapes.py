@@ -32,7 +32,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ragged = writer.ragged("every_1")
         ragged.extend([Variable("channel_norm")])
         assert ragged.record(0, 0, {("channel_norm", "fc"): np.ones(3)})
-        assert writer.arrays(Variable("image"), "fc", (2, 2)).record(0, 0, np.eye(2))
+        for module in ("fc", "conv1"):
+            assert writer.arrays(Variable("image"), module, (2, 2)).record(0, 0, np.eye(2))
     return folder
 
 
@@ -56,6 +57,8 @@ SPOILT = {
     "giant element axis": ("vectors/every_1/index_in_module", {"shape": [2**40]}),
     "an array of no module": ("blobs/image/fc", {"attributes": {}}),
     "an array without steps": ("blobs/image/fc/step", {"node_type": "group"}),
+    "an array of other numbers": ("blobs/image/fc/image", {"data_type": "int8"}),
+    "an array with more steps": ("blobs/image/fc/image", {"shape": [7, 2, 2]}),
 }
 
 
@@ -92,6 +95,55 @@ def test_a_damaged_pyramid_chunk_is_named(folder: Path, monkeypatch: pytest.Monk
     with pytest.raises(RecordFormatError, match=r"pyramid/every_1/by.*/grad_norm_max"):
         record.thinned("fc", "grad_norm", n_points=16)
     assert record.series("fc", "grad_norm").size == N_ROWS
+
+
+@pytest.mark.parametrize("array", ["step", "time", "image"])
+def test_a_damaged_array_is_named_by_its_file_and_all_others_are_read(
+    folder: Path, tmp_path: Path, array: str
+) -> None:
+    new_writer(folder, resume="branch").close()  # whose history asks others for their rows
+    below = (folder / "blobs/image/fc" / array / "c").rglob("*")
+    [chunk] = (path for path in below if path.is_file())
+    chunk.write_bytes(b"not a frame at all, but longer than a header")
+    record = open_record(folder)
+    assert record.series("fc", "grad_norm").size == N_ROWS
+    assert record.series("fc", "counts").shape == (1, 3)
+    assert record.series("fc", "channel_norm").shape == (1, 3)
+    assert record.series("conv1", "image").values.tolist() == [np.eye(2).tolist()]
+    assert {*record.blobs["image"]} == {"fc", "conv1"}
+    assert record.to_dataframe("counts").shape[0] == 3
+    where = chunk.relative_to(folder).as_posix()
+    with pytest.raises(RecordFormatError, match=rf"cannot read .*run\.zarr/{where}: "):
+        record.series("fc", "image").load()
+
+
+def test_streams_of_one_name_are_cut_by_their_own_rows_where_a_branch_begins(
+    tmp_path: Path,
+) -> None:
+    folder, norm = tmp_path / "a.zarr", Variable("channel_norm")
+    for resume, steps in ((None, range(10)), ("branch(6)", range(6, 8))):
+        with new_writer(folder, resume=resume) as writer:
+            stream, ragged = writer.stream("every_1"), writer.ragged("every_1")
+            stream.extend(["fc"], [GRAD])
+            ragged.extend([norm])
+            for step in steps:
+                assert stream.record(step, 0, np.full((1, 1), step, np.float32))
+                if step % 3 == 0:
+                    assert ragged.record(step, 0, {("channel_norm", "fc"): [step]})
+                    for name in ("image", "kernel")[: 1 + step // 6]:
+                        shown = writer.arrays(Variable(name), "fc", (1,))
+                        assert shown.record(step, 0, [step])
+    record = open_record(folder)
+    found = {
+        name: record.series("fc", name).step.values.tolist()
+        for name in ("grad_norm", "channel_norm", "image", "kernel")
+    }
+    assert found == {
+        "grad_norm": [*range(8)],
+        "channel_norm": [0, 3, 6],
+        "image": [0, 3, 6],
+        "kernel": [6],
+    }
 
 
 @pytest.mark.parametrize("branches", ["0", [], [0, "x"], {"a": 1}, [0, None]], ids=str)

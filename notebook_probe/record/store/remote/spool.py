@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self, TypeAlias
 
-from notebook_probe.errors import RecordFormatError, RecordLockedError
+from notebook_probe.errors import RecordFormatError, RecordLockedError, RecordWriteError
 from notebook_probe.record.store.location import ROOT_KEY
 from notebook_probe.record.store.lock import Lock
 from notebook_probe.record.store.remote.engine import Engine
@@ -163,12 +163,24 @@ def spool_of(name: str, above: str | Path | None) -> Path:
     name : str
         Of the store; empty for one that lives and dies with this process.
     above : path, optional
-        Folder for spools; the user's cache by default.
+        Folder for spools, made when it is not there yet; the user's cache by default.
+
+    Raises
+    ------
+    RecordWriteError
+        When it cannot be made.
     """
-    if not name:
-        return Path(tempfile.mkdtemp(prefix="spool-", dir=above))
+    if not name and above is None:
+        return Path(tempfile.mkdtemp(prefix="spool-"))
     folder = Path.home() / ".cache" / "notebook_probe" / "spool" if above is None else Path(above)
-    return folder.expanduser().absolute() / hashlib.sha256(name.encode()).hexdigest()[:16]
+    folder = folder.expanduser().absolute()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not name:
+            return Path(tempfile.mkdtemp(prefix="spool-", dir=folder))
+    except OSError as error:
+        raise RecordWriteError(f"cannot make the spool in {folder}: {error.strerror}") from error
+    return folder / hashlib.sha256(name.encode()).hexdigest()[:16]
 
 
 def check_record(root: bytes | None, engine: Engine) -> None:

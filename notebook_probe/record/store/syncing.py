@@ -1,0 +1,33 @@
+"""Having what was written reach the disk itself, where it outlives a loss of power."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+__all__ = ["sync_folder", "to_disk"]
+
+if sys.platform == "darwin":
+    import fcntl
+
+    def to_disk(fd: int) -> None:
+        """Wait until the file is on the disk, and not in its cache."""
+        fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
+
+else:
+
+    def to_disk(fd: int) -> None:
+        """Wait until the file is on the disk."""
+        os.fsync(fd)
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the names in the folder are on the disk; on Windows they are without asking."""
+    if sys.platform == "win32":
+        return
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        to_disk(fd)
+    finally:
+        os.close(fd)
