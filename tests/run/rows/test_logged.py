@@ -161,7 +161,12 @@ def test_a_scalar_of_any_name_is_written_into_passed_steps(watch: Watch) -> None
 
 def test_numbers_of_every_kind_keep_their_values_beside_others(watch: Watch) -> None:
     run = watch(made(mlp), probes=None)
-    given: dict[str, Any] = {"f/64": np.float64(0.5), "i": 3, "t/0": torch.tensor(2.5), "nan/": float("nan")}
+    given: dict[str, Any] = {
+        "f/64": np.float64(0.5),
+        "i": 3,
+        "t/0": torch.tensor(2.5),
+        "nan/": float("nan"),
+    }
     given |= {"inf/": 1e300, "-0/": -0.0}
     run.log(given, loss=1.0)
     run.close()
