@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-from benchmarks.record import growing, peers, reading, rows, wide
+from benchmarks.record import growing, names, peers, reading, rows, wide
 
 __all__ = ["add_arguments", "run"]
 
 PARTS: dict[str, Callable[[argparse.Namespace], None]] = {
     "rows": rows.run,
     "peers": peers.run,
+    "names": names.run,
     "reading": reading.run,
     "wide": wide.run,
     "growing": growing.run,

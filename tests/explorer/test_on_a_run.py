@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import math
 from collections.abc import Iterator, Mapping
@@ -10,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+import xarray as xr
 from torch import Tensor, nn
 
 import notebook_probe as nbp
@@ -176,3 +179,34 @@ def test_files_leave_vectors_out(model: Net, run: nbp.Run, tmp_path: Path) -> No
         message, [content] = export(kind, opened, view._conversation.look())
         assert "error" not in message, message
         assert len(content) > 100
+
+
+def test_scalars_of_any_name_are_shown_and_taken_away(model: Net, run: nbp.Run) -> None:
+    names = ["loss", "train/loss", "../x", "</script>", "a · b", "50 %"]
+    optimizer = sgd(model)
+    for step in range(3):
+        train_step(model, optimizer, batch(step))
+        run.log({name: float(place) for place, name in enumerate(names)})
+    run.settle()
+    run.close()
+    for source in (run, nbp.open_run(run.location)):
+        view = View(source, None)
+        status = view.looks()
+        assert status["problems"] == []
+        assert status["recorded"] == {name: ["(root)"] for name in names}
+        for name in names:
+            view.selects(home=name, series=[["(root)", name]])
+            assert view.heard["heat"]["quantity"] == name
+            assert [one["n"] for one in view.heard["lines"]["series"]] == [3]
+        view.selects(series=[["(root)", name] for name in names])
+        kept = {}
+        for kind in ("csv", "netcdf", "png", "svg"):
+            message, [kept[kind]] = export(kind, source, view._conversation.look())
+            assert "error" not in message, message
+        with xr.open_dataset(io.BytesIO(kept["netcdf"]), engine="scipy") as shown:
+            found = {shown[key].attrs.get("quantity", key): shown[key].values for key in shown}
+        assert {name: cells[0].tolist() for name, cells in found.items()} == {
+            name: [float(place)] * 3 for place, name in enumerate(names)
+        }
+        table = csv.DictReader(bytes(kept["csv"]).decode().splitlines())
+        assert {row["quantity"] for row in table} == {*names}

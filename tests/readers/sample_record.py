@@ -27,6 +27,9 @@ def begin(folder: Path) -> RecordWriter:
     gaps[0, 1] = MEASURED_NAN
     gaps[1, 2] = np.inf
     assert stream.record(70, 70, gaps)
+    named = writer.named()
+    named.extend(["train/loss", "../x"])
+    assert named.record(5, 5, np.array([[0.5, MEASURED_NAN]], np.float32))
     hist = writer.stream("every_2", axis=BINS)
     hist.extend(["fc"], [COUNTS])
     for step in (0, 2):

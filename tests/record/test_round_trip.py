@@ -19,6 +19,7 @@ from hypothesis.extra import numpy as hnp
 from notebook_probe.errors import QuantityError, ScheduleError
 from notebook_probe.record import ROOT, RecordWriter, Variable, open_record
 from notebook_probe.record.format.missing import MEASURED_NAN, NOT_MEASURED
+from notebook_probe.record.format.schema import FORMAT_VERSION
 from notebook_probe.record.format.source import Floats
 from tests.record.build import GRAD, LAW, MODULES, WEIGHT, fill, new_writer
 
@@ -218,7 +219,7 @@ def test_the_modules_table_and_the_events_come_back(tmp_path: Path) -> None:
     assert (record.name, record.attrs["python"], record.attrs["format_version"]) == (
         "first",
         "3",
-        1,
+        FORMAT_VERSION,
     )
 
 

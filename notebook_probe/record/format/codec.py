@@ -1,4 +1,14 @@
-"""One chunk as the bytes of its file: little-endian values, or counted UTF-8, in a blosc frame."""
+"""One chunk as the bytes of its file: little-endian values, or counted UTF-8, in a blosc frame.
+
+A frame that is finished ends with a mark and the CRC-32C of all before it::
+
+    header (16 bytes) | starts of blocks | blocks | "crc3" | crc32c (4 bytes, little endian)
+           └ cbytes: the length of all of it
+
+A decoder finds each block by its start and looks at nothing behind the last, so that any reader
+of blosc decodes the frame, and who knows the mark can tell whether it is what was written. The
+stored frame of a chunk that still grows has no checksum: rows are written into it in place.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +16,17 @@ import math
 import struct
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
+import google_crc32c
 import numpy as np
 import numpy.typing as npt
 from numcodecs import Blosc
 
 __all__ = [
     "HEADER_BYTES",
-    "check_frame",
+    "check_size",
+    "check_sum",
     "decode",
     "encode",
     "encode_text",
@@ -23,10 +35,16 @@ __all__ = [
     "stored_header",
 ]
 
+Octets: TypeAlias = npt.NDArray[np.uint8]
+
 HEADER_BYTES = 16
 """A blosc frame's header."""
 STORED = 2
 """The flag, in the header's third byte, of a frame whose values follow as they are."""
+ONE_PIECE = 0x90
+"""The flags of blocks that are compressed by zstd, unshuffled and each in one piece."""
+MARK = b"crc3"
+TRAILER = struct.Struct("<4sI")
 
 _as_they_are = Blosc(cname="zstd", clevel=0, shuffle=Blosc.SHUFFLE, blocksize=0)
 _numbers = Blosc(cname="zstd", clevel=1, shuffle=Blosc.SHUFFLE, blocksize=0)
@@ -36,17 +54,24 @@ _text = Blosc(cname="zstd", clevel=1, shuffle=Blosc.NOSHUFFLE, blocksize=0)
 def encode(chunk: npt.NDArray[Any]) -> bytes:
     """A whole chunk of numbers, in C order."""
     little = chunk.dtype.newbyteorder("<")
-    return bytes(_numbers.encode(np.ascontiguousarray(chunk, dtype=little)))
+    return _finished(_numbers.encode(np.ascontiguousarray(chunk, dtype=little)))
 
 
 def decode(frame: bytes, dtype: str, shape: tuple[int, ...]) -> npt.NDArray[Any]:
-    """The chunk that `encode` made into ``frame``; writable."""
+    """The chunk that `encode` made into ``frame``; writable.
+
+    Raises
+    ------
+    ValueError
+        When it is not what was written.
+    """
     little = np.dtype(dtype).newbyteorder("<")
-    check_frame(frame, little.itemsize * math.prod(shape))
+    check_size(frame, little.itemsize * math.prod(shape))
+    check_sum(frame)
     return np.frombuffer(bytearray(_numbers.decode(frame)), little).reshape(shape)
 
 
-def check_frame(frame: bytes | memoryview, most: int) -> None:
+def check_size(frame: bytes | memoryview, most: int) -> None:
     """Raise ValueError for what is no frame, or one of more than ``most`` bytes when decoded.
 
     Asked before, because decoding begins by making as much room as the frame says.
@@ -61,13 +86,44 @@ def check_frame(frame: bytes | memoryview, most: int) -> None:
         )
 
 
+def check_sum(frame: bytes | Octets) -> None:
+    """Raise ValueError for a frame that is cut short, or whose checksum is another."""
+    octets = np.frombuffer(frame, np.uint8)
+    told = int.from_bytes(octets[12:HEADER_BYTES].tobytes(), "little")
+    if told != len(octets):
+        raise ValueError(f"it has {len(octets)} bytes, and its header tells of {told}")
+    if len(octets) < HEADER_BYTES + TRAILER.size or is_stored(octets):
+        return
+    mark, checksum = TRAILER.unpack(octets[-TRAILER.size :].tobytes())
+    if mark == MARK and google_crc32c.value(octets[:-4]) != checksum:
+        raise ValueError("its bytes are not those that were written: the checksum is another")
+
+
+def _finished(frame: Any) -> bytes:
+    """The frame with its checksum, in a header that counts it."""
+    octets = np.frombuffer(frame, np.uint8)
+    head, blocks = bytearray(octets[:HEADER_BYTES]), octets[HEADER_BYTES:]
+    lengths = b""
+    if is_stored(octets):
+        # No compression makes it smaller, and behind values that are stored a decoder allows for
+        # nothing. One block that is as long as its values is copied in the same way.
+        head[2], head[8:12] = ONE_PIECE, head[4:8]
+        lengths = struct.pack("<II", HEADER_BYTES + 4, len(blocks))
+    head[12:] = struct.pack("<I", HEADER_BYTES + len(lengths) + len(blocks) + TRAILER.size)
+    parts: list[Any] = [bytes(head) + lengths, blocks, MARK]
+    checksum = 0
+    for part in parts:
+        checksum = google_crc32c.extend(checksum, part)
+    return b"".join([*parts, struct.pack("<I", checksum)])
+
+
 @cache
 def stored_header(dtype: str, shape: tuple[int, ...]) -> bytes:
     """What precedes the raw little-endian values of a chunk to make them a frame."""
     return bytes(_as_they_are.encode(np.zeros(shape, dtype))[:HEADER_BYTES])
 
 
-def is_stored(frame: bytes) -> bool:
+def is_stored(frame: bytes | Octets) -> bool:
     """Whether the values of a frame, of which at least the header is given, are not compressed."""
     return bool(frame[2] & STORED)
 
@@ -86,4 +142,4 @@ def encode_text(texts: Sequence[str], length: int) -> bytes:
         length - len(texts)
     )
     items = b"".join(struct.pack("<I", len(item)) + item for item in encoded)
-    return bytes(_text.encode(struct.pack("<I", length) + items))
+    return _finished(_text.encode(struct.pack("<I", length) + items))

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from zarr.codecs import BloscCodec
 
-from notebook_probe.record.format.codec import check_frame
+from notebook_probe.record.format.codec import check_size
 from notebook_probe.record.store.plain_files import MOST_BYTES
 
 __all__ = ["CheckedBlosc"]
@@ -33,4 +33,4 @@ class CheckedBlosc(BloscCodec):
     def _check(self, chunk_bytes: Any, chunk_spec: Any) -> None:
         itemsize = getattr(chunk_spec.dtype, "item_size", None)  # text has none
         most = MOST_BYTES if itemsize is None else itemsize * prod(chunk_spec.shape)
-        check_frame(chunk_bytes.as_numpy_array().data, min(most, MOST_BYTES))
+        check_size(chunk_bytes.as_numpy_array().data, min(most, MOST_BYTES))

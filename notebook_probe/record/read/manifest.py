@@ -15,6 +15,7 @@ from zarr.abc.store import Store
 
 from notebook_probe.errors import RecordFormatError
 from notebook_probe.record.format.schema import FORMAT_VERSION
+from notebook_probe.record.read.checked_store import CheckedStore
 from notebook_probe.record.read.stored_array import StoredArray
 
 __all__ = ["Manifest"]
@@ -41,7 +42,7 @@ class Manifest:
 
     def __init__(self, document: bytes, store: Store, location: str) -> None:
         self.location = location
-        self._store = store
+        self._store = CheckedStore(store)
         root = _parsed(document, location)
         self.attrs: dict[str, Any] = root["attributes"]
         self._nodes: Mapping[str, Any] = root["consolidated_metadata"]["metadata"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -68,24 +68,31 @@ class RaggedWriter:
             )
             for (quantity, module), given in values.items()
         }
-        for (_, module), vector in vectors.items():
-            self._extend(module, len(vector))
+        self._extend((module, len(vector)) for (_, module), vector in vectors.items())
         row = np.full(self.stream.shape, NOT_MEASURED, np.float32)
         for (variable, module), vector in vectors.items():
             row[variable, self._places[module, len(vector)]] = vector
         return row
 
-    def _extend(self, module: str, size: int) -> None:
-        if (module, size) not in self._places:
-            if len(self.stream.module_index) + size > MOST_NAMES:
+    def _extend(self, vectors: Iterable[tuple[str, int]]) -> None:
+        """Give those that are new their columns, all at once: the axis is made anew each time."""
+        new = dict.fromkeys(vector for vector in vectors if vector not in self._places)
+        if not new:
+            return
+        n_columns = len(self.stream.module_index)
+        labels: dict[tuple[str, int], list[str]] = {}
+        for module, size in new:
+            n_columns += size
+            if n_columns > MOST_NAMES:
                 raise ValueError(
                     f"a vector of {size} numbers for {module!r} in {self.stream.path!r}; at most "
                     f"{MOST_NAMES} places are kept there, and each new length needs its own"
                 )
-            labels = element_labels(module, size)
-            self.stream.extend(labels)
-            first = self.stream.module_index[labels[0]]
-            self._places[module, size] = slice(first, first + size)
+            labels[module, size] = element_labels(module, size)
+        self.stream.extend([label for own in labels.values() for label in own])
+        for vector, own in labels.items():
+            first = self.stream.module_index[own[0]]
+            self._places[vector] = slice(first, first + len(own))
 
 
 class ArrayWriter:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -126,17 +127,24 @@ class Layout:
         if values.is_whole:
             row.variables, row.modules = self._every
         else:
+            self._extend(values.places)
             cells = [self._cell(column, call) for column, call in values.places]
             row.variables, row.modules = map(list, zip(*cells, strict=True)) if cells else ([], [])
         return row
+
+    def _extend(self, places: Sequence[tuple[int, int]]) -> None:
+        """Give calls that are new their columns, all at once: the axis is made anew each time."""
+        cells, known = self._columns.cells, self._stream.module_index
+        labels = [_label(cells[column][1], call) for column, call in places if call != POOLED]
+        new = [label for label in labels if label not in known]
+        if new:
+            self._stream.extend(new)
 
     def _cell(self, column: int, call: int) -> tuple[int, int]:
         """Where the value of one call goes; it has an entry of its own on the module axis."""
         if call == POOLED:
             return self._cells[column]
         label = _label(self._columns.cells[column][1], call)
-        if label not in self._stream.module_index:
-            self._stream.extend([label])
         return self._cells[column][0], self._stream.module_index[label]
 
 

@@ -42,7 +42,7 @@ class RowKeeper:
     def __init__(self, writer: RecordWriter) -> None:
         self._writer = writer
         self._making = threading.Lock()  # two threads may ask for the same new stream
-        self._named: set[tuple[str, str]] = set()
+        self._collected: set[str] = set()
         self._layouts: weakref.WeakKeyDictionary[Columns, Layout | ChannelsLayout] = (
             weakref.WeakKeyDictionary()
         )
@@ -85,9 +85,13 @@ class RowKeeper:
         QuantityError
             For a name that cannot be a variable's, or is a quantity's.
         """
-        if (place, name) not in self._named and (name in quantities or name in COUNTS):
+        if name in self._collected:
+            return  # its place is made with those of the same step
+        if name in quantities or name in COUNTS:
             raise QuantityError(f"collect({name!r}, ...): a quantity is called so")
-        self._name(standard_place(place), Variable(name, "1", "collected by the model"))
+        collected = Variable(name, "1", "collected by the model")
+        self._of_steps.variables.extend([standard_place(place)], [collected])
+        self._collected.add(name)
 
     @property
     def last_state(self) -> int:
@@ -96,11 +100,6 @@ class RowKeeper:
 
     def _logged(self, of_state: bool) -> LoggedScalars:
         return self._of_states if of_state else self._of_steps
-
-    def _name(self, place: str, variable: Variable) -> None:
-        if (place, variable.name) not in self._named:
-            self._of_steps.variables.extend([place], [variable])
-            self._named.add((place, variable.name))
 
     def _stream(
         self, name: str, long_name: str = "", axis: Axis | PerChannel | None = None
@@ -155,9 +154,11 @@ class RowKeeper:
         if row is None:
             row = Row(stream, step.step, step.time_ms)
             rows = [*rows, row]
+        labels = [standard_place(place) for place, _ in named]
+        stream.extend([label for label in labels if label not in stream.module_index])
         variables, modules = stream.variable_index, stream.module_index
         row.variables = [*row.variables, *(variables[name] for _, name in named)]
-        row.modules = [*row.modules, *(modules[standard_place(place)] for place, _ in named)]
+        row.modules = [*row.modules, *(modules[label] for label in labels)]
         row.numbers = [*row.numbers, *named.values()]
         return rows
 

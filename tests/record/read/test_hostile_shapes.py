@@ -13,6 +13,7 @@ import pytest
 from notebook_probe.errors import RecordFormatError, RecordWarning
 from notebook_probe.record import Variable, open_record
 from notebook_probe.record.views.thinning import zoom
+from notebook_probe.record.write import levels
 from tests.record.build import BINS, COUNTS, GRAD, fill, new_writer, vectors
 
 Node: TypeAlias = dict[str, Any]
@@ -22,7 +23,8 @@ N_ROWS = 2048
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("shapes") / "whole.zarr"
-    with new_writer(folder) as writer:
+    with pytest.MonkeyPatch.context() as patch, new_writer(folder) as writer:
+        patch.setattr(levels, "FEWEST_BLOCKS", (1, 1, 1))
         stream = writer.stream("every_1")
         stream.extend(["fc"], [GRAD])
         fill(stream, range(N_ROWS))

@@ -12,6 +12,7 @@ from zarr.storage import LocalStore, MemoryStore
 from notebook_probe.errors import RecordFormatError
 from notebook_probe.record import open_record
 from notebook_probe.record.format.metadata import Nodes
+from notebook_probe.record.format.schema import FORMAT_VERSION
 from notebook_probe.record.store.location import Location
 from tests.record.build import GRAD, fill, new_writer
 
@@ -88,9 +89,9 @@ def test_a_newer_format_is_refused_and_unknown_parts_are_ignored(tmp_path: Path)
     document["consolidated_metadata"]["metadata"] = {"spectra": nodes["scalars"], **nodes}
     (tmp_path / "a.zarr" / "zarr.json").write_text(json.dumps(document))
     assert open_record(tmp_path / "a.zarr").series("conv1", "grad_norm").size == 4
-    document["attributes"]["format_version"] = 2
+    document["attributes"]["format_version"] = FORMAT_VERSION + 1
     (tmp_path / "a.zarr" / "zarr.json").write_text(json.dumps(document))
-    with pytest.raises(RecordFormatError, match=r"record of format 2; .* up to 1: .*a\.zarr"):
+    with pytest.raises(RecordFormatError, match=r"record of format 3; .* up to 2: .*a\.zarr"):
         open_record(tmp_path / "a.zarr")
 
 

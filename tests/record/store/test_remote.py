@@ -19,6 +19,7 @@ from notebook_probe.errors import (
 from notebook_probe.record import open_record
 from notebook_probe.record.store.location import RemoteStore
 from notebook_probe.record.store.opener import opener
+from notebook_probe.record.write import levels
 from tests.record.build import fill
 from tests.record.stores import KINDS, check_rows, engine_at, location_of, new_store, recording
 
@@ -47,7 +48,10 @@ def test_a_shipped_record_equals_a_local_one(store: Any, tmp_path: Path) -> None
     assert writer.source.series("fc", "grad_norm").size == 300
 
 
-def test_nothing_but_the_record_is_left(store: Any, tmp_path: Path) -> None:
+def test_nothing_but_the_record_is_left(
+    store: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(levels, "FEWEST_BLOCKS", (1, 1, 1))
     with recording(location_of(store, tmp_path / "spool")) as writer:
         fill(writer.stream("every_1"), range(100))
     assert list((tmp_path / "spool").iterdir()) == []

@@ -15,6 +15,7 @@ import zarr
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from numcodecs import Blosc
 
 from notebook_probe.record.format.chunks import Array, Chunks
 from notebook_probe.record.format.codec import (
@@ -159,14 +160,17 @@ def test_a_tail_is_a_stored_frame_until_it_is_full(tmp_path: Path) -> None:
     chunks.close()
 
 
-def test_values_that_cannot_be_compressed_are_stored_frames_as_well(tmp_path: Path) -> None:
+def test_values_that_cannot_be_compressed_are_finished_as_they_are(tmp_path: Path) -> None:
     chunks = HotChunks(Files(tmp_path))
     noise = np.random.default_rng(0).integers(0, 2**32, (5, 2), np.uint32).view(np.float32)
     chunks.write_rows("q", NUMBERS, 0, noise)
     before = chunk_files(tmp_path)["q/c/0/0"]
     chunks.seal()
-    assert is_stored(chunk_files(tmp_path)["q/c/0/0"])
-    assert chunk_files(tmp_path)["q/c/0/0"] == before
+    after = chunk_files(tmp_path)["q/c/0/0"]
+    assert is_stored(before)
+    assert not is_stored(after), "a stored frame has no room for a checksum"
+    assert noise.tobytes() in after
+    assert bytes(Blosc().decode(after)) == bytes(Blosc().decode(before)) == noise.tobytes()
     chunks.close()
 
 

@@ -12,6 +12,7 @@ from notebook_probe.record.format.missing import MEASURED_NAN, NOT_MEASURED
 from notebook_probe.record.read.stored_level import StoredLevel
 from notebook_probe.record.views.thinning import heat_grid
 from notebook_probe.record.views.thinning.heat_grid import Grid, HeatGrid
+from notebook_probe.record.write import levels
 
 N_ROWS, N_COLUMNS = 5000, 8
 MODULES = ("a", "b", "late")
@@ -79,6 +80,7 @@ def test_a_run_that_grows_is_read_on_row_by_row(tmp_path: Path, n_blocks_read: l
         reduced = HeatGrid("norm", N_COLUMNS)
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(heat_grid, "FAR_ROWS", 100)
+            patched.setattr(levels, "FEWEST_BLOCKS", (1, 1, 1))
             for stop in (3000, 3010, 5000):
                 for step in range(stream.n_rows, stop):
                     stream.record(step, step, np.full((1, 1), step, np.float32))

@@ -1,0 +1,84 @@
+"""Columns of many modules: a step that brings them makes its axes once, not once for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import notebook_probe as nbp
+from notebook_probe.record.format.axes import Axes
+from notebook_probe.record.format.source import Variable
+from tests.models import sgd
+from tests.run.conftest import Watch
+
+
+class Collecting(nn.Linear):
+    def forward(self, input: Tensor) -> Tensor:
+        nbp.collect("mine", input.sum())
+        return super().forward(input)
+
+
+class Repeating(nn.Module):
+    """Calls one layer again and again."""
+
+    def __init__(self, n_calls: int) -> None:
+        super().__init__()
+        self.layer, self.n_calls = nn.Linear(2, 2), n_calls
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        for _ in range(self.n_calls):
+            inputs = self.layer(inputs)
+        return inputs
+
+
+def vectors(watch: Watch, n: int) -> tuple[nn.Module, nbp.Run]:
+    model = nn.Sequential(*(nn.Linear(2, 2) for _ in range(n)))
+    return model, watch(model, probes={"*": ["output_channel_mean"]})
+
+
+def collected(watch: Watch, n: int) -> tuple[nn.Module, nbp.Run]:
+    model = nn.Sequential(*(Collecting(2, 2) for _ in range(n)))
+    return model, watch(model, probes=None)
+
+
+def calls(watch: Watch, n: int) -> tuple[nn.Module, nbp.Run]:
+    model = Repeating(n)
+    run = watch(model, probes=None)
+    run.attach("layer", "output_norm", per_call=True)
+    return model, run
+
+
+@pytest.mark.parametrize("make", [vectors, collected, calls])
+def test_the_axes_are_made_as_often_for_many_columns_as_for_few(
+    make: Callable[[Watch, int], tuple[nn.Module, nbp.Run]],
+    watch: Watch,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[int] = []
+    extended = Axes.extended
+
+    def counted(self: Axes, modules: Sequence[str], variables: Sequence[Variable]) -> Axes:
+        axes = extended(self, modules, variables)
+        made.append(axes is not self)
+        return axes
+
+    monkeypatch.setattr(Axes, "extended", counted)
+    times = []
+    for n in (4, 20):
+        model, run = make(watch, n)
+        optimizer = sgd(model)
+        made.clear()
+        for _ in range(2):
+            optimizer.zero_grad()
+            model(torch.ones(3, 2)).sum().backward()
+            optimizer.step()
+        run.settle()
+        times.append(sum(made))
+        assert run.status().problem == ""
+        streams = [*run.streams.values(), *run.snapshot().ragged]
+        assert max(len(stream.modules) for stream in streams) >= n
+        run.close()
+    assert times[0] == times[1] <= 2
