@@ -74,6 +74,8 @@ class Explorer(anywidget.AnyWidget):
 
     _esm = traitlets.Unicode().tag(sync=True)
     _css = traitlets.Unicode().tag(sync=True)
+    _own_id = traitlets.Unicode().tag(sync=True)
+    _picture = traitlets.Unicode().tag(sync=True)
 
     def __init__(self, panel: Keeper, name: str) -> None:
         self._name = name
@@ -82,12 +84,18 @@ class Explorer(anywidget.AnyWidget):
         self._setting: tuple[int, str, object] | None = None
         with widget_lock:
             super().__init__(_esm=esm(), _css=css() + IN_A_NOTEBOOK)
+            self._own_id = self.model_id  # a view is not told it
             self.on_msg(Explorer._arrived)
 
     def send(self, content: Any, buffers: Sequence[bytes | memoryview] | None = None) -> None:
         """Send a message to every view; nothing happens once the panel is closed."""
         with widget_lock:
             super().send(content, buffers)
+
+    def keep(self, picture: str) -> None:
+        """Give the views a PNG in base64, which they keep for a notebook that is opened again."""
+        with widget_lock:
+            self._picture = picture
 
     def bundle(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """What displays the widget itself, and what a reader without widgets shows instead."""

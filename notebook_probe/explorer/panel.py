@@ -51,7 +51,7 @@ class Panel:
     def __init__(self, source: Source, controls: Controls | None = None) -> None:
         self._source, self._controls = source, controls
         self._session = PanelSession(source, controls)
-        self._snapshot = SavedPicture(source)
+        self._snapshot = SavedPicture(source, self._keep_picture)
         self._widget: Explorer | None = None
         self._refresher: Refresher | None = None
         self._leave_run: Callable[[], None] | None = None
@@ -156,9 +156,9 @@ class Panel:
         explorer.follow(**self._session.looked_at)
         if self._session.has_more and head.state in HALTED:
             self._wake()  # there is no training to spare
-        halted = head.state in HALTED and head.state != self._last_state
+        rests = head.state not in ("training", self._last_state)
         self._last_state = head.state
-        if halted or (head.state == "training" and self._snapshot.due):
+        if rests or (head.state == "training" and self._snapshot.due):
             self._take_picture()
 
     # ------------------------------------------------------------------------------- the rest
@@ -210,6 +210,10 @@ class Panel:
         elsewhere = head.background or (self._controls is None and head.state == "training")
         if not (elsewhere and self._snapshot.exists):
             self._take_picture()
+
+    def _keep_picture(self, picture: str) -> None:
+        if self._widget is not None:
+            self._widget.keep(picture)
 
     def _take_picture(self) -> None:
         self._snapshot.take(self._session.look())

@@ -35,6 +35,12 @@ def failing():
 
 job = run.train_in_background(failing)
 """
+KEPT = """() => {
+  const widgets = notebookPanel().model.getMetadata("widgets") ?? {};
+  const { state } = widgets["application/vnd.jupyter.widget-state+json"] ?? { state: {} };
+  return Object.values(state).map((one) => one.state._picture).find(Boolean) ?? "";
+}"""
+"""The picture that a reopened notebook would show."""
 FLUSH_AND_WAIT = "run.flush()\njob.wait()"
 CELLS = [MODEL, watch("background"), LOOP, BROKEN, "job.wait()", FAILING, FLUSH_AND_WAIT]
 WATCH, TRAINING, MISTAKE, WAIT, FAIL, FAILED = range(1, 7)
@@ -65,6 +71,7 @@ def test_a_background_training_is_live_across_a_reload_and_shows_how_it_ends(
 
     notebook.save()
     notebook.reload()
+    kept = notebook.page.evaluate(KEPT)
     panel = Panel(notebook, WATCH)
     panel.wait_step(panel.step + 10)
     panel.wait_points("0 · input_std", 10)
@@ -79,6 +86,7 @@ def test_a_background_training_is_live_across_a_reload_and_shows_how_it_ends(
     expect(panel.problems).to_contain_text("ValueError: the data ran out")
     panel.show()
     notebook.screenshot(PICTURES / "failed.png")
+    notebook.page.wait_for_function(f"(kept) => ({KEPT})() !== kept", arg=kept)
     notebook.run(FAILED)
     assert "ValueError: the data ran out" in notebook.text(FAILED)
     record = nbp.open_run(lab.notebooks / "runs" / "background.zarr")

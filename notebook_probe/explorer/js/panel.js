@@ -10,6 +10,7 @@ import { createLineOptions } from "./controls/line_options.js";
 import { createTopBar } from "./controls/top_bar.js";
 import { element, setAttribute, setHidden, setText } from "./dom.js";
 import { createKernelLink } from "./link/kernel_link.js";
+import { keepInNotebook } from "./link/notebook.js";
 import { createSelection } from "./link/selection.js";
 import { createHeatMap } from "./plots/heat/heat_map.js";
 import { createLinePlot } from "./plots/lines/line_plot.js";
@@ -79,6 +80,7 @@ function render({ model, el }) {
   for (const topic of ["status", "model", "painted"]) state.on(topic, describe);
   describe();
   link.start(selection.receive);
+  keepInNotebook(model, signal);
 
   return () => {
     life.abort();

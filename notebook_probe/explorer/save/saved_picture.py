@@ -6,6 +6,7 @@ import base64
 import threading
 import time
 import uuid
+from collections.abc import Callable
 
 from IPython.core.getipython import get_ipython
 from IPython.display import display, update_display
@@ -25,11 +26,19 @@ EVERY_S = 60.0
 class SavedPicture:
     """An output of its own, created empty and filled by its id from any thread.
 
-    It stands right after the panel, whose style hides it as long as the panel is there.
+    It stands right after the panel, whose style hides it as long as the panel is there. A page
+    that was loaded again takes nothing more for an output that it has read from a file: the picture
+    is handed to the panel, too.
+
+    Parameters
+    ----------
+    source : Source
+    hand_over : callable
+        Takes each picture, a PNG in base64.
     """
 
-    def __init__(self, source: Source) -> None:
-        self._source = source
+    def __init__(self, source: Source, hand_over: Callable[[str], None]) -> None:
+        self._source, self._hand_over = source, hand_over
         self._id = uuid.uuid4().hex
         self._placed = False
         self._taken_s = time.monotonic()
@@ -63,6 +72,7 @@ class SavedPicture:
             content = base64.b64encode(self._drawn(selection)).decode("ascii")
             bundle = {"image/png": content, "text/plain": "notebook_probe picture"}
             update_display(bundle, raw=True, display_id=self._id)
+            self._hand_over(content)
             self._key, self._taken_s = key, time.monotonic()
 
     def _drawn(self, selection: PanelSelection) -> bytes:

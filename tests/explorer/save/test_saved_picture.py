@@ -8,6 +8,7 @@ import pytest
 
 from notebook_probe.explorer import Panel
 from notebook_probe.explorer.save import saved_picture
+from notebook_probe.run.health.status import State
 from tests.explorer.fakes import FakeControls, FakeSource, FakeStream
 from tests.explorer.test_explorer import Notebook, notebook, source_with_rows
 
@@ -50,18 +51,23 @@ def test_closing_leaves_the_last_picture(notebook: Notebook) -> None:
     assert len(notebook.updated) == 1
 
 
-def test_a_pause_leaves_a_picture(notebook: Notebook) -> None:
+@pytest.mark.parametrize("state", ["paused", "idle", "failed", "finished"])
+def test_training_that_rests_leaves_a_picture_for_the_notebook_and_for_the_views(
+    notebook: Notebook, state: State
+) -> None:
     controls = FakeControls()
     panel = Panel(source_with_rows(), controls)
-    panel.show()
+    explorer = panel.show()
+    assert explorer._own_id == explorer.model_id
     assert panel._refresher is not None
     panel._refresher.close()
     panel.refresh()
     assert notebook.updated == []
-    controls.state = "paused"
+    controls.state = state
     panel.refresh()
     panel.refresh()
-    assert len(notebook.updated) == 1
+    [picture] = notebook.updated
+    assert explorer._picture == picture["image/png"]
     panel.close()
 
 

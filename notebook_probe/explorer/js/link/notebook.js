@@ -1,0 +1,68 @@
+/** What a notebook that is opened again shows in the panel's place: kept in its own metadata. */
+
+const STATES = "application/vnd.jupyter.widget-state+json";
+const VIEW = "application/vnd.jupyter.widget-view+json";
+
+/** All of the widget that is kept: its picture, and the few lines that show it. */
+const SAVED_VIEW = `export default { render({ model, el }) {
+  const image = document.createElement("img");
+  image.className = "nbp-saved";
+  image.alt = "The panel as it was last; its kernel has gone";
+  image.src = "data:image/png;base64," + model.get("_picture");
+  el.append(image);
+} };`;
+const SAVED_STYLE = `.nbp-saved { max-width: 100%; }
+.jp-OutputArea-child:has(.nbp-saved) + .jp-OutputArea-child { display: none; }`;
+
+/** Keep every new picture, as long as the panel is shown; the newest view does it for all. */
+export function keepInNotebook(model, signal) {
+  const keep = () => kept(model, signal).catch(() => {}); // not JupyterLab: its output has a picture
+  model.on("change:_picture", keep);
+  signal.addEventListener("abort", () => model.off("change:_picture", keep));
+  keep();
+}
+
+async function kept(model, signal) {
+  const notebook = model.widget_manager.context.model;
+  const own = await model.widget_manager.get_model(model.get("_own_id"));
+  const shown = shownIn(notebook);
+  if (signal.aborted || !model.get("_picture") || !shown.has(own.model_id)) return;
+  const before = notebook.getMetadata("widgets") ?? {};
+  const others = withoutGone(before[STATES]?.state ?? {}, shown);
+  const layout = own.get("layout");
+  const view = { _esm: SAVED_VIEW, _css: SAVED_STYLE, layout: `IPY_MODEL_${layout.model_id}` };
+  const state = {
+    ...others,
+    [own.model_id]: stateOf(own, view),
+    [layout.model_id]: stateOf(layout, {}),
+  };
+  const states = { version_major: 2, version_minor: 0, ...before[STATES], state };
+  notebook.setMetadata("widgets", { ...before, [STATES]: states });
+}
+
+/** Ids of the widgets that stand in outputs. */
+function shownIn(notebook) {
+  const ids = new Set();
+  for (const { outputs } of notebook.cells) {
+    for (let k = 0; k < (outputs?.length ?? 0); k++) ids.add(outputs.get(k).data[VIEW]?.model_id);
+  }
+  return ids;
+}
+
+/** The states that are there already, but for panels that are shown no more, and their layouts. */
+function withoutGone(states, shown) {
+  const isGone = ([id, { state }]) => "_picture" in state && !shown.has(id);
+  const gone = Object.entries(states).filter(isGone);
+  const ids = new Set(gone.flatMap(([id, { state }]) => [id, state.layout?.slice("IPY_MODEL_".length)]));
+  return Object.fromEntries(Object.entries(states).filter(([id]) => !ids.has(id)));
+}
+
+function stateOf({ attributes }, changed) {
+  const isPlain = ([, value]) => ["string", "number", "boolean"].includes(typeof value);
+  return {
+    model_name: attributes._model_name,
+    model_module: attributes._model_module,
+    model_module_version: attributes._model_module_version,
+    state: { ...Object.fromEntries(Object.entries(attributes).filter(isPlain)), ...changed },
+  };
+}
