@@ -180,7 +180,7 @@ class Run(LoopActions, SourceActions, Exports):
         In a notebook ``run.status()`` sums it up.
         """
         probes = tuple(self.probes())
-        return Status.of(self.status_head(), probes)
+        return Status.of(self.status_head(), probes, self._parts.writer.bytes_by_quantity())
 
     def status_head(self) -> StatusHead:
         """The status without its probes: state, step, speed and cost, in microseconds."""

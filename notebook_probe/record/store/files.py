@@ -115,6 +115,11 @@ class Files:
         self.nbytes += n_bytes - self._sizes.get(key, 0)
         self._sizes[key] = n_bytes
 
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Bytes of every key, as found or noted."""
+        return self._sizes.copy()
+
     def size(self, key: str) -> int:
         """Bytes of ``key`` as found or noted; 0 when there is none."""
         return self._sizes.get(key, 0)

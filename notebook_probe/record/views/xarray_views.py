@@ -91,8 +91,9 @@ class XarrayViews(ABC):
         """Everything recorded, dims (module, step), a variable per quantity; NaN = not measured.
 
         The streams of all schedules are joined on the union of their steps; vectors have their
-        axis as a third dimension, those of every module's own length dims (element, step). Values
-        are read where they are looked at. Of a live run, the open step is part of it once its
+        axis as a third dimension, those of every module's own length dims (element, step), of which
+        ``data.sel(module="fc1")`` has those of the module. Values are read where they are looked
+        at. Of a live run, the open step is part of it once its
         optimizer has stepped.
         """
         now = self.snapshot()

@@ -44,6 +44,7 @@ from notebook_probe.record.write.closing import (
     close_record,
     losses_as_warnings,
 )
+from notebook_probe.record.write.disk_use import bytes_by_quantity
 from notebook_probe.record.write.flusher import Durability, Options
 from notebook_probe.record.write.model import differing, extended, labelled
 from notebook_probe.record.write.opening import CHANGED_MODULES, open_to_write
@@ -204,6 +205,10 @@ class RecordWriter:
     def nbytes(self) -> int:
         """Size of the record on disk."""
         return self._files.nbytes
+
+    def bytes_by_quantity(self) -> dict[str, int]:
+        """Bytes on disk of each quantity, its pyramid included, the largest first."""
+        return bytes_by_quantity(self._files.sizes)
 
     def published_rows(self, stream: str) -> int:
         """Rows of a stream that readers of the store can see; of vectors, ``"hist/<name>"``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Literal, TypeAlias
 
@@ -103,12 +104,19 @@ class Status(StatusHead):
 
     probes: tuple[ProbeStatus, ...] = ()
     """Every probe: when it last fired, why it did not, what it costs."""
+    quantity_bytes: Mapping[str, int] = field(default_factory=dict)
+    """Bytes on disk of each quantity, the largest first."""
 
     @classmethod
-    def of(cls, head: StatusHead, probes: tuple[ProbeStatus, ...]) -> Status:
-        """The head, and the probes of the same moment."""
+    def of(
+        cls,
+        head: StatusHead,
+        probes: tuple[ProbeStatus, ...],
+        quantity_bytes: Mapping[str, int],
+    ) -> Status:
+        """The head, and the probes and the record of the same moment."""
         known = {one.name: getattr(head, one.name) for one in fields(StatusHead)}
-        return cls(**known, probes=probes)
+        return cls(**known, probes=probes, quantity_bytes=quantity_bytes)
 
     @property
     def head(self) -> StatusHead:

@@ -25,6 +25,9 @@ def describe_status(status: Status) -> str:
         f"{status.n_probes} probes cost {status.cost_percent:.2g} % of step time lately; "
         f"{_size(status.nbytes)} on disk",
     ]
+    if status.quantity_bytes:
+        largest = [*status.quantity_bytes.items()][:MOST_COSTLY]
+        lines.append("on disk: " + ", ".join(f"{name} {_size(n)}" for name, n in largest))
     if status.progress:
         lines.append(f"measuring {status.progress}")
     if status.budget:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import fields
+from pathlib import Path
 
 import pytest
-from torch import Tensor
+from torch import Tensor, nn
 
 import notebook_probe as nbp
 from notebook_probe.quantities import quantities
@@ -75,3 +76,25 @@ def test_quantities_are_described_once_until_one_is_registered(
         return output.sum()
 
     assert "test_status_new" in [row.name for row in run.catalogue()]
+
+
+def test_it_says_how_much_room_each_quantity_takes(watch: Watch, model: nn.Module) -> None:
+    run = watch(model, probes={"*": ["output_histogram", "weight_norm"]})
+    optimizer = sgd(model)
+    for step in range(300):
+        train_step(model, optimizer, floats(5, 4)(step))
+        run.log(loss=step)
+    run.close()  # until then the last chunk of each array has room for more
+    status = run.status()
+    sizes = status.quantity_bytes
+    assert next(iter(sizes)) == "output_histogram"
+    assert {"weight_norm", "loss", "calls", "step"} <= {*sizes}
+    folder = Path(run.location)
+    for name, n_bytes in sizes.items():
+        arrays = [*folder.glob(f"[!p]*/*/{name}"), *folder.glob(f"pyramid/*/*/{name}")]
+        for end in ("min", "max", "mean"):
+            arrays += folder.glob(f"pyramid/*/*/{name}_{end}")
+        chunks = [path for array in arrays for path in (array / "c").rglob("*") if path.is_file()]
+        assert n_bytes == sum(path.stat().st_size for path in chunks), name
+    assert sum(sizes.values()) < status.nbytes
+    assert f"on disk: output_histogram {sizes['output_histogram'] / 1e3:.3g} kB, " in str(status)

@@ -176,3 +176,23 @@ def test_the_open_step_is_part_of_what_a_live_run_shows(watch: Watch) -> None:
         assert mean.step.equals(run.series("conv1", "output_norm").step)
         np.testing.assert_allclose(mean[step], rows.mean(0), rtol=1e-5, atol=1e-6)
         assert run.data.input_channel_mean.sizes["step"] == step + 1
+
+
+@pytest.mark.parametrize("wanted", ["0", ["0"], ["0", "2"], slice("0", "1")])
+def test_the_dataset_selects_channels_by_their_module(watch: Watch, wanted: Any) -> None:
+    model = made(mlp)
+    run = watch(model, probes={"*": ["input_channel_mean", "input_norm"]})
+    train(model, sgd(model), floats(5, 4), range(3))
+    picked = run.data.sel(module=wanted)
+    names = {"0"} if wanted in ("0", ["0"]) else {"0", "2"} if wanted == ["0", "2"] else {"0", "1"}
+    assert {*picked.module_of_element.values.tolist()} == names
+    for name in names:
+        own = run.series(name, "input_channel_mean")
+        mine = picked.input_channel_mean.to_numpy()[picked.module_of_element.values == name]
+        np.testing.assert_array_equal(mine.T, own)
+    assert picked.input_norm.identical(run.data.input_norm.sel(module=wanted))
+    assert run.data.sel(step=1).sizes["element"] == run.data.sizes["element"]
+    late = run.data.sel(module="0", step=[1, 2], drop=True)
+    np.testing.assert_array_equal(
+        late.input_channel_mean.T, run.series("0", "input_channel_mean")[1:]
+    )
