@@ -206,7 +206,7 @@ class Run(LoopActions, SourceActions, Exports):
         --------
         >>> run.budget(2.0)  # doctest: +SKIP
         """
-        self._parts.costs.limit(percent)
+        self._parts.observer.training.limit(percent)
 
     @property
     def on_compiled(self) -> OnCompiled:

@@ -19,6 +19,7 @@ from torch.optim import Optimizer
 from notebook_probe.errors import NotApplicableError
 from notebook_probe.model.channel_axes import resolve_channel_axes, set_channel_axes
 from notebook_probe.model.map import ModelMap
+from notebook_probe.probes.step.budget import check_budget
 from notebook_probe.quantities import own_name
 from notebook_probe.record.format.notes import CONFIG, written_notes
 from notebook_probe.record.format.resume import ResumeLike, read_resume
@@ -34,7 +35,6 @@ from notebook_probe.run.attach.module_table import (
 from notebook_probe.run.attach.preset import Preset
 from notebook_probe.run.attach.presets import resolve_presets
 from notebook_probe.run.attach.probe_set import Attachment
-from notebook_probe.run.costs import checked_budget
 from notebook_probe.run.earlier import close_earlier, note, place_for, remove_record
 from notebook_probe.run.provenance import git_state, package_versions
 from notebook_probe.run.ranks import own_rank, rank_name
@@ -171,7 +171,7 @@ def watch(
         raise ValueError(f"resume={resume!r} of which record? give its store")
     # What cannot be is refused before a file is made.
     first_probes = Attachment.resolved(partial(resolve_presets, probes=probes), model_map)
-    percent = checked_budget(budget)
+    check_budget(budget)
     axes = resolve_channel_axes(model_map, channel_axis)
     name = name or type(model).__name__
     place, own = Path(store) if isinstance(store, PathLike) else store, _rank_name(rank)
@@ -195,7 +195,7 @@ def watch(
     if noted is not None:
         _keep_config(writer, noted)
     set_channel_axes(model_map, axes)
-    run = Run(model, model_map, writer, name, first_probes, store is None, on_compiled, percent)
+    run = Run(model, model_map, writer, name, first_probes, store is None, on_compiled, budget)
     note(run, model, asked)
     print(_first_line(writer, resume) + _why_there(asked, location))
     return run

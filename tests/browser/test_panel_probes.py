@@ -204,14 +204,17 @@ def test_the_list_of_quantities_keeps_its_choice_while_costs_change(shown: Panel
     expect(quantity.locator("[data-quantity=grad_norm]")).to_have_text("grad_norm")
 
 
-def test_a_budget_stands_in_the_foot(shown: PanelPage) -> None:
-    told = "budget 2 % of step time: one of 4 due steps is measured"
+def test_a_budget_stands_in_the_foot_and_one_click_lifts_it(shown: PanelPage) -> None:
+    told = "output_std every 4th due step, to cost below 2 %"
     budget = shown.page.locator(".nbp-foot .nbp-budget")
     shown.say(status_message(budget=told))
     expect(budget).to_have_text(told)
     expect(shown.page.locator(".nbp-cost")).to_have_text("probes cost 2.1 %")
+    shown.action("lift-budget").click()
+    assert shown.wait_sent("budget")["percent"] is None
     shown.say(status_message())
     expect(budget).to_be_hidden()
+    expect(shown.action("lift-budget")).to_be_hidden()
 
 
 def test_what_takes_long_to_measure_is_told_in_the_foot(shown: PanelPage) -> None:

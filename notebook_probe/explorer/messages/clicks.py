@@ -13,6 +13,7 @@ from notebook_probe.explorer.messages.from_view import Click
 from notebook_probe.explorer.messages.wire import TicketRow
 from notebook_probe.run.attach.requests import (
     Attach,
+    Budgeted,
     Compiled,
     Control,
     Detach,
@@ -25,7 +26,7 @@ from notebook_probe.run.health.status import StatusHead
 __all__ = ["CLICKS", "Clicks", "greyed_controls"]
 
 KEPT = 8
-CONTROLS = ("pause", "resume", "step", "stop", "attach", "detach", "compiled")
+CONTROLS = ("pause", "resume", "step", "stop", "attach", "detach", "compiled", "budget")
 
 
 def greyed_controls(head: StatusHead, live: bool) -> dict[str, str]:
@@ -133,11 +134,16 @@ def _compiled(click: Any) -> Request:
     return Compiled(click["steps"])
 
 
+def _budget(click: Any) -> Request:
+    return Budgeted(click["percent"])
+
+
 _REQUESTS: dict[str, Callable[[Any], Request]] = {
     "attach": _attach,
     "detach": _detach,
     "control": _control,
     "compiled": _compiled,
+    "budget": _budget,
 }
 
 CLICKS = frozenset(_REQUESTS)

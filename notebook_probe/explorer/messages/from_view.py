@@ -9,6 +9,7 @@ from notebook_probe.explorer.messages.wire import SelectionMessage
 __all__ = [
     "Ack",
     "AttachClick",
+    "BudgetClick",
     "Click",
     "CompiledClick",
     "ControlClick",
@@ -104,6 +105,15 @@ class CompiledClick(TypedDict):
     steps: Literal["eager", "skip"]
 
 
+class BudgetClick(TypedDict):
+    """What watching may cost, in per cent of step time; None measures every due step."""
+
+    v: int
+    type: Literal["budget"]
+    id: str
+    percent: float | None
+
+
 class ExportClick(TypedDict):
     """The links of the foot: picture, code, data."""
 
@@ -129,7 +139,7 @@ class Pointed(TypedDict):
     step: int
 
 
-Click: TypeAlias = AttachClick | DetachClick | ControlClick | CompiledClick
+Click: TypeAlias = AttachClick | DetachClick | ControlClick | CompiledClick | BudgetClick
 """What asks something of the run; answered with a ticket of the same ``id``."""
 
 FromView: TypeAlias = (

@@ -40,6 +40,7 @@ _SHAPES: dict[str, type] = {
     "detach": from_view.DetachClick,
     "control": from_view.ControlClick,
     "compiled": from_view.CompiledClick,
+    "budget": from_view.BudgetClick,
     "export": from_view.ExportClick,
     "fold": from_view.FoldClick,
     "pointed": from_view.Pointed,

@@ -62,6 +62,16 @@ class DueProbes:
         self.interval = Interval()
         """Since the loop has said that a step is over."""
 
+    def limit(self, percent: float | None) -> None:
+        """Stay below ``percent`` of step time; None measures every due step.
+
+        Raises
+        ------
+        ValueError
+            For anything but a positive number or None.
+        """
+        self._budget.set_limit(percent)
+
     def set_probes(self, probes: Iterable[Probe]) -> None:
         """Measure exactly these from the next step on."""
         self.probes = tuple(probes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
+from typing import Any
 
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.probes.step.sink import Events
@@ -17,7 +18,7 @@ from notebook_probe.probes.step.stretching import (
     stretched,
 )
 
-__all__ = ["Budget"]
+__all__ = ["Budget", "check_budget"]
 
 WHOLE_STEPS = 100
 """Of a run's first steps every due one is measured: users look at them, and the first are slow."""
@@ -53,7 +54,7 @@ class Budget:
     def __init__(self, events: Events | None = None, percent: float | None = None) -> None:
         self.factors: Mapping[str, int] = MappingProxyType({})
         self._events = events
-        self._limit = math.inf if percent is None else percent
+        self._limit = _limit(percent)
         self._costs: Callable[[], Mapping[Probe, float]] = dict
         self._n_seen = 0
         self._seconds: list[float] = []
@@ -64,8 +65,14 @@ class Budget:
         self._costs = costs
 
     def set_limit(self, percent: float | None) -> None:
-        """Stay below ``percent`` of step time from now on; every due step passes until then."""
-        self._limit = math.inf if percent is None else percent
+        """Stay below ``percent`` of step time from now on; every due step passes until then.
+
+        Raises
+        ------
+        ValueError
+            For anything but a positive number or None.
+        """
+        self._limit = _limit(percent)
         self.factors = MappingProxyType({})
         self._n_seen = WHOLE_STEPS  # who asks in the midst of a training need not wait
         self._begin()
@@ -116,3 +123,15 @@ class Budget:
 
     def _begin(self) -> None:
         self._seconds, self._spent = [], []
+
+
+def check_budget(percent: Any) -> None:
+    """Raise ValueError for anything but a positive number of per cent, or None."""
+    is_number = isinstance(percent, int | float) and not isinstance(percent, bool)
+    if percent is not None and not (is_number and 0 < percent < math.inf):
+        raise ValueError(f"budget={percent!r}; allowed: a positive number of per cent, or None")
+
+
+def _limit(percent: float | None) -> float:
+    check_budget(percent)
+    return math.inf if percent is None else float(percent)

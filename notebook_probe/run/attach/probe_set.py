@@ -22,7 +22,7 @@ from notebook_probe.record.format.source import ModuleRow
 from notebook_probe.run.attach.default_places import resolve_at_default_places
 from notebook_probe.run.attach.module_table import module_table
 from notebook_probe.run.attach.request import Resolver, resolve
-from notebook_probe.run.attach.requests import Attach, Compiled, Detach, Request
+from notebook_probe.run.attach.requests import Attach, Budgeted, Compiled, Detach, Request
 from notebook_probe.run.attach.windows import check_windows
 from notebook_probe.schedules import Schedule
 
@@ -157,6 +157,10 @@ class ProbeSet:
         elif isinstance(request, Compiled):
             self.run_eagerly(request.steps == "eager")
             done = "probed steps run eagerly" if request.steps == "eager" else "all steps compiled"
+        elif isinstance(request, Budgeted):
+            self._observer.training.limit(request.percent)
+            limit = request.percent
+            done = "every due step is measured" if limit is None else f"kept below {limit:g} %"
         else:
             raise QuantityError(f"{request!r} is not about probes")
         self._act(step)

@@ -14,6 +14,7 @@ __all__ = [
     "CALL_KIND",
     "PARAMETER_KIND",
     "Attach",
+    "Budgeted",
     "Compiled",
     "Control",
     "Detach",
@@ -57,7 +58,14 @@ class Compiled:
     steps: Literal["eager", "skip"]
 
 
-Request: TypeAlias = Attach | Detach | Control | Compiled
+@dataclass(frozen=True, slots=True)
+class Budgeted:
+    """What watching may cost, in per cent of step time; None measures every due step."""
+
+    percent: float | None
+
+
+Request: TypeAlias = Attach | Detach | Control | Compiled | Budgeted
 
 
 @dataclass(slots=True)

@@ -46,6 +46,7 @@ def test_a_field_nobody_declared_does_not_come_through() -> None:
         ({"v": 1, "type": "visible", "view": "x", "visible": 1}, "visible.visible"),
         ({"v": 1, "type": "control", "id": "1", "action": "explode"}, "control.action"),
         ({"v": 1, "type": "compiled", "id": "1", "steps": "some"}, "compiled.steps"),
+        ({"v": 1, "type": "budget", "id": "1", "percent": "5"}, "budget.percent"),
         ({**SELECTION, "series": [["fc"]]}, "selection.series"),
         ({**SELECTION, "window": [1, "2"]}, "selection.window"),
         ({**SELECTION, "smooth": True}, "selection.smooth"),

@@ -238,6 +238,7 @@ def test_what_cannot_act_says_why() -> None:
         "attach": "",
         "detach": "",
         "compiled": "",
+        "budget": "",
     }
     controls.state = "paused"
     assert greyed_controls(controls.status_head(), live=True)["pause"] == "already paused"

@@ -21,6 +21,7 @@ from notebook_probe.probes.step.budget import LEAST, ROOM, SETTLED_STEPS, WHOLE_
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.probes.step.stretching import LARGEST, NORM_WEIGHT
 from notebook_probe.quantities import quantities
+from notebook_probe.run.attach.requests import Budgeted
 from notebook_probe.schedules import Every
 from tests.models import floats, made, mlp, sgd, train, train_step
 from tests.probes.parity import differing, everything
@@ -38,7 +39,7 @@ def is_power_of_two(n: int) -> bool:
 class Model:
     """Steps of one second; each quantity costs so many seconds more where it is measured."""
 
-    def __init__(self, budget: float, costs: Mapping[str, float], n_whole: int = 0) -> None:
+    def __init__(self, budget: float | None, costs: Mapping[str, float], n_whole: int = 0) -> None:
         self.told: list[tuple[int, str]] = []
         self.budget = Budget(self, budget)
         self.budget.account(self.counted)
@@ -207,7 +208,7 @@ def test_what_is_too_dear_for_any_budget_is_measured_as_rarely_as_can_be() -> No
 
 
 def test_without_a_budget_any_cost_passes() -> None:
-    model = Model(math.inf, {"output_std": 1e6})
+    model = Model(None, {"output_std": 1e6})
     model.run(500)
     assert len(model.measured["output_std"]) == 500
     assert model.budget.text == ""
@@ -354,6 +355,19 @@ def test_by_default_watching_keeps_below_five_per_cent_once_a_hundred_steps_are_
     assert steps_of(run, "0", "grad_norm") == list(range(n_steps)), "on a schedule of its own"
     assert run.status().budget.startswith("slow every ")
     assert [probe.note for probe in run.status().probes] == ["", ""], "nothing is silent"
+
+
+def test_a_request_lifts_the_budget_at_the_next_boundary(watch: Watch) -> None:
+    model = made(mlp)
+    run = watch(model, probes={"0": [slow]})
+    run.budget(0.01)
+    optimizer = sgd(model)
+    train(model, optimizer, batch, range(SETTLED_STEPS + 1))
+    ticket = run.put(Budgeted(None))
+    train(model, optimizer, batch, range(8))
+    assert (ticket.state, ticket.text) == ("applied", "every due step is measured")
+    assert run.status().budget == ""
+    assert steps_of(run, "0", "slow")[-6:] == list(range(SETTLED_STEPS + 3, SETTLED_STEPS + 9))
 
 
 def test_what_somebody_asks_for_at_a_preset_is_measured_as_asked(watch: Watch) -> None:

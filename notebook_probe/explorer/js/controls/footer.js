@@ -1,8 +1,10 @@
 /** The foot: what is wrong, in words; where the record lies; what can be taken away. */
 
-import { element, setAttribute, setHidden, setText } from "../dom.js";
+import { element, isGreyed, setAttribute, setGreyed, setHidden, setText } from "../dom.js";
 import { bytes, duration, grouped } from "../format.js";
 import { createDownloads } from "./downloads.js";
+
+const LIFT_TITLE = "Measure every due step again, whatever it costs; nbp.watch(..., budget=None) from the start";
 
 export function createFooter({ state, selection, link, signal }) {
   const problems = element("div", { class: "nbp-problems", role: "status" });
@@ -14,6 +16,11 @@ export function createFooter({ state, selection, link, signal }) {
     hidden: "",
   });
   const budget = element("span", { class: "nbp-budget nbp-soft", role: "status" });
+  const lift = element(
+    "button",
+    { class: "nbp-link", type: "button", "data-action": "lift-budget", title: LIFT_TITLE, hidden: "" },
+    "measure all",
+  );
   const progress = element("span", { class: "nbp-progress nbp-soft", hidden: "" });
   const record = element("span", { class: "nbp-record nbp-soft" });
   const facts = element("span", { class: "nbp-soft" });
@@ -26,6 +33,7 @@ export function createFooter({ state, selection, link, signal }) {
     problems,
     others,
     budget,
+    lift,
     progress,
     place,
     downloads.el,
@@ -37,6 +45,9 @@ export function createFooter({ state, selection, link, signal }) {
   listen(others, () => {
     all = !all;
     refresh();
+  });
+  listen(lift, () => {
+    if (!isGreyed(lift)) link.ask("budget", { percent: null });
   });
   listen(problems, (event) => {
     const row = event.target.closest("[data-show]");
@@ -70,6 +81,8 @@ export function createFooter({ state, selection, link, signal }) {
     setAttribute(others, "aria-expanded", all);
     setText(budget, status.budget);
     setHidden(budget, !status.budget);
+    setHidden(lift, !status.budget);
+    setGreyed(lift, status.can.budget ?? "", LIFT_TITLE);
     setText(progress, status.progress);
     setHidden(progress, !status.progress);
     const age =
