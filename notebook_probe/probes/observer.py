@@ -341,12 +341,13 @@ class Observer:
         """Phase and frame of a call of ``module``, also where the root was not entered."""
         if self.is_silent:
             return None, None
-        phase = self.phase.now
+        phase = root_phase = self.phase.now
         if phase is None or (phase == "training") != torch.is_grad_enabled():
             phase = self._phase_without_root(module)
+            root_phase = self.phase.now
         if phase == "evaluation":
             return phase, self._open_evaluation()
-        is_of_model = self.phase.now is not None or self.watches(module)
+        is_of_model = root_phase is not None or self.watches(module)
         return phase, self.forwards.part_of(self.training.frame, phase, is_of_model)
 
     def _phase_without_root(self, module: nn.Module) -> Phase | None:

@@ -25,6 +25,8 @@ from notebook_probe.quantities.reduce.stat import Number
 __all__ = ["Collected", "StepFrame", "StepPlan"]
 
 
+_running_pass = torch._C._current_graph_task_id
+
 NO_PASS = -2
 """No number that torch gives to a backward, nor to being outside of any."""
 
@@ -98,6 +100,7 @@ class StepFrame:
     __slots__ = (
         "_aside",
         "_handles",
+        "_is_trainings",
         "_kind",
         "_loose",
         "_parts",
@@ -163,7 +166,7 @@ class StepFrame:
         """Of a part: a backward has come to it, and gone through; the call was not broken off; it
         counts in any case.
         """
-        self._pass, self._kind = NO_PASS, BackwardKind.ACCUMULATED
+        self._pass, self._kind, self._is_trainings = NO_PASS, BackwardKind.ACCUMULATED, True
         self._aside: StepFrame | None = None
         self._parts: list[StepFrame] = []
         self._loose: StepFrame | None = None
@@ -192,10 +195,13 @@ class StepFrame:
 
         What `torch.autograd.grad` returns lies aside until it is known what else the step has.
         """
-        now = torch._C._current_graph_task_id()
+        now = _running_pass()
+        if now == self._pass and self._is_trainings:  # nearly always
+            return self
         if now != self._pass:
             self._pass, self._kind = now, self.passes.kind(self)
-        if self._kind is BackwardKind.ACCUMULATED:
+            self._is_trainings = self._kind is BackwardKind.ACCUMULATED
+        if self._is_trainings:
             return self
         if self._kind is BackwardKind.DIFFERENTIATED:
             return None
@@ -211,6 +217,7 @@ class StepFrame:
     def settled(self) -> StepFrame:
         """A copy with all that counts now; the frame goes on being filled."""
         here = copy.copy(self)
+        here.states = [*self.states]
         here._parts = [copy.copy(part) for part in self._parts]
         here.collected = {key: one.copy() for key, one in [*self.collected.items()]}
         here.settle()
@@ -236,17 +243,19 @@ class StepFrame:
     def _pool(self, part: StepFrame, is_first: bool) -> None:
         if is_first or self.plan is None:
             self._take(part)
+            self.calls = [*part.calls]
         else:
             self.plan.pool(self, part)
-        self.calls = [*map(operator.add, self.calls, part.calls)]
+            self.calls = [*map(operator.add, self.calls, part.calls)]
         for key, theirs in part.collected.items():
             self.collected.setdefault(key, Collected(theirs.combine)).values.extend(theirs.values)
 
     def _take(self, part: StepFrame) -> None:
         """Take what a part has read where nothing has been read yet."""
         pairs = zip(self.states, part.states, strict=True)
-        self.states = [theirs if own is None else own for own, theirs in pairs]
-        self.arrivals = [*map(operator.add, self.arrivals, part.arrivals)]
+        self.states = [found if own is None else own for own, found in pairs]
+        mine, theirs = self.arrivals, part.arrivals
+        self.arrivals = [*map(operator.add, mine, theirs)] if any(mine) else [*theirs]
 
     def _add_costs(self, part: StepFrame) -> None:
         """What a part has cost it has cost, whether it counts or not."""
