@@ -10,6 +10,7 @@ import re
 import stat
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import count, takewhile
 from pathlib import Path
 
@@ -35,8 +36,12 @@ def unwritten(folder: Path, run_id: object) -> list[Path]:
 
 def _above(folder: Path) -> list[Path]:
     """Beside the record; where that is full or gone, in the user's cache; else where all may."""
-    cache = Path.home() / ".cache" / "notebook_probe"
-    return [folder.parent, cache, Path(tempfile.gettempdir())]
+    above = [folder.parent]
+    with suppress(RuntimeError):  # an account without a home
+        above.append(Path.home() / ".cache" / "notebook_probe")
+    with suppress(FileNotFoundError):  # a machine on which nothing can be written
+        above.append(Path(tempfile.gettempdir()))
+    return above
 
 
 def _numbered(above: Path, run_id: str) -> Iterator[Path]:

@@ -70,7 +70,10 @@ def _kept(flusher: Flusher, place: Place, modules: tuple[ModuleRow, ...]) -> str
     why = flusher.last_error
     if flusher.is_whole:
         return f"all rows were written, but not all went well: {why}"
-    said = f"{_rows(flusher.unwritten_rows)} could not be written: {why}"
+    n_rows, lost = flusher.unwritten_rows, flusher.losses
+    said = f"{_rows(n_rows) if n_rows else 'events'} could not be written: {why}"
+    if lost.n_rows:
+        said += f" ({_rows(lost.n_rows)} were lost before: {lost.why})"
     attrs = {**flusher.attrs, DROPPED_ROWS: flusher.all_losses}
     streams, events = [*flusher.streams.values()], tuple(flusher.events)
     kept = keep(place.folder, attrs, modules, streams, events)

@@ -146,6 +146,40 @@ def test_rows_that_can_be_kept_nowhere_are_said_to_be_lost(
     assert [path.name for path in tmp_path.iterdir() if "unwritten" in path.name] == []
 
 
+def test_an_account_without_a_home_keeps_and_opens_records(
+    tmp_path: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", no_home)
+    with recording(tmp_path / "disk" / "a.zarr") as writer:
+        writer.event(5, "note", "the last words")
+        with monkeypatch.context() as patched:
+            fill_disk(patched, tmp_path / "disk")
+            assert close_in_vain(writer).parent == elsewhere / "temporary"
+    assert "events could not be written: " in writer.last_error
+    with new_writer(tmp_path / "disk" / "a.zarr") as again:
+        assert [event.text for event in again.source.events] == ["the last words"]
+
+
+def test_closing_says_what_was_lost_before_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = recording(tmp_path / "a.zarr")
+    writer.lose(7, "for no reason")
+    fill(writer.stream("every_1"), range(5, 8))
+    fill_disk(monkeypatch, tmp_path / "a.zarr")
+    kept = close_in_vain(writer)
+    assert "3 rows could not be written" in writer.last_error
+    assert "(7 rows were lost before: for no reason)" in writer.last_error
+    assert writer.dropped_rows == 10
+    assert open_record(kept).attrs["dropped_rows"] == 7
+    monkeypatch.undo()
+    new_writer(tmp_path / "a.zarr").close()
+    assert open_record(tmp_path / "a.zarr").attrs["dropped_rows"] == 7
+
+
 def test_closing_that_takes_too_long_keeps_what_is_not_there_by_then(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ PROGRAM = """
 import subprocess, sys
 from pathlib import Path
 import numpy as np
+from notebook_probe.errors import RecordWriteError
 from notebook_probe.record import RecordWriter, open_record
 from notebook_probe.record.write.hot_chunks import HotChunks
 from notebook_probe.record.format.schema import ChunkSizes
@@ -61,7 +63,30 @@ check(stream.n_rows)
 record(10)
 writer.close()
 assert writer.dropped_rows == 0, writer.last_error
-check(stream.n_rows)
+n_rows = stream.n_rows
+check(n_rows)
+
+writer = RecordWriter(disk / "a.zarr", title="run", modules=MODULES, flush_s=3600)
+stream = writer.stream("every_1")
+ballast.write_bytes(bytes(100_000))
+try:
+    while True:  # to the last byte
+        with ballast.open("ab", buffering=0) as file:
+            file.write(bytes(512))
+except OSError:
+    pass
+record(1000)
+try:
+    writer.close()
+except RecordWriteError as error:
+    assert "1000 rows could not be written: OSError: [Errno 28] No space left" in str(error)
+    assert f"are kept in {Path.home()}" in str(error), error
+else:
+    raise AssertionError("nothing was said")
+assert writer.dropped_rows == 1000
+ballast.unlink()
+RecordWriter(disk / "a.zarr", title="run", modules=MODULES).close()
+check(n_rows + 1000)
 print("all is there", flush=True)
 """
 
@@ -78,5 +103,6 @@ def can_mount() -> bool:
 @pytest.mark.skipif(not can_mount(), reason="no mounting without privileges here")
 def test_rows_wait_on_a_full_disk_and_none_is_lost(tmp_path: Path) -> None:
     program = [*ALONE, sys.executable, "-c", PROGRAM, str(tmp_path)]
-    done = subprocess.run(program, capture_output=True, text=True, timeout=120)
+    home = {**os.environ, "HOME": str(tmp_path.with_name(f"{tmp_path.name}-home"))}
+    done = subprocess.run(program, capture_output=True, text=True, timeout=120, env=home)
     assert done.stdout == "all is there\n", done.stderr
