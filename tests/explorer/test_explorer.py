@@ -16,6 +16,7 @@ from ipywidgets.widgets import widget as registry
 import notebook_probe as nbp
 from notebook_probe.explorer import Explorer, Panel
 from notebook_probe.explorer import panel as panel_module
+from notebook_probe.explorer.draw import average_lines
 from notebook_probe.explorer.save import saved_picture
 from tests.explorer.fakes import FakeControls, FakeSource, FakeStream
 
@@ -213,6 +214,28 @@ def test_an_exception_in_the_run_becomes_a_problem_in_the_panel(
         explorer._handle_custom_msg({"v": 1, "type": "control", "id": "1", "action": "pause"}, [])
         status = ear.waits_for(lambda m: m["type"] == "status" and bool(m["problems"]))
         assert status["problems"][0]["text"] == "a click: RuntimeError: no queue"
+
+
+@pytest.mark.parametrize(("trains", "wakes"), [(True, 0), (False, 1)])
+def test_a_long_average_is_gone_on_with_at_once_where_no_training_is_held_up(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch, trains: bool, wakes: int
+) -> None:
+    monkeypatch.setattr(average_lines, "AT_ONCE", 64)
+    source = source_with_rows()
+    [stream] = source.given
+    stream.append(range(20, 200), grad_norm=1.0)
+    source.finished = not trains
+    panel = Panel(source, FakeControls() if trains else None)
+    explorer = panel.show()
+    assert panel._refresher is not None
+    panel._refresher.close()
+    explorer.series = (("a", "grad_norm"),)
+    panel.receive({"v": 1, "type": "hello", "view": "x"})
+    woken: list[None] = []
+    monkeypatch.setattr(panel, "_wake", lambda: woken.append(None))
+    panel.refresh()
+    assert len(woken) == wakes
+    panel.close()
 
 
 def test_a_ping_comes_back_to_the_route(notebook: Notebook) -> None:
