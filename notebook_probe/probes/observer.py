@@ -13,8 +13,7 @@ from __future__ import annotations
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -241,21 +240,6 @@ class Observer:
             self._close_evaluation()
         self.prepare()
         self._pass_gate()
-
-    @contextmanager
-    def at_step(self, step: int, take: Callable[[StepFrame], None]) -> Iterator[None]:
-        """Count the calls on this thread as evaluations of the state after ``step`` updates.
-
-        Everything that is evaluated is read, whatever its schedule; ``take`` is given the frame.
-        """
-        self.settle()
-        self.taps.arm_evaluation(self.evaluation.open_whole(step).readings)
-        self.phase.is_past = True
-        try:
-            yield
-        finally:
-            self.phase.is_past = False
-            self.evaluation.hand(take)
 
     @property
     def ignores_updates(self) -> bool:

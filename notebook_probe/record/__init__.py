@@ -11,7 +11,7 @@ from notebook_probe.record.format.source import (
 )
 from notebook_probe.record.read.reader import OpenedRecord, open_record
 from notebook_probe.record.store.remote import store_schemes
-from notebook_probe.record.write.stream import StreamWriter
+from notebook_probe.record.write.streams.stream import StreamWriter
 from notebook_probe.record.write.writer import RecordWriter
 
 __all__ = [

@@ -39,16 +39,25 @@ class PastSteps:
     def at_step(self, step: int) -> Iterator[None]:
         """Record calls on this thread as evaluations of the state after ``step`` updates.
 
+        Everything that is evaluated is read, whatever its schedule.
+
         Raises
         ------
         RuntimeError
             Within itself.
         """
-        if self._observer.phase.is_past:
+        observer = self._observer
+        if observer.phase.is_past:
             raise RuntimeError(f"at_step({step}) inside another at_step; leave that first")
         self._steps.drain()
-        with self._observer.at_step(step, self._write):
+        observer.settle()
+        observer.taps.arm_evaluation(observer.evaluation.open_whole(step).readings)
+        observer.phase.is_past = True
+        try:
             yield
+        finally:
+            observer.phase.is_past = False
+            observer.evaluation.hand(self._write)
 
     def keep(self, frame: StepFrame) -> None:
         """Write what was logged of a state, which may have a row already."""

@@ -35,9 +35,9 @@ from notebook_probe.run.attach.module_table import (
 from notebook_probe.run.attach.preset import Preset
 from notebook_probe.run.attach.presets import resolve_presets
 from notebook_probe.run.attach.probe_set import Attachment
-from notebook_probe.run.earlier import close_earlier, note, place_for, remove_record
-from notebook_probe.run.provenance import git_state, package_versions
-from notebook_probe.run.ranks import own_rank, rank_name
+from notebook_probe.run.begin.earlier import close_earlier, note, place_for, remove_record
+from notebook_probe.run.begin.provenance import git_state, package_versions
+from notebook_probe.run.begin.ranks import own_rank, rank_name
 from notebook_probe.run.run import Run
 
 __all__ = ["watch"]

@@ -13,7 +13,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 import notebook_probe as nbp
 from notebook_probe.record.store.location import RemoteStore
-from notebook_probe.run.ranks import own_rank
+from notebook_probe.run.begin.ranks import own_rank
 from tests.distributed.pair import Pair
 from tests.models import floats, made, mlp, sgd, train
 

@@ -10,7 +10,7 @@ import pytest
 import xarray as xr
 
 from notebook_probe.record import open_record
-from notebook_probe.record.write import levels
+from notebook_probe.record.write.streams import levels
 from tests.record.build import new_writer, row
 from tests.record.crash import EVERY, Life, Reader, check
 

@@ -22,8 +22,8 @@ from notebook_probe.record import (
 from notebook_probe.record.format.missing import NOT_MEASURED
 from notebook_probe.record.format.source import Floats
 from notebook_probe.record.read.reader import OpenedRecord
-from notebook_probe.record.write import stream as stream_module
 from notebook_probe.record.write.recorded_source import RecordedSource
+from notebook_probe.record.write.streams import stream as stream_module
 from tests.record.build import BINS, COUNTS, GRAD, fill, fill_vectors, new_writer
 
 

@@ -14,7 +14,7 @@ import torch
 import xarray as xr
 
 import notebook_probe as nbp
-from notebook_probe.run.provenance import git_state
+from notebook_probe.run.begin.provenance import git_state
 from tests.models import floats, made, mlp, sgd, train
 from tests.run.conftest import Watch
 

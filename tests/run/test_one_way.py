@@ -14,7 +14,7 @@ from torch.optim import SGD
 
 import notebook_probe as nbp
 from notebook_probe.probes.reading import closed_steps
-from notebook_probe.record.write.stream import StreamWriter
+from notebook_probe.record.write.streams.stream import StreamWriter
 from tests.models import floats
 from tests.run.conftest import Watch
 

@@ -26,9 +26,10 @@ from notebook_probe.axis import Axis
 from notebook_probe.errors import RecordFormatError, UnknownNameError
 from notebook_probe.record.format.lookup import columns, quantity_place
 from notebook_probe.record.format.missing import NOT_MEASURED
+from notebook_probe.record.format.schema import EVALUATION, LOGGED_OF_STATES
 from notebook_probe.record.format.source import Floats, LevelView, Steps, StreamView, Variable
 
-__all__ = ["IN_ORDER", "Branches", "Order", "StreamName", "read_name"]
+__all__ = ["IN_ORDER", "Branches", "Order", "StreamName", "is_evaluation", "read_name"]
 
 Order: TypeAlias = Literal["early", "late"]
 
@@ -55,6 +56,13 @@ class StreamName:
 
 
 @lru_cache(maxsize=1024)
+def is_evaluation(name: str, branch: int) -> bool:
+    """Tell whether a branch measures in a stream what is evaluated."""
+    read = read_name(name)
+    is_logged = read.base == LOGGED_OF_STATES
+    return read.branch == branch and read.base.startswith(EVALUATION) and not is_logged
+
+
 def read_name(text: str) -> StreamName:
     """The parts of a group's name; one that nobody here has given is a schedule's.
 

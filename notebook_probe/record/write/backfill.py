@@ -27,7 +27,7 @@ from notebook_probe.record.format.source import Floats, Steps, StreamView, Varia
 from notebook_probe.record.views.branches import IN_ORDER, Order, StreamName, read_name
 from notebook_probe.record.write.flusher import Flusher
 from notebook_probe.record.write.recorded_source import RecordedSource
-from notebook_probe.record.write.stream import StreamWriter
+from notebook_probe.record.write.streams.stream import StreamWriter
 
 __all__ = ["Backfill", "leftovers"]
 

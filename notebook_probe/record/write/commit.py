@@ -25,10 +25,10 @@ from notebook_probe.record.store.files import Files
 from notebook_probe.record.store.location import ROOT_KEY
 from notebook_probe.record.store.lock import Lock
 from notebook_probe.record.views.branches import IN_ORDER, read_name
-from notebook_probe.record.write.arrays import Arrays
-from notebook_probe.record.write.levels import Levels
-from notebook_probe.record.write.rows import Rows
-from notebook_probe.record.write.stream import StreamWriter
+from notebook_probe.record.write.streams.arrays import Arrays
+from notebook_probe.record.write.streams.levels import Levels
+from notebook_probe.record.write.streams.rows import Rows
+from notebook_probe.record.write.streams.stream import StreamWriter
 
 __all__ = ["Commits"]
 

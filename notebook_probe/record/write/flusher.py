@@ -18,8 +18,8 @@ from notebook_probe.record.store.lock import Lock
 from notebook_probe.record.write.commit import Commits
 from notebook_probe.record.write.losses import Losses
 from notebook_probe.record.write.names import Names
-from notebook_probe.record.write.rows import row_bytes
-from notebook_probe.record.write.stream import StreamWriter
+from notebook_probe.record.write.streams.rows import row_bytes
+from notebook_probe.record.write.streams.stream import StreamWriter
 
 __all__ = ["Durability", "Flusher", "Options"]
 

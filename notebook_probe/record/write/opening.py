@@ -26,13 +26,13 @@ from notebook_probe.record.store.location import Location
 from notebook_probe.record.store.lock import Lock
 from notebook_probe.record.store.place import Place
 from notebook_probe.record.store.remote import place_of
-from notebook_probe.record.write.arrays import Arrays
 from notebook_probe.record.write.backfill import leftovers
 from notebook_probe.record.write.commit import Commits
 from notebook_probe.record.write.flusher import Flusher, Options
-from notebook_probe.record.write.hot_chunks import new_chunks
 from notebook_probe.record.write.model import check_same_model
 from notebook_probe.record.write.resuming import begin, extents, old_record, take_over
+from notebook_probe.record.write.streams.arrays import Arrays
+from notebook_probe.record.write.streams.hot_chunks import new_chunks
 from notebook_probe.record.write.unwritten import take_in
 
 __all__ = ["CHANGED_MODULES", "Opened", "open_to_write"]

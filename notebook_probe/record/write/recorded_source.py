@@ -27,8 +27,8 @@ from notebook_probe.record.store.place import Place
 from notebook_probe.record.views.branches import Branches
 from notebook_probe.record.views.xarray_views import Snapshot
 from notebook_probe.record.write.flusher import Flusher
-from notebook_probe.record.write.rows import Rows
-from notebook_probe.record.write.stream import StreamWriter
+from notebook_probe.record.write.streams.rows import Rows
+from notebook_probe.record.write.streams.stream import StreamWriter
 
 __all__ = ["RecordedSource"]
 

@@ -19,14 +19,14 @@ from notebook_probe.record.read.stored import StoredStream
 from notebook_probe.record.store.files import Files
 from notebook_probe.record.store.lock import Lock
 from notebook_probe.record.store.unwritten import free_places
-from notebook_probe.record.write.arrays import Arrays
 from notebook_probe.record.write.commit import Commits
-from notebook_probe.record.write.hot_chunks import new_chunks
 from notebook_probe.record.write.losses import Losses
 from notebook_probe.record.write.names import Names
-from notebook_probe.record.write.plain_chunks import PlainChunks
 from notebook_probe.record.write.resuming import extents
-from notebook_probe.record.write.stream import StreamWriter
+from notebook_probe.record.write.streams.arrays import Arrays
+from notebook_probe.record.write.streams.hot_chunks import new_chunks
+from notebook_probe.record.write.streams.plain_chunks import PlainChunks
+from notebook_probe.record.write.streams.stream import StreamWriter
 
 __all__ = ["keep", "take_in"]
 

@@ -26,9 +26,7 @@ from notebook_probe.record.format.kinds import (
 )
 from notebook_probe.record.format.resume import ResumeLike, read_resume
 from notebook_probe.record.format.schema import (
-    EVALUATION,
     LOGGED,
-    LOGGED_OF_STATES,
     SCALARS,
     check_quantity,
     module_label,
@@ -36,7 +34,7 @@ from notebook_probe.record.format.schema import (
 from notebook_probe.record.format.source import Event, ModuleRow, Variable
 from notebook_probe.record.read.reader import open_record
 from notebook_probe.record.store.location import Location
-from notebook_probe.record.views.branches import StreamName, read_name
+from notebook_probe.record.views.branches import StreamName, is_evaluation
 from notebook_probe.record.write.backfill import Backfill
 from notebook_probe.record.write.checked_series import checked_series
 from notebook_probe.record.write.closing import (
@@ -49,8 +47,8 @@ from notebook_probe.record.write.flusher import Durability, Options
 from notebook_probe.record.write.model import differing, extended, labelled
 from notebook_probe.record.write.opening import CHANGED_MODULES, open_to_write
 from notebook_probe.record.write.recorded_source import RecordedSource
-from notebook_probe.record.write.shaped import ArrayWriter, RaggedWriter, check_shape
-from notebook_probe.record.write.stream import StreamWriter
+from notebook_probe.record.write.streams.shaped import ArrayWriter, RaggedWriter, check_shape
+from notebook_probe.record.write.streams.stream import StreamWriter
 
 __all__ = ["RecordWriter"]
 
@@ -174,12 +172,8 @@ class RecordWriter:
     @property
     def last_evaluated(self) -> int:
         """Step of the last state at which this branch has measured, -1 when there is none."""
-        names = ((read_name(one.name), one.last_step) for one in self._streams())
-        own = ((name.base, last) for name, last in names if name.branch == self.branch)
-        measured = (
-            n for base, n in own if base.startswith(EVALUATION) and base != LOGGED_OF_STATES
-        )
-        return max(measured, default=-1)
+        measured = (one for one in self._streams() if is_evaluation(one.name, self.branch))
+        return max((stream.last_step for stream in measured), default=-1)
 
     @property
     def dropped_rows(self) -> int:

@@ -13,8 +13,8 @@ from notebook_probe.model.selectors import standard_place
 from notebook_probe.probes.step.measured import POOLED, Columns, MeasuredStep, StreamValues
 from notebook_probe.record.format.missing import MEASURED_NAN, NOT_MEASURED
 from notebook_probe.record.format.source import Floats
-from notebook_probe.record.write.shaped import RaggedWriter
-from notebook_probe.record.write.stream import StreamWriter
+from notebook_probe.record.write.streams.shaped import RaggedWriter
+from notebook_probe.record.write.streams.stream import StreamWriter
 
 __all__ = ["AnyRow", "ChannelsLayout", "ChannelsRow", "Layout", "NamedRow", "Row"]
 

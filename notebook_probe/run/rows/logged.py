@@ -12,7 +12,7 @@ from notebook_probe.probes.step.measured import MeasuredStep
 from notebook_probe.record.format.missing import MEASURED_NAN
 from notebook_probe.record.format.schema import LOGGED, LOGGED_BY, check_scalar, is_variable
 from notebook_probe.record.format.source import ROOT, Floats, Variable
-from notebook_probe.record.write.stream import StreamWriter
+from notebook_probe.record.write.streams.stream import StreamWriter
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.rows.layout import NamedRow
 

@@ -15,7 +15,7 @@ from notebook_probe.probes.step.probe import Probe
 from notebook_probe.quantities import quantities
 from notebook_probe.record.format.schema import LOGGED_OF_STATES
 from notebook_probe.record.format.source import Variable
-from notebook_probe.record.write.stream import StreamWriter
+from notebook_probe.record.write.streams.stream import StreamWriter
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.rows.columns import COUNTS, columns_of
 from notebook_probe.run.rows.layout import AnyRow, ChannelsLayout, Layout, Row

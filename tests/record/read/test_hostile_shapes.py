@@ -13,7 +13,7 @@ import pytest
 from notebook_probe.errors import RecordFormatError, RecordWarning
 from notebook_probe.record import Variable, open_record
 from notebook_probe.record.views.thinning import zoom
-from notebook_probe.record.write import levels
+from notebook_probe.record.write.streams import levels
 from tests.record.build import BINS, COUNTS, GRAD, fill, new_writer, vectors
 
 Node: TypeAlias = dict[str, Any]

@@ -16,7 +16,7 @@ import zarr
 
 from notebook_probe.record import RecordWriter
 from notebook_probe.record.format.schema import ChunkSizes
-from notebook_probe.record.write.hot_chunks import HotChunks
+from notebook_probe.record.write.streams.hot_chunks import HotChunks
 from tests.record.build import GRAD, new_writer, row
 from tests.record.crash import CONTEXT
 

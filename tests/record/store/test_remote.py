@@ -19,7 +19,7 @@ from notebook_probe.errors import (
 from notebook_probe.record import open_record
 from notebook_probe.record.store.location import RemoteStore
 from notebook_probe.record.store.opener import opener
-from notebook_probe.record.write import levels
+from notebook_probe.record.write.streams import levels
 from tests.record.build import fill
 from tests.record.stores import KINDS, check_rows, engine_at, location_of, new_store, recording
 

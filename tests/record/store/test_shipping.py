@@ -17,7 +17,7 @@ from notebook_probe.errors import RecordWriteError
 from notebook_probe.record import open_record
 from notebook_probe.record.format.schema import ChunkSizes
 from notebook_probe.record.store.remote.objects import ObjectEngine
-from notebook_probe.record.write.hot_chunks import HotChunks
+from notebook_probe.record.write.streams.hot_chunks import HotChunks
 from tests.record.build import fill
 from tests.record.stores import check_rows, engine_at, location_of, new_store, recording
 

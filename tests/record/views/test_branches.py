@@ -33,8 +33,8 @@ from notebook_probe.record import OpenedRecord, RecordWriter, Variable, open_rec
 from notebook_probe.record.format.missing import NOT_MEASURED, measured
 from notebook_probe.record.views.xarray_views import XarrayViews
 from notebook_probe.record.write import opening
-from notebook_probe.record.write.hot_chunks import HotChunks
-from notebook_probe.record.write.plain_chunks import PlainChunks
+from notebook_probe.record.write.streams.hot_chunks import HotChunks
+from notebook_probe.record.write.streams.plain_chunks import PlainChunks
 from tests.record.build import new_writer
 
 PLACES, QUANTITIES = ("(root)", "fc"), ("loss", "norm")  # few, so that writes meet

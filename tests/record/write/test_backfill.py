@@ -15,8 +15,8 @@ import xarray as xr
 from notebook_probe.errors import QuantityError, RecordLockedError, UnknownNameError
 from notebook_probe.opened import open_run
 from notebook_probe.record import OpenedRecord, RecordWriter, Variable, open_record
-from notebook_probe.record.write import stream as stream_module
 from notebook_probe.record.write.backfill import leftovers
+from notebook_probe.record.write.streams import stream as stream_module
 from tests.record.build import BINS, COUNTS, GRAD, fill, new_writer, row, vectors
 
 N_STEPS = 100

@@ -18,7 +18,8 @@ import pytest
 from notebook_probe.errors import RecordWarning, RecordWriteError
 from notebook_probe.record import RecordWriter, Variable, open_record
 from notebook_probe.record.store.files import Files
-from notebook_probe.record.write import flusher, rows, stream
+from notebook_probe.record.write import flusher
+from notebook_probe.record.write.streams import rows, stream
 from tests.record.build import BINS, COUNTS, GRAD, WEIGHT, fill, fill_vectors, new_writer
 
 

@@ -12,8 +12,8 @@ import pytest
 
 from notebook_probe.record import RecordWriter, open_record
 from notebook_probe.record.write import opening
-from notebook_probe.record.write.hot_chunks import HotChunks
-from notebook_probe.record.write.plain_chunks import PlainChunks
+from notebook_probe.record.write.streams.hot_chunks import HotChunks
+from notebook_probe.record.write.streams.plain_chunks import PlainChunks
 from tests.record.build import GRAD, MODULES, NEVER_S, WEIGHT, fill
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from notebook_probe.errors import RecordWriteError
 from notebook_probe.record import RecordWriter, open_record
-from notebook_probe.record.write.hot_chunks import HotChunks
+from notebook_probe.record.write.streams.hot_chunks import HotChunks
 from notebook_probe.record.format.schema import ChunkSizes
 from tests.record.build import GRAD, MODULES
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from notebook_probe.record import open_record
-from notebook_probe.record.write import stream as stream_module
+from notebook_probe.record.write.streams import stream as stream_module
 from tests.record.build import GRAD, WEIGHT, fill, new_writer, row
 
 

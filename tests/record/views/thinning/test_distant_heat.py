@@ -12,7 +12,7 @@ from notebook_probe.record.format.missing import MEASURED_NAN, NOT_MEASURED
 from notebook_probe.record.read.stored_level import StoredLevel
 from notebook_probe.record.views.thinning import heat_grid
 from notebook_probe.record.views.thinning.heat_grid import Grid, HeatGrid
-from notebook_probe.record.write import levels
+from notebook_probe.record.write.streams import levels
 
 N_ROWS, N_COLUMNS = 5000, 8
 MODULES = ("a", "b", "late")

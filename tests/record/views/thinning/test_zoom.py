@@ -19,9 +19,9 @@ from notebook_probe.record.format.source import Floats, Source, Steps, Thinned
 from notebook_probe.record.read.stored_level import StoredLevel
 from notebook_probe.record.views.thinning import zoom
 from notebook_probe.record.views.thinning.zoom import between, thin_stream
-from notebook_probe.record.write import levels as levels_module
-from notebook_probe.record.write import stream as stream_module
-from notebook_probe.record.write.pyramid import Pyramid, Totals
+from notebook_probe.record.write.streams import levels as levels_module
+from notebook_probe.record.write.streams import stream as stream_module
+from notebook_probe.record.write.streams.pyramid import Pyramid, Totals
 from tests.record.build import GRAD, LAW, new_writer
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from notebook_probe.record.format.missing import MEASURED_NAN, NOT_MEASURED, measured
 from notebook_probe.record.format.reductions import SIZES
 from notebook_probe.record.format.source import Floats
-from notebook_probe.record.write.pyramid import Pyramid, Totals
+from notebook_probe.record.write.streams.pyramid import Pyramid, Totals
 from tests.record.build import LAW
 
 NAN = np.uint32(0x7FC00000)

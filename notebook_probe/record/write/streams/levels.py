@@ -22,9 +22,9 @@ from notebook_probe.record.format.schema import (
     step_spec,
 )
 from notebook_probe.record.format.source import Floats, Steps, StreamView
-from notebook_probe.record.write.arrays import Arrays
-from notebook_probe.record.write.pyramid import NOTHING, Pyramid, Totals
-from notebook_probe.record.write.rows import Rows
+from notebook_probe.record.write.streams.arrays import Arrays
+from notebook_probe.record.write.streams.pyramid import NOTHING, Pyramid, Totals
+from notebook_probe.record.write.streams.rows import Rows
 
 __all__ = ["Levels"]
 

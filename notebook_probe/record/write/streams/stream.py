@@ -13,7 +13,7 @@ from notebook_probe.record.format.missing import NOT_MEASURED
 from notebook_probe.record.format.source import Floats, Variable
 from notebook_probe.record.write.losses import Losses
 from notebook_probe.record.write.names import Names
-from notebook_probe.record.write.rows import Block, Rows, row_bytes, rows_per_block
+from notebook_probe.record.write.streams.rows import Block, Rows, row_bytes, rows_per_block
 
 __all__ = ["StreamWriter"]
 

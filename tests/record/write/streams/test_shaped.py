@@ -16,8 +16,8 @@ from notebook_probe.record import RecordWriter, Variable, open_record
 from notebook_probe.record.format.kinds import blob_name
 from notebook_probe.record.format.missing import measured
 from notebook_probe.record.format.source import Source
-from notebook_probe.record.write import stream as stream_module
-from notebook_probe.record.write.shaped import RaggedWriter
+from notebook_probe.record.write.streams import stream as stream_module
+from notebook_probe.record.write.streams.shaped import RaggedWriter
 from tests.record.build import BINS, COUNTS, GRAD, LAW, fill, new_writer
 
 MEAN, VAR = Variable("channel_mean", "1", "mean of each channel"), Variable("channel_var")

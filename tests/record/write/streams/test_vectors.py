@@ -233,7 +233,7 @@ def test_axes_are_equal_by_what_they_hold() -> None:
 def test_lengths_that_keep_changing_are_refused_before_the_record_cannot_be_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("notebook_probe.record.write.shaped.MOST_NAMES", 10)
+    monkeypatch.setattr("notebook_probe.record.write.streams.shaped.MOST_NAMES", 10)
     with new_writer(tmp_path / "r.zarr") as writer:
         ragged = writer.ragged("every_1")
         ragged.stream.extend([], [GRAD])

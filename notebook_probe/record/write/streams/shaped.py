@@ -13,7 +13,7 @@ from notebook_probe.record.format.missing import MEASURED_NAN, NOT_MEASURED
 from notebook_probe.record.format.schema import module_label
 from notebook_probe.record.format.source import Floats, Variable
 from notebook_probe.record.read.stored import MOST_NAMES
-from notebook_probe.record.write.stream import StreamWriter
+from notebook_probe.record.write.streams.stream import StreamWriter
 
 __all__ = ["ArrayWriter", "RaggedWriter", "check_shape"]
 

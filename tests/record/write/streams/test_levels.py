@@ -12,9 +12,9 @@ import xarray as xr
 from notebook_probe.record import RecordWriter, StreamWriter, open_record
 from notebook_probe.record.format.missing import NOT_MEASURED, measured
 from notebook_probe.record.format.source import Floats
-from notebook_probe.record.write import levels as levels_module
+from notebook_probe.record.write.streams import levels as levels_module
 from tests.record.build import GRAD, MODULES, WEIGHT, new_writer
-from tests.record.write.test_pyramid import oracle, same
+from tests.record.write.streams.test_pyramid import oracle, same
 
 SIZES = (64, 1024, 16384)
 

@@ -28,9 +28,9 @@ from notebook_probe.record.format.codec import (
 from notebook_probe.record.format.missing import MEASURED_NAN, NOT_MEASURED
 from notebook_probe.record.format.schema import ArraySpec
 from notebook_probe.record.store.files import Files
-from notebook_probe.record.write.descriptors import Descriptors
-from notebook_probe.record.write.hot_chunks import HotChunks
-from notebook_probe.record.write.plain_chunks import PlainChunks
+from notebook_probe.record.write.streams.descriptors import Descriptors
+from notebook_probe.record.write.streams.hot_chunks import HotChunks
+from notebook_probe.record.write.streams.plain_chunks import PlainChunks
 
 NUMBERS = ArraySpec("float32", ("step", "module"), (5, 2), {})
 VECTORS = ArraySpec("float32", ("step", "module", "bin"), (4, 2, 3), {})

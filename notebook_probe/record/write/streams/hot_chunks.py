@@ -50,8 +50,8 @@ from notebook_probe.record.format.codec import (
 from notebook_probe.record.format.missing import measured
 from notebook_probe.record.format.schema import LARGE, ArraySpec
 from notebook_probe.record.store.files import Files
-from notebook_probe.record.write.descriptors import Descriptors
-from notebook_probe.record.write.plain_chunks import PlainChunks
+from notebook_probe.record.write.streams.descriptors import Descriptors
+from notebook_probe.record.write.streams.plain_chunks import PlainChunks
 
 __all__ = ["HotChunks", "new_chunks"]
 
