@@ -155,7 +155,7 @@ def misfit_at(model_map: ModelMap, place: str, quantity: Quantity) -> Misfit | N
         if is_seen or need == "module":
             if module is None:
                 return Misfit(f"needs {need!r}", "is a parameter and has none")
-            closed = _closed(module) or _bypassed(model_map, place) if is_seen else ""
+            closed = _closed(module) if is_seen else ""
             if closed:
                 return Misfit(f"needs {need!r}", closed)
         elif module is not None and not _has_parameter(model_map, place, is_of_all(feature)):
@@ -175,16 +175,6 @@ def _closed(module: nn.Module) -> str:
     if isinstance(module, torch.jit.ScriptModule):
         return "is scripted and takes no hooks"
     return "is never called" if type(module).forward is nn.Module.forward else ""
-
-
-def _bypassed(model_map: ModelMap, place: str) -> str:
-    """Why a module is not called where its weights are used; empty where it is called."""
-    owner = unwrapped(model_map.by_every_path.get(place.rpartition(".")[0]))
-    if not isinstance(owner, nn.MultiheadAttention) or not place.endswith("out_proj"):
-        return ""
-    if type(owner).forward is not nn.MultiheadAttention.forward:
-        return ""
-    return "is never called: nn.MultiheadAttention uses its weights; attach there"
 
 
 def _has_parameter(model_map: ModelMap, place: str, below: bool) -> bool:
