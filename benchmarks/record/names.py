@@ -24,6 +24,7 @@ import torch
 from torch import nn
 
 import notebook_probe as nbp
+from benchmarks.peers.tool import installed
 from benchmarks.table import Table
 
 __all__ = ["run"]
@@ -130,8 +131,7 @@ def _tensorboard(folder: Path) -> Logging:
 
 
 def _wandb(folder: Path) -> Logging:
-    import wandb
-
+    wandb = installed("wandb")
     settings = wandb.Settings(silent=True, console="off")
     logged = wandb.init(mode="offline", dir=str(folder), project="names", settings=settings)
 

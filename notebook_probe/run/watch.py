@@ -34,12 +34,14 @@ from notebook_probe.run.attach.presets import resolve_presets
 from notebook_probe.run.attach.probe_set import Attachment
 from notebook_probe.run.ranks import own_rank, rank_name
 from notebook_probe.run.run import Run
+from notebook_probe.run.uncollected import uncollected
 
 __all__ = ["watch"]
 
 _runs: weakref.WeakSet[Run] = weakref.WeakSet()
 
 
+@uncollected
 def watch(
     model: nn.Module,
     optimizer: Optimizer | None = None,
