@@ -16,7 +16,6 @@ from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -25,6 +24,7 @@ import torch
 from torch import nn
 
 import notebook_probe as nbp
+from benchmarks.peers.tool import installed
 from benchmarks.table import Table
 
 __all__ = ["run"]
@@ -131,8 +131,7 @@ def _tensorboard(folder: Path) -> Logging:
 
 
 def _wandb(folder: Path) -> Logging:
-    wandb = import_module("wandb")
-
+    wandb = installed("wandb")
     settings = wandb.Settings(silent=True, console="off")
     logged = wandb.init(mode="offline", dir=str(folder), project="names", settings=settings)
 

@@ -39,10 +39,12 @@ from notebook_probe.run.begin.earlier import close_earlier, note, place_for, rem
 from notebook_probe.run.begin.provenance import git_state, package_versions
 from notebook_probe.run.begin.ranks import own_rank, rank_name
 from notebook_probe.run.run import Run
+from notebook_probe.run.uncollected import uncollected
 
 __all__ = ["watch"]
 
 
+@uncollected
 def watch(
     model: nn.Module,
     optimizer: Optimizer | None = None,

@@ -1,7 +1,8 @@
-"""Columns of many modules: a step that brings them makes its axes once, not once for each."""
+"""Models of many modules: what a step brings of all of them is not paid for one by one."""
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -9,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 import notebook_probe as nbp
+from notebook_probe.model.map import ModelMap
 from notebook_probe.record.format.axes import Axes
 from notebook_probe.record.format.source import Variable
 from tests.models import sgd
@@ -82,3 +84,28 @@ def test_the_axes_are_made_as_often_for_many_columns_as_for_few(
         assert max(len(stream.modules) for stream in streams) >= n
         run.close()
     assert times[0] == times[1] <= 2
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+@pytest.mark.parametrize("probes", [None, "no such preset"])
+def test_the_garbage_collector_rests_while_a_run_is_made_and_is_then_as_it_was(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch, enabled: bool, probes: str | None
+) -> None:
+    seen: list[bool] = []
+    of = ModelMap.__init__
+
+    def made(self: ModelMap, model: nn.Module) -> None:
+        seen.append(gc.isenabled())
+        of(self, model)
+
+    monkeypatch.setattr(ModelMap, "__init__", made)
+    try:
+        if not enabled:
+            gc.disable()
+        try:
+            watch(nn.Linear(2, 2), probes=probes)
+        except nbp.UnknownNameError:
+            assert probes
+        assert (gc.isenabled(), any(seen), bool(seen)) == (enabled, False, True)
+    finally:
+        gc.enable()
