@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from notebook_probe.errors import ReplacedWarning
 from notebook_probe.run.run import Run
 
 __all__ = ["CASES", "CLASSES", "Case", "train"]
@@ -93,4 +95,6 @@ def train(model: nn.Module, batches: Iterable[Tensor], run: Run | None = None) -
         scaler.step(optimizer)
         scaler.update()
         if run is not None:
-            run.log(loss=losses.detach().mean(), eval_loss=1.0)
+            with warnings.catch_warnings():  # a scaler leaves out the update of what is not finite
+                warnings.simplefilter("ignore", ReplacedWarning)
+                run.log(loss=losses.detach().mean(), eval_loss=1.0)

@@ -8,7 +8,6 @@ checked without a call for each.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from types import UnionType
 from typing import Any, Literal, TypedDict, cast, get_args, get_origin, get_type_hints
 
@@ -67,12 +66,11 @@ def parse(content: object) -> from_view.FromView | Ping:
     if not isinstance(kind, str) or kind not in _SHAPES:
         raise MessageError(f"a view sent a message of type {kind!r}; {near(str(kind), _SHAPES)}")
     message: dict[str, object] = {"v": wire.VERSION, "type": kind}
-    for name, declared in _fields(_SHAPES[kind]):
+    for name, declared in _FIELDS[kind]:
         message[name] = _read(content.get(name), declared, f"{kind}.{name}")
     return cast("from_view.FromView | Ping", message)
 
 
-@cache
 def _fields(shape: type) -> tuple[tuple[str, Any], ...]:
     """All but version and type."""
     hints = get_type_hints(shape)
@@ -112,3 +110,7 @@ def _is_number(value: object, declared: Any) -> bool:
 
 def _words(declared: Any) -> str:
     return declared.__name__ if isinstance(declared, type) else str(declared)
+
+
+_FIELDS = {kind: _fields(shape) for kind, shape in _SHAPES.items()}
+"""Worked out once: nothing of it is to be done where a click arrives."""

@@ -17,6 +17,7 @@ from notebook_probe.probes.calls.output_gradients import hook_output
 from notebook_probe.probes.step.containers import tensors_of
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.phase import Phase, is_traced
+from notebook_probe.probes.step.plain_mode import plain_mode
 
 __all__ = ["Forwards"]
 
@@ -49,13 +50,16 @@ class Forwards(threading.local):
         if part is None or part.closed or output is None:
             return
         part.has_returned = True
-        waiting = [tensor for tensor in tensors_of(output) if tensor.requires_grad]
-        part.counts = not waiting  # nothing can come back
-        if part.awaits_gradient:  # of a module, whose hook tells
-            return
         with suppress(Exception):  # of whatever kind of tensor it is
-            for tensor in waiting:
-                hook_output(tensor, part, _Arrival(part))
+            plain_mode(_await_gradients, part, output)
+
+
+def _await_gradients(part: StepFrame, output: Any) -> None:
+    waiting = [tensor for tensor in tensors_of(output) if tensor.requires_grad]
+    part.counts = not waiting  # nothing can come back
+    if not part.awaits_gradient:  # else the hook of a module tells
+        for tensor in waiting:
+            hook_output(tensor, part, _Arrival(part))
 
 
 class _Arrival:

@@ -181,12 +181,11 @@ class ProbeSet:
 
     def attach(self, resolver: Resolver) -> Attachment:
         """Want these too; one that is there already stays, a new definition replaces it."""
-        attachment = Attachment.resolved(resolver, self.model_map)
-        check_windows(attachment.probes, self.wanted)
-        return self.add(attachment)
+        return self.add(Attachment.resolved(resolver, self.model_map))
 
     def add(self, attachment: Attachment) -> Attachment:
         """Want what is resolved already."""
+        check_windows(attachment.probes, self.wanted)
         self._want(attachment.probes)
         with self._lock:
             self._attachments = (*self._attachments, attachment)

@@ -171,7 +171,7 @@ def test_no_other_run_takes_our_calls_for_its_own(watch: Watch) -> None:
         whole(batch(step)).sum().backward()
         optimizers[1].step()
     calls = [one.series("", "calls").values.tolist() for one in others]
-    assert calls == [[1, 1, 1], [1, 1, 1], [2, 2, 2]]
+    assert calls == [[1, 1, 1]] * 3, "no gradient comes back to the call for the critic's sake"
     assert len(run.series("", "sharpness")) == len(run.series("0", "feature_drift")) == 3
 
 

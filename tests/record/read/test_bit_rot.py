@@ -12,7 +12,7 @@ import pytest
 import xarray as xr
 from numcodecs import Blosc
 
-from notebook_probe.errors import RecordFormatError, RecordWarning
+from notebook_probe.errors import RecordFormatError, RecordWarning, RecordWriteError
 from notebook_probe.record import open_record
 from notebook_probe.record.format import codec
 from tests.readers.sample_record import begin, finish
@@ -130,5 +130,6 @@ def test_a_damaged_last_chunk_is_not_written_on(record: Path, tmp_path: Path) ->
     stream.record(1000, 0, np.zeros(stream.shape, np.float32))
     assert not writer.flush(60)
     assert "checksum" in writer.last_error
-    writer.close()
+    with pytest.raises(RecordWriteError, match="checksum"):
+        writer.close()
     assert damaged.read_bytes() == content

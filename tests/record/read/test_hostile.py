@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import google_crc32c
 import numpy as np
 import pytest
 from numcodecs import Blosc
@@ -279,6 +280,7 @@ def test_a_frame_that_says_it_is_huge_is_not_decoded(folder: Path, key: str) -> 
     chunk = folder / "scalars/every_1" / key
     frame = bytearray(chunk.read_bytes())
     frame[4:8] = (2**31 - 1).to_bytes(4, "little")
+    frame[-4:] = google_crc32c.value(bytes(frame[:-4])).to_bytes(4, "little")  # made on purpose
     chunk.write_bytes(frame)
     said = r"every_1/(grad_norm|module).* a blosc frame of 2147483647 bytes"
     tracemalloc.start()
