@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.parametrize import is_parametrized
 
 from notebook_probe.model.unwrapped import unwrapped
 
@@ -52,11 +51,10 @@ def weight_slots(module: nn.Module) -> list[Slot]:
     that has none, all the parameters it owns itself.
     """
     module = unwrapped(module)
+    # Not by torch's is_parametrized: asking a module for an attribute that it has not is slow.
     is_plain = not isinstance(module, torch.jit.ScriptModule)
-    parametrized = (
-        module._modules["parametrizations"] if is_plain and is_parametrized(module) else None
-    )
-    if parametrized is not None and "weight" in parametrized._modules:
+    parametrized = module._modules.get("parametrizations") if is_plain else None
+    if isinstance(parametrized, nn.ModuleDict) and "weight" in parametrized._modules:
         originals = parametrized._modules["weight"]
         return weight_slots(originals) if originals is not None else []
     own = [name for name, value in parameters_of(module).items() if value is not None]

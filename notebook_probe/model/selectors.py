@@ -72,8 +72,12 @@ def _by_text(model_map: ModelMap, text: str) -> tuple[str, ...]:
     first = model_map.first_path("" if text == ROOT else text)
     if first is not None:
         return (first,)
-    named = model_map.paths_by_class.get(text) or model_map.paths_by_base_class.get(text)
+    named = _of_class(model_map, text) if text.isidentifier() else ()
     return _found(named or _globbed(model_map, text), repr(text), model_map)
+
+
+def _of_class(model_map: ModelMap, name: str) -> tuple[str, ...]:
+    return model_map.paths_by_class.get(name) or model_map.paths_by_base_class.get(name, ())
 
 
 def _globbed(model_map: ModelMap, glob: str) -> tuple[str, ...]:
