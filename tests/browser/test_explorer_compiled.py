@@ -46,7 +46,7 @@ def train(n_steps=10**9):
 """
 
 WATCHED = f"""
-run = nbp.watch(model, optimizer, store='runs/compiled.zarr', probes=None)
+run = nbp.watch(model, optimizer, store='runs/compiled.zarr', probes=None, budget=None)
 run.attach('*', 'output_std', 'every({EVERY})')
 run.attach(['body', 'head'], 'grad_norm')
 run.explore()
