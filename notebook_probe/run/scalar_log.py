@@ -122,6 +122,12 @@ def _advice(names: list[str], step: int) -> str:
     listed = ", ".join(names[:FEW]) + (f" and {len(names) - FEW} more" if len(names) > FEW else "")
     return (
         f"log({listed}): step {step} has a value of this name already, which is replaced. "
-        f"A number of an evaluation is of a state: run.log({names[0]}=..., phase='eval'); of "
-        f"micro-batches log one number per optimizer step; what differs has a name of its own"
+        f"A number of an evaluation is of a state: run.log({_typed(names[0])}, phase='eval'); of "
+        f"micro-batches log one number per optimizer step, as an update that a gradient scaler "
+        f"skips is none; what differs has a name of its own"
     )
+
+
+def _typed(name: str) -> str:
+    """How one writes it in the call."""
+    return f"{name}=..." if name.isidentifier() else f"{{{name!r}: ...}}"

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from notebook_probe.record.format.missing import MEASURED_NAN
+from notebook_probe.record.format.missing import as_measured
 from notebook_probe.record.format.source import Floats, LevelView, Steps, Variable
 
 __all__ = ["StreamInMemory", "Tables", "filled"]
@@ -23,8 +23,7 @@ def filled(tables: Tables) -> dict[str, Floats]:
     """All as (row, module); NaN counts as measured."""
     made = {}
     for name, table in tables.items():
-        values = np.array(table, np.float32)
-        values[np.isnan(values)] = MEASURED_NAN
+        values = as_measured(table)
         made[name] = values[:, None] if values.ndim == 1 else values
     return made
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn.utils import parametrizations
 
+from notebook_probe.model.changes import ROUND
 from notebook_probe.model.map import ModelMap
 from notebook_probe.model.selectors import attention_places, select
 from notebook_probe.run.attach.module_table import module_table
@@ -208,6 +209,43 @@ def test_it_says_that_the_tree_has_changed(
     act()
     assert found.has_changed()
     assert not ModelMap(model).has_changed()
+
+
+def many() -> nn.Sequential:
+    """More modules than are looked at each time."""
+    return nn.Sequential(*(nn.Sequential(nn.Linear(2, 2), nn.Tanh()) for _ in range(50)))
+
+
+@pytest.mark.parametrize("place", [0, 24, 49])
+def test_what_is_registered_in_a_large_tree_is_seen_at_once(place: int) -> None:
+    for change in (
+        lambda block: block.add_module("late", nn.Tanh()),
+        lambda block: setattr(block, "1", nn.ReLU()),
+        lambda block: setattr(block[0], "bias", nn.Parameter(torch.ones(2))),
+        lambda block: parametrizations.weight_norm(block[0]),
+    ):
+        model = many()
+        found = ModelMap(model)
+        assert not any(found.has_changed() for _ in range(2 * ROUND))
+        change(model[place])
+        assert found.has_changed()
+
+
+@pytest.mark.parametrize("place", [0, 24, 49])
+def test_what_is_taken_away_or_done_past_torch_in_a_large_tree_is_seen_within_a_round(
+    place: int,
+) -> None:
+    for change in (
+        lambda block: delattr(block, "1"),
+        lambda block: setattr(block[0], "bias", None),
+        lambda block: block._modules.update({"1": block[0]}),
+        lambda block: block[0]._parameters.pop("bias"),
+    ):
+        model = many()
+        found = ModelMap(model)
+        assert not any(found.has_changed() for _ in range(ROUND + place))
+        change(model[place])
+        assert any(found.has_changed() for _ in range(ROUND))
 
 
 def test_training_changes_no_tree() -> None:

@@ -105,6 +105,13 @@ def test_a_number_that_is_replaced_is_warned_of_once_for_each_name(watch: Watch)
         run.log(loss=2.0, val_loss=2.0)
 
 
+def test_the_advice_can_be_typed_whatever_the_name(watch: Watch) -> None:
+    run = watch(made(mlp), probes=None)
+    run.log({"val/loss": 3.0})
+    with pytest.warns(nbp.ReplacedWarning, match=r"run.log\({'val/loss': ...}, phase='eval'\)"):
+        run.log({"val/loss": 2.0})
+
+
 def test_one_name_of_a_step_and_of_a_state_is_warned_of_and_loses_no_step(watch: Watch) -> None:
     model = made(mlp)
     run = watch(model, probes=None)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from notebook_probe.record.format.source import Floats
 
-__all__ = ["MEASURED_NAN", "NOT_MEASURED", "measured"]
+__all__ = ["MEASURED_NAN", "NOT_MEASURED", "as_measured", "measured"]
 
 NOT_MEASURED_BITS = np.uint32(0x7FC00000)
 """The fill value of every float array; also the bits of ``numpy.nan`` as float32."""
@@ -20,6 +20,20 @@ NOT_MEASURED_BITS = np.uint32(0x7FC00000)
 NOT_MEASURED = NOT_MEASURED_BITS.view(np.float32)
 MEASURED_NAN = np.uint32(0x7FC00001).view(np.float32)
 """What a writer stores for a measurement whose result is NaN."""
+
+
+def as_measured(values: npt.ArrayLike) -> Floats:
+    """As float32, each a measurement: NaN differs from a cell that nobody wrote.
+
+    Examples
+    --------
+    >>> measured(as_measured([1.0, np.nan, 1e300])).tolist()
+    [True, True, True]
+    """
+    with np.errstate(over="ignore"):  # beyond float32 is infinite
+        floats = np.array(values, np.float32)
+    floats[np.isnan(floats)] = MEASURED_NAN
+    return floats
 
 
 def measured(values: Floats) -> npt.NDArray[np.bool_]:

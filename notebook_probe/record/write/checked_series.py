@@ -12,7 +12,7 @@ import numpy.typing as npt
 from notebook_probe.axis import Axis
 from notebook_probe.errors import QuantityError, UnknownNameError, near
 from notebook_probe.record.format.kinds import NAMED, NAMED_VALUE, Kind, kind_of
-from notebook_probe.record.format.missing import MEASURED_NAN
+from notebook_probe.record.format.missing import as_measured
 from notebook_probe.record.format.schema import (
     check_quantity,
     check_scalar,
@@ -146,7 +146,4 @@ def _values(quantity: str, values_like: npt.ArrayLike, axis: Axis | None) -> Flo
         raise QuantityError(
             f"values of {quantity} of type {table.dtype}; real numbers are expected"
         )
-    with np.errstate(over="ignore"):  # beyond float32 is infinite
-        floats = table.reshape(-1, *cell).astype(np.float32)
-    floats[np.isnan(floats)] = MEASURED_NAN
-    return floats
+    return as_measured(table.reshape(-1, *cell))

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import shutil
 import threading
-import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from operator import index
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -16,14 +14,7 @@ import numpy.typing as npt
 
 from notebook_probe.axis import PER_CHANNEL, Axis, PerChannel
 from notebook_probe.errors import QuantityError
-from notebook_probe.record.format.kinds import (
-    NAMED,
-    NAMED_VALUE,
-    Kind,
-    blob,
-    blob_name,
-    kind_of,
-)
+from notebook_probe.record.format.kinds import NAMED, NAMED_VALUE, Kind, blob, blob_name, kind_of
 from notebook_probe.record.format.resume import ResumeLike, read_resume
 from notebook_probe.record.format.schema import (
     LOGGED,
@@ -31,17 +22,14 @@ from notebook_probe.record.format.schema import (
     check_quantity,
     module_label,
 )
-from notebook_probe.record.format.source import Event, ModuleRow, Variable
+from notebook_probe.record.format.source import ModuleRow, Variable
 from notebook_probe.record.read.reader import open_record
 from notebook_probe.record.store.location import Location
 from notebook_probe.record.views.branches import StreamName, is_evaluation
 from notebook_probe.record.write.backfill import Backfill
+from notebook_probe.record.write.checked_event import checked_event
 from notebook_probe.record.write.checked_series import checked_series
-from notebook_probe.record.write.closing import (
-    close_by_itself,
-    close_record,
-    losses_as_warnings,
-)
+from notebook_probe.record.write.closing import close_by_itself, close_record, losses_as_warnings
 from notebook_probe.record.write.disk_use import bytes_by_quantity
 from notebook_probe.record.write.flusher import Durability, Options
 from notebook_probe.record.write.model import differing, extended, labelled
@@ -356,12 +344,7 @@ class RecordWriter:
         TypeError
             For a step that is no whole number, and text that is none.
         """
-        texts = {"kind": kind, "text": text, "detail": detail}
-        for name, given in texts.items():
-            if not isinstance(given, str):
-                raise TypeError(f"event: {name}={given!r}; text is expected")
-        step = index(step)
-        self._flusher.events.append(Event(step, time.time_ns() // 1_000_000, kind, text, detail))
+        self._flusher.events.append(checked_event(step, kind, text, detail))
 
     def flush(self, timeout_s: float = 10.0) -> bool:
         """Wait until everything recorded so far is stored; False when it failed or took longer."""

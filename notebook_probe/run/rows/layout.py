@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from notebook_probe.model.selectors import standard_place
 from notebook_probe.probes.step.measured import POOLED, Columns, MeasuredStep, StreamValues
-from notebook_probe.record.format.missing import MEASURED_NAN, NOT_MEASURED
+from notebook_probe.record.format.missing import NOT_MEASURED, as_measured
 from notebook_probe.record.format.source import Floats
 from notebook_probe.record.write.streams.shaped import RaggedWriter
 from notebook_probe.record.write.streams.stream import StreamWriter
@@ -47,13 +47,9 @@ class Row:
         return table
 
     def _floats(self) -> Floats:
-        """The numbers; a NaN that was measured differs from a cell that nobody wrote."""
         if self.stream.axis is None and sum(map(abs, self.numbers)) < LARGEST:
             return np.array(self.numbers, np.float32)
-        with np.errstate(over="ignore"):  # beyond float32 is infinite, and that is no news
-            floats = np.array(self.numbers, np.float32)
-        floats[np.isnan(floats)] = MEASURED_NAN
-        return floats
+        return as_measured(self.numbers)
 
     def record(self) -> None:
         """Hand it to the writer."""

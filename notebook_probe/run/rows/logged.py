@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from notebook_probe.probes.step.measured import MeasuredStep
-from notebook_probe.record.format.missing import MEASURED_NAN
+from notebook_probe.record.format.missing import as_measured
 from notebook_probe.record.format.schema import LOGGED, LOGGED_BY, check_scalar, is_variable
-from notebook_probe.record.format.source import ROOT, Floats, Variable
+from notebook_probe.record.format.source import ROOT, Variable
 from notebook_probe.record.write.streams.stream import StreamWriter
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.rows.layout import NamedRow
@@ -117,7 +117,7 @@ class LoggedScalars:
         few = {name: logged[name] for name in split.variables}
         if not len(split.others):
             return few, None
-        floats = _floats(logged.values())[split.others]
+        floats = as_measured([*logged.values()])[split.others]
         return few, NamedRow(self._named(), step.step, step.time_ms, split.columns, floats)
 
     def _split(self, logged: Iterable[str]) -> _Split:
@@ -136,11 +136,3 @@ class LoggedScalars:
 
 def _variable(name: str) -> Variable:
     return Variable(name, "1", LOGGED_BY)
-
-
-def _floats(numbers: Collection[float]) -> Floats:
-    """As float32; a NaN that was measured differs from a cell that nobody wrote."""
-    with np.errstate(over="ignore"):  # beyond float32 is infinite
-        floats = np.fromiter(numbers, np.float64, len(numbers)).astype(np.float32)
-    floats[np.isnan(floats)] = MEASURED_NAN
-    return floats

@@ -48,6 +48,17 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return made_up
 
 
+def trained(model: nn.Module, n_steps: int, clock: Clock, own_s: float) -> None:
+    """Train steps of so many seconds of their own."""
+    optimizer = sgd(model)
+    for step in range(n_steps):
+        optimizer.zero_grad()
+        loss = model(batch(step)).square().mean()
+        clock.now += own_s
+        loss.backward()
+        optimizer.step()
+
+
 def test_the_costs_of_the_probes_add_up_to_the_cost_of_the_run(clock: Clock, watch: Watch) -> None:
     """Every step takes 100 ms: 70 of the user's own, 20 of one quantity, 10 of another."""
 
@@ -61,13 +72,7 @@ def test_the_costs_of_the_probes_add_up_to_the_cost_of_the_run(clock: Clock, wat
 
     model = made(Net)
     run = watch(model, probes={"part": [dear, "output_norm"], "head": [cheap]})
-    optimizer = sgd(model)
-    for step in range(10):
-        optimizer.zero_grad()
-        loss = model(batch(step)).square().mean()
-        clock.now += 0.070
-        loss.backward()
-        optimizer.step()
+    trained(model, 10, clock, 0.070)
     run.settle()
     status = run.status()
     assert status.cost_percent == pytest.approx(30.0)
@@ -93,12 +98,7 @@ def test_a_probe_that_is_seldom_due_costs_little_per_step(clock: Clock, watch: W
     model = made(Net)
     run = watch(model, probes=None)
     run.attach("part", dear, "every(5)")
-    optimizer = sgd(model)
-    for step in range(10):
-        optimizer.zero_grad()
-        model(batch(step)).square().mean().backward()
-        clock.now += 0.100
-        optimizer.step()
+    trained(model, 10, clock, 0.100)
     run.settle()
     assert only(run).n_values == 2
     assert only(run).cost_us == pytest.approx(10_000), "two times 50 ms in ten steps"
@@ -115,12 +115,7 @@ def test_no_share_is_above_the_whole_where_few_steps_are_dear(clock: Clock, watc
     model = made(Net)
     run = watch(model, probes=None)
     run.attach("part", dear, "every(10)")
-    optimizer = sgd(model)
-    for step in range(20):
-        optimizer.zero_grad()
-        model(batch(step)).square().mean().backward()
-        clock.now += 0.010
-        optimizer.step()
+    trained(model, 20, clock, 0.010)
     run.settle()
     status = run.status()
     assert only(run).cost_us == pytest.approx(13_000)

@@ -6,7 +6,7 @@ import pytest
 from torch import nn
 
 from notebook_probe.errors import TrainingStopped
-from tests.models import sgd, train_step
+from tests.models import made, mlp, sgd, train, train_step
 from tests.run.conftest import Watch
 from tests.run.loops import batch
 
@@ -68,3 +68,14 @@ def test_the_error_of_a_cell_that_trained_nothing_is_no_matter_of_the_run(
     run.settle()
     run.settle(raised(NameError("name 'modle' is not defined")))
     assert run.status().state == "idle"
+
+
+def test_a_run_is_idle_as_soon_as_its_cell_has_ended(watch: Watch) -> None:
+    model = made(mlp)
+    run = watch(model)
+    train(model, sgd(model), batch, range(3))
+    assert run.status().state == "training"
+    run.settle()
+    assert run.status().state == "idle"
+    train(model, sgd(model), batch, range(2))
+    assert run.status().state == "training"

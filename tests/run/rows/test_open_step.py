@@ -388,14 +388,3 @@ def test_data_can_be_read_from_another_thread_while_training_runs(watch: Watch) 
     training.wait(PATIENCE_S)
     assert run.status().problem == ""
     assert run.put(Control("pause")).state == "queued"
-
-
-def test_a_run_is_idle_as_soon_as_its_cell_has_ended(watch: Watch) -> None:
-    model = made(mlp)
-    run = watch(model)
-    train(model, sgd(model), batch, range(3))
-    assert run.status().state == "training"
-    run.settle()
-    assert run.status().state == "idle"
-    train(model, sgd(model), batch, range(2))
-    assert run.status().state == "training"

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from notebook_probe.record.format.elements import element_labels
 from notebook_probe.record.format.lookup import quantity_place
-from notebook_probe.record.format.missing import MEASURED_NAN, NOT_MEASURED
+from notebook_probe.record.format.missing import NOT_MEASURED, as_measured
 from notebook_probe.record.format.schema import module_label
 from notebook_probe.record.format.source import Floats, Variable
 from notebook_probe.record.read.stored import MOST_NAMES
@@ -109,7 +109,7 @@ class ArrayWriter:
         ValueError
             For an array of another shape, or a step that does not grow.
         """
-        cells = _floats(array)
+        cells = as_measured(array)
         if cells.shape != self.stream.kind.cell:
             raise ValueError(
                 f"an array of shape {cells.shape} in {self.stream.path!r}; "
@@ -119,18 +119,10 @@ class ArrayWriter:
 
 
 def _vector(quantity: str, module: str, values: npt.ArrayLike) -> Floats:
-    vector = _floats(values)
+    vector = as_measured(values)
     if vector.ndim != 1 or not len(vector):
         raise ValueError(f"{quantity} of {module!r} has shape {vector.shape}; a vector is expected")
     return vector
-
-
-def _floats(values: npt.ArrayLike) -> Floats:
-    """As float32; a NaN that was measured differs from a cell that nobody wrote."""
-    with np.errstate(over="ignore"):  # beyond float32 is infinite
-        floats = np.array(values, np.float32)
-    floats[np.isnan(floats)] = MEASURED_NAN
-    return floats
 
 
 def check_shape(shape: Sequence[int]) -> tuple[int, ...]:
