@@ -96,21 +96,21 @@ class Updates:
 
     def gradients_ready(self, optimizer: Optimizer) -> None:
         """The Listener's part: gradients as they will be applied."""
+        begun = time.perf_counter()
         steps = self._of(optimizer)
         frame = steps.frame if steps is not None else None
         if frame is None:
             return
-        begun = time.perf_counter()
         frame.readings.reader.read_gradients(frame, optimizer)
         frame.seconds += time.perf_counter() - begun
 
     def step_ends(self, optimizer: Optimizer) -> None:
         """The Listener's part: updates and state."""
+        begun = time.perf_counter()
         steps = self._of(optimizer)
         frame = steps.frame if steps is not None else None
         if steps is None or frame is None:
             return
-        begun = time.perf_counter()
         steps.clock.leave(optimizer)
         self._stepped_in = torch._C._current_graph_task_id()
         frame.readings.reader.read_after(frame, optimizer)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Protocol
 
 import torch
@@ -65,8 +66,8 @@ def _live() -> list[Listener]:
 
 @torch.compiler.disable  # type: ignore[untyped-decorator]
 def _before(optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    listeners = _live()
-    if not listeners or _is_nested(optimizer):
+    is_nested, listeners = _running.begin(optimizer), _live()
+    if is_nested or not listeners:
         return None
     for listener in listeners:
         listener.step_begins(optimizer)
@@ -76,7 +77,8 @@ def _before(optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any])
     if optimizer._optimizer_step_pre_hooks:  # the user's own, which may clip, run after this one
         _read_behind_hooks(optimizer)
     else:
-        _tell_gradients(optimizer)
+        for listener in listeners:
+            listener.gradients_ready(optimizer)
     return None
 
 
@@ -120,18 +122,46 @@ def _with_reading(closure: Callable[[], Any], optimizer: Optimizer) -> Callable[
 
 @torch.compiler.disable  # type: ignore[untyped-decorator]
 def _after(optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    listeners = _live()
-    if not listeners or _is_nested(optimizer):
+    is_nested, listeners = _running.end(optimizer), _live()
+    if is_nested or not listeners:
         return
-    _forget_reader(optimizer)
+    if _readers:
+        _forget_reader(optimizer)
     for listener in listeners:
         listener.step_ends(optimizer)
 
 
-def _is_nested(optimizer: Optimizer) -> bool:
-    """A subclass that calls ``super().step()`` fires the hooks twice; the outer call counts."""
-    return frame_is_active(_STEP_WRAPPER, optimizer, skip=1)
+class _Running(threading.local):
+    """The optimizers whose steps run on this thread.
 
+    A subclass that calls ``super().step()`` fires the hooks twice; the outer call counts. A step
+    that raises fires no second hook: where one seems to run inside another the stack is asked,
+    which takes longer the deeper it is, and only there.
+    """
+
+    def __init__(self) -> None:
+        self._begun: list[int] = []
+
+    def begin(self, optimizer: Optimizer) -> bool:
+        """A step begins; True when it is part of another of the same optimizer."""
+        own = id(optimizer)
+        is_nested = self._is_inner(optimizer)
+        if not is_nested and own in self._begun:
+            self._begun = [other for other in self._begun if other != own]
+        self._begun.append(own)
+        return is_nested
+
+    def end(self, optimizer: Optimizer) -> bool:
+        """A step is over; True when it was part of another."""
+        with suppress(ValueError):  # it began before this was imported
+            self._begun.remove(id(optimizer))
+        return self._is_inner(optimizer)
+
+    def _is_inner(self, optimizer: Optimizer) -> bool:
+        return id(optimizer) in self._begun and frame_is_active(_STEP_WRAPPER, optimizer, skip=1)
+
+
+_running = _Running()
 
 _STEP_WRAPPER = Optimizer.profile_hook_step(lambda: None).__code__
 
