@@ -17,8 +17,14 @@ from notebook_probe.axis import PER_CHANNEL, Axis
 from notebook_probe.errors import (
     ClosedRunError,
     DuplicateNameError,
+    HookError,
+    InfLossError,
     InterferenceError,
     MissingExtraError,
+    NanLossError,
+    NoChangeError,
+    NonFiniteError,
+    NonFiniteGradientError,
     NotApplicableError,
     ProbeError,
     QuantityError,
@@ -31,6 +37,7 @@ from notebook_probe.errors import (
     ReplacedWarning,
     RuleError,
     ScheduleError,
+    TrainingError,
     TrainingStopped,
     UnknownNameError,
     UnreadableError,
@@ -42,6 +49,7 @@ from notebook_probe.record.store.location import RemoteStore
 from notebook_probe.schedules import Every, Steps
 
 if TYPE_CHECKING:
+    from notebook_probe import train
     from notebook_probe.explorer.draw.view import view
     from notebook_probe.probes.calls.collect import collect
     from notebook_probe.quantities import Quantity, quantity, window_quantity
@@ -63,8 +71,14 @@ __all__ = [
     "DuplicateNameError",
     "Every",
     "Handle",
+    "HookError",
+    "InfLossError",
     "InterferenceError",
     "MissingExtraError",
+    "NanLossError",
+    "NoChangeError",
+    "NonFiniteError",
+    "NonFiniteGradientError",
     "NotApplicableError",
     "OpenedJob",
     "OpenedRun",
@@ -86,6 +100,7 @@ __all__ = [
     "Run",
     "ScheduleError",
     "Steps",
+    "TrainingError",
     "TrainingStopped",
     "UnknownNameError",
     "UnreadableError",
@@ -97,6 +112,7 @@ __all__ = [
     "open_runs",
     "quantity",
     "rule",
+    "train",
     "view",
     "watch",
     "window_quantity",
@@ -117,8 +133,12 @@ _ON_FIRST_USE = {
     "window_quantity": "notebook_probe.quantities",
 }
 
+_ROOMS = ("train",)
+
 
 def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return import_module(f"{__name__}.{name}")
     try:
         home = _ON_FIRST_USE[name]
     except KeyError:

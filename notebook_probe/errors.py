@@ -17,7 +17,14 @@
     ├── RecordMismatchError  (FileExistsError)        the store holds another model's record
     ├── RecordLockedError    (BlockingIOError)        another writer has the store
     ├── RecordWriteError     (OSError)                the store cannot be written
-    └── MissingExtraError    (ImportError)            an optional library that is not installed
+    ├── MissingExtraError    (ImportError)            an optional library that is not installed
+    ├── TrainingError        (RuntimeError)           a training that cannot go on
+    │   ├── HookError                                 a hook of a loop raised
+    │   ├── NoChangeError                             a gradient scaler skips every update
+    │   └── NonFiniteError   (ArithmeticError)        something is no finite number
+    │       ├── NanLossError                          the loss is NaN
+    │       ├── InfLossError                          the loss is infinite
+    │       └── NonFiniteGradientError                the norm of the gradients is
 
     TrainingStopped (KeyboardInterrupt)               Stop was pressed: ends the training loop
     RecordWarning   (UserWarning)                     a part of a record cannot be read or written
@@ -35,8 +42,14 @@ from difflib import get_close_matches
 __all__ = [
     "ClosedRunError",
     "DuplicateNameError",
+    "HookError",
+    "InfLossError",
     "InterferenceError",
     "MissingExtraError",
+    "NanLossError",
+    "NoChangeError",
+    "NonFiniteError",
+    "NonFiniteGradientError",
     "NotApplicableError",
     "ProbeError",
     "QuantityError",
@@ -49,6 +62,7 @@ __all__ = [
     "ReplacedWarning",
     "RuleError",
     "ScheduleError",
+    "TrainingError",
     "TrainingStopped",
     "UnknownNameError",
     "UnreadableError",
@@ -122,6 +136,34 @@ class RecordWriteError(ProbeError, OSError):
 
 class MissingExtraError(ProbeError, ImportError):
     """A library that only some need; the message says how to install it."""
+
+
+class TrainingError(ProbeError, RuntimeError):
+    """A training that cannot go on."""
+
+
+class HookError(TrainingError):
+    """A hook of a loop raised; its own error is the cause."""
+
+
+class NoChangeError(TrainingError):
+    """A gradient scaler skips one update after the other."""
+
+
+class NonFiniteError(TrainingError, ArithmeticError):
+    """Something that training needs is no finite number."""
+
+
+class NanLossError(NonFiniteError):
+    """The loss is NaN."""
+
+
+class InfLossError(NonFiniteError):
+    """The loss is infinite."""
+
+
+class NonFiniteGradientError(NonFiniteError):
+    """The norm of the gradients is NaN or infinite, and cannot be clipped."""
 
 
 class RegistryWarning(UserWarning):
