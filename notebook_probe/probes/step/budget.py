@@ -113,8 +113,11 @@ class Budget:
 
     def _wanted(self, costs: StepCosts) -> Mapping[str, int]:
         """The powers of two that bring the cost below the budget, from those that are."""
+        counted = self._costs()
+        whole = (p for p in counted if p.can_stretch and self.factor(p) == 1)
+        costs = costs.less_fixed(sum(counted[probe] for probe in whole))
         aim = max(AIM * self._limit - costs.fixed, LEAST * self._limit)
-        stretchable = Stretchable.among(self._costs(), self.factors, costs.due)
+        stretchable = Stretchable.among(counted, self.factors, costs.due)
         if costs.total > self._limit and costs.due > aim:
             return stretched(stretchable, costs.due - aim)
         if costs.total < ROOM * self._limit:
