@@ -92,9 +92,9 @@ class XarrayViews(ABC):
 
         The streams of all schedules are joined on the union of their steps; vectors have their
         axis as a third dimension, those of every module's own length dims (element, step), of which
-        ``data.sel(module="fc1")`` has those of the module. Values are read where they are looked
-        at. Of a live run, the open step is part of it once its
-        optimizer has stepped.
+        ``data.sel(module="fc1")``, or one variable's ``sel``, has those of the module. Values are
+        read where they are looked at. Of a live run, the open step is part of it once its optimizer
+        has stepped.
         """
         now = self.snapshot()
         streams, vectors = now.history
