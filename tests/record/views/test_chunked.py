@@ -12,7 +12,7 @@ import xarray as xr
 import notebook_probe as nbp
 from notebook_probe.errors import MissingExtraError, UnknownNameError
 from notebook_probe.record import RecordWriter, Variable
-from notebook_probe.record.format.schema import ChunkSizes
+from notebook_probe.record.format.chunk_sizes import ChunkSizes
 from notebook_probe.record.read.checked_store import CheckedStore
 from notebook_probe.record.read.stored_array import StoredArray
 from notebook_probe.record.write.streams import stream as stream_module
