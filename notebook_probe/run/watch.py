@@ -61,6 +61,7 @@ def watch(
     overwrite: bool = False,
     config: Mapping[str, Any] | None = None,
     durability: Durability = "kill",
+    chunks: Mapping[str, int] | None = None,
 ) -> Run:
     """Watch a model from now on; the training loop stays as it is.
 
@@ -132,6 +133,12 @@ def watch(
         What the record outlives with every row that was flushed: the end of this process in
         whatever way, or also a loss of power. The latter waits for the disk at every flush, on a
         thread of its own.
+    chunks : dict, optional
+        How much of a new record lies in one file: rows of a schedule, and modules, such as
+        ``{"step": 1000, "module": 8}``. Few steps suit who reads some of them of every module, many
+        who reads whole series; small chunks are many files. Left out, a chunk holds about 262,000
+        values; one that would be above 64 MiB holds fewer rows. A record that goes on keeps its
+        own.
 
     Returns
     -------
@@ -141,8 +148,8 @@ def watch(
     ------
     ValueError
         For a ``resume`` that is none of these; for a number or a branch, when ``store`` is None;
-        for a ``max_bytes``, ``keep_bits``, ``channel_axis``, ``budget`` or ``durability`` that
-        cannot be.
+        for a ``max_bytes``, ``keep_bits``, ``channel_axis``, ``budget``, ``durability`` or
+        ``chunks`` that cannot be.
     RecordMismatchError, RecordLockedError, RecordWriteError, RecordFormatError
         The store holds another model, is in use, or cannot be written; nothing is overwritten.
     NotApplicableError
@@ -193,6 +200,7 @@ def watch(
         max_bytes=max_bytes,
         keep_bits=_by_own_names(keep_bits),
         durability=durability,
+        chunks=chunks,
     )
     if noted is not None:
         _keep_config(writer, noted)

@@ -9,6 +9,7 @@ import numpy as np
 
 from notebook_probe.axis import Axis
 from notebook_probe.record.format.source import (
+    ChunkGrid,
     Event,
     Floats,
     LevelView,
@@ -78,6 +79,9 @@ class FakeStream:
         read = self._values[quantity][start:stop][:, columns]
         self.n_values_read += read.size
         return read
+
+    def chunk_grid(self, quantity: str) -> ChunkGrid:
+        return ChunkGrid((0,), 1)
 
 
 class FakeVectors(FakeStream):

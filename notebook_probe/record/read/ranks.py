@@ -29,6 +29,7 @@ from notebook_probe.record.store.destination import new_files
 from notebook_probe.record.store.location import ROOT_KEY, Location, RemoteStore, below, local_path
 from notebook_probe.record.store.remote import engine_of
 from notebook_probe.record.store.remote.shipper import first_line
+from notebook_probe.record.views.chunked import ChunksLike
 from notebook_probe.record.views.selection import Names
 
 if TYPE_CHECKING:
@@ -94,11 +95,13 @@ class OpenedRanks(OpenedRecord):
         No record is there, or one that cannot be read.
     """
 
-    def __init__(self, location: Location, branch: int | None = None) -> None:
+    def __init__(
+        self, location: Location, branch: int | None = None, chunks: ChunksLike | None = None
+    ) -> None:
         folders = rank_folders(location)
         if not folders:
             raise RecordFormatError(f"no record at {location}")
-        super().__init__(next(iter(folders.values())), branch)
+        super().__init__(next(iter(folders.values())), branch, chunks)
         others = {rank: OpenedRecord(path, branch) for rank, path in folders.items()}
         self.ranks: Mapping[int, OpenedRecord] = MappingProxyType(others)
         folder = local_path(location)
@@ -120,7 +123,14 @@ class OpenedRanks(OpenedRecord):
 
         Ranks are joined on the union of their steps and modules, NaN where one has none.
         """
-        looks = [record.data for record in self.ranks.values()]
+        return super().data
+
+    def aligned(self) -> xr.Dataset:
+        """What is recorded, unread; the encoding says about how much of it lies together."""
+        return self._unread()
+
+    def _unread(self) -> xr.Dataset:
+        looks = [record.dataset() for record in self.ranks.values()]
         opened = [partial(_same, look) for look in looks]
         return stack_records("rank", list(self.ranks), opened).assign_attrs(self.attrs)
 
@@ -140,7 +150,7 @@ class OpenedRanks(OpenedRecord):
         UnknownNameError
             No rank has recorded anything of that name.
         """
-        data, label = self.data, module_label(module)
+        data, label = self._unread(), module_label(module)
         quantity = self.recorded_name(quantity)
         if quantity not in data:
             close = near(quantity, map(str, data.data_vars))

@@ -195,7 +195,7 @@ class Commits:
         if path not in self._widths:
             existing = self._arrays.chunk_width(path)
             # More modules may be attached later, up to all of them.
-            wide = stream.kind.width(max(n_modules, len(self._modules)))
+            wide = stream.kind.width(max(n_modules, len(self._modules)), self._arrays.chunks.sizes)
             self._widths[path] = existing or wide
         return self._widths[path]
 

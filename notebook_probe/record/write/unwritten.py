@@ -99,7 +99,7 @@ def _take_in(rest: OpenedRecord, old: OpenedRecord, lock: Lock) -> None:
     n_lost = max(_n_lost(old), _n_lost(rest)) + losses.n_rows
     events = (*old.events, *(event for event in rest.events if event not in old.events))
     files = Files(lock.path.parent, outlives_power=True)  # the only copy is removed then
-    arrays = Arrays(new_chunks(files), extents(old))
+    arrays = Arrays(new_chunks(files, old.attrs), extents(old))
     modules = max(old.modules, rest.modules, key=len)  # the table only grows
     attrs = {**old.attrs, DROPPED_ROWS: n_lost}
     commits = Commits(files, arrays, lock, modules, old.paths)

@@ -74,6 +74,8 @@ class RecordWriter:
     durability : "kill" or "power loss"
         What published rows outlive: the end of the process in whatever way, or also that of the
         machine. The latter waits for the disk at every flush, on the writer's thread.
+    chunks : mapping of str to int, optional
+        Rows (``"step"``) and modules (``"module"``) of a chunk of a new record.
 
     Raises
     ------
@@ -119,8 +121,9 @@ class RecordWriter:
         max_bytes: int | None = None,
         keep_bits: Mapping[str, int] = MappingProxyType({}),
         durability: Durability = "kill",
+        chunks: Mapping[str, int] | None = None,
     ) -> None:
-        options = Options(flush_s, flush_rows, ring_bytes, max_bytes, keep_bits, durability)
+        options = Options(flush_s, flush_rows, ring_bytes, max_bytes, keep_bits, durability, chunks)
         root_attrs = {**attrs, "title": title}
         opened = open_to_write(
             location, labelled(modules), root_attrs, read_resume(resume), options
