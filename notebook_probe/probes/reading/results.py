@@ -82,8 +82,13 @@ class SummaryResult:
     sources: tuple[StateSource, ...]
 
     def values(self, frame: StepFrame) -> Values:
-        if self.probe.per_call:
-            return self._of_calls(frame)
+        try:
+            return self._of_calls(frame) if self.probe.per_call else self._pooled(frame)
+        except Exception as error:  # states that nobody can pool: it is this probe's alone
+            frame.blame(self.probe, error)
+            return ()
+
+    def _pooled(self, frame: StepFrame) -> Values:
         states = [source.state(frame) for source in self.sources]
         if None in states:  # not called, no gradient, no update
             return ()
