@@ -52,7 +52,14 @@ if TYPE_CHECKING:
     from notebook_probe import train
     from notebook_probe.explorer.draw.view import view
     from notebook_probe.probes.calls.collect import collect
-    from notebook_probe.quantities import Quantity, quantity, window_quantity
+    from notebook_probe.quantities import (
+        Quantity,
+        cov_eigs,
+        covariance,
+        quantity,
+        reduction,
+        window_quantity,
+    )
     from notebook_probe.quantities.table import list_quantities
     from notebook_probe.run.attach.preset import Preset, PresetRow
     from notebook_probe.run.attach.preset_table import list_presets
@@ -106,11 +113,14 @@ __all__ = [
     "UnreadableError",
     "ViewError",
     "collect",
+    "cov_eigs",
+    "covariance",
     "list_presets",
     "list_quantities",
     "open_run",
     "open_runs",
     "quantity",
+    "reduction",
     "rule",
     "train",
     "view",
@@ -125,9 +135,12 @@ _ON_FIRST_USE = {
     "PresetRow": "notebook_probe.run.attach.preset",
     "Run": "notebook_probe.run.run",
     "collect": "notebook_probe.probes.calls.collect",
+    "cov_eigs": "notebook_probe.quantities",
+    "covariance": "notebook_probe.quantities",
     "list_presets": "notebook_probe.run.attach.preset_table",
     "list_quantities": "notebook_probe.quantities.table",
     "quantity": "notebook_probe.quantities",
+    "reduction": "notebook_probe.quantities",
     "view": "notebook_probe.explorer.draw.view",
     "watch": "notebook_probe.run.watch",
     "window_quantity": "notebook_probe.quantities",

@@ -122,6 +122,7 @@ def _mapped(value: Any, change: Callable[[Tensor], Any]) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         mapped = copy.copy(value)
         for field in fields(value):
-            setattr(mapped, field.name, _mapped(getattr(value, field.name), change))
+            changed = _mapped(getattr(value, field.name), change)
+            object.__setattr__(mapped, field.name, changed)  # of frozen ones, too
         return mapped
     return value

@@ -25,6 +25,7 @@ __all__ = [
     "TENSORS",
     "Feature",
     "Moment",
+    "clash",
     "given_by",
     "is_of_all",
     "is_of_step",
@@ -230,6 +231,16 @@ def read(parameter: str, parts: Collection[str]) -> Feature:
         f"no feature {parameter!r}; {near(parameter, known, 2)}; "
         f"tensors: {', '.join(TENSORS)}, {families}, and module; of the step: {', '.join(STEP)}"
     )
+
+
+def clash(part: str, parts: Collection[str]) -> str:
+    """The feature that a part of this name would hide, or be hidden by; empty where there is none.
+
+    >>> clash("micro", ("sumsq",)), clash("output_sumsq", ("sumsq",)), clash("sizes", ("sumsq",))
+    ('grad_micro', 'grad_output_sumsq', '')
+    """
+    known = _known(tuple(one for one in parts if one != part))
+    return next((f"{tensor}_{part}" for tensor in TENSORS if f"{tensor}_{part}" in known), "")
 
 
 def _each(parameter: str, parts: Collection[str]) -> Feature:
