@@ -41,6 +41,7 @@ class Life:
     def __init__(self, run: object, model: nn.Module, parts: RunParts, fresh: bool) -> None:
         self._parts, self._fresh = parts, fresh
         self._ends = weakref.finalize(run, _end_by_itself, parts, fresh)
+        parts.mirrors.at_exit = self._ends
         # A model that is dropped ends its run; from the garbage collector, so on another thread.
         self._end_with_model = _EndOnThread(self._ends)
         self._model = weakref.ref(model, self._end_with_model)
@@ -71,6 +72,7 @@ def _end(parts: RunParts, fresh: bool) -> None:
     with ExitStack() as ends:  # whatever goes wrong before, what was recorded is written
         if fresh:  # a folder of our own choosing that nothing was recorded in
             ends.callback(parts.writer.discard_if_empty)
+        ends.callback(parts.mirrors.close)  # once the record is safe
         ends.callback(parts.writer.close)
         parts.gate.close()
         parts.observer.close()

@@ -19,6 +19,7 @@ from notebook_probe.record.format.notes import (
     written_notes,
 )
 from notebook_probe.run.batches import Batches, read_batch
+from notebook_probe.run.mirror.mirror import Mirror
 from notebook_probe.run.parts import RunParts
 from notebook_probe.run.probe_batch import keep_probe_batch
 
@@ -104,6 +105,42 @@ class LoopActions(ABC):
         writer = self._live.writer
         known = read_notes(writer.attrs, ANNOTATIONS)
         writer.annotate(**{ANNOTATIONS: written_notes(ANNOTATIONS, {**known, **notes})})
+
+    def mirror(self, logger: object) -> Mirror:
+        """Hand every recorded number on to another logger as well, on a thread of its own.
+
+        Tags are ``conv1/grad_norm``, and ``loss`` of what the loop logs and of the whole model.
+        All numbers of a step come together, in the order of steps, about a second after they were
+        recorded and by the time the run or the mirror is closed: close it before you finish the
+        logger. Vectors and arrays stay in the record alone. A logger that raises ends its mirror,
+        which a warning, the status and an event say; the training and the record go on.
+
+        Parameters
+        ----------
+        logger : object
+            Anything with ``log(values, step=)``, such as W&B's run and trackio,
+            ``add_scalar(tag, value, step)``, such as TensorBoard's `SummaryWriter`, or
+            ``log_metrics(values, step=)``, such as the module `mlflow` with an active run and the
+            loggers of Lightning.
+
+        Returns
+        -------
+        Mirror
+            ``close()`` ends it; of a logger that has one already the same.
+
+        Raises
+        ------
+        TypeError
+            For anything else.
+        ValueError
+            For mlflow without an active run.
+        ClosedRunError
+
+        Examples
+        --------
+        >>> run.mirror(wandb.init(project="digits"))  # doctest: +SKIP
+        """
+        return self._live.mirrors.add(logger)
 
     def note(self, kind: str, text: str, **detail: Any) -> None:
         """Note that something happened at this step, as an event of the record.

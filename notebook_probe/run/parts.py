@@ -25,6 +25,7 @@ from notebook_probe.run.health.probe_statuses import ProbeStatuses
 from notebook_probe.run.health.state import RunState
 from notebook_probe.run.health.why_silent import WhySilent
 from notebook_probe.run.live_source import LiveSource
+from notebook_probe.run.mirror.mirror import Mirrors
 from notebook_probe.run.rows.row_keeper import RowKeeper
 from notebook_probe.run.scalar_log import ScalarLog
 
@@ -67,6 +68,8 @@ class RunParts:
         Puts what is logged where it belongs.
     alarm : Alarm
         Applies the rules to what is recorded.
+    mirrors : Mirrors
+        Hand on what is recorded.
     """
 
     writer: RecordWriter
@@ -84,6 +87,7 @@ class RunParts:
     past: PastSteps
     scalar_log: ScalarLog
     alarm: Alarm
+    mirrors: Mirrors
 
     @classmethod
     def of(
@@ -110,6 +114,7 @@ class RunParts:
         past = PastSteps(writer, rows, steps, observer)
         why_silent = WhySilent(model, observer, steps.scalars)
         probe_statuses = ProbeStatuses(model, observer, why_silent)
+        mirrors = Mirrors(writer, steps.drain)
         return cls(
             writer=writer,
             meter=meter,
@@ -121,11 +126,12 @@ class RunParts:
             gate=gate,
             probe_statuses=probe_statuses,
             catalogue=QuantityCatalogue(),
-            state=RunState(writer, rows, steps, observer, gate, meter, budget),
+            state=RunState(writer, rows, steps, observer, gate, meter, budget, mirrors),
             source=LiveSource(writer, rows, steps, observer),
             past=past,
             scalar_log=ScalarLog(rows, steps, observer, past),
             alarm=Alarm(writer, steps, probes, probe_statuses, gate),
+            mirrors=mirrors,
         )
 
     def put(self, request: Request) -> Ticket:

@@ -15,6 +15,7 @@ from notebook_probe.run.failure import Failure
 from notebook_probe.run.gate import Gate
 from notebook_probe.run.health.meter import Meter
 from notebook_probe.run.health.status import State, StatusHead
+from notebook_probe.run.mirror.mirror import Mirrors
 from notebook_probe.run.rows.row_keeper import RowKeeper
 
 __all__ = ["RunState"]
@@ -46,10 +47,11 @@ class RunState:
         gate: Gate,
         meter: Meter,
         budget: Budget,
+        mirrors: Mirrors,
     ) -> None:
         self._writer, self._rows, self._steps = writer, rows, steps
         self._observer, self._gate = observer, gate
-        self._meter, self._budget = meter, budget
+        self._meter, self._budget, self._mirrors = meter, budget, mirrors
         self.background: Background | None = None
         self._failure: Failure | None = None
         self._rested_at = self._progress
@@ -120,7 +122,7 @@ class RunState:
     def _problem(self) -> str:
         text = self.failure.text if self.failure is not None else ""
         known = text or self._writer.last_error or self._rows.problem or self._gate.problem
-        return known or self._writer.stopped or self._no_steps()
+        return known or self._writer.stopped or self._mirrors.problem or self._no_steps()
 
     def _no_steps(self) -> str:
         """Nothing has told where the open step of this loop ends."""
