@@ -130,8 +130,7 @@ def test_a_loop_that_goes_on_makes_the_steps_that_were_left(
     resumed = a_loop(accumulate=k)
     trace = traced(resumed)
     state = states[at]
-    # A hook sees the step just done; a checkpoint counts it.
-    resumed.load_state_dict({**state, "loop_step": state["loop_step"] + 1})
+    resumed.load_state_dict(state)
     resumed.run_epochs(data, epochs)
     assert trace[1:] == expected[at + 2 :]
     assert trace[0] == f"start {at + 1}..{whole.end_step}"
@@ -208,7 +207,9 @@ def test_objects_take_part_by_their_methods() -> None:
     loop.run_steps(Dataset(batches(1), "digits"), 1)
     assert counts.seen == ["digits", "close"]
     for wrong in (Counts, 3, "on_step"):
-        with pytest.raises(TypeError, match="an object with one of the methods on_start, on_step"):
+        with pytest.raises(
+            TypeError, match="an object with one of the methods on_start, on_epoch, on_step"
+        ):
             loop.add(wrong)
 
 

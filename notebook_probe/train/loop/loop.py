@@ -16,6 +16,7 @@ from notebook_probe.train.data.batch import Batch
 from notebook_probe.train.data.dataset import Dataset, as_dataset
 from notebook_probe.train.loop.finite import CheckFinite, FiniteCheck
 from notebook_probe.train.loop.hooked import Hooked
+from notebook_probe.train.loop.hooks import Hook
 from notebook_probe.train.loop.interrupts import interrupts_wait
 from notebook_probe.train.loop.recording import Recording
 from notebook_probe.train.metrics.averages import Value
@@ -45,8 +46,9 @@ class Loop(Hooked):
     Attributes
     ----------
     loop_step : int
-        Updates completed: the number of the step that comes next, in `on_step` of the one just
-        done.
+        The step that comes next; in `on_step` the one just done.
+    state_step : int
+        Updates completed, in `on_step` too: what an evaluation or a checkpoint is of.
     start_step, end_step : int
         Of the run of the loop; one past the last step, -1 where nobody knows.
     epoch : int
@@ -82,7 +84,8 @@ class Loop(Hooked):
     ) -> None:
         super().__init__()
         self.trainer = trainer
-        self.loop_step = self.start_step = self.epoch = self.skipped_steps = 0
+        self.loop_step = self.state_step = self.start_step = 0
+        self.epoch = self.skipped_steps = 0
         self.end_step = -1
         self.shared_data: dict[str, Any] = {}
         self.train_step_durations = array("d")
@@ -199,14 +202,28 @@ class Loop(Hooked):
         self.last_metrics.update(named)
         if self._recording is not None:
             self._recording.evaluated(named)
+        self._on_eval(self, named)
         return metrics
+
+    def eval_every(self, data: Any, n: int | None = None) -> Hook:
+        """Evaluate after every ``n`` steps, on the grid of all steps; by default after each epoch.
+
+        Examples
+        --------
+        >>> loop.eval_every(test_data)  # doctest: +SKIP
+        >>> loop.eval_every(Dataset(other, "val"), 500)  # doctest: +SKIP
+        """
+        data = as_dataset(data, "eval")
+        if n is None:
+            return self.on_epoch(lambda loop: loop.eval(data), f"eval {data.name}")
+        return self.every_n_steps(n, lambda loop, metrics: loop.eval(data), f"eval {data.name}")
 
     # ---------------------------------------------------------------- going on later
 
     def state_dict(self) -> dict[str, Any]:
         """Where the loop is, and where in its data."""
         return {
-            "loop_step": self.loop_step,
+            "loop_step": self.state_step,
             "epoch": self.epoch,
             "skipped_steps": self.skipped_steps,
             "data": None if self._data is None else self._data.state_dict(),
@@ -214,7 +231,8 @@ class Loop(Hooked):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from `state_dict`; the data does as the next run of the loop begins."""
-        self.loop_step, self.epoch = state["loop_step"], state["epoch"]
+        self.loop_step = self.state_step = state["loop_step"]
+        self.epoch = state["epoch"]
         self.skipped_steps = state["skipped_steps"]
         self._resumed, self._data = state, None
 
@@ -274,8 +292,11 @@ class Loop(Hooked):
                     return
             data.reset()
             self.epoch += 1
+            self._on_epoch(self)
             if data.length is None:  # as many as in this epoch
                 self.end_step = self.loop_step + (self.loop_step - before) * (n - self.epoch)
+            else:  # another number may be accumulated from here on
+                self.end_step = self._end_of(data, n)
 
     def _step(self, batches: Iterator[Batch]) -> bool:
         """Train one step; False at the end of the data."""
@@ -290,6 +311,7 @@ class Loop(Hooked):
             self._skip()
             return True
         self._n_skipped = 0
+        self.state_step = self.loop_step + 1
         self._metrics = metrics
         self.last_metrics.update(metrics)
         if self._recording is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
@@ -109,7 +110,7 @@ class Trainer:
         self.listener: BatchListener | None = None
         self.train_metrics = UserMetrics(train_metrics, "train_metrics")
         self.eval_metrics = UserMetrics(eval_metrics, "eval_metrics")
-        self._has_loss_fn = loss_fn is not None
+        self._loss_fn, self._labels_first = loss_fn, labels_first
         self._forward = Forward(model, loss_fn, labels_first)
         self._clip = None if clip is None else Clipping(clip, on_nonfinite)
         self._autocast = autocast
@@ -151,6 +152,25 @@ class Trainer:
         if not callable(update):
             raise TypeError(f"add_per_step_update({update!r}): a function is expected")
         self._updates[scope] = update
+
+    def twin(self) -> Trainer:
+        """A trainer of copies of the model and the optimizer, without metrics and schedules.
+
+        What it trains leaves no trace in this one.
+        """
+        model, optimizer, scaler = copy.deepcopy((self.model, self.optimizer, self.scaler))
+        twin = Trainer(
+            model,
+            self._loss_fn,
+            optimizer,
+            accumulate=self.accumulate,
+            autocast=self._autocast,
+            scaler=scaler,
+            labels_first=self._labels_first,
+            max_executors=None,
+        )
+        twin._clip, twin._device = self._clip, self._device
+        return twin
 
     # ---------------------------------------------------------------- training
 
@@ -239,7 +259,7 @@ class Trainer:
     def _metrics(self, passed: Sequence[Passed]) -> dict[str, Value]:
         total = _mean([one.total for one in passed])
         metrics: dict[str, Value] = {"loss": total, "loss_moving": self._total_average.add(total)}
-        if self._has_loss_fn:
+        if self._loss_fn is not None:
             own = _mean([one.own for one in passed if one.own is not None])
             metrics["fn_loss_moving"] = self._own_average.add(own)
         if len(self.train_metrics):
@@ -280,7 +300,7 @@ class Trainer:
                 raise ValueError(f"data {data.name!r} is empty: nothing to evaluate")
             values = self.eval_metrics.values()
         found = {"loss": total.value()}
-        if self._has_loss_fn:
+        if self._loss_fn is not None:
             found["fn_loss"] = own.value()
         return {**found, **{name: float(value) for name, value in values.items()}}
 
