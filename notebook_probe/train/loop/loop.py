@@ -6,6 +6,7 @@ import time
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from notebook_probe.errors import NoChangeError, TrainingStopped
@@ -325,12 +326,7 @@ class Loop(Hooked):
         return True
 
     def _drawn(self, batches: Iterator[Batch]) -> list[Batch]:
-        group: list[Batch] = []
-        for batch in batches:
-            group.append(batch)
-            if len(group) == self.trainer.accumulate:
-                break
-        return group
+        return [*islice(batches, self.trainer.accumulate)]
 
     def _skip(self) -> None:
         self.skipped_steps += 1

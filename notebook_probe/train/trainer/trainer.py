@@ -316,7 +316,7 @@ class Trainer:
     # ---------------------------------------------------------------- inside
 
     def _placed(self, item: Any) -> Batch:
-        batch = item if isinstance(item, Batch) else read_item(item, "train_step")
+        batch = item if isinstance(item, Batch) else read_item(item)
         return batch if self._device is None else batch.to(self._device)
 
     def _casting(self) -> AbstractContextManager[Any]:
