@@ -141,7 +141,8 @@ class Monitor:
     def get_output(self) -> dict[str, dict[str, dict[int, Any]]]:
         """All values by module, by quantity as the config has it, and by step.
 
-        Numbers are floats, vectors arrays. What was not measured is not there.
+        Numbers are floats, vectors arrays. A step is there once its update has happened; what was
+        not measured is not.
         """
         output: dict[str, dict[str, dict[int, Any]]] = {}
         for one in self.tracked():
@@ -186,7 +187,7 @@ class Monitor:
         A number, of a vector all of its history.
         """
         place, found = self._numbers.step_of(step), dict[Tracked, Any]()
-        if self._numbers.of(place) != step:
+        if self._numbers.given(place) != step:
             return found
         data = self.run.data
         rows: dict[str, dict[str, float]] = {}
@@ -224,9 +225,10 @@ def _values(series: xr.DataArray) -> dict[int, Any]:
 
 def _row(data: xr.Dataset, variable: str, step: int) -> dict[str, float]:
     """The numbers of one step, by module; of those that were measured."""
-    if variable not in data or step not in data.step.values:
+    place = int(np.searchsorted(data.step.values, step))
+    if variable not in data or place == data.sizes["step"] or data.step.values[place] != step:
         return {}
-    row = data[variable].sel(step=step)
+    row = data[variable].isel(step=place)
     values = np.asarray(row.values, np.float32)
     is_there = measured(values)
     modules = row.module.values[is_there].tolist()

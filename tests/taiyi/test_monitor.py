@@ -258,3 +258,17 @@ def test_taiyis_functions_are_ours() -> None:
     np.testing.assert_allclose(
         cal_eig(cal_cov_matrix(rows)), np.linalg.eigvalsh(wanted)[::-1], rtol=1e-9
     )
+
+
+def test_the_output_outlives_the_run_and_the_model(monitored: Monitored) -> None:
+    net = made(Net)
+    monitor = monitored(net, {"head": ["WeightNorm", "InputMean"]})
+    train(net, monitor, range(3, 6))
+    before = monitor.get_output()["head"]
+    monitor.run.close()
+    del net
+    after = monitor.get_output()["head"]
+    assert before["WeightNorm"] == after["WeightNorm"]
+    assert [*after["InputMean"]] == [3, 4, 5]
+    monitor.clean_mem()
+    assert monitor.get_output() == {"head": {"WeightNorm": {}, "InputMean": {}}}
