@@ -158,6 +158,11 @@ class Run(LoopActions, SourceActions, Exports):
         """Call ``callback`` on the training thread at every boundary; returns its removal."""
         return self._parts.gate.each_boundary(callback)
 
+    @property
+    def open_step(self) -> int:
+        """Number of the step that is trained now or was trained last; a forward begins the next."""
+        return self._parts.gate.step
+
     def settle(self, error: BaseException | None = None) -> None:
         """Close the open step if its update has happened; for the end of a notebook cell.
 

@@ -186,7 +186,7 @@ class ProbeSet:
     def add(self, attachment: Attachment) -> Attachment:
         """Want what is resolved already."""
         check_windows(attachment.probes, self.wanted)
-        self._want(attachment.probes)
+        attachment.probes[:] = self._want(attachment.probes)
         with self._lock:
             self._attachments = (*self._attachments, attachment)
         return attachment
@@ -220,7 +220,8 @@ class ProbeSet:
             if probes:
                 self._record.event(step, kind, _sentence(probes))
 
-    def _want(self, probes: Sequence[Probe]) -> None:
+    def _want(self, probes: Sequence[Probe]) -> list[Probe]:
+        """Want these; returns those that measure, some of which may have been there."""
         self._columns.declare(probes)
         with self._lock:
             new = self._new(probes)
@@ -228,6 +229,7 @@ class ProbeSet:
                 probe.attached_step = WAITING
             if new:
                 self._wanted = {**self._wanted, **new}
+            return [self._wanted[probe.key()] for probe in probes]
 
     def _new(self, probes: Sequence[Probe]) -> dict[ProbeKey, Probe]:
         """Those that are not wanted yet."""
@@ -244,8 +246,7 @@ class ProbeSet:
         self._record.follow_model(module_table(model_map))
         for attachment in self._attachments:
             probes = [p for p in _resolved_again(attachment, model_map) if _is_below(p.place, new)]
-            attachment.probes += probes
-            self._want(probes)
+            attachment.probes += self._want(probes)
 
     def _measure(self, step: int) -> tuple[list[Probe], list[Probe]]:
         """Hand the observer what is wanted; returns what is new and what is gone."""
