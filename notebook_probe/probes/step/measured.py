@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from notebook_probe.axis import Axis, PerChannel
@@ -67,6 +67,8 @@ class MeasuredStep:
         Name -> number, of what the loop logged.
     of_state : bool
         What was logged is of the state before the step.
+    arrays : mapping
+        Place and name -> array, of what the loop logged.
     """
 
     step: int
@@ -75,3 +77,4 @@ class MeasuredStep:
     named: Mapping[tuple[str, str], float]
     logged: Mapping[str, float]
     of_state: bool = False
+    arrays: Mapping[tuple[str, str], Any] = field(default_factory=dict)

@@ -13,10 +13,10 @@ from notebook_probe.model.selectors import standard_place
 from notebook_probe.probes.step.measured import POOLED, Columns, MeasuredStep, StreamValues
 from notebook_probe.record.format.missing import NOT_MEASURED, as_measured
 from notebook_probe.record.format.source import Floats
-from notebook_probe.record.write.streams.shaped import RaggedWriter
+from notebook_probe.record.write.streams.shaped import ArrayWriter, RaggedWriter
 from notebook_probe.record.write.streams.stream import StreamWriter
 
-__all__ = ["AnyRow", "ChannelsLayout", "ChannelsRow", "Layout", "NamedRow", "Row"]
+__all__ = ["AnyRow", "ArrayRow", "ChannelsLayout", "ChannelsRow", "Layout", "NamedRow", "Row"]
 
 
 Places: TypeAlias = "npt.NDArray[np.intp]"
@@ -101,7 +101,30 @@ class NamedRow:
         self.stream.record(self.step, self.time_ms, self.values)
 
 
-AnyRow: TypeAlias = Row | ChannelsRow | NamedRow
+@dataclass(slots=True)
+class ArrayRow:
+    """An array of one quantity at one module."""
+
+    writer: ArrayWriter
+    step: int
+    time_ms: int
+    array: npt.ArrayLike
+
+    @property
+    def stream(self) -> StreamWriter:
+        return self.writer.stream
+
+    @property
+    def values(self) -> Floats:
+        """As the stream records it."""
+        return as_measured(self.array)[None, None]
+
+    def record(self) -> None:
+        """Hand it to the writer."""
+        self.writer.record(self.step, self.time_ms, self.array)
+
+
+AnyRow: TypeAlias = Row | ChannelsRow | NamedRow | ArrayRow
 """Of any kind of stream."""
 
 

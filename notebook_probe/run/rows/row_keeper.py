@@ -13,12 +13,14 @@ from notebook_probe.model.selectors import standard_place
 from notebook_probe.probes.step.measured import Columns, MeasuredStep
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.quantities import quantities
-from notebook_probe.record.format.schema import LOGGED_OF_STATES
+from notebook_probe.record.format.schema import LOGGED_BY, LOGGED_OF_STATES
 from notebook_probe.record.format.source import Variable
+from notebook_probe.record.write.checked_series import check_module
+from notebook_probe.record.write.streams.shaped import ArrayWriter
 from notebook_probe.record.write.streams.stream import StreamWriter
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.rows.columns import COUNTS, columns_of
-from notebook_probe.run.rows.layout import AnyRow, ChannelsLayout, Layout, Row
+from notebook_probe.run.rows.layout import AnyRow, ArrayRow, ChannelsLayout, Layout, Row
 from notebook_probe.run.rows.logged import LoggedScalars
 
 __all__ = ["RowKeeper"]
@@ -43,6 +45,7 @@ class RowKeeper:
         self._writer = writer
         self._making = threading.Lock()  # two threads may ask for the same new stream
         self._collected: set[str] = set()
+        self._arrays: dict[tuple[str, str], ArrayWriter] = {}
         self._layouts: weakref.WeakKeyDictionary[Columns, Layout | ChannelsLayout] = (
             weakref.WeakKeyDictionary()
         )
@@ -93,6 +96,24 @@ class RowKeeper:
         self._of_steps.variables.extend([standard_place(place)], [collected])
         self._collected.add(name)
 
+    def declare_array(self, name: str, module: str, shape: tuple[int, ...]) -> None:
+        """Give what the loop logs as arrays its place.
+
+        Raises
+        ------
+        QuantityError
+            For a name that cannot be a variable's, or stands for something else, and for another
+            shape than it has.
+        UnknownNameError
+            For a module that the model has not.
+        """
+        if name in quantities or name in COUNTS:
+            raise QuantityError(f"log_array({name!r}, ...): a quantity is called so")
+        check_module(self._writer.source, module)
+        with self._making:
+            arrays = self._writer.arrays(Variable(name, "1", LOGGED_BY), module, shape)
+        self._arrays[module, name] = arrays
+
     @property
     def last_state(self) -> int:
         """Step of the last state of which the record has something logged; -1 without any."""
@@ -136,6 +157,8 @@ class RowKeeper:
         rows: list[AnyRow] = [
             self._layout(values.columns).row(step, values) for values in step.streams
         ]
+        for key, array in step.arrays.items():
+            rows.append(ArrayRow(self._arrays[key], step.step, step.time_ms, array))
         if not (step.named or step.logged):
             return rows
         logged, others = self._logged(step.of_state).split(step)
