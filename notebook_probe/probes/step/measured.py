@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from notebook_probe.axis import Axis, PerChannel
+from notebook_probe.axis import AxisLike
 
 __all__ = ["POOLED", "Columns", "MeasuredStep", "StreamValues"]
 
@@ -21,14 +21,14 @@ class Columns:
     Attributes
     ----------
     stream : str
-    axis : Axis, PER_CHANNEL or None
+    axis : Axis, PER_CHANNEL, IMAGE or None
         Of the stream's vectors.
     cells : tuple of (str, str)
         Variable and place of each column.
     """
 
     stream: str
-    axis: Axis | PerChannel | None
+    axis: AxisLike | None
     cells: tuple[tuple[str, str], ...]
 
 

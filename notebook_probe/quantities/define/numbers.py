@@ -11,11 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from notebook_probe.axis import Axis, PerChannel
+from notebook_probe.axis import Axis, Image, PerChannel
 from notebook_probe.errors import QuantityError
 from notebook_probe.quantities.reduce.stat import Number
 
-__all__ = ["COMBINE", "read_array", "read_scalar", "read_scalars", "read_vector"]
+__all__ = ["COMBINE", "read_array", "read_image", "read_scalar", "read_scalars", "read_vector"]
 
 MOST_NUMBERS = 2**18
 """In one vector: each number has a place of its own in the record."""
@@ -115,6 +115,16 @@ def read_array(where: str, value: Any) -> Any:
         return array.clone()
     with np.errstate(over="ignore"):  # beyond float32 is infinite
         return np.array(array.float().numpy() if isinstance(array, Tensor) else array, np.float32)
+
+
+def read_image(where: str, value: Any, axis: Image) -> Any:
+    """As `read_array`, of an image."""
+    image = read_array(where, value)
+    if not axis.fits(tuple(image.shape)):
+        raise QuantityError(
+            f"{where} an array of shape {tuple(image.shape)}; {axis.expected} is expected"
+        )
+    return image
 
 
 def _as_array(where: str, value: Any) -> Any:

@@ -6,8 +6,11 @@ import threading
 import weakref
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
-from notebook_probe.axis import Axis, PerChannel
+import numpy as np
+
+from notebook_probe.axis import Axis, Image, PerChannel
 from notebook_probe.errors import QuantityError
 from notebook_probe.model.selectors import standard_place
 from notebook_probe.probes.step.measured import Columns, MeasuredStep
@@ -20,7 +23,7 @@ from notebook_probe.record.write.streams.shaped import ArrayWriter
 from notebook_probe.record.write.streams.stream import StreamWriter
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.rows.columns import COUNTS, columns_of
-from notebook_probe.run.rows.layout import AnyRow, ArrayRow, ChannelsLayout, Layout, Row
+from notebook_probe.run.rows.layout import AnyRow, ArrayRow, ChannelsLayout, Layout, Row, label_of
 from notebook_probe.run.rows.logged import LoggedScalars
 
 __all__ = ["RowKeeper"]
@@ -46,6 +49,7 @@ class RowKeeper:
         self._making = threading.Lock()  # two threads may ask for the same new stream
         self._collected: set[str] = set()
         self._arrays: dict[tuple[str, str], ArrayWriter] = {}
+        self._images: dict[str, Variable] = {}
         self._layouts: weakref.WeakKeyDictionary[Columns, Layout | ChannelsLayout] = (
             weakref.WeakKeyDictionary()
         )
@@ -67,6 +71,9 @@ class RowKeeper:
     def declare(self, probes: Iterable[Probe]) -> None:
         """Give every probe its column; from any thread."""
         for (name, axis), columns in columns_of(probes).items():
+            if isinstance(axis, Image):  # each has a stream by itself, once its size is known
+                self._images |= columns.variables
+                continue
             stream = self._stream(name, columns.long_name, axis)
             stream.extend([*columns.modules], [*columns.variables.values()])
 
@@ -110,9 +117,7 @@ class RowKeeper:
         if name in quantities or name in COUNTS:
             raise QuantityError(f"log_array({name!r}, ...): a quantity is called so")
         check_module(self._writer.source, module)
-        with self._making:
-            arrays = self._writer.arrays(Variable(name, "1", LOGGED_BY), module, shape)
-        self._arrays[module, name] = arrays
+        self._begin_arrays(Variable(name, "1", LOGGED_BY), module, shape)
 
     @property
     def last_state(self) -> int:
@@ -155,10 +160,12 @@ class RowKeeper:
     def rows(self, step: MeasuredStep) -> list[AnyRow]:
         """The rows of a step, one per due stream."""
         rows: list[AnyRow] = [
-            self._layout(values.columns).row(step, values) for values in step.streams
+            self._layout(values.columns).row(step, values)
+            for values in step.streams
+            if not isinstance(values.columns.axis, Image)
         ]
-        for key, array in step.arrays.items():
-            rows.append(ArrayRow(self._arrays[key], step.step, step.time_ms, array))
+        for writer, array in self._of_arrays(step).values():
+            rows.append(ArrayRow(writer, step.step, step.time_ms, array))
         if not (step.named or step.logged):
             return rows
         logged, others = self._logged(step.of_state).split(step)
@@ -166,6 +173,27 @@ class RowKeeper:
         if named:
             rows = self._with_named(rows, step, named)
         return rows if others is None else [*rows, others]
+
+    def _of_arrays(self, step: MeasuredStep) -> dict[tuple[str, str], tuple[ArrayWriter, Any]]:
+        """Arrays and who writes them, by module and name: one, whatever schedules it is due on."""
+        images = {
+            (label_of(cells[column][1], call), cells[column][0]): image
+            for values in step.streams
+            if isinstance(values.columns.axis, Image)
+            for cells in [values.columns.cells]
+            for (column, call), image in zip(values.places, values.numbers, strict=True)
+            if np.ndim(image)  # else a device that could not be read
+        }
+        for (module, name), image in images.items():
+            if (module, name) not in self._arrays:
+                self._begin_arrays(self._images[name], module, np.shape(image))
+        given = {**step.arrays, **images}
+        return {key: (self._arrays[key], array) for key, array in given.items()}
+
+    def _begin_arrays(self, variable: Variable, module: str, shape: tuple[int, ...]) -> None:
+        with self._making:
+            arrays = self._writer.arrays(variable, module, shape)
+        self._arrays[module, variable.name] = arrays
 
     def _with_named(
         self, rows: list[AnyRow], step: MeasuredStep, named: Mapping[tuple[str, str], float]
@@ -188,7 +216,9 @@ class RowKeeper:
     def _layout(self, columns: Columns) -> Layout | ChannelsLayout:
         layout = self._layouts.get(columns)
         if layout is None:
-            kind = ChannelsLayout if isinstance(columns.axis, PerChannel) else Layout
-            layout = kind(columns, self._stream(columns.stream, axis=columns.axis))
+            axis = columns.axis
+            assert not isinstance(axis, Image)
+            kind = ChannelsLayout if isinstance(axis, PerChannel) else Layout
+            layout = kind(columns, self._stream(columns.stream, axis=axis))
             self._layouts[columns] = layout
         return layout
