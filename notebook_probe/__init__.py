@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from notebook_probe.alerts import Alert, Alerts, Rule, rule
-from notebook_probe.axis import PER_CHANNEL, Axis
+from notebook_probe.axis import IMAGE, PER_CHANNEL, Axis
 from notebook_probe.errors import (
     ClosedRunError,
     DuplicateNameError,
@@ -70,6 +70,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "IMAGE",
     "PER_CHANNEL",
     "Alert",
     "Alerts",

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, SupportsFloat, TypeVar
 
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 from notebook_probe.probes.replay.probe_batch import ProbeBatch
 from notebook_probe.probes.step.probe import PhaseName
-from notebook_probe.quantities.define.numbers import read_scalars
+from notebook_probe.quantities.define.numbers import read_array, read_scalars
 from notebook_probe.record.format.notes import (
     ANNOTATIONS,
     OWN_KINDS,
@@ -81,7 +82,44 @@ class LoopActions(ABC):
         live = self._live
         given = {**values, **scalars} if values else scalars  # ours, whichever it is
         checked, on_device = read_scalars("log", given)
-        live.scalar_log.log(checked, on_device, phase)
+        live.loop_log.log(checked, on_device, phase)
+
+    def log_array(self, name: str, array: ArrayLike | Tensor, module: str = "") -> None:
+        """Record an image or another small array of your own, at the step that `log` records at.
+
+        It is copied, and kept as float32: bytes, halves and truth values without a loss. It counts
+        in ``max_bytes``. The same name again in one step replaces the array, of which a warning
+        tells once. ``run.series(module, name)`` has dims (step, dim_0, ...), and
+        ``run.blobs[name][module]`` is the same; under one name a module's arrays are of one shape.
+
+        Parameters
+        ----------
+        name : str
+            A word of letters, digits and ``_`` that is no quantity's.
+        array : Tensor or array of real numbers
+            Of one dimension or more, and at most 2**20 elements; a tensor that lives on an
+            accelerator stays there until the next flush.
+        module : str
+            Path of the module or parameter that it is of; ``""`` for the whole model.
+
+        Raises
+        ------
+        QuantityError
+            For anything else, another shape than that of the step before, and a name that stands
+            for something else.
+        UnknownNameError
+            For a module that the model has not.
+        RuntimeError
+            Inside `at_step`.
+        ClosedRunError
+
+        Examples
+        --------
+        >>> run.log_array("samples", images[:8])  # doctest: +SKIP
+        >>> run.log_array("filters", model.conv1.weight, module="conv1")  # doctest: +SKIP
+        """
+        live = self._live
+        live.loop_log.log_array(name, module, read_array(f"log_array({name!r}):", array))
 
     def annotate(self, **notes: Any) -> None:
         """Keep something about the run itself, until it is closed; a name again replaces it.

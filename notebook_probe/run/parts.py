@@ -25,9 +25,9 @@ from notebook_probe.run.health.probe_statuses import ProbeStatuses
 from notebook_probe.run.health.state import RunState
 from notebook_probe.run.health.why_silent import WhySilent
 from notebook_probe.run.live_source import LiveSource
+from notebook_probe.run.loop_log import LoopLog
 from notebook_probe.run.mirror.mirror import Mirrors
 from notebook_probe.run.rows.row_keeper import RowKeeper
-from notebook_probe.run.scalar_log import ScalarLog
 
 __all__ = ["RunParts"]
 
@@ -64,7 +64,7 @@ class RunParts:
         What was recorded, and the open step.
     past : PastSteps
         Writes into steps that have passed.
-    scalar_log : ScalarLog
+    loop_log : LoopLog
         Puts what is logged where it belongs.
     alarm : Alarm
         Applies the rules to what is recorded.
@@ -85,7 +85,7 @@ class RunParts:
     state: RunState
     source: LiveSource
     past: PastSteps
-    scalar_log: ScalarLog
+    loop_log: LoopLog
     alarm: Alarm
     mirrors: Mirrors
 
@@ -129,7 +129,7 @@ class RunParts:
             state=RunState(writer, rows, steps, observer, gate, meter, budget, mirrors),
             source=LiveSource(writer, rows, steps, observer),
             past=past,
-            scalar_log=ScalarLog(rows, steps, observer, past),
+            loop_log=LoopLog(rows, steps, observer, past),
             alarm=Alarm(writer, steps, probes, probe_statuses, gate),
             mirrors=mirrors,
         )

@@ -14,6 +14,8 @@ from collections import deque
 from collections.abc import Sequence, Set
 from typing import Any, Protocol
 
+import numpy as np
+
 from notebook_probe.probes.reading.host_copy import HostCopy
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.measured import MeasuredStep
@@ -102,6 +104,11 @@ class ClosedSteps:
             early.scalars.keys() - early.recorded_beside if early and early.step == step else set()
         )
 
+    def arrays_early(self, step: int) -> Set[tuple[str, str]]:
+        """As `logged_early`, places and names of arrays."""
+        early = self._early
+        return early.arrays.keys() if early and early.step == step else set()
+
     def of_state(self, step: int) -> StepFrame:
         """Where scalars are kept of the state after ``step`` updates."""
         if self.state is None or self.state.step != step:
@@ -124,6 +131,8 @@ class ClosedSteps:
         logged = StepFrame(frame.step)
         logged.time_ms = frame.time_ms
         logged.scalars.update(frame.scalars)
+        logged.arrays.update(frame.arrays)
+        logged.on_device = frame.on_device
         logged.recorded_beside = frame.recorded_beside
         return logged
 
@@ -138,6 +147,7 @@ class ClosedSteps:
             return frame
         joined = copy.copy(frame)
         joined.scalars = {**self._early.scalars, **frame.scalars}
+        joined.arrays = {**self._early.arrays, **frame.arrays}
         joined.recorded_beside |= self._early.recorded_beside - frame.scalars.keys()
         joined.on_device |= self._early.on_device
         return joined
@@ -262,4 +272,5 @@ def _measured(frame: StepFrame, is_final: bool) -> MeasuredStep:
     logged: dict[str, Any] = dict(frame.scalars)  # all on the host by now
     for name in frame.recorded_beside:
         logged.pop(name, None)
-    return MeasuredStep(frame.step, frame.time_ms, streams, named, logged, frame.of_state)
+    arrays = {key: np.asarray(array) for key, array in frame.arrays.items()}
+    return MeasuredStep(frame.step, frame.time_ms, streams, named, logged, frame.of_state, arrays)

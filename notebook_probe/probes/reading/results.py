@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from torch import Tensor
 
+from notebook_probe.axis import Image
 from notebook_probe.probes.reading.cells import NOTHING_COMMON
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.measured import POOLED
@@ -192,6 +193,8 @@ def _combined(quantity: Quantity, values: list[Any]) -> Any:
     combine = COMBINE[quantity.combine]
     if quantity.axis is None:
         return combine([float(value) for value in values])
+    if isinstance(quantity.axis, Image):
+        return np.asarray(values[-1])
     vectors = [np.asarray(value, np.float64) for value in values]
     alike = [vector for vector in vectors if len(vector) == len(vectors[-1])]
     columns = np.array(alike).T  # of calls that differ in length only the last kind counts

@@ -105,6 +105,7 @@ class StepFrame:
         "_loose",
         "_parts",
         "_pass",
+        "arrays",
         "arrivals",
         "awaits_gradient",
         "batch",
@@ -144,6 +145,8 @@ class StepFrame:
         """Something measured waits on an accelerator."""
         self.scalars: dict[str, Number] = {}
         """What the user logged."""
+        self.arrays: dict[tuple[str, str], Any] = {}
+        """Arrays that the user logged, by place and name."""
         self.recorded_beside: frozenset[str] = frozenset()
         """Names of those that are recorded of a state; here quantities may read them."""
         self.of_state = False

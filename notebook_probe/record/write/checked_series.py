@@ -30,7 +30,7 @@ from notebook_probe.record.format.source import (
 )
 from notebook_probe.record.views.xarray_views import Snapshot
 
-__all__ = ["CheckedSeries", "checked_series"]
+__all__ = ["CheckedSeries", "check_module", "checked_series"]
 
 
 class _Source(Protocol):
@@ -78,11 +78,7 @@ def checked_series(
     """
     is_named = module_label(module) == ROOT and _is_named(source, quantity)
     (check_scalar if is_named else check_quantity)(quantity)
-    label, known = module_label(module), _known(source)
-    if label not in known and not _is_parameter(source, label):
-        raise UnknownNameError(
-            f"no module {label!r} in the model or its record; {near(label, known)}"
-        )
+    check_module(source, label := module_label(module))
     variable, axis = _variable(source, quantity, Variable(quantity, units, long_name))
     rows, table = _steps(steps), _values(quantity, values, axis)
     if len(rows) != len(table):
@@ -95,6 +91,17 @@ def checked_series(
     if is_named:
         return CheckedSeries(quantity, NAMED_VALUE, distinct, ordered, NAMED)
     return CheckedSeries(label, variable, distinct, ordered, kind_of(axis))
+
+
+def check_module(source: _Source, label: str) -> None:
+    """Raise UnknownNameError for what is neither in the model nor in its record."""
+    if any(row.name == label for row in source.modules):
+        return
+    known = _known(source)
+    if label not in known and not _is_parameter(source, label):
+        raise UnknownNameError(
+            f"no module {label!r} in the model or its record; {near(label, known)}"
+        )
 
 
 def _is_named(source: _Source, quantity: str) -> bool:

@@ -82,7 +82,7 @@ class RecordedSource(Exports):
             self._flusher.attrs,
             self._branches,
             self.views(of[VECTORS]),
-            [LiveArrays(stream, self._stored) for stream in every if stream.kind.is_blob],
+            [LiveArrays(one, self._stored) for one in every if one.kind.is_blob and one.variables],
             self.views(of[NAMES]),
         )
 

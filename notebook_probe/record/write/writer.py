@@ -251,6 +251,7 @@ class RecordWriter:
         label = module_label(module)
         kind = blob(variable.name, label, check_shape(shape))
         self._flusher.names.claim_folder(kind.group)
+        self._flusher.names.claim(variable.name, kind.meaning)  # or an empty stream would stay
         found = self._stream(blob_name(label), label, kind)
         found.extend([label], [variable])
         if found.kind.cell != kind.cell:

@@ -31,7 +31,7 @@ class QuantityInfo:
     """In the user's words: input, output, weight, grad, update, or the call that hands it over."""
     units: str
     is_vector: bool = False
-    """Its value is a vector: recorded, not drawn as a line."""
+    """Its value is a vector or an image: recorded, not drawn as a line."""
     question: str = ""
     """That it answers, under which a panel lists it."""
     is_of_model: bool = False
