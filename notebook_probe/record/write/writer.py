@@ -276,6 +276,7 @@ class RecordWriter:
         values: npt.ArrayLike,
         units: str = "1",
         long_name: str = "",
+        attrs: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """Write a series into any steps, passed ones as well; from any thread.
 
@@ -289,7 +290,7 @@ class RecordWriter:
             Of the whole model also a scalar's name, such as ``"test/loss"``.
         steps, values
             A step and its value, or as many of both, in any order.
-        units, long_name : str
+        units, long_name, attrs
             Of a quantity that is new in the record.
 
         Raises
@@ -299,7 +300,8 @@ class RecordWriter:
         RecordWriteError
             When it cannot be written.
         """
-        series = checked_series(self.source, module, quantity, steps, values, units, long_name)
+        new = Variable(quantity, units, long_name, attrs)
+        series = checked_series(self.source, module, new, steps, values)
         self.out_of_order.write(
             series.steps, [series.column], [series.variable], series.values, series.kind
         )
