@@ -252,9 +252,22 @@ class Run(LoopActions, SourceActions, Exports):
         return live.state.background
 
     def flush(self) -> None:
-        """Write what is still in memory now."""
+        """Write what is still in memory now.
+
+        Raises
+        ------
+        RecordWriteError
+            When it cannot be written; the message says why. What waits is tried again, as ever,
+            and counted as lost once it is given up.
+
+        Warns
+        -----
+        RecordWarning
+            When it takes longer than 10 s, or a store cannot be reached; it goes on meanwhile.
+        """
         self._parts.steps.drain()
-        self._parts.writer.flush()
+        if not self.closed:
+            self._parts.writer.flush_or_raise()
 
     @property
     def closed(self) -> bool:

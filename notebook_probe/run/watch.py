@@ -36,7 +36,7 @@ from notebook_probe.run.attach.preset import Preset
 from notebook_probe.run.attach.presets import resolve_presets
 from notebook_probe.run.attach.probe_set import Attachment
 from notebook_probe.run.begin.earlier import close_earlier, note, place_for, remove_record
-from notebook_probe.run.begin.provenance import git_state, package_versions
+from notebook_probe.run.begin.provenance import keep_provenance
 from notebook_probe.run.begin.ranks import own_rank, rank_name
 from notebook_probe.run.run import Run
 from notebook_probe.run.uncollected import uncollected
@@ -202,6 +202,7 @@ def watch(
         durability=durability,
         chunks=chunks,
     )
+    keep_provenance(writer)
     if noted is not None:
         _keep_config(writer, noted)
     set_channel_axes(model_map, axes)
@@ -291,5 +292,4 @@ def _check_owned(model_map: ModelMap, optimizer: Optimizer) -> None:
 
 def _attrs(model: nn.Module, axes: Mapping[str, int]) -> dict[str, str]:
     own = {"model_class": type(model).__qualname__, "torch_version": torch.__version__}
-    own |= {"git": json.dumps(git_state()), "packages": json.dumps(package_versions())}
     return {**own, "channel_axis": json.dumps(axes)} if axes else own

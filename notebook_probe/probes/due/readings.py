@@ -109,6 +109,11 @@ class Readings:
     are_light: bool
     n_steps: int = 0
 
+    @property
+    def n_rows(self) -> int:
+        """Rows of the record that a step comes to."""
+        return len(self.streams)
+
     def frame(self, step: int) -> DueFrame:
         """A frame for one step's readings."""
         self.n_steps += 1

@@ -39,8 +39,8 @@ class Recorder(Protocol):
     def record(self, steps: Sequence[MeasuredStep]) -> None:
         """Record some steps, in their order."""
 
-    def failed(self, step: int, error: Exception) -> None:
-        """A step could not be made into numbers."""
+    def failed(self, step: int, n_rows: int, error: Exception) -> None:
+        """A step, which would have been so many rows, could not be made into numbers."""
 
     def announce(self, place: str, name: str) -> None:
         """Make room for what the model collects; may refuse the name."""
@@ -186,7 +186,7 @@ class ClosedSteps:
             frame.has_failures |= self._has_failures  # of a step before, told with this one
             self._has_failures = False
         except Exception as error:  # training must not end because a step could not be kept
-            self._recorder.failed(frame.step, error)
+            self._lose([frame], error)
 
     def _keep(self, frame: StepFrame) -> None:
         self._on_host.append(frame)
@@ -232,22 +232,38 @@ class ClosedSteps:
         if not self._on_device and self._coming is None:
             return
         with self._lock:
-            if self._coming is not None and self._coming.has_come:
+            if self._coming is not None and _has_come(self._coming):
                 self._finish_copy()
             if self._coming is None and time.monotonic() - self._copied > COPY_S:
                 self._begin_copy()
 
     def _begin_copy(self) -> None:
-        if self._on_device:
-            self._coming = HostCopy(self._on_device)
+        frames = [*self._on_device]
+        if frames:
             self._on_device.clear()
             self._copied = time.monotonic()
+            try:
+                self._coming = HostCopy(frames)
+            except Exception as error:
+                self._lose(frames, error)
 
     def _finish_copy(self) -> None:
         self._measure_kept()
         coming, self._coming = self._coming, None
-        for frame in coming.frames() if coming is not None else ():
+        if coming is None:
+            return
+        try:
+            frames = coming.frames()
+        except Exception as error:
+            self._lose(coming.on_device, error)
+            return
+        for frame in frames:
             self._measure(frame)
+
+    def _lose(self, frames: Sequence[StepFrame], error: Exception) -> None:
+        """Have all rows counted that these steps would have been."""
+        for frame in frames:
+            self._recorder.failed(frame.step, frame.n_rows, error)
 
     def _measure_kept(self) -> None:
         kept, self._on_host = self._on_host, []
@@ -261,8 +277,16 @@ class ClosedSteps:
                 frame.plan.end_windows(frame, on_host=True)
             self._measured.append(_measured(frame, is_final=True))
         except Exception as error:
-            self._recorder.failed(frame.step, error)
+            self._lose([frame], error)
         self._has_failures |= frame.has_failures
+
+
+def _has_come(coming: HostCopy) -> bool:
+    """Whether nobody would wait for a copy; one that has failed says so when it is asked for."""
+    try:
+        return coming.has_come
+    except Exception:
+        return True
 
 
 def _measured(frame: StepFrame, is_final: bool) -> MeasuredStep:

@@ -17,6 +17,7 @@ OWN_KINDS = frozenset(
         "attach",
         "branch",
         "budget",
+        "code",
         "config",
         "detach",
         "error",

@@ -26,10 +26,10 @@ from notebook_probe.record.format.source import ModuleRow, Variable
 from notebook_probe.record.read.reader import open_record
 from notebook_probe.record.store.location import Location
 from notebook_probe.record.views.branches import StreamName, is_evaluation
+from notebook_probe.record.write import closing
 from notebook_probe.record.write.backfill import Backfill
 from notebook_probe.record.write.checked_event import checked_event
 from notebook_probe.record.write.checked_series import checked_series
-from notebook_probe.record.write.closing import close_by_itself, close_record, losses_as_warnings
 from notebook_probe.record.write.disk_use import bytes_by_quantity
 from notebook_probe.record.write.flusher import Durability, Options
 from notebook_probe.record.write.model import differing, extended, labelled
@@ -138,7 +138,7 @@ class RecordWriter:
         self.out_of_order = Backfill(self._flusher, self.source, self.branch, self.first_step)
         # Also when the writer is forgotten, and at the interpreter's exit.
         self._ends = weakref.finalize(
-            self, close_by_itself, self._flusher, self._place, self.source
+            self, closing.close_by_itself, self._flusher, self._place, self.source
         )
         if self._place.opening_note:
             self.event(self.last_step + 1, "spool", self._place.opening_note)
@@ -277,6 +277,7 @@ class RecordWriter:
         values: npt.ArrayLike,
         units: str = "1",
         long_name: str = "",
+        attrs: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """Write a series into any steps, passed ones as well; from any thread.
 
@@ -290,7 +291,7 @@ class RecordWriter:
             Of the whole model also a scalar's name, such as ``"test/loss"``.
         steps, values
             A step and its value, or as many of both, in any order.
-        units, long_name : str
+        units, long_name, attrs
             Of a quantity that is new in the record.
 
         Raises
@@ -300,7 +301,8 @@ class RecordWriter:
         RecordWriteError
             When it cannot be written.
         """
-        series = checked_series(self.source, module, quantity, steps, values, units, long_name)
+        new = Variable(quantity, units, long_name, attrs)
+        series = checked_series(self.source, module, new, steps, values)
         self.out_of_order.write(
             series.steps, [series.column], [series.variable], series.values, series.kind
         )
@@ -354,6 +356,10 @@ class RecordWriter:
         """Wait until everything recorded so far is stored; False when it failed or took longer."""
         return self._flusher.flush(timeout_s) and self._place.flush(timeout_s)
 
+    def flush_or_raise(self, timeout_s: float = 10.0) -> None:
+        """As `flush`, for who wants to be told; raises RecordWriteError, warns when it is slow."""
+        closing.flush_record(self._flusher, self._place, timeout_s)
+
     def close(self) -> None:
         """Write the rest and mark the record closed; safe to call twice.
 
@@ -366,7 +372,7 @@ class RecordWriter:
             When the record is not whole; the writer is closed all the same.
         """
         if self._ends.detach() is not None:
-            close_record(self._flusher, self._place, self.source)
+            closing.close_record(self._flusher, self._place, self.source)
 
     def discard_if_empty(self) -> bool:
         """Close, and remove the record when it holds no row and no event."""
@@ -381,7 +387,7 @@ class RecordWriter:
         return self
 
     def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
-        with nullcontext() if error is None else losses_as_warnings():
+        with nullcontext() if error is None else closing.losses_as_warnings():
             self.close()
 
     def __repr__(self) -> str:

@@ -149,9 +149,9 @@ class RowKeeper:
                 except Exception as error:  # as above
                     self._lose(step.step, 1, error)
 
-    def failed(self, step: int, error: Exception) -> None:
+    def failed(self, step: int, n_rows: int, error: Exception) -> None:
         """The Recorder's part: say what went wrong, and that the step is lost."""
-        self._lose(step, 1, error)
+        self._lose(step, n_rows, error)
 
     def _lose(self, step: int, n_rows: int, error: Exception) -> None:
         self.problem = f"step {step}: {type(error).__name__}: {error}"
