@@ -55,7 +55,10 @@ def reinforce(policy: nn.Sequential) -> Iterator[Wanted]:
     """Each call of an episode is trained on; in between somebody looks, with gradients on."""
     optimizer, world = Adam(policy.parameters(), lr=0.01), Corridor()
     for _ in range(N_UPDATES):
-        seen, is_over, chances, rewards, outputs = world.reset(), False, [], [], []
+        seen, is_over = world.reset(), False
+        chances: list[Tensor] = []
+        rewards: list[float] = []
+        outputs: list[Tensor] = []
         while not is_over and len(rewards) < 20:
             outputs.append(policy(seen))
             choice = Categorical(logits=outputs[-1])
