@@ -56,9 +56,9 @@ def reinforce(policy: nn.Sequential) -> Iterator[Wanted]:
     optimizer, world = Adam(policy.parameters(), lr=0.01), Corridor()
     for _ in range(N_UPDATES):
         seen, is_over = world.reset(), False
-        chances: list[torch.Tensor] = []
+        chances: list[Tensor] = []
         rewards: list[float] = []
-        outputs: list[torch.Tensor] = []
+        outputs: list[Tensor] = []
         while not is_over and len(rewards) < 20:
             outputs.append(policy(seen))
             choice = Categorical(logits=outputs[-1])

@@ -59,7 +59,8 @@ class Model:
         }
         self.schedules = {name: schedules.get(name, 1) for name in costs}
         self.step = 0
-        self.hidden = self.fixed = 0.0
+        self.hidden = self.fixed = self.planned = 0.0
+        self.plans: set[tuple[object, ...]] = set()
         self.measured: dict[str, list[int]] = {name: [] for name in costs}
         for step in range(n_whole - WHOLE_STEPS, 0):
             self.budget.add(step, 1.0, 0.0)
@@ -83,6 +84,9 @@ class Model:
             due = [name for name in self.probes if self.step % self.period(name) == 0]
             cost = self.fixed + sum(self.costs[name] for name in due)
             hidden = self.hidden * sum(self.costs[name] for name in due)
+            if due and (plan := (id(self.budget.factors), *due)) not in self.plans:
+                self.plans.add(plan)
+                cost += self.planned
             for name in due:
                 self.measured[name].append(self.step)
             self.budget.add(self.step, 1.0 + cost + hidden, cost)
@@ -230,6 +234,18 @@ def test_a_step_in_which_the_machine_was_busy_silences_nothing() -> None:
     assert max(model.factors) == 16
     model.run(10 * SETTLED_STEPS)
     assert max(model.factors) <= 16
+
+
+def test_what_it_takes_once_to_plan_what_is_read_together_is_not_taken_for_what_reading_takes() -> (
+    None
+):
+    """Whenever factors have changed other quantities meet, and how to read them is worked out."""
+    usual = {"output_std": 0.2, "zero_fraction": 0.1, "update_ratio": 0.1, "grad_norm": 0.05}
+    model, same = Model(5.0, usual), Model(5.0, usual)
+    model.planned = 2.0
+    for one in (model, same):
+        one.run(20 * SETTLED_STEPS)
+    assert model.factors == same.factors
 
 
 def test_what_is_left_whole_is_stretched_once_it_takes_too_much() -> None:
