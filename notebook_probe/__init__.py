@@ -39,7 +39,17 @@ from notebook_probe.errors import (
 )
 from notebook_probe.opened import OpenedJob, OpenedRun, open_run, open_runs
 from notebook_probe.record.store.location import RemoteStore
-from notebook_probe.schedules import Every, Steps
+from notebook_probe.schedules import (
+    Every,
+    Geometric,
+    KeepN,
+    Seconds,
+    Steps,
+    Times,
+    between,
+    include_first,
+    include_last,
+)
 
 if TYPE_CHECKING:
     from notebook_probe.explorer.draw.view import view
@@ -62,8 +72,10 @@ __all__ = [
     "ClosedRunError",
     "DuplicateNameError",
     "Every",
+    "Geometric",
     "Handle",
     "InterferenceError",
+    "KeepN",
     "MissingExtraError",
     "NotApplicableError",
     "OpenedJob",
@@ -85,12 +97,17 @@ __all__ = [
     "RuleError",
     "Run",
     "ScheduleError",
+    "Seconds",
     "Steps",
+    "Times",
     "TrainingStopped",
     "UnknownNameError",
     "UnreadableError",
     "ViewError",
+    "between",
     "collect",
+    "include_first",
+    "include_last",
     "list_presets",
     "list_quantities",
     "open_run",
