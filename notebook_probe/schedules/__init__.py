@@ -26,11 +26,12 @@ from notebook_probe.schedules.protocols import (
 )
 from notebook_probe.schedules.read import schedule
 from notebook_probe.schedules.seconds import Seconds
-from notebook_probe.schedules.span import UNKNOWN, Span
+from notebook_probe.schedules.span import UNBOUND, UNKNOWN, Span
 from notebook_probe.schedules.steps import Steps
 from notebook_probe.schedules.times import Times
 
 __all__ = [
+    "UNBOUND",
     "UNKNOWN",
     "AllOf",
     "AnyOf",

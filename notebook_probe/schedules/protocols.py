@@ -23,7 +23,7 @@ class Schedule(Protocol):
 
 
 @runtime_checkable
-class Foreseen(Protocol):
+class Foreseen(Schedule, Protocol):
     """A schedule that can say when it will be due without being asked step by step."""
 
     def next_due(self, step: int) -> int | None:

@@ -80,10 +80,14 @@ def parse(text: str) -> Schedule:
     ScheduleError
         With the text, and what is allowed.
     """
+    shown = text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
     try:
         return _Parser([*_tokens(text)]).whole()
+    except _Unreadable as error:
+        raise ScheduleError(
+            f"schedule {shown!r} does not parse: {error}; allowed: {EXAMPLES}"
+        ) from None
     except ScheduleError as error:
-        shown = text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
         raise ScheduleError(f"schedule {shown!r}: {error}") from None
 
 
@@ -93,7 +97,11 @@ def _tokens(text: str) -> Iterator[Token]:
         try:
             yield int(whole) if whole else float(real) if real else name or sign
         except ValueError:
-            raise ScheduleError(f"{(whole or real)[:LONGEST_SHOWN]} is no number") from None
+            raise _Unreadable(f"{(whole or real)[:LONGEST_SHOWN]} is no number") from None
+
+
+class _Unreadable(ScheduleError):
+    """What is wrong with a text, in words."""
 
 
 class _Parser:
@@ -141,13 +149,13 @@ class _Parser:
             self._at += 1
             return Every(n)
         if name not in FORMS:
-            raise ScheduleError(f"does not parse: {near(name, FORMS)}; allowed: {EXAMPLES}")
+            raise _Unreadable(f"no schedule is called {name!r}, {near(name, FORMS)}")
         self._expect("(")
         given = self._inside(self._arguments)
         self._expect(")")
         form = FORMS[name]
         if not form.least <= len(given) <= form.most:
-            raise ScheduleError(f"{name} with {len(given)} arguments; allowed: {EXAMPLES}")
+            raise _Unreadable(f"{name} with {len(given)} arguments")
         return form.make(*given)
 
     def _arguments(self) -> list[Given]:
@@ -160,7 +168,7 @@ class _Parser:
 
     def _inside(self, read: Callable[[], Any]) -> Any:
         if self._depth == DEEPEST:
-            raise ScheduleError(f"more than {DEEPEST} parentheses in each other")
+            raise _Unreadable(f"more than {DEEPEST} parentheses in each other")
         self._depth += 1
         found = read()
         self._depth -= 1
@@ -179,10 +187,10 @@ class _Parser:
         if not self._take(sign):
             raise self._error()
 
-    def _error(self) -> ScheduleError:
+    def _error(self) -> _Unreadable:
         token = self._next
         there = "it ends too early" if token is None else f"{token!r} is not expected there"
-        return ScheduleError(f"does not parse, {there}; allowed: {EXAMPLES}")
+        return _Unreadable(there)
 
 
 def _schedule(given: Given) -> Schedule:
