@@ -46,7 +46,17 @@ from notebook_probe.errors import (
 )
 from notebook_probe.opened import OpenedJob, OpenedRun, open_run, open_runs
 from notebook_probe.record.store.location import RemoteStore
-from notebook_probe.schedules import Every, Steps
+from notebook_probe.schedules import (
+    Every,
+    Geometric,
+    KeepN,
+    Seconds,
+    Steps,
+    Times,
+    between,
+    include_first,
+    include_last,
+)
 
 if TYPE_CHECKING:
     from notebook_probe import train
@@ -78,10 +88,12 @@ __all__ = [
     "ClosedRunError",
     "DuplicateNameError",
     "Every",
+    "Geometric",
     "Handle",
     "HookError",
     "InfLossError",
     "InterferenceError",
+    "KeepN",
     "MissingExtraError",
     "NanLossError",
     "NoChangeError",
@@ -107,15 +119,20 @@ __all__ = [
     "RuleError",
     "Run",
     "ScheduleError",
+    "Seconds",
     "Steps",
+    "Times",
     "TrainingError",
     "TrainingStopped",
     "UnknownNameError",
     "UnreadableError",
     "ViewError",
+    "between",
     "collect",
     "cov_eigs",
     "covariance",
+    "include_first",
+    "include_last",
     "list_presets",
     "list_quantities",
     "open_run",

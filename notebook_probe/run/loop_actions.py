@@ -10,6 +10,7 @@ from typing import Any, SupportsFloat, TypeVar
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from notebook_probe.errors import ScheduleError
 from notebook_probe.probes.replay.probe_batch import ProbeBatch
 from notebook_probe.probes.step.probe import PhaseName
 from notebook_probe.quantities.define.numbers import read_array, read_scalars
@@ -23,6 +24,8 @@ from notebook_probe.run.batches import Batches, read_batch
 from notebook_probe.run.mirror.mirror import Mirror
 from notebook_probe.run.parts import RunParts
 from notebook_probe.run.probe_batch import keep_probe_batch
+from notebook_probe.schedules.numbers import integer
+from notebook_probe.schedules.span import UNKNOWN
 
 __all__ = ["LoopActions"]
 
@@ -261,6 +264,38 @@ class LoopActions(ABC):
         ...     train(x, y)
         """
         return Batches(loader, self._live.observer)
+
+    def expect(self, start: int, end: int = UNKNOWN) -> None:
+        """Say from where to where this training goes, for schedules such as ``"times(20)"``.
+
+        It counts from the next step on, may be said again, and is no limit: training may stop
+        before, or go on.
+
+        Parameters
+        ----------
+        start : int
+            Its first step; where a second training begins, that of the second.
+        end : int
+            One past its last step; -1 when nobody knows.
+
+        Raises
+        ------
+        ScheduleError
+            For anything but these.
+        ClosedRunError
+
+        Examples
+        --------
+        >>> run.attach("*", "weight_norm", "times(20)")  # doctest: +SKIP
+        >>> run.expect(0, len(loader) * epochs)  # doctest: +SKIP
+        """
+        live = self._live
+        given = f"expect({start!r}, {end!r})"
+        first, stop = integer(start, given), integer(end, given)
+        if first < 0 or (stop != UNKNOWN and stop < first):
+            raise ScheduleError(f"{given}: steps from 0, or -1 where nobody knows the end")
+        live.probes.expect(first, stop)
+        live.change_between_steps()
 
     def boundary(self) -> None:
         """Let Pause, Step and Stop act here, before a batch is drawn, so that none is lost.

@@ -248,8 +248,11 @@ class Source(Protocol):
         """The name under which a quantity is recorded that may be called by an alias."""
         ...
 
-    def series(self, module: str, quantity: str) -> xr.DataArray:
-        """One series over its own steps, unmeasured rows dropped; dims (step,), of vectors more."""
+    def series(self, module: str, quantity: str, *, kept: bool = False) -> xr.DataArray:
+        """One series over its own steps, unmeasured rows dropped; dims (step,), of vectors more.
+
+        With ``kept`` only the rows that are kept of ``keep(n)``.
+        """
 
     def thinned(
         self,

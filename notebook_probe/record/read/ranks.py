@@ -30,6 +30,7 @@ from notebook_probe.record.store.location import ROOT_KEY, Location, RemoteStore
 from notebook_probe.record.store.remote import engine_of
 from notebook_probe.record.store.remote.shipper import first_line
 from notebook_probe.record.views.chunked import ChunksLike
+from notebook_probe.record.views.kept import kept_rows
 from notebook_probe.record.views.selection import Names
 
 if TYPE_CHECKING:
@@ -140,10 +141,11 @@ class OpenedRanks(OpenedRecord):
         trees = {f"rank_{rank:05}": record.tree for rank, record in self.ranks.items()}
         return xr.DataTree(children=trees)
 
-    def series(self, module: str, quantity: str) -> xr.DataArray:
+    def series(self, module: str, quantity: str, *, kept: bool = False) -> xr.DataArray:
         """One quantity of one module of every rank, dims (rank, step), of vectors one more.
 
-        The steps are those of any rank, NaN where another has none.
+        The steps are those of any rank, NaN where another has none; with ``kept`` those that are
+        kept of any.
 
         Raises
         ------
@@ -160,7 +162,11 @@ class OpenedRanks(OpenedRecord):
             raise UnknownNameError(f"no module {label!r} is recorded; {close}")
         column = data[quantity].sel(module=label).load()
         is_measured = measured(column.to_numpy()).any(axis=(0, *range(2, column.ndim)))
-        return column.isel(step=np.flatnonzero(is_measured))
+        column = column.isel(step=np.flatnonzero(is_measured))
+        if not kept:
+            return column
+        looks = [record.snapshot() for record in self.ranks.values()]
+        return kept_rows(column, [one for now in looks for one in now.streams_of(label, quantity)])
 
     def iter_dataframes(
         self,

@@ -29,6 +29,7 @@ from notebook_probe.record.views.chunked import (
     chunked,
     stored_chunks,
 )
+from notebook_probe.record.views.kept import kept_rows, streams_of
 from notebook_probe.record.views.overlaid import overlaid
 from notebook_probe.record.views.parts import Part, parts_of
 from notebook_probe.record.views.thinning.minmax import minmax
@@ -59,6 +60,11 @@ class Snapshot:
         """Streams and vectors of the newest branch, what came before it included."""
         streams, named = map(self.branches.history, (self.streams, self.named))
         return [*streams, *map(ByName, named)], self.branches.history(self.vectors)
+
+    def streams_of(self, module: str, quantity: str) -> list[StreamView]:
+        """Streams and vectors of the newest branch in which a module's quantity may lie."""
+        (streams, vectors), ragged = self.history, self.branches.history(self.ragged)
+        return streams_of([*streams, *vectors], ragged, module, quantity)
 
     @property
     def variables(self) -> Iterator[Variable]:
@@ -173,11 +179,17 @@ class XarrayViews(ABC):
         now = self.snapshot()
         return joined.tree(now.streams, now.vectors, now.ragged, now.named)
 
-    def series(self, module: str, quantity: str) -> xr.DataArray:
+    def series(self, module: str, quantity: str, *, kept: bool = False) -> xr.DataArray:
         """One quantity of one module over the steps at which it was measured, dims (step,).
 
         A vector has its axis, or its place in the module's vector, as a second dimension, an
         array its own.
+
+        Parameters
+        ----------
+        kept : bool
+            Of what was measured on ``keep(n)`` only as many rows as that keeps, evenly spaced:
+            from n // 2 + 1 to n, once n steps have passed. Of other schedules all.
 
         Raises
         ------
@@ -185,14 +197,19 @@ class XarrayViews(ABC):
             Nothing of that name is recorded; the message lists close ones.
         """
         now = self.snapshot()
-        quantity = recorded_name(quantity, now.variables)
-        label, ragged = module_label(module), now.branches.history(now.ragged)
+        quantity, label = recorded_name(quantity, now.variables), module_label(module)
+        column = self._series(now, label, quantity)
+        return kept_rows(column, now.streams_of(label, quantity)) if kept else column
+
+    @staticmethod
+    def _series(now: Snapshot, label: str, quantity: str) -> xr.DataArray:
+        ragged = now.branches.history(now.ragged)
         if quantity in (arrays := blobs.by_quantity(now.blobs, now.branches)):
             return blobs.one(arrays, label, quantity)
         if any(one.name == quantity for stream in ragged for one in stream.variables):
             return channels.series(ragged, label, quantity)
         streams, vectors = now.history
-        return joined.series(streams, now.modules, module, quantity, vectors)
+        return joined.series(streams, now.modules, label, quantity, vectors)
 
     def thinned(
         self,

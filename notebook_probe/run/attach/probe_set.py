@@ -19,6 +19,7 @@ from notebook_probe.probes.step.probe import WAITING, Probe
 from notebook_probe.probes.step.sink import Events
 from notebook_probe.quantities import as_quantity
 from notebook_probe.record.format.source import ModuleRow
+from notebook_probe.run.attach.armed_schedules import ArmedSchedules
 from notebook_probe.run.attach.default_places import resolve_at_default_places
 from notebook_probe.run.attach.module_table import module_table
 from notebook_probe.run.attach.request import Resolver, resolve
@@ -103,6 +104,7 @@ class ProbeSet:
         self._wanted: dict[ProbeKey, Probe] = {}  # replaced, never changed: other threads walk it
         self._measured = self._wanted
         self._map = self._followed = model_map
+        self._schedules = ArmedSchedules()
         self._was_full = False
         self._lock = threading.Lock()
         self._changing = threading.RLock()  # two threads may meet between the same two steps
@@ -171,6 +173,10 @@ class ProbeSet:
         self._observer.eager.wanted = wanted
         self._observer.taps.is_static |= wanted
         self._measured = {}  # between steps the observer looks what is due next
+
+    def expect(self, start: int, end: int) -> None:
+        """Learn at the next boundary from where to where the training goes; from any thread."""
+        self._schedules.expect(start, end)
 
     def begin(self, step: int, resumed: bool) -> None:
         """Measure what is wanted from the first step on; an event of a record that is resumed."""
@@ -250,14 +256,15 @@ class ProbeSet:
 
     def _measure(self, step: int) -> tuple[list[Probe], list[Probe]]:
         """Hand the observer what is wanted; returns what is new and what is gone."""
-        wanted = self._wanted
-        if wanted is self._measured:
+        wanted, has_learnt = self._wanted, self._schedules.learn(step)
+        if wanted is self._measured and not has_learnt:
             return [], []
         before, after = self._observer.probes, tuple(wanted.values())
         known = set(before)
         added = [probe for probe in after if probe not in known]
         for probe in added:
             probe.attached_step = step
+        self._schedules.arm(after)
         self._observer.set_probes(after, self._map)
         self._measured = wanted
         return added, [probe for probe in before if probe.key() not in wanted]
