@@ -1,0 +1,1 @@
+"""Training loops that record themselves: trainer, loop, checkpoints, collector."""
