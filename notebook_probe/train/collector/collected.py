@@ -97,7 +97,7 @@ class CollectedSeries:
     def restore(self, saved: Saved) -> None:
         """Put what was saved in place of what is here."""
         with self._lock:
-            self.policy, self.next_step = saved.policy, saved.next_step
+            self.policy, self.next_step = saved.policy or self.policy, saved.next_step
             self._series, self._transfer = dict(saved.series), Transfer()
 
     def _land(self) -> None:

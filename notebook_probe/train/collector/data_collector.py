@@ -27,7 +27,7 @@ from notebook_probe.train.collector.policies import in_words, read_policy
 from notebook_probe.train.collector.recomputation import is_recomputed
 from notebook_probe.train.collector.saved import Saved
 from notebook_probe.train.collector.series import Collected
-from notebook_probe.train.collector.targets import Target, side_of, steps_of
+from notebook_probe.train.collector.targets import HasTrainer, Target, side_of, steps_of
 
 __all__ = ["DataCollector"]
 
@@ -42,7 +42,8 @@ class DataCollector:
     to one target, and each has what was given to itself alone. It is safe to read, attach and
     collect from any thread.
 
-    A run that watches the model has the same numbers in its record, in float32, one per step.
+    A run that watches the model has the numbers of training steps in its record as well, kept here
+    or not: by `Run.log`, in float32, of several in a step the mean.
 
     Attributes
     ----------
@@ -135,10 +136,11 @@ class DataCollector:
         ----------
         target : nn.Module, Executor, StepFunction or trainer
             Held weakly. A step of a **module** ends with an update by whatever optimizer has its
-            parameters; the numbers of validation passes are left out. With phase ``"eval"`` a step
-            is a call that trains nothing, of the state after so many updates. The steps of a
-            module are counted from 0, or from that of the run that watches it, or go on where the
-            collector has ended. Any other target counts its own.
+            parameters; validation passes are left out, and a loop without an optimizer is a
+            `StepFunction`. With phase ``"eval"`` a step is a call that trains nothing, of the state
+            after so many updates. They are counted from where the run is that watches the module,
+            else from where the collector has ended, at first from 0. A **trainer** or one of its
+            sides, and whatever else is an `Executor`, counts its own.
         phase : "training" or "eval"
             Which side of a module or a trainer.
 
@@ -153,6 +155,16 @@ class DataCollector:
             It is attached already, has no policy, several, or an impossible one; for another phase.
         TypeError
             For what cannot say where its steps end, such as a function without `StepFunction`.
+
+        Examples
+        --------
+        >>> model = nn.Linear(2, 1)
+        >>> collector = DataCollector().every_n_steps(10)
+        >>> with collector.attach_to_executor(model):
+        ...     collector.step
+        0
+        >>> collector
+        <DataCollector every_n_steps(10): 0 series, not attached>
         """
         if phase not in get_args(PhaseName):
             raise ValueError(f"phase={phase!r}; allowed: 'training', 'eval'")
@@ -163,13 +175,26 @@ class DataCollector:
             self._steps = steps = steps_of(side, phase, self._first_step(side), self._ended)
         return Attachment(lambda: self._detach(steps), type(side).__name__)
 
-    def attach_to_loop(self, loop: Any, phase: PhaseName = "training") -> Attachment:
+    def attach_to_loop(self, loop: HasTrainer, phase: PhaseName = "training") -> Attachment:
         """Attach to the trainer of a loop, ``loop.trainer``, as `attach_to_executor` does.
+
+        Parameters
+        ----------
+        loop : object with a trainer
+        phase : "training" or "eval"
+            Which side of the trainer.
 
         Raises
         ------
+        ValueError
+            As `attach_to_executor`.
         TypeError
-            It has none.
+            It has no trainer.
+
+        Examples
+        --------
+        >>> collector = DataCollector().keep_n_points(1000)
+        >>> handle = collector.attach_to_loop(loop)  # doctest: +SKIP
         """
         trainer = getattr(loop, "trainer", None)
         if trainer is None:
@@ -230,6 +255,18 @@ class DataCollector:
             For several elements, or none.
         TypeError
             For bools, complex numbers, and what is no number.
+
+        Examples
+        --------
+        >>> model, collector = nn.Linear(2, 1), DataCollector().collect_all()
+        >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        >>> handle = collector.attach_to_executor(model)
+        >>> loss = model(torch.ones(4, 2)).square().mean()
+        >>> collector.collect(loss, "loss")
+        >>> loss.backward()
+        >>> optimizer.step()
+        >>> collector.get_series_values("loss") == [loss.item()]
+        True
         """
         if self._steps is not None:
             self._collect(tensor, series)
@@ -257,7 +294,8 @@ class DataCollector:
     def miss(self, series: str, reason: str) -> None:
         """Keep NaN in place of a number that there is not, and count the reason."""
         if self.step is not None:
-            self._missing[reason] += 1
+            with self._lock:
+                self._missing[reason] += 1
             self.collect(math.nan, series)
 
     def _ended(self, step: Step) -> None:
@@ -284,7 +322,7 @@ class DataCollector:
         return self.get_series(series)[1]
 
     def get_series_steps(self, series: str) -> list[int]:
-        """The steps of the values that are kept."""
+        """The steps of the values that are kept; none of a name that nobody used."""
         return self.get_series(series)[0]
 
     def get_series(self, series: str) -> tuple[list[int], list[float]]:

@@ -128,9 +128,21 @@ class TrainingSteps(_ModuleSteps):
         super().__init__(module, first, ended)
 
     def _now(self, phase: Phase | None, is_training: bool) -> Step | None:
-        if phase is None:
-            return self._open if is_training and not _evaluates_another() else None
+        if phase is None and is_training:
+            return self._open if self._is_of_training(_outermost_call()) else None
         return self._open if phase == "training" else None
+
+    def _is_of_training(self, called: nn.Module | None) -> bool:
+        """In the loop, or in a call that the module has no part in: of a part, a loss, a copy."""
+        if called is None:
+            return True
+        if called.training and self._clock.ready and self._has_part(called):
+            self._advance()  # the module itself may never be called
+        return called.training
+
+    def _has_part(self, called: nn.Module) -> bool:
+        module = self._module()
+        return module is not None and any(part is called for part in module.modules())
 
     def _end_update(self, optimizer: Optimizer) -> None:
         super()._end_update(optimizer)
@@ -183,14 +195,15 @@ class _Returned(WeakHook):
 _CALL = nn.Module._call_impl.__code__
 
 
-def _evaluates_another() -> bool:
-    """On this stack there is a call, of some other model, that is in evaluation mode."""
+def _outermost_call() -> nn.Module | None:
+    """The module whose call has led here, on this stack."""
+    called = None
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        if frame.f_code is _CALL and not frame.f_locals["self"].training:
-            return True
+        if frame.f_code is _CALL:
+            called = frame.f_locals["self"]
         frame = frame.f_back
-    return False
+    return called
 
 
 def _remove(handles: list[UncopiedHandle]) -> None:

@@ -16,6 +16,8 @@ INTEGERS = frozenset(
     getattr(torch, f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)
 )
 
+PLAIN = (Tensor, torch.nn.Parameter)
+
 
 def read_number(series: str, value: Any) -> float | Tensor:
     """The number as float64: a float, or a 0-d tensor of its own that stays on its device.
@@ -56,11 +58,13 @@ def _read_tensor(series: str, tensor: Tensor) -> float | Tensor:
             f"{_where(series)} a tensor of {kind}; allowed: real floating-point numbers and "
             f"integers"
         )
-    tensor = local(tensor.detach())
+    tensor = local(tensor)
     if tensor.numel() != 1:
         raise ValueError(
             f"{_where(series)} a tensor of shape {tuple(tensor.shape)}; one element is expected"
         )
+    if type(tensor) in PLAIN and tensor.is_cpu and tensor.layout is torch.strided:
+        return float(tensor.item())
     number = readable(tensor).reshape(())
     if number.device.type == "mps":  # which has no float64
         number = number.cpu()

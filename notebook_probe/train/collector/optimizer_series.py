@@ -45,7 +45,8 @@ class OptimizerSeries:
     updates completed, too. What there is not, as no parameter has a gradient, is NaN and counted.
 
     They are the quantities `grad_norm` and `log_step_size` of the optimizer's parameters. Nothing
-    is computed for a collector that is not attached. Dropping it ends it.
+    is computed for a collector that is not attached. Where several optimizers step in a step, each
+    gives numbers of its own. Dropping it ends it.
 
     Parameters
     ----------

@@ -153,7 +153,7 @@ def test_a_phase_is_one_of_two() -> None:
 def test_a_loop_is_what_has_a_trainer() -> None:
     collector = DataCollector().collect_all()
     with pytest.raises(TypeError, match=r"attach_to_loop\(Linear\): a loop with a .trainer"):
-        collector.attach_to_loop(nn.Linear(1, 1))
+        collector.attach_to_loop(nn.Linear(1, 1))  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"attach_to_executor\(int\)"):
         collector.attach_to_loop(Loop(trainer=3))
 

@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -15,6 +16,7 @@ from torch.utils.checkpoint import checkpoint
 
 from notebook_probe import DataCollector
 from tests.probes.parity import bits
+from tests.run.conftest import Watch
 from tests.train.collector.loops import Telling, given, sgd, train
 
 
@@ -63,6 +65,17 @@ def test_a_skipped_update_goes_together_with_the_next() -> None:
     model(given(2.0)).sum().backward()  # and no step
     train(model, optimizer, [3.0])
     assert collector.get_series("input") == ([0, 1, 1], [1.0, 2.0, 3.0])
+
+
+def test_so_does_one_that_a_gradient_scaler_skips() -> None:
+    model, collector, optimizer = telling()
+    scaler = torch.amp.GradScaler("cpu")
+    for value in (1.0, float("inf"), 3.0):
+        optimizer.zero_grad()
+        scaler.scale(model(given(value)).sum()).backward()
+        scaler.step(optimizer)
+        scaler.update()
+    assert collector.get_series("input") == ([0, 1, 1], [1.0, float("inf"), 3.0])
 
 
 def test_every_run_of_a_closure_is_of_the_one_step() -> None:
@@ -235,6 +248,38 @@ def test_a_copy_that_is_evaluated_in_between_is_no_matter_of_the_training() -> N
         average.update_parameters(model)
         with torch.no_grad():
             average.eval()(given(50.0))
+    assert collector.get_series("input") == ([0, 1], [1.0, 2.0])
+
+
+def test_parts_that_a_loop_calls_one_by_one_make_the_same_steps() -> None:
+    collector = DataCollector().collect_all()
+    model = nn.ModuleDict({"first": Telling(collector), "last": nn.Linear(1, 1)})
+    collector.attach_to_executor(model)
+    optimizer, criterion = sgd(model), nn.MSELoss()
+    for value in (1.0, 2.0, 3.0):
+        out = model["last"](model["first"](given(value)))
+        loss = criterion(out, torch.zeros_like(out))
+        collector.collect(value, "before")
+        loss.backward()
+        optimizer.step()
+        criterion(out.detach(), torch.zeros_like(out))
+        collector.collect(value, "after")
+        model.eval()["first"](given(100.0))
+        model.train()
+    want = ([0, 1, 2], [1.0, 2.0, 3.0])
+    assert [collector.get_series(name) for name in ("input", "before", "after")] == [want] * 3
+
+
+def test_what_a_run_does_to_measure_is_no_training(watch: Watch) -> None:
+    collector = DataCollector().collect_all()
+    model = Telling(collector)
+    run = watch(model, probes=None)
+    collector.attach_to_executor(model)
+    run.probe_batch(given(9.0), torch.zeros(1, 1), nn.functional.mse_loss)
+    run.attach("", "sharpness")
+    train(model, sgd(model), [1.0, 2.0])
+    run.close()
+    assert not np.isnan(run.series("", "sharpness").values).any()
     assert collector.get_series("input") == ([0, 1], [1.0, 2.0])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -110,6 +111,26 @@ def test_who_reads_while_it_trains_sees_steps_and_values_of_one_moment() -> None
     on_threads([read, work])
     assert all(steps == values and len(steps) < 8 for steps, values in reads)
     assert collector.get_series("input") == ([0, 16, 32, 48, 64], [0, 16, 32, 48, 64])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded, use of fork")
+def test_a_forked_child_collects_nothing_and_the_parent_goes_on() -> None:
+    collector = DataCollector().collect_all()
+    step = StepFunction(lambda value: collector.collect(value, "value"))
+    collector.attach_to_executor(step)
+    step(1.0)
+    child = os.fork()
+    if child == 0:  # no pytest in here: leave at once, whatever happens
+        code = 1
+        try:
+            step(2.0)
+            code = int(collector.get_series_values("value") != [1.0])
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    step(3.0)
+    assert collector.get_series("value") == ([0, 1], [1.0, 3.0])
 
 
 def test_attaching_from_many_threads_one_of_them_wins() -> None:
