@@ -76,6 +76,9 @@ if TYPE_CHECKING:
     from notebook_probe.run.handle import Handle
     from notebook_probe.run.run import Run
     from notebook_probe.run.watch import watch
+    from notebook_probe.train.collector.data_collector import DataCollector
+    from notebook_probe.train.collector.optimizer_series import OptimizerSeries
+    from notebook_probe.train.collector.step_function import StepFunction
 
 __version__ = "0.1.0"
 
@@ -86,6 +89,7 @@ __all__ = [
     "Alerts",
     "Axis",
     "ClosedRunError",
+    "DataCollector",
     "DuplicateNameError",
     "Every",
     "Geometric",
@@ -102,6 +106,7 @@ __all__ = [
     "NotApplicableError",
     "OpenedJob",
     "OpenedRun",
+    "OptimizerSeries",
     "Preset",
     "PresetRow",
     "ProbeError",
@@ -120,6 +125,7 @@ __all__ = [
     "Run",
     "ScheduleError",
     "Seconds",
+    "StepFunction",
     "Steps",
     "Times",
     "TrainingError",
@@ -147,11 +153,14 @@ __all__ = [
 ]
 
 _ON_FIRST_USE = {
+    "DataCollector": "notebook_probe.train.collector.data_collector",
     "Handle": "notebook_probe.run.handle",
     "Preset": "notebook_probe.run.attach.preset",
+    "OptimizerSeries": "notebook_probe.train.collector.optimizer_series",
     "Quantity": "notebook_probe.quantities",
     "PresetRow": "notebook_probe.run.attach.preset",
     "Run": "notebook_probe.run.run",
+    "StepFunction": "notebook_probe.train.collector.step_function",
     "collect": "notebook_probe.probes.calls.collect",
     "cov_eigs": "notebook_probe.quantities",
     "covariance": "notebook_probe.quantities",

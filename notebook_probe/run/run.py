@@ -358,7 +358,11 @@ class Run(LoopActions, SourceActions, Exports):
 
     def replaces_on(self, model: nn.Module) -> bool:
         """Tell whether watching ``model`` again, to a fresh folder too, is this run over again."""
-        return self._is_fresh and self._parts.probes.watches(model)
+        return self._is_fresh and self.watches(model)
+
+    def watches(self, model: nn.Module) -> bool:
+        """Tell the watched model, without wrappers, from others."""
+        return self._parts.probes.watches(model)
 
     @property
     def _live(self) -> RunParts:

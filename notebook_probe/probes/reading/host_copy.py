@@ -17,7 +17,7 @@ from torch import Tensor
 
 from notebook_probe.probes.step.frame import StepFrame
 
-__all__ = ["HostCopy"]
+__all__ = ["HostBatch", "HostCopy"]
 
 
 class HostCopy:
@@ -41,7 +41,7 @@ class HostCopy:
         by_device: dict[torch.device, list[Tensor]] = {}
         for tensor in tensors:
             by_device.setdefault(tensor.device, []).append(tensor)
-        self._batches = {device: _Batch(group) for device, group in by_device.items()}
+        self._batches = {device: HostBatch(group) for device, group in by_device.items()}
 
     @property
     def has_come(self) -> bool:
@@ -57,8 +57,13 @@ class HostCopy:
         ]
 
 
-class _Batch:
-    """The tensors of one device, flattened into one."""
+class HostBatch:
+    """The tensors of one device, flattened into one, on their way to the host as float64.
+
+    Parameters
+    ----------
+    tensors : list of Tensor
+    """
 
     def __init__(self, tensors: list[Tensor]) -> None:
         self._shapes = [tensor.shape for tensor in tensors]
@@ -80,9 +85,11 @@ class _Batch:
 
     @property
     def has_come(self) -> bool:
+        """Asking for the values will not wait."""
         return self._event is None or self._event.query()
 
     def values(self) -> Iterator[Any]:
+        """A number for each 0-d tensor, a tensor for any other; waits for them."""
         if self._event is not None:
             self._event.synchronize()
         if self._host is None:
