@@ -22,6 +22,7 @@ OWN_KINDS = frozenset(
         "error",
         "full",
         "resume",
+        "set",
         "spool",
         "truncate",
     }
