@@ -17,6 +17,7 @@ from notebook_probe.run.alerting import Alarm
 from notebook_probe.run.attach.probe_set import Attachment, ProbeSet
 from notebook_probe.run.attach.requests import Request, Ticket
 from notebook_probe.run.backfill import PastSteps
+from notebook_probe.run.between_steps import BetweenSteps
 from notebook_probe.run.costs import CostAccount
 from notebook_probe.run.gate import Gate
 from notebook_probe.run.health.catalogue import QuantityCatalogue
@@ -28,6 +29,7 @@ from notebook_probe.run.live_source import LiveSource
 from notebook_probe.run.loop_log import LoopLog
 from notebook_probe.run.mirror.mirror import Mirrors
 from notebook_probe.run.rows.row_keeper import RowKeeper
+from notebook_probe.run.settings.settings import Settings
 
 __all__ = ["RunParts"]
 
@@ -52,6 +54,8 @@ class RunParts:
         Measures, step by step.
     probes : ProbeSet
         What is wanted, and between two steps what is measured.
+    settings : Settings
+        What can be set while it trains.
     gate : Gate
         Where requests act, and training waits.
     probe_statuses : ProbeStatuses
@@ -79,6 +83,7 @@ class RunParts:
     steps: ClosedSteps
     observer: Observer
     probes: ProbeSet
+    settings: Settings
     gate: Gate
     probe_statuses: ProbeStatuses
     catalogue: QuantityCatalogue
@@ -110,7 +115,8 @@ class RunParts:
         )
         observer.taps.is_static = is_compiled(model)
         probes = ProbeSet(model, model_map, observer, rows, writer)
-        gate = Gate(writer.first_step, probes)
+        settings = Settings(lambda: observer.updates.optimizers, writer)
+        gate = Gate(writer.first_step, BetweenSteps(probes, settings))
         past = PastSteps(writer, rows, steps, observer)
         why_silent = WhySilent(model, observer, steps.scalars)
         probe_statuses = ProbeStatuses(model, observer, why_silent)
@@ -123,6 +129,7 @@ class RunParts:
             steps=steps,
             observer=observer,
             probes=probes,
+            settings=settings,
             gate=gate,
             probe_statuses=probe_statuses,
             catalogue=QuantityCatalogue(),
@@ -138,6 +145,14 @@ class RunParts:
         """Queue a request from any thread, at the step that a status tells."""
         ticket = Ticket(request, queued_step=self.observer.clock.upcoming)
         self.gate.put(ticket)
+        return ticket
+
+    def put_between_steps(self, request: Request) -> Ticket:
+        """Queue a request; it acts at once when no step is open, after those before it."""
+        ticket = self.put(request)
+        if not self.gate.is_elsewhere:
+            clock = self.observer.clock
+            self.observer.between_steps(lambda: self.gate.do_waiting(clock.step))
         return ticket
 
     def end_loop(self, error: BaseException | None) -> None:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from torch import nn
+from torch.optim import Optimizer
 
 from notebook_probe.alerts import Rule, Rules
 from notebook_probe.errors import ClosedRunError
@@ -32,13 +33,14 @@ from notebook_probe.run.handle import Handle
 from notebook_probe.run.health.status import ProbeStatus, QuantityInfo, Status, StatusHead
 from notebook_probe.run.loop_actions import LoopActions
 from notebook_probe.run.parts import RunParts
+from notebook_probe.run.setting_actions import SettingActions
 from notebook_probe.run.source_actions import SourceActions
 from notebook_probe.schedules import ScheduleLike
 
 __all__ = ["Run"]
 
 
-class Run(LoopActions, SourceActions, Exports):
+class Run(LoopActions, SettingActions, SourceActions, Exports):
     """A watched model; made by `notebook_probe.watch`.
 
     It is a Source: everything recorded so far can be read at any time. It holds the model weakly,
@@ -59,12 +61,15 @@ class Run(LoopActions, SourceActions, Exports):
         fresh: bool,
         on_compiled: OnCompiled = "skip",
         budget: float | None = None,
+        optimizer: Optimizer | None = None,
     ) -> None:
         self.name = name
         self._is_fresh = fresh
         self._parts = RunParts.of(model, model_map, writer, budget)
         self._parts.probes.run_eagerly(on_compiled == "eager")
         self._life = Life(self, model, self._parts, fresh)
+        if optimizer is not None:
+            self._parts.observer.updates.meet(optimizer)
         self._parts.begin(first_probes)  # last: from here on other threads may meet our hooks
 
     # ---------------------------------------------------------------- probes

@@ -206,7 +206,9 @@ def watch(
     if noted is not None:
         _keep_config(writer, noted)
     set_channel_axes(model_map, axes)
-    run = Run(model, model_map, writer, name, first_probes, store is None, on_compiled, budget)
+    run = Run(
+        model, model_map, writer, name, first_probes, store is None, on_compiled, budget, optimizer
+    )
     note(run, model, asked)
     print(_first_line(writer, resume) + _why_there(asked, location))
     return run

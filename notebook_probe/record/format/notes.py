@@ -23,6 +23,7 @@ OWN_KINDS = frozenset(
         "error",
         "full",
         "resume",
+        "set",
         "spool",
         "truncate",
     }

@@ -233,6 +233,7 @@ class Loop(Hooked):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from `state_dict`; the data does as the next run of the loop begins."""
         self.loop_step = self.state_step = state["loop_step"]
+        self.trainer.global_step = self.loop_step
         self.epoch = state["epoch"]
         self.skipped_steps = state["skipped_steps"]
         self._resumed, self._data = state, None
@@ -248,6 +249,7 @@ class Loop(Hooked):
         self._check_idle()
         data = self._dataset(given)
         self._running, self._stopping, self.stopped = True, False, False
+        self.trainer.global_step = self.loop_step
         self._metrics: dict[str, Value] | None = None
         error: BaseException | None = None
         try:

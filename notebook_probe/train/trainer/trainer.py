@@ -106,7 +106,7 @@ class Trainer:
         self.model, self.optimizer, self.scheduler = model, optimizer, scheduler
         self.scaler, self.accumulate = scaler, accumulate
         self.context: dict[str, Any] = dict(context or {})
-        self.training, self.evaluation = Moments(), Moments()
+        self.training, self.evaluation = Moments(model), Moments(model)
         self.listener: BatchListener | None = None
         self.train_metrics = UserMetrics(train_metrics, "train_metrics")
         self.eval_metrics = UserMetrics(eval_metrics, "eval_metrics")
@@ -118,11 +118,20 @@ class Trainer:
         self._device: torch.device | None = None
         self._updates: dict[str, Callable[[], Any]] = {}
         self._total_average, self._own_average = MovingAverage(), MovingAverage()
-        self._n_updates = 0
+        self._n_calls = 0
         if scaler is not None:  # which calls the optimizer only where it does not skip
-            optimizer.register_step_post_hook(self._updated)
+            optimizer.register_step_post_hook(self._called)
 
     # ---------------------------------------------------------------- setting up
+
+    @property
+    def global_step(self) -> int:
+        """Updates completed; whoever goes on from a checkpoint sets it."""
+        return self.training.step
+
+    @global_step.setter
+    def global_step(self, step: int) -> None:
+        self.training.step = self.evaluation.step = step
 
     def in_device(self, device: Device) -> Trainer:
         """Train there: the model, metrics and batches are moved. Returns the trainer."""
@@ -204,6 +213,7 @@ class Trainer:
                     update()
         metrics = self._metrics(passed)
         self.training.end()
+        self.global_step += 1
         return metrics
 
     def reset_train_metrics(self) -> None:
@@ -235,14 +245,14 @@ class Trainer:
                 return False
             self.optimizer.step()
             return True
-        before = self._n_updates
+        before = self._n_calls
         if self._clip is not None:
             self.scaler.unscale_(self.optimizer)
             # What overflowed is the scaler's to skip; it knows before anything is clipped.
             self._clip_finite()
         self.scaler.step(self.optimizer)
         self.scaler.update()
-        return self._n_updates > before
+        return self._n_calls > before
 
     def _clip_finite(self) -> None:
         assert self._clip is not None
@@ -250,8 +260,8 @@ class Trainer:
         if all(bool(torch.isfinite(gradient).all()) for gradient in gradients):
             self._clip(self._parameters())
 
-    def _updated(self, *_: Any) -> None:
-        self._n_updates += 1
+    def _called(self, *_: Any) -> None:
+        self._n_calls += 1
 
     def _parameters(self) -> Iterator[Tensor]:
         return (value for group in self.optimizer.param_groups for value in group["params"])
