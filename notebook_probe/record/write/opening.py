@@ -112,7 +112,7 @@ def open_to_write(
         paths = {} if old is None else old.paths
         for path in leftovers(folder, paths):
             files.delete_all(path)
-        arrays = Arrays(new_chunks(files, root_attrs), existing)
+        arrays = Arrays(new_chunks(files), existing, root_attrs)
         commits = Commits(files, arrays, lock, modules, paths)
         flusher = Flusher(commits, lock, root_attrs, options)
         take_over(old, flusher, beginning)

@@ -33,13 +33,13 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from notebook_probe.record.format.chunk_sizes import LARGE, chosen_sizes
+from notebook_probe.record.format.chunk_sizes import LARGE
 from notebook_probe.record.format.chunks import FILL, Array, Chunks, is_beyond, spans
 from notebook_probe.record.format.codec import (
     HEADER_BYTES,
@@ -160,14 +160,9 @@ class HotChunks:
         return is_stored(self._open.read_at(key, 0, HEADER_BYTES))
 
 
-def new_chunks(files: Files, attrs: Mapping[str, Any]) -> Chunks:
-    """What writes chunks into a folder: in place where the system has ``pwrite`` (not Windows).
-
-    New ones have the sizes that the record's attributes tell.
-    """
-    chunks: Chunks = HotChunks(files) if hasattr(os, "pwrite") else PlainChunks(files)
-    chunks.sizes = chosen_sizes(chunks.sizes, attrs)
-    return chunks
+def new_chunks(files: Files) -> Chunks:
+    """What writes chunks into a folder: in place where the system has ``pwrite`` (not Windows)."""
+    return HotChunks(files) if hasattr(os, "pwrite") else PlainChunks(files)
 
 
 def _cut(chunk: Array, row: int) -> Array:
