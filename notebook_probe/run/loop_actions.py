@@ -187,6 +187,41 @@ class LoopActions(ABC):
         """
         return Batches(loader, self._live.observer)
 
+    def expect(self, *, end_step: int | None = None, epoch: int | None = None) -> None:
+        """Say how far training is and will go, for the status and the panel's bar.
+
+        ``status().seconds_left`` follows from the speed of the last steps. What is left out stays
+        as it was said before.
+
+        Parameters
+        ----------
+        end_step : int, optional
+            The record's step when training ends: the number of updates completed by then. Once
+            training has gone past it, it counts as not known.
+        epoch : int, optional
+            The one that is trained now; shown as it is given. -1 is for what is not known.
+
+        Raises
+        ------
+        ValueError
+            For anything but a whole number from -1.
+        ClosedRunError
+
+        Examples
+        --------
+        >>> run.expect(end_step=len(loader) * n_epochs)  # doctest: +SKIP
+        >>> for epoch in range(n_epochs):  # doctest: +SKIP
+        ...     run.expect(epoch=epoch)
+        """
+        state = self._live.state
+        given = {"end_step": end_step, "epoch": epoch}
+        known = {name: value for name, value in given.items() if value is not None}
+        for name, value in known.items():
+            if not isinstance(value, int) or isinstance(value, bool) or value < -1:
+                raise ValueError(f"expect({name}={value!r}): a whole number from -1 is expected")
+        state.end_step = known.get("end_step", state.end_step)
+        state.epoch = known.get("epoch", state.epoch)
+
     def boundary(self) -> None:
         """Let Pause, Step and Stop act here, before a batch is drawn, so that none is lost.
 
