@@ -24,7 +24,6 @@ from notebook_probe.run.batches import Batches, read_batch
 from notebook_probe.run.mirror.mirror import Mirror
 from notebook_probe.run.parts import RunParts
 from notebook_probe.run.probe_batch import keep_probe_batch
-from notebook_probe.schedules.numbers import integer
 from notebook_probe.schedules.span import UNKNOWN
 
 __all__ = ["LoopActions"]
@@ -265,37 +264,65 @@ class LoopActions(ABC):
         """
         return Batches(loader, self._live.observer)
 
-    def expect(self, start: int, end: int = UNKNOWN) -> None:
-        """Say from where to where this training goes, for schedules such as ``"times(20)"``.
+    def expect(
+        self,
+        *,
+        start_step: int | None = None,
+        end_step: int | None = None,
+        epoch: int | None = None,
+    ) -> None:
+        """Say how far training is and will go: for the status, the panel's bar, and schedules.
 
-        It counts from the next step on, may be said again, and is no limit: training may stop
-        before, or go on.
+        ``status().seconds_left`` follows from the speed of the last steps; schedules such as
+        ``"times(20)"`` act upon it from the next step on. What is left out stays as it was said
+        before. It is no limit: training may stop before, or go on.
 
         Parameters
         ----------
-        start : int
-            Its first step; where a second training begins, that of the second.
-        end : int
-            One past its last step; -1 when nobody knows.
+        start_step : int, optional
+            The first step of this training; 0 at first. A second one in the same run says its own.
+        end_step : int, optional
+            The record's step when training ends: the number of updates completed by then; -1 where
+            nobody knows. Once training has gone past it, it counts as not known.
+        epoch : int, optional
+            The one that is trained now; shown as it is given. -1 is for what is not known.
 
         Raises
         ------
         ScheduleError
-            For anything but these.
+            For anything but a whole number from -1, and an end before the start.
         ClosedRunError
 
         Examples
         --------
         >>> run.attach("*", "weight_norm", "times(20)")  # doctest: +SKIP
-        >>> run.expect(0, len(loader) * epochs)  # doctest: +SKIP
+        >>> run.expect(end_step=len(loader) * n_epochs)  # doctest: +SKIP
+        >>> for epoch in range(n_epochs):  # doctest: +SKIP
+        ...     run.expect(epoch=epoch)
         """
         live = self._live
-        given = f"expect({start!r}, {end!r})"
-        first, stop = integer(start, given), integer(end, given)
-        if first < 0 or (stop != UNKNOWN and stop < first):
-            raise ScheduleError(f"{given}: steps from 0, or -1 where nobody knows the end")
-        live.probes.expect(first, stop)
-        live.change_between_steps()
+        given = {"start_step": start_step, "end_step": end_step, "epoch": epoch}
+        known = {name: value for name, value in given.items() if value is not None}
+        for name, value in known.items():
+            least = 0 if name == "start_step" else -1
+            if not isinstance(value, int) or isinstance(value, bool) or value < least:
+                raise ScheduleError(
+                    f"expect({name}={value!r}): a whole number from {least} is expected"
+                )
+        state = live.state
+        start, end = (
+            known.get("start_step", state.start_step),
+            known.get("end_step", state.end_step),
+        )
+        if end != UNKNOWN and end < start:
+            raise ScheduleError(
+                f"expect(start_step={start}, end_step={end}): an end at or after the start, or -1"
+            )
+        state.start_step, state.end_step = start, end
+        state.epoch = known.get("epoch", state.epoch)
+        if start_step is not None or end_step is not None:
+            live.probes.expect(start, end)
+            live.change_between_steps()
 
     def boundary(self) -> None:
         """Let Pause, Step and Stop act here, before a batch is drawn, so that none is lost.

@@ -130,6 +130,7 @@ class FakeControls:
         self.problem = ""
         self.budget = ""
         self.progress = ""
+        self.how_far: dict[str, Any] = {}
         self.costs_us: dict[str, float | None] = {"grad_norm": 12.0}
         self.n_asked_catalogue = self.n_asked_probes = self.n_asked_fitting = 0
 
@@ -160,6 +161,7 @@ class FakeControls:
             problem=self.problem,
             budget=self.budget,
             progress=self.progress,
+            **self.how_far,
         )
 
     def probes(self) -> Sequence[ProbeStatus]:

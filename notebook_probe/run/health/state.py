@@ -21,6 +21,7 @@ from notebook_probe.run.rows.row_keeper import RowKeeper
 __all__ = ["RunState"]
 
 WANTED = (KeyboardInterrupt, TrainingStopped)
+UNDER_WAY = ("training", "paused")
 MANY_FORWARDS = 5
 """Training forwards without any step after which something may be missing."""
 MANY_MORE = 4
@@ -36,6 +37,8 @@ class RunState:
         The training that was started last in the background.
     failure : Failure or None
         What ended the last loop, until training goes on.
+    start_step, end_step, epoch : int
+        What the loop told of how far it is and will go; -1 when it is not known.
     """
 
     def __init__(
@@ -55,6 +58,7 @@ class RunState:
         self.background: Background | None = None
         self._failure: Failure | None = None
         self._rested_at = self._progress
+        self.start_step, self.end_step, self.epoch = 0, -1, -1
 
     @property
     def failure(self) -> Failure | None:
@@ -87,11 +91,13 @@ class RunState:
         """Everything but the probes."""
         writer, meter = self._writer, self._meter
         flushed = writer.flushed_at
+        state, step = self.state(closed), self._observer.clock.upcoming
+        end_step = self.end_step if step <= self.end_step else -1  # it went on past it
         return StatusHead(
             name=name,
             location=writer.location,
-            state=self.state(closed),
-            step=self._observer.clock.upcoming,
+            state=state,
+            step=step,
             steps_per_second=meter.steps_per_second,
             cost_percent=meter.cost_percent,
             n_probes=n_probes,
@@ -105,7 +111,15 @@ class RunState:
             total_s=meter.total_s,
             total_cost_s=meter.total_cost_s,
             budget=self._budget.text,
+            epoch=self.epoch,
+            end_step=end_step,
+            seconds_left=self._seconds_for(end_step - step) if state in UNDER_WAY else None,
         )
+
+    def _seconds_for(self, n_steps: int) -> float | None:
+        """How long so many steps take; None for fewer than none, and before the first."""
+        rate = self._meter.steps_per_second
+        return n_steps / rate if n_steps >= 0 and math.isfinite(rate) else None
 
     def state(self, closed: bool) -> State:
         if closed:

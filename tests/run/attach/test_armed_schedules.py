@@ -39,7 +39,7 @@ def test_times_are_split_over_what_the_run_is_told_to_expect(watch: Watch) -> No
     model = nn.Linear(2, 1)
     run = watch(model, probes=None)
     run.attach("", "weight_norm", "times(4)")
-    run.expect(0, 20)
+    run.expect(end_step=20)
     trained(run, model, 20)
     assert steps_of(run) == [4, 9, 14, 19]
 
@@ -48,7 +48,7 @@ def test_what_is_learnt_while_it_trains_counts_from_the_next_step_on(watch: Watc
     model = nn.Linear(2, 1)
     run = watch(model, probes=None)
     run.attach("", "weight_norm", nbp.Times(6))
-    trained(run, model, 200, lambda step: run.expect(0, 200) if step == 150 else None)
+    trained(run, model, 200, lambda step: run.expect(end_step=200) if step == 150 else None)
     assert steps_of(run) == [127, 166, 199]
 
 
@@ -58,7 +58,7 @@ def test_the_status_tells_the_first_value_of_what_the_run_expects(watch: Watch) 
     run.attach("", "weight_norm", "times(4)")
     trained(run, model, 1)
     assert run.probes()[0].note == "first value at step 127"
-    run.expect(0, 20)
+    run.expect(end_step=20)
     trained(run, model, 1)
     assert run.probes()[0].note == "first value at step 4"
     assert run.probes()[0].schedule == "times(4)"
@@ -69,7 +69,7 @@ def test_a_second_training_is_split_anew(watch: Watch) -> None:
     run = watch(model, probes=None)
     run.attach("", "weight_norm", "times(2)")
     for start in (0, 10):
-        run.expect(start, start + 10)
+        run.expect(start_step=start, end_step=start + 10)
         trained(run, model, 10)
     assert steps_of(run) == [4, 9, 14, 19]
 
@@ -78,7 +78,7 @@ def test_first_and_last_steps_are_those_of_the_run(watch: Watch) -> None:
     model = nn.Linear(2, 1)
     run = watch(model, probes=None)
     run.attach("", "weight_norm", nbp.include_first(nbp.include_last("every(10, 5)")))
-    run.expect(0, 24)
+    run.expect(end_step=24)
     trained(run, model, 24)
     assert steps_of(run) == [0, 5, 15, 23]
 
@@ -167,9 +167,9 @@ def test_the_same_schedule_as_text_and_as_value_is_attached_once(watch: Watch) -
 @pytest.mark.parametrize("wrong", [(-1, 5), (5, 3), (0, -2), (True, 5), (0, 2.5), ("0", 1)])
 def test_what_cannot_be_expected_is_refused_with_what_was_given(wrong: Any, watch: Watch) -> None:
     run = watch(nn.Linear(2, 1), probes=None)
-    with pytest.raises(ScheduleError, match=r"^expect\(") as error:
-        run.expect(*wrong)
-    assert f"{wrong[0]!r}, {wrong[1]!r}" in str(error.value)
+    with pytest.raises(ScheduleError, match=r"^expect\((start|end)_step=") as error:
+        run.expect(start_step=wrong[0], end_step=wrong[1])
+    assert any(f"_step={value!r}" in str(error.value) for value in wrong)
 
 
 def test_a_record_whose_streams_were_called_by_a_hash_is_read_and_gone_on_with(
