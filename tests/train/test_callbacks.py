@@ -2,6 +2,7 @@
 
 import copy
 import math
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -174,3 +175,82 @@ def test_a_range_test_of_rates_leaves_no_trace_and_finds_where_the_loss_falls() 
 def test_a_range_test_says_what_is_allowed(options: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         find_learning_rate(trainer(small_model()), **{"data": batches(2), **options})
+
+
+class Lengths:
+    """Data whose epochs nobody knows the length of beforehand."""
+
+    name = "unknown"
+
+    def __init__(self, *lengths: int) -> None:
+        self._lengths = iter(lengths)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(batches(1) * next(self._lengths))
+
+    def reset(self) -> None: ...
+
+
+def seen_by(loop: Loop) -> tuple[list[int], Callable[..., None]]:
+    seen: list[int] = []
+    return seen, lambda loop, metrics: seen.append(loop.loop_step)
+
+
+@given(n=st.integers(0, 12), total=st.integers(1, 25), before=st.integers(0, 6))
+def test_n_times_during_a_loop_are_even_and_end_with_it(n: int, total: int, before: int) -> None:
+    loop, data = a_loop(), Dataset(batches(1) * 40)
+    loop.run_steps(data, before)
+    seen, call = seen_by(loop)
+    loop.n_times_during_loop(n, call)
+    loop.run_steps(data, total)
+    due = {before + -(-i * total // n) - 1 for i in range(1, n + 1)} if n < total else range(total)
+    expected = sorted(due) if n < total else [before + i for i in due]
+    assert seen == expected
+
+
+def test_n_times_of_an_unknown_length_are_made_up_for_at_the_end() -> None:
+    loop = a_loop()
+    seen, call = seen_by(loop)
+    loop.n_times_during_loop(2, call)
+    loop.run_epochs(Lengths(150), 1)
+    assert seen == [127, 150]  # the last one comes when the loop has ended
+
+
+def test_exponential_calls_are_those_of_the_seed_and_once_more_at_the_end() -> None:
+    loop = a_loop()
+    seen, call = seen_by(loop)
+    loop.exponential_callback(4, 1.5, call, call_on_end=True)
+    loop.run_steps(Dataset(batches(1) * 60), 33)
+    # k = 4, then 6, 9, 14: 4, 10, 19, 33; the loop has ended at 33
+    assert seen == [4, 10, 19, 33]
+
+
+def test_calls_by_the_clock_start_it_with_the_first_step_and_anew_after_the_work() -> None:
+    loop, now = a_loop(), [0.0]
+    seen: list[int] = []
+
+    def call(loop: Loop, metrics: Any) -> None:
+        seen.append(loop.loop_step)
+        now[0] += 5  # the work takes long
+
+    loop.on_step(lambda loop, metrics: now.__setitem__(0, now[0] + 1), priority=-1)
+    loop.periodic_callback(3, call, clock=lambda: now[0])
+    loop.run_steps(Dataset(batches(1) * 20), 10)
+    assert seen == [3, 6, 9]
+
+
+def test_a_hook_of_a_schedule_is_removed_whole() -> None:
+    loop = a_loop()
+    seen, call = seen_by(loop)
+    hook = loop.at("every(2)", call, call_on_end=True)
+    loop.run_steps(Dataset(batches(5)), 3)
+    hook.remove()
+    loop.run_steps(Dataset(batches(5)), 3)
+    assert seen == [0, 2, 3]
+
+
+def test_what_is_no_schedule_or_function_is_refused() -> None:
+    with pytest.raises(ScheduleError, match="'sometimes' does not parse"):
+        a_loop().at("sometimes", print)
+    with pytest.raises(TypeError, match=r"3: a function \(loop, metrics\) is expected"):
+        a_loop().at(2, 3)  # type: ignore[arg-type]

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
-from notebook_probe.schedules import Every
+from notebook_probe.schedules import Every, Geometric, ScheduleLike, Seconds, Times
+from notebook_probe.schedules import schedule as read_schedule
 from notebook_probe.train.data.dataset import Dataset
 from notebook_probe.train.loop.hooks import Hook, Hooks
+from notebook_probe.train.loop.periodic import Periodic
 from notebook_probe.train.metrics.averages import Value
 
 __all__ = ["Hooked"]
+
+OnStep: TypeAlias = Callable[[Any, Mapping[str, Value]], Any]
 
 
 class Hooked:
@@ -66,13 +71,35 @@ class Hooked:
         """Call ``call(loop)`` however the run of the loop ends, also when others raise."""
         return self._on_close.add(call, name, priority)
 
-    def every_n_steps(
+    def at(
         self,
-        n: int,
-        call: Callable[[Any, Mapping[str, Value]], Any],
+        schedule: ScheduleLike,
+        call: OnStep,
         name: str = "",
         priority: float = 0,
+        call_on_end: bool = False,
     ) -> Hook:
+        """Call ``call(loop, metrics)`` after each step at which a schedule is due.
+
+        Parameters
+        ----------
+        schedule : Schedule, str, int or callable
+            Any that probes take: ``"geometric(100, 1.2)"``, ``nbp.Times(20)``.
+        call_on_end : bool
+            Call it once more when all steps are done.
+
+        Raises
+        ------
+        ScheduleError, TypeError
+        """
+        periodic = Periodic(read_schedule(schedule), call, call_on_end)
+        name = name or getattr(call, "__name__", "")
+        started = self._on_start.add(periodic.on_start, name, priority)
+        stepped = self._on_step.add(periodic.on_step, name, priority)
+        stepped.others = (started, self._on_end.add(periodic.on_end, name, priority))
+        return stepped
+
+    def every_n_steps(self, n: int, call: OnStep, name: str = "", priority: float = 0) -> Hook:
         """Call ``call(loop, metrics)`` after steps n - 1, 2n - 1, ..., counted over all runs.
 
         Raises
@@ -80,13 +107,40 @@ class Hooked:
         ScheduleError
             ``n`` is less than 1.
         """
-        due = Every(n, offset=n - 1)
+        return self.at(Every(n, offset=n - 1), call, name, priority)
 
-        def when_due(loop: Any, metrics: Mapping[str, Value]) -> None:
-            if due(loop.loop_step):
-                call(loop, metrics)
+    def n_times_during_loop(
+        self, n: int, call: OnStep, name: str = "", priority: float = 0
+    ) -> Hook:
+        """Call it ``n`` times in each run of the loop, evenly, the last step being one of them.
 
-        return self.on_step(when_due, name or getattr(call, "__name__", ""), priority)
+        While nobody knows how long the run is, after 128, 256, 512, ... steps; see `Times`.
+        """
+        return self.at(Times(n), call, name, priority)
+
+    def exponential_callback(
+        self,
+        start: int,
+        factor: float,
+        call: OnStep,
+        name: str = "",
+        priority: float = 0,
+        call_on_end: bool = False,
+    ) -> Hook:
+        """Call it ever more rarely, counted over all runs; see `Geometric`."""
+        return self.at(Geometric(start, factor), call, name, priority, call_on_end)
+
+    def periodic_callback(
+        self,
+        period: float,
+        call: OnStep,
+        name: str = "",
+        priority: float = 0,
+        call_on_end: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> Hook:
+        """Call it when so many seconds have passed since it was called last; see `Seconds`."""
+        return self.at(Seconds(period, clock), call, name, priority, call_on_end)
 
     def add(self, callback: Any) -> Any:
         """Have an object take part by its methods of these names; returns the object.

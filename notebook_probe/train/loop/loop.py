@@ -258,6 +258,7 @@ class Loop(Hooked):
                     self.trainer.reset_train_metrics()
                     self.epoch = 0
                 self.start_step, self.end_step = self.loop_step, end_of(data)
+                self._tell()
                 del self.train_step_durations[:]
                 self._on_start(self, data)
                 steps(data)
@@ -300,6 +301,7 @@ class Loop(Hooked):
                 self.end_step = self.loop_step + (self.loop_step - before) * (n - self.epoch)
             else:  # another number may be accumulated from here on
                 self.end_step = self._end_of(data, n)
+            self._tell()
 
     def _step(self, batches: Iterator[Batch]) -> bool:
         """Train one step; False at the end of the data."""
@@ -338,6 +340,11 @@ class Loop(Hooked):
                 f"{MOST_SKIPPED} updates in a row were skipped before step {self.loop_step}: the "
                 f"gradients are not finite at any scale"
             )
+
+    def _tell(self) -> None:
+        if self._recording is not None:
+            end = self.end_step if self.end_step >= self.start_step else -1
+            self._recording.expects(self.start_step, end, self.epoch)
 
     def _batches(self, data: Dataset) -> Iterator[Batch]:
         return iter(data) if self._recording is None else self._recording.batches(data)

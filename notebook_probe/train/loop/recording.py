@@ -38,6 +38,11 @@ class Recording:
         if not self.run.closed:
             self.run.boundary()
 
+    def expects(self, start_step: int, end_step: int, epoch: int) -> None:
+        """How far the loop is and will go."""
+        if not self.run.closed:
+            self.run.expect(start_step=start_step, end_step=end_step, epoch=epoch)
+
     def trained(self, metrics: Mapping[str, Value]) -> None:
         """A step is over."""
         if not self.run.closed:
