@@ -74,6 +74,11 @@ class Gate:
         if self._is_closed:
             self._refuse_waiting()
 
+    @property
+    def is_followed(self) -> bool:
+        """Somebody is called at each boundary, as panels are."""
+        return bool(self._callbacks)
+
     def do_waiting(self, step: int) -> None:
         """Do what was requested so far, between two steps."""
         if not self._waiting.empty():

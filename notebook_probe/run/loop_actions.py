@@ -324,6 +324,11 @@ class LoopActions(ABC):
             live.probes.expect(start, end)
             live.change_between_steps()
 
+    @property
+    def is_shown(self) -> bool:
+        """A panel of this process shows the run."""
+        return self._live.gate.is_followed
+
     def boundary(self) -> None:
         """Let Pause, Step and Stop act here, before a batch is drawn, so that none is lost.
 

@@ -74,7 +74,7 @@ class EarlyStopping:
                 f"{self.monitor} was {value:.4g} and not better than {self.best:.4g}, of step "
                 f"{self.best_step}, in {self.n_waited} evaluations"
             )
-            loop.stop()
+            loop.stop(self.reason)
 
     def state_dict(self) -> dict[str, Any]:
         """What it has seen."""

@@ -12,14 +12,12 @@ from typing import Any
 from notebook_probe.errors import NoChangeError, TrainingStopped
 from notebook_probe.run.background import Background
 from notebook_probe.run.run import Run
-from notebook_probe.run.watch import watch
 from notebook_probe.train.data.batch import Batch
 from notebook_probe.train.data.dataset import Dataset, as_dataset
 from notebook_probe.train.loop.finite import CheckFinite, FiniteCheck
-from notebook_probe.train.loop.hooked import Hooked
-from notebook_probe.train.loop.hooks import Hook
 from notebook_probe.train.loop.interrupts import interrupts_wait
-from notebook_probe.train.loop.recording import Recording
+from notebook_probe.train.loop.progress import Progress
+from notebook_probe.train.loop.recorded import Recorded
 from notebook_probe.train.metrics.averages import Value
 from notebook_probe.train.trainer.trainer import Trainer
 
@@ -32,7 +30,7 @@ FASTEST_S = 0.001
 """The step duration that is told before there is one."""
 
 
-class Loop(Hooked):
+class Loop(Recorded):
     """Trains: steps and epochs over data, with hooks.
 
     Parameters
@@ -40,6 +38,8 @@ class Loop(Hooked):
     trainer : Trainer
     run : Run, optional
         Records the training; `watch` makes one.
+    progress : bool, optional
+        A bar of tqdm; by default in a terminal, and in a notebook that shows no panel.
     check_finite : True, "now" or False
         What to do about losses that are NaN or infinite: raise, on an accelerator at most one step
         late; wait for the device to raise at once; nothing.
@@ -64,6 +64,8 @@ class Loop(Hooked):
         The newest value of everything reported, by the name it is recorded under.
     stopped : bool
         The last run of the loop was ended by Stop, by `stop`, or by Ctrl-C.
+    stop_reason : str
+        What `stop` was told, or "".
 
     Examples
     --------
@@ -81,23 +83,25 @@ class Loop(Hooked):
     """
 
     def __init__(
-        self, trainer: Trainer, run: Run | None = None, check_finite: CheckFinite = True
+        self,
+        trainer: Trainer,
+        run: Run | None = None,
+        check_finite: CheckFinite = True,
+        progress: bool | None = None,
     ) -> None:
-        super().__init__()
-        self.trainer = trainer
-        self.loop_step = self.state_step = self.start_step = 0
+        super().__init__(trainer)
+        self.state_step = self.start_step = 0
         self.epoch = self.skipped_steps = 0
         self.end_step = -1
         self.shared_data: dict[str, Any] = {}
         self.train_step_durations = array("d")
-        self.last_metrics: dict[str, Value] = {}
-        self.stopped = False
+        self.stopped, self.stop_reason = False, ""
         self._finite = FiniteCheck(check_finite)
-        self._recording: Recording | None = None
         self._data: Dataset | None = None
         self._resumed: Mapping[str, Any] | None = None
         self._stopping = self._running = False
         self._n_skipped = 0
+        self.add(Progress(progress))
         if run is not None:
             self.record_to(run)
 
@@ -156,68 +160,15 @@ class Loop(Hooked):
             return self.run.train_in_background(train)
         return Background(train, on_end=lambda error: None, stop=self.stop)
 
-    def stop(self) -> None:
+    def stop(self, reason: str = "") -> None:
         """End the run of the loop after the step that runs now; from any thread."""
+        self.stop_reason = reason
         self._stopping = True
 
     def median_train_step_duration(self) -> float:
         """The upper median of the durations in s; 1 ms before there is one."""
         durations = sorted(self.train_step_durations)
         return durations[len(durations) // 2] if durations else FASTEST_S
-
-    # ---------------------------------------------------------------- recording
-
-    @property
-    def run(self) -> Run | None:
-        """The run that records the training."""
-        return self._recording.run if self._recording is not None else None
-
-    def watch(self, **options: Any) -> Run:
-        """Watch the model, as `notebook_probe.watch` does, and record the training there.
-
-        Of a loop that goes on from a checkpoint the record goes on at its step.
-        """
-        if self.loop_step and options.get("store") is not None:
-            options.setdefault("resume", self.loop_step)
-        run = watch(self.trainer.model, self.trainer.optimizer, **options)
-        self.record_to(run)
-        return run
-
-    def record_to(self, run: Run) -> None:
-        """Record losses, metrics, targets, waiting and evaluations in a run of your own."""
-        self._recording = self.trainer.listener = Recording(run)
-
-    def explore(self, **options: Any) -> Any:
-        """Show the Explorer of the run; watches the model first if nobody does."""
-        run = self.run if self.run is not None else self.watch()
-        return run.explore(**options)
-
-    def eval(self, data: Any) -> dict[str, float]:
-        """Evaluate the model as it is now, as `Trainer.eval`; recorded at this state.
-
-        Its numbers are called after the data: ``eval_loss``, ``test_accuracy``.
-        """
-        data = as_dataset(data, "eval")
-        metrics = self.trainer.eval(data)
-        named = {f"{data.name}_{name}": value for name, value in metrics.items()}
-        self.last_metrics.update(named)
-        if self._recording is not None:
-            self._recording.evaluated(named)
-        self._on_eval(self, named)
-        return metrics
-
-    def eval_every(self, data: Any, n: int | None = None) -> Hook:
-        """Evaluate after every ``n`` steps, on the grid of all steps; by default after each epoch.
-
-        Examples
-        --------
-        >>> loop.eval_every(test_data)  # doctest: +SKIP
-        >>> loop.eval_every(Dataset(other, "val"), 500)  # doctest: +SKIP
-        """
-        data = as_dataset(data, "eval")
-        if n is None:
-            return self.on_epoch(lambda loop: loop.eval(data), f"eval {data.name}")
-        return self.every_n_steps(n, lambda loop, metrics: loop.eval(data), f"eval {data.name}")
 
     # ---------------------------------------------------------------- going on later
 
@@ -249,11 +200,12 @@ class Loop(Hooked):
         self._check_idle()
         data = self._dataset(given)
         self._running, self._stopping, self.stopped = True, False, False
+        self.stop_reason = ""
         self.trainer.global_step = self.loop_step
         self._metrics: dict[str, Value] | None = None
         error: BaseException | None = None
         try:
-            with interrupts_wait(self.stop):
+            with interrupts_wait(partial(self.stop, "interrupted")):
                 if self._resumed is None:
                     self.trainer.reset_train_metrics()
                     self.epoch = 0

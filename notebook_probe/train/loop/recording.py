@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from notebook_probe.run.run import Run
@@ -23,6 +23,19 @@ class Recording:
 
     def __init__(self, run: Run) -> None:
         self.run = run
+
+    def knob(
+        self,
+        name: str,
+        get: Callable[[], float],
+        set: Callable[[Any], object],
+        low: float | None,
+        high: float | None,
+        log: bool,
+    ) -> None:
+        """A number can be set from now on."""
+        if not self.run.closed:
+            self.run.knob(name, get, set, low, high, log)
 
     def batches(self, data: Dataset) -> Iterator[Batch]:
         """The data, with the time spent waiting for it measured."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -13,15 +13,16 @@ from torch.optim import Optimizer
 
 from notebook_probe.train.data.batch import Batch, Device, read_item
 from notebook_probe.train.data.dataset import as_dataset
-from notebook_probe.train.metrics.averages import Mean, MovingAverage, Value, on_host
+from notebook_probe.train.metrics.averages import Mean, Value, on_host
 from notebook_probe.train.metrics.user_metrics import MetricsLike, UserMetrics
 from notebook_probe.train.trainer.clipping import Clipping, OnNonfinite
 from notebook_probe.train.trainer.evaluation import evaluating
 from notebook_probe.train.trainer.executors import Executors, Mode
 from notebook_probe.train.trainer.forward import Forward, LossFn, Passed
 from notebook_probe.train.trainer.moments import Moments
+from notebook_probe.train.trainer.reports import Reports
 
-__all__ = ["BatchListener", "Scheduler", "Trainer"]
+__all__ = ["Scheduler", "Trainer", "TrainerListener"]
 
 
 class Scheduler(Protocol):
@@ -30,10 +31,30 @@ class Scheduler(Protocol):
     def step(self) -> Any: ...
 
 
-class BatchListener(Protocol):
-    """Who is told what only the trainer knows of a batch: a watched run."""
+class TrainerListener(Protocol):
+    """Who is told what only the trainer knows: a watched run."""
 
     def batch(self, **values: Any) -> None: ...
+    def knob(
+        self,
+        name: str,
+        get: Callable[[], float],
+        set: Callable[[Any], object],
+        low: float | None,
+        high: float | None,
+        log: bool,
+    ) -> None: ...
+
+
+class KnobOfTrainer(NamedTuple):
+    """What `Run.knob` takes."""
+
+    name: str
+    get: Callable[[], float]
+    set: Callable[[Any], object]
+    low: float | None
+    high: float | None
+    log: bool
 
 
 class Trainer:
@@ -72,8 +93,10 @@ class Trainer:
     ----------
     training, evaluation : Moments
         Where steps of either side begin and end.
-    listener : BatchListener or None
-        Told the labels and losses of each batch.
+    listener : TrainerListener or None
+        Told the labels and losses of each batch, and of knobs.
+    knobs : dict
+        Numbers that can be set while it trains.
 
     Examples
     --------
@@ -107,7 +130,8 @@ class Trainer:
         self.scaler, self.accumulate = scaler, accumulate
         self.context: dict[str, Any] = dict(context or {})
         self.training, self.evaluation = Moments(model), Moments(model)
-        self.listener: BatchListener | None = None
+        self.listener: TrainerListener | None = None
+        self.knobs: dict[str, KnobOfTrainer] = {}
         self.train_metrics = UserMetrics(train_metrics, "train_metrics")
         self.eval_metrics = UserMetrics(eval_metrics, "eval_metrics")
         self._loss_fn, self._labels_first = loss_fn, labels_first
@@ -117,7 +141,7 @@ class Trainer:
         self._executors = Executors(max_executors)
         self._device: torch.device | None = None
         self._updates: dict[str, Callable[[], Any]] = {}
-        self._total_average, self._own_average = MovingAverage(), MovingAverage()
+        self._reports = Reports(self.train_metrics)
         self._n_calls = 0
         if scaler is not None:  # which calls the optimizer only where it does not skip
             optimizer.register_step_post_hook(self._called)
@@ -151,6 +175,24 @@ class Trainer:
         self._executors.tell(handler)
 
     on_exec_creation = on_first_use
+
+    def knob(
+        self,
+        name: str,
+        get: Callable[[], float],
+        set: Callable[[Any], object],
+        low: float | None = None,
+        high: float | None = None,
+        log: bool = False,
+    ) -> None:
+        """Let a number of your own be set while it trains, as `Run.knob`, by the run that records.
+
+        A loop that is recorded later offers it then.
+        """
+        knob = KnobOfTrainer(name, get, set, low, high, log)
+        self.knobs[name] = knob
+        if self.listener is not None:
+            self.listener.knob(*knob)
 
     def add_per_step_update(self, update: Callable[[], Any], scope: str = "/") -> None:
         """Call ``update()`` after every update, without gradients and before metrics.
@@ -211,16 +253,14 @@ class Trainer:
             with torch.no_grad():
                 for update in self._updates.values():
                     update()
-        metrics = self._metrics(passed)
+        metrics = self._reports.add(passed)
         self.training.end()
         self.global_step += 1
         return metrics
 
     def reset_train_metrics(self) -> None:
         """Begin averages and metrics anew."""
-        self._total_average.reset()
-        self._own_average.reset()
-        self.train_metrics.reset()
+        self._reports.reset()
 
     def _backward(self, batches: Sequence[Batch]) -> list[Passed]:
         size, done = len(batches), []
@@ -265,19 +305,6 @@ class Trainer:
 
     def _parameters(self) -> Iterator[Tensor]:
         return (value for group in self.optimizer.param_groups for value in group["params"])
-
-    def _metrics(self, passed: Sequence[Passed]) -> dict[str, Value]:
-        total = _mean([one.total for one in passed])
-        metrics: dict[str, Value] = {"loss": total, "loss_moving": self._total_average.add(total)}
-        if self._loss_fn is not None:
-            own = _mean([one.own for one in passed if one.own is not None])
-            metrics["fn_loss_moving"] = self._own_average.add(own)
-        if len(self.train_metrics):
-            with torch.no_grad():
-                for one in passed:
-                    self.train_metrics.update(one.output, one.target)
-                metrics.update(self.train_metrics.values())
-        return metrics
 
     # ---------------------------------------------------------------- evaluating
 
@@ -334,12 +361,6 @@ class Trainer:
             return nullcontext()
         device = self._device or next(self._parameters()).device
         return torch.autocast(device.type, dtype=self._autocast)
-
-
-def _mean(values: Sequence[Tensor]) -> Value:
-    if len(values) == 1:
-        return on_host(values[0])
-    return on_host(torch.stack([value.detach() for value in values]).mean())
 
 
 def _check(model: Any, loss_fn: Any, optimizer: Any, accumulate: Any) -> None:
