@@ -225,6 +225,14 @@ class Observer:
             self._settled()
             self.training.interval.forget()
 
+    def read_state(self, probes: Iterable[Probe]) -> DueFrame:
+        """What these need of the state after the last update, where nothing else is needed."""
+        with self._turn:
+            frame = self._build(tuple(probes), ()).frame(self.clock.step)
+            frame.readings.reader.read_before(frame, None, set())
+            frame.close()
+        return frame
+
     def _close_stepped(self) -> None:
         if self.clock.has_stepped:
             self._close_frame()

@@ -10,6 +10,7 @@ from typing import Any
 from torch import nn
 
 from notebook_probe.record.write.closing import losses_as_warnings
+from notebook_probe.run.last_state import read_last_state
 from notebook_probe.run.parts import RunParts
 
 __all__ = ["Life", "wait_for_ends"]
@@ -75,12 +76,23 @@ def _end(parts: RunParts, fresh: bool) -> None:
         ends.callback(parts.mirrors.close)  # once the record is safe
         ends.callback(parts.writer.close)
         parts.gate.close()
+        parts.observer.settle()
+        _read_last_state(parts)
         parts.observer.close()
         unfinished = parts.steps.unfinished(parts.observer.frame)
         if unfinished is not None:
             parts.steps.keep(unfinished)
         parts.steps.drain()
         parts.alarm.look(whole=True)
+
+
+def _read_last_state(parts: RunParts) -> None:
+    """Nothing that goes wrong in it keeps the run from ending."""
+    try:
+        read_last_state(parts.observer, parts.probes, parts.past)
+    except Exception as error:
+        why = f"the last state was not read: {type(error).__name__}: {error}"
+        parts.writer.event(parts.observer.clock.step, "error", why)
 
 
 def _end_by_itself(parts: RunParts, fresh: bool) -> None:

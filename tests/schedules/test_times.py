@@ -10,7 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from notebook_probe.errors import ScheduleError
-from notebook_probe.schedules import Every, Span, Times, bound, include_last, is_owed
+from notebook_probe.schedules import (
+    Every,
+    Span,
+    Times,
+    bound,
+    can_foresee,
+    include_last,
+    is_owed,
+    schedule,
+)
 from tests.schedules.asked import due_steps, in_epochs, learnt
 
 starts = st.integers(0, 500)
@@ -166,3 +175,34 @@ def test_the_last_step_is_included_where_it_is_known_and_owed_where_it_is_not(
     unknown = one.bound(Span(start))
     found = due_steps(unknown, start, last + 1)
     assert found + [last] * is_owed(unknown, Span(start), last) == expected
+
+
+@given(
+    n=st.integers(0, 30),
+    start=st.integers(0, 100),
+    ends=st.lists(
+        st.tuples(st.integers(0, 400), st.one_of(st.just(-1), st.integers(0, 500))), max_size=4
+    ),
+    text=st.sampled_from(
+        [
+            "times({n})",
+            "include_last(every({m}, 3))",
+            "include_first(include_last(times({n})))",
+            "include_last(every({m})) & between(50, 300)",
+            "times({n}) | include_last(geometric(10, 1.5))",
+        ]
+    ),
+)
+def test_what_a_bound_schedule_foresees_and_a_resumed_run_are_the_rest_of_the_list(
+    n: int, start: int, ends: list[tuple[int, int]], text: str
+) -> None:
+    span = learnt(start, sorted(dict(ends).items()))
+    one = bound(schedule(text.format(n=n, m=n + 1)), span)
+    whole = due_steps(one, start, 600)
+    assert can_foresee(one)
+    for step in range(start, 600, 37):
+        rest = [due for due in whole if due >= step]
+        again = bound(schedule(text.format(n=n, m=n + 1)), span)
+        assert due_steps(again, step, 600) == rest
+        found = again.next_due(step) if can_foresee(again) else None
+        assert (found in rest[:1]) if rest else (found is None or found >= 600)

@@ -17,6 +17,7 @@ from typing import Literal, TypeAlias, get_args
 from notebook_probe.errors import QuantityError, near
 
 __all__ = [
+    "ANYTIME",
     "CALL",
     "EACH",
     "PARAMETER",
@@ -102,6 +103,7 @@ gradient scaler that put it there."""
 _FIXED = {**TENSORS, **STEP}
 
 ANYTIME = frozenset({"weight", "module"})
+"""What is there without a step, too."""
 
 _MOMENTS = frozenset(get_args(Moment))
 _BESIDE: dict[str, frozenset[Moment]] = {

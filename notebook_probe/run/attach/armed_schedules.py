@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from notebook_probe.probes.step.probe import Probe
-from notebook_probe.schedules import UNBOUND, Schedule, Span, bound
+from notebook_probe.schedules import UNBOUND, Bindable, Schedule, Span, bound, is_owed
 
 __all__ = ["ArmedSchedules"]
 
@@ -37,6 +37,15 @@ class ArmedSchedules:
         before = self.span if self.span.start == start else Span(start)
         self.span = before.until(end, since=step)
         return self.span != before
+
+    def is_owed(self, probe: Probe, last: int) -> bool:
+        """Tell whether a probe should have been due at the last step, had it been known."""
+        span = self.span.came_in(probe.attached_step)
+        try:
+            return isinstance(probe.armed, Bindable) and is_owed(probe.armed, span, last)
+        except Exception as error:  # a user's callable
+            probe.failed(error, last)
+            return False
 
     def arm(self, probes: Iterable[Probe]) -> None:
         """Make the schedule of each ready to be asked, and forget those of all others."""

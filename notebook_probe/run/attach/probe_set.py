@@ -178,6 +178,16 @@ class ProbeSet:
         """Learn at the next boundary from where to where the training goes; from any thread."""
         self._schedules.expect(start, end)
 
+    def owed(self, last: int) -> list[Probe]:
+        """Those that were not due at the last step, but would have been, had it been known."""
+        live = [probe for probe in self._observer.training.probes if not probe.disabled]
+        return [probe for probe in live if self._schedules.is_owed(probe, last)]
+
+    def missed(self, probes: Sequence[Probe], step: int) -> None:
+        """Say in the record of which probes there is no last value."""
+        why = "nobody knew the last step before it was over; run.expect(end_step=...) tells it"
+        self._record.event(step, "missed", f"{_sentence(probes)}: {why}")
+
     def begin(self, step: int, resumed: bool) -> None:
         """Measure what is wanted from the first step on; an event of a record that is resumed."""
         with self._changing:
