@@ -70,8 +70,11 @@ class Updates:
         return [*self._met]
 
     def meet(self, optimizer: Optimizer) -> None:
-        """It steps this model."""
-        if optimizer not in self._met:
+        """It steps this model, or what it wraps does."""
+        inner = getattr(optimizer, "optimizer", None)
+        if isinstance(inner, Optimizer) and inner.param_groups is optimizer.param_groups:
+            self.meet(inner)  # accelerate's wrapper calls no hooks of its own
+        elif optimizer not in self._met:
             met = weakref.WeakKeyDictionary(self._met)
             met[optimizer] = None
             self._met = met  # replaced, never changed: other threads walk it

@@ -53,12 +53,12 @@ class OptimizerOption:
 
     def __init__(self, name: str, optimizers: Sequence[Optimizer]) -> None:
         self._name = name
-        places = [
-            (optimizer, Place(index, name))
+        places = {  # a group that several optimizers share is that of the innermost, met last
+            id(group): (optimizer, Place(index, name))
             for optimizer in optimizers
-            for index in range(len(optimizer.param_groups))
-        ]
-        self._groups = [_Group(number, *place) for number, place in enumerate(places)]
+            for index, group in enumerate(optimizer.param_groups)
+        }
+        self._groups = [_Group(number, *place) for number, place in enumerate(places.values())]
 
     def info(self) -> KnobInfo:
         values = tuple(group.value() for group in self._groups)

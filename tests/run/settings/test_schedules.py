@@ -12,7 +12,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
-from torch.optim import SGD, lr_scheduler
+from torch.optim import SGD, Optimizer, lr_scheduler
 
 import notebook_probe as nbp
 from notebook_probe.probes.step.live_options import Place, live_options
@@ -281,3 +281,44 @@ def test_a_factor_acts_once_where_two_optimizers_share_their_groups(watch: Watch
         scheduler.step()
     expected = expected_rates(plain_rates(schedule, 6), {2: 0.5})
     np.testing.assert_allclose(inner.rates, expected, rtol=1e-9)
+
+
+class Wrapper(Optimizer):
+    """As accelerate wraps: an Optimizer by class alone, whose hooks nobody calls."""
+
+    def __init__(self, optimizer: Optimizer) -> None:
+        self.optimizer = optimizer
+        self.param_groups, self.state = optimizer.param_groups, optimizer.state
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        self.optimizer.zero_grad(set_to_none)
+
+    def step(self, closure: Any = None) -> Any:
+        return self.optimizer.step(closure)
+
+
+def test_of_a_wrapper_the_optimizer_in_it_is_set(watch: Watch) -> None:
+    model, schedule = made(mlp), SCHEDULES["exponential"]
+    inner = Seen(model.parameters())
+    scheduler, wrapper = schedule(inner), Wrapper(inner)
+    run = watch(model, wrapper, probes=None)
+    for step in range(4):
+        if step == 0:
+            run.set("lr", 0.5, group=0)
+        train_step(model, wrapper, batch(step))
+        scheduler.step()
+    np.testing.assert_allclose(
+        inner.rates, expected_rates(plain_rates(schedule, 4), {0: 0.5}), rtol=1e-9
+    )
+    assert len(run.knobs()[0].groups) == 1
+
+
+def test_what_we_wrote_ourselves_is_no_schedule(watch: Watch) -> None:
+    model = made(mlp)
+    optimizer = Seen(model.parameters())
+    run = watch(model, optimizer, probes=None)
+    for step in range(6):
+        run.set("lr", 0.1 * (step + 1))
+        train_step(model, optimizer, batch(step))
+        assert optimizer.param_groups[0]["lr"] == optimizer.rates[-1] == 0.1 * (step + 1)
+    assert live_options(optimizer).state() == []
