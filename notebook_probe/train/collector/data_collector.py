@@ -6,7 +6,7 @@ import math
 import threading
 import weakref
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Self, get_args
 from uuid import UUID, uuid4
 
@@ -27,7 +27,14 @@ from notebook_probe.train.collector.policies import in_words, read_policy
 from notebook_probe.train.collector.recomputation import is_recomputed
 from notebook_probe.train.collector.saved import Saved
 from notebook_probe.train.collector.series import Collected
-from notebook_probe.train.collector.targets import HasTrainer, Target, side_of, steps_of
+from notebook_probe.train.collector.targets import (
+    Found,
+    HasTrainer,
+    Target,
+    side_of,
+    side_of_loop,
+    steps_of,
+)
 
 __all__ = ["DataCollector"]
 
@@ -138,9 +145,10 @@ class DataCollector:
             Held weakly. A step of a **module** ends with an update by whatever optimizer has its
             parameters; validation passes are left out, and a loop without an optimizer is a
             `StepFunction`. With phase ``"eval"`` a step is a call that trains nothing, of the state
-            after so many updates. They are counted from where the run is that watches the module,
-            else from where the collector has ended, at first from 0. A **trainer** or one of its
-            sides, and whatever else is an `Executor`, counts its own.
+            after so many updates. A **trainer** has a training and an evaluation; either, or
+            whatever else is an `Executor`, says itself where a step begins and ends. Steps are
+            counted from where the run is that watches the model, else from where the collector
+            has ended, at first from 0.
         phase : "training" or "eval"
             Which side of a module or a trainer.
 
@@ -166,17 +174,10 @@ class DataCollector:
         >>> collector
         <DataCollector every_n_steps(10): 0 series, not attached>
         """
-        if phase not in get_args(PhaseName):
-            raise ValueError(f"phase={phase!r}; allowed: 'training', 'eval'")
-        side = side_of(target, phase)
-        with self._lock:
-            self._let_go()
-            self._collected.use(read_policy(self._asked))
-            self._steps = steps = steps_of(side, phase, self._first_step(side), self._ended)
-        return Attachment(lambda: self._detach(steps), type(side).__name__)
+        return self._attach(target, phase, side_of)
 
     def attach_to_loop(self, loop: HasTrainer, phase: PhaseName = "training") -> Attachment:
-        """Attach to the trainer of a loop, ``loop.trainer``, as `attach_to_executor` does.
+        """Attach to the trainer of a loop, ``loop.trainer``, and count as the loop does.
 
         Parameters
         ----------
@@ -196,13 +197,7 @@ class DataCollector:
         >>> collector = DataCollector().keep_n_points(1000)
         >>> handle = collector.attach_to_loop(loop)  # doctest: +SKIP
         """
-        trainer = getattr(loop, "trainer", None)
-        if trainer is None:
-            raise TypeError(
-                f"attach_to_loop({type(loop).__name__}): a loop with a .trainer is expected; "
-                f"attach_to_executor takes modules"
-            )
-        return self.attach_to_executor(trainer, phase)
+        return self._attach(loop, phase, side_of_loop)
 
     @property
     def step(self) -> int | None:
@@ -210,6 +205,18 @@ class DataCollector:
         steps = self._steps
         step = steps.now() if steps is not None else None
         return step.number if step is not None else None
+
+    def _attach(
+        self, target: object, phase: PhaseName, find: Callable[[object, PhaseName], Found]
+    ) -> Attachment:
+        if phase not in get_args(PhaseName):
+            raise ValueError(f"phase={phase!r}; allowed: 'training', 'eval'")
+        side = find(target, phase)
+        with self._lock:
+            self._let_go()
+            self._collected.use(read_policy(self._asked))
+            self._steps = steps = steps_of(side, phase, self._first_step(side), self._ended)
+        return Attachment(lambda: self._detach(steps), type(target).__name__)
 
     def _let_go(self) -> None:
         """Of a target that is gone; there may be no other."""
@@ -223,8 +230,9 @@ class DataCollector:
             )
         self._detach(steps)
 
-    def _first_step(self, side: object) -> int:
-        run = run_of(side) if isinstance(side, nn.Module) else None
+    def _first_step(self, side: Found) -> int:
+        model = side if isinstance(side, nn.Module) else side.model
+        run = run_of(model) if model is not None else None
         return run.status_head().step if run is not None else self._collected.next_step
 
     def _detach(self, steps: OpenSteps) -> None:

@@ -12,30 +12,18 @@ __all__ = ["Executor", "OpenSteps", "Step"]
 
 @runtime_checkable
 class Executor(Protocol):
-    """Runs a model step by step: one side of a trainer, its training or its evaluation.
+    """Runs something step by step: one side of a trainer, its training or its evaluation.
 
-    A step that fails has a beginning and no end; so has one that turns out to be none, as where a
-    gradient scaler skips the update. Beginning and end come on the thread that runs the step.
-
-    Attributes
-    ----------
-    model : nn.Module or None
-        What it runs; watched by a run, whose record the numbers go to as well.
-    step : int
-        Number of the step that begins: of a training the updates completed before it, of an
-        evaluation those of the state that is evaluated.
+    Beginning and end come on the thread that runs the step. One that fails has a beginning and no
+    end; so has one that turns out to be none, as where a gradient scaler skips the update. It may
+    have a ``model``: where a run watches that, its record has the numbers, too.
     """
 
-    @property
-    def model(self) -> nn.Module | None: ...
-    @property
-    def step(self) -> int: ...
-
-    def on_begin(self, act: Callable[[], object], /) -> Callable[[], None]:
+    def on_begin(self, act: Callable[[], None], /) -> Callable[[], None]:
         """Call ``act`` as each step begins; returns what ends that."""
         ...
 
-    def on_end(self, act: Callable[[], object], /) -> Callable[[], None]:
+    def on_end(self, act: Callable[[], None], /) -> Callable[[], None]:
         """Call ``act`` as each step is complete; returns what ends that."""
         ...
 
@@ -46,8 +34,8 @@ class Step:
     Parameters
     ----------
     number : int
-    is_training : bool
-        The model's mode as it began.
+    is_training : bool or None
+        The model's mode as it began; None where no model is known.
 
     Attributes
     ----------
@@ -57,7 +45,7 @@ class Step:
 
     __slots__ = ("__weakref__", "has_ended", "is_training", "mirrored", "number")
 
-    def __init__(self, number: int, is_training: bool) -> None:
+    def __init__(self, number: int, is_training: bool | None) -> None:
         self.number, self.is_training = number, is_training
         self.has_ended = False
         self.mirrored: set[str] = set()

@@ -24,8 +24,6 @@ class StepFunction(Generic[Given, Result]):
         Called as it is, from any thread.
     model : nn.Module, optional
         What it runs: where a run watches that, its record has the numbers, too.
-    first_step : int
-        Number of the first step; of a later one the calls completed before it are added.
 
     Examples
     --------
@@ -47,15 +45,14 @@ class StepFunction(Generic[Given, Result]):
         self,
         function: Callable[Given, Result],
         model: nn.Module | None = None,
-        first_step: int = 0,
     ) -> None:
         if not callable(function):
             raise TypeError(f"StepFunction({function!r}): a function is expected")
-        self.model, self.step = model, first_step
+        self.model = model
         self._function = function
         self._lock = threading.Lock()
-        self._at_begin: tuple[Callable[[], object], ...] = ()
-        self._at_end: tuple[Callable[[], object], ...] = ()
+        self._at_begin: tuple[Callable[[], None], ...] = ()
+        self._at_end: tuple[Callable[[], None], ...] = ()
         update_wrapper(self, function)
 
     def __call__(self, *args: Given.args, **kwargs: Given.kwargs) -> Result:
@@ -64,23 +61,21 @@ class StepFunction(Generic[Given, Result]):
         result = self._function(*args, **kwargs)
         for act in self._at_end:
             act()
-        with self._lock:
-            self.step += 1
         return result
 
-    def on_begin(self, act: Callable[[], object], /) -> Callable[[], None]:
+    def on_begin(self, act: Callable[[], None], /) -> Callable[[], None]:
         """Call ``act`` as each call begins; returns what ends that."""
         with self._lock:
             self._at_begin = (*self._at_begin, act)
         return lambda: self._forget(act)
 
-    def on_end(self, act: Callable[[], object], /) -> Callable[[], None]:
+    def on_end(self, act: Callable[[], None], /) -> Callable[[], None]:
         """Call ``act`` as each call returns; returns what ends that."""
         with self._lock:
             self._at_end = (*self._at_end, act)
         return lambda: self._forget(act)
 
-    def _forget(self, act: Callable[[], object]) -> None:
+    def _forget(self, act: Callable[[], None]) -> None:
         with self._lock:
             self._at_begin = tuple(one for one in self._at_begin if one is not act)
             self._at_end = tuple(one for one in self._at_end if one is not act)

@@ -48,17 +48,18 @@ class ThreadSteps:
             step.has_ended = True
             self._ended(step)
 
-    def now(self, is_training: bool) -> Step | None:
+    def now(self, is_training: bool | None) -> Step | None:
         """The step of this thread; on a thread that runs none, the only one that runs.
 
         Such are the threads of a backward pass and those of `torch.nn.DataParallel`. A step that is
-        complete lasts until the next begins, or the model is put into another mode.
+        complete lasts until the next begins, or the model is put into another mode: where no mode
+        is known, no longer.
         """
         step = self._local.step
         if self._local.is_helper:
             with self._lock:
                 running = [one for one in self._steps if not one.has_ended]
             return running[0] if len(running) == 1 else None
-        if step is not None and step.has_ended and step.is_training != is_training:
-            return None
+        if step is not None and step.has_ended:
+            return step if is_training is not None and step.is_training == is_training else None
         return step

@@ -22,15 +22,14 @@ from tests.train.collector.loops import Telling, given, sgd, train
 class Side:
     """One side of a trainer, in the words of the protocol."""
 
-    def __init__(self, model: nn.Module, step: int = 0) -> None:
-        self.model, self.step = model, step
-        self.acts: dict[str, list[Callable[[], object]]] = {"begin": [], "end": []}
+    def __init__(self) -> None:
+        self.acts: dict[str, list[Callable[[], None]]] = {"begin": [], "end": []}
 
-    def on_begin(self, act: Callable[[], object], /) -> Callable[[], None]:
+    def on_begin(self, act: Callable[[], None], /) -> Callable[[], None]:
         self.acts["begin"].append(act)
         return lambda: self.acts["begin"].remove(act)
 
-    def on_end(self, act: Callable[[], object], /) -> Callable[[], None]:
+    def on_end(self, act: Callable[[], None], /) -> Callable[[], None]:
         self.acts["end"].append(act)
         return lambda: self.acts["end"].remove(act)
 
@@ -42,9 +41,9 @@ class Side:
 class Trainer:
     """Trains and evaluates; a scaler may skip an update."""
 
-    def __init__(self, model: nn.Module, step: int = 0) -> None:
+    def __init__(self, model: nn.Module) -> None:
         self.model = model
-        self.training, self.evaluation = Side(model, step), Side(model, step)
+        self.training, self.evaluation = Side(), Side()
 
     def train(self, value: float, skipped: bool = False) -> None:
         self.model.train()
@@ -52,8 +51,6 @@ class Trainer:
         self.model(given(value))
         if not skipped:
             self.training.tell("end")
-            self.training.step += 1
-            self.evaluation.step += 1
 
     def eval(self, value: float) -> None:
         was_training = self.model.training
@@ -68,6 +65,11 @@ class Trainer:
 @dataclass
 class Loop:
     trainer: Any = field(default=None)
+    state_step: int = 0
+
+    def train(self, value: float) -> None:
+        self.trainer.train(value)
+        self.state_step += 1
 
 
 def test_several_collectors_of_one_target_get_each_its_own_values() -> None:
@@ -134,7 +136,10 @@ def test_a_collector_has_one_target_at_a_time(other: bool) -> None:
 @pytest.mark.parametrize(
     ("target", "message"),
     [
-        (3, r"attach_to_executor\(int\): a module, a trainer or one of its sides, or what has"),
+        (
+            3,
+            r"attach_to_executor\(int\): a module, a trainer or one of its sides, or what",
+        ),
         (None, r"attach_to_executor\(NoneType\)"),
         (lambda x: x, r"attach_to_executor\(function\).*make it a StepFunction"),
         (nn.Linear, r"attach_to_executor\(type\)"),
@@ -158,30 +163,53 @@ def test_a_loop_is_what_has_a_trainer() -> None:
         collector.attach_to_loop(Loop(trainer=3))
 
 
-def test_either_side_of_a_loop_is_collected_by_itself() -> None:
+def test_either_side_of_a_loop_is_collected_by_itself_and_counted_as_the_loop_does() -> None:
     training, evaluation = DataCollector().collect_all(), DataCollector().collect_all()
-    loop = Loop(Trainer(Telling(training, evaluation), step=100))
+    loop = Loop(Trainer(Telling(training, evaluation)))
     handle = training.attach_to_loop(loop)
-    evaluation.attach_to_executor(loop.trainer, phase="eval")
-    loop.trainer.train(1.0)
+    evaluation.attach_to_loop(loop, phase="eval")
+    loop.state_step = 100  # loaded, of a checkpoint
+    loop.train(1.0)
     training.collect(0.5, "of a hook")
     loop.trainer.eval(2.0)
     loop.trainer.eval(3.0)
-    loop.trainer.train(4.0)
+    loop.train(4.0)
     assert training.get_series("input") == ([100, 101], [1.0, 4.0])
     assert training.get_series("of a hook") == ([100], [0.5])
     assert evaluation.get_series("input") == ([101, 101], [4.0, 6.0])
     handle.remove()
-    assert loop.trainer.training.acts == {"begin": [], "end": []}
+    assert loop.trainer.training.acts["begin"] == []
+    assert repr(handle) == "<Attachment to Loop, removed>"
 
 
-def test_a_step_that_is_none_leaves_nothing_behind() -> None:
+def test_the_sides_of_a_trainer_count_its_updates() -> None:
+    training, evaluation = DataCollector().collect_all(), DataCollector().collect_all()
+    trainer = Trainer(Telling(training, evaluation))
+    handles = [
+        training.attach_to_executor(trainer),
+        evaluation.attach_to_executor(trainer, phase="eval"),
+    ]
+    for value, skipped in [(1.0, False), (2.0, True), (3.0, True), (4.0, False)]:
+        trainer.eval(10 * value)
+        trainer.train(value, skipped)  # a step that is none leaves nothing behind
+    trainer.eval(50.0)
+    assert training.get_series("input") == ([0, 1], [1.0, 4.0])
+    assert evaluation.get_series("input") == ([0, 1, 1, 1, 2], [20.0, 40.0, 60.0, 80.0, 100.0])
+    for handle in handles:
+        handle.remove()
+    assert trainer.training.acts == trainer.evaluation.acts == {"begin": [], "end": []}
+
+
+def test_a_side_alone_knows_no_model_and_its_steps_are_strict() -> None:
     collector = DataCollector().collect_all()
     trainer = Trainer(Telling(collector))
     collector.attach_to_executor(trainer.training)
-    for value, skipped in [(1.0, False), (2.0, True), (3.0, True), (4.0, False)]:
-        trainer.train(value, skipped)
-    assert collector.get_series("input") == ([0, 1], [1.0, 4.0])
+    trainer.train(1.0)
+    collector.collect(0.5, "input")
+    trainer.eval(2.0)
+    trainer.train(3.0)
+    assert collector.get_series("input") == ([0, 1], [1.0, 3.0])
+    assert collector.missing == {"outside of a step": 2}
 
 
 @pytest.mark.parametrize("phase", ["training", "eval"])
@@ -265,7 +293,7 @@ def test_a_step_function_is_called_as_it_is() -> None:
         return 2 * x + plus
 
     assert double(4, plus=1) == 9
-    assert (vars(double)["__name__"], double.__doc__, double.step) == ("double", "Twice.", 1)
+    assert (vars(double)["__name__"], double.__doc__) == ("double", "Twice.")
     with pytest.raises(TypeError, match=r"StepFunction\(3\): a function is expected"):
         StepFunction(3)  # type: ignore[arg-type]
 

@@ -53,13 +53,17 @@ def test_numbers_are_copied_many_at_a_time_and_come_in_order(
 
 def test_thinning_goes_on_while_numbers_are_on_their_way(accelerator: Accelerator) -> None:
     values = [number / 3 for number in range(700)]
-    on_host = StepFunction(lambda value: collector.collect(value, "value"))
     collector = DataCollector().keep_n_points(7)
-    collector.attach_to_executor(on_host)
-    for number, value in enumerate(values):
-        on_host(value)
+
+    @StepFunction
+    def step(number: int, value: float) -> None:
+        collector.collect(value, "value")
         if number % 3 == 0:
             collector.collect(-1.0, "value")
+
+    collector.attach_to_executor(step)
+    for number, value in enumerate(values):
+        step(number, value)
     told = accelerator.run(collect, torch.float64, values, 7)
     assert told["first"] == collector.get_series("value")
     assert told["in training"][0] == 0

@@ -144,4 +144,4 @@ def test_series_of_one_policy_are_not_gone_on_with_by_another() -> None:
         collector.attach_to_executor(nn.Linear(2, 1))
     collector.keep_n_points(4)
     assert collected(collector, [3.0]) == [1.0, 2.0, 3.0]
-    assert collector.get_series_steps("values") == [0, 1, 0]
+    assert collector.get_series_steps("values") == [0, 1, 2]

@@ -87,8 +87,9 @@ def test_threads_that_help_a_step_take_part_in_it() -> None:
 
     collector.attach_to_executor(step)
     step(given(2.0))
-    collector.collect(3.0, "of a helper")  # complete, and it lasts until the next
-    assert collector.get_series("of a helper") == ([0, 0], [2.0, 3.0])
+    collector.collect(3.0, "of a helper")  # complete
+    step(given(4.0))
+    assert collector.get_series("of a helper") == ([0, 1], [2.0, 4.0])
 
 
 def test_who_reads_while_it_trains_sees_steps_and_values_of_one_moment() -> None:
