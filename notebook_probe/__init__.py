@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from notebook_probe.alerts import Alert, Alerts, Rule, rule
 from notebook_probe.axis import PER_CHANNEL, Axis
 from notebook_probe.errors import (
+    CheckpointError,
     ClosedRunError,
     DuplicateNameError,
     HookError,
@@ -35,6 +36,7 @@ from notebook_probe.errors import (
     RecordWriteError,
     RegistryWarning,
     ReplacedWarning,
+    ReplayWarning,
     RuleError,
     ScheduleError,
     TrainingError,
@@ -67,6 +69,7 @@ __all__ = [
     "Alert",
     "Alerts",
     "Axis",
+    "CheckpointError",
     "ClosedRunError",
     "DuplicateNameError",
     "Every",
@@ -95,6 +98,7 @@ __all__ = [
     "RegistryWarning",
     "RemoteStore",
     "ReplacedWarning",
+    "ReplayWarning",
     "Rule",
     "RuleError",
     "Run",

@@ -14,8 +14,9 @@ from notebook_probe.run.run import Run
 from notebook_probe.run.watch import watch
 from notebook_probe.train.data.batch import Batch
 from notebook_probe.train.data.dataset import Dataset, as_dataset
+from notebook_probe.train.generators import generator_states, set_generators
+from notebook_probe.train.loop.checkpointed import Checkpointed
 from notebook_probe.train.loop.finite import CheckFinite, FiniteCheck
-from notebook_probe.train.loop.hooked import Hooked
 from notebook_probe.train.loop.interrupts import interrupts_wait
 from notebook_probe.train.loop.recording import Recording
 from notebook_probe.train.metrics.averages import Value
@@ -30,7 +31,7 @@ FASTEST_S = 0.001
 """The step duration that is told before there is one."""
 
 
-class Loop(Hooked):
+class Loop(Checkpointed):
     """Trains: steps and epochs over data, with hooks.
 
     Parameters
@@ -89,11 +90,15 @@ class Loop(Hooked):
         self.last_metrics: dict[str, Value] = {}
         self.stopped = False
         self._finite = FiniteCheck(check_finite)
+        self._metrics: dict[str, Value] | None = None
         self._recording: Recording | None = None
         self._data: Dataset | None = None
         self._resumed: Mapping[str, Any] | None = None
         self._stopping = self._running = False
         self._n_skipped = 0
+        self._is_done = False  # the step whose hooks run
+        self._drawn_for_step: list[Batch] = []
+        self._evaluated: tuple[int, dict[str, float]] = (-1, {})
         if run is not None:
             self.record_to(run)
 
@@ -197,26 +202,49 @@ class Loop(Hooked):
         metrics = self.trainer.eval(data)
         named = {f"{data.name}_{name}": value for name, value in metrics.items()}
         self.last_metrics.update(named)
+        step, others = self._evaluated
+        self._evaluated = (
+            self.n_updates,
+            {**others, **named} if step == self.n_updates else named,
+        )
         if self._recording is not None:
             self._recording.evaluated(named)
         return metrics
 
     # ---------------------------------------------------------------- going on later
 
+    @property
+    def n_updates(self) -> int:
+        """Updates completed, also in `on_step`: the state that the model is in."""
+        return self.loop_step + self._is_done
+
+    def state_metrics(self) -> dict[str, float]:
+        """What is known of the state that the model is in: its last step, evaluations of it."""
+        step, evaluated = self._evaluated
+        trained = {name: float(value) for name, value in (self._metrics or {}).items()}
+        return {**trained, **(evaluated if step == self.n_updates else {})}
+
     def state_dict(self) -> dict[str, Any]:
-        """Where the loop is, and where in its data."""
+        """Where the loop is, where in its data, and the random generators.
+
+        In `on_step` the step just done counts. Batches of a step that raised are drawn again.
+        """
+        if self._resumed is not None and not self._running:  # nothing has gone on yet
+            return dict(self._resumed)
+        data = self._data
         return {
-            "loop_step": self.loop_step,
+            "loop_step": self.n_updates,
             "epoch": self.epoch,
             "skipped_steps": self.skipped_steps,
-            "data": None if self._data is None else self._data.state_dict(),
+            "data": None if data is None else data.state_dict(len(self._drawn_for_step)),
+            "generators": generator_states(),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from `state_dict`; the data does as the next run of the loop begins."""
+        """Go on from `state_dict`; data and generators do as the next run of the loop begins."""
         self.loop_step, self.epoch = state["loop_step"], state["epoch"]
         self.skipped_steps = state["skipped_steps"]
-        self._resumed, self._data = state, None
+        self._resumed, self._data, self._drawn_for_step = state, None, []
 
     # ---------------------------------------------------------------- inside
 
@@ -229,13 +257,15 @@ class Loop(Hooked):
         self._check_idle()
         data = self._dataset(given)
         self._running, self._stopping, self.stopped = True, False, False
-        self._metrics: dict[str, Value] | None = None
+        self._metrics = None
         error: BaseException | None = None
         try:
             with interrupts_wait(self.stop):
                 if self._resumed is None:
                     self.trainer.reset_train_metrics()
                     self.epoch = 0
+                else:
+                    set_generators(self._resumed["generators"])
                 self.start_step, self.end_step = self.loop_step, end_of(data)
                 del self.train_step_durations[:]
                 self._on_start(self, data)
@@ -286,6 +316,7 @@ class Loop(Hooked):
             return False
         begun = time.perf_counter()
         metrics = self.trainer.train_step(group)
+        self._drawn_for_step = []
         if metrics is None:
             self._skip()
             return True
@@ -294,16 +325,18 @@ class Loop(Hooked):
         self.last_metrics.update(metrics)
         if self._recording is not None:
             self._recording.trained(metrics)
+        self._is_done = True
         try:
             self._on_step(self, metrics)
             self._finite(self.loop_step, metrics["loss"])
         finally:
+            self._is_done = False
             self.loop_step += 1
             self.train_step_durations.append(time.perf_counter() - begun)
         return True
 
     def _drawn(self, batches: Iterator[Batch]) -> list[Batch]:
-        group: list[Batch] = []
+        group = self._drawn_for_step = []
         for batch in batches:
             group.append(batch)
             if len(group) == self.trainer.accumulate:

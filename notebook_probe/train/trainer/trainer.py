@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from notebook_probe.run.attach.module_table import unwrap
 from notebook_probe.train.data.batch import Batch, Device, read_item
 from notebook_probe.train.data.dataset import as_dataset
 from notebook_probe.train.metrics.averages import Mean, MovingAverage, Value, on_host
@@ -292,6 +293,33 @@ class Trainer:
         self._executors.use(self.model, "eval", batch.spec)
         with self._casting():
             return self._forward(batch)
+
+    # ---------------------------------------------------------------- going on later
+
+    def state_dict(self) -> dict[str, Any]:
+        """Of the model, optimizer, scheduler, scaler, averages and metrics, each its state."""
+        return {name: part.state_dict() for name, part in self._stateful().items()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from `state_dict`."""
+        for name, part in self._stateful().items():
+            part.load_state_dict(state[name])
+
+    def load_weights(self, state: Mapping[str, Any]) -> None:
+        """Take weights and buffers of the model, those that are given."""
+        unwrap(self.model).load_state_dict(state, strict=False)
+
+    def _stateful(self) -> dict[str, Any]:
+        parts = {
+            "model": unwrap(self.model),
+            "optimizer": self.optimizer,
+            "scheduler": self.scheduler,
+            "scaler": self.scaler,
+            "loss_moving": self._total_average,
+            "fn_loss_moving": self._own_average,
+            "train_metrics": self.train_metrics,
+        }
+        return {name: part for name, part in parts.items() if hasattr(part, "state_dict")}
 
     # ---------------------------------------------------------------- inside
 
