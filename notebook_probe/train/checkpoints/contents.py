@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from notebook_probe.errors import CheckpointError
+from notebook_probe.run.attach.module_table import unwrap
 from notebook_probe.run.run import Run
 from notebook_probe.train.checkpoints.fitting import Fitted, Wanted, fitted
 from notebook_probe.train.checkpoints.plain import copied
 from notebook_probe.train.checkpoints.ranks import gathered, own_rank
+from notebook_probe.train.checkpoints.sharded import laid_out, optimizer_laid_out
 from notebook_probe.train.trainer.trainer import Trainer
 
 __all__ = ["Stateful", "Training", "contents", "restore"]
@@ -91,10 +93,12 @@ def restore(
             f"{where} does not fit {type(trainer.model).__name__}: {differences}; strict=False "
             f"loads the weights that fit, to_restore= those that are named"
         )
+    model = laid_out(weights.state, unwrap(trainer.model))
     if to_restore is not None or differences:
-        trainer.load_weights(weights.state)
+        trainer.load_weights(model)
         return differences
-    trainer.load_state_dict({**saved, "model": weights.state})
+    optimizer = optimizer_laid_out(saved["optimizer"], trainer.optimizer)
+    trainer.load_state_dict({**saved, "model": model, "optimizer": optimizer})
     for name, one in loop.objects.items():
         one.load_state_dict(state["objects"][name])
     loop.last_metrics = dict(state["metrics"])

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from notebook_probe.errors import CheckpointError
+from notebook_probe.train.checkpoints.sharded import whole
 
 __all__ = ["copied"]
 
@@ -63,7 +64,7 @@ def _mapping(value: Mapping[Any, Any], where: str, copies: Copies) -> dict[Any, 
 
 
 def _tensor(value: Tensor, copies: Copies) -> Tensor:
-    value = value.detach()
+    value = whole(value.detach())
     key = (value.device, _address(value), value.shape, value.stride(), value.dtype)
     if key not in copies:
         copies[key] = value.to("cpu", copy=True)
