@@ -71,24 +71,34 @@ class Kept:
         self._restore(store, found, to_restore, renames, strict)
         return found
 
-    def load_before(self, step: int) -> Checkpoint:
-        """Load the newest state at or before a step, of those that this training went through.
+    def before(self, step: int) -> Checkpoint:
+        """The newest state at or before a step, of those that this training went through.
 
         Raises
         ------
         CheckpointError
             There is none.
         """
+        return self._before(step)[0]
+
+    def load_before(self, step: int) -> Checkpoint:
+        """Load that state."""
+        found, store = self._before(step)
+        self._restore(store, found)
+        return found
+
+    def _before(self, step: int) -> tuple[Checkpoint, CheckpointStore]:
         self.wait()
         found = [(store.before(step), store) for store in self._stores.values()]
         known = [(one, store) for one, store in found if one is not None]
         if not known:
-            steps = sorted({one.step for one in self.saved()})
-            listed = ", ".join(map(str, steps)) or "none"
-            raise CheckpointError(f"no checkpoint at or before step {step}; there are: {listed}")
-        newest, store = max(known, key=lambda pair: pair[0].step)
-        self._restore(store, newest)
-        return newest
+            steps = ", ".join(map(str, sorted({one.step for one in self.saved()}))) or "none"
+            raise CheckpointError(
+                f"no checkpoint at or before step {step} of those that this training went "
+                f"through; there are: {steps}; loop.add(Checkpoints(folder)) before training makes "
+                f"some, loop.load_checkpoint(folder) finds those of an earlier process"
+            )
+        return max(known, key=lambda pair: pair[0].step)
 
     def saved(self) -> list[Checkpoint]:
         """All there are, place by place, in the order in which they were saved."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import cast
 
@@ -20,13 +21,12 @@ class Checkpointed(Hooked):
 
     Attributes
     ----------
-    replaying : bool
-        Steps that were trained before are trained again, to get back to one of them.
+    kept : Kept
+        What is saved, and where.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.replaying = False
         self.kept = Kept(cast(Training, self))
 
     def save_checkpoint(self, folder: Location, *, background: bool = False) -> None:
@@ -87,8 +87,15 @@ class Checkpointed(Hooked):
             at once. Nothing has been changed then.
         ValueError
             For a name that nobody knows.
+        RuntimeError
+            The loop runs.
         """
+        self._check_idle()
         return self.kept.load(folder, step, to_restore, renames, strict)
+
+    @abstractmethod
+    def _check_idle(self) -> None:
+        """Raise RuntimeError while the loop runs."""
 
     @property
     def checkpoints(self) -> list[Checkpoint]:

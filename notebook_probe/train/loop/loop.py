@@ -15,10 +15,10 @@ from notebook_probe.run.watch import watch
 from notebook_probe.train.data.batch import Batch
 from notebook_probe.train.data.dataset import Dataset, as_dataset
 from notebook_probe.train.generators import generator_states, set_generators
-from notebook_probe.train.loop.checkpointed import Checkpointed
 from notebook_probe.train.loop.finite import CheckFinite, FiniteCheck
 from notebook_probe.train.loop.interrupts import interrupts_wait
 from notebook_probe.train.loop.recording import Recording
+from notebook_probe.train.loop.rewound import Rewound
 from notebook_probe.train.metrics.averages import Value
 from notebook_probe.train.trainer.trainer import Trainer
 
@@ -31,7 +31,7 @@ FASTEST_S = 0.001
 """The step duration that is told before there is one."""
 
 
-class Loop(Checkpointed):
+class Loop(Rewound):
     """Trains: steps and epochs over data, with hooks.
 
     Parameters
@@ -187,6 +187,10 @@ class Loop(Checkpointed):
     def record_to(self, run: Run) -> None:
         """Record losses, metrics, targets, waiting and evaluations in a run of your own."""
         self._recording = self.trainer.listener = Recording(run)
+
+    def detach(self) -> None:
+        """Record no more."""
+        self._recording = self.trainer.listener = None
 
     def explore(self, **options: Any) -> Any:
         """Show the Explorer of the run; watches the model first if nobody does."""
@@ -362,7 +366,7 @@ class Loop(Checkpointed):
             known = as_dataset(given)
         if self._resumed is not None and self._resumed["data"] is not None:
             known.load_state_dict(self._resumed["data"])
-        self._data = known
+        self._data = self._last_data = known
         return known
 
     def _end_of(self, data: Dataset, n_epochs: int) -> int:
