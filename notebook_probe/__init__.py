@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from notebook_probe.alerts import Alert, Alerts, Rule, rule
 from notebook_probe.axis import IMAGE, PER_CHANNEL, Axis
 from notebook_probe.errors import (
+    CheckpointError,
     ClosedRunError,
     DuplicateNameError,
     HookError,
@@ -35,6 +36,7 @@ from notebook_probe.errors import (
     RecordWriteError,
     RegistryWarning,
     ReplacedWarning,
+    ReplayWarning,
     RuleError,
     ScheduleError,
     SettingError,
@@ -89,6 +91,7 @@ __all__ = [
     "Alert",
     "Alerts",
     "Axis",
+    "CheckpointError",
     "ClosedRunError",
     "DataCollector",
     "DuplicateNameError",
@@ -121,6 +124,7 @@ __all__ = [
     "RegistryWarning",
     "RemoteStore",
     "ReplacedWarning",
+    "ReplayWarning",
     "Rule",
     "RuleError",
     "Run",

@@ -22,6 +22,7 @@
     ├── TrainingError        (RuntimeError)           a training that cannot go on
     │   ├── HookError                                 a hook of a loop raised
     │   ├── NoChangeError                             a gradient scaler skips every update
+    │   ├── CheckpointError                           one that cannot be written, read or loaded
     │   └── NonFiniteError   (ArithmeticError)        something is no finite number
     │       ├── NanLossError                          the loss is NaN
     │       ├── InfLossError                          the loss is infinite
@@ -30,6 +31,7 @@
     TrainingStopped (KeyboardInterrupt)               Stop was pressed: ends the training loop
     RecordWarning   (UserWarning)                     a part of a record cannot be read or written
     RegistryWarning (UserWarning)                     an extension that cannot be loaded
+    ReplayWarning   (UserWarning)                     a replayed step differs from the record
     ReplacedWarning (UserWarning)                     a logged number took the place of another
 
 A message says what was given, what is allowed, and where, in this order.
@@ -41,6 +43,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 __all__ = [
+    "CheckpointError",
     "ClosedRunError",
     "DuplicateNameError",
     "HookError",
@@ -61,6 +64,7 @@ __all__ = [
     "RecordWriteError",
     "RegistryWarning",
     "ReplacedWarning",
+    "ReplayWarning",
     "RuleError",
     "ScheduleError",
     "SettingError",
@@ -156,6 +160,10 @@ class NoChangeError(TrainingError):
     """A gradient scaler skips one update after the other."""
 
 
+class CheckpointError(TrainingError):
+    """A checkpoint that cannot be written, cannot be read, or does not fit."""
+
+
 class NonFiniteError(TrainingError, ArithmeticError):
     """Something that training needs is no finite number."""
 
@@ -182,6 +190,10 @@ class RecordWarning(UserWarning):
 
 class ReplacedWarning(UserWarning):
     """A number was logged at a step that had one of this name; the last one is kept."""
+
+
+class ReplayWarning(UserWarning):
+    """Steps that were trained again came out otherwise than they were recorded."""
 
 
 class TrainingStopped(KeyboardInterrupt):

@@ -7,6 +7,7 @@ import pytest
 
 from notebook_probe import errors
 from notebook_probe.errors import (
+    CheckpointError,
     ClosedRunError,
     DuplicateNameError,
     HookError,
@@ -45,6 +46,7 @@ CAUGHT_BY = {
     RecordWriteError: (OSError,),
     MissingExtraError: (ImportError,),
     HookError: (TrainingError, RuntimeError),
+    CheckpointError: (TrainingError, RuntimeError),
     NoChangeError: (TrainingError, RuntimeError),
     NanLossError: (NonFiniteError, TrainingError, ArithmeticError),
     InfLossError: (NonFiniteError, TrainingError, ArithmeticError),

@@ -3,10 +3,22 @@
 Nothing here is needed to watch a model: a loop of your own stays as it is.
 """
 
+from notebook_probe.train.checkpoints.callback import Checkpoints
+from notebook_probe.train.checkpoints.index import Checkpoint
 from notebook_probe.train.data.batch import Batch
 from notebook_probe.train.data.dataset import DataError, Dataset
 from notebook_probe.train.loop.loop import Loop
 from notebook_probe.train.trainer.losses import add_loss, get_losses
 from notebook_probe.train.trainer.trainer import Trainer
 
-__all__ = ["Batch", "DataError", "Dataset", "Loop", "Trainer", "add_loss", "get_losses"]
+__all__ = [
+    "Batch",
+    "Checkpoint",
+    "Checkpoints",
+    "DataError",
+    "Dataset",
+    "Loop",
+    "Trainer",
+    "add_loss",
+    "get_losses",
+]

@@ -41,7 +41,7 @@ def test_evaluations_come_after_epochs_or_every_few_steps() -> None:
     loop, seen = a_loop(), []
     loop.eval_every(batches(1))
     loop.eval_every(Dataset(batches(1), "val"), 2)
-    loop.on_eval(lambda loop, metrics: seen.append((next(iter(metrics)), loop.state_step)))
+    loop.on_eval(lambda loop, metrics: seen.append((next(iter(metrics)), loop.n_updates)))
     loop.run_epochs(batches(3), 2)
     assert seen == [
         ("val_loss", 2), ("eval_loss", 3), ("val_loss", 4), ("val_loss", 6), ("eval_loss", 6)

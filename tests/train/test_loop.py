@@ -130,6 +130,7 @@ def test_a_loop_that_goes_on_makes_the_steps_that_were_left(
     resumed = a_loop(accumulate=k)
     trace = traced(resumed)
     state = states[at]
+    assert state["loop_step"] == at + 1  # a hook sees the step just done; its state counts it
     resumed.load_state_dict(state)
     resumed.run_epochs(data, epochs)
     assert trace[1:] == expected[at + 2 :]

@@ -66,7 +66,7 @@ class EarlyStopping:
             return
         value = float(metrics[self.monitor])
         if self._best.is_better(value):
-            self.best_step, self.n_waited = loop.state_step, 0
+            self.best_step, self.n_waited = loop.n_updates, 0
             return
         self.n_waited += 1
         if self.n_waited >= self.patience:

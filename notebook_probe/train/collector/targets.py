@@ -29,7 +29,7 @@ class HasSides(Protocol):
 
 
 class HasTrainer(Protocol):
-    """A loop; one with a ``state_step``, the number of updates completed, counts its steps."""
+    """A loop; one with a ``n_updates``, the number of updates completed, counts its steps."""
 
     @property
     def trainer(self) -> HasSides: ...
@@ -83,7 +83,7 @@ def side_of_loop(loop: object, phase: PhaseName) -> Found:
             f"attach_to_executor takes modules"
         )
     side = side_of(trainer, phase)
-    if isinstance(side, Side) and hasattr(loop, "state_step"):
+    if isinstance(side, Side) and hasattr(loop, "n_updates"):
         return replace(side, number=_StateStep(loop))
     return side
 
@@ -104,4 +104,4 @@ class _StateStep:
 
     def __call__(self) -> int | None:
         loop = self._loop()
-        return None if loop is None else int(loop.state_step)
+        return None if loop is None else int(loop.n_updates)

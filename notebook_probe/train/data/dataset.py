@@ -130,9 +130,13 @@ class Dataset:
 
     # ---------------------------------------------------------------- going on later
 
-    def state_dict(self) -> dict[str, Any]:
-        """Where it is: the source's own state if it has one, else how often to draw again."""
-        state: dict[str, Any] = {"position": self.position, "begun_with": dict(self._begun_with)}
+    def state_dict(self, ahead: int = 0) -> dict[str, Any]:
+        """Where it is: the source's own state if it has one, else how often to draw again.
+
+        The last ``ahead`` batches, which were drawn for a step that was not done, are drawn again.
+        """
+        position = self.position - ahead
+        state: dict[str, Any] = {"position": position, "begun_with": dict(self._begun_with)}
         own = getattr(self.source, "state_dict", None)
         if callable(own):
             state["source"] = own()

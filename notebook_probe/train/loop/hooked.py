@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from itertools import count
 from typing import Any, TypeAlias
 
+from notebook_probe.errors import DuplicateNameError
 from notebook_probe.schedules import Every, Geometric, ScheduleLike, Seconds, Times
 from notebook_probe.schedules import schedule as read_schedule
 from notebook_probe.train.data.dataset import Dataset
@@ -25,6 +27,7 @@ class Hooked:
         self._on_start, self._on_epoch = Hooks("on_start"), Hooks("on_epoch")
         self._on_step, self._on_eval = Hooks("on_step"), Hooks("on_eval")
         self._on_end, self._on_close = Hooks("on_end"), Hooks("on_close")
+        self.objects: dict[str, Any] = {}
 
     def on_start(
         self, call: Callable[[Any, Dataset], Any], name: str = "", priority: float = 0
@@ -146,7 +149,8 @@ class Hooked:
         """Have an object take part by its methods of these names; returns the object.
 
         ``on_start``, ``on_epoch``, ``on_step``, ``on_eval``, ``on_end``, ``on_close``; its ``name``
-        and ``priority`` hold for all of them.
+        and ``priority`` hold for all of them. With ``state_dict`` and ``load_state_dict`` its state
+        is in checkpoints.
 
         Raises
         ------
@@ -163,6 +167,8 @@ class Hooked:
         for hooks, method in methods.items():
             if callable(method):
                 hooks.add(method, name, getattr(callback, "priority", 0))
+        if _has_state(callback):
+            self.register_state(_free(name, self.objects), callback)
         return callback
 
     @property
@@ -171,3 +177,32 @@ class Hooked:
             *(self._on_start, self._on_epoch, self._on_step),
             *(self._on_eval, self._on_end, self._on_close),
         )
+
+    def register_state(self, name: str, one: Any) -> None:
+        """Have an object's state in every checkpoint: weights that are averaged, an optimizer.
+
+        Raises
+        ------
+        TypeError
+            It has no ``state_dict`` and ``load_state_dict``.
+        DuplicateNameError
+            Another object has the name.
+        """
+        if not _has_state(one):
+            raise TypeError(
+                f"register_state({name!r}, {type(one).__name__}): an object with state_dict() and "
+                f"load_state_dict(state) is expected"
+            )
+        if self.objects.get(name, one) is not one:
+            raise DuplicateNameError(f"register_state({name!r}): another object has this name")
+        self.objects[name] = one
+
+
+def _has_state(one: Any) -> bool:
+    return all(callable(getattr(one, name, None)) for name in ("state_dict", "load_state_dict"))
+
+
+def _free(name: str, taken: Mapping[str, Any]) -> str:
+    """The name, or with a number the first that is free: the same in every process."""
+    names = (name if n == 1 else f"{name}-{n}" for n in count(1))
+    return next(name for name in names if name not in taken)

@@ -14,10 +14,11 @@ from notebook_probe.run.background import Background
 from notebook_probe.run.run import Run
 from notebook_probe.train.data.batch import Batch
 from notebook_probe.train.data.dataset import Dataset, as_dataset
+from notebook_probe.train.generators import generator_states, set_generators
 from notebook_probe.train.loop.finite import CheckFinite, FiniteCheck
 from notebook_probe.train.loop.interrupts import interrupts_wait
 from notebook_probe.train.loop.progress import Progress
-from notebook_probe.train.loop.recorded import Recorded
+from notebook_probe.train.loop.rewound import Rewound
 from notebook_probe.train.metrics.averages import Value
 from notebook_probe.train.trainer.trainer import Trainer
 
@@ -30,7 +31,7 @@ FASTEST_S = 0.001
 """The step duration that is told before there is one."""
 
 
-class Loop(Recorded):
+class Loop(Rewound):
     """Trains: steps and epochs over data, with hooks.
 
     Parameters
@@ -48,8 +49,6 @@ class Loop(Recorded):
     ----------
     loop_step : int
         The step that comes next; in `on_step` the one just done.
-    state_step : int
-        Updates completed, in `on_step` too: what an evaluation or a checkpoint is of.
     start_step, end_step : int
         Of the run of the loop; one past the last step, -1 where nobody knows.
     epoch : int
@@ -90,7 +89,7 @@ class Loop(Recorded):
         progress: bool | None = None,
     ) -> None:
         super().__init__(trainer)
-        self.state_step = self.start_step = 0
+        self.start_step = 0
         self.epoch = self.skipped_steps = 0
         self.end_step = -1
         self.shared_data: dict[str, Any] = {}
@@ -99,8 +98,10 @@ class Loop(Recorded):
         self._finite = FiniteCheck(check_finite)
         self._data: Dataset | None = None
         self._resumed: Mapping[str, Any] | None = None
+        self._metrics: dict[str, Value] | None = None
         self._stopping = self._running = False
         self._n_skipped = 0
+        self._drawn_for_step: list[Batch] = []
         self.add(Progress(progress))
         if run is not None:
             self.record_to(run)
@@ -173,21 +174,26 @@ class Loop(Recorded):
     # ---------------------------------------------------------------- going on later
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the loop is, and where in its data."""
+        """Where the loop is, where in its data, and the random generators.
+
+        In `on_step` the step just done counts. Batches of a step that raised are drawn again.
+        """
+        if self._resumed is not None and not self._running:  # nothing has gone on yet
+            return dict(self._resumed)
+        data = self._data
         return {
-            "loop_step": self.state_step,
+            "loop_step": self.n_updates,
             "epoch": self.epoch,
             "skipped_steps": self.skipped_steps,
-            "data": None if self._data is None else self._data.state_dict(),
+            "data": None if data is None else data.state_dict(len(self._drawn_for_step)),
+            "generators": generator_states(),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from `state_dict`; the data does as the next run of the loop begins."""
-        self.loop_step = self.state_step = state["loop_step"]
-        self.trainer.global_step = self.loop_step
-        self.epoch = state["epoch"]
-        self.skipped_steps = state["skipped_steps"]
-        self._resumed, self._data = state, None
+        """Go on from `state_dict`; data and generators do as the next run of the loop begins."""
+        self.loop_step = self.trainer.global_step = state["loop_step"]
+        self.epoch, self.skipped_steps = state["epoch"], state["skipped_steps"]
+        self._resumed, self._data, self._drawn_for_step = state, None, []
 
     # ---------------------------------------------------------------- inside
 
@@ -202,13 +208,15 @@ class Loop(Recorded):
         self._running, self._stopping, self.stopped = True, False, False
         self.stop_reason = ""
         self.trainer.global_step = self.loop_step
-        self._metrics: dict[str, Value] | None = None
+        self._metrics = None
         error: BaseException | None = None
         try:
             with interrupts_wait(partial(self.stop, "interrupted")):
                 if self._resumed is None:
                     self.trainer.reset_train_metrics()
                     self.epoch = 0
+                else:
+                    set_generators(self._resumed["generators"])
                 self.start_step, self.end_step = self.loop_step, end_of(data)
                 self._tell()
                 del self.train_step_durations[:]
@@ -264,25 +272,29 @@ class Loop(Recorded):
             return False
         begun = time.perf_counter()
         metrics = self.trainer.train_step(group)
+        self._drawn_for_step = []
         if metrics is None:
             self._skip()
             return True
         self._n_skipped = 0
-        self.state_step = self.loop_step + 1
         self._metrics = metrics
         self.last_metrics.update(metrics)
         if self._recording is not None:
             self._recording.trained(metrics)
+        self._is_done = True
         try:
             self._on_step(self, metrics)
             self._finite(self.loop_step, metrics["loss"])
         finally:
+            self._is_done = False
             self.loop_step += 1
             self.train_step_durations.append(time.perf_counter() - begun)
         return True
 
     def _drawn(self, batches: Iterator[Batch]) -> list[Batch]:
-        return [*islice(batches, self.trainer.accumulate)]
+        group = self._drawn_for_step = []
+        group.extend(islice(batches, self.trainer.accumulate))
+        return group
 
     def _skip(self) -> None:
         self.skipped_steps += 1
@@ -308,7 +320,7 @@ class Loop(Recorded):
             known = as_dataset(given)
         if self._resumed is not None and self._resumed["data"] is not None:
             known.load_state_dict(self._resumed["data"])
-        self._data = known
+        self._data = self._last_data = known
         return known
 
     def _end_of(self, data: Dataset, n_epochs: int) -> int:

@@ -32,6 +32,9 @@ class Recorded(Hooked):
         self.loop_step = 0
         self.last_metrics: dict[str, Value] = {}
         self._recording: Recording | None = None
+        self._metrics: dict[str, Value] | None = None
+        self._evaluated: tuple[int, dict[str, float]] = (-1, {})
+        self._is_done = False  # the step whose hooks run
 
     @property
     def run(self) -> Run | None:
@@ -55,6 +58,21 @@ class Recorded(Hooked):
         for knob in self.trainer.knobs.values():
             self._recording.knob(*knob)
 
+    def detach(self) -> None:
+        """Record no more."""
+        self._recording = self.trainer.listener = None
+
+    @property
+    def n_updates(self) -> int:
+        """Updates completed, also in `on_step`: the state that the model is in."""
+        return self.loop_step + self._is_done
+
+    def state_metrics(self) -> dict[str, float]:
+        """What is known of the state that the model is in: its last step, evaluations of it."""
+        step, evaluated = self._evaluated
+        trained = {name: float(value) for name, value in (self._metrics or {}).items()}
+        return {**trained, **(evaluated if step == self.n_updates else {})}
+
     def explore(self, **options: Any) -> Any:
         """Show the Explorer of the run; watches the model first if nobody does."""
         run = self.run if self.run is not None else self.watch()
@@ -69,6 +87,9 @@ class Recorded(Hooked):
         metrics = self.trainer.eval(data)
         named = {f"{data.name}_{name}": value for name, value in metrics.items()}
         self.last_metrics.update(named)
+        step, others = self._evaluated
+        is_same = step == self.n_updates
+        self._evaluated = self.n_updates, {**others, **named} if is_same else named
         if self._recording is not None:
             self._recording.evaluated(named)
         self._on_eval(self, named)

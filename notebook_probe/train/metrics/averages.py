@@ -78,6 +78,14 @@ class Mean:
         self._sum = self._sum + _wide(value) * weight
         self._weight += weight
 
+    def state_dict(self) -> dict[str, float | int]:
+        """All that it knows, as plain numbers."""
+        return {"sum": float(self._sum), "weight": self._weight}
+
+    def load_state_dict(self, state: dict[str, float | int]) -> None:
+        """Go on from `state_dict`."""
+        self._sum, self._weight = float(state["sum"]), int(state["weight"])
+
     def value(self) -> float:
         """The mean so far; waits for the device."""
         return float(self._sum) / self._weight if self._weight else float("nan")

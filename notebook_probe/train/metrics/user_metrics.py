@@ -100,6 +100,13 @@ class UserMetrics:
         }
         return {name: state() for name, state in states.items() if callable(state)}
 
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from `state_dict`."""
+        for name, metric in self._metrics.items():
+            load = getattr(metric, "load_state_dict", None)
+            if callable(load) and name in state:
+                load(state[name])
+
 
 class _Averaged:
     """A function of a batch, averaged over batches by their size."""
@@ -120,9 +127,18 @@ class _Averaged:
     def reset(self) -> None:
         self._mean = Mean()
 
+    def state_dict(self) -> dict[str, float | int]:
+        return self._mean.state_dict()
+
+    def load_state_dict(self, state: dict[str, float | int]) -> None:
+        self._mean.load_state_dict(state)
+
 
 def _read(name: str, metric: Any, where: str) -> Metric:
     if isinstance(metric, Metric) and not isinstance(metric, type):
+        persist = getattr(metric, "persistent", None)
+        if callable(persist):  # torchmetrics' states are in its state_dict only when asked for
+            persist(True)
         return metric
     if callable(metric) and not isinstance(metric, type):
         return _Averaged(metric)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from notebook_probe.run.attach.module_table import unwrap
 from notebook_probe.train.data.batch import Batch, Device, read_item
 from notebook_probe.train.data.dataset import as_dataset
 from notebook_probe.train.metrics.averages import Mean, Value, on_host
@@ -19,42 +20,11 @@ from notebook_probe.train.trainer.clipping import Clipping, OnNonfinite
 from notebook_probe.train.trainer.evaluation import evaluating
 from notebook_probe.train.trainer.executors import Executors, Mode
 from notebook_probe.train.trainer.forward import Forward, LossFn, Passed
+from notebook_probe.train.trainer.listener import KnobOfTrainer, Scheduler, TrainerListener
 from notebook_probe.train.trainer.moments import Moments
 from notebook_probe.train.trainer.reports import Reports
 
-__all__ = ["Scheduler", "Trainer", "TrainerListener"]
-
-
-class Scheduler(Protocol):
-    """What sets learning rates: torch's schedulers."""
-
-    def step(self) -> Any: ...
-
-
-class TrainerListener(Protocol):
-    """Who is told what only the trainer knows: a watched run."""
-
-    def batch(self, **values: Any) -> None: ...
-    def knob(
-        self,
-        name: str,
-        get: Callable[[], float],
-        set: Callable[[Any], object],
-        low: float | None,
-        high: float | None,
-        log: bool,
-    ) -> None: ...
-
-
-class KnobOfTrainer(NamedTuple):
-    """What `Run.knob` takes."""
-
-    name: str
-    get: Callable[[], float]
-    set: Callable[[Any], object]
-    low: float | None
-    high: float | None
-    log: bool
+__all__ = ["Trainer"]
 
 
 class Trainer:
@@ -349,6 +319,32 @@ class Trainer:
         self._executors.use(self.model, "eval", batch.spec)
         with self._casting():
             return self._forward(batch)
+
+    # ---------------------------------------------------------------- going on later
+
+    def state_dict(self) -> dict[str, Any]:
+        """Of the model, optimizer, scheduler, scaler, averages and metrics, each its state."""
+        return {name: part.state_dict() for name, part in self._stateful().items()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from `state_dict`."""
+        for name, part in self._stateful().items():
+            part.load_state_dict(state[name])
+
+    def load_weights(self, state: Mapping[str, Any]) -> None:
+        """Take weights and buffers of the model, those that are given."""
+        unwrap(self.model).load_state_dict(state, strict=False)
+
+    def _stateful(self) -> dict[str, Any]:
+        parts = {
+            "model": unwrap(self.model),
+            "optimizer": self.optimizer,
+            "scheduler": self.scheduler,
+            "scaler": self.scaler,
+            "averages": self._reports,
+            "train_metrics": self.train_metrics,
+        }
+        return {name: part for name, part in parts.items() if hasattr(part, "state_dict")}
 
     # ---------------------------------------------------------------- inside
 

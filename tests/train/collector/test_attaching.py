@@ -65,11 +65,11 @@ class Trainer:
 @dataclass
 class Loop:
     trainer: Any = field(default=None)
-    state_step: int = 0
+    n_updates: int = 0
 
     def train(self, value: float) -> None:
         self.trainer.train(value)
-        self.state_step += 1
+        self.n_updates += 1
 
 
 def test_several_collectors_of_one_target_get_each_its_own_values() -> None:
@@ -168,7 +168,7 @@ def test_either_side_of_a_loop_is_collected_by_itself_and_counted_as_the_loop_do
     loop = Loop(Trainer(Telling(training, evaluation)))
     handle = training.attach_to_loop(loop)
     evaluation.attach_to_loop(loop, phase="eval")
-    loop.state_step = 100  # loaded, of a checkpoint
+    loop.n_updates = 100  # loaded, of a checkpoint
     loop.train(1.0)
     training.collect(0.5, "of a hook")
     loop.trainer.eval(2.0)

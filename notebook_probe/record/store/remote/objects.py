@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -73,6 +74,19 @@ class ObjectEngine:
         import obstore
 
         await obstore.put_async(self._store, key, content)
+
+    def put_file(self, key: str, path: Path) -> None:
+        """Replace one object by a file, in parts if it is large."""
+        import obstore
+
+        obstore.put(self._store, key, path)
+
+    def delete(self, key: str) -> None:
+        """Remove one object, which may be gone already."""
+        import obstore
+
+        with suppress(FileNotFoundError):
+            obstore.delete(self._store, key)
 
     async def _delete(self, key: str) -> None:
         import obstore

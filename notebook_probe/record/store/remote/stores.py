@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable
+from pathlib import Path
 from typing import TypeVar
 
 from zarr.abc.store import Store
@@ -52,6 +53,14 @@ class StoreEngine:
         self._put(ROOT_KEY, changes.root)
         for key in changes.gone:
             _now(self._store.delete(key))
+
+    def put_file(self, key: str, path: Path) -> None:
+        """Replace what is under a key by a file."""
+        self._put(key, path.read_bytes())
+
+    def delete(self, key: str) -> None:
+        """Remove what is under a key, if there is something."""
+        _now(self._store.delete(key))
 
     def _put(self, key: str, content: bytes) -> None:
         _now(self._store.set(key, cpu.Buffer.from_bytes(content)))

@@ -1,0 +1,105 @@
+"""Checkpoints that a loop saves by itself, and which of them stay."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from notebook_probe.record.store.location import Location
+from notebook_probe.schedules import ScheduleLike, schedule
+from notebook_probe.train.checkpoints.keeping import Best, Keep
+from notebook_probe.train.checkpoints.ranks import own_rank
+
+__all__ = ["Checkpoints"]
+
+
+class Checkpoints:
+    """Save a loop while it trains: ``loop.add(Checkpoints("checkpoints", every=500))``.
+
+    Tensors are copied between two steps, and written by a thread while training goes on; the next
+    save waits for it. A state whose loss is not finite is not saved. A save that fails ends the
+    training: the next save, or the end of the run of the loop, raises its error.
+
+    Parameters
+    ----------
+    folder : path, URL, zarr Store or RemoteStore
+        Made when it is not there. ``"s3://bucket/run"`` is written as records are.
+    every : schedule
+        Of the number of updates completed: 500 is after updates 500, 1000, ...
+    keep_last : int, optional
+        How many of the newest stay.
+    keep_best : (name, "min" or "max", n), optional
+        How many of the best stay, by a metric that is reported of the very state that is saved: of
+        its step, or of an evaluation in a hook, which is called before this one. The newest stays
+        too. Without any of the two all stay; those of `Loop.save_checkpoint` always do.
+    at_close : bool
+        Save the last state too, however the run of the loop ends: done, Stop, Ctrl-C, an error. In
+        a job of several processes only when it is done, as they save together.
+
+    Examples
+    --------
+    >>> kept = Checkpoints("checkpoints", every=500, keep_best=("eval_loss", "min", 1))
+    >>> loop.add(kept)  # doctest: +SKIP
+    """
+
+    priority = 100
+    """After the hooks that change or evaluate the state."""
+
+    def __init__(
+        self,
+        folder: Location,
+        every: ScheduleLike = 1000,
+        keep_last: int | None = None,
+        keep_best: Best | None = None,
+        at_close: bool = False,
+    ) -> None:
+        self.folder = folder
+        self._is_due, self._keep = schedule(every), Keep(keep_last, keep_best)
+        self._at_close = at_close
+        self._last_saved, self._is_done, self._is_missing = -1, False, False
+
+    def on_start(self, loop: Any, data: Any) -> None:
+        """See that the place can be written, before there is something to lose."""
+        self._is_done, self._is_missing = False, False
+        self._last_saved = loop.loop_step
+        if not loop.replaying and own_rank()[0] == 0:
+            loop.kept.store(self.folder).begin()
+
+    def on_step(self, loop: Any, metrics: Mapping[str, Any]) -> None:
+        """Save the state after a step that is due."""
+        if not loop.replaying and self._is_due(loop.n_updates):
+            self._save(loop, background=True)
+
+    def on_end(self, loop: Any, metrics: Any) -> None:
+        """All steps are done."""
+        self._is_done = True
+
+    def on_close(self, loop: Any) -> None:
+        """Save the last state if that is wanted, and wait until all is written."""
+        if loop.replaying:
+            return
+        together = own_rank()[1] > 1
+        wanted = self._at_close and (self._is_done or not together)
+        try:
+            if wanted and self._last_saved != loop.loop_step:
+                self._save(loop, background=False)
+        finally:
+            if own_rank()[0] == 0:
+                loop.kept.store(self.folder).wait()
+        if self._is_missing and self._keep.best is not None:
+            warnings.warn(
+                f"keep_best={self._keep.best!r}: no value of {self._keep.best[0]!r} at the steps "
+                f"that were saved; evaluate in a hook at the same steps",
+                stacklevel=2,
+            )
+
+    def _save(self, loop: Any, *, background: bool) -> None:
+        loss = loop.last_metrics.get("loss", 0.0)
+        if not math.isfinite(float(loss)):
+            return
+        if self._keep.best is not None:
+            self._is_missing = self._keep.best[0] not in loop.state_metrics()
+        loop.kept.save(self.folder, self._keep, background=background)
+        self._last_saved = loop.n_updates

@@ -1,0 +1,122 @@
+"""Which entries of a checkpoint go where in a model; compared before anything is changed."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from torch import Tensor
+
+from notebook_probe.errors import CheckpointError, near
+
+__all__ = ["Fitted", "Wanted", "fitted"]
+
+Wanted: TypeAlias = "Iterable[str] | re.Pattern[str] | Callable[[str], bool] | None"
+
+FEW = 8
+"""More names of a kind are counted, not written out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """What of a checkpoint goes into a model.
+
+    Attributes
+    ----------
+    state : dict of str to Tensor
+        By the model's names.
+    differences : str
+        What is missing, extra or of another shape, in words; empty when all fits.
+    """
+
+    state: dict[str, Tensor]
+    differences: str
+
+
+def fitted(
+    saved: Mapping[str, Tensor],
+    own: Mapping[str, Any],
+    to_restore: Wanted = None,
+    renames: Mapping[str, str] | None = None,
+) -> Fitted:
+    """Compare what was saved with a model's own state.
+
+    Parameters
+    ----------
+    saved, own : mapping of str to Tensor
+    to_restore : names, compiled regex or callable, optional
+        Which of the saved entries, by their saved names; a regex fits from the start on.
+    renames : dict of str to str, optional
+        Saved name to the model's.
+
+    Raises
+    ------
+    ValueError
+        For a name that nobody knows.
+    """
+    wanted = _wanted(saved, to_restore)
+    names = _renamed(wanted, saved, own, renames or {})
+    extra = [new for new in names.values() if new not in own]
+    missing = [name for name in own if name not in names.values()] if to_restore is None else []
+    shapes = {
+        new: (_shape(saved[old]), _shape(own[new]))
+        for old, new in names.items()
+        if new in own and _shape(saved[old]) != _shape(own[new])
+    }
+    fits = {new: saved[old] for old, new in names.items() if new in own and new not in shapes}
+    said = [
+        *([f"missing there: {_few(missing)}"] if missing else []),
+        *([f"not in the model: {_few(extra)}"] if extra else []),
+        *([f"other shapes: {_few([_words(*item) for item in shapes.items()])}"] if shapes else []),
+    ]
+    return Fitted(fits, "; ".join(said))
+
+
+def _wanted(saved: Mapping[str, Tensor], to_restore: Wanted) -> list[str]:
+    if to_restore is None:
+        return list(saved)
+    if isinstance(to_restore, re.Pattern):
+        found = [name for name in saved if to_restore.match(name)]
+    elif callable(to_restore):
+        found = [name for name in saved if to_restore(name)]
+    else:
+        found = [to_restore] if isinstance(to_restore, str) else list(to_restore)
+        _check_known(found, saved, "to_restore", "the checkpoint")
+    if not found:
+        raise CheckpointError(f"to_restore={to_restore!r} means none of {_few(list(saved))}")
+    return found
+
+
+def _renamed(
+    wanted: list[str], saved: Mapping[str, Tensor], own: Mapping[str, Any], new: Mapping[str, str]
+) -> dict[str, str]:
+    _check_known(new, saved, "renames", "the checkpoint")
+    _check_known(new.values(), own, "renames", "the model")
+    names = {old: new.get(old, old) for old in wanted}
+    twice = [name for name, n in Counter(names.values()).items() if n > 1]
+    if twice:
+        raise ValueError(f"renames: {twice[0]!r} of the model would come from several entries")
+    return names
+
+
+def _check_known(names: Iterable[str], known: Mapping[str, Any], where: str, of: str) -> None:
+    for name in names:
+        if name not in known:
+            raise ValueError(f"{where}: {name!r} is no entry of {of}; {near(name, known)}")
+
+
+def _shape(value: Any) -> tuple[int, ...] | None:
+    return tuple(value.shape) if isinstance(value, Tensor) else None
+
+
+def _words(name: str, shapes: tuple[tuple[int, ...] | None, tuple[int, ...] | None]) -> str:
+    there, here = shapes
+    return f"{name} {there} there, {here} here"
+
+
+def _few(names: list[str]) -> str:
+    more = f" and {len(names) - FEW} more" if len(names) > FEW else ""
+    return ", ".join(names[:FEW]) + more

@@ -1,0 +1,124 @@
+"""The list of a folder's checkpoints: which there are, of which line, with which numbers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from notebook_probe.errors import CheckpointError
+
+__all__ = ["NAME", "Checkpoint", "Index"]
+
+NAME = "checkpoints.json"
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """One checkpoint: of which state, where, and what was known of it.
+
+    Attributes
+    ----------
+    step : int
+        Updates completed.
+    path : str
+    metrics : dict
+        What was reported of this very state: the step that led to it, evaluations of it.
+    line : int
+        Grows where a training goes on from an earlier checkpoint.
+    pinned : bool
+        Kept whatever the rules say.
+    """
+
+    step: int
+    path: str
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    line: int = 1
+    pinned: bool = False
+
+    @property
+    def name(self) -> str:
+        """Of the file."""
+        return self.path.rpartition("/")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """Checkpoints in the order in which they were saved.
+
+    It is written before a file gets its name and after others have gone, so that it may list what
+    is not there, which is left out, and knows all that is.
+
+    Attributes
+    ----------
+    entries : tuple of Checkpoint
+    lines : tuple of (int, int)
+        Of each line the one that it leaves, 0 for none, and the step at which.
+    """
+
+    entries: tuple[Checkpoint, ...] = ()
+    lines: tuple[tuple[int, int], ...] = ()
+
+    @classmethod
+    def parsed(cls, content: bytes | None, place: str, there: Collection[str]) -> Index:
+        """Read what `text` wrote; of files that are there."""
+        if content is None:
+            return cls()
+        try:
+            found = json.loads(content)
+            entries = [_entry(place, **entry) for entry in found["checkpoints"]]
+            lines = tuple((int(parent), int(step)) for parent, step in found["lines"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise CheckpointError(
+                f"{place}/{NAME} is no list of checkpoints: {type(error).__name__}: {error}"
+            ) from error
+        return cls(tuple(entry for entry in entries if entry.name in there), lines)
+
+    def text(self) -> bytes:
+        """As JSON, for anybody to read."""
+        entries = [
+            {
+                "file": entry.name,
+                "step": entry.step,
+                "line": entry.line,
+                "pinned": entry.pinned,
+                "metrics": dict(entry.metrics),
+            }
+            for entry in self.entries
+        ]
+        found = {"format": FORMAT, "checkpoints": entries, "lines": self.lines}
+        return json.dumps(found, indent=1).encode()
+
+    def begun(self, parent: int, step: int) -> Index:
+        """With one more line."""
+        return replace(self, lines=(*self.lines, (parent, step)))
+
+    def added(self, entry: Checkpoint) -> Index:
+        """With one more, in the place of that of the same file."""
+        others = tuple(other for other in self.entries if other.name != entry.name)
+        return replace(self, entries=(*others, entry))
+
+    def without(self, gone: Collection[Checkpoint]) -> Index:
+        return replace(self, entries=tuple(one for one in self.entries if one not in gone))
+
+    def of_line(self, line: int) -> list[Checkpoint]:
+        """Those from which a line comes, by step."""
+        most = dict(self._ancestry(line))
+        own = (one for one in self.entries if one.line in most and one.step <= most[one.line])
+        return sorted(own, key=lambda one: one.step)
+
+    def _ancestry(self, line: int) -> Iterator[tuple[int, float]]:
+        """Lines, and up to which step each belongs to the one that is asked for."""
+        most = float("inf")
+        while line:
+            yield line, most
+            line, step = self.lines[line - 1]
+            most = min(most, step)
+
+
+def _entry(place: str, file: str, **values: Any) -> Checkpoint:
+    if "/" in file or "\\" in file or file.startswith("."):
+        raise ValueError(f"{file!r} is no file of its folder")
+    return Checkpoint(path=f"{place}/{file}", **values)

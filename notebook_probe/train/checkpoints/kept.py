@@ -1,0 +1,143 @@
+"""The checkpoints of one training, in all the places where it keeps some."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from notebook_probe.errors import CheckpointError
+from notebook_probe.record.store.location import Location, local_path
+from notebook_probe.train.checkpoints.contents import Training, contents, restore
+from notebook_probe.train.checkpoints.fitting import Wanted
+from notebook_probe.train.checkpoints.index import Checkpoint
+from notebook_probe.train.checkpoints.keeping import Keep
+from notebook_probe.train.checkpoints.ranks import own_rank
+from notebook_probe.train.checkpoints.store import CheckpointStore
+
+__all__ = ["Kept"]
+
+
+class Kept:
+    """Saves and loads a training's checkpoints.
+
+    Parameters
+    ----------
+    loop : Training
+    """
+
+    def __init__(self, loop: Training) -> None:
+        self._loop = loop
+        self._stores: dict[str, CheckpointStore] = {}
+
+    def store(self, location: Location) -> CheckpointStore:
+        """The one of a place."""
+        store = CheckpointStore(location)
+        return self._stores.setdefault(store.place.name, store)
+
+    def save(
+        self,
+        location: Location,
+        keep: Keep | None = None,
+        *,
+        background: bool = False,
+    ) -> None:
+        """Save the state between two steps; under a rule, which then applies, or for good.
+
+        Of several processes the first one writes, and every one calls it.
+        """
+        loop = self._loop
+        state = contents(loop)
+        if own_rank()[0] == 0:
+            entry = Checkpoint(loop.n_updates, "", loop.state_metrics(), pinned=keep is None)
+            self.store(location).save(state, entry, keep or Keep(), background=background)
+
+    def load(
+        self,
+        location: Location,
+        step: int | None = None,
+        to_restore: Wanted = None,
+        renames: Mapping[str, str] | None = None,
+        strict: bool = True,
+    ) -> Checkpoint:
+        """Load the one saved last, or that of a step."""
+        path = local_path(location)
+        name = ""
+        if path is not None and path.is_file():
+            location, name = path.parent, path.name
+        store = self.store(location)
+        self.wait()
+        found = _chosen(store, step, name)
+        self._restore(store, found, to_restore, renames, strict)
+        return found
+
+    def before(self, step: int) -> Checkpoint:
+        """The newest state at or before a step, of those that this training went through.
+
+        Raises
+        ------
+        CheckpointError
+            There is none.
+        """
+        return self._before(step)[0]
+
+    def load_before(self, step: int) -> Checkpoint:
+        """Load that state."""
+        found, store = self._before(step)
+        self._restore(store, found)
+        return found
+
+    def _before(self, step: int) -> tuple[Checkpoint, CheckpointStore]:
+        self.wait()
+        found = [(store.before(step), store) for store in self._stores.values()]
+        known = [(one, store) for one, store in found if one is not None]
+        if not known:
+            steps = ", ".join(map(str, sorted({one.step for one in self.saved()}))) or "none"
+            raise CheckpointError(
+                f"no checkpoint at or before step {step} of those that this training went "
+                f"through; there are: {steps}; loop.add(Checkpoints(folder)) before training makes "
+                f"some, loop.load_checkpoint(folder) finds those of an earlier process"
+            )
+        return max(known, key=lambda pair: pair[0].step)
+
+    def saved(self) -> list[Checkpoint]:
+        """All there are, place by place, in the order in which they were saved."""
+        return [one for store in self._stores.values() for one in store.saved()]
+
+    def wait(self) -> None:
+        """Wait until all is written."""
+        for store in self._stores.values():
+            store.wait()
+
+    def _restore(self, store: CheckpointStore, found: Checkpoint, *options: Any) -> None:
+        _check_step(self._loop, found)
+        differences = restore(self._loop, store.read(found.name), found.path, *options)
+        weights_alone = bool(differences) or (bool(options) and options[0] is not None)
+        if differences:
+            warnings.warn(f"{found.path}: left as they were: {differences}", stacklevel=4)
+        if not weights_alone:
+            for other in self._stores.values():
+                other.leave(found if other is store else None, found.step)
+
+
+def _chosen(store: CheckpointStore, step: int | None, name: str) -> Checkpoint:
+    saved = store.saved()
+    if name:
+        own = [one for one in saved if one.name == name]
+        return own[-1] if own else Checkpoint(-1, f"{store.place.name}/{name}", line=0)
+    wanted = [one for one in saved if step is None or one.step == step]
+    if not wanted:
+        steps = ", ".join(str(one.step) for one in saved) or "none"
+        which = "" if step is None else f" of step {step}"
+        raise CheckpointError(f"no checkpoint{which} in {store.place.name}; there are: {steps}")
+    return wanted[-1]
+
+
+def _check_step(loop: Training, found: Checkpoint) -> None:
+    """A run that is open goes on counting from where it is."""
+    run = loop.run
+    if run is not None and not run.closed and run.status_head().step != found.step:
+        raise CheckpointError(
+            f"the run {run.name!r} is at step {run.status_head().step}, the checkpoint at step "
+            f"{found.step}; close the run, load, and loop.watch(store=...) goes on there"
+        )

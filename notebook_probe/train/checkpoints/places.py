@@ -1,0 +1,168 @@
+"""Where checkpoints lie: a folder of this machine, or an object store; files are replaced whole."""
+
+from __future__ import annotations
+
+import io
+import os
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any, Protocol, runtime_checkable
+
+import torch
+
+from notebook_probe.errors import CheckpointError
+from notebook_probe.record.store.location import Location, RemoteStore, local_path
+from notebook_probe.record.store.remote import engine_of
+from notebook_probe.record.store.syncing import sync_folder, to_disk
+
+__all__ = ["Fill", "Place", "place_at", "read_state"]
+
+PARTIAL = ".partial"
+"""One name for the file being written: a killed writer leaves at most one, reused by the next."""
+
+Fill = Callable[[IO[bytes]], Any]
+
+
+class Place(Protocol):
+    """Files by name; one that is written is there as a whole, or as it was before."""
+
+    name: str
+
+    def names(self) -> set[str]: ...
+    def read(self, name: str) -> bytes | None: ...
+    def open(self, name: str) -> IO[bytes]: ...
+    def write(self, name: str, fill: Fill) -> None: ...
+    def delete(self, name: str) -> None: ...
+
+
+@runtime_checkable
+class Objects(Protocol):
+    """What an engine of the record offers to others."""
+
+    name: str
+
+    def read(self, key: str) -> bytes | None: ...
+    def keys(self) -> list[str]: ...
+    def put_file(self, key: str, path: Path) -> None: ...
+    def delete(self, key: str) -> None: ...
+
+
+class LocalPlace:
+    """A folder, made when something is first written to it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder.absolute()
+        self.name = str(self.folder)
+
+    def names(self) -> set[str]:
+        if not self.folder.exists():
+            return set()
+        return {path.name for path in self.folder.iterdir() if path.is_file()}
+
+    def read(self, name: str) -> bytes | None:
+        path = self.folder / name
+        return path.read_bytes() if path.is_file() else None
+
+    def open(self, name: str) -> IO[bytes]:
+        return (self.folder / name).open("rb")
+
+    def write(self, name: str, fill: Fill) -> None:
+        """Fill a file under another name, and give it this one once it is on the disk."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        partial = self.folder / PARTIAL
+        partial.unlink(missing_ok=True)  # a killed writer's
+        try:
+            with partial.open("xb") as file:
+                _filled(fill, file)
+                file.flush()
+                to_disk(file.fileno())
+        except BaseException:
+            with suppress(OSError):  # what is left of it would keep a full disk full
+                partial.unlink(missing_ok=True)
+            raise
+        os.replace(partial, self.folder / name)  # noqa: PTH105  Path.replace parses both again
+        sync_folder(self.folder)
+
+    def delete(self, name: str) -> None:
+        (self.folder / name).unlink(missing_ok=True)
+
+
+class RemotePlace:
+    """Objects of a store, through the engine that records are shipped by."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects, self.name = objects, objects.name
+
+    def names(self) -> set[str]:
+        return set(self._objects.keys())
+
+    def read(self, name: str) -> bytes | None:
+        return self._objects.read(name)
+
+    def open(self, name: str) -> IO[bytes]:
+        content = self.read(name)
+        if content is None:
+            raise FileNotFoundError(name)
+        return io.BytesIO(content)
+
+    def write(self, name: str, fill: Fill) -> None:
+        with tempfile.TemporaryDirectory(prefix="notebook-probe-") as folder:
+            path = Path(folder, "checkpoint")
+            with path.open("xb") as file:
+                _filled(fill, file)
+            self._objects.put_file(name, path)
+
+    def delete(self, name: str) -> None:
+        self._objects.delete(name)
+
+
+def place_at(location: Location) -> Place:
+    """The place that a path or a URL names.
+
+    Raises
+    ------
+    CheckpointError
+        A store whose objects are no files, such as icechunk's.
+    """
+    path = local_path(location)
+    if path is not None:
+        return LocalPlace(path)
+    engine = engine_of(location if isinstance(location, RemoteStore) else RemoteStore(location))
+    if not isinstance(engine, Objects):
+        raise CheckpointError(
+            f"{engine.name} cannot hold checkpoints; allowed: a folder, an object store such as "
+            f"s3://bucket/checkpoints, a zarr Store"
+        )
+    return RemotePlace(engine)
+
+
+def read_state(place: Place, name: str) -> dict[str, Any]:
+    """What a file holds; no code of it is run.
+
+    Raises
+    ------
+    CheckpointError
+        The file is not there, is damaged, or holds what may not be read.
+    """
+    try:
+        with place.open(name) as file:
+            state = torch.load(file, map_location="cpu", weights_only=True)
+    except Exception as error:
+        first = f"{error}".strip().partition("\n")[0]
+        raise CheckpointError(
+            f"{place.name}/{name} cannot be read as a checkpoint: {type(error).__name__}: {first}"
+        ) from error
+    return state if isinstance(state, dict) else {}
+
+
+def _filled(fill: Fill, file: IO[bytes]) -> None:
+    """Fill a file; what the system said is the error, not what torch makes of it."""
+    try:
+        fill(file)
+    except RuntimeError as error:
+        cause = error.__context__
+        if isinstance(cause, OSError):
+            raise cause from None
+        raise

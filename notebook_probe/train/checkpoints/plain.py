@@ -1,0 +1,77 @@
+"""Copies of a state that hold nothing but what `weights_only=True` reads back."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor
+
+from notebook_probe.errors import CheckpointError
+from notebook_probe.train.checkpoints.sharded import whole
+
+__all__ = ["copied"]
+
+PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device, torch.Size)
+
+Copies: TypeAlias = dict[tuple[Any, ...], Tensor]
+
+
+def copied(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Copies of all tensors, in the memory of the host; what is shared is copied once.
+
+    Raises
+    ------
+    CheckpointError
+        For an object of any other class: a checkpoint holds no code.
+    """
+    copies: Copies = {}
+    return {name: _copied(value, name, copies) for name, value in state.items()}
+
+
+def _copied(value: Any, where: str, copies: Copies) -> Any:
+    if isinstance(value, Tensor):
+        return _tensor(value, copies)
+    if type(value) in PLAIN:
+        return value
+    if isinstance(value, Mapping):
+        return _mapping(value, where, copies)
+    if isinstance(value, set | frozenset):
+        return {_copied(inner, where, copies) for inner in value}
+    if type(value) in (list, tuple):
+        return type(value)(
+            _copied(inner, f"{where}[{place}]", copies) for place, inner in enumerate(value)
+        )
+    number = getattr(value, "item", None)
+    if callable(number) and getattr(value, "ndim", None) == 0:  # numpy's
+        return _copied(number(), where, copies)
+    raise CheckpointError(
+        f"{where} is {type(value).__qualname__} {value!r}"[:200] + "; a checkpoint holds tensors, "
+        "numbers, text, and lists and dicts of these, so that reading it runs no code"
+    )
+
+
+def _mapping(value: Mapping[Any, Any], where: str, copies: Copies) -> dict[Any, Any]:
+    found = OrderedDict() if isinstance(value, OrderedDict) else {}
+    for key, inner in value.items():
+        found[_copied(key, where, copies)] = _copied(inner, f"{where}.{key}", copies)
+    versions = getattr(value, "_metadata", None)
+    if versions is not None:  # of a module's state_dict
+        found._metadata = _copied(versions, f"{where}._metadata", copies)  # type: ignore[attr-defined]
+    return found
+
+
+def _tensor(value: Tensor, copies: Copies) -> Tensor:
+    value = whole(value.detach())
+    key = (value.device, _address(value), value.shape, value.stride(), value.dtype)
+    if key not in copies:
+        copies[key] = value.to("cpu", copy=True)
+    return copies[key]
+
+
+def _address(value: Tensor) -> int:
+    """Where its first element lies; of what lies nowhere, or is empty, the object itself."""
+    known = value.layout == torch.strided and value.numel() and type(value) is Tensor
+    return value.data_ptr() if known else id(value)

@@ -1,0 +1,163 @@
+"""The checkpoints of one place: saving in the background, listing, removing."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import torch
+
+from notebook_probe.errors import CheckpointError
+from notebook_probe.record.store.location import Location
+from notebook_probe.train.checkpoints.index import NAME, Checkpoint, Index
+from notebook_probe.train.checkpoints.keeping import Keep
+from notebook_probe.train.checkpoints.places import place_at, read_state
+
+__all__ = ["CheckpointStore"]
+
+
+class CheckpointStore:
+    """Saves and lists what one training keeps in one place.
+
+    Parameters
+    ----------
+    location : path, URL, zarr Store or RemoteStore
+
+    Raises
+    ------
+    CheckpointError
+        The place cannot hold checkpoints.
+    """
+
+    def __init__(self, location: Location) -> None:
+        self.place = place_at(location)
+        self._thread: threading.Thread | None = None
+        self._error: Exception | None = None
+        self._line = 0  # none yet
+        self._leaves = (0, 0)
+
+    # ---------------------------------------------------------------- saving
+
+    def save(
+        self, state: dict[str, Any], entry: Checkpoint, keep: Keep, *, background: bool
+    ) -> None:
+        """Write copies, once those of before are written.
+
+        Raises
+        ------
+        CheckpointError
+            They could not be written; of a save in the background the next one raises it.
+        """
+        self.wait()
+        write = partial(self._saved, state, entry, keep)
+        if background:
+            self._thread = threading.Thread(target=write, name="notebook-probe-checkpoint")
+            self._thread.start()
+        else:
+            write()
+            self.wait()
+
+    def begin(self) -> None:
+        """See that the place can be written.
+
+        Raises
+        ------
+        CheckpointError
+            It cannot be.
+        """
+        self.wait()
+        try:
+            self._write_index(self._index())
+        except Exception as error:
+            raise CheckpointError(
+                f"{self.place.name} cannot be written: {type(error).__name__}: {error}"
+            ) from error
+
+    def wait(self) -> None:
+        """Wait until all is written.
+
+        Raises
+        ------
+        CheckpointError
+            It could not be.
+        """
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+
+    def leave(self, at: Checkpoint | None, step: int) -> None:
+        """What is saved from now on goes on from an earlier state."""
+        self._leaves = (self._line if at is None else at.line, step)
+        self._line = 0
+
+    def _saved(self, state: dict[str, Any], entry: Checkpoint, keep: Keep) -> None:
+        try:
+            self._write(state, entry, keep)
+        except Exception as error:
+            self._error = CheckpointError(
+                f"the checkpoint of step {entry.step} was not written to {self.place.name}: "
+                f"{type(error).__name__}: {error}; those before it are as they were"
+            )
+            self._error.__cause__ = error
+
+    def _write(self, state: dict[str, Any], entry: Checkpoint, keep: Keep) -> None:
+        index = self._index()
+        if not self._line:
+            index = index.begun(*self._leaves)
+            self._line = len(index.lines)
+        name = self._free_name(index, entry.step)
+        entry = replace(entry, path=f"{self.place.name}/{name}", line=self._line)
+        index = index.added(entry)
+        self._write_index(index)
+        self.place.write(name, partial(torch.save, state))
+        gone = keep.gone(index.entries)
+        for one in gone:
+            self.place.delete(one.name)
+        if gone:
+            self._write_index(index.without(gone))
+
+    def _free_name(self, index: Index, step: int) -> str:
+        """A name for a state; what lies there already is replaced only if it is of the same."""
+        taken = self.place.names()
+        own = [one.name for one in index.entries if (one.step, one.line) == (step, self._line)]
+        base, n = f"step_{step:08d}", 1
+        name = own[0] if own else f"{base}.pt"
+        while name in taken and name not in own:
+            n += 1
+            name = f"{base}-{n}.pt"
+        return name
+
+    def _write_index(self, index: Index) -> None:
+        text = index.text()
+        self.place.write(NAME, lambda file: file.write(text))
+
+    # ---------------------------------------------------------------- reading
+
+    def saved(self) -> list[Checkpoint]:
+        """All of the place, in the order in which they were saved; what is on its way included."""
+        if self._thread is not None:
+            self._thread.join()
+        return list(self._index().entries)
+
+    def before(self, step: int) -> Checkpoint | None:
+        """The newest at or before a step, of those from which this training comes."""
+        if self._thread is not None:
+            self._thread.join()
+        index = self._index()
+        line, most = (
+            (self._line, step) if self._line else (self._leaves[0], min(step, self._leaves[1]))
+        )
+        own = [one for one in index.of_line(line) if one.step <= most]
+        return own[-1] if own else None
+
+    def read(self, name: str) -> dict[str, Any]:
+        """What one holds."""
+        return read_state(self.place, name)
+
+    def _index(self) -> Index:
+        return Index.parsed(self.place.read(NAME), self.place.name, self.place.names())

@@ -1,0 +1,387 @@
+"""Which checkpoints there are, which stay, and what of one is loaded."""
+
+import copy
+import os
+import re
+import signal
+import threading
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+
+from notebook_probe.errors import CheckpointError, HookError
+from notebook_probe.record.store.location import Location
+from notebook_probe.train import Checkpoint, Checkpoints, Loop
+from notebook_probe.train.checkpoints.index import Index
+from notebook_probe.train.checkpoints.keeping import Keep
+from tests.train.checkpoints.kinds import same_state
+from tests.train.conftest import a_loop, batches, small_model
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+
+def steps(loop: Loop) -> list[int]:
+    return [one.step for one in loop.checkpoints]
+
+
+def evaluated(loop: Loop, values: dict[int, float]) -> None:
+    """Have an evaluation after some steps give these losses."""
+
+    def evaluate(loop: Loop, metrics: Any) -> None:
+        if loop.n_updates in values:
+            loop.trainer.eval = lambda data: {"loss": values[loop.n_updates]}  # type: ignore[method-assign]
+            loop.eval(batches(1))
+
+    loop.on_step(evaluate)
+
+
+def test_they_are_of_the_states_that_are_due_and_know_what_was_reported_of_them(
+    tmp_path: Path,
+) -> None:
+    loop = a_loop()
+    losses: list[float] = []
+    loop.on_step(lambda loop, metrics: losses.append(float(metrics["loss"])))
+    evaluated(loop, {4: 0.5})
+    loop.add(Checkpoints(tmp_path, every=2))
+    loop.run_epochs(batches(5), 1)
+    assert steps(loop) == [2, 4]
+    first, second = loop.checkpoints
+    assert Path(first.path) == tmp_path / "step_00000002.pt"
+    assert first.metrics["loss"] == losses[1]
+    assert "eval_loss" not in first.metrics
+    assert second.metrics["eval_loss"] == 0.5
+
+
+def test_the_last_and_the_best_stay(tmp_path: Path) -> None:
+    loop = a_loop()
+    evaluated(loop, {1: 3.0, 2: 0.1, 3: float("nan"), 5: 1.0, 6: 2.0, 7: 4.0})
+    loop.add(Checkpoints(tmp_path, every=1, keep_last=2, keep_best=("eval_loss", "min", 2)))
+    loop.run_epochs(batches(7), 1)
+    assert steps(loop) == [2, 5, 6, 7]
+    assert {path.name for path in tmp_path.iterdir()} == {
+        *(f"step_0000000{k}.pt" for k in (2, 5, 6, 7)),
+        "checkpoints.json",
+    }
+
+
+def test_the_best_alone_stay_with_the_newest(tmp_path: Path) -> None:
+    loop = a_loop()
+    evaluated(loop, dict(enumerate([0.0, 3.0, 5.0, 4.0, 1.0])))
+    loop.add(Checkpoints(tmp_path, every=1, keep_best=("eval_loss", "max", 1)))
+    loop.run_epochs(batches(4), 1)
+    assert steps(loop) == [2, 4]
+
+
+def test_a_metric_that_is_never_there_is_told(tmp_path: Path) -> None:
+    loop = a_loop()
+    loop.add(Checkpoints(tmp_path, every=1, keep_best=("val_loss", "min", 1)))
+    with pytest.warns(UserWarning, match="no value of 'val_loss' at the steps that were saved"):
+        loop.run_epochs(batches(2), 1)
+
+
+def test_what_was_not_saved_by_rule_is_never_removed(tmp_path: Path) -> None:
+    (tmp_path / "step_00000002.pt").write_text("mine")
+    (tmp_path / "notes.txt").write_text("mine")
+    loop = a_loop()
+    loop.save_checkpoint(tmp_path)
+    loop.add(Checkpoints(tmp_path, every=1, keep_last=1))
+    loop.run_epochs(batches(4), 1)
+    loop.save_checkpoint(tmp_path / "other")
+    assert steps(loop) == [0, 4, 4]
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "step_00000000.pt", "step_00000004.pt", "checkpoints.json", "notes.txt", "other",
+        "step_00000002.pt",
+    }  # fmt: skip
+    assert (tmp_path / "step_00000002.pt").read_text() == "mine"
+
+
+@given(
+    values=st.lists(st.floats(-5, 5) | st.just(float("nan")), min_size=1, max_size=8),
+    last=st.none() | st.integers(1, 4),
+    n=st.integers(1, 4),
+    which=st.sampled_from(["min", "max"]),
+)
+def test_what_stays_is_what_brute_force_says(
+    values: list[float], last: int | None, n: int, which: Any
+) -> None:
+    saved = [Checkpoint(k, f"{k}.pt", {"a": value}) for k, value in enumerate(values)]
+    stays = {one.step for one in saved} - {
+        one.step for one in Keep(last, ("a", which, n)).gone(saved)
+    }
+    better = (lambda a, b: a < b) if which == "min" else (lambda a, b: a > b)
+    for one in saved:
+        value = one.metrics["a"]
+        before = sum(
+            better(other.metrics["a"], value)
+            or (other.metrics["a"] == value and other.step < one.step)
+            for other in saved
+        )
+        is_best = value == value and before < n
+        assert (one.step in stays) == (is_best or one.step >= len(saved) - (last or 1))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"keep_last": 0}, "keep_last=0; allowed: a whole number from 1, or None"),
+        ({"keep_last": True}, "keep_last=True"),
+        ({"keep_best": "eval_loss"}, r"keep_best='eval_loss'; allowed: \(name, \"min\" or \"max\""),
+        ({"keep_best": ("a", "least", 1)}, "keep_best="),
+        ({"keep_best": ("a", "min", 0)}, "keep_best="),
+        ({"every": "now and then"}, "does not parse"),
+    ],
+)
+def test_rules_that_cannot_be_are_refused(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        Checkpoints("kept", **options)
+
+
+# -------------------------------------------------------------------- how a run of the loop ends
+
+
+def stop(loop: Loop) -> None:
+    loop.stop()
+
+
+def interrupt(loop: Loop) -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def fail(loop: Loop) -> None:
+    raise OSError("something else")
+
+
+@pytest.mark.parametrize("end", [None, stop, interrupt, fail])
+def test_the_last_state_is_there_however_it_ends(
+    tmp_path: Path, end: Callable[[Loop], None] | None
+) -> None:
+    data = batches(7)
+    torch.manual_seed(0)
+    loop = a_loop()
+    loop.add(Checkpoints(tmp_path, every=5, at_close=True))
+    if end is not None:
+        loop.on_step(lambda loop, m: end(loop) if loop.loop_step == 2 else None)
+    with pytest.raises(HookError, match="something else") if end is fail else nullcontext():
+        loop.run_epochs(data, 1)
+    assert steps(loop) == ([5, 7] if end is None else [3])
+    resumed = a_loop()
+    resumed.load_checkpoint(tmp_path)
+    resumed.run_epochs(data, 1)
+    torch.manual_seed(0)
+    whole = a_loop()
+    whole.run_epochs(data, 1)
+    assert same_state(resumed.trainer.state_dict(), whole.trainer.state_dict())
+
+
+# -------------------------------------------------------------------- in the background
+
+
+def test_training_goes_on_while_a_copy_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_write, save, written = threading.Event(), torch.save, []
+
+    def slow(state: Any, file: Any) -> None:
+        assert may_write.wait(30)
+        written.append(state)
+        save(state, file)
+
+    monkeypatch.setattr(torch, "save", slow)
+    loop = a_loop()
+    at_2: list[Any] = []
+
+    def look(loop: Loop, metrics: Any) -> None:
+        if loop.n_updates == 2:
+            at_2.append(loop.trainer.model.get_parameter("0.weight").detach().clone())
+        if loop.n_updates == 4:
+            assert not written  # three steps after it was saved
+            may_write.set()
+
+    loop.on_step(look)
+    loop.add(Checkpoints(tmp_path, every=2))
+    loop.run_epochs(batches(4), 1)
+    assert torch.equal(written[0]["trainer"]["model"]["0.weight"], at_2[0])
+    assert steps(loop) == [2, 4]
+
+
+def test_tied_weights_are_copied_once_and_stay_tied_in_the_file(tmp_path: Path) -> None:
+    class Tied(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a, self.b = nn.Linear(3, 3), nn.Linear(3, 3)
+            self.b.weight = self.a.weight
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.as_tensor(self.b(self.a(x)))
+
+    loop = a_loop(model=Tied())
+    loop.save_checkpoint(tmp_path)
+    state = torch.load(tmp_path / "step_00000000.pt", weights_only=True)["trainer"]["model"]
+    assert state["a.weight"].data_ptr() == state["b.weight"].data_ptr()
+
+
+# -------------------------------------------------------------------- where they lie
+
+
+def test_objects_of_a_store_hold_them_as_files_do(tmp_path: Path) -> None:
+    url = f"memory://{tmp_path.name}"
+    loop, data = a_loop(), batches(6)
+    loop.add(Checkpoints(url, every=2, keep_last=2))
+    loop.run_epochs(data, 1)
+    assert [one.path for one in loop.checkpoints] == [
+        f"{url}/step_00000004.pt",
+        f"{url}/step_00000006.pt",
+    ]
+    resumed = a_loop()
+    assert resumed.load_checkpoint(url, 4).step == 4
+    resumed.run_epochs(data, 1)
+    assert same_state(resumed.trainer.state_dict(), loop.trainer.state_dict())
+
+
+def test_a_zarr_store_holds_them_too() -> None:
+    from zarr.storage import MemoryStore
+
+    place: Location = MemoryStore()
+    loop = a_loop()
+    loop.save_checkpoint(place)
+    assert a_loop().load_checkpoint(place).step == 0
+
+
+def test_a_place_that_holds_no_files_is_refused(tmp_path: Path) -> None:
+    pytest.importorskip("icechunk")
+    with pytest.raises(CheckpointError, match="cannot hold checkpoints; allowed: a folder, an obj"):
+        a_loop().save_checkpoint(f"icechunk://{tmp_path}/repo")
+
+
+# -------------------------------------------------------------------- lines
+
+
+def test_a_training_that_goes_on_from_an_earlier_state_keeps_both_lines(tmp_path: Path) -> None:
+    loop, data = a_loop(), batches(8)
+    loop.add(Checkpoints(tmp_path, every=2))
+    loop.run_epochs(data, 1)
+    loop.load_checkpoint(tmp_path, 4)
+    loop.on_step(lambda loop, m: loop.stop() if loop.n_updates == 6 else None)
+    loop.run_epochs(data, 1)
+    assert [(one.step, one.line, one.name) for one in loop.checkpoints] == [
+        (2, 1, "step_00000002.pt"),
+        (4, 1, "step_00000004.pt"),
+        (6, 1, "step_00000006.pt"),
+        (8, 1, "step_00000008.pt"),
+        (6, 2, "step_00000006-2.pt"),
+    ]
+    assert a_loop().load_checkpoint(tmp_path).name == "step_00000006-2.pt"  # saved last
+
+
+@given(st.data())
+def test_the_ancestors_of_a_state_are_those_it_went_through(data: st.DataObject) -> None:
+    index, states = Index(), [[(0, 0)]]  # of each line: its states as (line, step)
+    for line in range(1, data.draw(st.integers(1, 4)) + 1):
+        parent = data.draw(st.integers(0, line - 1))
+        step = data.draw(st.integers(0, states[parent][-1][1])) if parent else 0
+        index = index.begun(parent, step)
+        own = [one for one in states[parent] if one[1] <= step] if parent else []
+        for k in range(1, data.draw(st.integers(1, 4)) + 1):
+            own = [*own, (line, step + k)]
+            index = index.added(Checkpoint(step + k, f"/{line}-{step + k}", line=line))
+        states.append(own)
+        for one in range(1, line + 1):
+            found = [(entry.line, entry.step) for entry in index.of_line(one)]
+            assert found == states[one]
+
+
+# -------------------------------------------------------------------- what is loaded
+
+
+def wider() -> nn.Sequential:
+    model = small_model(3)
+    model[3] = nn.Linear(8, 5)
+    model.append(nn.PReLU())
+    return model
+
+
+def test_what_does_not_fit_is_one_error_and_nothing_has_changed(tmp_path: Path) -> None:
+    saved = a_loop(scheduler=None)
+    saved.save_checkpoint(tmp_path)
+    model = wider()
+    model[0] = nn.Linear(3, 8, bias=False)
+    loop = a_loop(model=model, scaler=torch.amp.GradScaler("cpu"))
+    loop.register_state("ema", nn.Linear(1, 1))
+    before = copy.deepcopy(dict(model.state_dict()))
+    with pytest.raises(CheckpointError) as refused:
+        loop.load_checkpoint(tmp_path)
+    said = str(refused.value)
+    for part in (
+        "does not fit Sequential: missing there: 4.weight; not in the model: 0.bias; other shapes: "
+        "3.weight (2, 8) there, (5, 8) here, 3.bias (2,) there, (5,) here",
+        "parts of the trainer missing there: scaler",
+        "objects missing there: ema",
+    ):
+        assert part in said
+    assert same_state(dict(model.state_dict()), before)
+
+
+def test_what_fits_is_loaded_where_that_is_wanted(tmp_path: Path) -> None:
+    saved, data = a_loop(), batches(3)
+    saved.run_steps(data, 3)
+    saved.save_checkpoint(tmp_path)
+    loop = a_loop(model=wider())
+    with pytest.warns(UserWarning, match=r"left as they were: missing there: 4.weight; other sha"):
+        loop.load_checkpoint(tmp_path, strict=False)
+    own, there = loop.trainer.model.state_dict(), saved.trainer.model.state_dict()
+    assert torch.equal(own["0.weight"], there["0.weight"])
+    assert own["3.weight"].shape == (5, 8)
+    assert loop.loop_step == 0
+
+
+@pytest.mark.parametrize(
+    "wanted", [["0.weight", "0.bias"], re.compile("0"), lambda name: name.startswith("0.")]
+)
+def test_some_weights_alone_are_loaded(tmp_path: Path, wanted: Any) -> None:
+    saved = a_loop()
+    saved.run_steps(batches(3), 3)
+    saved.save_checkpoint(tmp_path)
+    loop = a_loop(model=wider())
+    loop.load_checkpoint(tmp_path, to_restore=wanted)
+    own, there = loop.trainer.model.state_dict(), saved.trainer.model.state_dict()
+    assert torch.equal(own["0.weight"], there["0.weight"])
+    assert loop.loop_step == 0
+    with pytest.raises(
+        ValueError, match=r"to_restore: '0.wieght' is no entry of the checkpoint; c"
+    ):
+        loop.load_checkpoint(tmp_path, to_restore=["0.wieght"])
+    with pytest.raises(CheckpointError, match=r"means none of 0.weight, 0.bias"):
+        loop.load_checkpoint(tmp_path, to_restore=re.compile("1"))
+
+
+def test_renamed_weights_go_on_with_all_the_rest(tmp_path: Path) -> None:
+    class Named(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.last = nn.Linear(3, 4), nn.Linear(4, 2)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.last(self.first(x))
+
+    saved, data = a_loop(model=nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2))), batches(6)
+    saved.run_steps(data, 3)
+    saved.save_checkpoint(tmp_path)
+    saved.run_steps(data[3:], 3)
+    loop = a_loop(model=Named())
+    names = {f"{k}.{one}": f"{new}.{one}" for k, new in enumerate(["first", "last"])
+             for one in ("weight", "bias")}  # fmt: skip
+    loop.load_checkpoint(tmp_path, renames=names)
+    loop.run_to_global_step(data, 6)
+    own, there = loop.trainer.model.state_dict(), saved.trainer.model.state_dict()
+    assert all(torch.equal(own[new], there[old]) for old, new in names.items())
+    with pytest.raises(ValueError, match=r"renames: 'fist.weight' is no entry of the model; close"):
+        loop.load_checkpoint(tmp_path, renames={"0.weight": "fist.weight"})
+    with pytest.raises(ValueError, match=r"renames: 'first.bias' of the model would come from sev"):
+        loop.load_checkpoint(tmp_path, renames={"0.weight": "first.bias", "0.bias": "first.bias"})
