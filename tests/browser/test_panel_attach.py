@@ -129,8 +129,26 @@ def test_a_click_on_an_example_writes_it_and_the_keyboard_comes_to_it(shown: Pan
     expect(schedule).to_have_value("every(10)")
     examples.get_by_text("keep(256)").click()
     shown.action("attach").click()
-    assert shown.wait_sent("attach")["schedule"] == "keep(256)"
+    assert shown.wait_sent("attach")["schedule"] == "keep(256, 1240)"
+    expect(schedule).to_have_value("keep(256, 1240)")
     expect(examples).to_be_hidden()
+
+
+@pytest.mark.parametrize(
+    ("text", "step", "meant"),
+    [
+        ("keep(8)", 0, "keep(8)"),
+        ("keep( 8 )", 7, "keep(8, 7)"),
+        ("keep(8, 3)", 7, "keep(8, 3)"),
+        ("every(8)", 7, "every(8)"),
+        ("keep(8) | every(5)", 7, "keep(8) | every(5)"),
+    ],
+)
+def test_what_is_kept_is_counted_from_where_it_is_attached(
+    shown: PanelPage, text: str, step: int, meant: str
+) -> None:
+    found = shown.page.evaluate("([text, step]) => parts.fromHere(text, step)", [text, step])
+    assert found == meant
 
 
 def test_without_a_schedule_nothing_is_attached(shown: PanelPage) -> None:

@@ -6,7 +6,7 @@ import { vectorCode } from "../names.js";
 import { createAttachedList } from "./attached_list.js";
 import { firstReason, fittingRows, misfitReason } from "./fitting.js";
 import { createRequestOutcome } from "./request_outcome.js";
-import { createScheduleExamples } from "./schedule_examples.js";
+import { createScheduleExamples, fromHere } from "./schedule_examples.js";
 
 const NO_SCHEDULE = "Say when to measure, such as every(10)";
 
@@ -127,7 +127,8 @@ export function createAttach({ state, selection, link, signal }) {
   /** Of no rows: at the quantity's default places, which the kernel knows. */
   function send(one, rows) {
     const where = rows.map((row) => row.path);
-    const id = link.ask("attach", { where, quantity: one.name, schedule: schedule.value.trim() });
+    schedule.value = fromHere(schedule.value.trim(), state.status.step);
+    const id = link.ask("attach", { where, quantity: one.name, schedule: schedule.value });
     outcome.follow(id, "attached", where, one.name);
   }
 

@@ -2,7 +2,7 @@
 
 import { element, setHidden } from "../dom.js";
 
-export const EXAMPLES = [
+const EXAMPLES = [
   ["every(10)", "every 10 steps; every 10, or 10, is the same"],
   ["every(10, 5)", "every 10 steps from step 5 on"],
   ["linear(5, 2)", "as Taiyi writes it: every 5 steps from step 2 on"],
@@ -16,6 +16,11 @@ export const EXAMPLES = [
   ["include_first(every(50))", "and at the first step that is seen"],
   ["include_last(every(50))", "and at the last step of the run"],
 ];
+
+/** What is kept is counted from where it is attached: counted from 0, a late view would stay empty. */
+export function fromHere(text, step) {
+  return step > 0 ? text.replace(/^keep\(\s*(\d+)\s*\)$/, `keep($1, ${step})`) : text;
+}
 
 export function createScheduleExamples({ field, signal }) {
   const el = element("div", { class: "nbp-hint nbp-examples", hidden: "" });
