@@ -34,8 +34,8 @@ class SettingActions(ABC):
         is a factor of the schedule from then on, and setting it again replaces the factor: between
         the steps the groups hold what is scheduled, as the states of optimizer and scheduler do,
         and while the optimizer steps they hold that times the factor. No state has the factor: a
-        training that is resumed sets it again. Without a schedule the groups simply hold the value,
-        and so does ReduceLROnPlateau, which leaves no trace before it first reduces, go on from it.
+        training that is resumed sets it again. Without a schedule the groups simply hold the value;
+        ReduceLROnPlateau, which leaves no trace before it first reduces, goes on from it.
         What was set outlives the run. In a job of several processes each sets its own.
 
         Parameters
