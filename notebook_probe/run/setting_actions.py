@@ -33,9 +33,10 @@ class SettingActions(ABC):
         Where a scheduler moves it, or a loop that has just written another learning rate, the value
         is a factor of the schedule from then on, and setting it again replaces the factor: between
         the steps the groups hold what is scheduled, as the states of optimizer and scheduler do,
-        and while the optimizer steps they hold that times the factor. Without a schedule
-        the groups simply hold the value. ReduceLROnPlateau leaves no trace before it first
-        reduces, and goes on from the value. What was set outlives the run.
+        and while the optimizer steps they hold that times the factor. No state has the factor: a
+        training that is resumed sets it again. Without a schedule the groups simply hold the value;
+        ReduceLROnPlateau, which leaves no trace before it first reduces, goes on from it.
+        What was set outlives the run. In a job of several processes each sets its own.
 
         Parameters
         ----------

@@ -114,11 +114,10 @@ class LiveOptions:
         with self._lock:
             for place, factor in self._factors.items() if not self._held else ():
                 group = _group(optimizer, place)
-                if group is None or _is_held(group, place.name):
-                    continue
-                scheduled = _copied(group[place.name])
-                _write(group, place.name, factor.times(scheduled))
-                self._hold(group, place.name, scheduled)
+                if group is not None:
+                    scheduled = _copied(group[place.name])
+                    _write(group, place.name, factor.times(scheduled))
+                    self._hold(group, place.name, scheduled)
 
     def _hold(self, group: Group, name: str, value: Option) -> None:
         """Have it hold ``value`` after the step."""
@@ -173,6 +172,10 @@ class LiveOptions:
             else:
                 self._factors[place] = _Factor(value, scheduled)
 
+    def forget(self, place: Place) -> None:
+        """Another optimizer, with the same group, has the factor from now on."""
+        self._factors.pop(place, None)
+
     def _put(self, optimizer: Optimizer, place: Place, value: float) -> None:
         """Write it; while the optimizer steps, which may have read it, after that."""
         group = optimizer.param_groups[place.group]
@@ -216,11 +219,6 @@ def has_factors(optimizer: Optimizer) -> bool:
     """Tell whether anything of it was set that acts while it steps."""
     found = _live.get(optimizer)
     return found is not None and bool(found.state())
-
-
-def _is_held(group: Group, name: str) -> bool:
-    """An optimizer round this one, with the same groups, has applied its factor."""
-    return any((id(group), name) in one._held for one in [*_live.values()])
 
 
 def _group(optimizer: Optimizer, place: Place) -> Group | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -27,6 +28,8 @@ class _Group(NamedTuple):
     number: int
     optimizer: Optimizer
     place: Place
+    outer: Sequence[tuple[Optimizer, Place]]
+    """Optimizers round this one, with the same group."""
 
     @property
     def live(self) -> LiveOptions:
@@ -39,6 +42,11 @@ class _Group(NamedTuple):
 
     def value(self) -> float:
         return self.live.value(self.optimizer, self.place) if self.has_it else math.nan
+
+    def set(self, value: float) -> None:
+        for optimizer, place in self.outer:
+            live_options(optimizer).forget(place)
+        self.live.set(self.optimizer, self.place, value)
 
 
 class OptimizerOption:
@@ -53,12 +61,14 @@ class OptimizerOption:
 
     def __init__(self, name: str, optimizers: Sequence[Optimizer]) -> None:
         self._name = name
-        places = {  # a group that several optimizers share is that of the innermost, met last
-            id(group): (optimizer, Place(index, name))
-            for optimizer in optimizers
-            for index, group in enumerate(optimizer.param_groups)
-        }
-        self._groups = [_Group(number, *place) for number, place in enumerate(places.values())]
+        holders: defaultdict[int, list[tuple[Optimizer, Place]]] = defaultdict(list)
+        for optimizer in optimizers:
+            for index, group in enumerate(optimizer.param_groups):
+                holders[id(group)].append((optimizer, Place(index, name)))
+        self._groups = [
+            _Group(number, *innermost, outer)  # which was met last
+            for number, (*outer, innermost) in enumerate(holders.values())
+        ]
 
     def info(self) -> KnobInfo:
         values = tuple(group.value() for group in self._groups)
@@ -82,10 +92,11 @@ class OptimizerOption:
             return None
         is_late = any(one.live.is_stepping(one.optimizer) for one in groups)
         for one in groups:
-            one.live.set(one.optimizer, one.place, float(value))
+            one.set(float(value))
         scheduled = [one.live.scheduled(one.optimizer, one.place) for one in groups]
         text = self._text(before, value, group) + _factors(value, scheduled)
-        return Change(before[0] if len({*before}) == 1 else before, text, is_late)
+        finite = [one if math.isfinite(one) else None for one in before]
+        return Change(finite[0] if len({*finite}) == 1 else finite, text, is_late)
 
     def _chosen(self, group: int | None) -> list[_Group]:
         n = len(self._groups)
@@ -98,7 +109,7 @@ class OptimizerOption:
             raise SettingError(f"{self._name}, group={group!r}: the optimizers have {known}")
         without = [one for one in groups if not one.has_it]
         if without:
-            number, optimizer, _ = without[0]
+            number, optimizer, *_ = without[0]
             having = ", ".join(str(one.number) for one in self._groups if one.has_it)
             raise SettingError(
                 f"{self._name}: group {number} ({type(optimizer).__name__}) has none; "

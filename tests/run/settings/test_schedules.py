@@ -157,12 +157,17 @@ def test_a_loop_that_writes_the_rate_itself_is_a_schedule_too(watch: Watch) -> N
     np.testing.assert_allclose(optimizer.rates, expected_rates(scheduled, sets), rtol=1e-9)
 
 
+def rate_behind_the_update(update: torch.Tensor, group_lr: torch.Tensor) -> Any:
+    """Learning rate, read once the optimizer has stepped."""
+    return group_lr + 0.0 * update.abs().amax()
+
+
 def test_a_scheduler_in_a_hook_of_the_optimizer_sees_its_schedule_alone(watch: Watch) -> None:
     model, schedule = made(mlp), SCHEDULES["exponential"]
     optimizer = SGD(model.parameters(), lr=0.1)
     scheduler = schedule(optimizer)
     optimizer.register_step_post_hook(lambda *_: scheduler.step())
-    run = watch(model, optimizer, probes=PROBES)
+    run = watch(model, optimizer, probes={**PROBES, "0": [rate_behind_the_update]})
     sets = {3: 0.5}
     for step in range(N_STEPS):
         if step in sets:
@@ -172,6 +177,10 @@ def test_a_scheduler_in_a_hook_of_the_optimizer_sees_its_schedule_alone(watch: W
     expected = expected_rates(scheduled, sets)[:-1]
     np.testing.assert_allclose(run.series("", "lr"), expected, rtol=1e-6)
     assert optimizer.param_groups[0]["lr"] == pytest.approx(scheduled[-1], rel=1e-9)
+    factors = np.array(expected) / scheduled[:-1]
+    behind = [rate * factor for rate, factor in zip(scheduled[1:], factors, strict=True)]
+    read = run.series("0", "rate_behind_the_update")
+    np.testing.assert_allclose(read, behind, rtol=1e-6)  # by then the scheduler has stepped
 
 
 def test_momentum_that_is_cycled_is_set_as_a_factor(watch: Watch) -> None:
@@ -238,7 +247,7 @@ def test_the_event_says_what_the_factor_is(watch: Watch) -> None:
 
 
 def test_a_step_that_raises_leaves_the_schedule_in_the_groups(watch: Watch) -> None:
-    model, schedule = made(mlp), SCHEDULES["exponential"]
+    model, schedule = made(mlp), SCHEDULES["lambda"]
     optimizer = Seen(model.parameters())
     scheduler = schedule(optimizer)
     run = watch(model, optimizer, probes=None)
@@ -250,12 +259,32 @@ def test_a_step_that_raises_leaves_the_schedule_in_the_groups(watch: Watch) -> N
 
     with pytest.raises(KeyboardInterrupt):
         optimizer.step(interrupted)
+    scheduler.step()
     for step in range(4):
         train_step(model, optimizer, batch(step))
         scheduler.step()
     assert optimizer.rates[0] == 0.5, "that of the step that raised"
-    scheduled = plain_rates(schedule, 4)
-    np.testing.assert_allclose(optimizer.rates[1:], [5 * rate for rate in scheduled], rtol=1e-9)
+    later = plain_rates(schedule, 5)[1:]
+    np.testing.assert_allclose(optimizer.rates[1:], [5 * rate for rate in later], rtol=1e-9)
+
+
+def test_what_is_written_while_the_optimizer_steps_is_the_new_schedule(watch: Watch) -> None:
+    model, schedule = made(mlp), SCHEDULES["lambda"]
+    optimizer = Seen(model.parameters())
+    schedule(optimizer)
+    run = watch(model, optimizer, probes=None)
+    run.set("lr", 0.5)
+
+    def closure() -> Any:
+        optimizer.param_groups[0]["lr"] = 0.2
+        loss = loss_of(model(batch(0)))
+        loss.backward()
+        return loss
+
+    optimizer.step(closure)
+    assert optimizer.param_groups[0]["lr"] == 0.2
+    train_step(model, optimizer, batch(1))
+    assert optimizer.rates[-1] == pytest.approx(5 * 0.2)
 
 
 class Round(SGD):
@@ -273,13 +302,14 @@ def test_a_factor_acts_once_where_two_optimizers_share_their_groups(watch: Watch
     model, schedule = made(mlp), SCHEDULES["exponential"]
     inner = Seen(model.parameters())
     scheduler, outer = schedule(inner), Round(inner)
-    run = watch(model, probes=None)
+    run = watch(model, outer, probes=None)
+    sets = {0: 0.3, 2: 0.5}  # the first before anybody has heard of the inner one
     for step in range(6):
-        if step == 2:
-            run.set("lr", 0.5)
+        if step in sets:
+            run.set("lr", sets[step])
         train_step(model, outer, batch(step))
         scheduler.step()
-    expected = expected_rates(plain_rates(schedule, 6), {2: 0.5})
+    expected = expected_rates(plain_rates(schedule, 6), sets)
     np.testing.assert_allclose(inner.rates, expected, rtol=1e-9)
 
 
