@@ -13,12 +13,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from notebook_probe.alerts import Alert, Alerts, Rule, rule
-from notebook_probe.axis import PER_CHANNEL, Axis
+from notebook_probe.axis import IMAGE, PER_CHANNEL, Axis
 from notebook_probe.errors import (
     ClosedRunError,
     DuplicateNameError,
+    HookError,
+    InfLossError,
     InterferenceError,
     MissingExtraError,
+    NanLossError,
+    NoChangeError,
+    NonFiniteError,
+    NonFiniteGradientError,
     NotApplicableError,
     ProbeError,
     QuantityError,
@@ -31,6 +37,8 @@ from notebook_probe.errors import (
     ReplacedWarning,
     RuleError,
     ScheduleError,
+    SettingError,
+    TrainingError,
     TrainingStopped,
     UnknownNameError,
     UnreadableError,
@@ -39,12 +47,30 @@ from notebook_probe.errors import (
 )
 from notebook_probe.opened import OpenedJob, OpenedRun, open_run, open_runs
 from notebook_probe.record.store.location import RemoteStore
-from notebook_probe.schedules import Every, Steps
+from notebook_probe.schedules import (
+    Every,
+    Geometric,
+    KeepN,
+    Seconds,
+    Steps,
+    Times,
+    between,
+    include_first,
+    include_last,
+)
 
 if TYPE_CHECKING:
+    from notebook_probe import train
     from notebook_probe.explorer.draw.view import view
     from notebook_probe.probes.calls.collect import collect
-    from notebook_probe.quantities import Quantity, quantity, window_quantity
+    from notebook_probe.quantities import (
+        Quantity,
+        cov_eigs,
+        covariance,
+        quantity,
+        reduction,
+        window_quantity,
+    )
     from notebook_probe.quantities.table import list_quantities
     from notebook_probe.run.attach.preset import Preset, PresetRow
     from notebook_probe.run.attach.preset_table import list_presets
@@ -58,6 +84,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "IMAGE",
     "PER_CHANNEL",
     "Alert",
     "Alerts",
@@ -66,9 +93,17 @@ __all__ = [
     "DataCollector",
     "DuplicateNameError",
     "Every",
+    "Geometric",
     "Handle",
+    "HookError",
+    "InfLossError",
     "InterferenceError",
+    "KeepN",
     "MissingExtraError",
+    "NanLossError",
+    "NoChangeError",
+    "NonFiniteError",
+    "NonFiniteGradientError",
     "NotApplicableError",
     "OpenedJob",
     "OpenedRun",
@@ -90,19 +125,30 @@ __all__ = [
     "RuleError",
     "Run",
     "ScheduleError",
+    "Seconds",
+    "SettingError",
     "StepFunction",
     "Steps",
+    "Times",
+    "TrainingError",
     "TrainingStopped",
     "UnknownNameError",
     "UnreadableError",
     "ViewError",
+    "between",
     "collect",
+    "cov_eigs",
+    "covariance",
+    "include_first",
+    "include_last",
     "list_presets",
     "list_quantities",
     "open_run",
     "open_runs",
     "quantity",
+    "reduction",
     "rule",
+    "train",
     "view",
     "watch",
     "window_quantity",
@@ -118,16 +164,23 @@ _ON_FIRST_USE = {
     "Run": "notebook_probe.run.run",
     "StepFunction": "notebook_probe.train.collector.step_function",
     "collect": "notebook_probe.probes.calls.collect",
+    "cov_eigs": "notebook_probe.quantities",
+    "covariance": "notebook_probe.quantities",
     "list_presets": "notebook_probe.run.attach.preset_table",
     "list_quantities": "notebook_probe.quantities.table",
     "quantity": "notebook_probe.quantities",
+    "reduction": "notebook_probe.quantities",
     "view": "notebook_probe.explorer.draw.view",
     "watch": "notebook_probe.run.watch",
     "window_quantity": "notebook_probe.quantities",
 }
 
+_ROOMS = ("train",)
+
 
 def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return import_module(f"{__name__}.{name}")
     try:
         home = _ON_FIRST_USE[name]
     except KeyError:

@@ -6,6 +6,7 @@
     ├── UnknownNameError     (ValueError, KeyError)   a module, quantity or series nobody knows
     ├── DuplicateNameError   (ValueError)             a name that is taken
     ├── ScheduleError        (ValueError)             a schedule that cannot be read
+    ├── SettingError         (ValueError)             a value that cannot be set of a training
     ├── QuantityError        (ValueError)             a quantity that is badly defined
     ├── NotApplicableError   (ValueError)             a quantity that needs what the module has not
     ├── InterferenceError    (RuntimeError)           a quantity that changes what training uses
@@ -17,7 +18,14 @@
     ├── RecordMismatchError  (FileExistsError)        the store holds another model's record
     ├── RecordLockedError    (BlockingIOError)        another writer has the store
     ├── RecordWriteError     (OSError)                the store cannot be written
-    └── MissingExtraError    (ImportError)            an optional library that is not installed
+    ├── MissingExtraError    (ImportError)            an optional library that is not installed
+    ├── TrainingError        (RuntimeError)           a training that cannot go on
+    │   ├── HookError                                 a hook of a loop raised
+    │   ├── NoChangeError                             a gradient scaler skips every update
+    │   └── NonFiniteError   (ArithmeticError)        something is no finite number
+    │       ├── NanLossError                          the loss is NaN
+    │       ├── InfLossError                          the loss is infinite
+    │       └── NonFiniteGradientError                the norm of the gradients is
 
     TrainingStopped (KeyboardInterrupt)               Stop was pressed: ends the training loop
     RecordWarning   (UserWarning)                     a part of a record cannot be read or written
@@ -35,8 +43,14 @@ from difflib import get_close_matches
 __all__ = [
     "ClosedRunError",
     "DuplicateNameError",
+    "HookError",
+    "InfLossError",
     "InterferenceError",
     "MissingExtraError",
+    "NanLossError",
+    "NoChangeError",
+    "NonFiniteError",
+    "NonFiniteGradientError",
     "NotApplicableError",
     "ProbeError",
     "QuantityError",
@@ -49,6 +63,8 @@ __all__ = [
     "ReplacedWarning",
     "RuleError",
     "ScheduleError",
+    "SettingError",
+    "TrainingError",
     "TrainingStopped",
     "UnknownNameError",
     "UnreadableError",
@@ -74,6 +90,10 @@ class DuplicateNameError(ProbeError, ValueError):
 
 class ScheduleError(ProbeError, ValueError):
     """A schedule that does not parse or has impossible numbers."""
+
+
+class SettingError(ProbeError, ValueError):
+    """A value that cannot be set of a training that runs."""
 
 
 class QuantityError(ProbeError, ValueError):
@@ -122,6 +142,34 @@ class RecordWriteError(ProbeError, OSError):
 
 class MissingExtraError(ProbeError, ImportError):
     """A library that only some need; the message says how to install it."""
+
+
+class TrainingError(ProbeError, RuntimeError):
+    """A training that cannot go on."""
+
+
+class HookError(TrainingError):
+    """A hook of a loop raised; its own error is the cause."""
+
+
+class NoChangeError(TrainingError):
+    """A gradient scaler skips one update after the other."""
+
+
+class NonFiniteError(TrainingError, ArithmeticError):
+    """Something that training needs is no finite number."""
+
+
+class NanLossError(NonFiniteError):
+    """The loss is NaN."""
+
+
+class InfLossError(NonFiniteError):
+    """The loss is infinite."""
+
+
+class NonFiniteGradientError(NonFiniteError):
+    """The norm of the gradients is NaN or infinite, and cannot be clipped."""
 
 
 class RegistryWarning(UserWarning):

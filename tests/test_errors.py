@@ -9,8 +9,14 @@ from notebook_probe import errors
 from notebook_probe.errors import (
     ClosedRunError,
     DuplicateNameError,
+    HookError,
+    InfLossError,
     InterferenceError,
     MissingExtraError,
+    NanLossError,
+    NoChangeError,
+    NonFiniteError,
+    NonFiniteGradientError,
     NotApplicableError,
     ProbeError,
     QuantityError,
@@ -19,6 +25,7 @@ from notebook_probe.errors import (
     RecordMismatchError,
     RecordWriteError,
     ScheduleError,
+    TrainingError,
     TrainingStopped,
     UnknownNameError,
     near,
@@ -37,6 +44,11 @@ CAUGHT_BY = {
     RecordLockedError: (BlockingIOError, OSError),
     RecordWriteError: (OSError,),
     MissingExtraError: (ImportError,),
+    HookError: (TrainingError, RuntimeError),
+    NoChangeError: (TrainingError, RuntimeError),
+    NanLossError: (NonFiniteError, TrainingError, ArithmeticError),
+    InfLossError: (NonFiniteError, TrainingError, ArithmeticError),
+    NonFiniteGradientError: (NonFiniteError, TrainingError, ArithmeticError),
 }
 
 
@@ -57,7 +69,7 @@ def test_the_tree_in_the_docstring_is_the_tree() -> None:
     for error in exceptions:
         line = next(line for line in drawn.splitlines() if f" {error.__name__} " in f" {line} ")
         for base in error.__bases__:
-            if base is not ProbeError and base is not Exception:
+            if base not in exceptions and base is not Exception:
                 assert getattr(builtins, base.__name__) is base
                 assert base.__name__ in line
 

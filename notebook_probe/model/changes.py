@@ -23,7 +23,7 @@ from torch.nn.modules.module import (
 __all__ = ["Tree"]
 
 ROUND = 16
-FEW = 32
+FEW = 8
 """So many modules are looked at each time, whatever share of the tree they are."""
 
 _Node: TypeAlias = "tuple[weakref.ref[nn.Module], type, list[int], list[int]]"

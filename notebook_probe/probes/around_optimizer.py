@@ -62,6 +62,22 @@ class Updates:
         self._ownership = Ownership(model)
         self._weights_read = False
         self._stepped_in = NO_BACKWARD
+        self._met: weakref.WeakKeyDictionary[Optimizer, None] = weakref.WeakKeyDictionary()
+
+    @property
+    def optimizers(self) -> list[Optimizer]:
+        """Those that step this model, in the order in which they were met."""
+        return [*self._met]
+
+    def meet(self, optimizer: Optimizer) -> None:
+        """It steps this model, or what it wraps does."""
+        inner = getattr(optimizer, "optimizer", None)
+        if isinstance(inner, Optimizer) and inner.param_groups is optimizer.param_groups:
+            self.meet(inner)  # accelerate's wrapper calls no hooks of its own
+        elif optimizer not in self._met:
+            met = weakref.WeakKeyDictionary(self._met)
+            met[optimizer] = None
+            self._met = met  # replaced, never changed: other threads walk it
 
     def begin(self) -> None:
         """A step was opened: nothing of it has been read."""
@@ -72,6 +88,7 @@ class Updates:
         steps = self._of(optimizer)
         if steps is None:
             return
+        self.meet(optimizer)
         if steps.clock.stepped_before(optimizer):
             steps.boundary()
         frame = steps.open_frame()
@@ -96,21 +113,21 @@ class Updates:
 
     def gradients_ready(self, optimizer: Optimizer) -> None:
         """The Listener's part: gradients as they will be applied."""
+        begun = time.perf_counter()
         steps = self._of(optimizer)
         frame = steps.frame if steps is not None else None
         if frame is None:
             return
-        begun = time.perf_counter()
         frame.readings.reader.read_gradients(frame, optimizer)
         frame.seconds += time.perf_counter() - begun
 
     def step_ends(self, optimizer: Optimizer) -> None:
         """The Listener's part: updates and state."""
+        begun = time.perf_counter()
         steps = self._of(optimizer)
         frame = steps.frame if steps is not None else None
         if steps is None or frame is None:
             return
-        begun = time.perf_counter()
         steps.clock.leave(optimizer)
         self._stepped_in = torch._C._current_graph_task_id()
         frame.readings.reader.read_after(frame, optimizer)

@@ -11,13 +11,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import partial
-from typing import Protocol
+from typing import ParamSpec, Protocol
 
 from notebook_probe.errors import ProbeError, TrainingStopped
 from notebook_probe.run.attach.requests import Control, Request, Ticket
 
 __all__ = ["Boundary", "Gate"]
+
+P = ParamSpec("P")
 
 TICK_S = 0.02
 """How often a paused gate looks up."""
@@ -73,6 +74,17 @@ class Gate:
         if self._is_closed:
             self._refuse_waiting()
 
+    @property
+    def is_followed(self) -> bool:
+        """Somebody is called at each boundary, as panels are."""
+        return bool(self._callbacks)
+
+    def do_waiting(self, step: int) -> None:
+        """Do what was requested so far, between two steps."""
+        if not self._waiting.empty():
+            for ticket in self._take_waiting():
+                self._do(ticket, step)
+
     def close(self) -> None:
         """Let go, refuse what still waits, and whatever is put from now on."""
         self._is_closed = True
@@ -114,19 +126,25 @@ class Gate:
         self._thread = threading.current_thread()
         if not self._is_closed:
             self._look_up(step)
+        held = self._hold(step) if self._pausing else 0.0
+        self._single = False
+        if self._stopping:
+            self._stopping = self._pausing = False
+            raise TrainingStopped(f"stopped before step {step}; everything recorded is kept")
+        return held
+
+    def _hold(self, step: int) -> float:
+        """Wait for as long as the run is paused; returns for how many seconds."""
         begun = time.perf_counter()
         try:
             while self._is_holding():
                 self.is_held = True
                 self._wait(step)
         except BaseException:  # the interrupt button ends the pause too
-            self._pausing = False
+            self._pausing = self._single = False
             raise
         finally:
-            self.is_held = self._single = False
-        if self._stopping:
-            self._stopping = self._pausing = False
-            raise TrainingStopped(f"stopped before step {step}; everything recorded is kept")
+            self.is_held = False
         return time.perf_counter() - begun
 
     def _is_holding(self) -> bool:
@@ -135,10 +153,8 @@ class Gate:
     def _look_up(self, step: int) -> None:
         for callback in self._callbacks:
             self._attempt(callback)
-        if not self._waiting.empty():
-            for ticket in self._take_waiting():
-                self._do(ticket, step)
-        self._attempt(partial(self._boundary.change, step))
+        self.do_waiting(step)
+        self._attempt(self._boundary.change, step)
 
     def _wait(self, step: int) -> None:
         """Hold for a tick, or until a request comes."""
@@ -157,10 +173,10 @@ class Gate:
         for ticket in self._take_waiting():
             ticket.text, ticket.state = "the run is closed", "refused"
 
-    def _attempt(self, act: Callable[[], None]) -> None:
+    def _attempt(self, act: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
         """Do it; an exception becomes the gate's problem, never that of the training."""
         try:
-            act()
+            act(*args, **kwargs)
         except Exception as error:
             self.problem = f"{type(error).__name__}: {error}"
 

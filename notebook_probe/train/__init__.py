@@ -1,1 +1,12 @@
-"""Training loops that record themselves: trainer, loop, checkpoints, collector."""
+"""Training loops that record themselves: data, trainer, loop and what takes part in it.
+
+Nothing here is needed to watch a model: a loop of your own stays as it is.
+"""
+
+from notebook_probe.train.data.batch import Batch
+from notebook_probe.train.data.dataset import DataError, Dataset
+from notebook_probe.train.loop.loop import Loop
+from notebook_probe.train.trainer.losses import add_loss, get_losses
+from notebook_probe.train.trainer.trainer import Trainer
+
+__all__ = ["Batch", "DataError", "Dataset", "Loop", "Trainer", "add_loss", "get_losses"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable
 
 from torch import nn
 from torch.optim import Optimizer
@@ -31,25 +31,26 @@ class Ownership:
 
     def has(self, optimizer: Optimizer) -> bool:
         """Tell whether the optimizer holds a parameter of this model."""
-        for value in _parameters(optimizer):  # usually the first
-            if self._knows(value):
-                return True
-        values = list(_parameters(optimizer))
-        if self._strangers.get(optimizer) == len(values):
+        groups = [group["params"] for group in optimizer.param_groups]
+        if self._knows_one_of(groups):
+            return True
+        n_values = sum(map(len, groups))
+        if self._strangers.get(optimizer) == n_values:
             return False
         model = self._model()
         if model is None:
             return False
         self._own = {id(slot.get()): slot for slot in slots_below(model)}
-        ours = any(self._knows(value) for value in values)
-        if not ours:
-            self._strangers[optimizer] = len(values)
-        return ours
+        is_ours = self._knows_one_of(groups)
+        if not is_ours:
+            self._strangers[optimizer] = n_values
+        return is_ours
 
-    def _knows(self, value: nn.Parameter) -> bool:
-        slot = self._own.get(id(value))
-        return slot is not None and slot.get() is value
-
-
-def _parameters(optimizer: Optimizer) -> Iterator[nn.Parameter]:
-    return (value for group in optimizer.param_groups for value in group["params"])
+    def _knows_one_of(self, groups: Iterable[Iterable[nn.Parameter]]) -> bool:
+        own = self._own
+        for values in groups:
+            for value in values:  # usually it is the first
+                slot = own.get(id(value))
+                if slot is not None and slot.get() is value:
+                    return True
+        return False

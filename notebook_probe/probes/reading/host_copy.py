@@ -27,12 +27,17 @@ class HostCopy:
     ----------
     frames : iterable of StepFrame
         Left as they are.
+
+    Attributes
+    ----------
+    on_device : list of StepFrame
+        The frames as they were, whose numbers are still there.
     """
 
     def __init__(self, frames: Iterable[StepFrame]) -> None:
         # As they are now: a step that is still open goes on being filled.
-        self._frames = [_mapped_frame(frame, lambda tensor: tensor) for frame in frames]
-        tensors = [tensor for frame in self._frames for tensor in _tensors_of_frame(frame)]
+        self.on_device = [_mapped_frame(frame, lambda tensor: tensor) for frame in frames]
+        tensors = [tensor for frame in self.on_device for tensor in _tensors_of_frame(frame)]
         by_device: dict[torch.device, list[Tensor]] = {}
         for tensor in tensors:
             by_device.setdefault(tensor.device, []).append(tensor)
@@ -48,7 +53,7 @@ class HostCopy:
         numbers = {device: iter(batch.values()) for device, batch in self._batches.items()}
         return [
             _mapped_frame(frame, lambda tensor: next(numbers[tensor.device]))
-            for frame in self._frames
+            for frame in self.on_device
         ]
 
 
@@ -115,6 +120,7 @@ def _mapped_frame(frame: StepFrame, change: Callable[[Tensor], Any]) -> StepFram
     mapped.states = _mapped(frame.states, change)
     mapped.collected = _mapped(frame.collected, change)
     mapped.scalars = _mapped(frame.scalars, change)
+    mapped.arrays = _mapped(frame.arrays, change)
     mapped.of_step = _mapped(frame.of_step, change)
     return mapped
 
@@ -129,6 +135,7 @@ def _mapped(value: Any, change: Callable[[Tensor], Any]) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         mapped = copy.copy(value)
         for field in fields(value):
-            setattr(mapped, field.name, _mapped(getattr(value, field.name), change))
+            changed = _mapped(getattr(value, field.name), change)
+            object.__setattr__(mapped, field.name, changed)  # of frozen ones, too
         return mapped
     return value

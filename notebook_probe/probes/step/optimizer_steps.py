@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Protocol
 
 import torch
@@ -20,7 +21,8 @@ from torch.optim.optimizer import (
 )
 from torch.utils.hooks import RemovableHandle
 
-from notebook_probe.probes.step.phase import frame_is_active
+from notebook_probe.probes.step.live_options import has_factors, live_options
+from notebook_probe.probes.step.phase import step_is_active
 
 __all__ = ["Listener", "StepClock", "listen"]
 
@@ -65,18 +67,20 @@ def _live() -> list[Listener]:
 
 @torch.compiler.disable  # type: ignore[untyped-decorator]
 def _before(optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    listeners = _live()
-    if not listeners or _is_nested(optimizer):
+    is_nested, listeners = _running.begin(optimizer), _live()
+    if is_nested or not (listeners or has_factors(optimizer)):
         return None
     for listener in listeners:
         listener.step_begins(optimizer)
+    live_options(optimizer).step_begins(optimizer)
     closure = kwargs.get("closure", args[1] if len(args) > 1 else None)
     if callable(closure):
         return _with_closure(args, kwargs, _with_reading(closure, optimizer))
     if optimizer._optimizer_step_pre_hooks:  # the user's own, which may clip, run after this one
         _read_behind_hooks(optimizer)
     else:
-        _tell_gradients(optimizer)
+        for listener in listeners:
+            listener.gradients_ready(optimizer)
     return None
 
 
@@ -120,20 +124,49 @@ def _with_reading(closure: Callable[[], Any], optimizer: Optimizer) -> Callable[
 
 @torch.compiler.disable  # type: ignore[untyped-decorator]
 def _after(optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    listeners = _live()
-    if not listeners or _is_nested(optimizer):
+    is_nested, listeners = _running.end(optimizer), _live()
+    if is_nested or not (listeners or has_factors(optimizer)):
         return
-    _forget_reader(optimizer)
+    if _readers:
+        _forget_reader(optimizer)
+    options = live_options(optimizer)
+    options.act_again(optimizer)
     for listener in listeners:
         listener.step_ends(optimizer)
+    options.step_ends(optimizer)
 
 
-def _is_nested(optimizer: Optimizer) -> bool:
-    """A subclass that calls ``super().step()`` fires the hooks twice; the outer call counts."""
-    return frame_is_active(_STEP_WRAPPER, optimizer, skip=1)
+class _Running(threading.local):
+    """The optimizers whose steps run on this thread.
+
+    A subclass that calls ``super().step()`` fires the hooks twice; the outer call counts. A step
+    that raises fires no second hook: where one seems to run inside another the stack is asked,
+    which takes longer the deeper it is, and only there.
+    """
+
+    def __init__(self) -> None:
+        self._begun: list[int] = []
+
+    def begin(self, optimizer: Optimizer) -> bool:
+        """A step begins; True when it is part of another of the same optimizer."""
+        own = id(optimizer)
+        is_nested = self._is_inner(optimizer)
+        if not is_nested and own in self._begun:
+            self._begun = [other for other in self._begun if other != own]
+        self._begun.append(own)
+        return is_nested
+
+    def end(self, optimizer: Optimizer) -> bool:
+        """A step is over; True when it was part of another."""
+        with suppress(ValueError):  # it began before this was imported
+            self._begun.remove(id(optimizer))
+        return self._is_inner(optimizer)
+
+    def _is_inner(self, optimizer: Optimizer) -> bool:
+        return id(optimizer) in self._begun and step_is_active(optimizer, skip=1)
 
 
-_STEP_WRAPPER = Optimizer.profile_hook_step(lambda: None).__code__
+_running = _Running()
 
 register_optimizer_step_pre_hook(_before)
 register_optimizer_step_post_hook(_after)
@@ -166,7 +199,7 @@ class StepClock:
     def inside(self) -> Optimizer | None:
         """The optimizer whose step is running on this stack: its closure, perhaps."""
         optimizer = self._inside() if self._inside is not None else None
-        return optimizer if optimizer and frame_is_active(_STEP_WRAPPER, optimizer) else None
+        return optimizer if optimizer and step_is_active(optimizer) else None
 
     def was_interrupted(self, beginning: Optimizer) -> bool:
         """Before ``beginning``, a step began and did not end: it raised."""

@@ -58,6 +58,8 @@ class Passes:
     @property
     def n_inner(self) -> int:
         """Passes that are not the training's."""
+        if not self._known:
+            return 0
         ended = self._ended
         returned = ended.count(BackwardKind.RETURNED) if self.have_accumulated else 0
         return ended.count(BackwardKind.DIFFERENTIATED) + returned

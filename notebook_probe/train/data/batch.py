@@ -1,0 +1,131 @@
+"""One batch: what the model is called with, and what its output is compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor
+
+__all__ = ["LABEL_KEYS", "Batch", "Device", "Spec", "moved", "read_item"]
+
+Spec: TypeAlias = Hashable
+"""What kind of batch it is, where a data set has several; None where it has one."""
+
+Device: TypeAlias = "torch.device | str"
+
+LABEL_KEYS = ("labels", "label", "targets", "target")
+"""Under these a batch that is a dict has what is to be learnt."""
+
+NO_KEYWORDS: Mapping[str, Any] = MappingProxyType({})
+
+ALLOWED = (
+    "allowed: (inputs, labels), (spec, inputs, labels), a dict, or the inputs alone, where inputs "
+    "and labels are a tensor, or a list or a dict of them"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What a step is made of.
+
+    Parameters
+    ----------
+    spec : hashable
+    inputs : tuple
+        Positional arguments of the model.
+    labels : tuple
+    keywords : dict
+        Keyword arguments of the model.
+    """
+
+    spec: Spec
+    inputs: tuple[Any, ...]
+    labels: tuple[Any, ...]
+    keywords: Mapping[str, Any]
+
+    @property
+    def shape(self) -> tuple[int, int, tuple[str, ...]]:
+        """How many inputs and labels there are, and what the keywords are called."""
+        return len(self.inputs), len(self.labels), tuple(self.keywords)
+
+    def to(self, device: Device) -> Batch:
+        """The same batch with its tensors there."""
+        return Batch(
+            self.spec,
+            tuple([moved(value, device) for value in self.inputs]),
+            tuple([moved(value, device) for value in self.labels]),
+            {name: moved(value, device) for name, value in self.keywords.items()},
+        )
+
+
+def read_item(item: Any) -> Batch:
+    """Read what a data set gave.
+
+    Raises
+    ------
+    ValueError
+        For another form, without an input, and for None among inputs or labels.
+    """
+    if type(item) in (tuple, list) and len(item) == 2:  # nearly always, and of two tensors
+        inputs, labels = item
+        if isinstance(inputs, Tensor) and isinstance(labels, Tensor):
+            return Batch(None, (inputs,), (labels,), NO_KEYWORDS)
+    spec, inputs, labels = _parts_of(item)
+    if isinstance(inputs, Mapping):
+        batch = Batch(spec, (), _listed(labels), dict(inputs))
+    else:
+        batch = Batch(spec, _listed(inputs), _listed(labels), NO_KEYWORDS)
+    if not (batch.inputs or batch.keywords):
+        raise ValueError(f"a batch without inputs; {ALLOWED}")
+    if any(value is None for value in (*batch.inputs, *batch.labels, *batch.keywords.values())):
+        raise ValueError(f"None among the inputs or labels of a batch; {ALLOWED}")
+    return batch
+
+
+def _parts_of(item: Any) -> tuple[Spec, Any, Any]:
+    if isinstance(item, Mapping):
+        labels = [item[key] for key in LABEL_KEYS if key in item]
+        return None, item, labels
+    if not isinstance(item, tuple | list):
+        return None, item, ()
+    if len(item) == 1:
+        return None, item[0], ()
+    if len(item) == 2:
+        return None, *item
+    if len(item) == 3:
+        spec, inputs, labels = item
+        if not isinstance(spec, Hashable) or isinstance(spec, Tensor):
+            raise ValueError(
+                f"of three parts the first, {type(spec).__name__}, must be hashable and "
+                f"no tensor: it tells kinds of batches apart; {ALLOWED}"
+            )
+        return spec, inputs, labels
+    raise ValueError(f"a batch of {len(item)} parts; {ALLOWED}")
+
+
+def _listed(values: Any) -> tuple[Any, ...]:
+    if isinstance(values, tuple | list):
+        return tuple(values)
+    return () if values is None else (values,)
+
+
+def moved(value: Any, device: Device) -> Any:
+    """A tensor, or what holds tensors, on that device; anything else as it is."""
+    if isinstance(value, Tensor):
+        return value.to(device, non_blocking=True)
+    if isinstance(value, Mapping):
+        return {key: moved(inner, device) for key, inner in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return _like(value, [moved(inner, device) for inner in value])
+    to: Callable[[Device], Any] | None = getattr(value, "to", None)
+    return to(device) if callable(to) else value
+
+
+def _like(value: Sequence[Any], parts: list[Any]) -> Any:
+    if hasattr(value, "_fields"):  # a named tuple
+        return type(value)(*parts)
+    return tuple(parts) if isinstance(value, tuple) else parts

@@ -1,0 +1,187 @@
+"""Any iterable as a data set that knows its name and where it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Protocol, runtime_checkable
+
+from notebook_probe.train.data.batch import Batch, Spec, read_item
+from notebook_probe.train.data.loader_generators import loader_generators, set_loader_generators
+from notebook_probe.train.generators import generator_states, same_generators, set_generators
+
+__all__ = ["DataError", "Dataset", "Resettable", "as_dataset"]
+
+
+@runtime_checkable
+class Resettable(Protocol):
+    """A data set of your own: it has a name, and begins anew when it is told to."""
+
+    name: str
+
+    def __iter__(self) -> Iterator[Any]: ...
+    def reset(self) -> None: ...
+
+
+class DataError(RuntimeError):
+    """The data set raised; its own error is the cause."""
+
+
+class Dataset:
+    """Batches of an iterable, drawn one after another over any number of calls.
+
+    Parameters
+    ----------
+    source : iterable
+        A DataLoader, a list, or whatever can be gone through; with ``reset()`` that is called
+        before each pass but the first.
+    name : str, optional
+        Its own ``name``, else ``"train"``. Results of an evaluation are called after it.
+
+    Attributes
+    ----------
+    position : int
+        Batches drawn in this pass.
+
+    Examples
+    --------
+    >>> data = Dataset([(1.0, 0), (2.0, 1)], name="pairs")
+    >>> next(data).inputs, data.position, len(data)
+    ((1.0,), 1, 2)
+    """
+
+    def __init__(self, source: Iterable[Any], name: str | None = None) -> None:
+        if not isinstance(source, Iterable):
+            raise TypeError(f"{type(source).__name__} is no data: an iterable of batches is needed")
+        self.source = source
+        self.name = str(name or getattr(source, "name", None) or "train")
+        self.position = 0
+        self._batches: Iterator[Any] | None = None
+        self._shapes: dict[Spec, tuple[int, int, tuple[str, ...]]] = {}
+        self._begun_with: Mapping[str, Any] = {}
+
+    def __len__(self) -> int:
+        return len(self.source)  # type: ignore[arg-type]
+
+    @property
+    def length(self) -> int | None:
+        """Batches of a pass; None where nobody knows."""
+        try:
+            return len(self.source)  # type: ignore[arg-type]
+        except TypeError:
+            return None
+
+    def __iter__(self) -> Iterator[Batch]:
+        return self
+
+    def __next__(self) -> Batch:
+        """The next batch; StopIteration at the end of the pass, again and again until `reset`.
+
+        Raises
+        ------
+        DataError
+            When the source raises.
+        ValueError
+            For what is no batch, or not like those before it.
+        """
+        try:
+            if self._batches is None:
+                self._begun_with = self._generators()
+                self._batches = iter(self.source)
+            item = next(self._batches)
+        except StopIteration:
+            raise
+        except Exception as error:
+            where = f"data {self.name!r} raised after {self.position} batches"
+            raise DataError(f"{where}: {type(error).__name__}: {error}") from error
+        try:
+            batch = read_item(item)
+        except ValueError as error:
+            raise ValueError(f"{self._place}: {error}") from None
+        if self._shapes.setdefault(batch.spec, batch.shape) != batch.shape:
+            raise ValueError(f"{self._place}{self._unlike(batch)}")
+        self.position += 1
+        return batch
+
+    @property
+    def _place(self) -> str:
+        return f"data {self.name!r}, batch {self.position}"
+
+    def _unlike(self, batch: Batch) -> str:
+        kind = "" if batch.spec is None else f" of {batch.spec!r}"
+        now, before = _words(batch.shape), _words(self._shapes[batch.spec])
+        return f"{kind}: {now}; before {before}, and batches of one kind are alike"
+
+    def reset(self) -> None:
+        """Begin a pass anew.
+
+        Raises
+        ------
+        RuntimeError
+            When the source is an iterator, which can be gone through once.
+        """
+        if self._batches is self.source and self.position:
+            raise RuntimeError(
+                f"data {self.name!r} is {type(self.source).__name__}, an iterator that can be gone "
+                f"through once; more passes need what can be, such as a list or a DataLoader"
+            )
+        if isinstance(self.source, Resettable) and self._batches is not None:
+            self.source.reset()
+        self._batches, self.position = None, 0
+
+    # ---------------------------------------------------------------- going on later
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where it is: the source's own state if it has one, else how often to draw again."""
+        state: dict[str, Any] = {"position": self.position, "begun_with": dict(self._begun_with)}
+        own = getattr(self.source, "state_dict", None)
+        if callable(own):
+            state["source"] = own()
+        else:
+            state["loader"] = loader_generators(self.source)
+        return state
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> int:
+        """Go on where `state_dict` was asked; returns how many batches were drawn to get there.
+
+        A source with ``load_state_dict``, such as torchdata's StatefulDataLoader, draws none.
+        """
+        self._batches, self.position = None, 0
+        if "source" in state and callable(getattr(self.source, "load_state_dict", None)):
+            self.source.load_state_dict(state["source"])  # type: ignore[attr-defined]
+            self.position = state["position"]
+            self._begun_with = state["begun_with"]
+            if self.position:
+                self._batches = iter(self.source)
+            return 0
+        with same_generators():
+            self._draw_again(state)
+        set_loader_generators(self.source, state.get("loader", []))
+        return self.position
+
+    def _draw_again(self, state: Mapping[str, Any]) -> None:
+        if not state["position"]:
+            return
+        set_generators(state["begun_with"]["process"])
+        set_loader_generators(self.source, state["begun_with"]["loader"])
+        while self.position < state["position"]:
+            try:
+                next(self)
+            except StopIteration:
+                raise ValueError(
+                    f"data {self.name!r} has {self.position} batches, and the checkpoint was made "
+                    f"after {state['position']}"
+                ) from None
+
+    def _generators(self) -> dict[str, Any]:
+        return {"process": generator_states(), "loader": loader_generators(self.source)}
+
+
+def _words(shape: tuple[int, int, tuple[str, ...]]) -> str:
+    n_inputs, n_labels, names = shape
+    keywords = f", keywords {', '.join(names)}" if names else ""
+    return f"{n_inputs} inputs, {n_labels} labels{keywords}"
+
+
+def as_dataset(data: Any, name: str | None = None) -> Dataset:
+    """The data set itself, or what is made of an iterable."""
+    return data if isinstance(data, Dataset) else Dataset(data, name)

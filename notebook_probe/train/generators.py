@@ -1,0 +1,52 @@
+"""The random generators of a process: their states read, and put back."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+__all__ = ["generator_states", "same_generators", "set_generators"]
+
+
+def generator_states() -> dict[str, Any]:
+    """States of torch's, Python's and numpy's generators, as ``weights_only=True`` reads them.
+
+    numpy's only where numpy was imported, an accelerator's only where it was used.
+    """
+    states: dict[str, Any] = {"torch": torch.get_rng_state(), "python": random.getstate()}
+    if torch.cuda.is_available() and torch.cuda.is_initialized():
+        states["cuda"] = torch.cuda.get_rng_state_all()
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        kind, keys, *rest = numpy.random.get_state()
+        states["numpy"] = [kind, keys.tolist(), *rest]
+    return states
+
+
+def set_generators(states: Mapping[str, Any]) -> None:
+    """Put back what `generator_states` gave."""
+    torch.set_rng_state(states["torch"])
+    version, words, gauss = states["python"]
+    random.setstate((version, tuple(words), gauss))
+    if "cuda" in states and torch.cuda.is_available():
+        torch.cuda.set_rng_state_all(states["cuda"])
+    if "numpy" in states:
+        import numpy as np
+
+        kind, keys, *rest = states["numpy"]
+        np.random.set_state((kind, np.asarray(keys, dtype=np.uint32), *rest))  # noqa: NPY002 (the global one)
+
+
+@contextmanager
+def same_generators() -> Iterator[None]:
+    """Whatever is drawn inside, the generators are afterwards what they were before."""
+    states = generator_states()
+    try:
+        yield
+    finally:
+        set_generators(states)

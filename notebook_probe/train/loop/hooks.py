@@ -1,0 +1,109 @@
+"""Functions that a loop calls, in an order of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from notebook_probe.errors import HookError
+
+__all__ = ["Hook", "Hooks"]
+
+
+@dataclass(eq=False, slots=True)
+class Hook:
+    """One function in a loop; `remove` takes it out, at once."""
+
+    call: Callable[..., Any]
+    name: str
+    priority: float
+    removed: bool = field(default=False, init=False)
+    others: tuple[Hook, ...] = field(default=(), init=False)
+    """Of other kinds, that go with it."""
+
+    def remove(self) -> None:
+        """Call it no more."""
+        self.removed = True
+        for other in self.others:
+            other.remove()
+
+
+class Hooks:
+    """Those of one kind: lower priority first, then in the order in which they came.
+
+    What is added acts from the next round on, what is removed at once.
+
+    Parameters
+    ----------
+    kind : str
+        Named in errors.
+
+    Examples
+    --------
+    >>> hooks = Hooks("on_step")
+    >>> _, first = hooks.add(print, "second", 1), hooks.add(lambda text: print(text.upper()))
+    >>> hooks("a step")
+    A STEP
+    a step
+    >>> first.remove()
+    >>> hooks("another")
+    another
+    """
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self._hooks: tuple[Hook, ...] = ()
+
+    def add(self, call: Callable[..., Any], name: str = "", priority: float = 0) -> Hook:
+        """Call a function from the next round on.
+
+        Raises
+        ------
+        TypeError
+            For what is no function, and a priority that is no number.
+        """
+        if not callable(call):
+            raise TypeError(f"{self.kind}({call!r}): a function is expected")
+        if not isinstance(priority, int | float) or isinstance(priority, bool):
+            raise TypeError(f"{self.kind}(priority={priority!r}): a number is expected")
+        name = name or getattr(call, "__name__", type(call).__name__)
+        hook = Hook(call, name, priority)
+        kept = [kept for kept in self._hooks if not kept.removed]
+        self._hooks = tuple(sorted([*kept, hook], key=lambda hook: hook.priority))
+        return hook
+
+    def __len__(self) -> int:
+        return sum(not hook.removed for hook in self._hooks)
+
+    def __call__(self, *args: Any) -> None:
+        """Call them one after another; an error stops the rest.
+
+        Raises
+        ------
+        HookError
+            Of kind and name, with the hook's own error as its cause.
+        """
+        for hook in self._hooks:
+            if not hook.removed:
+                self._call(hook, *args)
+
+    def call_each(self, *args: Any) -> None:
+        """Call every one, whatever the others do; then raise the first error."""
+        first: HookError | None = None
+        for hook in self._hooks:
+            try:
+                if not hook.removed:
+                    self._call(hook, *args)
+            except HookError as error:
+                first = first or error
+        if first is not None:
+            raise first
+
+    def _call(self, hook: Hook, *args: Any) -> None:
+        try:
+            hook.call(*args)
+        except Exception as error:
+            raise HookError(
+                f"{self.kind} hook {hook.name!r}: {type(error).__name__}: {error}"
+            ) from error

@@ -1,0 +1,73 @@
+"""What a loop tells the run that records it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from notebook_probe.run.run import Run
+from notebook_probe.train.data.batch import Batch
+from notebook_probe.train.data.dataset import Dataset
+from notebook_probe.train.metrics.averages import Value
+
+__all__ = ["Recording"]
+
+
+class Recording:
+    """Hands losses, metrics and waiting over to a run, as long as it is open.
+
+    Parameters
+    ----------
+    run : Run
+    """
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+
+    def knob(
+        self,
+        name: str,
+        get: Callable[[], float],
+        set: Callable[[Any], object],
+        low: float | None,
+        high: float | None,
+        log: bool,
+    ) -> None:
+        """A number can be set from now on."""
+        if not self.run.closed:
+            self.run.knob(name, get, set, low, high, log)
+
+    def batches(self, data: Dataset) -> Iterator[Batch]:
+        """The data, with the time spent waiting for it measured."""
+        return iter(data) if self.run.closed else iter(self.run.batches(data))
+
+    def batch(self, **values: Any) -> None:
+        """A batch is about to be trained, or has a loss for each of its samples."""
+        if not self.run.closed:
+            self.run.batch(**values)
+
+    def boundary(self) -> None:
+        """Let Pause, Step and Stop act, before a batch is drawn."""
+        if not self.run.closed:
+            self.run.boundary()
+
+    def expects(self, start_step: int, end_step: int, epoch: int) -> None:
+        """How far the loop is and will go."""
+        if not self.run.closed:
+            self.run.expect(start_step=start_step, end_step=end_step, epoch=epoch)
+
+    def trained(self, metrics: Mapping[str, Value]) -> None:
+        """A step is over."""
+        if not self.run.closed:
+            self.run.log(metrics)
+
+    def evaluated(self, metrics: Mapping[str, float]) -> None:
+        """The state between two steps was evaluated."""
+        if not self.run.closed:
+            self.run.log(metrics, phase="eval")
+
+    def ended(self, error: BaseException | None) -> None:
+        """No step follows for now: what was recorded is written."""
+        if not self.run.closed:
+            self.run.settle(error)
+            self.run.flush()

@@ -1,0 +1,55 @@
+"""Clipping gradients to a norm, and what happens where they have none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal, TypeAlias
+
+import torch
+from torch import Tensor
+
+from notebook_probe.errors import NonFiniteGradientError
+
+__all__ = ["Clipping", "OnNonfinite"]
+
+OnNonfinite: TypeAlias = Literal["raise", "skip"]
+
+
+class Clipping:
+    """Scales gradients to at most a norm.
+
+    Parameters
+    ----------
+    max_norm : float
+        Positive.
+    on_nonfinite : "raise" or "skip"
+        What to do where the norm is NaN or infinite, of which torch would make NaN of every
+        gradient: raise, or leave the update out and count it.
+    """
+
+    def __init__(self, max_norm: float, on_nonfinite: OnNonfinite) -> None:
+        is_number = isinstance(max_norm, int | float) and not isinstance(max_norm, bool)
+        if not is_number or not max_norm > 0:
+            raise ValueError(f"clip={max_norm!r}; allowed: a positive norm, or None")
+        if on_nonfinite not in ("raise", "skip"):
+            raise ValueError(f"on_nonfinite={on_nonfinite!r}; allowed: 'raise', 'skip'")
+        self._max_norm, self._on_nonfinite = float(max_norm), on_nonfinite
+
+    def __call__(self, parameters: Iterable[Tensor]) -> bool:
+        """Clip in place; False where the update is to be left out.
+
+        Raises
+        ------
+        NonFiniteGradientError
+        """
+        try:
+            torch.nn.utils.clip_grad_norm_(parameters, self._max_norm, error_if_nonfinite=True)
+        except RuntimeError as error:
+            if self._on_nonfinite == "skip":
+                return False
+            raise NonFiniteGradientError(
+                f"the norm of the gradients is not finite, and clip={self._max_norm:g} cannot "
+                f"scale that; allowed: finite gradients, or on_nonfinite='skip', which leaves such "
+                f"updates out"
+            ) from error
+        return True

@@ -1,0 +1,54 @@
+"""Which kinds of batches a trainer has met, on either side, and who is told of a new one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, TypeAlias
+
+from torch import nn
+
+from notebook_probe.train.data.batch import Spec
+
+__all__ = ["Executors", "Mode"]
+
+Mode: TypeAlias = Literal["train", "eval"]
+
+
+class Executors:
+    """Pairs of mode and spec that were used.
+
+    Parameters
+    ----------
+    most : int or None
+        How many there may be: a spec that is new with every batch is a mistake.
+    """
+
+    def __init__(self, most: int | None) -> None:
+        if most is not None and (not isinstance(most, int) or isinstance(most, bool) or most < 1):
+            raise ValueError(f"max_executors={most!r}; allowed: a whole number from 1, or None")
+        self._most = most
+        self._used: set[tuple[Mode, Spec]] = set()
+        self._handlers: list[Callable[[nn.Module, Mode], None]] = []
+
+    def tell(self, handler: Callable[[nn.Module, Mode], None]) -> None:
+        """Call ``handler(model, mode)`` at the first use of each pair from now on."""
+        self._handlers.append(handler)
+
+    def use(self, model: nn.Module, mode: Mode, spec: Spec) -> None:
+        """A batch of this kind is about to be used.
+
+        Raises
+        ------
+        RuntimeError
+            There are too many kinds.
+        """
+        if (mode, spec) in self._used:
+            return
+        if self._most is not None and len(self._used) >= self._most:
+            raise RuntimeError(
+                f"{mode} of {spec!r}: more than max_executors={self._most} kinds of batches; a "
+                f"spec tells kinds apart, not batches; None is no limit"
+            )
+        self._used.add((mode, spec))
+        for handler in self._handlers:
+            handler(model, mode)

@@ -1,0 +1,114 @@
+"""A forward pass and its loss."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+from notebook_probe.probes.step.containers import tensors_of
+from notebook_probe.train.data.batch import LABEL_KEYS, Batch
+from notebook_probe.train.trainer.losses import collected_losses
+
+__all__ = ["Forward", "LossFn", "Passed"]
+
+LossFn: TypeAlias = Callable[..., Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """What a forward pass has led to.
+
+    Attributes
+    ----------
+    total : Tensor
+        The loss with every term, 0-d.
+    own : Tensor or None
+        That of ``loss_fn`` alone, 0-d.
+    each : Tensor or None
+        What ``loss_fn`` returned, if it was one loss per sample.
+    output, target
+        As ``loss_fn`` and metrics get them.
+    """
+
+    total: Tensor
+    own: Tensor | None
+    each: Tensor | None
+    output: Any
+    target: Any
+
+    @property
+    def weight(self) -> int:
+        """How many samples there were: the leading dimension of the first tensor of the output."""
+        first = next(iter(tensors_of(self.output)), None)
+        return first.shape[0] if first is not None and first.ndim else 1
+
+
+class Forward:
+    """Calls a model with batches, and its loss function with what comes out.
+
+    Parameters
+    ----------
+    model : nn.Module
+    loss_fn : callable or None
+    labels_first : bool
+        ``loss_fn([labels], [predictions])`` instead of ``loss_fn(prediction, label)``.
+    """
+
+    def __init__(self, model: nn.Module, loss_fn: LossFn | None, labels_first: bool) -> None:
+        self._model, self._loss_fn, self._labels_first = model, loss_fn, labels_first
+        self._hidden: dict[tuple[str, ...], frozenset[str]] = {}
+
+    def __call__(self, batch: Batch) -> Passed:
+        """Run the model on a batch.
+
+        Raises
+        ------
+        ValueError
+            There is neither a loss function nor a term that the model adds.
+        """
+        with collected_losses() as terms:
+            output = self._model(*batch.inputs, **self._keywords(batch))
+            target = self._target(batch)
+            raw = self._loss(output, batch, target)
+            own = raw.mean() if raw is not None and raw.ndim else raw
+            total = own
+            if terms:
+                added = torch.stack([*terms]).sum() if len(terms) > 1 else terms[0]
+                total = added if own is None else own + added
+        if total is None:
+            raise ValueError(
+                "there is no loss: the trainer has no loss_fn, and nothing in the model called "
+                "add_loss"
+            )
+        each = raw if raw is not None and raw.ndim == 1 else None
+        return Passed(total, own, each, output, target)
+
+    def _loss(self, output: Any, batch: Batch, target: Any) -> Tensor | None:
+        if self._loss_fn is None:
+            return None
+        if self._labels_first:
+            outputs = [*output] if isinstance(output, tuple | list) else [output]
+            return self._loss_fn([*batch.labels], outputs)
+        return self._loss_fn(output, target) if batch.labels else self._loss_fn(output)
+
+    def _target(self, batch: Batch) -> Any:
+        return batch.labels[0] if len(batch.labels) == 1 else batch.labels
+
+    def _keywords(self, batch: Batch) -> dict[str, Any]:
+        """A batch that is a dict is handed over whole; labels only to a model that names them."""
+        if not batch.keywords:
+            return {}
+        names = tuple(batch.keywords)
+        hidden = self._hidden.get(names)
+        if hidden is None:
+            hidden = self._hidden[names] = frozenset(names) & self._labels_unknown()
+        return {name: value for name, value in batch.keywords.items() if name not in hidden}
+
+    def _labels_unknown(self) -> frozenset[str]:
+        code = getattr(type(self._model).forward, "__code__", None)
+        known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if code else ()
+        return frozenset(LABEL_KEYS) - frozenset(known)

@@ -1,0 +1,374 @@
+"""A model, its loss and its optimizer: what one step of training, or an evaluation, is."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, NamedTuple, Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from notebook_probe.train.data.batch import Batch, Device, read_item
+from notebook_probe.train.data.dataset import as_dataset
+from notebook_probe.train.metrics.averages import Mean, Value, on_host
+from notebook_probe.train.metrics.user_metrics import MetricsLike, UserMetrics
+from notebook_probe.train.trainer.clipping import Clipping, OnNonfinite
+from notebook_probe.train.trainer.evaluation import evaluating
+from notebook_probe.train.trainer.executors import Executors, Mode
+from notebook_probe.train.trainer.forward import Forward, LossFn, Passed
+from notebook_probe.train.trainer.moments import Moments
+from notebook_probe.train.trainer.reports import Reports
+
+__all__ = ["Scheduler", "Trainer", "TrainerListener"]
+
+
+class Scheduler(Protocol):
+    """What sets learning rates: torch's schedulers."""
+
+    def step(self) -> Any: ...
+
+
+class TrainerListener(Protocol):
+    """Who is told what only the trainer knows: a watched run."""
+
+    def batch(self, **values: Any) -> None: ...
+    def knob(
+        self,
+        name: str,
+        get: Callable[[], float],
+        set: Callable[[Any], object],
+        low: float | None,
+        high: float | None,
+        log: bool,
+    ) -> None: ...
+
+
+class KnobOfTrainer(NamedTuple):
+    """What `Run.knob` takes."""
+
+    name: str
+    get: Callable[[], float]
+    set: Callable[[Any], object]
+    low: float | None
+    high: float | None
+    log: bool
+
+
+class Trainer:
+    """What a step of training is: forward, loss, backward, update, metrics.
+
+    Parameters
+    ----------
+    model : nn.Module
+    loss_fn : callable or None
+        ``loss_fn(prediction, label)``, with a tuple where a batch has several labels and without
+        one where it has none; what is no single number is averaged. None where the model adds its
+        losses by `add_loss`.
+    optimizer : Optimizer
+    train_metrics, eval_metrics : dict or list of metrics
+        torchmetrics' objects, or functions ``(prediction, label) -> number``.
+    scheduler : learning rate scheduler, optional
+        Stepped after every update.
+    accumulate : int
+        Batches of one update; the loss is the mean over them, of a short last group too.
+    clip : float, optional
+        Norm to which gradients are scaled, before the update.
+    autocast : torch.dtype, optional
+        Under which the model runs, ``torch.bfloat16``.
+    scaler : torch.amp.GradScaler, optional
+        A step that it skips is none: nothing is counted or reported of it.
+    context : dict, optional
+        Hyperparameters of your own, `context`.
+    labels_first : bool
+        ``loss_fn([labels], [predictions])``.
+    on_nonfinite : "raise" or "skip"
+        What to do with gradients that cannot be clipped.
+    max_executors : int or None
+        Kinds of batches, told apart by their spec, that there may be.
+
+    Attributes
+    ----------
+    training, evaluation : Moments
+        Where steps of either side begin and end.
+    listener : TrainerListener or None
+        Told the labels and losses of each batch, and of knobs.
+    knobs : dict
+        Numbers that can be set while it trains.
+
+    Examples
+    --------
+    >>> model = nn.Linear(2, 1)
+    >>> trainer = Trainer(model, nn.functional.mse_loss, torch.optim.SGD(model.parameters(), 0.1))
+    >>> metrics = trainer.train_step([(torch.ones(4, 2), torch.ones(4, 1))])
+    >>> [*metrics]
+    ['loss', 'loss_moving', 'fn_loss_moving']
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        loss_fn: LossFn | None,
+        optimizer: Optimizer,
+        train_metrics: MetricsLike = (),
+        eval_metrics: MetricsLike = (),
+        scheduler: Scheduler | None = None,
+        accumulate: int = 1,
+        clip: float | None = None,
+        autocast: torch.dtype | None = None,
+        scaler: Any = None,
+        context: Mapping[str, Any] | None = None,
+        *,
+        labels_first: bool = False,
+        on_nonfinite: OnNonfinite = "raise",
+        max_executors: int | None = 20,
+    ) -> None:
+        _check(model, loss_fn, optimizer, accumulate)
+        self.model, self.optimizer, self.scheduler = model, optimizer, scheduler
+        self.scaler, self.accumulate = scaler, accumulate
+        self.context: dict[str, Any] = dict(context or {})
+        self.training, self.evaluation = Moments(model), Moments(model)
+        self.listener: TrainerListener | None = None
+        self.knobs: dict[str, KnobOfTrainer] = {}
+        self.train_metrics = UserMetrics(train_metrics, "train_metrics")
+        self.eval_metrics = UserMetrics(eval_metrics, "eval_metrics")
+        self._loss_fn, self._labels_first = loss_fn, labels_first
+        self._forward = Forward(model, loss_fn, labels_first)
+        self._clip = None if clip is None else Clipping(clip, on_nonfinite)
+        self._autocast = autocast
+        self._executors = Executors(max_executors)
+        self._device: torch.device | None = None
+        self._updates: dict[str, Callable[[], Any]] = {}
+        self._reports = Reports(self.train_metrics)
+        self._n_calls = 0
+        if scaler is not None:  # which calls the optimizer only where it does not skip
+            optimizer.register_step_post_hook(self._called)
+
+    # ---------------------------------------------------------------- setting up
+
+    @property
+    def global_step(self) -> int:
+        """Updates completed; whoever goes on from a checkpoint sets it."""
+        return self.training.step
+
+    @global_step.setter
+    def global_step(self, step: int) -> None:
+        self.training.step = self.evaluation.step = step
+
+    def in_device(self, device: Device) -> Trainer:
+        """Train there: the model, metrics and batches are moved. Returns the trainer."""
+        self._device = torch.device(device)
+        self.model.to(self._device)
+        self.train_metrics.to(self._device)
+        self.eval_metrics.to(self._device)
+        return self
+
+    def set_context(self, context: Mapping[str, Any]) -> Trainer:
+        """Replace the hyperparameters. Returns the trainer."""
+        self.context = dict(context)
+        return self
+
+    def on_first_use(self, handler: Callable[[nn.Module, Mode], None]) -> None:
+        """Call ``handler(model, "train" or "eval")`` before the first batch of each new kind."""
+        self._executors.tell(handler)
+
+    on_exec_creation = on_first_use
+
+    def knob(
+        self,
+        name: str,
+        get: Callable[[], float],
+        set: Callable[[Any], object],
+        low: float | None = None,
+        high: float | None = None,
+        log: bool = False,
+    ) -> None:
+        """Let a number of your own be set while it trains, as `Run.knob`, by the run that records.
+
+        A loop that is recorded later offers it then.
+        """
+        knob = KnobOfTrainer(name, get, set, low, high, log)
+        self.knobs[name] = knob
+        if self.listener is not None:
+            self.listener.knob(*knob)
+
+    def add_per_step_update(self, update: Callable[[], Any], scope: str = "/") -> None:
+        """Call ``update()`` after every update, without gradients and before metrics.
+
+        For averages of weights, constraints, codebooks. There is one for each ``scope``: another
+        one replaces it.
+        """
+        if not callable(update):
+            raise TypeError(f"add_per_step_update({update!r}): a function is expected")
+        self._updates[scope] = update
+
+    def twin(self) -> Trainer:
+        """A trainer of copies of the model and the optimizer, without metrics and schedules.
+
+        What it trains leaves no trace in this one.
+        """
+        model, optimizer, scaler = copy.deepcopy((self.model, self.optimizer, self.scaler))
+        twin = Trainer(
+            model,
+            self._loss_fn,
+            optimizer,
+            accumulate=self.accumulate,
+            autocast=self._autocast,
+            scaler=scaler,
+            labels_first=self._labels_first,
+            max_executors=None,
+        )
+        twin._clip, twin._device = self._clip, self._device
+        return twin
+
+    # ---------------------------------------------------------------- training
+
+    def train_step(self, group: Iterable[Any]) -> dict[str, Value] | None:
+        """One update from a group of batches; what is reported of it.
+
+        Parameters
+        ----------
+        group : list of batches
+            As many as are accumulated; the last of a pass may be shorter.
+
+        Returns
+        -------
+        dict or None
+            ``loss`` (with all terms), ``loss_moving``, ``fn_loss_moving`` and the metrics of the
+            user; numbers, or tensors where they lie on an accelerator. None when no update
+            happened: a scaler has skipped it, or its gradients were left out.
+        """
+        if not self.model.training:
+            self.model.train()
+        self.training.begin()
+        self.optimizer.zero_grad(set_to_none=True)
+        passed = self._backward([self._placed(batch) for batch in group])
+        if not self._update():
+            return None
+        if self.scheduler is not None:
+            self.scheduler.step()
+        if self._updates:
+            with torch.no_grad():
+                for update in self._updates.values():
+                    update()
+        metrics = self._reports.add(passed)
+        self.training.end()
+        self.global_step += 1
+        return metrics
+
+    def reset_train_metrics(self) -> None:
+        """Begin averages and metrics anew."""
+        self._reports.reset()
+
+    def _backward(self, batches: Sequence[Batch]) -> list[Passed]:
+        size, done = len(batches), []
+        for batch in batches:
+            self._executors.use(self.model, "train", batch.spec)
+            listener = self.listener
+            if listener is not None and batch.labels and isinstance(batch.labels[0], Tensor):
+                listener.batch(targets=batch.labels[0])
+            with self._casting():
+                passed = self._forward(batch)
+            if listener is not None and passed.each is not None:
+                listener.batch(losses=passed.each)
+            loss = passed.total if size == 1 else passed.total / size
+            (loss if self.scaler is None else self.scaler.scale(loss)).backward()
+            done.append(passed)
+        return done
+
+    def _update(self) -> bool:
+        """Tell whether the weights have been updated."""
+        if self.scaler is None:
+            if self._clip is not None and not self._clip(self._parameters()):
+                return False
+            self.optimizer.step()
+            return True
+        before = self._n_calls
+        if self._clip is not None:
+            self.scaler.unscale_(self.optimizer)
+            # What overflowed is the scaler's to skip; it knows before anything is clipped.
+            self._clip_finite()
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        return self._n_calls > before
+
+    def _clip_finite(self) -> None:
+        assert self._clip is not None
+        gradients = [value.grad for value in self._parameters() if value.grad is not None]
+        if all(bool(torch.isfinite(gradient).all()) for gradient in gradients):
+            self._clip(self._parameters())
+
+    def _called(self, *_: Any) -> None:
+        self._n_calls += 1
+
+    def _parameters(self) -> Iterator[Tensor]:
+        return (value for group in self.optimizer.param_groups for value in group["params"])
+
+    # ---------------------------------------------------------------- evaluating
+
+    def eval(self, data: Any) -> dict[str, float]:
+        """Means over the data: ``loss`` with all terms, ``fn_loss``, and the metrics of the user.
+
+        Losses are weighted by the size of their batches. The data and the metrics begin anew; the
+        model's modes and buffers, and the random generators, are left as they were.
+
+        Raises
+        ------
+        ValueError
+            The data is empty.
+        """
+        data = as_dataset(data, "eval")
+        data.reset()
+        self.eval_metrics.reset()
+        total, own, n_batches = Mean(), Mean(), 0
+        with evaluating(self.model):
+            for batch in data:
+                self.evaluation.begin()
+                passed = self._evaluated(self._placed(batch))
+                total.add(on_host(passed.total), passed.weight)
+                if passed.own is not None:
+                    own.add(on_host(passed.own), passed.weight)
+                self.eval_metrics.update(passed.output, passed.target)
+                self.evaluation.end()
+                n_batches += 1
+            if not n_batches:
+                raise ValueError(f"data {data.name!r} is empty: nothing to evaluate")
+            values = self.eval_metrics.values()
+        found = {"loss": total.value()}
+        if self._loss_fn is not None:
+            found["fn_loss"] = own.value()
+        return {**found, **{name: float(value) for name, value in values.items()}}
+
+    def metrics(self) -> UserMetrics:
+        """Those of evaluations."""
+        return self.eval_metrics
+
+    def _evaluated(self, batch: Batch) -> Passed:
+        self._executors.use(self.model, "eval", batch.spec)
+        with self._casting():
+            return self._forward(batch)
+
+    # ---------------------------------------------------------------- inside
+
+    def _placed(self, item: Any) -> Batch:
+        batch = item if isinstance(item, Batch) else read_item(item)
+        return batch if self._device is None else batch.to(self._device)
+
+    def _casting(self) -> AbstractContextManager[Any]:
+        if self._autocast is None:
+            return nullcontext()
+        device = self._device or next(self._parameters()).device
+        return torch.autocast(device.type, dtype=self._autocast)
+
+
+def _check(model: Any, loss_fn: Any, optimizer: Any, accumulate: Any) -> None:
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"Trainer({type(model).__name__}): a torch.nn.Module is expected")
+    if loss_fn is not None and not callable(loss_fn):
+        raise TypeError(f"loss_fn={loss_fn!r}: a function is expected, or None")
+    if not isinstance(optimizer, Optimizer):
+        raise TypeError(f"optimizer={optimizer!r}: a torch.optim.Optimizer is expected")
+    if not isinstance(accumulate, int) or isinstance(accumulate, bool) or accumulate < 1:
+        raise ValueError(f"accumulate={accumulate!r}; allowed: a whole number from 1")
