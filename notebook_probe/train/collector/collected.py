@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from torch import Tensor
@@ -11,7 +11,7 @@ from torch import Tensor
 from notebook_probe.train.collector.policies import Policy, in_words
 from notebook_probe.train.collector.saved import Saved
 from notebook_probe.train.collector.series import Collected, Series
-from notebook_probe.train.collector.transfer import Transfer
+from notebook_probe.train.collector.transfer import Flight, Transfer
 
 __all__ = ["CollectedSeries"]
 
@@ -66,7 +66,7 @@ class CollectedSeries:
                 self._series.setdefault(name, Series()).add(step, value, policy)
             self.next_step = max(self.next_step, step + 1)
             if self._transfer.is_full:
-                self._land()  # what departed before has long come
+                self._take_in(self._transfer.under_way)  # which has long come
                 self._transfer.depart()
 
     def names(self) -> list[str]:
@@ -85,13 +85,15 @@ class CollectedSeries:
             steps, values = series.steps.tolist(), series.values()
         for flight in under_way:  # nobody else waits meanwhile
             flight.land()
+        with self._lock:
+            self._take_in(under_way)
         return steps, [*map(float, values)]
 
     def save(self) -> dict[str, Any]:
         """Everything, as `Saved` writes it."""
         with self._lock:
             self._transfer.depart()
-            self._land()
+            self._take_in(self._transfer.under_way)
             return Saved(self.policy, self.next_step, self._series).written()
 
     def restore(self, saved: Saved) -> None:
@@ -100,7 +102,8 @@ class CollectedSeries:
             self.policy, self.next_step = saved.policy or self.policy, saved.next_step
             self._series, self._transfer = dict(saved.series), Transfer()
 
-    def _land(self) -> None:
-        self._transfer.land()
-        for series in self._series.values():
-            series.settle()
+    def _take_in(self, flights: Sequence[Flight]) -> None:
+        if flights:
+            self._transfer.land(flights)
+            for series in self._series.values():
+                series.settle()

@@ -249,7 +249,7 @@ class DataCollector:
 
         Call it in a forward, a loss, a hook of a gradient, or in the loop. A tensor is detached and
         stays on its device until many are copied at once. A forward that a checkpoint runs again
-        counts once.
+        counts once; a compiled one is left for it, which breaks its graph.
 
         Parameters
         ----------
@@ -291,7 +291,7 @@ class DataCollector:
         steps = self._steps
         step = steps.now() if steps is not None else None
         with self._lock:
-            if step is None or self._steps is not steps:
+            if step is None:
                 self._missing[OUTSIDE] += 1
                 return
             held = self._collected.hold(number)

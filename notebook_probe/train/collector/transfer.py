@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -63,9 +65,11 @@ class Flight:
 
     def land(self) -> None:
         """Wait for it; twice is fine."""
-        for numbers, copied in self._parts:
+        parts = self._parts
+        for numbers, copied in parts:
             for number, value in zip(numbers, copied.values(), strict=True):
                 number.land(value)
+        self._parts = []
 
 
 class Transfer:
@@ -92,8 +96,8 @@ class Transfer:
             self.under_way.append(Flight(self._waiting))
             self._waiting = []
 
-    def land(self) -> None:
-        """Wait for what is under way."""
-        for flight in self.under_way:
+    def land(self, flights: Sequence[Flight]) -> None:
+        """Wait for some of those under way, which then no longer are."""
+        for flight in flights:
             flight.land()
-        self.under_way = []
+        self.under_way = [flight for flight in self.under_way if flight not in flights]

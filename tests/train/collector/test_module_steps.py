@@ -198,6 +198,29 @@ def test_an_evaluation_that_raises_is_none() -> None:
     assert collector.get_series("input") == ([0, 0], [1.0, 3.0])
 
 
+def test_a_model_that_calls_itself_is_evaluated_once() -> None:
+    class Recursive(Telling):
+        def forward(self, x: Tensor) -> Tensor:
+            out = super().forward(x)
+            if x.sum() > 1:
+                self(x - given(1.0))
+            if x.sum() == 2:
+                raise ValueError("two")
+            return out
+
+    collector = DataCollector().collect_all()
+    model = Recursive(collector).eval()
+    collector.attach_to_executor(model, phase="eval")
+    with torch.no_grad():
+        model(given(1.0))
+        with pytest.raises(ValueError, match="two"):
+            model(given(2.0))
+        with pytest.raises(ValueError, match="two"):
+            model(given(3.0))
+        model(given(0.5))
+    assert collector.get_series_values("input") == [1.0, 0.5]
+
+
 def test_after_an_interrupted_forward_training_goes_on() -> None:
     class Interrupted(Telling):
         def forward(self, x: Tensor) -> Tensor:
@@ -213,8 +236,11 @@ def test_after_an_interrupted_forward_training_goes_on() -> None:
     validating = model.eval()
     with pytest.raises(KeyboardInterrupt), torch.no_grad():
         validating(given(-1.0))
-    train(model.train(), optimizer, [2.0])
+    model.train()
+    collector.collect(0.5, "rate")
+    train(model, optimizer, [2.0])
     assert collector.get_series("input") == ([0, 1], [1.0, 2.0])
+    assert collector.get_series("rate") == ([0], [0.5])
 
 
 def test_a_frozen_part_inside_of_the_training_counts() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import pytest
 import torch
 
 from notebook_probe import DataCollector, OptimizerSeries, StepFunction
+from notebook_probe.train.collector.transfer import OnDevice
 from tests.models import floats, made, mlp
 from tests.run.accelerator import Accelerator, copies, moved, on_device, waits
 
@@ -33,7 +35,15 @@ def collect(kind: torch.dtype, values: list[float], policy: int) -> dict[str, An
         step(number, value)
     in_training = len(waits), [*copies]
     first = collector.get_series("value")
-    return {"in training": in_training, "first": first, "again": collector.get_series("value")}
+    in_reading = len(waits), len(copies) - len(in_training[1])
+    again = collector.get_series("value")
+    return {
+        "in training": in_training,
+        "in reading": in_reading,
+        "first": first,
+        "again": again,
+        "waited again": len(waits),
+    }
 
 
 @pytest.mark.parametrize("kind", [torch.float64, torch.bfloat16, torch.int64])
@@ -48,7 +58,9 @@ def test_numbers_are_copied_many_at_a_time_and_come_in_order(
         want += [(number, exact)] + ([(number, -1.0)] if number % 3 == 0 else [])
     assert told["in training"] == (0, [256, 256])
     assert [*zip(*told["first"], strict=True)] == want
+    assert told["in reading"] == (0, 1)  # what was left, in one copy
     assert told["again"] == told["first"]
+    assert told["waited again"] == 0
 
 
 def test_thinning_goes_on_while_numbers_are_on_their_way(accelerator: Accelerator) -> None:
@@ -67,6 +79,21 @@ def test_thinning_goes_on_while_numbers_are_on_their_way(accelerator: Accelerato
     told = accelerator.run(collect, torch.float64, values, 7)
     assert told["first"] == collector.get_series("value")
     assert told["in training"][0] == 0
+
+
+def read_each_step() -> tuple[int, list[float]]:
+    collector = DataCollector().collect_all()
+    step = StepFunction(lambda value: collector.collect(on_device(value), "value"))
+    collector.attach_to_executor(step)
+    for number in range(20):
+        step(torch.tensor(float(number)))
+        collector.get_series("value")
+    kept = sum(isinstance(one, OnDevice) for one in gc.get_objects())
+    return kept, collector.get_series_values("value")
+
+
+def test_what_has_been_read_is_on_the_device_no_longer(accelerator: Accelerator) -> None:
+    assert accelerator.run(read_each_step) == (0, [float(number) for number in range(20)])
 
 
 def train(is_on_device: bool) -> dict[str, Any]:

@@ -45,6 +45,15 @@ def test_the_steps_of_a_module_go_on_where_they_ended() -> None:
     assert second.get_series("input") == ([0, 2, 4], [1.0, 3.0, 5.0])
 
 
+def test_a_state_without_anything_leaves_the_policy_as_it_is() -> None:
+    collector = DataCollector().every_n_steps(2)
+    model = Telling(collector)
+    collector.attach_to_executor(model)
+    collector.load_state_dict(through_a_file(DataCollector().state_dict()))
+    train(model, sgd(model), [1.0, 2.0, 3.0])
+    assert collector.get_series_values("input") == [1.0, 3.0]
+
+
 def test_a_state_of_another_policy_is_refused() -> None:
     kept = DataCollector().keep_n_points(5)
     collected(kept, [1.0])
