@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from notebook_probe.run.handle import Handle
     from notebook_probe.run.run import Run
     from notebook_probe.run.watch import watch
+    from notebook_probe.train.recompute import recompute
 
 __version__ = "0.1.0"
 
@@ -115,6 +116,7 @@ __all__ = [
     "open_run",
     "open_runs",
     "quantity",
+    "recompute",
     "rule",
     "train",
     "view",
@@ -132,6 +134,7 @@ _ON_FIRST_USE = {
     "list_presets": "notebook_probe.run.attach.preset_table",
     "list_quantities": "notebook_probe.quantities.table",
     "quantity": "notebook_probe.quantities",
+    "recompute": "notebook_probe.train.recompute",
     "view": "notebook_probe.explorer.draw.view",
     "watch": "notebook_probe.run.watch",
     "window_quantity": "notebook_probe.quantities",

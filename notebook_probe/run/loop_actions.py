@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, SupportsFloat, TypeVar
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from notebook_probe.probes.replay.probe_batch import ProbeBatch
 from notebook_probe.probes.step.probe import PhaseName
@@ -19,6 +19,7 @@ from notebook_probe.record.format.notes import (
     written_notes,
 )
 from notebook_probe.run.batches import Batches, read_batch
+from notebook_probe.run.handle import Handle
 from notebook_probe.run.parts import RunParts
 from notebook_probe.run.probe_batch import keep_probe_batch
 
@@ -257,8 +258,19 @@ class LoopActions(ABC):
         batch = ProbeBatch.of(inputs, targets, loss_fn)
         keep_probe_batch(batch, live.observer, live.gate, live.writer)
 
+    @property
+    def watched_model(self) -> nn.Module:
+        """The model that is watched, which a run holds weakly."""
+        return self._live.probes.model
+
+    @property
+    def kept_batch(self) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+        """Arguments and keywords of the batch that `probe_batch` has kept; None without one."""
+        batch = self._live.observer.replay.batch
+        return None if batch is None else (batch.args, batch.kwargs)
+
     @contextmanager
-    def at_step(self, step: int) -> Iterator[None]:
+    def at_step(self, step: int, only: Handle | None = None) -> Iterator[None]:
         """Record what happens inside as of ``step``: an old checkpoint evaluated.
 
         Calls of the model inside count as evaluations of the state after ``step`` updates,
@@ -266,6 +278,9 @@ class LoopActions(ABC):
         measures, due or not; but none of several steps, of which the others are not there. The
         step of the training stays as it is, and nothing inside is part of it. What was recorded
         at this step before is read no more.
+
+        With ``only``, what `attach` returned, no other probe measures, and what others measured
+        at this step before stays what is read.
 
         The model's state is yours: load the checkpoint inside, and before you train on load the
         newest one again.
@@ -291,5 +306,5 @@ class LoopActions(ABC):
             raise ValueError(f"at_step({step!r}): a whole number from 0 is expected")
         if live.gate.is_elsewhere:
             raise RuntimeError("another thread trains this model now; evaluate a copy, or wait")
-        with live.past.at_step(step):
+        with live.past.at_step(step, None if only is None else only.probes):
             yield

@@ -1,6 +1,7 @@
 """Going back to a step: every number equal bit for bit, and on from there as a branch."""
 
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -144,11 +145,16 @@ def test_a_loop_of_another_process_goes_back_too(tmp_path: Path) -> None:
     assert trace == expected[6:8] + expected[6:7]
 
 
+def _calls(act: Callable[[], Any]) -> Callable[[Loop, Any], Any]:
+    return lambda loop, metrics: act()
+
+
 def test_a_loop_that_runs_goes_back_nowhere(tmp_path: Path) -> None:
     loop, data = a_loop(), batches(4)
     loop.save_checkpoint(tmp_path)
-    for change in (lambda: loop.rewind(0), lambda: loop.load_checkpoint(tmp_path)):
-        hook = loop.on_step(lambda loop, metrics, change=change: change())
+    back: list[Callable[[], Any]] = [lambda: loop.rewind(0), lambda: loop.load_checkpoint(tmp_path)]
+    for change in back:
+        hook = loop.on_step(_calls(change))
         with pytest.raises(HookError, match="the loop runs already; stop"):
             loop.run_steps(data, 1)
         hook.remove()
