@@ -82,6 +82,7 @@ if TYPE_CHECKING:
     from notebook_probe.train.collector.data_collector import DataCollector
     from notebook_probe.train.collector.optimizer_series import OptimizerSeries
     from notebook_probe.train.collector.step_function import StepFunction
+    from notebook_probe.train.recompute import recompute
 
 __version__ = "0.1.0"
 
@@ -150,6 +151,7 @@ __all__ = [
     "open_run",
     "open_runs",
     "quantity",
+    "recompute",
     "reduction",
     "rule",
     "train",
@@ -173,6 +175,7 @@ _ON_FIRST_USE = {
     "list_presets": "notebook_probe.run.attach.preset_table",
     "list_quantities": "notebook_probe.quantities.table",
     "quantity": "notebook_probe.quantities",
+    "recompute": "notebook_probe.train.recompute",
     "reduction": "notebook_probe.quantities",
     "view": "notebook_probe.explorer.draw.view",
     "watch": "notebook_probe.run.watch",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from notebook_probe.probes.observer import Observer
 from notebook_probe.probes.reading.closed_steps import ClosedSteps
 from notebook_probe.probes.step.frame import StepFrame
+from notebook_probe.probes.step.probe import Probe
 from notebook_probe.record.format.missing import measured
 from notebook_probe.record.write.backfill import Backfill
 from notebook_probe.record.write.writer import RecordWriter
@@ -36,10 +37,10 @@ class PastSteps:
         self._writer, self._rows, self._steps, self._observer = writer, rows, steps, observer
 
     @contextmanager
-    def at_step(self, step: int) -> Iterator[None]:
+    def at_step(self, step: int, only: Collection[Probe] | None = None) -> Iterator[None]:
         """Record calls on this thread as evaluations of the state after ``step`` updates.
 
-        Everything that is evaluated is read, whatever its schedule.
+        Everything that is evaluated is read, whatever its schedule, or only what is given.
 
         Raises
         ------
@@ -51,7 +52,7 @@ class PastSteps:
             raise RuntimeError(f"at_step({step}) inside another at_step; leave that first")
         self._steps.drain()
         observer.settle()
-        observer.taps.arm_evaluation(observer.evaluation.open_whole(step).readings)
+        observer.taps.arm_evaluation(observer.evaluation.open_whole(step, only).readings)
         observer.phase.is_past = True
         try:
             yield

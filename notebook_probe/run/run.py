@@ -31,6 +31,7 @@ from notebook_probe.run.controls import Controls
 from notebook_probe.run.ending import Life
 from notebook_probe.run.handle import Handle
 from notebook_probe.run.health.status import ProbeStatus, QuantityInfo, Status, StatusHead
+from notebook_probe.run.log_actions import LogActions
 from notebook_probe.run.loop_actions import LoopActions
 from notebook_probe.run.parts import RunParts
 from notebook_probe.run.setting_actions import SettingActions
@@ -40,7 +41,7 @@ from notebook_probe.schedules import ScheduleLike
 __all__ = ["Run"]
 
 
-class Run(LoopActions, SettingActions, SourceActions, Exports):
+class Run(LogActions, LoopActions, SettingActions, SourceActions, Exports):
     """A watched model; made by `notebook_probe.watch`.
 
     It is a Source: everything recorded so far can be read at any time. It holds the model weakly,

@@ -1,5 +1,6 @@
 """Going back to a step: every number equal bit for bit, and on from there as a branch."""
 
+import re
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,7 @@ import notebook_probe as nbp
 from notebook_probe.errors import CheckpointError, HookError, ReplayWarning, TrainingStopped
 from notebook_probe.train import Checkpoints, Loop
 from tests.train.checkpoints.kinds import KINDS, loop_of, same_state
-from tests.train.conftest import a_loop, batches
+from tests.train.conftest import a_loop, batches, small_model
 
 EPOCHS = 3  # of 4 batches
 QUIET: dict[str, Any] = {"probes": None, "budget": None}
@@ -145,15 +146,16 @@ def test_a_loop_of_another_process_goes_back_too(tmp_path: Path) -> None:
     assert trace == expected[6:8] + expected[6:7]
 
 
+def _calls(act: Callable[[], Any]) -> Callable[[Loop, Any], Any]:
+    return lambda loop, metrics: act()
+
+
 def test_a_loop_that_runs_goes_back_nowhere(tmp_path: Path) -> None:
     loop, data = a_loop(), batches(4)
     loop.save_checkpoint(tmp_path)
-    changes: list[Callable[[Loop, Any], Any]] = [
-        lambda loop, metrics: loop.rewind(0),
-        lambda loop, metrics: loop.load_checkpoint(tmp_path),
-    ]
-    for change in changes:
-        hook = loop.on_step(change)
+    back: list[Callable[[], Any]] = [lambda: loop.rewind(0), lambda: loop.load_checkpoint(tmp_path)]
+    for change in back:
+        hook = loop.on_step(_calls(change))
         with pytest.raises(HookError, match="the loop runs already; stop"):
             loop.run_steps(data, 1)
         hook.remove()
@@ -192,3 +194,23 @@ def test_what_cannot_be_gone_back_to_is_refused_and_nothing_has_changed(tmp_path
     bare.run_steps(data, 1)
     with pytest.raises(ValueError, match=r"rewind\(probes\): nothing has been recorded"):
         bare.rewind(0, probes="default")
+
+
+def test_the_page_about_checkpoints_runs_as_it_is_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = (Path(__file__).parents[2] / "docs" / "checkpoints.md").read_text("utf-8")
+    model = small_model()
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-2)
+    readers_own = {
+        "nbp": nbp,
+        "model": model,
+        "optimizer": optimizer,
+        "scheduler": torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 20),
+        "loss_fn": torch.nn.functional.cross_entropy,
+        "loader": batches(4),
+        "held_out": batches(2, seed=9),
+    }
+    for block in re.findall(r"^```python\n(.*?)^```", page, flags=re.DOTALL | re.MULTILINE):
+        exec(block, readers_own)  # the page's own code

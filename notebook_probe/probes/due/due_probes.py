@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TypeAlias
 
 from notebook_probe.probes.due.readings import DueFrame, Readings
@@ -117,9 +117,10 @@ class DueProbes:
         self.interval.join(self.frame)
         return self.frame
 
-    def open_whole(self, step: int) -> DueFrame:
+    def open_whole(self, step: int, only: Collection[Probe] | None = None) -> DueFrame:
         """Open a frame in which every probe of a single step is read, whatever its schedule."""
-        live = (probe for probe in self.probes if not probe.disabled)
+        wanted = self.probes if only is None else [one for one in self.probes if one in only]
+        live = (probe for probe in wanted if not probe.disabled)
         of_one = tuple(
             probe for probe in live if not (probe.quantity.spans_steps or probe.quantity.is_of_step)
         )

@@ -38,7 +38,7 @@ def _copied(value: Any, where: str, copies: Copies) -> Any:
         return value
     if isinstance(value, Mapping):
         return _mapping(value, where, copies)
-    if isinstance(value, set | frozenset):
+    if type(value) is set:
         return {_copied(inner, where, copies) for inner in value}
     if type(value) in (list, tuple):
         return type(value)(

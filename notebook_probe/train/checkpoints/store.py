@@ -144,6 +144,14 @@ class CheckpointStore:
             self._thread.join()
         return list(self._index().entries)
 
+    def last_line(self) -> list[Checkpoint]:
+        """Those from which the one saved last comes, and itself, by step."""
+        index = self._index()
+        if not index.entries:
+            return []
+        last = index.entries[-1]
+        return [one for one in index.of_line(last.line) if one.step <= last.step]
+
     def before(self, step: int) -> Checkpoint | None:
         """The newest at or before a step, of those from which this training comes."""
         if self._thread is not None:

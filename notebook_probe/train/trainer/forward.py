@@ -71,7 +71,7 @@ class Forward:
             There is neither a loss function nor a term that the model adds.
         """
         with collected_losses() as terms:
-            output = self._model(*batch.inputs, **self._keywords(batch))
+            output = self.output(batch)
             target = self._target(batch)
             raw = self._loss(output, batch, target)
             own = raw.mean() if raw is not None and raw.ndim else raw
@@ -86,6 +86,10 @@ class Forward:
             )
         each = raw if raw is not None and raw.ndim == 1 else None
         return Passed(total, own, each, output, target)
+
+    def output(self, batch: Batch) -> Any:
+        """What the model makes of a batch."""
+        return self._model(*batch.inputs, **self._keywords(batch))
 
     def _loss(self, output: Any, batch: Batch, target: Any) -> Tensor | None:
         if self._loss_fn is None:

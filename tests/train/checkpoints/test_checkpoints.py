@@ -15,6 +15,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from notebook_probe.errors import CheckpointError, HookError
 from notebook_probe.record.store.location import Location
@@ -209,6 +210,31 @@ def test_training_goes_on_while_a_copy_is_written(
     loop.run_epochs(batches(4), 1)
     assert torch.equal(written[0]["trainer"]["model"]["0.weight"], at_2[0])
     assert steps(loop) == [2, 4]
+
+
+class Written(TorchDispatchMode):
+    """Counts the bytes that operations write."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.n_bytes = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        if isinstance(out, torch.Tensor) and not func.is_view:
+            self.n_bytes += out.nbytes
+        return out
+
+
+def test_training_waits_for_one_copy_of_its_tensors(tmp_path: Path) -> None:
+    model = nn.Sequential(nn.Linear(3, 5000), nn.Linear(5000, 2))
+    loop = a_loop(model=model)
+    loop.run_steps(batches(1), 1)
+    n_bytes = 3 * sum(value.nbytes for value in model.parameters())  # AdamW has two of each
+    with Written() as written:
+        loop.save_checkpoint(tmp_path, background=True)
+    assert n_bytes <= written.n_bytes <= n_bytes + 40_000  # generators, counters
+    loop.kept.wait()
 
 
 def test_tied_weights_are_copied_once_and_stay_tied_in_the_file(tmp_path: Path) -> None:

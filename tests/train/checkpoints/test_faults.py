@@ -2,7 +2,6 @@
 
 import pickle
 import random
-import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -47,6 +46,7 @@ def loaded(folder: Path) -> tuple[Loop, Any]:
 @contextmanager
 def full_disk(n_bytes: int) -> Iterator[None]:
     """No file grows beyond that; the system says so as it does of a full disk."""
+    resource = pytest.importorskip("resource")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, before[1]))
     try:

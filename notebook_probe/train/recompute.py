@@ -1,0 +1,142 @@
+"""Series that reach back: what was not measured, found in the checkpoints that were kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+from notebook_probe.errors import CheckpointError
+from notebook_probe.model.selectors import Where
+from notebook_probe.record.store.location import Location
+from notebook_probe.run.attach.request import QuantityLike
+from notebook_probe.run.run import Run
+from notebook_probe.schedules import Steps
+from notebook_probe.train.checkpoints.fitting import fitted
+from notebook_probe.train.checkpoints.index import Checkpoint
+from notebook_probe.train.checkpoints.places import place_at, read_state
+from notebook_probe.train.checkpoints.sharded import laid_out
+from notebook_probe.train.checkpoints.store import CheckpointStore
+from notebook_probe.train.data.batch import Batch, read_item
+from notebook_probe.train.trainer.evaluation import evaluating
+from notebook_probe.train.trainer.forward import Forward
+
+__all__ = ["recompute"]
+
+Checkpoints: TypeAlias = "Location | list[Checkpoint]"
+
+
+def recompute(
+    run: Run,
+    checkpoints: Checkpoints,
+    quantity: QuantityLike | Sequence[QuantityLike],
+    where: Where = "*",
+    data: Iterable[Any] | None = None,
+) -> list[int]:
+    """Measure a quantity in the checkpoints that were kept, each at its step of the record.
+
+    The model is evaluated with the weights of one after the other; its own weights, modes and
+    buffers, and the random generators, are afterwards what they were. The series is called as that
+    of an evaluation: ``run.series("body.0", "eval_effective_rank")``. Other series are left alone.
+
+    Parameters
+    ----------
+    run : Run
+        Watches the model; of a training that is over, one that goes on with its record.
+    checkpoints : path, URL, store or list of Checkpoint
+        A folder means those from which the one saved last comes; ``loop.checkpoints`` is a list.
+    quantity : str, Quantity, function or a list of these
+        What an evaluation can measure: of inputs and outputs, not of gradients.
+    where : selection
+        As `Run.attach` takes it.
+    data : iterable of batches, optional
+        As `Trainer.eval` takes it; labels are not looked at. By default the batch that
+        `Run.probe_batch` has kept.
+
+    Returns
+    -------
+    list of int
+        The steps that were measured.
+
+    Raises
+    ------
+    CheckpointError
+        There is no checkpoint, or one that cannot be read or is of another model.
+    ValueError
+        There is neither data nor a kept batch.
+    RuntimeError
+        Another thread trains the model.
+
+    Examples
+    --------
+    >>> nbp.recompute(run, "checkpoints", "effective_rank", "body.*", loader)  # doctest: +SKIP
+    [500, 1000, 1500]
+    """
+    listed = _listed(checkpoints)
+    steps = sorted({one.step for one, _ in listed})
+    batches = _batches(run, data)
+    forward = Forward(run.watched_model, None, labels_first=False)
+    model = run.watched_model
+    own = {name: value.detach().clone() for name, value in model.named_parameters()}
+    run.settle()
+    with run.attach(where, quantity, Steps(steps), phase="eval") as handle:
+        try:
+            for one, state in listed:
+                weights = _weights(model, state(), one.path)
+                with evaluating(model), run.at_step(one.step, only=handle):
+                    model.load_state_dict(weights, strict=False)
+                    for batch in batches():
+                        forward.output(batch)
+        finally:
+            _put_back(model, own)
+    run.flush()
+    return steps
+
+
+def _listed(checkpoints: Checkpoints) -> list[tuple[Checkpoint, Any]]:
+    """Checkpoints, and what reads each."""
+    if isinstance(checkpoints, list):
+        found = [(one, _reader(one)) for one in checkpoints]
+    else:
+        store = CheckpointStore(checkpoints)
+        found = [(one, lambda name=one.name: store.read(name)) for one in store.last_line()]
+    if not found:
+        raise CheckpointError(f"no checkpoint in {checkpoints!r}: nothing to measure")
+    return found
+
+
+def _reader(one: Checkpoint) -> Any:
+    place = place_at(one.path.removesuffix(f"/{one.name}"))
+    return lambda: read_state(place, one.name)
+
+
+def _weights(model: nn.Module, state: dict[str, Any], where: str) -> dict[str, Tensor]:
+    """Weights and buffers of a checkpoint, which must be of this model."""
+    found = fitted(state.get("trainer", {}).get("model", {}), model.state_dict())
+    if found.differences:
+        raise CheckpointError(f"{where} is of another model: {found.differences}")
+    return laid_out(found.state, model)
+
+
+def _put_back(model: nn.Module, own: dict[str, Tensor]) -> None:
+    with torch.no_grad():
+        for name, value in model.named_parameters():
+            value.copy_(own[name])
+
+
+def _batches(run: Run, data: Iterable[Any] | None) -> Callable[[], Iterator[Batch]]:
+    """What gives the batches, once for each checkpoint, where the model is."""
+    if data is None:
+        kept = run.kept_batch
+        if kept is None:
+            raise ValueError(
+                "recompute: of which data? give batches, or keep one by run.probe_batch before"
+            )
+        args, kwargs = kept
+        return lambda: iter([Batch(None, args, (), kwargs)])
+    items = list(data) if isinstance(data, Iterator) else data
+    parameter = next(run.watched_model.parameters(), None)
+    device = torch.device("cpu") if parameter is None else parameter.device
+    return lambda: (read_item(item).to(device) for item in items)
