@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from notebook_probe.alerts import Alert, Alerts, Rule, rule
-from notebook_probe.axis import PER_CHANNEL, Axis
+from notebook_probe.axis import IMAGE, PER_CHANNEL, Axis
 from notebook_probe.errors import (
     CheckpointError,
     ClosedRunError,
@@ -39,6 +39,7 @@ from notebook_probe.errors import (
     ReplayWarning,
     RuleError,
     ScheduleError,
+    SettingError,
     TrainingError,
     TrainingStopped,
     UnknownNameError,
@@ -48,36 +49,60 @@ from notebook_probe.errors import (
 )
 from notebook_probe.opened import OpenedJob, OpenedRun, open_run, open_runs
 from notebook_probe.record.store.location import RemoteStore
-from notebook_probe.schedules import Every, Steps
+from notebook_probe.schedules import (
+    Every,
+    Geometric,
+    KeepN,
+    Seconds,
+    Steps,
+    Times,
+    between,
+    include_first,
+    include_last,
+)
 
 if TYPE_CHECKING:
     from notebook_probe import train
     from notebook_probe.explorer.draw.view import view
     from notebook_probe.probes.calls.collect import collect
-    from notebook_probe.quantities import Quantity, quantity, window_quantity
+    from notebook_probe.quantities import (
+        Quantity,
+        cov_eigs,
+        covariance,
+        quantity,
+        reduction,
+        window_quantity,
+    )
     from notebook_probe.quantities.table import list_quantities
     from notebook_probe.run.attach.preset import Preset, PresetRow
     from notebook_probe.run.attach.preset_table import list_presets
     from notebook_probe.run.handle import Handle
     from notebook_probe.run.run import Run
     from notebook_probe.run.watch import watch
+    from notebook_probe.train.collector.data_collector import DataCollector
+    from notebook_probe.train.collector.optimizer_series import OptimizerSeries
+    from notebook_probe.train.collector.step_function import StepFunction
     from notebook_probe.train.recompute import recompute
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "IMAGE",
     "PER_CHANNEL",
     "Alert",
     "Alerts",
     "Axis",
     "CheckpointError",
     "ClosedRunError",
+    "DataCollector",
     "DuplicateNameError",
     "Every",
+    "Geometric",
     "Handle",
     "HookError",
     "InfLossError",
     "InterferenceError",
+    "KeepN",
     "MissingExtraError",
     "NanLossError",
     "NoChangeError",
@@ -86,6 +111,7 @@ __all__ = [
     "NotApplicableError",
     "OpenedJob",
     "OpenedRun",
+    "OptimizerSeries",
     "Preset",
     "PresetRow",
     "ProbeError",
@@ -104,19 +130,29 @@ __all__ = [
     "RuleError",
     "Run",
     "ScheduleError",
+    "Seconds",
+    "SettingError",
+    "StepFunction",
     "Steps",
+    "Times",
     "TrainingError",
     "TrainingStopped",
     "UnknownNameError",
     "UnreadableError",
     "ViewError",
+    "between",
     "collect",
+    "cov_eigs",
+    "covariance",
+    "include_first",
+    "include_last",
     "list_presets",
     "list_quantities",
     "open_run",
     "open_runs",
     "quantity",
     "recompute",
+    "reduction",
     "rule",
     "train",
     "view",
@@ -125,16 +161,22 @@ __all__ = [
 ]
 
 _ON_FIRST_USE = {
+    "DataCollector": "notebook_probe.train.collector.data_collector",
     "Handle": "notebook_probe.run.handle",
     "Preset": "notebook_probe.run.attach.preset",
+    "OptimizerSeries": "notebook_probe.train.collector.optimizer_series",
     "Quantity": "notebook_probe.quantities",
     "PresetRow": "notebook_probe.run.attach.preset",
     "Run": "notebook_probe.run.run",
+    "StepFunction": "notebook_probe.train.collector.step_function",
     "collect": "notebook_probe.probes.calls.collect",
+    "cov_eigs": "notebook_probe.quantities",
+    "covariance": "notebook_probe.quantities",
     "list_presets": "notebook_probe.run.attach.preset_table",
     "list_quantities": "notebook_probe.quantities.table",
     "quantity": "notebook_probe.quantities",
     "recompute": "notebook_probe.train.recompute",
+    "reduction": "notebook_probe.quantities",
     "view": "notebook_probe.explorer.draw.view",
     "watch": "notebook_probe.run.watch",
     "window_quantity": "notebook_probe.quantities",

@@ -1,12 +1,13 @@
-"""The extra axis of a quantity whose value is a vector."""
+"""The extra axes of a quantity whose value is a vector or an image."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
-__all__ = ["PER_CHANNEL", "Axis", "PerChannel"]
+__all__ = ["IMAGE", "PER_CHANNEL", "Axis", "AxisLike", "Image", "PerChannel"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,3 +87,28 @@ class PerChannel:
 
 
 PER_CHANNEL = PerChannel()
+
+
+class Image:
+    """The axes of images: rows and columns, and three or four colours where there are any.
+
+    They are recorded as `Run.log_array` records arrays; of several calls in a step the last one's
+    is kept. Each module has images of one size.
+    """
+
+    expected = "an image: (height, width), or (height, width, 3 or 4)"
+
+    def fits(self, shape: tuple[int, ...]) -> bool:
+        """Whether a value can have this shape."""
+        return min(shape, default=0) > 0 and (
+            len(shape) == 2 or (len(shape) == 3 and shape[2] in (3, 4))
+        )
+
+    def __repr__(self) -> str:
+        return "IMAGE"
+
+
+IMAGE = Image()
+
+AxisLike: TypeAlias = Axis | PerChannel | Image
+"""What a value that is no number has."""

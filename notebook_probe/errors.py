@@ -6,6 +6,7 @@
     ├── UnknownNameError     (ValueError, KeyError)   a module, quantity or series nobody knows
     ├── DuplicateNameError   (ValueError)             a name that is taken
     ├── ScheduleError        (ValueError)             a schedule that cannot be read
+    ├── SettingError         (ValueError)             a value that cannot be set of a training
     ├── QuantityError        (ValueError)             a quantity that is badly defined
     ├── NotApplicableError   (ValueError)             a quantity that needs what the module has not
     ├── InterferenceError    (RuntimeError)           a quantity that changes what training uses
@@ -66,6 +67,7 @@ __all__ = [
     "ReplayWarning",
     "RuleError",
     "ScheduleError",
+    "SettingError",
     "TrainingError",
     "TrainingStopped",
     "UnknownNameError",
@@ -92,6 +94,10 @@ class DuplicateNameError(ProbeError, ValueError):
 
 class ScheduleError(ProbeError, ValueError):
     """A schedule that does not parse or has impossible numbers."""
+
+
+class SettingError(ProbeError, ValueError):
+    """A value that cannot be set of a training that runs."""
 
 
 class QuantityError(ProbeError, ValueError):

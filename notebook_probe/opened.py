@@ -11,6 +11,7 @@ from notebook_probe.record.read.many import open_runs
 from notebook_probe.record.read.ranks import OpenedRanks, rank_folders
 from notebook_probe.record.read.reader import OpenedRecord
 from notebook_probe.record.store.location import Location
+from notebook_probe.record.views.chunked import ChunksLike
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.source_actions import SourceActions
 
@@ -34,7 +35,11 @@ class OpenedJob(OpenedRanks, OpenedRun):
     """
 
 
-def open_run(location: Location | PathLike[str], branch: int | None = None) -> OpenedRun:
+def open_run(
+    location: Location | PathLike[str],
+    branch: int | None = None,
+    chunks: ChunksLike | None = None,
+) -> OpenedRun:
     """Open a finished run, or one that another kernel is writing now.
 
     Parameters
@@ -45,8 +50,14 @@ def open_run(location: Location | PathLike[str], branch: int | None = None) -> O
     branch : int, optional
         Whose history is seen, from 1, of a record that was branched; the newest one's by default.
 
+    chunks : dict, optional
+        Makes `OpenedRun.data` of dask arrays, cut as `OpenedRun.dataset` says: ``{}`` for the
+        chunks on disk.
+
     Raises
     ------
+    MissingExtraError
+        For ``chunks`` without dask: ``pip install 'notebook-probe[analysis]'``.
     RecordFormatError
         There is no record, or one of a newer format.
     UnknownNameError
@@ -63,6 +74,6 @@ def open_run(location: Location | PathLike[str], branch: int | None = None) -> O
     >>> run.data.weight_norm.sel(module="fc1")  # doctest: +SKIP
     """
     place = Path(location) if isinstance(location, PathLike) else location
-    run = OpenedJob(place, branch) if rank_folders(place) else OpenedRun(place, branch)
+    run = (OpenedJob if rank_folders(place) else OpenedRun)(place, branch, chunks)
     run.warn_of_unwritten()
     return run

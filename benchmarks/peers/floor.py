@@ -16,7 +16,7 @@ from benchmarks.peers.tool import Watched, knows
 from benchmarks.probe_sets import Probes
 from benchmarks.workloads import Workload
 from notebook_probe.quantities import quantities
-from notebook_probe.quantities.reduce.reductions import Reduction, parts
+from notebook_probe.quantities.reduce.reductions import Reduction, measuring
 
 __all__ = ["watch"]
 
@@ -58,7 +58,7 @@ def _wanted(model: nn.Module, probes: Probes) -> Iterator[tuple[nn.Module, dict[
             for name in names if selects(path, module) else ():
                 for feature in quantities[name].features:
                     of_tensor = tensors.setdefault(feature.tensor, {})
-                    of_tensor.setdefault(parts[feature.part], set()).add(feature.part)
+                    of_tensor.setdefault(measuring(feature.part), set()).add(feature.part)
         if tensors:
             yield module, tensors
 

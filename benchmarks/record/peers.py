@@ -23,7 +23,8 @@ from zarr.codecs import BloscCodec
 
 from benchmarks.record.made import SHAPES, Made, Noise
 from benchmarks.table import Table
-from notebook_probe.record.format.schema import LARGE, width
+from notebook_probe.record.format.chunk_sizes import LARGE
+from notebook_probe.record.format.schema import width
 from notebook_probe.record.format.source import Floats
 
 __all__ = ["run"]

@@ -1,8 +1,9 @@
 """Static pictures of a run or a record by matplotlib: `Figure` and Agg, never pyplot."""
 
 from notebook_probe.figures.heat import heat
+from notebook_probe.figures.image import image
 from notebook_probe.figures.lines import Look, lines
 from notebook_probe.figures.overview import overview
 from notebook_probe.figures.vector import vector
 
-__all__ = ["Look", "heat", "lines", "overview", "vector"]
+__all__ = ["Look", "heat", "image", "lines", "overview", "vector"]

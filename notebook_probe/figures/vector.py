@@ -8,32 +8,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
-from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
-from matplotlib.colorbar import Colorbar
-from matplotlib.colors import ListedColormap, LogNorm, Normalize
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from notebook_probe.figures.style import (
-    HEADING,
-    LOST_COLOUR,
-    SOFT,
-    Picture,
-    drawing,
-    number,
-    plain_axes,
-    text_inches,
-    ticks,
-)
+from notebook_probe.figures.colours import coloured, framed
+from notebook_probe.figures.image import image, is_image
+from notebook_probe.figures.style import HEADING, SOFT, drawing, number, text_inches, ticks
 
 __all__ = ["vector"]
 
 Floats = npt.NDArray[np.float64]
 
 MOST_COLUMNS = 1400
-WIDE_RATIO = 30.0
-"""Between the largest and the smallest positive value, from which on colours are logarithmic."""
 SIZE = (8.0, 3.6)
 SQUARE = (4.8, 3.8)
 
@@ -45,7 +31,7 @@ def vector(series: xr.DataArray) -> Figure:
     of their own. Bins that are always empty are left out, and elements at both ends that are always
     zero or missing. Steps stand side by side as they were measured; of more than 1,400 some are
     shown, at equal distances. A plane, such as that of ``loss_landscape_2d``, is drawn at its last
-    step.
+    step, and so is an image; `image` draws it at another.
 
     Parameters
     ----------
@@ -61,6 +47,8 @@ def vector(series: xr.DataArray) -> Figure:
     --------
     >>> vector(run.series("fc1", "output_histogram")).savefig("fc1.png")  # doctest: +SKIP
     """
+    if is_image(series):
+        return image(series)
     along = [str(dim) for dim in series.dims if dim != "step"]
     if "step" not in series.dims or len(along) != 1:
         raise ValueError(f"a series of vectors is expected, with dims (step, ...): {series.dims}")
@@ -87,9 +75,9 @@ def _steps(table: xr.DataArray, values: Floats, along: str) -> Figure:
     steps = table.step.values[::every]
     names = [number(value) for value in np.asarray(table[along].values, float)[rows]]
     left = 0.45 + max(map(text_inches, names))
-    figure, axes, bar = _frame(SIZE, f"{table.name} at {table.module.item()}", left)
+    figure, axes, bar = framed(SIZE, f"{table.name} at {table.module.item()}", left)
     extent = (-0.5, len(steps) - 0.5, -0.5, len(names) - 0.5)
-    _image(axes, bar, values[::every, rows].T, extent=extent)
+    coloured(axes, bar, values[::every, rows].T, extent=extent)
     _places(axes.xaxis, [number(step) for step in steps])
     _places(axes.yaxis, names)
     axes.set_xlabel("step", color=SOFT, fontproperties=HEADING)
@@ -103,8 +91,8 @@ def _plane(table: xr.DataArray, along: str) -> Figure:
     values = np.full((len(ys), len(xs)), np.nan)
     values[np.searchsorted(ys, up), np.searchsorted(xs, across)] = table.values
     step = number(int(table.step))
-    figure, axes, bar = _frame(SQUARE, f"{table.name} at {table.module.item()}, step {step}", 0.8)
-    _image(axes, bar, values, extent=(*_ends(xs), *_ends(ys)))
+    figure, axes, bar = framed(SQUARE, f"{table.name} at {table.module.item()}, step {step}", 0.8)
+    coloured(axes, bar, values, extent=(*_ends(xs), *_ends(ys)))
     for axis, name in ((axes.xaxis, "x"), (axes.yaxis, "y")):
         ticks(axis, log=False)
         axis.set_label_text(name, color=SOFT, fontproperties=HEADING)
@@ -117,42 +105,9 @@ def _ends(places: Floats) -> tuple[float, float]:
     return float(places[0] - half), float(places[-1] + half)
 
 
-def _frame(size: tuple[float, float], title: str, left: float) -> tuple[Picture, Axes, Axes]:
-    """A picture, its axes beginning ``left`` inches from the edge, and those of its colour bar."""
-    figure = Picture(figsize=size)
-    wide = size[0] - left - 0.85
-    axes = figure.add_axes((left / size[0], 0.16, wide / size[0], 0.72))
-    bar = figure.add_axes(((left + wide + 0.12) / size[0], 0.16, 0.13 / size[0], 0.72))
-    axes.set_title(title, loc="left", color=SOFT, pad=8, fontproperties=HEADING)
-    return figure, axes, bar
-
-
 def _places(axis: Any, names: Sequence[str]) -> None:
     """Ticks at whole places, called by what stands there."""
     axis.set_major_locator(MaxNLocator(8, integer=True, min_n_ticks=1))
     axis.set_major_formatter(
         FuncFormatter(lambda at, _: names[int(at)] if 0 <= at < len(names) else "")
     )
-
-
-def _image(axes: Axes, bar: Axes, values: Floats, **options: Any) -> None:
-    norm = _norm(values[np.isfinite(values)])
-    is_log = isinstance(norm, LogNorm)
-    shown = np.ma.masked_where(~np.isfinite(values) | (is_log & (values == 0)), values)
-    common: dict[str, Any] = {"aspect": "auto", "interpolation": "none", "origin": "lower"}
-    axes.imshow(shown, cmap="viridis", norm=norm, **common, **options)
-    lost = np.ma.masked_where(~np.isinf(values), np.ones(values.shape))
-    axes.imshow(lost, cmap=ListedColormap([LOST_COLOUR]), **common, **options)
-    Colorbar(bar, ScalarMappable(norm, "viridis"))
-    plain_axes(axes, grid=False)
-    plain_axes(bar, grid=False)
-    ticks(bar.yaxis, is_log)
-
-
-def _norm(finite: Floats) -> Normalize:
-    """Logarithmic where nothing is negative and numbers are of several magnitudes."""
-    positive = finite[finite > 0]
-    low, high = float(finite.min()), float(finite.max())
-    if low >= 0 and positive.size and high > WIDE_RATIO * float(positive.min()):
-        return LogNorm(float(positive.min()), high)
-    return Normalize(low, high) if high > low else Normalize(low - 0.5, high + 0.5)

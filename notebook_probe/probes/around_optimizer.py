@@ -62,6 +62,22 @@ class Updates:
         self._ownership = Ownership(model)
         self._weights_read = False
         self._stepped_in = NO_BACKWARD
+        self._met: weakref.WeakKeyDictionary[Optimizer, None] = weakref.WeakKeyDictionary()
+
+    @property
+    def optimizers(self) -> list[Optimizer]:
+        """Those that step this model, in the order in which they were met."""
+        return [*self._met]
+
+    def meet(self, optimizer: Optimizer) -> None:
+        """It steps this model, or what it wraps does."""
+        inner = getattr(optimizer, "optimizer", None)
+        if isinstance(inner, Optimizer) and inner.param_groups is optimizer.param_groups:
+            self.meet(inner)  # accelerate's wrapper calls no hooks of its own
+        elif optimizer not in self._met:
+            met = weakref.WeakKeyDictionary(self._met)
+            met[optimizer] = None
+            self._met = met  # replaced, never changed: other threads walk it
 
     def begin(self) -> None:
         """A step was opened: nothing of it has been read."""
@@ -72,6 +88,7 @@ class Updates:
         steps = self._of(optimizer)
         if steps is None:
             return
+        self.meet(optimizer)
         if steps.clock.stepped_before(optimizer):
             steps.boundary()
         frame = steps.open_frame()

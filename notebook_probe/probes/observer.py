@@ -91,8 +91,8 @@ class Observer:
         self._gate: StepGate = OpenGate()
         self.announce, self._settled = sink.announce, sink.settled
         self._buffers: dict[Slot, Tensor] = {}
-        self._updates = Updates(model, self)
-        self._accumulations = AccumulationHooks(self._updates)
+        self.updates = Updates(model, self)
+        self._accumulations = AccumulationHooks(self.updates)
         self._reads_raw = self._reads_batches = False
         self.n_forwards = self.most_forwards = 0
         """Training calls of the root in the open step, and the most of any before."""
@@ -111,7 +111,7 @@ class Observer:
         model = self._model()
         if model is not None:
             self._ends = [handle.remove for handle in hook_root(model, self)]
-            self._ends += [listen(self._updates), collect_for(self)]
+            self._ends += [listen(self.updates), collect_for(self)]
 
     def close(self) -> None:
         """Publish the open step if its update happened, and take every hook off."""
@@ -185,7 +185,7 @@ class Observer:
             with self._turn:
                 frame = self.training.frame or self.training.open(self.clock.step)
                 self._arm(frame.readings, everywhere=not rooted)
-                self._updates.begin()
+                self.updates.begin()
             if frame.readings.replay:
                 self.replay.read(frame, frame.readings.replay, self.model_map)
         return frame
@@ -203,7 +203,7 @@ class Observer:
         frame.begun -= spent
         optimizer = self.clock.inside
         if optimizer is not None:  # its closure's forward: it began before this step was open
-            self._updates.read_before(self.clock, frame, optimizer)
+            self.updates.read_before(self.clock, frame, optimizer)
 
     def end_step(self) -> None:
         """Close the step whose update has happened, and let the gate act; open none."""
@@ -225,6 +225,14 @@ class Observer:
             self._settled()
             self.training.interval.forget()
 
+    def read_state(self, probes: Iterable[Probe]) -> DueFrame:
+        """What these need of the state after the last update, where nothing else is needed."""
+        with self._turn:
+            frame = self._build(tuple(probes), ()).frame(self.clock.step)
+            frame.readings.reader.read_before(frame, None, set())
+            frame.close()
+        return frame
+
     def _close_stepped(self) -> None:
         if self.clock.has_stepped:
             self._close_frame()
@@ -234,7 +242,7 @@ class Observer:
         self.clock.explicit = True
         frame = self.open_frame()
         if not self.clock.has_stepped:  # no optimizer told us of this step
-            self._updates.read_by_hand(frame)
+            self.updates.read_by_hand(frame)
         with self._turn:
             self._close_frame()
             self._close_evaluation()

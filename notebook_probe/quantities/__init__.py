@@ -7,7 +7,9 @@ tensor several quantities share in ``reduce``.
 from notebook_probe.quantities import catalogue
 from notebook_probe.quantities.define.decorator import as_quantity, own_name, quantities, quantity
 from notebook_probe.quantities.define.quantity import Quantity
+from notebook_probe.quantities.define.reduction import reduction
 from notebook_probe.quantities.define.window import Window, window_quantity
+from notebook_probe.quantities.reduce.covariance import cov_eigs, covariance
 from notebook_probe.quantities.reduce.features import Feature
 
 __all__ = [
@@ -16,8 +18,11 @@ __all__ = [
     "Window",
     "as_quantity",
     "catalogue",
+    "cov_eigs",
+    "covariance",
     "own_name",
     "quantities",
     "quantity",
+    "reduction",
     "window_quantity",
 ]

@@ -10,6 +10,7 @@ from typing import Any
 from torch import nn
 
 from notebook_probe.record.write.closing import losses_as_warnings
+from notebook_probe.run.last_state import read_last_state
 from notebook_probe.run.parts import RunParts
 
 __all__ = ["Life", "wait_for_ends"]
@@ -41,6 +42,7 @@ class Life:
     def __init__(self, run: object, model: nn.Module, parts: RunParts, fresh: bool) -> None:
         self._parts, self._fresh = parts, fresh
         self._ends = weakref.finalize(run, _end_by_itself, parts, fresh)
+        parts.mirrors.at_exit = self._ends
         # A model that is dropped ends its run; from the garbage collector, so on another thread.
         self._end_with_model = _EndOnThread(self._ends)
         self._model = weakref.ref(model, self._end_with_model)
@@ -71,14 +73,26 @@ def _end(parts: RunParts, fresh: bool) -> None:
     with ExitStack() as ends:  # whatever goes wrong before, what was recorded is written
         if fresh:  # a folder of our own choosing that nothing was recorded in
             ends.callback(parts.writer.discard_if_empty)
+        ends.callback(parts.mirrors.close)  # once the record is safe
         ends.callback(parts.writer.close)
         parts.gate.close()
+        parts.observer.settle()
+        _read_last_state(parts)
         parts.observer.close()
         unfinished = parts.steps.unfinished(parts.observer.frame)
         if unfinished is not None:
             parts.steps.keep(unfinished)
         parts.steps.drain()
         parts.alarm.look(whole=True)
+
+
+def _read_last_state(parts: RunParts) -> None:
+    """Nothing that goes wrong in it keeps the run from ending."""
+    try:
+        read_last_state(parts.observer, parts.probes, parts.past)
+    except Exception as error:
+        why = f"the last state was not read: {type(error).__name__}: {error}"
+        parts.writer.event(parts.observer.clock.step, "error", why)
 
 
 def _end_by_itself(parts: RunParts, fresh: bool) -> None:

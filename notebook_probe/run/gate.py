@@ -74,6 +74,17 @@ class Gate:
         if self._is_closed:
             self._refuse_waiting()
 
+    @property
+    def is_followed(self) -> bool:
+        """Somebody is called at each boundary, as panels are."""
+        return bool(self._callbacks)
+
+    def do_waiting(self, step: int) -> None:
+        """Do what was requested so far, between two steps."""
+        if not self._waiting.empty():
+            for ticket in self._take_waiting():
+                self._do(ticket, step)
+
     def close(self) -> None:
         """Let go, refuse what still waits, and whatever is put from now on."""
         self._is_closed = True
@@ -142,9 +153,7 @@ class Gate:
     def _look_up(self, step: int) -> None:
         for callback in self._callbacks:
             self._attempt(callback)
-        if not self._waiting.empty():
-            for ticket in self._take_waiting():
-                self._do(ticket, step)
+        self.do_waiting(step)
         self._attempt(self._boundary.change, step)
 
     def _wait(self, step: int) -> None:

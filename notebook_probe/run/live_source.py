@@ -10,6 +10,7 @@ from notebook_probe.probes.reading.closed_steps import ClosedSteps
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.record.export.exports import Exports
 from notebook_probe.record.format.kinds import NAMED, NUMBERS, RAGGED
+from notebook_probe.record.format.schema import BLOBS
 from notebook_probe.record.format.source import Event, ModuleRow, StreamView, VectorView
 from notebook_probe.record.views.xarray_views import Snapshot
 from notebook_probe.record.write.recorded_source import RecordedSource
@@ -66,6 +67,7 @@ class LiveSource(Exports):
         return self._writer.source.events
 
     def snapshot(self) -> Snapshot:
+        self._steps.drain()  # the first array of a name says how large all are, not the open step's
         steps = [self._steps.measured(frame, is_final=False) for frame in self._open_frames()]
         rows = [row for step in steps for row in self._rows.rows(step)]
         now = self._recorded.snapshot()  # after them: a step that closes meanwhile is not missed
@@ -75,6 +77,10 @@ class LiveSource(Exports):
             vectors=[with_open_step([view], rows, view.axis.group)[0] for view in now.vectors],
             ragged=with_open_step(now.ragged, rows, RAGGED.group),
             named=with_open_step(now.named, rows, NAMED.group),
+            blobs=[
+                with_open_step([view], rows, f"{BLOBS}/{view.variables[0].name}")[0]
+                for view in now.blobs
+            ],
         )
 
     @property

@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, SupportsFloat, TypeVar
 
+from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
+from notebook_probe.errors import ScheduleError
 from notebook_probe.probes.replay.probe_batch import ProbeBatch
 from notebook_probe.probes.step.probe import PhaseName
-from notebook_probe.quantities.define.numbers import read_scalars
+from notebook_probe.quantities.define.numbers import read_array, read_scalars
 from notebook_probe.record.format.notes import (
     ANNOTATIONS,
     OWN_KINDS,
@@ -20,8 +22,10 @@ from notebook_probe.record.format.notes import (
 )
 from notebook_probe.run.batches import Batches, read_batch
 from notebook_probe.run.handle import Handle
+from notebook_probe.run.mirror.mirror import Mirror
 from notebook_probe.run.parts import RunParts
 from notebook_probe.run.probe_batch import keep_probe_batch
+from notebook_probe.schedules.span import UNKNOWN
 
 __all__ = ["LoopActions"]
 
@@ -81,7 +85,44 @@ class LoopActions(ABC):
         live = self._live
         given = {**values, **scalars} if values else scalars  # ours, whichever it is
         checked, on_device = read_scalars("log", given)
-        live.scalar_log.log(checked, on_device, phase)
+        live.loop_log.log(checked, on_device, phase)
+
+    def log_array(self, name: str, array: ArrayLike | Tensor, module: str = "") -> None:
+        """Record an image or another small array of your own, at the step that `log` records at.
+
+        It is copied, and kept as float32: bytes, halves and truth values without a loss. It counts
+        in ``max_bytes``. The same name again in one step replaces the array, of which a warning
+        tells once. ``run.series(module, name)`` has dims (step, dim_0, ...), and
+        ``run.blobs[name][module]`` is the same; under one name a module's arrays are of one shape.
+
+        Parameters
+        ----------
+        name : str
+            A word of letters, digits and ``_`` that is no quantity's.
+        array : Tensor or array of real numbers
+            Of one dimension or more, and at most 2**20 elements; a tensor that lives on an
+            accelerator stays there until the next flush.
+        module : str
+            Path of the module or parameter that it is of; ``""`` for the whole model.
+
+        Raises
+        ------
+        QuantityError
+            For anything else, another shape than that of the step before, and a name that stands
+            for something else.
+        UnknownNameError
+            For a module that the model has not.
+        RuntimeError
+            Inside `at_step`.
+        ClosedRunError
+
+        Examples
+        --------
+        >>> run.log_array("samples", images[:8])  # doctest: +SKIP
+        >>> run.log_array("filters", model.conv1.weight, module="conv1")  # doctest: +SKIP
+        """
+        live = self._live
+        live.loop_log.log_array(name, module, read_array(f"log_array({name!r}):", array))
 
     def annotate(self, **notes: Any) -> None:
         """Keep something about the run itself, until it is closed; a name again replaces it.
@@ -105,6 +146,42 @@ class LoopActions(ABC):
         writer = self._live.writer
         known = read_notes(writer.attrs, ANNOTATIONS)
         writer.annotate(**{ANNOTATIONS: written_notes(ANNOTATIONS, {**known, **notes})})
+
+    def mirror(self, logger: object) -> Mirror:
+        """Hand every recorded number on to another logger as well, on a thread of its own.
+
+        Tags are ``conv1/grad_norm``, and ``loss`` of what the loop logs and of the whole model.
+        All numbers of a step come together, in the order of steps, about a second after they were
+        recorded and by the time the run or the mirror is closed: close it before you finish the
+        logger. Vectors and arrays stay in the record alone. A logger that raises ends its mirror,
+        which a warning, the status and an event say; the training and the record go on.
+
+        Parameters
+        ----------
+        logger : object
+            Anything with ``log(values, step=)``, such as W&B's run and trackio,
+            ``add_scalar(tag, value, step)``, such as TensorBoard's `SummaryWriter`, or
+            ``log_metrics(values, step=)``, such as the module `mlflow` with an active run and the
+            loggers of Lightning.
+
+        Returns
+        -------
+        Mirror
+            ``close()`` ends it; of a logger that has one already the same.
+
+        Raises
+        ------
+        TypeError
+            For anything else.
+        ValueError
+            For mlflow without an active run.
+        ClosedRunError
+
+        Examples
+        --------
+        >>> run.mirror(wandb.init(project="digits"))  # doctest: +SKIP
+        """
+        return self._live.mirrors.add(logger)
 
     def note(self, kind: str, text: str, **detail: Any) -> None:
         """Note that something happened at this step, as an event of the record.
@@ -187,6 +264,71 @@ class LoopActions(ABC):
         ...     train(x, y)
         """
         return Batches(loader, self._live.observer)
+
+    def expect(
+        self,
+        *,
+        start_step: int | None = None,
+        end_step: int | None = None,
+        epoch: int | None = None,
+    ) -> None:
+        """Say how far training is and will go: for the status, the panel's bar, and schedules.
+
+        ``status().seconds_left`` follows from the speed of the last steps; schedules such as
+        ``"times(20)"`` act upon it from the next step on. What is left out stays as it was said
+        before. It is no limit: training may stop before, or go on.
+
+        Parameters
+        ----------
+        start_step : int, optional
+            The first step of this training; 0 at first. A second one in the same run says its own.
+        end_step : int, optional
+            The record's step when training ends: the number of updates completed by then; -1 where
+            nobody knows. Once training has gone past it, it counts as not known.
+        epoch : int, optional
+            The one that is trained now; shown as it is given. -1 is for what is not known.
+
+        Raises
+        ------
+        ScheduleError
+            For anything but a whole number from -1, and an end before the start.
+        ClosedRunError
+
+        Examples
+        --------
+        >>> run.attach("*", "weight_norm", "times(20)")  # doctest: +SKIP
+        >>> run.expect(end_step=len(loader) * n_epochs)  # doctest: +SKIP
+        >>> for epoch in range(n_epochs):  # doctest: +SKIP
+        ...     run.expect(epoch=epoch)
+        """
+        live = self._live
+        given = {"start_step": start_step, "end_step": end_step, "epoch": epoch}
+        known = {name: value for name, value in given.items() if value is not None}
+        for name, value in known.items():
+            least = 0 if name == "start_step" else -1
+            if not isinstance(value, int) or isinstance(value, bool) or value < least:
+                raise ScheduleError(
+                    f"expect({name}={value!r}): a whole number from {least} is expected"
+                )
+        state = live.state
+        start, end = (
+            known.get("start_step", state.start_step),
+            known.get("end_step", state.end_step),
+        )
+        if end != UNKNOWN and end < start:
+            raise ScheduleError(
+                f"expect(start_step={start}, end_step={end}): an end at or after the start, or -1"
+            )
+        state.start_step, state.end_step = start, end
+        state.epoch = known.get("epoch", state.epoch)
+        if start_step is not None or end_step is not None:
+            live.probes.expect(start, end)
+            live.change_between_steps()
+
+    @property
+    def is_shown(self) -> bool:
+        """A panel of this process shows the run."""
+        return self._live.gate.is_followed
 
     def boundary(self) -> None:
         """Let Pause, Step and Stop act here, before a batch is drawn, so that none is lost.

@@ -17,6 +17,7 @@ from notebook_probe.run.alerting import Alarm
 from notebook_probe.run.attach.probe_set import Attachment, ProbeSet
 from notebook_probe.run.attach.requests import Request, Ticket
 from notebook_probe.run.backfill import PastSteps
+from notebook_probe.run.between_steps import BetweenSteps
 from notebook_probe.run.costs import CostAccount
 from notebook_probe.run.gate import Gate
 from notebook_probe.run.health.catalogue import QuantityCatalogue
@@ -25,8 +26,10 @@ from notebook_probe.run.health.probe_statuses import ProbeStatuses
 from notebook_probe.run.health.state import RunState
 from notebook_probe.run.health.why_silent import WhySilent
 from notebook_probe.run.live_source import LiveSource
+from notebook_probe.run.loop_log import LoopLog
+from notebook_probe.run.mirror.mirror import Mirrors
 from notebook_probe.run.rows.row_keeper import RowKeeper
-from notebook_probe.run.scalar_log import ScalarLog
+from notebook_probe.run.settings.settings import Settings
 
 __all__ = ["RunParts"]
 
@@ -51,6 +54,8 @@ class RunParts:
         Measures, step by step.
     probes : ProbeSet
         What is wanted, and between two steps what is measured.
+    settings : Settings
+        What can be set while it trains.
     gate : Gate
         Where requests act, and training waits.
     probe_statuses : ProbeStatuses
@@ -63,10 +68,12 @@ class RunParts:
         What was recorded, and the open step.
     past : PastSteps
         Writes into steps that have passed.
-    scalar_log : ScalarLog
+    loop_log : LoopLog
         Puts what is logged where it belongs.
     alarm : Alarm
         Applies the rules to what is recorded.
+    mirrors : Mirrors
+        Hand on what is recorded.
     """
 
     writer: RecordWriter
@@ -76,14 +83,16 @@ class RunParts:
     steps: ClosedSteps
     observer: Observer
     probes: ProbeSet
+    settings: Settings
     gate: Gate
     probe_statuses: ProbeStatuses
     catalogue: QuantityCatalogue
     state: RunState
     source: LiveSource
     past: PastSteps
-    scalar_log: ScalarLog
+    loop_log: LoopLog
     alarm: Alarm
+    mirrors: Mirrors
 
     @classmethod
     def of(
@@ -106,10 +115,12 @@ class RunParts:
         )
         observer.taps.is_static = is_compiled(model)
         probes = ProbeSet(model, model_map, observer, rows, writer)
-        gate = Gate(writer.first_step, probes)
+        settings = Settings(lambda: observer.updates.optimizers, writer)
+        gate = Gate(writer.first_step, BetweenSteps(probes, settings))
         past = PastSteps(writer, rows, steps, observer)
         why_silent = WhySilent(model, observer, steps.scalars)
         probe_statuses = ProbeStatuses(model, observer, why_silent)
+        mirrors = Mirrors(writer, steps.drain)
         return cls(
             writer=writer,
             meter=meter,
@@ -118,20 +129,30 @@ class RunParts:
             steps=steps,
             observer=observer,
             probes=probes,
+            settings=settings,
             gate=gate,
             probe_statuses=probe_statuses,
             catalogue=QuantityCatalogue(),
-            state=RunState(writer, rows, steps, observer, gate, meter, budget),
+            state=RunState(writer, rows, steps, observer, gate, meter, budget, mirrors),
             source=LiveSource(writer, rows, steps, observer),
             past=past,
-            scalar_log=ScalarLog(rows, steps, observer, past),
+            loop_log=LoopLog(rows, steps, observer, past),
             alarm=Alarm(writer, steps, probes, probe_statuses, gate),
+            mirrors=mirrors,
         )
 
     def put(self, request: Request) -> Ticket:
         """Queue a request from any thread, at the step that a status tells."""
         ticket = Ticket(request, queued_step=self.observer.clock.upcoming)
         self.gate.put(ticket)
+        return ticket
+
+    def put_between_steps(self, request: Request) -> Ticket:
+        """Queue a request; it acts at once when no step is open, after those before it."""
+        ticket = self.put(request)
+        if not self.gate.is_elsewhere:
+            clock = self.observer.clock
+            self.observer.between_steps(lambda: self.gate.do_waiting(clock.step))
         return ticket
 
     def end_loop(self, error: BaseException | None) -> None:

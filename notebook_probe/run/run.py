@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from torch import nn
+from torch.optim import Optimizer
 
 from notebook_probe.alerts import Rule, Rules
 from notebook_probe.errors import ClosedRunError
@@ -32,13 +33,14 @@ from notebook_probe.run.handle import Handle
 from notebook_probe.run.health.status import ProbeStatus, QuantityInfo, Status, StatusHead
 from notebook_probe.run.loop_actions import LoopActions
 from notebook_probe.run.parts import RunParts
+from notebook_probe.run.setting_actions import SettingActions
 from notebook_probe.run.source_actions import SourceActions
 from notebook_probe.schedules import ScheduleLike
 
 __all__ = ["Run"]
 
 
-class Run(LoopActions, SourceActions, Exports):
+class Run(LoopActions, SettingActions, SourceActions, Exports):
     """A watched model; made by `notebook_probe.watch`.
 
     It is a Source: everything recorded so far can be read at any time. It holds the model weakly,
@@ -59,12 +61,15 @@ class Run(LoopActions, SourceActions, Exports):
         fresh: bool,
         on_compiled: OnCompiled = "skip",
         budget: float | None = None,
+        optimizer: Optimizer | None = None,
     ) -> None:
         self.name = name
         self._is_fresh = fresh
         self._parts = RunParts.of(model, model_map, writer, budget)
         self._parts.probes.run_eagerly(on_compiled == "eager")
         self._life = Life(self, model, self._parts, fresh)
+        if optimizer is not None:
+            self._parts.observer.updates.meet(optimizer)
         self._parts.begin(first_probes)  # last: from here on other threads may meet our hooks
 
     # ---------------------------------------------------------------- probes
@@ -158,6 +163,11 @@ class Run(LoopActions, SourceActions, Exports):
         """Call ``callback`` on the training thread at every boundary; returns its removal."""
         return self._parts.gate.each_boundary(callback)
 
+    @property
+    def open_step(self) -> int:
+        """Number of the step that is trained now or was trained last; a forward begins the next."""
+        return self._parts.gate.step
+
     def settle(self, error: BaseException | None = None) -> None:
         """Close the open step if its update has happened; for the end of a notebook cell.
 
@@ -247,9 +257,22 @@ class Run(LoopActions, SourceActions, Exports):
         return live.state.background
 
     def flush(self) -> None:
-        """Write what is still in memory now."""
+        """Write what is still in memory now.
+
+        Raises
+        ------
+        RecordWriteError
+            When it cannot be written; the message says why. What waits is tried again, as ever,
+            and counted as lost once it is given up.
+
+        Warns
+        -----
+        RecordWarning
+            When it takes longer than 10 s, or a store cannot be reached; it goes on meanwhile.
+        """
         self._parts.steps.drain()
-        self._parts.writer.flush()
+        if not self.closed:
+            self._parts.writer.flush_or_raise()
 
     @property
     def closed(self) -> bool:
@@ -340,7 +363,11 @@ class Run(LoopActions, SourceActions, Exports):
 
     def replaces_on(self, model: nn.Module) -> bool:
         """Tell whether watching ``model`` again, to a fresh folder too, is this run over again."""
-        return self._is_fresh and self._parts.probes.watches(model)
+        return self._is_fresh and self.watches(model)
+
+    def watches(self, model: nn.Module) -> bool:
+        """Tell the watched model, without wrappers, from others."""
+        return self._parts.probes.watches(model)
 
     @property
     def _live(self) -> RunParts:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from notebook_probe.alerts import Alerts, Rule, find_alerts, read_alerts
 from notebook_probe.record.format.notes import ANNOTATIONS, CONFIG, read_notes
-from notebook_probe.record.format.source import Source
+from notebook_probe.record.format.source import ALIASES, Source
 from notebook_probe.record.views.xarray_views import Snapshot
 from notebook_probe.record.write.writer import RecordWriter
 
@@ -149,7 +149,7 @@ class SourceActions:
         module : str
             Path of a module or a parameter, ``""`` for the whole model.
         quantity : str
-            Of the record, or a new one of your own.
+            Of the record, or a new one of your own; an alias means what it stands for.
         steps, values
             A step and its value, or as many of both, in any order; a vector per step where the
             quantity is one.
@@ -171,5 +171,25 @@ class SourceActions:
         >>> run.backfill("", "test_accuracy", [0, 1000], [0.1, 0.93])  # doctest: +SKIP
         """
         name = self.recorded_name(quantity)
+        is_recorded = name in _recorded(self.snapshot())
+        name, attrs = (name, {}) if is_recorded else _defined(name)
         with self._writing() as writer:
-            writer.backfill(module, name, steps, values, units, long_name)
+            writer.backfill(module, name, steps, values, units, long_name, attrs)
+
+
+def _recorded(now: Snapshot) -> set[str]:
+    """Names of quantities, and of scalars that are columns."""
+    names = {name for stream in now.named for name in stream.modules}
+    return names | {variable.name for variable in now.variables}
+
+
+def _defined(quantity: str) -> tuple[str, dict[str, str]]:
+    """What a quantity is called that is not recorded yet, with its other names."""
+    try:
+        from notebook_probe.quantities import quantities
+    except ImportError:  # without torch nothing is known of quantities
+        return quantity, {}
+    if quantity not in quantities:
+        return quantity, {}
+    own = quantities[quantity]
+    return own.name, {ALIASES: ", ".join(own.aliases)} if own.aliases else {}

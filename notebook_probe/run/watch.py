@@ -36,7 +36,7 @@ from notebook_probe.run.attach.preset import Preset
 from notebook_probe.run.attach.presets import resolve_presets
 from notebook_probe.run.attach.probe_set import Attachment
 from notebook_probe.run.begin.earlier import close_earlier, note, place_for, remove_record
-from notebook_probe.run.begin.provenance import git_state, package_versions
+from notebook_probe.run.begin.provenance import keep_provenance
 from notebook_probe.run.begin.ranks import own_rank, rank_name
 from notebook_probe.run.run import Run
 from notebook_probe.run.uncollected import uncollected
@@ -61,6 +61,7 @@ def watch(
     overwrite: bool = False,
     config: Mapping[str, Any] | None = None,
     durability: Durability = "kill",
+    chunks: Mapping[str, int] | None = None,
 ) -> Run:
     """Watch a model from now on; the training loop stays as it is.
 
@@ -132,6 +133,12 @@ def watch(
         What the record outlives with every row that was flushed: the end of this process in
         whatever way, or also a loss of power. The latter waits for the disk at every flush, on a
         thread of its own.
+    chunks : dict, optional
+        How much of a new record lies in one file: rows of a schedule, and modules, such as
+        ``{"step": 1000, "module": 8}``. Few steps suit who reads some of them of every module, many
+        who reads whole series; small chunks are many files. Left out, a chunk holds about 262,000
+        values; one that would be above 64 MiB holds fewer rows. A record that goes on keeps its
+        own.
 
     Returns
     -------
@@ -141,8 +148,8 @@ def watch(
     ------
     ValueError
         For a ``resume`` that is none of these; for a number or a branch, when ``store`` is None;
-        for a ``max_bytes``, ``keep_bits``, ``channel_axis``, ``budget`` or ``durability`` that
-        cannot be.
+        for a ``max_bytes``, ``keep_bits``, ``channel_axis``, ``budget``, ``durability`` or
+        ``chunks`` that cannot be.
     RecordMismatchError, RecordLockedError, RecordWriteError, RecordFormatError
         The store holds another model, is in use, or cannot be written; nothing is overwritten.
     NotApplicableError
@@ -193,11 +200,15 @@ def watch(
         max_bytes=max_bytes,
         keep_bits=_by_own_names(keep_bits),
         durability=durability,
+        chunks=chunks,
     )
+    keep_provenance(writer)
     if noted is not None:
         _keep_config(writer, noted)
     set_channel_axes(model_map, axes)
-    run = Run(model, model_map, writer, name, first_probes, store is None, on_compiled, budget)
+    run = Run(
+        model, model_map, writer, name, first_probes, store is None, on_compiled, budget, optimizer
+    )
     note(run, model, asked)
     print(_first_line(writer, resume) + _why_there(asked, location))
     return run
@@ -283,5 +294,4 @@ def _check_owned(model_map: ModelMap, optimizer: Optimizer) -> None:
 
 def _attrs(model: nn.Module, axes: Mapping[str, int]) -> dict[str, str]:
     own = {"model_class": type(model).__qualname__, "torch_version": torch.__version__}
-    own |= {"git": json.dumps(git_state()), "packages": json.dumps(package_versions())}
     return {**own, "channel_axis": json.dumps(axes)} if axes else own

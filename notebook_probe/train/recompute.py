@@ -139,4 +139,4 @@ def _batches(run: Run, data: Iterable[Any] | None) -> Callable[[], Iterator[Batc
     items = list(data) if isinstance(data, Iterator) else data
     parameter = next(run.watched_model.parameters(), None)
     device = torch.device("cpu") if parameter is None else parameter.device
-    return lambda: (read_item(item, "recompute").to(device) for item in items)
+    return lambda: (read_item(item).to(device) for item in items)

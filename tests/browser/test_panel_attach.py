@@ -111,6 +111,46 @@ def test_the_schedule_is_text_with_examples_while_it_is_edited(shown: PanelPage)
     assert shown.wait_sent("attach")["schedule"] == "linear(5, 2)"
 
 
+def test_a_click_on_an_example_writes_it_and_the_keyboard_comes_to_it(shown: PanelPage) -> None:
+    shown.row("stem.conv1").click()
+    examples, schedule = (
+        shown.page.locator(".nbp-examples"),
+        shown.page.locator("[data-role=schedule]"),
+    )
+    schedule.focus()
+    example = examples.get_by_text("times(20)")
+    expect(example).to_have_attribute("title", "20 times in the run, evenly")
+    example.click()
+    expect(schedule).to_have_value("times(20)")
+    expect(schedule).to_be_focused()
+    shown.page.keyboard.press("Tab")
+    expect(examples.get_by_text("every(10)", exact=True)).to_be_focused()
+    shown.page.keyboard.press("Enter")
+    expect(schedule).to_have_value("every(10)")
+    examples.get_by_text("keep(256)").click()
+    shown.action("attach").click()
+    assert shown.wait_sent("attach")["schedule"] == "keep(256, 1240)"
+    expect(schedule).to_have_value("keep(256, 1240)")
+    expect(examples).to_be_hidden()
+
+
+@pytest.mark.parametrize(
+    ("text", "step", "meant"),
+    [
+        ("keep(8)", 0, "keep(8)"),
+        ("keep( 8 )", 7, "keep(8, 7)"),
+        ("keep(8, 3)", 7, "keep(8, 3)"),
+        ("every(8)", 7, "every(8)"),
+        ("keep(8) | every(5)", 7, "keep(8) | every(5)"),
+    ],
+)
+def test_what_is_kept_is_counted_from_where_it_is_attached(
+    shown: PanelPage, text: str, step: int, meant: str
+) -> None:
+    found = shown.page.evaluate("([text, step]) => parts.fromHere(text, step)", [text, step])
+    assert found == meant
+
+
 def test_without_a_schedule_nothing_is_attached(shown: PanelPage) -> None:
     shown.row("stem.conv1").click()
     schedule = shown.page.locator("[data-role=schedule]")

@@ -263,6 +263,40 @@ def test_the_top_bar_says_where_training_is(shown: PanelPage) -> None:
     expect(shown.root).to_have_attribute("data-route", "own subshell")
 
 
+def test_the_top_bar_says_how_far_training_will_go_as_far_as_that_is_known(
+    shown: PanelPage,
+) -> None:
+    counter = shown.page.locator(".nbp-step")
+    expect(counter).to_have_text("step 1\u202f240", use_inner_text=True)
+    known = {"step": 512, "end_step": 1875, "epoch": 2, "seconds_left": 171.0}
+    for changes, text in (
+        ({}, "step 512 of 1\u202f875 · epoch 2 · 3\u202fmin left"),
+        ({"seconds_left": 8.2}, "step 512 of 1\u202f875 · epoch 2 · 9\u202fs left"),
+        ({"seconds_left": None}, "step 512 of 1\u202f875 · epoch 2"),
+        ({"end_step": -1, "seconds_left": None}, "step 512 · epoch 2"),
+        ({"epoch": -1}, "step 512 of 1\u202f875 · 3\u202fmin left"),
+        ({"step": 0, "epoch": 0}, "step 0 of 1\u202f875 · epoch 0 · 3\u202fmin left"),
+    ):
+        shown.say(status_message(**{**known, **changes}))
+        expect(counter).to_have_text(text, use_inner_text=True)
+
+
+@pytest.mark.parametrize("width", [1060, 640])
+def test_how_far_it_will_go_takes_no_line_of_its_own(width: int, bare: PanelPage) -> None:
+    panel = bare.show(width)
+    panel.say(model_message())
+    panel.say(status_message())
+    bar = panel.page.locator(".nbp-bar")
+    before = bar.bounding_box()
+    panel.say(status_message(step=512, end_step=1875, epoch=2, seconds_left=171.0))
+    expect(bar).to_contain_text("left")
+    after = bar.bounding_box()
+    assert before is not None
+    assert after is not None
+    assert after["height"] == before["height"]
+    assert panel.root.evaluate("(root) => root.scrollWidth <= root.clientWidth")
+
+
 def test_pause_becomes_resume_and_a_greyed_control_says_why(shown: PanelPage) -> None:
     expect(shown.action("step")).to_be_disabled()
     expect(shown.action("step")).to_have_attribute("title", "Pause first")

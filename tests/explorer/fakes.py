@@ -9,6 +9,7 @@ import numpy as np
 
 from notebook_probe.axis import Axis
 from notebook_probe.record.format.source import (
+    ChunkGrid,
     Event,
     Floats,
     LevelView,
@@ -79,6 +80,9 @@ class FakeStream:
         self.n_values_read += read.size
         return read
 
+    def chunk_grid(self, quantity: str) -> ChunkGrid:
+        return ChunkGrid((0,), 1)
+
 
 class FakeVectors(FakeStream):
     """Rows of vectors; only their names are read."""
@@ -126,6 +130,7 @@ class FakeControls:
         self.problem = ""
         self.budget = ""
         self.progress = ""
+        self.how_far: dict[str, Any] = {}
         self.costs_us: dict[str, float | None] = {"grad_norm": 12.0}
         self.n_asked_catalogue = self.n_asked_probes = self.n_asked_fitting = 0
 
@@ -156,6 +161,7 @@ class FakeControls:
             problem=self.problem,
             budget=self.budget,
             progress=self.progress,
+            **self.how_far,
         )
 
     def probes(self) -> Sequence[ProbeStatus]:

@@ -19,6 +19,7 @@ import notebook_probe as nbp
 from notebook_probe.explorer.conversation import PanelSession
 from notebook_probe.explorer.messages.parse import parse
 from notebook_probe.explorer.save.export import export
+from notebook_probe.quantities.define.decorator import define
 from notebook_probe.record.format.source import Source
 from notebook_probe.run.controls import Controls
 from tests.models import floats, sgd, train_step
@@ -160,6 +161,21 @@ def test_everything_a_run_can_hold_has_its_row_or_is_left_out_in_words(
         view.selects(home=home, series=[[place, home] for place in places])
         assert (view.heard["heat"]["quantity"], view.heard["heat"]["rows"]) == (home, places)
         assert all(one["n"] for one in view.heard["lines"]["series"])
+
+
+def test_images_are_listed_with_what_is_not_drawn_as_a_line(
+    model: Net, run: nbp.Run, tmp_path: Path
+) -> None:
+    def gram(output: Tensor) -> Tensor:
+        """Inner products of the samples' outputs."""
+        return output @ output.T
+
+    run.attach("head", define(gram, gram, name="gram", axis=nbp.IMAGE))
+    train_step(model, sgd(model), batch(0))
+    run.log_array("seen", batch(0))
+    run.close()
+    opened = nbp.open_run(tmp_path / "run.zarr")
+    assert View(opened, None).looks()["vectors"] == ["gram", "seen"]
 
 
 def test_files_leave_vectors_out(model: Net, run: nbp.Run, tmp_path: Path) -> None:

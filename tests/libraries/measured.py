@@ -99,6 +99,7 @@ OF_MODULES = [
 OF_PARAMETERS: list[nbp.Quantity | str] = [
     "weight_norm",
     "grad_norm",
+    "update_norm",
     "update_ratio",
     own_weight,
     own_grad,
@@ -116,7 +117,7 @@ OF_ONE_TENSOR = {
     "own_weight": "weight_norm",
     "own_grad": "grad_norm",
     "own_raw_grad": "grad_norm",
-    "own_update": "update_ratio",
+    "own_update": "update_norm",
     "own_momentum": "grad_norm",
 }
 """A function of a tensor -> the quantity that has a value wherever it must have one."""

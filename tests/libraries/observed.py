@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -96,7 +97,7 @@ class Step:
         self.parameters = {
             "weight_norm": sizes,
             "grad_norm": {n: norm(numbers([g])) for n, g in zip(trained, gradients, strict=True)},
-            "update_ratio": {name: size / (sizes[name] + 1e-12) for name, size in changes.items()},
+            "update_ratio": {name: _ratio(size, sizes[name]) for name, size in changes.items()},
             "own_update": changes,
             "own_momentum": {
                 name: norm(numbers([optimizer.state[value]["exp_avg"]]))
@@ -113,6 +114,11 @@ def versions(tensors: Iterable[Tensor]) -> dict[Tensor, int]:
 def combined(parts: Iterable[Numbers]) -> float:
     """Size of everything together."""
     return float(sum(norm(part) ** 2 for part in parts) ** 0.5)
+
+
+def _ratio(change: float, size: float) -> float:
+    """Of a weight that is zero no share can change."""
+    return change / size if size else math.nan
 
 
 def _norms(of: Mapping[str, list[Numbers]]) -> Values:

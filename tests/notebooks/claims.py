@@ -74,10 +74,21 @@ def own_views(folder: Path) -> None:
     assert (folder / "depth.png").read_bytes().startswith(b"\x89PNG")
 
 
+def large_directions_first(folder: Path) -> None:
+    """Of a linear autoencoder the code collapses first, and then unfolds (1312.6120)."""
+    [run] = map(nbp.open_run, folder.glob("runs/*.zarr"))
+    ranks = run.series("0", "effective_rank").values
+    assert ranks.min() < 4 < 7 < min(ranks[0], ranks[-1])
+    tests = run.series("", "test_loss")
+    assert tests["step"].values.tolist() == [*range(6, 606, 6)]
+    assert tests.values[-1] < 0.5 * tests.values[0]
+
+
 CLAIMS: dict[str, Callable[[Path], None]] = {
     "batchnorm_in_small_batches": batchnorm_in_small_batches,
     "edge_of_stability": edge_of_stability,
     "gain_and_depth": gain_and_depth,
+    "large_directions_first": large_directions_first,
     "own_views": own_views,
     "rank_and_depth": rank_and_depth,
 }

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from notebook_probe.errors import UnreadableError
 from notebook_probe.quantities import Quantity, quantities
 from notebook_probe.quantities.reduce.features import CALL, PARAMETER, Feature
-from notebook_probe.quantities.reduce.reductions import parts
+from notebook_probe.quantities.reduce.reductions import measuring
 
 OF_TENSORS = {*CALL, *PARAMETER, "module"} - {"attention"}
 
@@ -53,7 +53,7 @@ def _pooled(feature: Feature, tensors: tuple[Tensor, ...], module: nn.Module | N
         return module
     if not feature.part:
         return tensors[-1]
-    measure = parts[feature.part].measure
+    measure = measuring(feature.part).measure
     states = [measure(tensor, module, frozenset({feature.part})) for tensor in tensors]
     state = states[0]
     for other in states[1:]:

@@ -13,7 +13,7 @@ import numpy as np
 import xarray as xr
 
 from notebook_probe.record import RecordWriter
-from notebook_probe.record.format.schema import ChunkSizes
+from notebook_probe.record.format.chunk_sizes import ChunkSizes
 from notebook_probe.record.write import flusher
 from notebook_probe.record.write.streams.hot_chunks import HotChunks
 from tests.record.build import BINS, COUNTS, GRAD, MODULES, WEIGHT, row, vectors

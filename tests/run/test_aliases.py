@@ -121,6 +121,22 @@ def test_backfill_writes_into_the_series_that_is_there(watch: Watch) -> None:
     assert opened.series("1", "effective_rank").values.tolist() == [3.0]
 
 
+def test_backfill_of_an_opened_run_writes_what_the_alias_means(watch: Watch) -> None:
+    model = made(mlp)
+    with watch(model, probes={"0": ["input_norm"]}) as run:
+        train(model, sgd(model), batch, range(3))
+    opened = nbp.open_run(run.location)
+    opened.backfill("1", "RankMe", [0, 2], [3.0, 4.0])
+    opened.backfill("1", "effective_rank", 1, 5.0)
+    opened.backfill("", "my_own", 1, 6.0)
+    names = {*map(str, opened.data.data_vars)}
+    assert {"effective_rank", "my_own"} <= names
+    assert "RankMe" not in names
+    for name in ("RankMe", "effective_rank"):
+        assert opened.series("1", name).values.tolist() == [3.0, 5.0, 4.0]
+        assert nbp.open_run(run.location).series("1", name).size == 3
+
+
 def test_keep_bits_rounds_it(watch: Watch) -> None:
     model = made(mlp)
     run = watch(model, probes={"0": ["input_norm"]}, keep_bits={"InputSndNorm": 4, "loss": 3})

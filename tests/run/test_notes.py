@@ -14,6 +14,7 @@ import torch
 import xarray as xr
 
 import notebook_probe as nbp
+from notebook_probe.run.begin import provenance
 from notebook_probe.run.begin.provenance import git_state
 from tests.models import floats, made, mlp, sgd, train
 from tests.run.conftest import Watch
@@ -128,6 +129,42 @@ def test_the_state_of_git_is_that_of_the_working_folder(
     run = watch(made(mlp), probes=None)
     run.log(loss=1.0)
     assert json.loads(run.data.attrs["git"]) == expected
+
+
+def test_a_record_that_goes_on_keeps_what_made_it_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, made_by = made(mlp), iter(["4f2c", "4f2c", "9ab1", "9ab1"])
+    newer = {"torch": "2.5", "pandas": "3.0"}
+    monkeypatch.setattr(provenance, "git_state", lambda: {"commit": next(made_by)})
+    for packages in ({"torch": "2.4"}, {"torch": "2.4"}, {"torch": "2.4"}, newer):
+        monkeypatch.setattr(provenance, "package_versions", lambda now=packages: now)
+        with nbp.watch(model, store=tmp_path / "r", probes=None) as run:
+            run.log(loss=1.0)
+            run.step()
+    kept = nbp.open_run(tmp_path / "r")
+    assert json.loads(kept.attrs["git"]) == {"commit": "9ab1"}
+    assert json.loads(kept.attrs["packages"]) == newer
+    told = [(e.step, e.text, json.loads(e.detail)) for e in kept.events if e.kind == "code"]
+    old = {"git": {"commit": "4f2c"}, "packages": {"torch": "2.4"}}
+    assert told == [
+        (2, "gone on with other git than before", old),
+        (3, "gone on with other packages than before", {**old, "git": {"commit": "9ab1"}}),
+    ]
+
+
+def test_a_package_that_is_loaded_in_addition_is_no_other_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = made(mlp)
+    monkeypatch.setattr(provenance, "git_state", dict)
+    for packages in ({"torch": "2.4"}, {"torch": "2.4", "pandas": "3.0"}):
+        monkeypatch.setattr(provenance, "package_versions", lambda now=packages: now)
+        with nbp.watch(model, store=tmp_path / "r", probes=None) as run:
+            run.log(loss=1.0)
+    kept = nbp.open_run(tmp_path / "r")
+    assert json.loads(kept.attrs["packages"]) == {"torch": "2.4", "pandas": "3.0"}
+    assert not [event for event in kept.events if event.kind == "code"]
 
 
 def test_versions_of_what_is_loaded_stand_beside_it(watch: Watch, tmp_path: Path) -> None:

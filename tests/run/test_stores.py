@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import xarray as xr
 from torch import nn
 
 import notebook_probe as nbp
@@ -116,6 +117,7 @@ def test_a_record_that_is_full_stops_and_training_goes_on(watch: Watch) -> None:
         ({"channel_axis": -1}, ValueError, "channel_axis=-1; axes by selections of modules"),
         ({"keep_bits": None}, ValueError, "keep_bits=None; bits by the name of a quantity"),
         ({"keep_bits": 10}, ValueError, "keep_bits=10; bits by the name of a quantity"),
+        ({"chunks": 1000}, ValueError, "chunks=1000; whole numbers by 'step'"),
     ],
 )
 def test_options_of_another_kind_are_refused_before_anything_is_made(
@@ -126,3 +128,15 @@ def test_options_of_another_kind_are_refused_before_anything_is_made(
         watch(model, store=tmp_path / "r.zarr", **options)
     assert not (tmp_path / "r.zarr").exists()
     assert n_hooks(model) == 0
+
+
+def test_chunks_are_as_its_user_chose(watch: Watch, tmp_path: Path) -> None:
+    model = made(mlp)
+    run = watch(model, store=tmp_path / "r.zarr", chunks={"step": 4, "module": 2})
+    train(model, sgd(model), floats(5, 4), range(10))
+    run.close()
+    plain = xr.open_zarr(tmp_path / "r.zarr", group="scalars/every_1")
+    assert plain.weight_norm.encoding["chunks"] == (4, 2)
+    cut = nbp.open_run(tmp_path / "r.zarr", chunks={}).data.weight_norm
+    assert cut.chunks is not None
+    assert cut.chunks[1] == (4, 4, 2)

@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import pytest
 
-from notebook_probe.schedules import Every, Steps
+from notebook_probe.schedules import (
+    Every,
+    Geometric,
+    KeepN,
+    Seconds,
+    Steps,
+    Times,
+    between,
+    include_first,
+    include_last,
+    schedule,
+)
 from notebook_probe.testing import ScheduleSuite
 
 
@@ -17,6 +29,36 @@ def squares(step: int) -> bool:
 
 class TestOurs(ScheduleSuite):
     schedules = ("every(1)", "linear(5, 2)", 7, Every(4, -3), Steps({0, 4, 29}), squares)
+
+
+class TestFunctionsOfTheStep(ScheduleSuite):
+    schedules = (
+        Geometric(1, 1.5),
+        KeepN(4),
+        KeepN(4, 10),
+        between(5, 25),
+        Every(2) & Every(3),
+        Every(10) | Steps({1, 2}) | squares,
+        schedule("every(3) & (between(0, 9) | between(20, 30))"),
+        include_first("every(10, 9)"),
+        include_last("every(10)"),
+    )
+
+
+class TestTimes(ScheduleSuite):
+    schedules = (Times(4), Times(3) & Every(1), include_first(Times(2)))
+    steps = 300
+
+
+class TestSeconds(ScheduleSuite):
+    """A second passes with every look at the clock."""
+
+    schedules = (
+        Seconds(0, count().__next__),
+        Seconds(3, count().__next__),
+        Seconds(4, count().__next__) | Every(10),
+        include_first(Seconds(5, count().__next__)),
+    )
 
 
 @dataclass(frozen=True)

@@ -208,7 +208,9 @@ def test_objects_take_part_by_their_methods() -> None:
     loop.run_steps(Dataset(batches(1), "digits"), 1)
     assert counts.seen == ["digits", "close"]
     for wrong in (Counts, 3, "on_step"):
-        with pytest.raises(TypeError, match="an object with one of the methods on_start, on_step"):
+        with pytest.raises(
+            TypeError, match="an object with one of the methods on_start, on_epoch, on_step"
+        ):
             loop.add(wrong)
 
 

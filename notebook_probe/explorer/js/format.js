@@ -48,6 +48,12 @@ export function duration(seconds) {
   return `${significant(seconds / 3600, 2)}${THIN_SPACE}h`;
 }
 
+/** Of what is still to come: in whole seconds, so that it stands still between two of them. */
+export function timeLeft(seconds) {
+  const text = seconds < 10 ? `${Math.ceil(seconds)}${THIN_SPACE}s` : duration(seconds);
+  return `${text} left`;
+}
+
 export function microseconds(us) {
   return us < 1000 ? `${significant(us, 2)}${THIN_SPACE}µs` : `${significant(us / 1000, 2)}${THIN_SPACE}ms`;
 }

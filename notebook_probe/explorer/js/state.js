@@ -28,6 +28,9 @@ const EMPTY_MODEL = {
 const EMPTY_STATUS = {
   state: "waiting",
   step: 0,
+  end_step: -1,
+  epoch: -1,
+  seconds_left: null,
   rate: null,
   cost_percent: null,
   budget: "",

@@ -19,6 +19,7 @@ class Catalogue:
     def __init__(self, source: Source, controls: Controls | None) -> None:
         self._source = source
         self._rows = Throttled(self._recorded if controls is None else controls.catalogue)
+        self._arrays = Throttled(lambda: [*source.blobs])
 
     @property
     def rows(self) -> Sequence[QuantityInfo]:
@@ -32,12 +33,13 @@ class Catalogue:
 
     @property
     def vectors(self) -> list[str]:
-        """The recorded quantities whose values are vectors."""
+        """The recorded quantities whose values are vectors, images or other arrays."""
         views = self._source.vectors
-        return [*dict.fromkeys(one.name for view in views.values() for one in view.variables)]
+        names = (one.name for view in views.values() for one in view.variables)
+        return [*dict.fromkeys([*names, *self._arrays.value()])]
 
     def is_vector(self, quantity: str) -> bool:
-        """Whether a quantity is a vector, also before anything is recorded of it."""
+        """Whether a quantity is a vector or an image, also before anything is recorded of it."""
         listed = (row.is_vector for row in self.rows if row.name == quantity)
         return quantity in self.vectors or any(listed)
 

@@ -121,6 +121,11 @@ class StatusMessage(TypedDict):
     type: Literal["status"]
     state: Literal["waiting", "training", "paused", "idle", "finished", "failed"]
     step: int
+    end_step: int
+    """The step at which training will end; -1 when it is not known."""
+    epoch: int
+    """That of the training loop; -1 when it is not known."""
+    seconds_left: float | None
     rate: float | None
     cost_percent: float | None
     budget: str

@@ -12,7 +12,7 @@ from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.interval import Interval
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.probes.step.step_values import read_at_end
-from notebook_probe.schedules import Schedule
+from notebook_probe.schedules import Schedule, has_clock, restart
 
 __all__ = ["DueProbes"]
 
@@ -53,6 +53,8 @@ class DueProbes:
         self._schedules: dict[Schedule, tuple[int, ...]] = {}
         self._groups: dict[Probe, Group] = {}
         self._n_due: dict[Schedule, int] = {}
+        self._clocks: frozenset[Schedule] = frozenset()
+        self._working: list[Schedule] = []  # those of them that were due in the step asked last
         self._measured: dict[Group, tuple[int, int]] = {}
         self._readings: dict[Due, Readings] = {}
         self._costs_before: dict[Probe, float] = {}
@@ -88,12 +90,13 @@ class DueProbes:
         live = [probe for probe in self.probes if not probe.disabled]
         for probe in live:
             probe.every = factor(probe)
-        self._groups = {probe: (probe.schedule, probe.every) for probe in live}
+        self._groups = {probe: (probe.armed, probe.every) for probe in live}
         self._measured = {}
         schedules: dict[Schedule, tuple[int, ...]] = {}
         for schedule, every in dict.fromkeys(self._groups.values()):
             schedules[schedule] = (*schedules.get(schedule, ()), every)
         self._schedules, self._n_due = schedules, {}
+        self._clocks = frozenset(filter(has_clock, schedules))
         self.begin_anew()
 
     def begin_anew(self) -> None:
@@ -132,13 +135,15 @@ class DueProbes:
             for group in self._open:
                 self._measured[group] = self._measured.get(group, NEVER)[1], frame.step
             self.hand(self._publish)
+            if self._due is None or self._due[0] <= frame.step:  # else it was done before
+                self._restart_clocks()
 
     def measured_before(self, probe: Probe) -> int:
         """The last step but one in which a probe was measured, of those since a budget changed.
 
         Less than zero before there are two.
         """
-        return self._measured.get((probe.schedule, probe.every), NEVER)[0]
+        return self._measured.get((probe.armed, probe.every), NEVER)[0]
 
     def hand(self, to: Callable[[StepFrame], None]) -> None:
         """Close the open frame and hand it to somebody."""
@@ -197,12 +202,14 @@ class DueProbes:
             return known[1]
         if self._budget.factors is not self._factors:
             self._group()
+        self._restart_clocks()
         due: list[Group] = []
         for schedule, factors in [*self._schedules.items()]:
             try:
                 if schedule(step):
                     n_due = self._n_due.get(schedule, 0)
                     self._n_due[schedule] = n_due + 1
+                    self._working += [schedule] if schedule in self._clocks else []
                     due += [(schedule, every) for every in factors if n_due % every == 0]
             except Exception as error:  # a user's callable
                 for probe, (its, _) in self._groups.items():
@@ -212,3 +219,9 @@ class DueProbes:
         found = frozenset(due)
         self._due = step, found
         return found
+
+    def _restart_clocks(self) -> None:
+        """The work is done for which schedules were due that keep time."""
+        working, self._working = self._working, []
+        for schedule in working:
+            restart(schedule)

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from notebook_probe.model.map import ModelMap
 from notebook_probe.model.parameter_slots import Slot
+from notebook_probe.probes.due.sources import Sources
 from notebook_probe.probes.parameters.reader import ParameterReader
 from notebook_probe.probes.parameters.scalers import AT_UPDATE
 from notebook_probe.probes.reading.cells import (
@@ -50,7 +51,7 @@ from notebook_probe.quantities.reduce.features import (
     moment_of,
 )
 from notebook_probe.quantities.reduce.measure import STAT
-from notebook_probe.quantities.reduce.reductions import Reduction, parts
+from notebook_probe.quantities.reduce.reductions import Reduction
 
 __all__ = ["DueFrame", "Readings", "readings"]
 
@@ -107,6 +108,11 @@ class Readings:
     n_counts: int
     are_light: bool
     n_steps: int = 0
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the record that a step comes to."""
+        return len(self.streams)
 
     def frame(self, step: int) -> DueFrame:
         """A frame for one step's readings."""
@@ -181,20 +187,21 @@ class _Builder:
         self._batch = Plan()
         self._replay: dict[str, Plan] = {}
         self._shared: dict[tuple[object, ...], int] = {}
-        self._known: dict[Probe, tuple[tuple[int, ...], ...]] = {}
+        self._known: dict[tuple[Probe, Feature], tuple[int, ...]] = {}
         self._wanted: dict[int, set[str]] = {}
         self._owners: list[tuple[weakref.ref[nn.Module], Plan]] = []
         self._windows: list[WindowReading] = []
-        self._reductions: dict[str, Reduction] = {}
         self._n_states = 0
+        self._derived = Sources(self._new_state)
 
     def build(
         self, due: tuple[Probe, ...], sampled: tuple[Probe, ...], buffers: dict[Slot, Tensor]
     ) -> Readings:
         every = (*due, *sampled)
         for probe in every:  # all parts of a reduction must be known before its cell is made
-            features = probe.quantity.features
-            self._known[probe] = tuple([self._indices(probe, feature) for feature in features])
+            for feature in probe.quantity.features:
+                for read in self._derived.measured(feature):
+                    self._known[probe, read] = self._indices(probe, read)
         results = tuple(self._result(probe) for probe in due)
         for probe in sampled:
             self._window(probe, is_due=False)
@@ -265,14 +272,21 @@ class _Builder:
         return index
 
     def _sources(self, probe: Probe) -> tuple[StateSource, ...]:
-        known = zip(probe.quantity.features, self._known[probe], strict=True)
-        return tuple([self._source(probe, feature, indices) for feature, indices in known])
+        return tuple([self._source(probe, feature) for feature in probe.quantity.features])
 
-    def _source(self, probe: Probe, feature: Feature, indices: tuple[int, ...]) -> StateSource:
+    def _source(self, probe: Probe, feature: Feature) -> StateSource:
         if is_of_step(feature.tensor):
             return step_source(feature.tensor)
-        self._fill(probe, feature, indices)
-        return EachSource(self._by_owner(probe, indices)) if feature.each else CellSource(indices)
+        cells = {}
+        for read in self._derived.measured(feature):
+            cells[read] = self._known[probe, read]
+            self._fill(probe, read, cells[read])
+        if not feature.each:
+            at_place = {read: CellSource(indices) for read, indices in cells.items()}
+            return self._derived.source(feature, at_place, probe.per_call)
+        by_owner = zip(*(self._by_owner(probe, indices) for indices in cells.values()), strict=True)
+        of_owners = (dict(zip(cells, of_one, strict=True)) for of_one in by_owner)
+        return EachSource(tuple([self._derived.source(feature, one, False) for one in of_owners]))
 
     def _by_owner(self, probe: Probe, indices: tuple[int, ...]) -> tuple[CellSource, ...]:
         """The cells of each module's own parameters, in the order of the model."""
@@ -288,7 +302,7 @@ class _Builder:
 
     def _fill(self, probe: Probe, feature: Feature, indices: tuple[int, ...]) -> None:
         """Have a feature's cells filled; makes those that are new."""
-        reduction = self._reduction(feature)
+        reduction = self._derived.reduction(feature)
         for plan, index in zip(self._plans(probe, feature), indices, strict=True):
             plan.join(probe)
             self._cell(plan, probe, feature, reduction, index).probes.append(probe)
@@ -315,16 +329,9 @@ class _Builder:
         """Indices of the cells that make up a feature; none where it is no summary."""
         if not feature.part:
             return ()
-        reduction = self._reduction(feature)
+        reduction = self._derived.reduction(feature)
         places = self._places(probe, feature)
         return tuple([self._index(place, probe.per_call, feature, reduction) for place in places])
-
-    def _reduction(self, feature: Feature) -> Reduction:
-        """The reduction behind a part; looked up once, for thousands of probes."""
-        part = feature.part
-        if part not in self._reductions:
-            self._reductions[part] = parts[part]
-        return self._reductions[part]
 
     def _index(
         self, place: str | Slot | Plan, per_call: bool, feature: Feature, reduction: Reduction

@@ -7,17 +7,17 @@ gave; what it has measured lies in the step's frame, so that a cell serves every
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, TypeAlias
 
-import torch
 from torch import Tensor, nn
 
-from notebook_probe.errors import InterferenceError, QuantityError, UnreadableError
+from notebook_probe.errors import QuantityError, UnreadableError
 from notebook_probe.model.parameter_slots import Slot
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.quantities.reduce.arrays import local
 from notebook_probe.quantities.reduce.attention_scores import Attention
+from notebook_probe.quantities.reduce.guard import Guard
 from notebook_probe.quantities.reduce.measure import measure_difference
 from notebook_probe.quantities.reduce.reductions import Reduction
 
@@ -161,12 +161,12 @@ class DifferenceCell:
 class FunctionCell:
     """A quantity's function called on the tensors themselves, and the values it has given."""
 
-    __slots__ = ("_draws", "_function", "_is_tried", "_of_batch", "index", "names", "probe")
+    __slots__ = ("_function", "_guard", "_is_tried", "_of_batch", "index", "names", "probe")
 
     def __init__(self, index: int, probe: Probe) -> None:
         self.index, self.probe = index, probe
         self._function: Callable[..., Any] = probe.quantity.function
-        self._draws = True  # random numbers; found out at the first call
+        self._guard = Guard(probe.quantity.name)
         self._is_tried = False
         self.names = tuple((f.name, f.tensor) for f in probe.quantity.features)
         self._of_batch = probe.quantity.is_of_batch
@@ -214,31 +214,9 @@ class FunctionCell:
         frame.states[self.index] = None
 
     def _guarded(self, given: list[Any]) -> Any:
-        """Call the function, and see to it that training does not feel it.
-
-        It is given copies at first: one that writes into them is disabled before it does harm.
-        """
-        if not self._is_tried:
-            given = [one.clone() if isinstance(one, Tensor) else one for one in given]
-        versions, modes = _versions(given), _modes()
-        random = torch.get_rng_state() if self._draws else None
-        try:
-            return self._function(*given)
-        finally:
-            self._is_tried = True
-            if random is not None:
-                self._draws = not torch.equal(random, torch.get_rng_state())
-                if self._draws:  # dropout must draw what it would have drawn
-                    torch.set_rng_state(random)
-            if modes != _modes():
-                torch.set_grad_enabled(modes[0])
-                torch.set_default_dtype(modes[1])
-                self._blame("left another default dtype, or gradient mode")
-            if versions != _versions(given):
-                self._blame("changed a tensor in place")
-
-    def _blame(self, what: str) -> NoReturn:
-        raise InterferenceError(f"{self.probe.quantity.name} {what}")
+        """Call the function; at first on copies."""
+        on_copies, self._is_tried = not self._is_tried, True
+        return self._guard(self._function, given, on_copies=on_copies)
 
 
 class WindowCell(FunctionCell):
@@ -256,13 +234,3 @@ class WindowCell(FunctionCell):
 
     def clear(self, frame: StepFrame) -> None:
         """What it has taken in stays."""
-
-
-def _modes() -> tuple[bool, torch.dtype]:
-    return torch.is_grad_enabled(), torch.get_default_dtype()
-
-
-def _versions(given: list[Any]) -> list[int]:
-    """How often each tensor has been written to; those of inference mode do not count."""
-    tensors = (one for one in given if isinstance(one, Tensor))
-    return [tensor._version for tensor in tensors if not tensor.is_inference()]

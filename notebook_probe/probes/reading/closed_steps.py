@@ -14,6 +14,8 @@ from collections import deque
 from collections.abc import Sequence, Set
 from typing import Any, Protocol
 
+import numpy as np
+
 from notebook_probe.probes.reading.host_copy import HostCopy
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.measured import MeasuredStep
@@ -37,8 +39,8 @@ class Recorder(Protocol):
     def record(self, steps: Sequence[MeasuredStep]) -> None:
         """Record some steps, in their order."""
 
-    def failed(self, step: int, error: Exception) -> None:
-        """A step could not be made into numbers."""
+    def failed(self, step: int, n_rows: int, error: Exception) -> None:
+        """A step, which would have been so many rows, could not be made into numbers."""
 
     def announce(self, place: str, name: str) -> None:
         """Make room for what the model collects; may refuse the name."""
@@ -102,6 +104,11 @@ class ClosedSteps:
             early.scalars.keys() - early.recorded_beside if early and early.step == step else set()
         )
 
+    def arrays_early(self, step: int) -> Set[tuple[str, str]]:
+        """As `logged_early`, places and names of arrays."""
+        early = self._early
+        return early.arrays.keys() if early and early.step == step else set()
+
     def of_state(self, step: int) -> StepFrame:
         """Where scalars are kept of the state after ``step`` updates."""
         if self.state is None or self.state.step != step:
@@ -124,6 +131,8 @@ class ClosedSteps:
         logged = StepFrame(frame.step)
         logged.time_ms = frame.time_ms
         logged.scalars.update(frame.scalars)
+        logged.arrays.update(frame.arrays)
+        logged.on_device = frame.on_device
         logged.recorded_beside = frame.recorded_beside
         return logged
 
@@ -138,6 +147,7 @@ class ClosedSteps:
             return frame
         joined = copy.copy(frame)
         joined.scalars = {**self._early.scalars, **frame.scalars}
+        joined.arrays = {**self._early.arrays, **frame.arrays}
         joined.recorded_beside |= self._early.recorded_beside - frame.scalars.keys()
         joined.on_device |= self._early.on_device
         return joined
@@ -176,7 +186,7 @@ class ClosedSteps:
             frame.has_failures |= self._has_failures  # of a step before, told with this one
             self._has_failures = False
         except Exception as error:  # training must not end because a step could not be kept
-            self._recorder.failed(frame.step, error)
+            self._lose([frame], error)
 
     def _keep(self, frame: StepFrame) -> None:
         self._on_host.append(frame)
@@ -222,22 +232,38 @@ class ClosedSteps:
         if not self._on_device and self._coming is None:
             return
         with self._lock:
-            if self._coming is not None and self._coming.has_come:
+            if self._coming is not None and _has_come(self._coming):
                 self._finish_copy()
             if self._coming is None and time.monotonic() - self._copied > COPY_S:
                 self._begin_copy()
 
     def _begin_copy(self) -> None:
-        if self._on_device:
-            self._coming = HostCopy(self._on_device)
+        frames = [*self._on_device]
+        if frames:
             self._on_device.clear()
             self._copied = time.monotonic()
+            try:
+                self._coming = HostCopy(frames)
+            except Exception as error:
+                self._lose(frames, error)
 
     def _finish_copy(self) -> None:
         self._measure_kept()
         coming, self._coming = self._coming, None
-        for frame in coming.frames() if coming is not None else ():
+        if coming is None:
+            return
+        try:
+            frames = coming.frames()
+        except Exception as error:
+            self._lose(coming.on_device, error)
+            return
+        for frame in frames:
             self._measure(frame)
+
+    def _lose(self, frames: Sequence[StepFrame], error: Exception) -> None:
+        """Have all rows counted that these steps would have been."""
+        for frame in frames:
+            self._recorder.failed(frame.step, frame.n_rows, error)
 
     def _measure_kept(self) -> None:
         kept, self._on_host = self._on_host, []
@@ -251,8 +277,16 @@ class ClosedSteps:
                 frame.plan.end_windows(frame, on_host=True)
             self._measured.append(_measured(frame, is_final=True))
         except Exception as error:
-            self._recorder.failed(frame.step, error)
+            self._lose([frame], error)
         self._has_failures |= frame.has_failures
+
+
+def _has_come(coming: HostCopy) -> bool:
+    """Whether nobody would wait for a copy; one that has failed says so when it is asked for."""
+    try:
+        return coming.has_come
+    except Exception:
+        return True
 
 
 def _measured(frame: StepFrame, is_final: bool) -> MeasuredStep:
@@ -262,4 +296,5 @@ def _measured(frame: StepFrame, is_final: bool) -> MeasuredStep:
     logged: dict[str, Any] = dict(frame.scalars)  # all on the host by now
     for name in frame.recorded_beside:
         logged.pop(name, None)
-    return MeasuredStep(frame.step, frame.time_ms, streams, named, logged, frame.of_state)
+    arrays = {key: np.asarray(array) for key, array in frame.arrays.items()}
+    return MeasuredStep(frame.step, frame.time_ms, streams, named, logged, frame.of_state, arrays)

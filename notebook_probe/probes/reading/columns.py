@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from notebook_probe.axis import Axis, PerChannel
+from notebook_probe.axis import AxisLike
 from notebook_probe.probes.reading.results import Count, Result
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.measured import POOLED, Columns, StreamValues
@@ -18,7 +18,7 @@ class StreamResults:
     Parameters
     ----------
     stream : str
-    axis : Axis, PER_CHANNEL or None
+    axis : Axis, PER_CHANNEL, IMAGE or None
     results : sequence of Result
     counts : sequence of Count
     """
@@ -26,7 +26,7 @@ class StreamResults:
     def __init__(
         self,
         stream: str,
-        axis: Axis | PerChannel | None,
+        axis: AxisLike | None,
         results: Sequence[Result],
         counts: Sequence[Count],
     ) -> None:
@@ -60,7 +60,7 @@ class StreamResults:
 
 def by_stream(results: Iterable[Result], counts: Iterable[Count]) -> tuple[StreamResults, ...]:
     """Results and counts, for each stream and axis those that go there."""
-    streams: dict[tuple[str, Axis | PerChannel | None], tuple[list[Result], list[Count]]] = {}
+    streams: dict[tuple[str, AxisLike | None], tuple[list[Result], list[Count]]] = {}
     for result in results:
         key = result.probe.stream, result.probe.quantity.axis
         streams.setdefault(key, ([], []))[0].append(result)

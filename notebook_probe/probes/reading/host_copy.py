@@ -17,7 +17,7 @@ from torch import Tensor
 
 from notebook_probe.probes.step.frame import StepFrame
 
-__all__ = ["HostCopy"]
+__all__ = ["HostBatch", "HostCopy"]
 
 
 class HostCopy:
@@ -27,16 +27,21 @@ class HostCopy:
     ----------
     frames : iterable of StepFrame
         Left as they are.
+
+    Attributes
+    ----------
+    on_device : list of StepFrame
+        The frames as they were, whose numbers are still there.
     """
 
     def __init__(self, frames: Iterable[StepFrame]) -> None:
         # As they are now: a step that is still open goes on being filled.
-        self._frames = [_mapped_frame(frame, lambda tensor: tensor) for frame in frames]
-        tensors = [tensor for frame in self._frames for tensor in _tensors_of_frame(frame)]
+        self.on_device = [_mapped_frame(frame, lambda tensor: tensor) for frame in frames]
+        tensors = [tensor for frame in self.on_device for tensor in _tensors_of_frame(frame)]
         by_device: dict[torch.device, list[Tensor]] = {}
         for tensor in tensors:
             by_device.setdefault(tensor.device, []).append(tensor)
-        self._batches = {device: _Batch(group) for device, group in by_device.items()}
+        self._batches = {device: HostBatch(group) for device, group in by_device.items()}
 
     @property
     def has_come(self) -> bool:
@@ -48,12 +53,17 @@ class HostCopy:
         numbers = {device: iter(batch.values()) for device, batch in self._batches.items()}
         return [
             _mapped_frame(frame, lambda tensor: next(numbers[tensor.device]))
-            for frame in self._frames
+            for frame in self.on_device
         ]
 
 
-class _Batch:
-    """The tensors of one device, flattened into one."""
+class HostBatch:
+    """The tensors of one device, flattened into one, on their way to the host as float64.
+
+    Parameters
+    ----------
+    tensors : list of Tensor
+    """
 
     def __init__(self, tensors: list[Tensor]) -> None:
         self._shapes = [tensor.shape for tensor in tensors]
@@ -75,9 +85,11 @@ class _Batch:
 
     @property
     def has_come(self) -> bool:
+        """Asking for the values will not wait."""
         return self._event is None or self._event.query()
 
     def values(self) -> Iterator[Any]:
+        """A number for each 0-d tensor, a tensor for any other; waits for them."""
         if self._event is not None:
             self._event.synchronize()
         if self._host is None:
@@ -108,6 +120,7 @@ def _mapped_frame(frame: StepFrame, change: Callable[[Tensor], Any]) -> StepFram
     mapped.states = _mapped(frame.states, change)
     mapped.collected = _mapped(frame.collected, change)
     mapped.scalars = _mapped(frame.scalars, change)
+    mapped.arrays = _mapped(frame.arrays, change)
     mapped.of_step = _mapped(frame.of_step, change)
     return mapped
 
@@ -122,6 +135,7 @@ def _mapped(value: Any, change: Callable[[Tensor], Any]) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         mapped = copy.copy(value)
         for field in fields(value):
-            setattr(mapped, field.name, _mapped(getattr(value, field.name), change))
+            changed = _mapped(getattr(value, field.name), change)
+            object.__setattr__(mapped, field.name, changed)  # of frozen ones, too
         return mapped
     return value

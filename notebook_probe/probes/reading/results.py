@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
+from torch import Tensor
 
+from notebook_probe.axis import Image
 from notebook_probe.probes.reading.cells import NOTHING_COMMON
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.measured import POOLED
@@ -18,6 +20,7 @@ from notebook_probe.quantities.define.quantity import Quantity
 __all__ = [
     "CellSource",
     "Count",
+    "DerivedSource",
     "EachSource",
     "FunctionResult",
     "ParametersResult",
@@ -66,12 +69,57 @@ class CellSource:
 class EachSource:
     """One feature of every module below a place that owns parameters, in the model's order."""
 
-    owners: tuple[CellSource, ...]
+    owners: tuple[StateSource, ...]
 
     def state(self, frame: StepFrame) -> Any:
         """A tuple with None for a module that has none; None when no module has."""
         states = tuple(owner.state(frame) for owner in self.owners)
         return None if all(state is None for state in states) else states
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Stands where something could not be worked out, for each who asks to be told."""
+
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True)
+class DerivedSource:
+    """What is worked out of a step's states, once for all who ask; each has a copy of his own."""
+
+    index: int
+    function: Callable[..., Any]
+    sources: tuple[StateSource, ...]
+    per_call: bool
+
+    def state(self, frame: StepFrame) -> Any:
+        """What the function returned; None where something is not there."""
+        if frame.states[self.index] is None:
+            frame.states[self.index] = self._tried(frame)
+        known = frame.states[self.index]
+        if isinstance(known, Failed):
+            raise known.error
+        if self.per_call and known is not None:
+            return {call: _own(value) for call, value in known.items()}
+        return _own(known)
+
+    def _tried(self, frame: StepFrame) -> Any:
+        try:
+            states = [source.state(frame) for source in self.sources]
+            if any(state is None for state in states):
+                return None
+            if not self.per_call:
+                return self.function(*states)
+            calls = [call for call in states[0] if all(call in state for state in states)]
+            return {call: self.function(*[state[call] for state in states]) for call in calls}
+        except Exception as error:  # whatever a user's reduction does
+            return Failed(error)
+
+
+def _own(value: Any) -> Any:
+    """A copy of a tensor: what several are given none of them may write into."""
+    return value.clone() if isinstance(value, Tensor) else value
 
 
 @dataclass(slots=True)
@@ -82,8 +130,13 @@ class SummaryResult:
     sources: tuple[StateSource, ...]
 
     def values(self, frame: StepFrame) -> Values:
-        if self.probe.per_call:
-            return self._of_calls(frame)
+        try:
+            return self._of_calls(frame) if self.probe.per_call else self._pooled(frame)
+        except Exception as error:  # states that nobody can pool: it is this probe's alone
+            frame.blame(self.probe, error)
+            return ()
+
+    def _pooled(self, frame: StepFrame) -> Values:
         states = [source.state(frame) for source in self.sources]
         if None in states:  # not called, no gradient, no update
             return ()
@@ -140,6 +193,8 @@ def _combined(quantity: Quantity, values: list[Any]) -> Any:
     combine = COMBINE[quantity.combine]
     if quantity.axis is None:
         return combine([float(value) for value in values])
+    if isinstance(quantity.axis, Image):
+        return np.asarray(values[-1])
     vectors = [np.asarray(value, np.float64) for value in values]
     alike = [vector for vector in vectors if len(vector) == len(vectors[-1])]
     columns = np.array(alike).T  # of calls that differ in length only the last kind counts

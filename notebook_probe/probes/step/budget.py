@@ -56,7 +56,7 @@ class Budget:
         self._events = events
         self._limit = _limit(percent)
         self._costs: Callable[[], Mapping[Probe, float]] = dict
-        self._n_seen = 0
+        self._n_seen = self._n_unsettled = 0
         self._seconds: list[float] = []
         self._spent: list[float] = []
 
@@ -75,6 +75,7 @@ class Budget:
         self._limit = _limit(percent)
         self.factors = MappingProxyType({})
         self._n_seen = WHOLE_STEPS  # who asks in the midst of a training need not wait
+        self._n_unsettled = 0
         self._begin()
 
     def factor(self, probe: Probe) -> int:
@@ -94,6 +95,9 @@ class Budget:
         self._n_seen += 1
         if self._n_seen == WHOLE_STEPS - SETTLED_STEPS:
             self._begin()
+        if self._n_unsettled:
+            self._n_unsettled -= 1
+            return
         self._seconds.append(seconds)
         self._spent.append(cost)
         enough = max(SETTLED_STEPS, 4 * max(self.factors.values(), default=1))
@@ -106,6 +110,8 @@ class Budget:
         if wanted == self.factors:
             return
         self.factors = MappingProxyType(wanted)
+        # Once everything has been due, what is read together with what has been worked out.
+        self._n_unsettled = max(wanted.values(), default=1)
         if self._events is not None:
             done = in_words(wanted) or "every due step"
             text = f"watching cost {costs.total:.1f} % of step time, budget {self._limit:g} %: "
@@ -113,8 +119,11 @@ class Budget:
 
     def _wanted(self, costs: StepCosts) -> Mapping[str, int]:
         """The powers of two that bring the cost below the budget, from those that are."""
+        counted = self._costs()
+        whole = (p for p in counted if p.can_stretch and self.factor(p) == 1)
+        costs = costs.less_fixed(sum(counted[probe] for probe in whole))
         aim = max(AIM * self._limit - costs.fixed, LEAST * self._limit)
-        stretchable = Stretchable.among(self._costs(), self.factors, costs.due)
+        stretchable = Stretchable.among(counted, self.factors, costs.due)
         if costs.total > self._limit and costs.due > aim:
             return stretched(stretchable, costs.due - aim)
         if costs.total < ROOM * self._limit:

@@ -54,6 +54,10 @@ class StepPlan(Protocol):
     at_end: tuple[str, ...]
     are_light: bool
 
+    @property
+    def n_rows(self) -> int:
+        """Rows of the record that the step comes to."""
+
     def pool(self, frame: StepFrame, part: StepFrame) -> None:
         """Pool what a part of the step has read of calls with what the frame has of them."""
 
@@ -105,6 +109,7 @@ class StepFrame:
         "_loose",
         "_parts",
         "_pass",
+        "arrays",
         "arrivals",
         "awaits_gradient",
         "batch",
@@ -144,6 +149,8 @@ class StepFrame:
         """Something measured waits on an accelerator."""
         self.scalars: dict[str, Number] = {}
         """What the user logged."""
+        self.arrays: dict[tuple[str, str], Any] = {}
+        """Arrays that the user logged, by place and name."""
         self.recorded_beside: frozenset[str] = frozenset()
         """Names of those that are recorded of a state; here quantities may read them."""
         self.of_state = False
@@ -213,6 +220,11 @@ class StepFrame:
         part = StepFrame(self.step, self.plan, len(self.states), len(self.calls))
         part.batch, part.passes = self.batch, self.passes
         return part
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the record that it comes to: of its due probes, or of what was logged."""
+        return max(1, self.plan.n_rows if self.plan is not None else 0)
 
     def settled(self) -> StepFrame:
         """A copy with all that counts now; the frame goes on being filled."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from notebook_probe.axis import Axis, PerChannel
+from notebook_probe.axis import AxisLike
 
 __all__ = ["POOLED", "Columns", "MeasuredStep", "StreamValues"]
 
@@ -21,14 +21,14 @@ class Columns:
     Attributes
     ----------
     stream : str
-    axis : Axis, PER_CHANNEL or None
+    axis : Axis, PER_CHANNEL, IMAGE or None
         Of the stream's vectors.
     cells : tuple of (str, str)
         Variable and place of each column.
     """
 
     stream: str
-    axis: Axis | PerChannel | None
+    axis: AxisLike | None
     cells: tuple[tuple[str, str], ...]
 
 
@@ -67,6 +67,8 @@ class MeasuredStep:
         Name -> number, of what the loop logged.
     of_state : bool
         What was logged is of the state before the step.
+    arrays : mapping
+        Place and name -> array, of what the loop logged.
     """
 
     step: int
@@ -75,3 +77,4 @@ class MeasuredStep:
     named: Mapping[tuple[str, str], float]
     logged: Mapping[str, float]
     of_state: bool = False
+    arrays: Mapping[tuple[str, str], Any] = field(default_factory=dict)

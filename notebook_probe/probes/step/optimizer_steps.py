@@ -21,7 +21,8 @@ from torch.optim.optimizer import (
 )
 from torch.utils.hooks import RemovableHandle
 
-from notebook_probe.probes.step.phase import frame_is_active
+from notebook_probe.probes.step.live_options import has_factors, live_options
+from notebook_probe.probes.step.phase import step_is_active
 
 __all__ = ["Listener", "StepClock", "listen"]
 
@@ -67,10 +68,11 @@ def _live() -> list[Listener]:
 @torch.compiler.disable  # type: ignore[untyped-decorator]
 def _before(optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     is_nested, listeners = _running.begin(optimizer), _live()
-    if is_nested or not listeners:
+    if is_nested or not (listeners or has_factors(optimizer)):
         return None
     for listener in listeners:
         listener.step_begins(optimizer)
+    live_options(optimizer).step_begins(optimizer)
     closure = kwargs.get("closure", args[1] if len(args) > 1 else None)
     if callable(closure):
         return _with_closure(args, kwargs, _with_reading(closure, optimizer))
@@ -123,12 +125,15 @@ def _with_reading(closure: Callable[[], Any], optimizer: Optimizer) -> Callable[
 @torch.compiler.disable  # type: ignore[untyped-decorator]
 def _after(optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     is_nested, listeners = _running.end(optimizer), _live()
-    if is_nested or not listeners:
+    if is_nested or not (listeners or has_factors(optimizer)):
         return
     if _readers:
         _forget_reader(optimizer)
+    options = live_options(optimizer)
+    options.act_again(optimizer)
     for listener in listeners:
         listener.step_ends(optimizer)
+    options.step_ends(optimizer)
 
 
 class _Running(threading.local):
@@ -158,12 +163,10 @@ class _Running(threading.local):
         return self._is_inner(optimizer)
 
     def _is_inner(self, optimizer: Optimizer) -> bool:
-        return id(optimizer) in self._begun and frame_is_active(_STEP_WRAPPER, optimizer, skip=1)
+        return id(optimizer) in self._begun and step_is_active(optimizer, skip=1)
 
 
 _running = _Running()
-
-_STEP_WRAPPER = Optimizer.profile_hook_step(lambda: None).__code__
 
 register_optimizer_step_pre_hook(_before)
 register_optimizer_step_post_hook(_after)
@@ -196,7 +199,7 @@ class StepClock:
     def inside(self) -> Optimizer | None:
         """The optimizer whose step is running on this stack: its closure, perhaps."""
         optimizer = self._inside() if self._inside is not None else None
-        return optimizer if optimizer and frame_is_active(_STEP_WRAPPER, optimizer) else None
+        return optimizer if optimizer and step_is_active(optimizer) else None
 
     def was_interrupted(self, beginning: Optimizer) -> bool:
         """Before ``beginning``, a step began and did not end: it raised."""

@@ -18,15 +18,24 @@ from typing import Literal, TypeAlias
 import torch
 from torch import nn
 from torch._C import _functorch
+from torch.optim import Optimizer
 from torch.utils.checkpoint import CheckpointFunction
 
-__all__ = ["Phase", "PhaseOfThread", "call_is_active", "frame_is_active", "is_traced", "own_call"]
+__all__ = [
+    "Phase",
+    "PhaseOfThread",
+    "call_is_active",
+    "is_traced",
+    "own_call",
+    "step_is_active",
+]
 
 Phase: TypeAlias = Literal["training", "evaluation", "recomputation", "own_call"]
 """aside: a call of our own, which nobody records."""
 
 _CALL = nn.Module._call_impl.__code__
 _CHECKPOINT = CheckpointFunction.forward.__code__
+_STEP_WRAPPER = Optimizer.profile_hook_step(lambda: None).__code__
 
 
 def is_traced() -> bool:
@@ -132,10 +141,15 @@ class PhaseOfThread(threading.local):
 
 def call_is_active(module: nn.Module, skip: int = 0) -> bool:
     """Tell whether a call of ``module`` is on this stack, besides ``skip`` inner ones."""
-    return frame_is_active(_CALL, module, skip)
+    return _frame_is_active(_CALL, module, skip)
 
 
-def frame_is_active(code: CodeType, owner: object, skip: int = 0) -> bool:
+def step_is_active(optimizer: Optimizer, skip: int = 0) -> bool:
+    """Tell whether ``optimizer`` steps on this stack, besides ``skip`` inner such frames."""
+    return _frame_is_active(_STEP_WRAPPER, optimizer, skip)
+
+
+def _frame_is_active(code: CodeType, owner: object, skip: int = 0) -> bool:
     """Tell whether a frame of ``code`` whose ``self`` is ``owner`` is on this stack.
 
     ``skip`` such frames, the innermost ones, are the caller's own and do not count. Asked only

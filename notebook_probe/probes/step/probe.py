@@ -57,6 +57,8 @@ class Probe:
     """Name of the record's stream its values lie on."""
     variable: str = field(init=False)
     """Name of the record's variable."""
+    armed: Schedule = field(init=False)
+    """The schedule as it is asked: bound to what is known of the run."""
 
     accumulations: bool = field(init=False)
     """What is counted beside it are accumulations, not calls."""
@@ -69,6 +71,7 @@ class Probe:
 
     def __post_init__(self) -> None:
         self.moments = frozenset(self.quantity.moments)
+        self.armed = self.schedule
         self.stream = self.called(self.schedule.stream)
         self.variable = self.called(self.quantity.name)
         self.accumulations = "accumulated" in self.moments

@@ -13,6 +13,8 @@ __all__ = ["LARGEST", "StepCosts", "Stretchable", "in_words", "relaxed", "step_c
 
 LARGEST = 1024
 """At least every so many due steps something is measured, whatever it costs."""
+AT_ONCE = 16
+"""One look at a few steps stretches nothing more than so much: the machine may have been busy."""
 NORM_WEIGHT = 0.25
 """A norm is what most look at: it is stretched once it takes four times what the next does."""
 HIDDEN = 1.0, 3.0
@@ -27,10 +29,17 @@ class StepCosts:
     """In a step in which least is due."""
     due: float
     """What comes on top of it on average."""
+    bare: float
+    """How many seconds the step by itself takes."""
 
     @property
     def total(self) -> float:
         return self.fixed + self.due
+
+    def less_fixed(self, seconds: float) -> StepCosts:
+        """The same, where so much of what is in every step can be stretched, too."""
+        moved = min(self.fixed, 100.0 * seconds / self.bare)
+        return StepCosts(self.fixed - moved, self.due + moved, self.bare)
 
 
 def step_costs(seconds: Sequence[float], costs: Sequence[float]) -> StepCosts:
@@ -47,11 +56,12 @@ def step_costs(seconds: Sequence[float], costs: Sequence[float]) -> StepCosts:
     bare = max(median(seconds[i] - costs[i] for i in cheap), 1e-9)
     if not dear:  # all steps are alike
         mean = fmean(costs)
-        return StepCosts(0.0, 100.0 * mean / bare)
+        return StepCosts(0.0, 100.0 * mean / bare, bare)
     counted = median(costs[i] for i in dear) - fixed
     longer = median(seconds[i] for i in dear) - median(seconds[i] for i in cheap)
     hidden = min(max(longer / counted, HIDDEN[0]), HIDDEN[1])
-    return StepCosts(100.0 * fixed / bare, 100.0 * hidden * max(fmean(costs) - fixed, 0.0) / bare)
+    due = hidden * max(fmean(costs) - fixed, 0.0)
+    return StepCosts(100.0 * fixed / bare, 100.0 * due / bare, bare)
 
 
 @dataclass(slots=True)
@@ -88,13 +98,20 @@ class Stretchable:
 
 
 def stretched(quantities: Iterable[Stretchable], excess: float) -> dict[str, int]:
-    """Double the factor of the dearest, again and again, until ``excess`` per cent are saved."""
+    """Double the factor of the dearest, again and again, until ``excess`` per cent are saved.
+
+    Or until it is the turn of one that has been doubled often enough for once: no other bears what
+    it costs.
+    """
     found = list(quantities)
+    most = {quantity.name: min(AT_ONCE * quantity.factor, LARGEST) for quantity in found}
     while excess > 0.0:
         left = [quantity for quantity in found if quantity.factor < LARGEST]
         if not left:
             break
         dearest = max(left, key=lambda quantity: quantity.weight)
+        if dearest.factor >= most[dearest.name]:
+            break
         dearest.factor *= 2
         dearest.share /= 2
         excess -= dearest.share

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING
 
-from notebook_probe.axis import PerChannel
+from notebook_probe.axis import Image, PerChannel
 from notebook_probe.quantities.define.costs import measured_costs
 from notebook_probe.quantities.reduce.features import given_by
 from notebook_probe.tabular import as_html, html_card, text_card
@@ -64,6 +64,8 @@ def _value(quantity: Quantity) -> str:
         return ""
     if isinstance(axis, PerChannel):
         return "a vector, one number per channel of the module"
+    if isinstance(axis, Image):
+        return axis.expected
     return f"a vector of {axis.size} along ``{axis.name}``"
 
 

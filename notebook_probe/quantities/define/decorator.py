@@ -14,7 +14,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, get_args, overload
 
-from notebook_probe.axis import Axis, PerChannel
+from notebook_probe.axis import AxisLike
 from notebook_probe.errors import QuantityError
 from notebook_probe.quantities.define.docstring import explained
 from notebook_probe.quantities.define.quantity import Combine, Quantity, Samples
@@ -55,7 +55,7 @@ def quantity(
     question: str = ...,
     cost: Cost | None = ...,
     aliases: Sequence[str] = ...,
-    axis: Axis | PerChannel | None = ...,
+    axis: AxisLike | None = ...,
 ) -> Callable[[Callable[..., Any]], Quantity]: ...
 def quantity(
     function: Callable[..., Any] | None = None,
@@ -68,7 +68,7 @@ def quantity(
     question: str = "",
     cost: Cost | None = None,
     aliases: Sequence[str] = (),
-    axis: Axis | PerChannel | None = None,
+    axis: AxisLike | None = None,
 ) -> Quantity | Callable[[Callable[..., Any]], Quantity]:
     """Make a quantity of a function of tensors, and register it under its name.
 
@@ -92,8 +92,9 @@ def quantity(
         `notebook_probe.quantities.reduce.cost.COSTS`.
     aliases : sequence of str
         Other names under which it can be attached.
-    axis : Axis or PER_CHANNEL, optional
-        The value is a vector along it; ``PER_CHANNEL`` for one of every module's own length.
+    axis : Axis, PER_CHANNEL or IMAGE, optional
+        The value is a vector along it; ``PER_CHANNEL`` for one of every module's own length,
+        ``IMAGE`` for a picture: (height, width), or (height, width, 3 or 4) with colours.
 
     Returns
     -------
@@ -166,7 +167,7 @@ def define(
     question: str = "",
     cost: Cost | None = None,
     aliases: tuple[str, ...] = (),
-    axis: Axis | PerChannel | None = None,
+    axis: AxisLike | None = None,
     samples: Samples = "now",
 ) -> Quantity:
     """Make a quantity that needs what the parameters of ``reads`` are called; unregistered.
@@ -221,8 +222,8 @@ def _check_settings(
         if given not in known:
             allowed = ", ".join(one for one in known if one is not None)
             raise QuantityError(f"{name}: {setting}={given!r}; allowed: {allowed}")
-    if not isinstance(axis, Axis | PerChannel | None):
-        raise QuantityError(f"{name}: axis={axis!r}; allowed: an Axis, PER_CHANNEL, None")
+    if not isinstance(axis, AxisLike | None):
+        raise QuantityError(f"{name}: axis={axis!r}; allowed: an Axis, PER_CHANNEL, IMAGE, None")
     for text in texts:
         if not isinstance(text, str):
             raise QuantityError(f"{name}: {text!r}; units, source, question and aliases are text")

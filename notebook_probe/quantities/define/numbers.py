@@ -8,16 +8,19 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
-from notebook_probe.axis import Axis, PerChannel
+from notebook_probe.axis import Axis, Image, PerChannel
 from notebook_probe.errors import QuantityError
 from notebook_probe.quantities.reduce.stat import Number
 
-__all__ = ["COMBINE", "read_scalar", "read_scalars", "read_vector"]
+__all__ = ["COMBINE", "read_array", "read_image", "read_scalar", "read_scalars", "read_vector"]
 
 MOST_NUMBERS = 2**18
 """In one vector: each number has a place of its own in the record."""
+MOST_ELEMENTS = 2**20
+"""Of one array: several must fit into the memory for what waits to be written."""
 
 
 def read_scalar(where: str, value: Any) -> Number:
@@ -80,6 +83,62 @@ def read_vector(where: str, value: Any, axis: Axis | PerChannel) -> Any:
     if isinstance(vector, Tensor):
         return vector.double().numpy().copy() if vector.is_cpu else vector.clone()
     return np.array(vector, np.float64)
+
+
+def read_array(where: str, value: Any) -> Any:
+    """A copy of an array as float32, or a detached one of a tensor that stays on its device.
+
+    Raises
+    ------
+    QuantityError
+        For text, complex numbers, a tensor that holds no values, and what is too small or large.
+
+    Examples
+    --------
+    >>> read_array("seen", [[True, False]])
+    array([[1., 0.]], dtype=float32)
+    """
+    array = value.detach() if isinstance(value, Tensor) else _as_array(where, value)
+    shape = tuple(array.shape)
+    if not _is_real(array):
+        raise QuantityError(
+            f"{where} {type(value).__name__} of shape {shape} and {array.dtype}; an array of real "
+            f"numbers is expected"
+        )
+    size = math.prod(shape)
+    if not shape or not 1 <= size <= MOST_ELEMENTS:
+        raise QuantityError(
+            f"{where} an array of shape {shape}, {size} elements; 1 to {MOST_ELEMENTS} of them are "
+            f"kept along one or more dimensions, {4 * MOST_ELEMENTS // 2**20} MB"
+        )
+    if isinstance(array, Tensor) and not array.is_cpu:
+        return array.clone()
+    with np.errstate(over="ignore"):  # beyond float32 is infinite
+        return np.array(array.float().numpy() if isinstance(array, Tensor) else array, np.float32)
+
+
+def read_image(where: str, value: Any, axis: Image) -> Any:
+    """As `read_array`, of an image."""
+    image = read_array(where, value)
+    if not axis.fits(tuple(image.shape)):
+        raise QuantityError(
+            f"{where} an array of shape {tuple(image.shape)}; {axis.expected} is expected"
+        )
+    return image
+
+
+def _as_array(where: str, value: Any) -> Any:
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError) as error:
+        raise QuantityError(f"{where} {type(value).__name__}; {error}") from None
+
+
+def _is_real(array: Any) -> bool:
+    if isinstance(array, Tensor):
+        has_values = not array.is_meta and array.layout is torch.strided and not array.is_quantized
+        return has_values and not array.is_complex()
+    return array.dtype.kind in "biuf"
 
 
 def _refused(where: str, given: str) -> QuantityError:

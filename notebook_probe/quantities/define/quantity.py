@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
-from notebook_probe.axis import Axis, PerChannel
+from notebook_probe.axis import AxisLike, Image
 from notebook_probe.quantities.define import card
 from notebook_probe.quantities.define.docstring import Explained
-from notebook_probe.quantities.define.numbers import read_scalar, read_vector
+from notebook_probe.quantities.define.numbers import read_image, read_scalar, read_vector
 from notebook_probe.quantities.reduce.cost import Cost
 from notebook_probe.quantities.reduce.features import (
     CALL,
@@ -51,7 +51,7 @@ class Quantity:
     """What it helps to answer, in the words of those who ask."""
     cost: Cost = "scalar"
     aliases: tuple[str, ...] = field(default=())
-    axis: Axis | PerChannel | None = None
+    axis: AxisLike | None = None
     """Along which its value is a vector; None for a number."""
     samples: Samples = "now"
     """Which steps a value is of: its own or, ``function`` making a `Window`, several."""
@@ -152,4 +152,7 @@ class Quantity:
         """
         if self.axis is None:
             return read_scalar(f"{self.name} returned", returned)
-        return read_vector(f"{self.name} returned", returned, self.axis)
+        where = f"{self.name} returned"
+        if isinstance(self.axis, Image):
+            return read_image(where, returned, self.axis)
+        return read_vector(where, returned, self.axis)

@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from notebook_probe.axis import Axis, PerChannel
+from notebook_probe.axis import AxisLike
 from notebook_probe.errors import QuantityError
 from notebook_probe.quantities.define.decorator import define, quantities
 from notebook_probe.quantities.define.quantity import Combine, Quantity, Samples
@@ -58,7 +58,7 @@ def window_quantity(
     question: str = "",
     cost: Cost | None = None,
     aliases: Sequence[str] = (),
-    axis: Axis | PerChannel | None = None,
+    axis: AxisLike | None = None,
     samples: Samples = "every",
 ) -> Any:
     """Make a quantity of a class with ``reset``, ``update`` and ``compute``, and register it.
@@ -87,7 +87,7 @@ def window_quantity(
         `notebook_probe.quantities.reduce.cost.COSTS`.
     aliases : sequence of str
         Other names under which it can be attached.
-    axis : Axis or PER_CHANNEL, optional
+    axis : Axis, PER_CHANNEL or IMAGE, optional
         The value is a vector along it.
     samples : {"every", "due", "step"}
         Which steps are taken in: every one, only those at which it is due, or the due one alone

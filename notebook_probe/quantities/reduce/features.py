@@ -17,6 +17,7 @@ from typing import Literal, TypeAlias, get_args
 from notebook_probe.errors import QuantityError, near
 
 __all__ = [
+    "ANYTIME",
     "CALL",
     "EACH",
     "PARAMETER",
@@ -25,6 +26,7 @@ __all__ = [
     "TENSORS",
     "Feature",
     "Moment",
+    "clash",
     "given_by",
     "is_of_all",
     "is_of_step",
@@ -101,6 +103,7 @@ gradient scaler that put it there."""
 _FIXED = {**TENSORS, **STEP}
 
 ANYTIME = frozenset({"weight", "module"})
+"""What is there without a step, too."""
 
 _MOMENTS = frozenset(get_args(Moment))
 _BESIDE: dict[str, frozenset[Moment]] = {
@@ -230,6 +233,16 @@ def read(parameter: str, parts: Collection[str]) -> Feature:
         f"no feature {parameter!r}; {near(parameter, known, 2)}; "
         f"tensors: {', '.join(TENSORS)}, {families}, and module; of the step: {', '.join(STEP)}"
     )
+
+
+def clash(part: str, parts: Collection[str]) -> str:
+    """The feature that a part of this name would hide, or be hidden by; empty where there is none.
+
+    >>> clash("micro", ("sumsq",)), clash("output_sumsq", ("sumsq",)), clash("sizes", ("sumsq",))
+    ('grad_micro', 'grad_output_sumsq', '')
+    """
+    known = _known(tuple(one for one in parts if one != part))
+    return next((f"{tensor}_{part}" for tensor in TENSORS if f"{tensor}_{part}" in known), "")
 
 
 def _each(parameter: str, parts: Collection[str]) -> Feature:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from notebook_probe.quantities.reduce.arrays import Floats, dense, readable, wide
-from notebook_probe.quantities.reduce.reductions import parts, reduction
+from notebook_probe.quantities.reduce.reductions import measuring, reduction
 from notebook_probe.quantities.reduce.stat import Stat
 
 __all__ = ["STAT", "measure", "measure_difference"]
@@ -95,7 +95,7 @@ def _stat(tensor: Tensor, module: nn.Module | None, wanted: frozenset[str]) -> S
     return _measure_array(array, wanted)
 
 
-STAT = parts["sumsq"]
+STAT = measuring("sumsq")
 """The reduction behind every `Stat`."""
 
 

@@ -91,6 +91,13 @@ class Spectrum:
         return self._eigenvalues
 
     @property
+    def covariance(self) -> Tensor:
+        """float64 (channel, channel); NaN for fewer than two rows."""
+        if self.n_rows < 2:
+            return self.mean.new_full((len(self.mean), len(self.mean)), torch.nan)
+        return self._scatter() / (self.n_rows - 1)
+
+    @property
     def participation(self) -> Tensor:
         """``(sum of eigenvalues)^2 / sum of their squares``, without knowing them."""
         products = inner(self.matrix.T) if self.has_rows else self.matrix

@@ -25,6 +25,7 @@ from typing import Any, TypeAlias
 
 from notebook_probe.axis import Axis, PerChannel
 from notebook_probe.record.format.axes import Axes
+from notebook_probe.record.format.chunk_sizes import ChunkSizes
 from notebook_probe.record.format.elements import read_element
 from notebook_probe.record.format.schema import (
     BLOBS,
@@ -38,7 +39,6 @@ from notebook_probe.record.format.schema import (
     VALUE,
     VECTORS,
     ArraySpec,
-    ChunkSizes,
     blob_spec,
     check_stream,
     coordinate_spec,
@@ -92,9 +92,9 @@ class Kind:
         """What readers call the values of a stream with these columns and variables."""
         return [variable.name for variable in variables]
 
-    def width(self, n_columns: int) -> int:
+    def width(self, n_columns: int, sizes: ChunkSizes) -> int:
         """Columns of a chunk of a new stream."""
-        return width(n_columns)
+        return sizes.modules or width(n_columns)
 
     @property
     def parents(self) -> dict[str, dict[str, str]]:
@@ -135,7 +135,7 @@ class _Named(Kind):
     def quantities(self, modules: Iterable[str], variables: Iterable[Variable]) -> list[str]:
         return [*modules]
 
-    def width(self, n_columns: int) -> int:
+    def width(self, n_columns: int, sizes: ChunkSizes) -> int:
         return NAMES_WIDTH
 
     def columns(self, axes: Axes) -> dict[str, Column]:
@@ -172,7 +172,7 @@ class _Ragged(Kind):
         }
 
     def spec(self, variable: Variable, sizes: ChunkSizes, width: int) -> ArraySpec:
-        return ragged_spec(variable)
+        return ragged_spec(variable, sizes)
 
 
 class _Blob(Kind):
@@ -191,7 +191,7 @@ class _Blob(Kind):
         return {}
 
     def spec(self, variable: Variable, sizes: ChunkSizes, width: int) -> ArraySpec:
-        return blob_spec(variable, self.cell)
+        return blob_spec(variable, sizes, self.cell)
 
     def stored(self, values: Floats) -> Floats:
         return values[:, 0]

@@ -17,11 +17,13 @@ OWN_KINDS = frozenset(
         "attach",
         "branch",
         "budget",
+        "code",
         "config",
         "detach",
         "error",
         "full",
         "resume",
+        "set",
         "spool",
         "truncate",
     }

@@ -32,6 +32,7 @@ from typing import Any
 
 from notebook_probe.axis import Axis
 from notebook_probe.errors import QuantityError, ScheduleError
+from notebook_probe.record.format.chunk_sizes import SMALL, ChunkSizes
 from notebook_probe.record.format.source import ROOT, Variable
 
 __all__ = [
@@ -42,7 +43,6 @@ __all__ = [
     "FORMAT_VERSION",
     "INDEX_IN_MODULE",
     "KEEP_BITS",
-    "LARGE",
     "LOGGED",
     "LOGGED_BY",
     "LOGGED_OF_STATES",
@@ -51,7 +51,6 @@ __all__ = [
     "NAMES",
     "PYRAMID",
     "SCALARS",
-    "SMALL",
     "STEP_ATTRS",
     "STOPPED",
     "TIME_ATTRS",
@@ -59,7 +58,6 @@ __all__ = [
     "VALUE",
     "VECTORS",
     "ArraySpec",
-    "ChunkSizes",
     "blob_spec",
     "check_axis",
     "check_quantity",
@@ -133,21 +131,6 @@ LONGEST_NAME = 200
 RESERVED = ("step", "time", "module")
 GROUPS = (SCALARS, NAMES, PYRAMID, VECTORS, BLOBS, "modules", "events")
 """Groups whose layout is another than that of vectors."""
-
-
-@dataclass(frozen=True, slots=True)
-class ChunkSizes:
-    """How much a chunk holds: a series is read chunk by chunk, so many values are better..."""
-
-    values: int
-    """Of a quantity."""
-    index: int
-    """Rows of the step axis."""
-
-
-SMALL = ChunkSizes(2**15, 2**15)
-"""... unless every flush writes the last chunk of every array anew."""
-LARGE = ChunkSizes(2**18, 2**16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,29 +225,33 @@ def quantity_spec(
 ) -> ArraySpec:
     """A quantity's array in chunks of ``chunk_width`` modules, of vectors of `VECTOR_WIDTH`."""
     if axis is None:
-        chunks = (sizes.values // chunk_width, chunk_width)
-        return _raw_spec(variable, ("step", "module"), chunks)
-    length = max(1, VECTOR_CHUNK_VALUES // (VECTOR_WIDTH * axis.size))
+        length = sizes.length(max(1, sizes.values // chunk_width), chunk_width)
+        return _raw_spec(variable, ("step", "module"), (length, chunk_width))
+    wide = sizes.modules or VECTOR_WIDTH
+    row = wide * axis.size
+    length = sizes.length(max(1, VECTOR_CHUNK_VALUES // row), row)
     coords = [name for name in axis.coords if name != axis.name]
     dims = ("step", "module", axis.name)
-    return _raw_spec(variable, dims, (length, VECTOR_WIDTH, axis.size), coords)
+    return _raw_spec(variable, dims, (length, wide, axis.size), coords)
 
 
 def named_spec(variable: Variable, sizes: ChunkSizes) -> ArraySpec:
     """An array of scalars, a column for each name."""
-    chunks = (sizes.values // NAMES_WIDTH, NAMES_WIDTH)
-    return _raw_spec(variable, ("step", "name"), chunks)
+    length = sizes.length(sizes.values // NAMES_WIDTH, NAMES_WIDTH)
+    return _raw_spec(variable, ("step", "name"), (length, NAMES_WIDTH))
 
 
-def ragged_spec(variable: Variable) -> ArraySpec:
+def ragged_spec(variable: Variable, sizes: ChunkSizes) -> ArraySpec:
     """An array of vectors of every module's own length, one after the other."""
     coords = (MODULE_OF_ELEMENT, INDEX_IN_MODULE)
-    return _raw_spec(variable, ("step", "element"), RAGGED_CHUNK, coords)
+    length, wide = RAGGED_CHUNK
+    return _raw_spec(variable, ("step", "element"), (sizes.length(length, wide), wide), coords)
 
 
-def blob_spec(variable: Variable, shape: tuple[int, ...]) -> ArraySpec:
+def blob_spec(variable: Variable, sizes: ChunkSizes, shape: tuple[int, ...]) -> ArraySpec:
     """An array of arrays of ``shape``."""
-    length = min(MOST_BLOBS, max(1, VECTOR_CHUNK_VALUES // math.prod(shape)))
+    size = math.prod(shape)
+    length = sizes.length(min(MOST_BLOBS, max(1, VECTOR_CHUNK_VALUES // size)), size)
     dims = ("step", *(f"dim_{place}" for place in range(len(shape))))
     return _raw_spec(variable, dims, (length, *shape))
 

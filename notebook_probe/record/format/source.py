@@ -23,6 +23,7 @@ __all__ = [
     "ALIASES",
     "ROOT",
     "ArrayView",
+    "ChunkGrid",
     "Event",
     "Floats",
     "LevelView",
@@ -111,6 +112,16 @@ class Thinned:
     """x of every NaN or infinite y, none left out."""
 
 
+@dataclass(frozen=True, slots=True)
+class ChunkGrid:
+    """How a quantity's rows and columns are cut into chunks on disk."""
+
+    rows: tuple[int, ...]
+    """First row of each; row 0 is one."""
+    width: int
+    """Columns of each."""
+
+
 class LevelView(Protocol):
     """One level of a stream's pyramid: its whole blocks of ``size`` rows, those on disk."""
 
@@ -168,6 +179,9 @@ class StreamView(Protocol):
         modules: Sequence[str] | None = None,
     ) -> Floats:
         """Values of rows ``start:stop``, float32 (row, module); NaN where nothing was recorded."""
+
+    def chunk_grid(self, quantity: str) -> ChunkGrid:
+        """How its values are cut on disk; rows that are not there yet go with the last chunk."""
 
 
 class VectorView(StreamView, Protocol):
@@ -234,8 +248,11 @@ class Source(Protocol):
         """The name under which a quantity is recorded that may be called by an alias."""
         ...
 
-    def series(self, module: str, quantity: str) -> xr.DataArray:
-        """One series over its own steps, unmeasured rows dropped; dims (step,), of vectors more."""
+    def series(self, module: str, quantity: str, *, kept: bool = False) -> xr.DataArray:
+        """One series over its own steps, unmeasured rows dropped; dims (step,), of vectors more.
+
+        With ``kept`` only the rows that are kept of ``keep(n)``.
+        """
 
     def thinned(
         self,

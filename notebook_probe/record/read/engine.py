@@ -39,7 +39,7 @@ class RecordEngine(BackendEntrypoint):
         given = filename_or_obj
         place = Path(given) if isinstance(given, PathLike) else given
         opened = OpenedRanks if rank_folders(place) else OpenedRecord
-        data = opened(place, branch).data
+        data = opened(place, branch).aligned()
         names = [drop_variables] if isinstance(drop_variables, str) else [*(drop_variables or ())]
         return data.drop_vars(names, errors="ignore")
 

@@ -16,13 +16,10 @@ from notebook_probe.errors import RecordFormatError, RecordWarning
 from notebook_probe.record.format.schema import width
 from notebook_probe.record.read.ranks import rank_folders
 from notebook_probe.record.read.reader import OpenedRecord
-from notebook_probe.record.read.stacked import stack_records
+from notebook_probe.record.read.stacked import CHUNK_MODULES, CHUNK_VALUES, stack_records
 from notebook_probe.record.store.destination import import_extra
 
 __all__ = ["open_runs"]
-
-CHUNK_VALUES = 2**20
-CHUNK_MODULES = 16
 
 
 def open_runs(runs: str | PathLike[str] | Iterable[str | PathLike[str]]) -> xr.Dataset:

@@ -29,6 +29,8 @@ from notebook_probe.record.store.destination import new_files
 from notebook_probe.record.store.location import ROOT_KEY, Location, RemoteStore, below, local_path
 from notebook_probe.record.store.remote import engine_of
 from notebook_probe.record.store.remote.shipper import first_line
+from notebook_probe.record.views.chunked import ChunksLike
+from notebook_probe.record.views.kept import kept_rows
 from notebook_probe.record.views.selection import Names
 
 if TYPE_CHECKING:
@@ -94,11 +96,13 @@ class OpenedRanks(OpenedRecord):
         No record is there, or one that cannot be read.
     """
 
-    def __init__(self, location: Location, branch: int | None = None) -> None:
+    def __init__(
+        self, location: Location, branch: int | None = None, chunks: ChunksLike | None = None
+    ) -> None:
         folders = rank_folders(location)
         if not folders:
             raise RecordFormatError(f"no record at {location}")
-        super().__init__(next(iter(folders.values())), branch)
+        super().__init__(next(iter(folders.values())), branch, chunks)
         others = {rank: OpenedRecord(path, branch) for rank, path in folders.items()}
         self.ranks: Mapping[int, OpenedRecord] = MappingProxyType(others)
         folder = local_path(location)
@@ -120,7 +124,14 @@ class OpenedRanks(OpenedRecord):
 
         Ranks are joined on the union of their steps and modules, NaN where one has none.
         """
-        looks = [record.data for record in self.ranks.values()]
+        return super().data
+
+    def aligned(self) -> xr.Dataset:
+        """What is recorded, unread; the encoding says about how much of it lies together."""
+        return self._unread()
+
+    def _unread(self) -> xr.Dataset:
+        looks = [record.dataset() for record in self.ranks.values()]
         opened = [partial(_same, look) for look in looks]
         return stack_records("rank", list(self.ranks), opened).assign_attrs(self.attrs)
 
@@ -130,17 +141,18 @@ class OpenedRanks(OpenedRecord):
         trees = {f"rank_{rank:05}": record.tree for rank, record in self.ranks.items()}
         return xr.DataTree(children=trees)
 
-    def series(self, module: str, quantity: str) -> xr.DataArray:
+    def series(self, module: str, quantity: str, *, kept: bool = False) -> xr.DataArray:
         """One quantity of one module of every rank, dims (rank, step), of vectors one more.
 
-        The steps are those of any rank, NaN where another has none.
+        The steps are those of any rank, NaN where another has none; with ``kept`` those that are
+        kept of any.
 
         Raises
         ------
         UnknownNameError
             No rank has recorded anything of that name.
         """
-        data, label = self.data, module_label(module)
+        data, label = self._unread(), module_label(module)
         quantity = self.recorded_name(quantity)
         if quantity not in data:
             close = near(quantity, map(str, data.data_vars))
@@ -150,7 +162,11 @@ class OpenedRanks(OpenedRecord):
             raise UnknownNameError(f"no module {label!r} is recorded; {close}")
         column = data[quantity].sel(module=label).load()
         is_measured = measured(column.to_numpy()).any(axis=(0, *range(2, column.ndim)))
-        return column.isel(step=np.flatnonzero(is_measured))
+        column = column.isel(step=np.flatnonzero(is_measured))
+        if not kept:
+            return column
+        looks = [record.snapshot() for record in self.ranks.values()]
+        return kept_rows(column, [one for now in looks for one in now.streams_of(label, quantity)])
 
     def iter_dataframes(
         self,

@@ -24,6 +24,7 @@ from notebook_probe.record.store.location import ROOT_KEY, Location, local_path,
 from notebook_probe.record.store.opener import opener
 from notebook_probe.record.store.unwritten import unwritten
 from notebook_probe.record.views.branches import Branches
+from notebook_probe.record.views.chunked import ChunksLike, check_chunks
 from notebook_probe.record.views.xarray_views import Snapshot
 
 __all__ = ["OpenedRecord", "open_record"]
@@ -58,14 +59,19 @@ class OpenedRecord(Exports):
     location : str, Path or zarr Store
     branch : int, optional
         Whose history is seen, from 1; the newest one's by default.
+    chunks : dict, optional
+        How `data` is cut for dask, as `dataset` takes it.
     """
 
-    def __init__(self, location: Location, branch: int | None = None) -> None:
+    def __init__(
+        self, location: Location, branch: int | None = None, chunks: ChunksLike | None = None
+    ) -> None:
+        check_chunks(chunks)
         self._path = local_path(location)
         self.location = str(location if self._path is None else self._path)
         self._location = location
         self._open = opener(location)
-        self._branch = branch
+        self._branch, self._chunks = branch, chunks
         self._lock = threading.Lock()
         self._revision = 0
         self._signature: object = None

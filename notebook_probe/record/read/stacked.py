@@ -5,6 +5,7 @@ Steps and modules are joined; nothing but the step axes is read before it is loo
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
@@ -14,13 +15,16 @@ import xarray as xr
 
 from notebook_probe.errors import RecordWarning
 from notebook_probe.record.format.missing import NOT_MEASURED
-from notebook_probe.record.format.schema import STEP_ATTRS
+from notebook_probe.record.format.schema import STEP_ATTRS, width
 from notebook_probe.record.format.source import Floats, Steps
+from notebook_probe.record.views.chunked import PREFERRED
 from notebook_probe.record.views.dataset import Dataset
 from notebook_probe.record.views.lazy import Index, lazy_variable
 
-__all__ = ["stack_records"]
+__all__ = ["CHUNK_MODULES", "CHUNK_VALUES", "stack_records"]
 
+CHUNK_VALUES = 2**20
+CHUNK_MODULES = 16
 OPEN_AT_ONCE = 8
 """Records whose step axes are kept in memory."""
 
@@ -59,6 +63,8 @@ def stack_records(
         )
         for name, like in union.like.items()
     }
+    for variable in variables.values():
+        variable.encoding[PREFERRED] = _preferred(dim, variable)
     coords = {
         **union.along,
         dim: xr.Variable(dim, np.array([*labels, None], object)[:-1]),
@@ -66,6 +72,14 @@ def stack_records(
         "step": xr.Variable("step", steps, STEP_ATTRS),
     }
     return Dataset(variables, coords=coords)
+
+
+def _preferred(dim: str, variable: xr.Variable) -> dict[str, int]:
+    """About the chunks of the records themselves: what is read is decoded once."""
+    _, n_modules, n_steps, *cell = variable.shape
+    modules = max(CHUNK_MODULES, width(n_modules))
+    steps = max(1, CHUNK_VALUES // (modules * math.prod(cell)))
+    return {dim: 1, "module": min(n_modules, modules), "step": min(n_steps, steps)}
 
 
 class _Opened:

@@ -21,7 +21,7 @@ from notebook_probe.record.format.schema import (
     PYRAMID,
     level_name,
 )
-from notebook_probe.record.format.source import Floats, Steps, Variable
+from notebook_probe.record.format.source import ChunkGrid, Floats, Steps, Variable
 from notebook_probe.record.read.manifest import Manifest
 from notebook_probe.record.read.stored_array import StoredArray
 from notebook_probe.record.read.stored_level import StoredLevel
@@ -172,6 +172,11 @@ class StoredStream:
         if high - low <= array.chunks[1]:  # a slice of one or two chunks is the fastest read
             return array[start:stop, low:high][:, [p - low for p in places]]
         return array.outer(slice(start, stop), np.array(places))
+
+    def chunk_grid(self, quantity: str) -> ChunkGrid:
+        quantity_place(self.name, self._variable_index, quantity)
+        length, *columns = self._arrays[quantity].chunks
+        return ChunkGrid(tuple(range(0, self.n_rows, length)) or (0,), next(iter(columns), 1))
 
 
 class StoredVectors(StoredStream):

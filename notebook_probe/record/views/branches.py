@@ -27,7 +27,14 @@ from notebook_probe.errors import RecordFormatError, UnknownNameError
 from notebook_probe.record.format.lookup import columns, quantity_place
 from notebook_probe.record.format.missing import NOT_MEASURED
 from notebook_probe.record.format.schema import EVALUATION, LOGGED_OF_STATES
-from notebook_probe.record.format.source import Floats, LevelView, Steps, StreamView, Variable
+from notebook_probe.record.format.source import (
+    ChunkGrid,
+    Floats,
+    LevelView,
+    Steps,
+    StreamView,
+    Variable,
+)
 
 __all__ = ["IN_ORDER", "Branches", "Order", "StreamName", "is_evaluation", "read_name"]
 
@@ -211,6 +218,17 @@ class _History:
             for view, first, last in self._parts(start, stop)
         ]
         return np.concatenate([np.empty((0, len(known), *self._cell), np.float32), *parts])
+
+    def chunk_grid(self, quantity: str) -> ChunkGrid:
+        rows, widths, base = [0], [1], 0
+        for piece in self._pieces:
+            rows.append(base)
+            if any(variable.name == quantity for variable in piece.view.variables):
+                grid = piece.view.chunk_grid(quantity)
+                rows += [base + row for row in grid.rows if row < len(piece)]
+                widths.append(grid.width)
+            base += len(piece)
+        return ChunkGrid(tuple(dict.fromkeys(rows)), max(widths))
 
     @property
     def _cell(self) -> tuple[int, ...]:

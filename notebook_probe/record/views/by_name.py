@@ -11,6 +11,7 @@ from notebook_probe.record.format.lookup import columns, quantity_place
 from notebook_probe.record.format.schema import LOGGED_BY, VALUE, module_label
 from notebook_probe.record.format.source import (
     ROOT,
+    ChunkGrid,
     Floats,
     LevelView,
     Steps,
@@ -46,6 +47,9 @@ class ByName(WrappedStream):
         quantity_place(self.name, _places(self._stream.modules), quantity)
         places = columns(self.name, {ROOT: 0}, [ROOT] if modules is None else modules)
         return self._stream.values(VALUE, start, stop, [quantity])[:, np.array(places, np.intp) * 0]
+
+    def chunk_grid(self, quantity: str) -> ChunkGrid:
+        return self._stream.chunk_grid(VALUE)
 
 
 @lru_cache(maxsize=16)  # of the same names at every look

@@ -11,7 +11,7 @@ import xarray as xr
 from notebook_probe.record.format.schema import MODULE_OF_ELEMENT
 from notebook_probe.record.format.source import read_aliases
 
-__all__ = ["Dataset"]
+__all__ = ["DataArray", "Dataset"]
 
 
 class Dataset(xr.Dataset):
@@ -31,7 +31,7 @@ class Dataset(xr.Dataset):
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, str):
-            return super().__getitem__(self.recorded_name(key))
+            return _selectable(super().__getitem__(self.recorded_name(key)))
         if isinstance(key, list):
             own = [self.recorded_name(one) if isinstance(one, str) else one for one in key]
             return super().__getitem__(own)
@@ -50,9 +50,8 @@ class Dataset(xr.Dataset):
         wanted = {**(indexers or {}), **indexers_kwargs}
         if "module" not in wanted or MODULE_OF_ELEMENT not in self.coords:
             return picked
-        modules = {*np.atleast_1d(self["module"].sel(module=wanted["module"]).to_numpy()).tolist()}
-        owners = picked[MODULE_OF_ELEMENT].to_numpy().tolist()
-        return picked.isel(element=[n for n, owner in enumerate(owners) if owner in modules])
+        modules = self["module"].sel(module=wanted["module"])
+        return picked.isel(element=_elements(picked[MODULE_OF_ELEMENT], modules))
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -61,3 +60,41 @@ class Dataset(xr.Dataset):
             if name.startswith("_") or self.recorded_name(name) == name:
                 raise
         return self[name]
+
+
+class DataArray(xr.DataArray):
+    """As xarray's, of vectors of every module's own length, one after the other.
+
+    ``data.input_channel_mean.sel(module="fc1")`` holds the channels of that module.
+    """
+
+    __slots__ = ()
+
+    def sel(
+        self,
+        indexers: Mapping[Any, Any] | None = None,
+        method: Any = None,
+        tolerance: Any = None,
+        drop: bool = False,
+        **indexers_kwargs: Any,
+    ) -> Self:
+        """As xarray's; ``module`` selects the elements of one, of several or of a slice of them."""
+        wanted = {**(indexers or {}), **indexers_kwargs}
+        if "module" not in wanted or "element" not in self.dims:
+            return super().sel(wanted, method, tolerance, drop)
+        owners = self.coords[MODULE_OF_ELEMENT]
+        names = np.array([*dict.fromkeys(owners.to_numpy().tolist()), None], object)[:-1]
+        modules = xr.DataArray(names, {"module": names}).sel(module=wanted.pop("module"))
+        picked = self.isel(element=_elements(owners, modules)).sel(wanted, method, tolerance, drop)
+        return picked if modules.ndim or drop else picked.assign_coords(module=modules.item())
+
+
+def _selectable(found: xr.DataArray) -> xr.DataArray:
+    has_owners = MODULE_OF_ELEMENT in found.coords and found.name != MODULE_OF_ELEMENT
+    return DataArray(found) if has_owners else found
+
+
+def _elements(owners: xr.DataArray, modules: xr.DataArray) -> list[int]:
+    """Places of the elements of these modules."""
+    names = {*np.atleast_1d(modules.to_numpy()).tolist()}
+    return [place for place, owner in enumerate(owners.to_numpy().tolist()) if owner in names]

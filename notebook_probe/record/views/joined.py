@@ -7,16 +7,14 @@ rank that of the one with more rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial, reduce
+from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from notebook_probe.axis import Axis
 from notebook_probe.errors import UnknownNameError, near
 from notebook_probe.record.format.elements import read_element
 from notebook_probe.record.format.missing import NOT_MEASURED, measured
@@ -24,52 +22,22 @@ from notebook_probe.record.format.schema import (
     INDEX_IN_MODULE,
     KEEP_BITS,
     MODULE_OF_ELEMENT,
-    NAMES,
     STEP_ATTRS,
-    VECTORS,
     module_label,
 )
 from notebook_probe.record.format.source import Floats, Steps, StreamView, Variable, VectorView
-from notebook_probe.record.views.branches import IN_ORDER, read_name
 from notebook_probe.record.views.dataset import Dataset
 from notebook_probe.record.views.lazy import Index, lazy_variable
+from notebook_probe.record.views.parts import (
+    Part,
+    columns_of,
+    labels_along,
+    parts_of,
+    steps_of,
+    variables_of,
+)
 
-__all__ = ["join", "series", "stack", "tree", "variable_attrs"]
-
-_GROUPS = {"element": VECTORS, "name": NAMES}
-"""Where the streams lie that have such columns."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """A stream as long as it was when the join was made."""
-
-    stream: StreamView
-    columns: str
-    """What its columns are: "module", "element" or "name"."""
-    axis: Axis | None
-    variables: Mapping[str, Variable]
-    modules: tuple[str, ...]
-    steps: Steps
-
-    @property
-    def rank(self) -> tuple[int, int]:
-        return read_name(self.stream.name).rank
-
-    @property
-    def path(self) -> str:
-        """In `tree`."""
-        if self.columns in _GROUPS:
-            return f"{_GROUPS[self.columns]}/{self.stream.name}"
-        return self.stream.name if self.axis is None else f"{self.axis.group}/{self.stream.name}"
-
-    @property
-    def cell_dims(self) -> tuple[str, ...]:
-        return () if self.axis is None else (self.axis.name,)
-
-    @property
-    def cell(self) -> tuple[int, ...]:
-        return () if self.axis is None else (self.axis.size,)
+__all__ = ["join", "join_parts", "series", "stack", "tree", "variable_attrs"]
 
 
 def join(
@@ -89,18 +57,14 @@ def join(
     ragged : iterable of StreamView
         Vectors of every module's own length: dims (element, step).
     """
-    return _joined(_parts(streams, vectors, ragged), modules)
+    return join_parts(parts_of(streams, vectors, ragged), modules)
 
 
-def _joined(parts: Sequence[_Part], modules: Sequence[str]) -> xr.Dataset:
-    labels = {
-        "module": _labels([part for part in parts if part.columns == "module"], modules),
-        "element": _labels([part for part in parts if part.columns == "element"], ()),
-    }
-    every = [part.steps for part in parts] or [np.empty(0, np.int64)]
-    steps = reduce(np.union1d, every)
+def join_parts(parts: Sequence[Part], modules: Sequence[str]) -> xr.Dataset:
+    """As `join`, of parts."""
+    labels, steps = columns_of(parts, modules), steps_of(parts)
     variables = {}
-    for name, variable in _variables(parts).items():
+    for name, variable in variables_of(parts).items():
         matching = [part for part in parts if name in part.variables]
         matching.sort(key=lambda part: part.rank, reverse=True)
         variables[name] = lazy_variable(
@@ -148,7 +112,7 @@ def tree(
     Streams of vectors are below their group: ``tree["hist/every_1"]``; so are scalars that lie
     under each other: ``tree["names/logged"]``.
     """
-    nodes = {part.path: part for part in _parts(streams, vectors, ragged, named)}
+    nodes = {part.path: part for part in parts_of(streams, vectors, ragged, named)}
     return xr.DataTree.from_dict({path: _exact(part) for path, part in nodes.items()})
 
 
@@ -169,55 +133,19 @@ def series(
         For a quantity or a module of which nothing is recorded.
     """
     label = module_label(module)
-    parts = _parts(streams, vectors)
-    variables = _variables(parts)
+    parts = parts_of(streams, vectors)
+    variables = variables_of(parts)
     if quantity not in variables:
         raise UnknownNameError(f"no quantity {quantity!r} is recorded; {near(quantity, variables)}")
     matching = [part for part in parts if quantity in part.variables]
     if not any(label in part.modules for part in matching):
-        known = _labels(matching, modules)
+        known = labels_along(matching, modules)
         raise UnknownNameError(
             f"no {quantity} of module {label!r} is recorded; {near(label, known)}"
         )
-    column = _joined(matching, modules)[quantity].sel(module=label).load()
+    column = join_parts(matching, modules)[quantity].sel(module=label).load()
     along = tuple(range(1, column.ndim))  # of a vector
     return column[measured(column.to_numpy()).any(axis=along)]
-
-
-def _parts(
-    streams: Iterable[StreamView],
-    vectors: Iterable[VectorView],
-    ragged: Iterable[StreamView] = (),
-    named: Iterable[StreamView] = (),
-) -> list[_Part]:
-    parts = [
-        *(_part(stream, "module", None) for stream in streams),
-        *(_part(stream, "module", stream.axis) for stream in vectors),
-        *(_part(stream, "element", None) for stream in ragged),
-        *(_part(stream, "name", None) for stream in named),
-    ]
-    # What was written out of order comes last: its times and columns are told by no schedule.
-    return sorted(parts, key=lambda part: (part.rank != IN_ORDER, -len(part.steps)))
-
-
-def _part(stream: StreamView, columns: str, axis: Axis | None) -> _Part:
-    n = stream.n_rows
-    variables = {variable.name: variable for variable in stream.variables}
-    return _Part(stream, columns, axis, variables, stream.modules, stream.steps(0, n))
-
-
-def _labels(parts: Iterable[_Part], modules: Sequence[str]) -> list[str]:
-    recorded = dict.fromkeys(label for part in parts for label in part.modules)
-    known = frozenset(modules)
-    return [*(m for m in modules if m in recorded), *(r for r in recorded if r not in known)]
-
-
-def _variables(parts: Iterable[_Part]) -> dict[str, Variable]:
-    found: dict[str, Variable] = {}
-    for part in parts:
-        for name, variable in part.variables.items():
-            found.setdefault(name, variable)
-    return found
 
 
 def variable_attrs(variable: Variable) -> dict[str, str | int]:
@@ -235,7 +163,7 @@ def _names(labels: Sequence[str]) -> dict[str, xr.Variable]:
     return {"name": xr.Variable("name", np.array([*labels, None], object)[:-1])}
 
 
-def _steps(parts: Sequence[_Part], steps: Steps) -> dict[str, xr.Variable]:
+def _steps(parts: Sequence[Part], steps: Steps) -> dict[str, xr.Variable]:
     read, about = partial(_read_times, parts, steps), {"long_name": "wall time"}
     return {
         "step": xr.Variable("step", steps, STEP_ATTRS),
@@ -256,7 +184,7 @@ def _elements(labels: Sequence[str]) -> dict[str, xr.Variable]:
     }
 
 
-def _along(parts: Iterable[_Part]) -> dict[str, xr.Variable]:
+def _along(parts: Iterable[Part]) -> dict[str, xr.Variable]:
     """Coordinates along the axes of vectors."""
     axes = [part.axis for part in parts if part.axis is not None]
     return {
@@ -266,7 +194,7 @@ def _along(parts: Iterable[_Part]) -> dict[str, xr.Variable]:
     }
 
 
-def _exact(part: _Part) -> xr.Dataset:
+def _exact(part: Part) -> xr.Dataset:
     shape = (len(part.steps), len(part.modules), *part.cell)
     dims = ("step", part.columns, *part.cell_dims)
 
@@ -283,7 +211,7 @@ def _exact(part: _Part) -> xr.Dataset:
 
 
 def _read_joined(
-    parts: Sequence[_Part],
+    parts: Sequence[Part],
     name: str,
     labels: Sequence[str],
     steps: Steps,
@@ -306,7 +234,7 @@ def _read_joined(
     return _picked(out, bins)
 
 
-def _read_times(parts: Sequence[_Part], steps: Steps, places: Index) -> npt.NDArray[Any]:
+def _read_times(parts: Sequence[Part], steps: Steps, places: Index) -> npt.NDArray[Any]:
     """Wall times, those of the first stream that has the step."""
     out = np.full(len(places), -1, np.int64)
     for part in reversed(parts):
@@ -331,7 +259,7 @@ def _picked(cells: Floats, bins: tuple[Index, ...]) -> Floats:
     return cells[..., bins[0]] if bins else cells
 
 
-def _cells(part: _Part, name: str, rows: Index, modules: Sequence[str]) -> Floats:
+def _cells(part: Part, name: str, rows: Index, modules: Sequence[str]) -> Floats:
     """Values (row, module, ...) at scattered rows: one read of the range that spans them."""
     if not len(rows):
         return np.empty((0, len(modules), *part.cell), np.float32)

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from notebook_probe.record.format.source import Floats, LevelView, Steps, StreamView, Variable
+from notebook_probe.record.format.source import (
+    ChunkGrid,
+    Floats,
+    LevelView,
+    Steps,
+    StreamView,
+    Variable,
+)
 
 __all__ = ["WrappedStream"]
 
@@ -53,3 +60,6 @@ class WrappedStream:
         modules: Sequence[str] | None = None,
     ) -> Floats:
         return self._stream.values(quantity, start, stop, modules)
+
+    def chunk_grid(self, quantity: str) -> ChunkGrid:
+        return self._stream.chunk_grid(quantity)

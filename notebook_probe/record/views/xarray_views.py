@@ -22,7 +22,16 @@ from notebook_probe.record.format.source import (
 from notebook_probe.record.views import blobs, channels, joined
 from notebook_probe.record.views.branches import Branches
 from notebook_probe.record.views.by_name import ByName
+from notebook_probe.record.views.chunked import (
+    PREFERRED,
+    ChunksLike,
+    check_chunks,
+    chunked,
+    stored_chunks,
+)
+from notebook_probe.record.views.kept import kept_rows, streams_of
 from notebook_probe.record.views.overlaid import overlaid
+from notebook_probe.record.views.parts import Part, parts_of
 from notebook_probe.record.views.thinning.minmax import minmax
 from notebook_probe.record.views.thinning.zoom import between, has_series, thin_stream
 
@@ -52,6 +61,11 @@ class Snapshot:
         streams, named = map(self.branches.history, (self.streams, self.named))
         return [*streams, *map(ByName, named)], self.branches.history(self.vectors)
 
+    def streams_of(self, module: str, quantity: str) -> list[StreamView]:
+        """Streams and vectors of the newest branch in which a module's quantity may lie."""
+        (streams, vectors), ragged = self.history, self.branches.history(self.ragged)
+        return streams_of([*streams, *vectors], ragged, module, quantity)
+
     @property
     def variables(self) -> Iterator[Variable]:
         """Of every stream."""
@@ -61,6 +75,9 @@ class Snapshot:
 
 class XarrayViews(ABC):
     """Everything a Source derives from its streams; each look is of one moment."""
+
+    _chunks: ChunksLike | None = None
+    """How `data` is cut for dask; None for no dask."""
 
     @abstractmethod
     def snapshot(self) -> Snapshot:
@@ -92,14 +109,55 @@ class XarrayViews(ABC):
 
         The streams of all schedules are joined on the union of their steps; vectors have their
         axis as a third dimension, those of every module's own length dims (element, step), of which
-        ``data.sel(module="fc1")`` has those of the module. Values are read where they are looked
-        at. Of a live run, the open step is part of it once its
-        optimizer has stepped.
+        ``data.sel(module="fc1")``, or one variable's ``sel``, has those of the module. Values are
+        read where they are looked at. Of a live run, the open step is part of it once its optimizer
+        has stepped.
         """
+        return self._unread() if self._chunks is None else self.dataset(self._chunks)
+
+    def dataset(self, chunks: ChunksLike | None = None) -> xr.Dataset:
+        """`data`, on request in chunks of dask: larger than memory, and computed in parallel.
+
+        Parameters
+        ----------
+        chunks : dict, optional
+            Sizes along dimensions, such as ``{"step": 10_000}``. Where none is named a quantity is
+            cut as it is on disk, so that ``{}`` decodes every chunk once; quantities of different
+            streams are then cut at different steps, which ``unify_chunks`` mends. None for no dask.
+
+        Raises
+        ------
+        MissingExtraError
+            dask is not installed: ``pip install 'notebook-probe[analysis]'``.
+        UnknownNameError
+            For a dimension that is not recorded.
+
+        Examples
+        --------
+        >>> run.dataset(chunks={}).weight_norm.mean("step").compute()  # doctest: +SKIP
+        """
+        check_chunks(chunks)
+        if chunks is None:
+            return self._unread()
+        return chunked(self.aligned(), chunks)
+
+    def aligned(self) -> xr.Dataset:
+        """What is recorded, unread; the encoding of each variable says how it is cut on disk."""
+        now, parts = self._now()
+        data = joined.join_parts(parts, now.modules).assign_attrs(now.attrs)
+        for name, sizes in stored_chunks(parts, now.modules).items():
+            data.variables[name].encoding[PREFERRED] = sizes
+        return data
+
+    def _unread(self) -> xr.Dataset:
+        now, parts = self._now()
+        return joined.join_parts(parts, now.modules).assign_attrs(now.attrs)
+
+    def _now(self) -> tuple[Snapshot, list[Part]]:
+        """What there is, as long as it is."""
         now = self.snapshot()
-        streams, vectors = now.history
         ragged = now.branches.history(now.ragged)
-        return joined.join(streams, now.modules, vectors, ragged).assign_attrs(now.attrs)
+        return now, parts_of(*now.history, ragged)
 
     @property
     def blobs(self) -> Mapping[str, Mapping[str, xr.DataArray]]:
@@ -113,7 +171,7 @@ class XarrayViews(ABC):
     @property
     def cube(self) -> xr.DataArray:
         """Numbers of ``data`` stacked: dims (module, quantity, step); select before loading."""
-        return joined.stack(self.data)
+        return joined.stack(self._unread())
 
     @property
     def tree(self) -> xr.DataTree:
@@ -121,11 +179,17 @@ class XarrayViews(ABC):
         now = self.snapshot()
         return joined.tree(now.streams, now.vectors, now.ragged, now.named)
 
-    def series(self, module: str, quantity: str) -> xr.DataArray:
+    def series(self, module: str, quantity: str, *, kept: bool = False) -> xr.DataArray:
         """One quantity of one module over the steps at which it was measured, dims (step,).
 
         A vector has its axis, or its place in the module's vector, as a second dimension, an
         array its own.
+
+        Parameters
+        ----------
+        kept : bool
+            Of what was measured on ``keep(n)`` only as many rows as that keeps, evenly spaced:
+            from n // 2 + 1 to n, once n steps have passed. Of other schedules all.
 
         Raises
         ------
@@ -133,14 +197,19 @@ class XarrayViews(ABC):
             Nothing of that name is recorded; the message lists close ones.
         """
         now = self.snapshot()
-        quantity = recorded_name(quantity, now.variables)
-        label, ragged = module_label(module), now.branches.history(now.ragged)
+        quantity, label = recorded_name(quantity, now.variables), module_label(module)
+        column = self._series(now, label, quantity)
+        return kept_rows(column, now.streams_of(label, quantity)) if kept else column
+
+    @staticmethod
+    def _series(now: Snapshot, label: str, quantity: str) -> xr.DataArray:
+        ragged = now.branches.history(now.ragged)
         if quantity in (arrays := blobs.by_quantity(now.blobs, now.branches)):
             return blobs.one(arrays, label, quantity)
         if any(one.name == quantity for stream in ragged for one in stream.variables):
             return channels.series(ragged, label, quantity)
         streams, vectors = now.history
-        return joined.series(streams, now.modules, module, quantity, vectors)
+        return joined.series(streams, now.modules, label, quantity, vectors)
 
     def thinned(
         self,

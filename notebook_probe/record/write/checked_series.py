@@ -30,7 +30,7 @@ from notebook_probe.record.format.source import (
 )
 from notebook_probe.record.views.xarray_views import Snapshot
 
-__all__ = ["CheckedSeries", "checked_series"]
+__all__ = ["CheckedSeries", "check_module", "checked_series"]
 
 
 class _Source(Protocol):
@@ -59,13 +59,13 @@ class CheckedSeries:
 def checked_series(
     source: _Source,
     module: str,
-    quantity: str,
+    new: Variable,
     steps: npt.ArrayLike,
     values: npt.ArrayLike,
-    units: str = "1",
-    long_name: str = "",
 ) -> CheckedSeries:
     """Check a series of a module and a quantity; of a step that comes twice the last value holds.
+
+    ``new`` is what its quantity would be, were it not recorded yet.
 
     Raises
     ------
@@ -76,14 +76,11 @@ def checked_series(
     QuantityError
         For values that are no real numbers, or no vectors where the quantity is one.
     """
+    quantity = new.name
     is_named = module_label(module) == ROOT and _is_named(source, quantity)
     (check_scalar if is_named else check_quantity)(quantity)
-    label, known = module_label(module), _known(source)
-    if label not in known and not _is_parameter(source, label):
-        raise UnknownNameError(
-            f"no module {label!r} in the model or its record; {near(label, known)}"
-        )
-    variable, axis = _variable(source, quantity, Variable(quantity, units, long_name))
+    check_module(source, label := module_label(module))
+    variable, axis = _variable(source, new)
     rows, table = _steps(steps), _values(quantity, values, axis)
     if len(rows) != len(table):
         raise ValueError(
@@ -95,6 +92,17 @@ def checked_series(
     if is_named:
         return CheckedSeries(quantity, NAMED_VALUE, distinct, ordered, NAMED)
     return CheckedSeries(label, variable, distinct, ordered, kind_of(axis))
+
+
+def check_module(source: _Source, label: str) -> None:
+    """Raise UnknownNameError for what is neither in the model nor in its record."""
+    if any(row.name == label for row in source.modules):
+        return
+    known = _known(source)
+    if label not in known and not _is_parameter(source, label):
+        raise UnknownNameError(
+            f"no module {label!r} in the model or its record; {near(label, known)}"
+        )
 
 
 def _is_named(source: _Source, quantity: str) -> bool:
@@ -114,15 +122,15 @@ def _is_parameter(source: _Source, label: str) -> bool:
     return any(row.name == owner and row.n_own_params for row in source.modules)
 
 
-def _variable(source: _Source, quantity: str, new: Variable) -> tuple[Variable, Axis | None]:
+def _variable(source: _Source, new: Variable) -> tuple[Variable, Axis | None]:
     """The quantity as the record has it already, else as it was given."""
     for vectors in source.vectors.values():
         for variable in vectors.variables:
-            if variable.name == quantity:
+            if variable.name == new.name:
                 return variable, vectors.axis
     for stream in source.streams.values():
         for variable in stream.variables:
-            if variable.name == quantity:
+            if variable.name == new.name:
                 return variable, None
     return new, None
 

@@ -15,7 +15,7 @@ from notebook_probe.record.write.flusher import Flusher
 from notebook_probe.record.write.recorded_source import RecordedSource
 from notebook_probe.record.write.unwritten import keep
 
-__all__ = ["close_by_itself", "close_record", "losses_as_warnings"]
+__all__ = ["close_by_itself", "close_record", "flush_record", "losses_as_warnings"]
 
 
 def close_record(flusher: Flusher, place: Place, source: RecordedSource) -> None:
@@ -44,6 +44,30 @@ def close_record(flusher: Flusher, place: Place, source: RecordedSource) -> None
     if lost.n_rows and not flusher.stopped:
         text = f"{place.name}: {_rows(lost.n_rows)} were lost: {lost.why}"
         warnings.warn(text, RecordWarning, stacklevel=2)
+
+
+def flush_record(flusher: Flusher, place: Place, timeout_s: float) -> None:
+    """Write what waits.
+
+    Raises
+    ------
+    RecordWriteError
+        When it cannot be written; it goes on waiting.
+
+    Warns
+    -----
+    RecordWarning
+        When it takes longer than it may, or is written here and could not be shipped yet.
+    """
+    if (flusher.flush(timeout_s) and place.flush(timeout_s)) or not flusher.is_ours:
+        return
+    waiting, lost = f"{place.name}: {_rows(flusher.unwritten_rows)} in memory", flusher.losses
+    if flusher.last_error:
+        before = f" ({_rows(lost.n_rows)} were lost before: {lost.why})" if lost.n_rows else ""
+        raise RecordWriteError(f"{waiting} cannot be written: {flusher.last_error}{before}")
+    slow = f"{waiting}; writing takes longer than {timeout_s:g} s, and goes on"
+    text = f"{place.name}: {place.problem}" if place.problem else slow
+    warnings.warn(text, RecordWarning, stacklevel=4)
 
 
 def close_by_itself(flusher: Flusher, place: Place, source: RecordedSource) -> None:

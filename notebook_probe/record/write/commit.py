@@ -147,7 +147,7 @@ class Commits:
 
     def _write_stream(self, stream: StreamWriter, rows: Rows, *, whole: bool) -> None:
         """Write the rows that wait."""
-        path, axes, arrays, sizes = stream.path, rows.axes, self._arrays, self._arrays.chunks.sizes
+        path, axes, arrays, sizes = stream.path, rows.axes, self._arrays, self._arrays.sizes
         kind, start, stop = stream.kind, stream.published, rows.stop
         self._write_columns(stream, axes)
         chunk_width = self._chunk_width(stream, len(axes.modules))
@@ -195,7 +195,7 @@ class Commits:
         if path not in self._widths:
             existing = self._arrays.chunk_width(path)
             # More modules may be attached later, up to all of them.
-            wide = stream.kind.width(max(n_modules, len(self._modules)))
+            wide = stream.kind.width(max(n_modules, len(self._modules)), self._arrays.sizes)
             self._widths[path] = existing or wide
         return self._widths[path]
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
 from notebook_probe.errors import ProbeError
+from notebook_probe.record.format.chunk_sizes import check_sizes
 from notebook_probe.record.format.kinds import Kind
 from notebook_probe.record.format.rounding import check_keep_bits
 from notebook_probe.record.format.schema import DROPPED_ROWS, STOPPED
@@ -42,7 +43,8 @@ class Options:
     Raises
     ------
     ValueError
-        For a size that is none, bits that cannot be kept, and a durability that is none.
+        For a size that is none, bits that cannot be kept, a durability that is none, and chunks
+        that cannot be.
     """
 
     flush_s: float
@@ -51,6 +53,7 @@ class Options:
     max_bytes: int | None
     keep_bits: Mapping[str, int]
     durability: Durability = "kill"
+    chunks: Mapping[str, int] | None = None
 
     def __post_init__(self) -> None:
         if self.durability not in get_args(Durability):
@@ -60,6 +63,7 @@ class Options:
         if self.max_bytes is not None and self.max_bytes <= 0:
             raise ValueError(f"max_bytes={self.max_bytes}; a positive number of bytes, or None")
         check_keep_bits(self.keep_bits)
+        check_sizes(self.chunks)
 
 
 class Flusher:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 import warnings
 from collections.abc import Iterator, Mapping
@@ -13,6 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from notebook_probe.errors import ProbeError, RecordWarning, RecordWriteError
+from notebook_probe.record.format.chunk_sizes import CHUNKS, read_sizes
 from notebook_probe.record.format.resume import Resume
 from notebook_probe.record.format.schema import (
     CONVENTIONS,
@@ -21,6 +23,7 @@ from notebook_probe.record.format.schema import (
     STOPPED,
 )
 from notebook_probe.record.format.source import ModuleRow
+from notebook_probe.record.read.reader import OpenedRecord
 from notebook_probe.record.store.files import Files
 from notebook_probe.record.store.location import Location
 from notebook_probe.record.store.lock import Lock
@@ -98,6 +101,8 @@ def open_to_write(
         root_attrs = {**(_new_attrs() if old is None else old.attrs), **attrs}
         root_attrs["format_version"] = FORMAT_VERSION  # it may have been an older one
         root_attrs.pop(STOPPED, None)
+        if options.chunks:
+            _choose(options.chunks, root_attrs, old)
         if not isinstance(root_attrs.get(DROPPED_ROWS), int):
             root_attrs[DROPPED_ROWS] = 0
         if beginning.branch > 1:
@@ -107,7 +112,7 @@ def open_to_write(
         paths = {} if old is None else old.paths
         for path in leftovers(folder, paths):
             files.delete_all(path)
-        arrays = Arrays(new_chunks(files), existing)
+        arrays = Arrays(new_chunks(files), existing, root_attrs)
         commits = Commits(files, arrays, lock, modules, paths)
         flusher = Flusher(commits, lock, root_attrs, options)
         take_over(old, flusher, beginning)
@@ -118,6 +123,17 @@ def open_to_write(
         failure.pop_all()
     first, branch = beginning.first_step, beginning.branch
     return Opened(place, files, commits, flusher, modules, old is not None, first, branch)
+
+
+def _choose(
+    chunks: Mapping[str, int], root_attrs: dict[str, Any], old: OpenedRecord | None
+) -> None:
+    """Note the sizes of a new record's chunks; one that is there keeps its own."""
+    if old is None:
+        root_attrs[CHUNKS] = json.dumps(dict(chunks))
+    elif dict(chunks) != (own := read_sizes(old.attrs)):
+        text = f"{old.location} keeps its chunks, {own or 'those of no choice'}; not {dict(chunks)}"
+        warnings.warn(text, RecordWarning, stacklevel=6)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from notebook_probe.record.format.lookup import columns, quantity_place
 from notebook_probe.record.format.missing import NOT_MEASURED
 from notebook_probe.record.format.schema import NAMES, SCALARS, VECTORS
 from notebook_probe.record.format.source import (
+    ChunkGrid,
     Event,
     Floats,
     LevelView,
@@ -81,7 +82,7 @@ class RecordedSource(Exports):
             self._flusher.attrs,
             self._branches,
             self.views(of[VECTORS]),
-            [LiveArrays(stream, self._stored) for stream in every if stream.kind.is_blob],
+            [LiveArrays(one, self._stored) for one in every if one.kind.is_blob and one.variables],
             self.views(of[NAMES]),
         )
 
@@ -187,6 +188,13 @@ class LiveStream:
             return recent
         labels = axis if places is None else [axis[place] for place in places]
         return np.concatenate([self._old_values(quantity, start, middle, labels), recent])
+
+    def chunk_grid(self, quantity: str) -> ChunkGrid:
+        published = self._stream.published
+        stored = self._stored(published) if published else None
+        if stored is None or all(variable.name != quantity for variable in stored.variables):
+            return ChunkGrid((0,), max(1, len(self.modules)))
+        return stored.chunk_grid(quantity)
 
     def _split(self, start: int, stop: int | None) -> tuple[Rows, int, int, int]:
         """Rows ``start:middle`` are in the store, ``middle:stop`` in memory."""

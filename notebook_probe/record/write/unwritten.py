@@ -54,7 +54,7 @@ def keep(
             try:
                 rest = [_waiting(stream) for stream in streams if stream.n_rows > stream.published]
                 files = Files(place)
-                commits = Commits(files, Arrays(PlainChunks(files), {}), lock, modules, {})
+                commits = Commits(files, Arrays(PlainChunks(files), {}, attrs), lock, modules, {})
                 of = {**attrs, UNWRITTEN_OF: str(folder), "state": "closed"}
                 commits.commit(of, rest, events, whole=True, last=True)
             finally:
@@ -99,7 +99,7 @@ def _take_in(rest: OpenedRecord, old: OpenedRecord, lock: Lock) -> None:
     n_lost = max(_n_lost(old), _n_lost(rest)) + losses.n_rows
     events = (*old.events, *(event for event in rest.events if event not in old.events))
     files = Files(lock.path.parent, outlives_power=True)  # the only copy is removed then
-    arrays = Arrays(new_chunks(files), extents(old))
+    arrays = Arrays(new_chunks(files), extents(old), old.attrs)
     modules = max(old.modules, rest.modules, key=len)  # the table only grows
     attrs = {**old.attrs, DROPPED_ROWS: n_lost}
     commits = Commits(files, arrays, lock, modules, old.paths)

@@ -26,10 +26,10 @@ from notebook_probe.record.format.source import ModuleRow, Variable
 from notebook_probe.record.read.reader import open_record
 from notebook_probe.record.store.location import Location
 from notebook_probe.record.views.branches import StreamName, is_evaluation
+from notebook_probe.record.write import closing
 from notebook_probe.record.write.backfill import Backfill
 from notebook_probe.record.write.checked_event import checked_event
 from notebook_probe.record.write.checked_series import checked_series
-from notebook_probe.record.write.closing import close_by_itself, close_record, losses_as_warnings
 from notebook_probe.record.write.disk_use import bytes_by_quantity
 from notebook_probe.record.write.flusher import Durability, Options
 from notebook_probe.record.write.model import differing, extended, labelled
@@ -74,6 +74,8 @@ class RecordWriter:
     durability : "kill" or "power loss"
         What published rows outlive: the end of the process in whatever way, or also that of the
         machine. The latter waits for the disk at every flush, on the writer's thread.
+    chunks : mapping of str to int, optional
+        Rows (``"step"``) and modules (``"module"``) of a chunk of a new record.
 
     Raises
     ------
@@ -119,8 +121,9 @@ class RecordWriter:
         max_bytes: int | None = None,
         keep_bits: Mapping[str, int] = MappingProxyType({}),
         durability: Durability = "kill",
+        chunks: Mapping[str, int] | None = None,
     ) -> None:
-        options = Options(flush_s, flush_rows, ring_bytes, max_bytes, keep_bits, durability)
+        options = Options(flush_s, flush_rows, ring_bytes, max_bytes, keep_bits, durability, chunks)
         root_attrs = {**attrs, "title": title}
         opened = open_to_write(
             location, labelled(modules), root_attrs, read_resume(resume), options
@@ -135,7 +138,7 @@ class RecordWriter:
         self.out_of_order = Backfill(self._flusher, self.source, self.branch, self.first_step)
         # Also when the writer is forgotten, and at the interpreter's exit.
         self._ends = weakref.finalize(
-            self, close_by_itself, self._flusher, self._place, self.source
+            self, closing.close_by_itself, self._flusher, self._place, self.source
         )
         if self._place.opening_note:
             self.event(self.last_step + 1, "spool", self._place.opening_note)
@@ -248,6 +251,7 @@ class RecordWriter:
         label = module_label(module)
         kind = blob(variable.name, label, check_shape(shape))
         self._flusher.names.claim_folder(kind.group)
+        self._flusher.names.claim(variable.name, kind.meaning)  # or an empty stream would stay
         found = self._stream(blob_name(label), label, kind)
         found.extend([label], [variable])
         if found.kind.cell != kind.cell:
@@ -273,6 +277,7 @@ class RecordWriter:
         values: npt.ArrayLike,
         units: str = "1",
         long_name: str = "",
+        attrs: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """Write a series into any steps, passed ones as well; from any thread.
 
@@ -286,7 +291,7 @@ class RecordWriter:
             Of the whole model also a scalar's name, such as ``"test/loss"``.
         steps, values
             A step and its value, or as many of both, in any order.
-        units, long_name : str
+        units, long_name, attrs
             Of a quantity that is new in the record.
 
         Raises
@@ -296,7 +301,8 @@ class RecordWriter:
         RecordWriteError
             When it cannot be written.
         """
-        series = checked_series(self.source, module, quantity, steps, values, units, long_name)
+        new = Variable(quantity, units, long_name, attrs)
+        series = checked_series(self.source, module, new, steps, values)
         self.out_of_order.write(
             series.steps, [series.column], [series.variable], series.values, series.kind
         )
@@ -350,6 +356,10 @@ class RecordWriter:
         """Wait until everything recorded so far is stored; False when it failed or took longer."""
         return self._flusher.flush(timeout_s) and self._place.flush(timeout_s)
 
+    def flush_or_raise(self, timeout_s: float = 10.0) -> None:
+        """As `flush`, for who wants to be told; raises RecordWriteError, warns when it is slow."""
+        closing.flush_record(self._flusher, self._place, timeout_s)
+
     def close(self) -> None:
         """Write the rest and mark the record closed; safe to call twice.
 
@@ -362,7 +372,7 @@ class RecordWriter:
             When the record is not whole; the writer is closed all the same.
         """
         if self._ends.detach() is not None:
-            close_record(self._flusher, self._place, self.source)
+            closing.close_record(self._flusher, self._place, self.source)
 
     def discard_if_empty(self) -> bool:
         """Close, and remove the record when it holds no row and no event."""
@@ -377,7 +387,7 @@ class RecordWriter:
         return self
 
     def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
-        with nullcontext() if error is None else losses_as_warnings():
+        with nullcontext() if error is None else closing.losses_as_warnings():
             self.close()
 
     def __repr__(self) -> str:

@@ -19,6 +19,7 @@ from notebook_probe.probes.step.probe import WAITING, Probe
 from notebook_probe.probes.step.sink import Events
 from notebook_probe.quantities import as_quantity
 from notebook_probe.record.format.source import ModuleRow
+from notebook_probe.run.attach.armed_schedules import ArmedSchedules
 from notebook_probe.run.attach.default_places import resolve_at_default_places
 from notebook_probe.run.attach.module_table import module_table
 from notebook_probe.run.attach.request import Resolver, resolve
@@ -103,6 +104,7 @@ class ProbeSet:
         self._wanted: dict[ProbeKey, Probe] = {}  # replaced, never changed: other threads walk it
         self._measured = self._wanted
         self._map = self._followed = model_map
+        self._schedules = ArmedSchedules()
         self._was_full = False
         self._lock = threading.Lock()
         self._changing = threading.RLock()  # two threads may meet between the same two steps
@@ -172,6 +174,20 @@ class ProbeSet:
         self._observer.taps.is_static |= wanted
         self._measured = {}  # between steps the observer looks what is due next
 
+    def expect(self, start: int, end: int) -> None:
+        """Learn at the next boundary from where to where the training goes; from any thread."""
+        self._schedules.expect(start, end)
+
+    def owed(self, last: int) -> list[Probe]:
+        """Those that were not due at the last step, but would have been, had it been known."""
+        live = [probe for probe in self._observer.training.probes if not probe.disabled]
+        return [probe for probe in live if self._schedules.is_owed(probe, last)]
+
+    def missed(self, probes: Sequence[Probe], step: int) -> None:
+        """Say in the record of which probes there is no last value."""
+        why = "nobody knew the last step before it was over; run.expect(end_step=...) tells it"
+        self._record.event(step, "missed", f"{_sentence(probes)}: {why}")
+
     def begin(self, step: int, resumed: bool) -> None:
         """Measure what is wanted from the first step on; an event of a record that is resumed."""
         with self._changing:
@@ -186,7 +202,7 @@ class ProbeSet:
     def add(self, attachment: Attachment) -> Attachment:
         """Want what is resolved already."""
         check_windows(attachment.probes, self.wanted)
-        self._want(attachment.probes)
+        attachment.probes[:] = self._want(attachment.probes)
         with self._lock:
             self._attachments = (*self._attachments, attachment)
         return attachment
@@ -220,7 +236,8 @@ class ProbeSet:
             if probes:
                 self._record.event(step, kind, _sentence(probes))
 
-    def _want(self, probes: Sequence[Probe]) -> None:
+    def _want(self, probes: Sequence[Probe]) -> list[Probe]:
+        """Want these; returns those that measure, some of which may have been there."""
         self._columns.declare(probes)
         with self._lock:
             new = self._new(probes)
@@ -228,6 +245,7 @@ class ProbeSet:
                 probe.attached_step = WAITING
             if new:
                 self._wanted = {**self._wanted, **new}
+            return [self._wanted[probe.key()] for probe in probes]
 
     def _new(self, probes: Sequence[Probe]) -> dict[ProbeKey, Probe]:
         """Those that are not wanted yet."""
@@ -244,19 +262,19 @@ class ProbeSet:
         self._record.follow_model(module_table(model_map))
         for attachment in self._attachments:
             probes = [p for p in _resolved_again(attachment, model_map) if _is_below(p.place, new)]
-            attachment.probes += probes
-            self._want(probes)
+            attachment.probes += self._want(probes)
 
     def _measure(self, step: int) -> tuple[list[Probe], list[Probe]]:
         """Hand the observer what is wanted; returns what is new and what is gone."""
-        wanted = self._wanted
-        if wanted is self._measured:
+        wanted, has_learnt = self._wanted, self._schedules.learn(step)
+        if wanted is self._measured and not has_learnt:
             return [], []
         before, after = self._observer.probes, tuple(wanted.values())
         known = set(before)
         added = [probe for probe in after if probe not in known]
         for probe in added:
             probe.attached_step = step
+        self._schedules.arm(after)
         self._observer.set_probes(after, self._map)
         self._measured = wanted
         return added, [probe for probe in before if probe.key() not in wanted]

@@ -29,6 +29,7 @@ __all__ = [
     "Resolver",
     "misfit",
     "misfit_at",
+    "read_items",
     "resolve",
 ]
 
@@ -69,7 +70,7 @@ def resolve(
         parts = [
             resolve(model_map, place, one, wanted or when, phase, per_call)
             for place, items in where.items()
-            for one, wanted in _items(items)
+            for one, wanted in read_items(items)
         ]
         return _joined(parts)
     if quantity is None:
@@ -192,7 +193,7 @@ def _described(place: str, model_map: ModelMap) -> str:
     return f"{standard_place(place)!r} ({type(module).__name__})"
 
 
-def _items(items: Any) -> list[tuple[QuantityLike, ScheduleLike]]:
+def read_items(items: Any) -> list[tuple[QuantityLike, ScheduleLike]]:
     """Taiyi's spelling: "Q" | ["Q"] | ["Q", schedule] | quantity, one or a list of these."""
     if not isinstance(items, list | tuple):
         return [(items, None)]

@@ -20,6 +20,7 @@ __all__ = [
     "Detach",
     "Fitting",
     "Request",
+    "Set",
     "Ticket",
 ]
 
@@ -65,7 +66,17 @@ class Budgeted:
     percent: float | None
 
 
-Request: TypeAlias = Attach | Detach | Control | Compiled | Budgeted
+@dataclass(frozen=True, slots=True)
+class Set:
+    """Set an option of the optimizers, such as ``"lr"``, or a knob of the user's own."""
+
+    name: str
+    value: float
+    group: int | None = None
+    """One parameter group, counted through all optimizers of the model; None means all."""
+
+
+Request: TypeAlias = Attach | Detach | Control | Compiled | Budgeted | Set
 
 
 @dataclass(slots=True)

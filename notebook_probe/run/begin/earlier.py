@@ -1,4 +1,4 @@
-"""Earlier runs of this process: which give way, and whose records a new one does not add to."""
+"""Runs of this process: which watches a model, which give way, whose records others leave alone."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from notebook_probe.record.read.reader import open_record
 from notebook_probe.record.store.location import Location, below, is_unused, local_path
 from notebook_probe.record.store.lock import Lock
 from notebook_probe.record.write.closing import losses_as_warnings
+from notebook_probe.run.attach.module_table import unwrap
 from notebook_probe.run.ending import wait_for_ends
 from notebook_probe.run.run import Run
 
-__all__ = ["close_earlier", "note", "place_for", "remove_record"]
+__all__ = ["close_earlier", "note", "place_for", "remove_record", "run_of"]
 
 _asked: MutableMapping[Run, str] = weakref.WeakKeyDictionary()
 """Where each run was to be recorded, which is not where it is if another model was there."""
@@ -46,6 +47,13 @@ def close_earlier(model: nn.Module, asked: Location, fresh: bool) -> None:
             with losses_as_warnings():  # the new run is not to blame
                 run.close()
     wait_for_ends()
+
+
+def run_of(model: nn.Module) -> Run | None:
+    """The run that watches a model now, the last of several."""
+    model = unwrap(model)
+    runs = [run for run in list(_asked) if not run.closed and run.watches(model)]
+    return runs[-1] if runs else None
 
 
 def place_for(model: nn.Module, store: Location, rank: str) -> Location:

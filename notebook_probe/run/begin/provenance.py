@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import subprocess
@@ -9,10 +10,31 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["git_state", "package_versions"]
+from notebook_probe.record.format.notes import read_notes
+from notebook_probe.record.write.writer import RecordWriter
+
+__all__ = ["git_state", "keep_provenance", "package_versions"]
 
 TIMEOUT_S = 2.0
 GIT = ("git", "status", "--porcelain=v2", "--branch", "--untracked-files=no")
+
+
+def keep_provenance(writer: RecordWriter) -> None:
+    """Keep what makes the run in the root; an event has what made the record before, if other.
+
+    Packages that only came in addition take nothing away from what was known.
+    """
+    now = {"git": git_state(), "packages": package_versions()}
+    before = {name: read_notes(writer.attrs, name) for name in now if name in writer.attrs}
+    other = [
+        name
+        for name, known in before.items()
+        if any(now[name].get(key) != value for key, value in known.items())
+    ]
+    if other:
+        text = f"gone on with other {' and '.join(other)} than before"
+        writer.event(writer.first_step, "code", text, json.dumps(before))
+    writer.annotate(**{name: json.dumps(own) for name, own in now.items()})
 
 
 def git_state() -> dict[str, Any]:

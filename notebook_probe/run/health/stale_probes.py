@@ -12,7 +12,7 @@ from notebook_probe.alerts.track import Finding
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.run.health.status import ProbeStatus
 from notebook_probe.run.health.why_silent import NOT_CALLED, UNCALLED
-from notebook_probe.schedules import Foreseen
+from notebook_probe.schedules import can_foresee
 
 __all__ = ["StaleProbes"]
 
@@ -73,8 +73,10 @@ def _has_missed(probe: Probe, since: int, step: int, most: int) -> bool:
 
 def _dues(probe: Probe, step: int) -> Iterator[int]:
     """Its due steps; of a user's own function, which is not asked ahead of time, none."""
-    schedule = probe.schedule
-    due = schedule.next_due(step) if isinstance(schedule, Foreseen) else None
-    while due is not None and isinstance(schedule, Foreseen):
+    schedule = probe.armed
+    if not can_foresee(schedule):
+        return
+    due = schedule.next_due(step)
+    while due is not None:
         yield due
         due = schedule.next_due(due + 1)

@@ -15,11 +15,13 @@ from notebook_probe.run.failure import Failure
 from notebook_probe.run.gate import Gate
 from notebook_probe.run.health.meter import Meter
 from notebook_probe.run.health.status import State, StatusHead
+from notebook_probe.run.mirror.mirror import Mirrors
 from notebook_probe.run.rows.row_keeper import RowKeeper
 
 __all__ = ["RunState"]
 
 WANTED = (KeyboardInterrupt, TrainingStopped)
+UNDER_WAY = ("training", "paused")
 MANY_FORWARDS = 5
 """Training forwards without any step after which something may be missing."""
 MANY_MORE = 4
@@ -35,6 +37,8 @@ class RunState:
         The training that was started last in the background.
     failure : Failure or None
         What ended the last loop, until training goes on.
+    start_step, end_step, epoch : int
+        What the loop told of how far it is and will go; -1 when it is not known.
     """
 
     def __init__(
@@ -46,13 +50,15 @@ class RunState:
         gate: Gate,
         meter: Meter,
         budget: Budget,
+        mirrors: Mirrors,
     ) -> None:
         self._writer, self._rows, self._steps = writer, rows, steps
         self._observer, self._gate = observer, gate
-        self._meter, self._budget = meter, budget
+        self._meter, self._budget, self._mirrors = meter, budget, mirrors
         self.background: Background | None = None
         self._failure: Failure | None = None
         self._rested_at = self._progress
+        self.start_step, self.end_step, self.epoch = 0, -1, -1
 
     @property
     def failure(self) -> Failure | None:
@@ -85,11 +91,13 @@ class RunState:
         """Everything but the probes."""
         writer, meter = self._writer, self._meter
         flushed = writer.flushed_at
+        state, step = self.state(closed), self._observer.clock.upcoming
+        end_step = self.end_step if step <= self.end_step else -1  # it went on past it
         return StatusHead(
             name=name,
             location=writer.location,
-            state=self.state(closed),
-            step=self._observer.clock.upcoming,
+            state=state,
+            step=step,
             steps_per_second=meter.steps_per_second,
             cost_percent=meter.cost_percent,
             n_probes=n_probes,
@@ -103,7 +111,15 @@ class RunState:
             total_s=meter.total_s,
             total_cost_s=meter.total_cost_s,
             budget=self._budget.text,
+            epoch=self.epoch,
+            end_step=end_step,
+            seconds_left=self._seconds_for(end_step - step) if state in UNDER_WAY else None,
         )
+
+    def _seconds_for(self, n_steps: int) -> float | None:
+        """How long so many steps take; None for fewer than none, and before the first."""
+        rate = self._meter.steps_per_second
+        return n_steps / rate if n_steps >= 0 and math.isfinite(rate) else None
 
     def state(self, closed: bool) -> State:
         if closed:
@@ -120,7 +136,7 @@ class RunState:
     def _problem(self) -> str:
         text = self.failure.text if self.failure is not None else ""
         known = text or self._writer.last_error or self._rows.problem or self._gate.problem
-        return known or self._writer.stopped or self._no_steps()
+        return known or self._writer.stopped or self._mirrors.problem or self._no_steps()
 
     def _no_steps(self) -> str:
         """Nothing has told where the open step of this loop ends."""

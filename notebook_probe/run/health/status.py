@@ -31,7 +31,7 @@ class QuantityInfo:
     """In the user's words: input, output, weight, grad, update, or the call that hands it over."""
     units: str
     is_vector: bool = False
-    """Its value is a vector: recorded, not drawn as a line."""
+    """Its value is a vector or an image: recorded, not drawn as a line."""
     question: str = ""
     """That it answers, under which a panel lists it."""
     is_of_model: bool = False
@@ -96,6 +96,12 @@ class StatusHead:
     """Seconds of these that were spent in probes and row keeping."""
     budget: str = ""
     """What is done to keep the cost inside `Run.budget`, in words; empty without one."""
+    epoch: int = -1
+    """That of the training loop, as it was told by `Run.expect`; -1 when it is not known."""
+    end_step: int = -1
+    """The step at which training will end; -1 when it is not known."""
+    seconds_left: float | None = None
+    """Until then, at the speed of the last steps; None when it is not known, or nothing trains."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

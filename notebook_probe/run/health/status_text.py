@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from datetime import timedelta
+from math import ceil
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,7 +22,7 @@ def describe_status(status: Status) -> str:
     Silent probes are grouped by reason.
     """
     lines = [
-        f"{status.name}: {status.state}, step {status.step}, "
+        f"{status.name}: {status.state}, {_how_far(status)}, "
         f"{status.steps_per_second:.3g} steps/s, {status.location}",
         f"{status.n_probes} probes cost {status.cost_percent:.2g} % of step time lately; "
         f"{_size(status.nbytes)} on disk",
@@ -40,6 +42,14 @@ def describe_status(status: Status) -> str:
     lines += [f"silent: {line}" for line in _silent(status.silent)]
     lines += [f"error: {one.quantity} at {one.module}: {one.error}" for one in status.errors]
     return "\n".join(lines)
+
+
+def _how_far(status: Status) -> str:
+    end = f" of {status.end_step}" if status.end_step >= 0 else ""
+    epoch = f", epoch {status.epoch}" if status.epoch >= 0 else ""
+    seconds = status.seconds_left
+    left = f", {timedelta(seconds=ceil(seconds))} left" if seconds is not None else ""
+    return f"step {status.step}{end}{epoch}{left}"
 
 
 def _size(n_bytes: int) -> str:

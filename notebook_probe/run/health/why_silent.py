@@ -6,7 +6,6 @@ import math
 import time
 import weakref
 from collections.abc import Collection
-from typing import TypeGuard
 
 from torch import nn
 
@@ -18,7 +17,7 @@ from notebook_probe.probes.step.probe import WAITING, Probe
 from notebook_probe.quantities.define.quantity import Quantity
 from notebook_probe.quantities.reduce.features import given_by, is_of_all
 from notebook_probe.run.health.status import COMPILED
-from notebook_probe.schedules import Foreseen, Schedule
+from notebook_probe.schedules import Schedule, can_foresee
 
 __all__ = ["GONE", "NOT_CALLED", "UNCALLED", "WhySilent", "why_waiting"]
 
@@ -134,29 +133,18 @@ def why_waiting(probe: Probe, step: int) -> str:
         return ""
     if probe.attached_step == WAITING:
         return "measured from the next step on"
-    return "" if probe.was_due else _first_due(probe.schedule, max(step, probe.attached_step))
+    return "" if probe.was_due else _first_due(probe.armed, max(step, probe.attached_step))
 
 
 def _fires(probe: Probe, step: int) -> bool:
     """Tell whether it gets them as its schedule has it."""
-    schedule = probe.schedule
-    if probe.phase == "eval" or probe.quantity.is_of_step or not _is_foreseen(schedule):
+    schedule = probe.armed
+    if probe.phase == "eval" or probe.quantity.is_of_step or not can_foresee(schedule):
         return True  # the loop evaluates, and logs, when it likes
     due = schedule.next_due(probe.last_step + 1)
     for _ in range(LATE_STEPS - 1):
         due = schedule.next_due(due + 1) if due is not None else None
     return due is None or due >= step - 1
-
-
-_foreseen: dict[type, bool] = {}
-
-
-def _is_foreseen(schedule: Schedule) -> TypeGuard[Foreseen]:
-    """As isinstance, which is slow for protocols; once per class."""
-    kind = type(schedule)
-    if kind not in _foreseen:
-        _foreseen[kind] = isinstance(schedule, Foreseen)
-    return _foreseen[kind]
 
 
 def _why_no_gradient(probe: Probe, model_map: ModelMap) -> str:
@@ -179,7 +167,7 @@ _ABSENT = {
 
 def _first_due(schedule: Schedule, step: int) -> str:
     """When the first value can be expected; a user's own function is not asked ahead of time."""
-    due = schedule.next_due(step) if _is_foreseen(schedule) else None
+    due = schedule.next_due(step) if can_foresee(schedule) else None
     return "not due yet" if due is None else f"first value at step {due}"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from notebook_probe.axis import PER_CHANNEL, Axis, PerChannel
+from notebook_probe.axis import AxisLike, Image, PerChannel
 from notebook_probe.model.selectors import standard_place
 from notebook_probe.probes.reading.plan import is_of_calls
 from notebook_probe.probes.step.probe import Probe
@@ -20,8 +20,8 @@ COUNTS = {
     "accumulations": "times the gradient was added to in the step",
 }
 
-StreamOfAxis: TypeAlias = "tuple[str, Axis | PerChannel | None]"
-"""A stream's name, and the axis of its vectors."""
+StreamOfAxis: TypeAlias = "tuple[str, AxisLike | None]"
+"""A stream's name, and the axis of its vectors; of images there is one by variable and place."""
 
 
 @dataclass(slots=True)
@@ -41,7 +41,7 @@ def columns_of(probes: Iterable[Probe]) -> dict[StreamOfAxis, StreamColumns]:
         columns = _of(found, probe, axis)
         if probe.variable not in columns.variables:
             columns.variables[probe.variable] = _variable(probe)
-        if axis is not PER_CHANNEL:  # there its length is known by its first value
+        if not isinstance(axis, PerChannel | Image):  # known by the first value
             columns.modules[place] = None
         if is_of_calls(probe) or probe.accumulations:
             beside = _of(found, probe, None)
@@ -53,7 +53,7 @@ def columns_of(probes: Iterable[Probe]) -> dict[StreamOfAxis, StreamColumns]:
 
 
 def _of(
-    found: dict[StreamOfAxis, StreamColumns], probe: Probe, axis: Axis | PerChannel | None
+    found: dict[StreamOfAxis, StreamColumns], probe: Probe, axis: AxisLike | None
 ) -> StreamColumns:
     key = probe.stream, axis
     if key not in found:

@@ -13,10 +13,19 @@ from notebook_probe.model.selectors import standard_place
 from notebook_probe.probes.step.measured import POOLED, Columns, MeasuredStep, StreamValues
 from notebook_probe.record.format.missing import NOT_MEASURED, as_measured
 from notebook_probe.record.format.source import Floats
-from notebook_probe.record.write.streams.shaped import RaggedWriter
+from notebook_probe.record.write.streams.shaped import ArrayWriter, RaggedWriter
 from notebook_probe.record.write.streams.stream import StreamWriter
 
-__all__ = ["AnyRow", "ChannelsLayout", "ChannelsRow", "Layout", "NamedRow", "Row"]
+__all__ = [
+    "AnyRow",
+    "ArrayRow",
+    "ChannelsLayout",
+    "ChannelsRow",
+    "Layout",
+    "NamedRow",
+    "Row",
+    "label_of",
+]
 
 
 Places: TypeAlias = "npt.NDArray[np.intp]"
@@ -101,7 +110,33 @@ class NamedRow:
         self.stream.record(self.step, self.time_ms, self.values)
 
 
-AnyRow: TypeAlias = Row | ChannelsRow | NamedRow
+@dataclass(slots=True)
+class ArrayRow:
+    """An array of one quantity at one module."""
+
+    writer: ArrayWriter
+    step: int
+    time_ms: int
+    array: npt.ArrayLike
+
+    @property
+    def stream(self) -> StreamWriter:
+        return self.writer.stream
+
+    @property
+    def values(self) -> Floats:
+        """As the stream records it; an array of another shape, which it does not, is a gap."""
+        cells = as_measured(self.array)
+        if cells.shape != self.stream.kind.cell:
+            return np.full(self.stream.shape, NOT_MEASURED, np.float32)
+        return cells[None, None]
+
+    def record(self) -> None:
+        """Hand it to the writer."""
+        self.writer.record(self.step, self.time_ms, self.array)
+
+
+AnyRow: TypeAlias = Row | ChannelsRow | NamedRow | ArrayRow
 """Of any kind of stream."""
 
 
@@ -131,7 +166,7 @@ class Layout:
     def _extend(self, places: Sequence[tuple[int, int]]) -> None:
         """Give calls that are new their columns, all at once: the axis is made anew each time."""
         cells, known = self._columns.cells, self._stream.module_index
-        labels = [_label(cells[column][1], call) for column, call in places if call != POOLED]
+        labels = [label_of(cells[column][1], call) for column, call in places if call != POOLED]
         new = [label for label in labels if label not in known]
         if new:
             self._stream.extend(new)
@@ -140,7 +175,7 @@ class Layout:
         """Where the value of one call goes; it has an entry of its own on the module axis."""
         if call == POOLED:
             return self._cells[column]
-        label = _label(self._columns.cells[column][1], call)
+        label = label_of(self._columns.cells[column][1], call)
         return self._cells[column][0], self._stream.module_index[label]
 
 
@@ -154,13 +189,13 @@ class ChannelsLayout:
         """The row of a step."""
         cells = self._columns.cells
         vectors = {
-            (cells[column][0], _label(cells[column][1], call)): vector
+            (cells[column][0], label_of(cells[column][1], call)): vector
             for (column, call), vector in zip(values.places, values.numbers, strict=True)
         }
         return ChannelsRow(self._writer, step.step, step.time_ms, vectors)
 
 
-def _label(place: str, call: int) -> str:
+def label_of(place: str, call: int) -> str:
     """What a value's column is called."""
     label = standard_place(place)
     return label if call == POOLED else f"{label}[{call}]"

@@ -27,7 +27,8 @@ def with_open_step(streams: Iterable[StreamView], rows: Iterable[AnyRow], group:
 
 def _with_row(stream: StreamView, row: AnyRow) -> StreamView:
     """The stream and one row more; alone when the step has been closed in the meantime."""
-    longer = _WithRow(stream, row)  # counts the rows before it is asked what the last one is
+    kind = _WithArray if row.stream.kind.is_blob else _WithRow
+    longer = kind(stream, row)  # counts the rows before it is asked what the last one is
     return longer if row.stream.last_step < row.step else stream
 
 
@@ -79,3 +80,11 @@ class _WithRow(WrappedStream):
             if q < table.shape[0] and m < table.shape[1]:
                 out[0, i] = table[q, m]
         return out
+
+
+class _WithArray(_WithRow):
+    """An ArrayView with one array more."""
+
+    @property
+    def cell(self) -> tuple[int, ...]:
+        return self._row.stream.kind.cell

@@ -6,19 +6,24 @@ import threading
 import weakref
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
-from notebook_probe.axis import Axis, PerChannel
+import numpy as np
+
+from notebook_probe.axis import Axis, Image, PerChannel
 from notebook_probe.errors import QuantityError
 from notebook_probe.model.selectors import standard_place
 from notebook_probe.probes.step.measured import Columns, MeasuredStep
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.quantities import quantities
-from notebook_probe.record.format.schema import LOGGED_OF_STATES
+from notebook_probe.record.format.schema import LOGGED_BY, LOGGED_OF_STATES
 from notebook_probe.record.format.source import Variable
+from notebook_probe.record.write.checked_series import check_module
+from notebook_probe.record.write.streams.shaped import ArrayWriter
 from notebook_probe.record.write.streams.stream import StreamWriter
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.rows.columns import COUNTS, columns_of
-from notebook_probe.run.rows.layout import AnyRow, ChannelsLayout, Layout, Row
+from notebook_probe.run.rows.layout import AnyRow, ArrayRow, ChannelsLayout, Layout, Row, label_of
 from notebook_probe.run.rows.logged import LoggedScalars
 
 __all__ = ["RowKeeper"]
@@ -43,6 +48,8 @@ class RowKeeper:
         self._writer = writer
         self._making = threading.Lock()  # two threads may ask for the same new stream
         self._collected: set[str] = set()
+        self._arrays: dict[tuple[str, str], ArrayWriter] = {}
+        self._images: dict[str, Variable] = {}
         self._layouts: weakref.WeakKeyDictionary[Columns, Layout | ChannelsLayout] = (
             weakref.WeakKeyDictionary()
         )
@@ -64,6 +71,9 @@ class RowKeeper:
     def declare(self, probes: Iterable[Probe]) -> None:
         """Give every probe its column; from any thread."""
         for (name, axis), columns in columns_of(probes).items():
+            if isinstance(axis, Image):  # each has a stream by itself, once its size is known
+                self._images |= columns.variables
+                continue
             stream = self._stream(name, columns.long_name, axis)
             stream.extend([*columns.modules], [*columns.variables.values()])
 
@@ -92,6 +102,22 @@ class RowKeeper:
         collected = Variable(name, "1", "collected by the model")
         self._of_steps.variables.extend([standard_place(place)], [collected])
         self._collected.add(name)
+
+    def declare_array(self, name: str, module: str, shape: tuple[int, ...]) -> None:
+        """Give what the loop logs as arrays its place.
+
+        Raises
+        ------
+        QuantityError
+            For a name that cannot be a variable's, or stands for something else, and for another
+            shape than it has.
+        UnknownNameError
+            For a module that the model has not.
+        """
+        if name in quantities or name in COUNTS:
+            raise QuantityError(f"log_array({name!r}, ...): a quantity is called so")
+        check_module(self._writer.source, module)
+        self._begin_arrays(Variable(name, "1", LOGGED_BY), module, shape)
 
     @property
     def last_state(self) -> int:
@@ -123,9 +149,9 @@ class RowKeeper:
                 except Exception as error:  # as above
                     self._lose(step.step, 1, error)
 
-    def failed(self, step: int, error: Exception) -> None:
+    def failed(self, step: int, n_rows: int, error: Exception) -> None:
         """The Recorder's part: say what went wrong, and that the step is lost."""
-        self._lose(step, 1, error)
+        self._lose(step, n_rows, error)
 
     def _lose(self, step: int, n_rows: int, error: Exception) -> None:
         self.problem = f"step {step}: {type(error).__name__}: {error}"
@@ -134,8 +160,12 @@ class RowKeeper:
     def rows(self, step: MeasuredStep) -> list[AnyRow]:
         """The rows of a step, one per due stream."""
         rows: list[AnyRow] = [
-            self._layout(values.columns).row(step, values) for values in step.streams
+            self._layout(values.columns).row(step, values)
+            for values in step.streams
+            if not isinstance(values.columns.axis, Image)
         ]
+        for writer, array in self._of_arrays(step).values():
+            rows.append(ArrayRow(writer, step.step, step.time_ms, array))
         if not (step.named or step.logged):
             return rows
         logged, others = self._logged(step.of_state).split(step)
@@ -143,6 +173,27 @@ class RowKeeper:
         if named:
             rows = self._with_named(rows, step, named)
         return rows if others is None else [*rows, others]
+
+    def _of_arrays(self, step: MeasuredStep) -> dict[tuple[str, str], tuple[ArrayWriter, Any]]:
+        """Arrays and who writes them, by module and name: one, whatever schedules it is due on."""
+        images = {
+            (label_of(cells[column][1], call), cells[column][0]): image
+            for values in step.streams
+            if isinstance(values.columns.axis, Image)
+            for cells in [values.columns.cells]
+            for (column, call), image in zip(values.places, values.numbers, strict=True)
+            if np.ndim(image)  # else a device that could not be read
+        }
+        for (module, name), image in images.items():
+            if (module, name) not in self._arrays:
+                self._begin_arrays(self._images[name], module, np.shape(image))
+        given = {**step.arrays, **images}
+        return {key: (self._arrays[key], array) for key, array in given.items()}
+
+    def _begin_arrays(self, variable: Variable, module: str, shape: tuple[int, ...]) -> None:
+        with self._making:
+            arrays = self._writer.arrays(variable, module, shape)
+        self._arrays[module, variable.name] = arrays
 
     def _with_named(
         self, rows: list[AnyRow], step: MeasuredStep, named: Mapping[tuple[str, str], float]
@@ -165,7 +216,9 @@ class RowKeeper:
     def _layout(self, columns: Columns) -> Layout | ChannelsLayout:
         layout = self._layouts.get(columns)
         if layout is None:
-            kind = ChannelsLayout if isinstance(columns.axis, PerChannel) else Layout
-            layout = kind(columns, self._stream(columns.stream, axis=columns.axis))
+            axis = columns.axis
+            assert not isinstance(axis, Image)
+            kind = ChannelsLayout if isinstance(axis, PerChannel) else Layout
+            layout = kind(columns, self._stream(columns.stream, axis=axis))
             self._layouts[columns] = layout
         return layout

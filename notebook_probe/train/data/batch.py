@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import torch
@@ -18,6 +19,8 @@ Device: TypeAlias = "torch.device | str"
 
 LABEL_KEYS = ("labels", "label", "targets", "target")
 """Under these a batch that is a dict has what is to be learnt."""
+
+NO_KEYWORDS: Mapping[str, Any] = MappingProxyType({})
 
 ALLOWED = (
     "allowed: (inputs, labels), (spec, inputs, labels), a dict, or the inputs alone, where inputs "
@@ -59,7 +62,7 @@ class Batch:
         )
 
 
-def read_item(item: Any, where: str) -> Batch:
+def read_item(item: Any) -> Batch:
     """Read what a data set gave.
 
     Raises
@@ -67,19 +70,23 @@ def read_item(item: Any, where: str) -> Batch:
     ValueError
         For another form, without an input, and for None among inputs or labels.
     """
-    spec, inputs, labels = _parts_of(item, where)
+    if type(item) in (tuple, list) and len(item) == 2:  # nearly always, and of two tensors
+        inputs, labels = item
+        if isinstance(inputs, Tensor) and isinstance(labels, Tensor):
+            return Batch(None, (inputs,), (labels,), NO_KEYWORDS)
+    spec, inputs, labels = _parts_of(item)
     if isinstance(inputs, Mapping):
         batch = Batch(spec, (), _listed(labels), dict(inputs))
     else:
-        batch = Batch(spec, _listed(inputs), _listed(labels), {})
+        batch = Batch(spec, _listed(inputs), _listed(labels), NO_KEYWORDS)
     if not (batch.inputs or batch.keywords):
-        raise ValueError(f"{where}: a batch without inputs; {ALLOWED}")
+        raise ValueError(f"a batch without inputs; {ALLOWED}")
     if any(value is None for value in (*batch.inputs, *batch.labels, *batch.keywords.values())):
-        raise ValueError(f"{where}: None among the inputs or labels of a batch; {ALLOWED}")
+        raise ValueError(f"None among the inputs or labels of a batch; {ALLOWED}")
     return batch
 
 
-def _parts_of(item: Any, where: str) -> tuple[Spec, Any, Any]:
+def _parts_of(item: Any) -> tuple[Spec, Any, Any]:
     if isinstance(item, Mapping):
         labels = [item[key] for key in LABEL_KEYS if key in item]
         return None, item, labels
@@ -93,11 +100,11 @@ def _parts_of(item: Any, where: str) -> tuple[Spec, Any, Any]:
         spec, inputs, labels = item
         if not isinstance(spec, Hashable) or isinstance(spec, Tensor):
             raise ValueError(
-                f"{where}: of three parts the first, {type(spec).__name__}, must be hashable and "
+                f"of three parts the first, {type(spec).__name__}, must be hashable and "
                 f"no tensor: it tells kinds of batches apart; {ALLOWED}"
             )
         return spec, inputs, labels
-    raise ValueError(f"{where}: a batch of {len(item)} parts; {ALLOWED}")
+    raise ValueError(f"a batch of {len(item)} parts; {ALLOWED}")
 
 
 def _listed(values: Any) -> tuple[Any, ...]:

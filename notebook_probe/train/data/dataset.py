@@ -93,10 +93,23 @@ class Dataset:
         except Exception as error:
             where = f"data {self.name!r} raised after {self.position} batches"
             raise DataError(f"{where}: {type(error).__name__}: {error}") from error
-        batch = read_item(item, f"data {self.name!r}, batch {self.position}")
-        self._check_alike(batch)
+        try:
+            batch = read_item(item)
+        except ValueError as error:
+            raise ValueError(f"{self._place}: {error}") from None
+        if self._shapes.setdefault(batch.spec, batch.shape) != batch.shape:
+            raise ValueError(f"{self._place}{self._unlike(batch)}")
         self.position += 1
         return batch
+
+    @property
+    def _place(self) -> str:
+        return f"data {self.name!r}, batch {self.position}"
+
+    def _unlike(self, batch: Batch) -> str:
+        kind = "" if batch.spec is None else f" of {batch.spec!r}"
+        now, before = _words(batch.shape), _words(self._shapes[batch.spec])
+        return f"{kind}: {now}; before {before}, and batches of one kind are alike"
 
     def reset(self) -> None:
         """Begin a pass anew.
@@ -165,15 +178,6 @@ class Dataset:
 
     def _generators(self) -> dict[str, Any]:
         return {"process": generator_states(), "loader": loader_generators(self.source)}
-
-    def _check_alike(self, batch: Batch) -> None:
-        shape = self._shapes.setdefault(batch.spec, batch.shape)
-        if shape != batch.shape:
-            kind = "" if batch.spec is None else f" of {batch.spec!r}"
-            raise ValueError(
-                f"data {self.name!r}, batch {self.position}{kind}: {_words(batch.shape)}; "
-                f"before {_words(shape)}, and batches of one kind are alike"
-            )
 
 
 def _words(shape: tuple[int, int, tuple[str, ...]]) -> str:

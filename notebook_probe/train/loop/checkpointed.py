@@ -11,12 +11,13 @@ from notebook_probe.train.checkpoints.contents import Training
 from notebook_probe.train.checkpoints.fitting import Wanted
 from notebook_probe.train.checkpoints.index import Checkpoint
 from notebook_probe.train.checkpoints.kept import Kept
-from notebook_probe.train.loop.hooked import Hooked
+from notebook_probe.train.loop.recorded import Recorded
+from notebook_probe.train.trainer.trainer import Trainer
 
 __all__ = ["Checkpointed"]
 
 
-class Checkpointed(Hooked):
+class Checkpointed(Recorded):
     """Saves all that a training needs to go on, and loads it.
 
     Attributes
@@ -25,8 +26,8 @@ class Checkpointed(Hooked):
         What is saved, and where.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, trainer: Trainer) -> None:
+        super().__init__(trainer)
         self.kept = Kept(cast(Training, self))
 
     def save_checkpoint(self, folder: Location, *, background: bool = False) -> None:

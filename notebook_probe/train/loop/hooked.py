@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from itertools import count
-from typing import Any
+from typing import Any, TypeAlias
 
 from notebook_probe.errors import DuplicateNameError
+from notebook_probe.schedules import Every, Geometric, ScheduleLike, Seconds, Times
+from notebook_probe.schedules import schedule as read_schedule
 from notebook_probe.train.data.dataset import Dataset
 from notebook_probe.train.loop.hooks import Hook, Hooks
+from notebook_probe.train.loop.periodic import Periodic
 from notebook_probe.train.metrics.averages import Value
 
 __all__ = ["Hooked"]
+
+OnStep: TypeAlias = Callable[[Any, Mapping[str, Value]], Any]
 
 
 class Hooked:
     """Has hooks where a run of a loop starts, after each step, where it ends, and at its close."""
 
     def __init__(self) -> None:
-        self._on_start, self._on_step = Hooks("on_start"), Hooks("on_step")
+        self._on_start, self._on_epoch = Hooks("on_start"), Hooks("on_epoch")
+        self._on_step, self._on_eval = Hooks("on_step"), Hooks("on_eval")
         self._on_end, self._on_close = Hooks("on_end"), Hooks("on_close")
         self.objects: dict[str, Any] = {}
 
@@ -27,6 +34,13 @@ class Hooked:
     ) -> Hook:
         """Call ``call(loop, data)`` as each run of the loop begins."""
         return self._on_start.add(call, name, priority)
+
+    def on_epoch(self, call: Callable[[Any], Any], name: str = "", priority: float = 0) -> Hook:
+        """Call ``call(loop)`` after each epoch: ``loop.epoch`` epochs are complete.
+
+        Such as ``lambda loop: sampler.set_epoch(loop.epoch)`` of a distributed sampler.
+        """
+        return self._on_epoch.add(call, name, priority)
 
     def on_step(
         self, call: Callable[[Any, Mapping[str, Value]], Any], name: str = "", priority: float = 0
@@ -37,6 +51,15 @@ class Hooked:
         training; it names the hook.
         """
         return self._on_step.add(call, name, priority)
+
+    def on_eval(
+        self,
+        call: Callable[[Any, Mapping[str, float]], Any],
+        name: str = "",
+        priority: float = 0,
+    ) -> Hook:
+        """Call ``call(loop, metrics)`` after each evaluation, with the names that are recorded."""
+        return self._on_eval.add(call, name, priority)
 
     def on_end(
         self,
@@ -51,21 +74,90 @@ class Hooked:
         """Call ``call(loop)`` however the run of the loop ends, also when others raise."""
         return self._on_close.add(call, name, priority)
 
+    def at(
+        self,
+        schedule: ScheduleLike,
+        call: OnStep,
+        name: str = "",
+        priority: float = 0,
+        call_on_end: bool = False,
+    ) -> Hook:
+        """Call ``call(loop, metrics)`` after each step at which a schedule is due.
+
+        Parameters
+        ----------
+        schedule : Schedule, str, int or callable
+            Any that probes take: ``"geometric(100, 1.2)"``, ``nbp.Times(20)``.
+        call_on_end : bool
+            Call it once more when all steps are done.
+
+        Raises
+        ------
+        ScheduleError, TypeError
+        """
+        periodic = Periodic(read_schedule(schedule), call, call_on_end)
+        name = name or getattr(call, "__name__", "")
+        started = self._on_start.add(periodic.on_start, name, priority)
+        stepped = self._on_step.add(periodic.on_step, name, priority)
+        stepped.others = (started, self._on_end.add(periodic.on_end, name, priority))
+        return stepped
+
+    def every_n_steps(self, n: int, call: OnStep, name: str = "", priority: float = 0) -> Hook:
+        """Call ``call(loop, metrics)`` after steps n - 1, 2n - 1, ..., counted over all runs.
+
+        Raises
+        ------
+        ScheduleError
+            ``n`` is less than 1.
+        """
+        return self.at(Every(n, offset=n - 1), call, name, priority)
+
+    def n_times_during_loop(
+        self, n: int, call: OnStep, name: str = "", priority: float = 0
+    ) -> Hook:
+        """Call it ``n`` times in each run of the loop, evenly, the last step being one of them.
+
+        While nobody knows how long the run is, after 128, 256, 512, ... steps; see `Times`.
+        """
+        return self.at(Times(n), call, name, priority)
+
+    def exponential_callback(
+        self,
+        start: int,
+        factor: float,
+        call: OnStep,
+        name: str = "",
+        priority: float = 0,
+        call_on_end: bool = False,
+    ) -> Hook:
+        """Call it ever more rarely, counted over all runs; see `Geometric`."""
+        return self.at(Geometric(start, factor), call, name, priority, call_on_end)
+
+    def periodic_callback(
+        self,
+        period: float,
+        call: OnStep,
+        name: str = "",
+        priority: float = 0,
+        call_on_end: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> Hook:
+        """Call it when so many seconds have passed since it was called last; see `Seconds`."""
+        return self.at(Seconds(period, clock), call, name, priority, call_on_end)
+
     def add(self, callback: Any) -> Any:
         """Have an object take part by its methods of these names; returns the object.
 
-        ``on_start``, ``on_step``, ``on_end``, ``on_close``; its ``name`` and ``priority`` hold for
-        all of them. With ``state_dict`` and ``load_state_dict`` its state is in checkpoints.
+        ``on_start``, ``on_epoch``, ``on_step``, ``on_eval``, ``on_end``, ``on_close``; its ``name``
+        and ``priority`` hold for all of them. With ``state_dict`` and ``load_state_dict`` its state
+        is in checkpoints.
 
         Raises
         ------
         TypeError
             It has none of them.
         """
-        methods = {
-            hooks: getattr(callback, hooks.kind, None)
-            for hooks in (self._on_start, self._on_step, self._on_end, self._on_close)
-        }
+        methods = {hooks: getattr(callback, hooks.kind, None) for hooks in self._every}
         if isinstance(callback, type) or not any(map(callable, methods.values())):
             raise TypeError(
                 f"add({callback!r}): an object with one of the methods "
@@ -78,6 +170,13 @@ class Hooked:
         if _has_state(callback):
             self.register_state(_free(name, self.objects), callback)
         return callback
+
+    @property
+    def _every(self) -> tuple[Hooks, ...]:
+        return (
+            *(self._on_start, self._on_epoch, self._on_step),
+            *(self._on_eval, self._on_end, self._on_close),
+        )
 
     def register_state(self, name: str, one: Any) -> None:
         """Have an object's state in every checkpoint: weights that are averaged, an optimizer.

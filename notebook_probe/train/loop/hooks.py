@@ -19,10 +19,14 @@ class Hook:
     name: str
     priority: float
     removed: bool = field(default=False, init=False)
+    others: tuple[Hook, ...] = field(default=(), init=False)
+    """Of other kinds, that go with it."""
 
     def remove(self) -> None:
         """Call it no more."""
         self.removed = True
+        for other in self.others:
+            other.remove()
 
 
 class Hooks:

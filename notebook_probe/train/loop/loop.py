@@ -6,18 +6,18 @@ import time
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from notebook_probe.errors import NoChangeError, TrainingStopped
 from notebook_probe.run.background import Background
 from notebook_probe.run.run import Run
-from notebook_probe.run.watch import watch
 from notebook_probe.train.data.batch import Batch
 from notebook_probe.train.data.dataset import Dataset, as_dataset
 from notebook_probe.train.generators import generator_states, set_generators
 from notebook_probe.train.loop.finite import CheckFinite, FiniteCheck
 from notebook_probe.train.loop.interrupts import interrupts_wait
-from notebook_probe.train.loop.recording import Recording
+from notebook_probe.train.loop.progress import Progress
 from notebook_probe.train.loop.rewound import Rewound
 from notebook_probe.train.metrics.averages import Value
 from notebook_probe.train.trainer.trainer import Trainer
@@ -39,6 +39,8 @@ class Loop(Rewound):
     trainer : Trainer
     run : Run, optional
         Records the training; `watch` makes one.
+    progress : bool, optional
+        A bar of tqdm; by default in a terminal, and in a notebook that shows no panel.
     check_finite : True, "now" or False
         What to do about losses that are NaN or infinite: raise, on an accelerator at most one step
         late; wait for the device to raise at once; nothing.
@@ -46,8 +48,7 @@ class Loop(Rewound):
     Attributes
     ----------
     loop_step : int
-        Updates completed: the number of the step that comes next, in `on_step` of the one just
-        done.
+        The step that comes next; in `on_step` the one just done.
     start_step, end_step : int
         Of the run of the loop; one past the last step, -1 where nobody knows.
     epoch : int
@@ -62,6 +63,8 @@ class Loop(Rewound):
         The newest value of everything reported, by the name it is recorded under.
     stopped : bool
         The last run of the loop was ended by Stop, by `stop`, or by Ctrl-C.
+    stop_reason : str
+        What `stop` was told, or "".
 
     Examples
     --------
@@ -79,26 +82,27 @@ class Loop(Rewound):
     """
 
     def __init__(
-        self, trainer: Trainer, run: Run | None = None, check_finite: CheckFinite = True
+        self,
+        trainer: Trainer,
+        run: Run | None = None,
+        check_finite: CheckFinite = True,
+        progress: bool | None = None,
     ) -> None:
-        super().__init__()
-        self.trainer = trainer
-        self.loop_step = self.start_step = self.epoch = self.skipped_steps = 0
+        super().__init__(trainer)
+        self.start_step = 0
+        self.epoch = self.skipped_steps = 0
         self.end_step = -1
         self.shared_data: dict[str, Any] = {}
         self.train_step_durations = array("d")
-        self.last_metrics: dict[str, Value] = {}
-        self.stopped = False
+        self.stopped, self.stop_reason = False, ""
         self._finite = FiniteCheck(check_finite)
-        self._metrics: dict[str, Value] | None = None
-        self._recording: Recording | None = None
         self._data: Dataset | None = None
         self._resumed: Mapping[str, Any] | None = None
+        self._metrics: dict[str, Value] | None = None
         self._stopping = self._running = False
         self._n_skipped = 0
-        self._is_done = False  # the step whose hooks run
         self._drawn_for_step: list[Batch] = []
-        self._evaluated: tuple[int, dict[str, float]] = (-1, {})
+        self.add(Progress(progress))
         if run is not None:
             self.record_to(run)
 
@@ -157,8 +161,9 @@ class Loop(Rewound):
             return self.run.train_in_background(train)
         return Background(train, on_end=lambda error: None, stop=self.stop)
 
-    def stop(self) -> None:
+    def stop(self, reason: str = "") -> None:
         """End the run of the loop after the step that runs now; from any thread."""
+        self.stop_reason = reason
         self._stopping = True
 
     def median_train_step_duration(self) -> float:
@@ -166,67 +171,7 @@ class Loop(Rewound):
         durations = sorted(self.train_step_durations)
         return durations[len(durations) // 2] if durations else FASTEST_S
 
-    # ---------------------------------------------------------------- recording
-
-    @property
-    def run(self) -> Run | None:
-        """The run that records the training."""
-        return self._recording.run if self._recording is not None else None
-
-    def watch(self, **options: Any) -> Run:
-        """Watch the model, as `notebook_probe.watch` does, and record the training there.
-
-        Of a loop that goes on from a checkpoint the record goes on at its step.
-        """
-        if self.loop_step and options.get("store") is not None:
-            options.setdefault("resume", self.loop_step)
-        run = watch(self.trainer.model, self.trainer.optimizer, **options)
-        self.record_to(run)
-        return run
-
-    def record_to(self, run: Run) -> None:
-        """Record losses, metrics, targets, waiting and evaluations in a run of your own."""
-        self._recording = self.trainer.listener = Recording(run)
-
-    def detach(self) -> None:
-        """Record no more."""
-        self._recording = self.trainer.listener = None
-
-    def explore(self, **options: Any) -> Any:
-        """Show the Explorer of the run; watches the model first if nobody does."""
-        run = self.run if self.run is not None else self.watch()
-        return run.explore(**options)
-
-    def eval(self, data: Any) -> dict[str, float]:
-        """Evaluate the model as it is now, as `Trainer.eval`; recorded at this state.
-
-        Its numbers are called after the data: ``eval_loss``, ``test_accuracy``.
-        """
-        data = as_dataset(data, "eval")
-        metrics = self.trainer.eval(data)
-        named = {f"{data.name}_{name}": value for name, value in metrics.items()}
-        self.last_metrics.update(named)
-        step, others = self._evaluated
-        self._evaluated = (
-            self.n_updates,
-            {**others, **named} if step == self.n_updates else named,
-        )
-        if self._recording is not None:
-            self._recording.evaluated(named)
-        return metrics
-
     # ---------------------------------------------------------------- going on later
-
-    @property
-    def n_updates(self) -> int:
-        """Updates completed, also in `on_step`: the state that the model is in."""
-        return self.loop_step + self._is_done
-
-    def state_metrics(self) -> dict[str, float]:
-        """What is known of the state that the model is in: its last step, evaluations of it."""
-        step, evaluated = self._evaluated
-        trained = {name: float(value) for name, value in (self._metrics or {}).items()}
-        return {**trained, **(evaluated if step == self.n_updates else {})}
 
     def state_dict(self) -> dict[str, Any]:
         """Where the loop is, where in its data, and the random generators.
@@ -246,8 +191,8 @@ class Loop(Rewound):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from `state_dict`; data and generators do as the next run of the loop begins."""
-        self.loop_step, self.epoch = state["loop_step"], state["epoch"]
-        self.skipped_steps = state["skipped_steps"]
+        self.loop_step = self.trainer.global_step = state["loop_step"]
+        self.epoch, self.skipped_steps = state["epoch"], state["skipped_steps"]
         self._resumed, self._data, self._drawn_for_step = state, None, []
 
     # ---------------------------------------------------------------- inside
@@ -261,16 +206,19 @@ class Loop(Rewound):
         self._check_idle()
         data = self._dataset(given)
         self._running, self._stopping, self.stopped = True, False, False
+        self.stop_reason = ""
+        self.trainer.global_step = self.loop_step
         self._metrics = None
         error: BaseException | None = None
         try:
-            with interrupts_wait(self.stop):
+            with interrupts_wait(partial(self.stop, "interrupted")):
                 if self._resumed is None:
                     self.trainer.reset_train_metrics()
                     self.epoch = 0
                 else:
                     set_generators(self._resumed["generators"])
                 self.start_step, self.end_step = self.loop_step, end_of(data)
+                self._tell()
                 del self.train_step_durations[:]
                 self._on_start(self, data)
                 steps(data)
@@ -308,8 +256,12 @@ class Loop(Rewound):
                     return
             data.reset()
             self.epoch += 1
+            self._on_epoch(self)
             if data.length is None:  # as many as in this epoch
                 self.end_step = self.loop_step + (self.loop_step - before) * (n - self.epoch)
+            else:  # another number may be accumulated from here on
+                self.end_step = self._end_of(data, n)
+            self._tell()
 
     def _step(self, batches: Iterator[Batch]) -> bool:
         """Train one step; False at the end of the data."""
@@ -341,10 +293,7 @@ class Loop(Rewound):
 
     def _drawn(self, batches: Iterator[Batch]) -> list[Batch]:
         group = self._drawn_for_step = []
-        for batch in batches:
-            group.append(batch)
-            if len(group) == self.trainer.accumulate:
-                break
+        group.extend(islice(batches, self.trainer.accumulate))
         return group
 
     def _skip(self) -> None:
@@ -355,6 +304,11 @@ class Loop(Rewound):
                 f"{MOST_SKIPPED} updates in a row were skipped before step {self.loop_step}: the "
                 f"gradients are not finite at any scale"
             )
+
+    def _tell(self) -> None:
+        if self._recording is not None:
+            end = self.end_step if self.end_step >= self.start_step else -1
+            self._recording.expects(self.start_step, end, self.epoch)
 
     def _batches(self, data: Dataset) -> Iterator[Batch]:
         return iter(data) if self._recording is None else self._recording.batches(data)

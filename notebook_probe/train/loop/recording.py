@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from notebook_probe.run.run import Run
@@ -24,6 +24,19 @@ class Recording:
     def __init__(self, run: Run) -> None:
         self.run = run
 
+    def knob(
+        self,
+        name: str,
+        get: Callable[[], float],
+        set: Callable[[Any], object],
+        low: float | None,
+        high: float | None,
+        log: bool,
+    ) -> None:
+        """A number can be set from now on."""
+        if not self.run.closed:
+            self.run.knob(name, get, set, low, high, log)
+
     def batches(self, data: Dataset) -> Iterator[Batch]:
         """The data, with the time spent waiting for it measured."""
         return iter(data) if self.run.closed else iter(self.run.batches(data))
@@ -37,6 +50,11 @@ class Recording:
         """Let Pause, Step and Stop act, before a batch is drawn."""
         if not self.run.closed:
             self.run.boundary()
+
+    def expects(self, start_step: int, end_step: int, epoch: int) -> None:
+        """How far the loop is and will go."""
+        if not self.run.closed:
+            self.run.expect(start_step=start_step, end_step=end_step, epoch=epoch)
 
     def trained(self, metrics: Mapping[str, Value]) -> None:
         """A step is over."""

@@ -12,6 +12,7 @@ from notebook_probe.train.data.dataset import Dataset
 from notebook_probe.train.loop.checkpointed import Checkpointed
 from notebook_probe.train.metrics.averages import Value
 from notebook_probe.train.rewind import Replayed, rewind
+from notebook_probe.train.trainer.trainer import Trainer
 
 __all__ = ["Rewound"]
 
@@ -25,13 +26,12 @@ class Rewound(Checkpointed):
         Such steps are trained again now, to get back to one of them.
     """
 
-    loop_step: int
     end_step: int
     epoch: int
     _stopping: bool
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, trainer: Trainer) -> None:
+        super().__init__(trainer)
         self.replaying = False
         self._last_data: Dataset | None = None
 
@@ -113,11 +113,12 @@ class Rewound(Checkpointed):
             was_empty = is_empty
             data.reset()
             self.epoch += 1
+            self._on_epoch(self)
 
     # ---------------------------------------------------------------- of the loop
 
     @abstractmethod
-    def stop(self) -> None: ...
+    def stop(self, reason: str = "") -> None: ...
     @abstractmethod
     def state_dict(self) -> dict[str, Any]: ...
     @abstractmethod

@@ -1,25 +1,37 @@
-"""Who wants to hear of the steps of one side of a trainer."""
+"""One side of a trainer: who wants to hear of its steps."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from torch import nn
+
 __all__ = ["Moments"]
 
 
 class Moments:
-    """Beginnings and ends of steps, and whoever is to be told of them.
+    """Beginnings and ends of steps, and whoever is to be told of them: an `Executor`.
+
+    Parameters
+    ----------
+    model : nn.Module
+
+    Attributes
+    ----------
+    step : int
+        Updates completed before the step, or before the state that is evaluated.
 
     Examples
     --------
-    >>> moments = Moments()
+    >>> moments = Moments(nn.Linear(1, 1))
     >>> remove = moments.on_end(lambda: print("a step has ended"))
     >>> moments.end()
     a step has ended
     >>> remove()
     """
 
-    def __init__(self) -> None:
+    def __init__(self, model: nn.Module) -> None:
+        self.model, self.step = model, 0
         self._at_begin: tuple[Callable[[], None], ...] = ()
         self._at_end: tuple[Callable[[], None], ...] = ()
 

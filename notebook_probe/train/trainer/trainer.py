@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -13,27 +14,17 @@ from torch.optim import Optimizer
 from notebook_probe.run.attach.module_table import unwrap
 from notebook_probe.train.data.batch import Batch, Device, read_item
 from notebook_probe.train.data.dataset import as_dataset
-from notebook_probe.train.metrics.averages import Mean, MovingAverage, Value, on_host
+from notebook_probe.train.metrics.averages import Mean, Value, on_host
 from notebook_probe.train.metrics.user_metrics import MetricsLike, UserMetrics
 from notebook_probe.train.trainer.clipping import Clipping, OnNonfinite
 from notebook_probe.train.trainer.evaluation import evaluating
 from notebook_probe.train.trainer.executors import Executors, Mode
 from notebook_probe.train.trainer.forward import Forward, LossFn, Passed
+from notebook_probe.train.trainer.listener import KnobOfTrainer, Scheduler, TrainerListener
 from notebook_probe.train.trainer.moments import Moments
+from notebook_probe.train.trainer.reports import Reports
 
-__all__ = ["BatchListener", "Scheduler", "Trainer"]
-
-
-class Scheduler(Protocol):
-    """What sets learning rates: torch's schedulers."""
-
-    def step(self) -> Any: ...
-
-
-class BatchListener(Protocol):
-    """Who is told what only the trainer knows of a batch: a watched run."""
-
-    def batch(self, **values: Any) -> None: ...
+__all__ = ["Trainer"]
 
 
 class Trainer:
@@ -72,8 +63,10 @@ class Trainer:
     ----------
     training, evaluation : Moments
         Where steps of either side begin and end.
-    listener : BatchListener or None
-        Told the labels and losses of each batch.
+    listener : TrainerListener or None
+        Told the labels and losses of each batch, and of knobs.
+    knobs : dict
+        Numbers that can be set while it trains.
 
     Examples
     --------
@@ -106,23 +99,33 @@ class Trainer:
         self.model, self.optimizer, self.scheduler = model, optimizer, scheduler
         self.scaler, self.accumulate = scaler, accumulate
         self.context: dict[str, Any] = dict(context or {})
-        self.training, self.evaluation = Moments(), Moments()
-        self.listener: BatchListener | None = None
+        self.training, self.evaluation = Moments(model), Moments(model)
+        self.listener: TrainerListener | None = None
+        self.knobs: dict[str, KnobOfTrainer] = {}
         self.train_metrics = UserMetrics(train_metrics, "train_metrics")
         self.eval_metrics = UserMetrics(eval_metrics, "eval_metrics")
-        self._has_loss_fn = loss_fn is not None
+        self._loss_fn, self._labels_first = loss_fn, labels_first
         self._forward = Forward(model, loss_fn, labels_first)
         self._clip = None if clip is None else Clipping(clip, on_nonfinite)
         self._autocast = autocast
         self._executors = Executors(max_executors)
         self._device: torch.device | None = None
         self._updates: dict[str, Callable[[], Any]] = {}
-        self._total_average, self._own_average = MovingAverage(), MovingAverage()
-        self._n_updates = 0
+        self._reports = Reports(self.train_metrics)
+        self._n_calls = 0
         if scaler is not None:  # which calls the optimizer only where it does not skip
-            optimizer.register_step_post_hook(self._updated)
+            optimizer.register_step_post_hook(self._called)
 
     # ---------------------------------------------------------------- setting up
+
+    @property
+    def global_step(self) -> int:
+        """Updates completed; whoever goes on from a checkpoint sets it."""
+        return self.training.step
+
+    @global_step.setter
+    def global_step(self, step: int) -> None:
+        self.training.step = self.evaluation.step = step
 
     def in_device(self, device: Device) -> Trainer:
         """Train there: the model, metrics and batches are moved. Returns the trainer."""
@@ -143,6 +146,24 @@ class Trainer:
 
     on_exec_creation = on_first_use
 
+    def knob(
+        self,
+        name: str,
+        get: Callable[[], float],
+        set: Callable[[Any], object],
+        low: float | None = None,
+        high: float | None = None,
+        log: bool = False,
+    ) -> None:
+        """Let a number of your own be set while it trains, as `Run.knob`, by the run that records.
+
+        A loop that is recorded later offers it then.
+        """
+        knob = KnobOfTrainer(name, get, set, low, high, log)
+        self.knobs[name] = knob
+        if self.listener is not None:
+            self.listener.knob(*knob)
+
     def add_per_step_update(self, update: Callable[[], Any], scope: str = "/") -> None:
         """Call ``update()`` after every update, without gradients and before metrics.
 
@@ -152,6 +173,25 @@ class Trainer:
         if not callable(update):
             raise TypeError(f"add_per_step_update({update!r}): a function is expected")
         self._updates[scope] = update
+
+    def twin(self) -> Trainer:
+        """A trainer of copies of the model and the optimizer, without metrics and schedules.
+
+        What it trains leaves no trace in this one.
+        """
+        model, optimizer, scaler = copy.deepcopy((self.model, self.optimizer, self.scaler))
+        twin = Trainer(
+            model,
+            self._loss_fn,
+            optimizer,
+            accumulate=self.accumulate,
+            autocast=self._autocast,
+            scaler=scaler,
+            labels_first=self._labels_first,
+            max_executors=None,
+        )
+        twin._clip, twin._device = self._clip, self._device
+        return twin
 
     # ---------------------------------------------------------------- training
 
@@ -183,15 +223,14 @@ class Trainer:
             with torch.no_grad():
                 for update in self._updates.values():
                     update()
-        metrics = self._metrics(passed)
+        metrics = self._reports.add(passed)
         self.training.end()
+        self.global_step += 1
         return metrics
 
     def reset_train_metrics(self) -> None:
         """Begin averages and metrics anew."""
-        self._total_average.reset()
-        self._own_average.reset()
-        self.train_metrics.reset()
+        self._reports.reset()
 
     def _backward(self, batches: Sequence[Batch]) -> list[Passed]:
         size, done = len(batches), []
@@ -216,14 +255,14 @@ class Trainer:
                 return False
             self.optimizer.step()
             return True
-        before = self._n_updates
+        before = self._n_calls
         if self._clip is not None:
             self.scaler.unscale_(self.optimizer)
             # What overflowed is the scaler's to skip; it knows before anything is clipped.
             self._clip_finite()
         self.scaler.step(self.optimizer)
         self.scaler.update()
-        return self._n_updates > before
+        return self._n_calls > before
 
     def _clip_finite(self) -> None:
         assert self._clip is not None
@@ -231,24 +270,11 @@ class Trainer:
         if all(bool(torch.isfinite(gradient).all()) for gradient in gradients):
             self._clip(self._parameters())
 
-    def _updated(self, *_: Any) -> None:
-        self._n_updates += 1
+    def _called(self, *_: Any) -> None:
+        self._n_calls += 1
 
     def _parameters(self) -> Iterator[Tensor]:
         return (value for group in self.optimizer.param_groups for value in group["params"])
-
-    def _metrics(self, passed: Sequence[Passed]) -> dict[str, Value]:
-        total = _mean([one.total for one in passed])
-        metrics: dict[str, Value] = {"loss": total, "loss_moving": self._total_average.add(total)}
-        if self._has_loss_fn:
-            own = _mean([one.own for one in passed if one.own is not None])
-            metrics["fn_loss_moving"] = self._own_average.add(own)
-        if len(self.train_metrics):
-            with torch.no_grad():
-                for one in passed:
-                    self.train_metrics.update(one.output, one.target)
-                metrics.update(self.train_metrics.values())
-        return metrics
 
     # ---------------------------------------------------------------- evaluating
 
@@ -281,7 +307,7 @@ class Trainer:
                 raise ValueError(f"data {data.name!r} is empty: nothing to evaluate")
             values = self.eval_metrics.values()
         found = {"loss": total.value()}
-        if self._has_loss_fn:
+        if self._loss_fn is not None:
             found["fn_loss"] = own.value()
         return {**found, **{name: float(value) for name, value in values.items()}}
 
@@ -315,8 +341,7 @@ class Trainer:
             "optimizer": self.optimizer,
             "scheduler": self.scheduler,
             "scaler": self.scaler,
-            "loss_moving": self._total_average,
-            "fn_loss_moving": self._own_average,
+            "averages": self._reports,
             "train_metrics": self.train_metrics,
         }
         return {name: part for name, part in parts.items() if hasattr(part, "state_dict")}
@@ -324,7 +349,7 @@ class Trainer:
     # ---------------------------------------------------------------- inside
 
     def _placed(self, item: Any) -> Batch:
-        batch = item if isinstance(item, Batch) else read_item(item, "train_step")
+        batch = item if isinstance(item, Batch) else read_item(item)
         return batch if self._device is None else batch.to(self._device)
 
     def _casting(self) -> AbstractContextManager[Any]:
@@ -332,12 +357,6 @@ class Trainer:
             return nullcontext()
         device = self._device or next(self._parameters()).device
         return torch.autocast(device.type, dtype=self._autocast)
-
-
-def _mean(values: Sequence[Tensor]) -> Value:
-    if len(values) == 1:
-        return on_host(values[0])
-    return on_host(torch.stack([value.detach() for value in values]).mean())
 
 
 def _check(model: Any, loss_fn: Any, optimizer: Any, accumulate: Any) -> None:

@@ -150,6 +150,21 @@ def test_budget_progress_and_vectors_are_part_of_the_status() -> None:
     assert status["vectors"] == ["output_histogram"]
 
 
+def test_how_far_training_will_go_is_part_of_the_status_as_far_as_it_is_known() -> None:
+    controls = FakeControls()
+    messages = Messages(FakeSource(), controls)
+    unknown = messages.status()
+    assert unknown is not None
+    assert (unknown["end_step"], unknown["epoch"], unknown["seconds_left"]) == (-1, -1, None)
+    controls.how_far = {"end_step": 1875, "epoch": 2, "seconds_left": 171.0}
+    known = messages.status()
+    assert known is not None
+    assert (known["end_step"], known["epoch"], known["seconds_left"]) == (1875, 2, 171.0)
+    opened = Messages(FakeSource(), None).status()
+    assert opened is not None
+    assert (opened["end_step"], opened["epoch"], opened["seconds_left"]) == (-1, -1, None)
+
+
 def test_an_opened_record_lists_what_it_holds() -> None:
     model = Messages(FakeSource(FakeStream("s", ["a"], ["norm"])), None).model()
     assert model is not None

@@ -8,7 +8,13 @@ from torch import Tensor, nn
 
 from notebook_probe.errors import DuplicateNameError, UnknownNameError
 from notebook_probe.quantities.catalogue.histograms import histogram
-from notebook_probe.quantities.reduce.reductions import Measure, Reduction, parts, reduction
+from notebook_probe.quantities.reduce.reductions import (
+    Measure,
+    Reduction,
+    measuring,
+    parts,
+    reduction,
+)
 
 NOTHING: frozenset[str] = frozenset()
 
@@ -23,7 +29,7 @@ def test_one_reduction_may_measure_several_parts() -> None:
     def largest(tensor: Tensor, module: nn.Module | None, wanted: frozenset[str]) -> Largest:
         return Largest(tensor.max())
 
-    found = parts["test_largest"]
+    found = measuring("test_largest")
     assert found is parts["test_greatest"]
     assert found == Reduction(("test_largest", "test_greatest"), largest, first_only=True)
     one, other = (found.measure(torch.tensor(t), None, NOTHING) for t in ([1.0, 3.0], [2.0]))
@@ -40,12 +46,12 @@ def test_a_cell_run_twice_replaces_its_part_and_another_of_that_name_raises() ->
         return again
 
     first, second = define(), define()
-    assert parts["test_again"].measure is second is not first
-    with pytest.raises(DuplicateNameError, match="part 'histogram' is already registered"):
+    assert measuring("test_again").measure is second is not first
+    with pytest.raises(DuplicateNameError, match="reduction 'histogram' is already registered"):
         reduction("histogram")(first)
-    assert parts["histogram"].measure is histogram
+    assert measuring("histogram").measure is histogram
 
 
 def test_an_unknown_part_lists_the_close_ones() -> None:
-    with pytest.raises(UnknownNameError, match="no part 'histogramm'; close: 'histogram'"):
+    with pytest.raises(UnknownNameError, match="no reduction 'histogramm'; close: 'histogram'"):
         parts["histogramm"]

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 import notebook_probe as nbp
 from notebook_probe.quantities import quantities
 from notebook_probe.quantities.reduce import spectrum
-from notebook_probe.quantities.reduce.reductions import parts
+from notebook_probe.quantities.reduce.reductions import measuring, parts
 from notebook_probe.quantities.reduce.solvers import eigvalsh
 
 STEPS = 4
@@ -46,7 +46,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], list[tuple[int, 
 
     def count(part: str) -> list[tuple[int, ...]]:
         shapes: list[tuple[int, ...]] = []
-        real = parts[part]
+        real = measuring(part)
 
         def measure(tensor: Tensor, module: nn.Module | None, wanted: frozenset[str]) -> Any:
             shapes.append(tuple(tensor.shape))

@@ -15,7 +15,7 @@ import xarray as xr
 import zarr
 
 from notebook_probe.record import RecordWriter
-from notebook_probe.record.format.schema import ChunkSizes
+from notebook_probe.record.format.chunk_sizes import ChunkSizes
 from notebook_probe.record.write.streams.hot_chunks import HotChunks
 from tests.record.build import GRAD, new_writer, row
 from tests.record.crash import CONTEXT

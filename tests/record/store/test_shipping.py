@@ -15,7 +15,7 @@ import pytest
 
 from notebook_probe.errors import RecordWriteError
 from notebook_probe.record import open_record
-from notebook_probe.record.format.schema import ChunkSizes
+from notebook_probe.record.format.chunk_sizes import ChunkSizes
 from notebook_probe.record.store.remote.objects import ObjectEngine
 from notebook_probe.record.write.streams.hot_chunks import HotChunks
 from tests.record.build import fill

@@ -18,7 +18,7 @@ import numpy as np
 from notebook_probe.errors import RecordWriteError
 from notebook_probe.record import RecordWriter, open_record
 from notebook_probe.record.write.streams.hot_chunks import HotChunks
-from notebook_probe.record.format.schema import ChunkSizes
+from notebook_probe.record.format.chunk_sizes import ChunkSizes
 from tests.record.build import GRAD, MODULES
 
 disk = Path(sys.argv[1])

@@ -345,3 +345,13 @@ def test_calls_of_a_shared_module_are_one_probe(watch: Watch) -> None:
     train_step(model, sgd(model), batch(0))
     run.settle()
     assert [(probe.module, probe.n_values) for probe in run.probes()] == [("twice", 1), ("relu", 1)]
+
+
+def test_the_handle_of_what_is_attached_already_has_the_probes_that_measure(watch: Watch) -> None:
+    model = made(mlp)
+    run = watch(model, probes={"0": ["weight_norm"]})
+    handle = run.attach("0", ["weight_norm", "input_norm"])
+    train(model, sgd(model), batch, range(3))
+    run.settle()
+    run.flush()
+    assert [probe.n_values for probe in handle.probes] == [3, 3]

@@ -38,7 +38,8 @@ def test_every_place_gets_the_verdict_that_attaching_there_gives() -> None:
         kind = found.kinds[path or "(root)"]
         for quantity in quantities.values():
             reason, error = found.misfits[quantity.name][kind], misfit(model_map, path, quantity)
-            assert bool(reason) == bool(error), (path, quantity.name, reason, error)
+            if path != "attention.out_proj" or not reason.startswith("is never called"):
+                assert bool(reason) == bool(error), (path, quantity.name, reason, error)
     for quantity in quantities.values():
         reason = found.misfits[quantity.name][PARAMETER_KIND]
         assert bool(reason) == bool(misfit(model_map, "first.weight", quantity)), quantity.name
@@ -68,3 +69,29 @@ def test_a_reason_names_the_class_and_no_place(watch: Watch) -> None:
     of_step = next(one for one in quantities.values() if one.is_of_model)
     assert found.misfits[of_step.name][found.kinds["first"]].endswith("mark the root")
     assert found.misfits[of_step.name][found.kinds["(root)"]] == ""
+
+
+class Calling(nn.MultiheadAttention):
+    def forward(self, *given: Any, **named: Any) -> Any:
+        return self.out_proj(given[0]), None
+
+
+def test_what_attention_reads_and_never_calls_is_not_offered_for_its_calls(watch: Watch) -> None:
+    net = Net()
+    run = watch(net)
+    found = run.fitting()
+    kind = found.kinds["attention.out_proj"]
+    said = "is never called: nn.MultiheadAttention reads its weight itself"
+    for of_calls in ("output_norm", "input_norm", "output_grad_norm", "dead_fraction"):
+        assert found.misfits[of_calls][kind] == said
+        assert found.misfits[of_calls][found.kinds["first"]] == ""
+    for of_weights in ("weight_norm", "grad_norm", "weight_histogram"):
+        expected = found.misfits[of_weights][found.kinds["first"]]
+        assert found.misfits[of_weights][kind] == expected
+    run.attach("attention.out_proj", "output_norm")  # by name it is not refused
+
+
+def test_an_attention_that_calls_its_projection_is_offered_it() -> None:
+    net = nn.Sequential(Calling(4, 2))
+    found = fitting(ModelMap(net), [quantities["output_norm"]])
+    assert found.misfits["output_norm"][found.kinds["0.out_proj"]] == ""

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 import notebook_probe as nbp
+from notebook_probe.quantities.reduce.spectrum import Spectrum
 from tests.models import floats, made, mlp, sgd, train, train_step
 from tests.run.conftest import Watch
 
@@ -301,3 +302,23 @@ def test_a_vector_that_no_record_can_hold_is_the_probes_error(watch: Watch) -> N
     run.settle()
     assert "returned 262145 numbers; at most 262144 are recorded" in run.probes()[0].error
     assert len(run.series("0", "output_norm")) == 3
+
+
+def test_states_that_nobody_can_pool_are_its_own_error_and_take_no_others_values(
+    watch: Watch,
+) -> None:
+    """A weight has four columns and a bias five: they have no common covariance."""
+
+    @nbp.quantity(name="test_of_all")
+    def of_all(grad_spectrum: Spectrum) -> Tensor:
+        return grad_spectrum.leading[0]
+
+    model = made(mlp)
+    run = watch(model, probes={"0": [of_all, "weight_norm"]})
+    train(model, sgd(model), batch, range(3))
+    assert len(run.series("0", "weight_norm")) == 3
+    run.settle()
+    failed, _ = run.probes()
+    assert "have no common covariance" in failed.error
+    assert (failed.n_errors, failed.disabled) == (3, True)
+    assert run.status().dropped_rows == 0

@@ -37,18 +37,30 @@ def is_power_of_two(n: int) -> bool:
 
 
 class Model:
-    """Steps of one second; each quantity costs so many seconds more where it is measured."""
+    """Steps of one second; each quantity costs so many seconds more where it is measured.
 
-    def __init__(self, budget: float | None, costs: Mapping[str, float], n_whole: int = 0) -> None:
+    ``schedules`` has those that are not due in every step.
+    """
+
+    def __init__(
+        self,
+        budget: float | None,
+        costs: Mapping[str, float],
+        n_whole: int = 0,
+        schedules: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
         self.told: list[tuple[int, str]] = []
         self.budget = Budget(self, budget)
         self.budget.account(self.counted)
         self.costs = dict(costs)
         self.probes = {
-            name: Probe("", quantities[name], Every(1), may_stretch=True) for name in costs
+            name: Probe("", quantities[name], Every(schedules.get(name, 1)), may_stretch=True)
+            for name in costs
         }
+        self.schedules = {name: schedules.get(name, 1) for name in costs}
         self.step = 0
-        self.hidden = self.fixed = 0.0
+        self.hidden = self.fixed = self.planned = 0.0
+        self.plans: set[tuple[object, ...]] = set()
         self.measured: dict[str, list[int]] = {name: [] for name in costs}
         for step in range(n_whole - WHOLE_STEPS, 0):
             self.budget.add(step, 1.0, 0.0)
@@ -59,15 +71,22 @@ class Model:
 
     def counted(self) -> dict[Probe, float]:
         """What each costs a step, as it is measured now."""
-        return {p: self.costs[name] / self.budget.factor(p) for name, p in self.probes.items()}
+        return {p: self.costs[name] / self.period(name) for name, p in self.probes.items()}
+
+    def period(self, name: str) -> int:
+        """It is measured once in so many steps."""
+        return self.schedules[name] * self.budget.factor(self.probes[name])
 
     def run(self, n_steps: int) -> float:
         """Take so many steps; what measuring cost of the time of the others, in per cent."""
         spent = 0.0
         for _ in range(n_steps):
-            due = [n for n, p in self.probes.items() if self.step % self.budget.factor(p) == 0]
+            due = [name for name in self.probes if self.step % self.period(name) == 0]
             cost = self.fixed + sum(self.costs[name] for name in due)
             hidden = self.hidden * sum(self.costs[name] for name in due)
+            if due and (plan := (id(self.budget.factors), *due)) not in self.plans:
+                self.plans.add(plan)
+                cost += self.planned
             for name in due:
                 self.measured[name].append(self.step)
             self.budget.add(self.step, 1.0 + cost + hidden, cost)
@@ -191,6 +210,52 @@ def test_a_validation_between_two_steps_makes_nothing_cheaper_or_dearer() -> Non
         model.budget.add(model.step, 500.0, 0.0)
         model.step += 1
     assert model.factors == settled
+
+
+@pytest.mark.parametrize("budget", [2.0, 5.0, 20.0])
+def test_what_is_dear_and_rarely_due_has_the_others_stretched_no_farther_than_they_must_be(
+    budget: float,
+) -> None:
+    """What these cost in all the steps between is nothing that must be borne: it can be saved."""
+    usual = {"output_std": 0.2, "zero_fraction": 0.2, "grad_norm": 0.05}
+    model = Model(budget, {**usual, "effective_rank": 5.0}, schedules={"effective_rank": 10})
+    model.run(8 * SETTLED_STEPS)
+    settled = 100.0 * sum(model.counted().values())
+    assert 0.9 * ROOM * budget <= settled <= 1.1 * budget
+
+
+def test_a_step_in_which_the_machine_was_busy_silences_nothing() -> None:
+    """One look at a few steps has nothing measured less than a sixteenth as often."""
+    model = Model(5.0, {"output_std": 0.1, "grad_norm": 0.1})
+    model.run(SETTLED_STEPS - 1)
+    model.costs = {"output_std": 100.0, "grad_norm": 100.0}
+    model.run(1)
+    model.costs = {"output_std": 0.1, "grad_norm": 0.1}
+    assert max(model.factors) == 16
+    model.run(10 * SETTLED_STEPS)
+    assert max(model.factors) <= 16
+
+
+def test_what_it_takes_once_to_plan_what_is_read_together_is_not_taken_for_what_reading_takes() -> (
+    None
+):
+    """Whenever factors have changed other quantities meet, and how to read them is worked out."""
+    usual = {"output_std": 0.2, "zero_fraction": 0.1, "update_ratio": 0.1, "grad_norm": 0.05}
+    model, same = Model(5.0, usual), Model(5.0, usual)
+    model.planned = 2.0
+    for one in (model, same):
+        one.run(20 * SETTLED_STEPS)
+    assert model.factors == same.factors
+
+
+def test_what_is_left_whole_is_stretched_once_it_takes_too_much() -> None:
+    """Though it is in every step, cheap or dear."""
+    model = Model(10.0, {"output_std": 0.5, "grad_norm": 0.01})
+    model.run(10 * SETTLED_STEPS)
+    assert model.factors[1] == 1
+    model.costs = {"output_std": 0.5, "grad_norm": 0.3}
+    model.run(ENOUGH)
+    assert model.run(4 * LARGEST) <= 10.0
 
 
 def test_where_what_cannot_be_stretched_takes_all_the_rest_is_kept_small() -> None:

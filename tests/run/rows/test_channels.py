@@ -196,3 +196,32 @@ def test_the_dataset_selects_channels_by_their_module(watch: Watch, wanted: Any)
     np.testing.assert_array_equal(
         late.input_channel_mean.T, run.series("0", "input_channel_mean")[1:]
     )
+
+
+@pytest.mark.parametrize("wanted", ["0", ["0"], ["2", "0"], slice("0", "1")])
+def test_a_quantity_of_channels_selects_them_by_their_module(watch: Watch, wanted: Any) -> None:
+    model = made(mlp)
+    run = watch(model, probes={"*": ["input_channel_mean", "input_norm"]})
+    train(model, sgd(model), floats(5, 4), range(3))
+    data = run.data
+    picked = data.input_channel_mean.sel(module=wanted)
+    assert picked.identical(data.sel(module=wanted).input_channel_mean)
+    late = data.input_channel_mean.sel(module=wanted, step=[1, 2], drop=True)
+    np.testing.assert_array_equal(late, picked[:, 1:])
+    doubled = (2 * data["input_channel_mean"]).sel({"module": wanted}).mean("step")
+    np.testing.assert_allclose(doubled, 2 * picked.mean("step"))
+
+
+def test_one_module_of_channels_is_called_by_its_name(watch: Watch) -> None:
+    model = made(mlp)
+    run = watch(model, probes={"2": ["input_channel_mean"]})
+    train(model, sgd(model), floats(5, 4), range(3))
+    means = run.data.input_channel_mean
+    picked = means.sel(module="2")
+    assert picked.module.item() == "2"
+    np.testing.assert_array_equal(picked.T, run.series("2", "input_channel_mean"))
+    assert means.sel(step=1).sizes["element"] == picked.sizes["element"]
+    with pytest.raises(KeyError, match="not all values found in index 'module'"):
+        means.sel(module="no_such")
+    with pytest.raises(KeyError, match="module"):
+        means.mean("element").sel(module="2")

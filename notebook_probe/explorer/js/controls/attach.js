@@ -1,13 +1,13 @@
 /** The attach box: what to measure at the marked modules, when, and what became of the click. */
 
-import { element, isGreyed, setAttribute, setGreyed, setHidden, setText } from "../dom.js";
+import { element, isGreyed, setAttribute, setGreyed, setText } from "../dom.js";
 import { microseconds, modulesText } from "../format.js";
 import { vectorCode } from "../names.js";
 import { createAttachedList } from "./attached_list.js";
 import { firstReason, fittingRows, misfitReason } from "./fitting.js";
 import { createRequestOutcome } from "./request_outcome.js";
+import { createScheduleExamples, fromHere } from "./schedule_examples.js";
 
-const EXAMPLES = "every(1) · 50 · every 50 · every(10, 5) · linear(5, 2)";
 const NO_SCHEDULE = "Say when to measure, such as every(10)";
 
 export function createAttach({ state, selection, link, signal }) {
@@ -16,12 +16,13 @@ export function createAttach({ state, selection, link, signal }) {
     type: "text",
     value: "every(10)",
     "aria-label": "Schedule",
-    title: `When to measure: ${EXAMPLES}`,
+    placeholder: "every(10)",
+    title: "When to measure, such as every(10)",
     "data-role": "schedule",
     spellcheck: "false",
   });
   const hint = element("div", { class: "nbp-hint" });
-  const examples = element("div", { class: "nbp-hint nbp-examples", hidden: "" }, EXAMPLES);
+  const examples = createScheduleExamples({ field: schedule, signal });
   const attach = element(
     "button",
     { class: "nbp-main", "data-action": "attach", type: "button" },
@@ -34,7 +35,7 @@ export function createAttach({ state, selection, link, signal }) {
     "div",
     { class: "nbp-attach" },
     element("div", { class: "nbp-two" }, quantity, schedule),
-    examples,
+    examples.el,
     hint,
     element("div", { class: "nbp-buttons" }, attach, detach, attachedList.el),
     outcome.el,
@@ -46,8 +47,6 @@ export function createAttach({ state, selection, link, signal }) {
       refresh();
     });
   }
-  listen(schedule, "focus", () => setHidden(examples, false));
-  listen(schedule, "blur", () => setHidden(examples, true));
   listen(schedule, "keydown", (event) => event.key === "Enter" && attachMarked());
   listen(attach, "click", attachMarked);
   listen(detach, "click", detachMarked);
@@ -128,7 +127,8 @@ export function createAttach({ state, selection, link, signal }) {
   /** Of no rows: at the quantity's default places, which the kernel knows. */
   function send(one, rows) {
     const where = rows.map((row) => row.path);
-    const id = link.ask("attach", { where, quantity: one.name, schedule: schedule.value.trim() });
+    schedule.value = fromHere(schedule.value.trim(), state.status.step);
+    const id = link.ask("attach", { where, quantity: one.name, schedule: schedule.value });
     outcome.follow(id, "attached", where, one.name);
   }
 

@@ -1,7 +1,7 @@
 /** The top bar: is it running, how far, how fast, what does watching cost, and the controls. */
 
 import { element, isGreyed, setAttribute, setGreyed, setHidden, setText } from "../dom.js";
-import { grouped, significant } from "../format.js";
+import { grouped, significant, timeLeft } from "../format.js";
 import { createSilentProbes } from "./silent_probes.js";
 import { paintSparkline } from "./sparkline.js";
 
@@ -34,7 +34,8 @@ export function createTopBar({ state, theme, link, signal }) {
   const stop = controlButton("stop", "Stop");
   const controls = element("span", { class: "nbp-controls" }, pause, one, stop);
   const running = element("span", { class: "nbp-state" }, dot, word);
-  const counter = element("span", { class: "nbp-step" }, "step ", step);
+  const end = element("span", { class: "nbp-end" });
+  const counter = element("span", { class: "nbp-step" }, "step ", step, end);
   const el = element(
     "div",
     { class: "nbp-bar" },
@@ -75,6 +76,7 @@ export function createTopBar({ state, theme, link, signal }) {
     setAttribute(el, "data-state", state.silent ? "silent" : status.state);
     setText(word, state.silent ? `no answer, ${status.state} before` : status.state);
     setText(step, grouped(status.step));
+    setText(end, howFar(status));
     const moving = status.state === "training" && status.rate !== null;
     setText(rate, moving ? `${significant(status.rate)} steps/s` : "");
     setHidden(rate, !model.live || ended); // while it may move again its place is kept
@@ -124,6 +126,16 @@ export function createTopBar({ state, theme, link, signal }) {
   }
 
   return { el, pause: () => pause.click() };
+}
+
+/** Behind the step: " of 1 875 · epoch 2 · 3 min left", as far as it is known. */
+function howFar({ end_step, epoch, seconds_left }) {
+  const parts = [
+    epoch < 0 ? "" : `epoch ${grouped(epoch)}`,
+    seconds_left === null ? "" : timeLeft(seconds_left),
+  ];
+  const of = end_step < 0 ? "" : ` of ${grouped(end_step)}`;
+  return [of, ...parts.filter(Boolean)].join(" · ");
 }
 
 function controlButton(action, text) {

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from notebook_probe.record.format.chunk_sizes import chosen_sizes
 from notebook_probe.record.format.chunks import Array, Chunks, Extent
 from notebook_probe.record.format.metadata import Nodes
 from notebook_probe.record.format.rounding import rounded
@@ -22,11 +23,17 @@ class Arrays:
     ----------
     existing : mapping of str to Extent
         The arrays that are there already, as published, by path.
+    attrs : mapping
+        Of the root, which may tell how large chunks were chosen to be.
     """
 
-    def __init__(self, chunks: Chunks, existing: Mapping[str, Extent]) -> None:
+    def __init__(
+        self, chunks: Chunks, existing: Mapping[str, Extent], attrs: Mapping[str, Any]
+    ) -> None:
         self.nodes = Nodes()
         self.chunks = chunks
+        self.sizes = chosen_sizes(chunks.sizes, attrs)
+        """Of the chunks of new arrays."""
         self._existing = existing
         self._specs: dict[str, ArraySpec] = {}
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from notebook_probe.record.format.axes import Axes
+from notebook_probe.record.format.chunk_sizes import SMALL
 from notebook_probe.record.format.kinds import NUMBERS, Kind
 from notebook_probe.record.format.reductions import METHODS, SIZES
 from notebook_probe.record.format.schema import (
     PYRAMID,
-    SMALL,
     level_name,
     reduced_spec,
     step_spec,

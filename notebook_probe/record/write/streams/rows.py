@@ -21,6 +21,8 @@ __all__ = ["Block", "Rows", "row_bytes", "rows_per_block"]
 BLOCK_BYTES = 2**20
 MOST_ROWS = 4096
 LEAST_ROWS = 8
+MOST_BYTES = 2**22
+"""Of a block of so few rows."""
 
 
 class Block:
@@ -45,8 +47,10 @@ class Block:
 
 
 def rows_per_block(shape: tuple[int, ...]) -> int:
-    """Rows of a block of about `BLOCK_BYTES`."""
-    return min(MOST_ROWS, max(LEAST_ROWS, BLOCK_BYTES // row_bytes(shape)))
+    """Rows of a block of about `BLOCK_BYTES`; few rows may come to `MOST_BYTES`, one to more."""
+    n_bytes = row_bytes(shape)
+    least = max(1, min(LEAST_ROWS, MOST_BYTES // n_bytes))
+    return min(MOST_ROWS, max(least, BLOCK_BYTES // n_bytes))
 
 
 def row_bytes(shape: tuple[int, ...]) -> int:

@@ -15,7 +15,7 @@ from notebook_probe.errors import UnknownNameError
 from notebook_probe.record import OpenedRecord, Variable, open_record
 from notebook_probe.record.format.missing import MEASURED_NAN, NOT_MEASURED, measured
 from notebook_probe.record.format.reductions import SIZES
-from notebook_probe.record.format.source import Floats, Source, Steps, Thinned
+from notebook_probe.record.format.source import ChunkGrid, Floats, Source, Steps, Thinned
 from notebook_probe.record.read.stored_level import StoredLevel
 from notebook_probe.record.views.thinning import zoom
 from notebook_probe.record.views.thinning.zoom import between, thin_stream
@@ -67,6 +67,9 @@ class Stream:
         modules: Sequence[str] | None = None,
     ) -> Floats:
         return self._values[start:stop, None]
+
+    def chunk_grid(self, quantity: str) -> ChunkGrid:
+        return ChunkGrid((0,), 1)
 
 
 class Array:

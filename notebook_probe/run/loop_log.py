@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import get_args
+from typing import Any, get_args
+
+from torch import Tensor
 
 from notebook_probe.errors import QuantityError, ReplacedWarning
 from notebook_probe.probes.observer import Observer
@@ -12,10 +14,11 @@ from notebook_probe.probes.reading.closed_steps import ClosedSteps
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.probe import PhaseName
 from notebook_probe.quantities.reduce.stat import Number
+from notebook_probe.record.format.schema import module_label
 from notebook_probe.run.backfill import PastSteps
 from notebook_probe.run.rows.row_keeper import RowKeeper
 
-__all__ = ["ScalarLog"]
+__all__ = ["LoopLog"]
 
 FEW = 4
 """More names are not written out."""
@@ -23,7 +26,7 @@ FEW = 4
 Scalars = Mapping[str, Number]
 
 
-class ScalarLog:
+class LoopLog:
     """Takes what the loop logs.
 
     Parameters
@@ -59,6 +62,26 @@ class ScalarLog:
             self._log_of_state(scalars, on_device)
         else:
             self._log_of_step(scalars, on_device)
+
+    def log_array(self, name: str, module: str, array: Any) -> None:
+        """Keep an array, which is a copy, of the step that was trained.
+
+        Raises
+        ------
+        QuantityError, UnknownNameError
+            Where it cannot be recorded, by its name, module or shape.
+        RuntimeError
+            While a passed step is evaluated.
+        """
+        if self._observer.phase.is_past:
+            raise RuntimeError(f"log_array({name!r}) inside at_step: of passed steps numbers only")
+        label = module_label(module)
+        self._rows.declare_array(name, label, tuple(array.shape))
+        frame, key = self._training_frame(), (label, name)
+        if key in frame.arrays.keys() | self._steps.arrays_early(frame.step):
+            self._warn_of_array(name, frame.step)
+        frame.arrays[key] = array
+        frame.on_device |= isinstance(array, Tensor)
 
     def _log_of_step(self, scalars: Scalars, on_device: bool) -> None:
         observer = self._observer
@@ -111,6 +134,16 @@ class ScalarLog:
         self._warned.update(new)
         if new:
             warnings.warn(_advice(new, step), ReplacedWarning, stacklevel=5)
+
+    def _warn_of_array(self, name: str, step: int) -> None:
+        if name not in self._warned:
+            self._warned.add(name)
+            warnings.warn(
+                f"log_array({name!r}): step {step} has an array of this name already, which is "
+                f"replaced; what differs has a name or a module of its own",
+                ReplacedWarning,
+                stacklevel=4,
+            )
 
 
 def _put(frame: StepFrame, scalars: Scalars, on_device: bool) -> None:

@@ -1,4 +1,4 @@
-"""When a probe measures, against the formulas."""
+"""What a user may give for a schedule, and `Every`, `Steps` and functions against formulas."""
 
 from dataclasses import dataclass
 

@@ -1,0 +1,252 @@
+"""Options of an optimizer's groups that are set while it trains, such as its learning rate.
+
+Where nothing schedules an option it is written, and whoever writes it later has the last word.
+Where something does, what is set counts as a factor of the schedule: the group goes on holding what
+is scheduled, and the factor acts while the optimizer steps. So a scheduler that multiplies what it
+finds comes out as right as one that computes it anew; the states of optimizer and scheduler hold
+the schedule and nothing else, and can be loaded anywhere. A factor stays with its optimizer,
+whatever becomes of the run that has set it.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+from torch.utils.hooks import RemovableHandle
+
+from notebook_probe.probes.step.phase import step_is_active
+
+__all__ = ["LiveOptions", "Place", "has_factors", "live_options"]
+
+Option: TypeAlias = "float | Tensor"
+Group: TypeAlias = "dict[str, Any]"
+
+SCHEDULED_BY = {"lr": "initial_lr", "momentum": "base_momentum"}
+"""What torch's schedulers leave in the groups whose option they move."""
+
+
+class Place(NamedTuple):
+    """An option of one group."""
+
+    group: int
+    name: str
+
+
+class _Factor(NamedTuple):
+    """``value`` was set where ``of`` was scheduled."""
+
+    value: float
+    of: float
+
+    def times(self, scheduled: Option) -> Option:
+        """Exactly ``value`` as long as the schedule stays where it was."""
+        return scheduled / self.of * self.value
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """What a group is to hold once the step is over, if nobody else writes it before."""
+
+    group: Group
+    name: str
+    value: Option
+    stamp: object
+
+    def put_back(self) -> None:
+        if _stamp(self.group.get(self.name)) == self.stamp:
+            _write(self.group, self.name, self.value)
+
+
+class LiveOptions:
+    """What was set of one optimizer, and what is known of who else sets it.
+
+    The thread that trains sets; any may look. No method keeps the optimizer.
+    """
+
+    def __init__(self) -> None:
+        self._factors: dict[Place, _Factor] = {}
+        self._held: dict[tuple[int, str], _Held] = {}  # by the group's identity
+        self._has_begun = False
+        self._first: RemovableHandle | None = None
+        self._rates: list[object] | None = None
+        self._moves = False  # the loop wrote another learning rate between the last two steps
+        self._lock = threading.Lock()
+
+    # ---------------------------------------------------------------- an optimizer's step
+
+    def step_begins(self, optimizer: Optimizer) -> None:
+        """Let the factors act."""
+        self._put_back()  # of a step that has raised
+        rates = _rates(optimizer)
+        self._moves = self._rates is not None and rates != self._rates
+        self._has_begun = True
+        if self._factors:
+            self.apply(optimizer)
+            self._put_back_first(optimizer)
+
+    def step_ends(self, optimizer: Optimizer) -> None:
+        """Leave the schedule in the groups."""
+        self._has_begun = False
+        self._put_back()
+        if self._first is not None:
+            self._first.remove()
+            self._first = None
+        self._rates = _rates(optimizer)
+
+    def act_again(self, optimizer: Optimizer) -> None:
+        """Once the optimizer's own hooks are through, for what is read of the step."""
+        if self._first is not None:
+            self.apply(optimizer)
+
+    def is_stepping(self, optimizer: Optimizer) -> bool:
+        """It has begun a step with what its groups hold, and runs its closure now."""
+        return self._has_begun and step_is_active(optimizer)
+
+    def apply(self, optimizer: Optimizer) -> None:
+        """Have the groups hold what the optimizer uses; while they do it changes nothing."""
+        with self._lock:
+            for place, factor in self._factors.items() if not self._held else ():
+                group = _group(optimizer, place)
+                if group is not None:
+                    scheduled = _copied(group[place.name])
+                    _write(group, place.name, factor.times(scheduled))
+                    self._hold(group, place.name, scheduled)
+
+    def _hold(self, group: Group, name: str, value: Option) -> None:
+        """Have it hold ``value`` after the step."""
+        self._held[id(group), name] = _Held(group, name, value, _stamp(group[name]))
+
+    def _put_back(self) -> None:
+        if self._held:
+            with self._lock:
+                for held in self._held.values():
+                    held.put_back()
+                self._held = {}
+
+    def _put_back_first(self, optimizer: Optimizer) -> None:
+        """Before the optimizer's own hooks, one of which may be a scheduler's step."""
+        hooks = optimizer._optimizer_step_post_hooks
+        if hooks and self._first is None:
+            self._first = optimizer.register_step_post_hook(lambda *_: self._put_back())
+            for other in [key for key in hooks if key != self._first.id]:
+                hooks[other] = hooks.pop(other)  # behind it
+
+    # ---------------------------------------------------------------- reading and setting
+
+    def value(self, optimizer: Optimizer, place: Place) -> float:
+        """What the optimizer is to use from its next step on."""
+        with self._lock:
+            factor, between = self._factors.get(place), self._between_steps(optimizer, place)
+            return float(between if factor is None else factor.times(between))
+
+    def scheduled(self, optimizer: Optimizer, place: Place) -> float | None:
+        """What something else says of the option now; None where nothing schedules it."""
+        moves = SCHEDULED_BY.get(place.name) in optimizer.param_groups[place.group]
+        if place.name == "lr":
+            moves |= self._moves
+        if not moves and place not in self._factors:
+            return None
+        with self._lock:
+            return float(self._between_steps(optimizer, place))
+
+    def set(self, optimizer: Optimizer, place: Place, value: float) -> None:
+        """Use ``value`` from the next step on, as a factor where the option is scheduled.
+
+        A schedule that is at 0 has no factor.
+        """
+        if not self.is_stepping(optimizer):
+            self._put_back()  # of a step that has raised
+        scheduled = self.scheduled(optimizer, place)
+        with self._lock:
+            if scheduled is None:
+                self._put(optimizer, place, value)
+            elif value == scheduled:
+                self._factors.pop(place, None)
+            else:
+                self._factors[place] = _Factor(value, scheduled)
+
+    def forget(self, place: Place) -> None:
+        """Another optimizer, with the same group, has the factor from now on."""
+        self._factors.pop(place, None)
+
+    def _put(self, optimizer: Optimizer, place: Place, value: float) -> None:
+        """Write it; while the optimizer steps, which may have read it, after that."""
+        group = optimizer.param_groups[place.group]
+        if self.is_stepping(optimizer):
+            self._hold(group, place.name, value)
+        else:
+            _write(group, place.name, value)
+            self._rates = _rates(optimizer)  # it was not the loop that moved it
+
+    def _between_steps(self, optimizer: Optimizer, place: Place) -> Option:
+        """What the group holds when the optimizer does not step."""
+        group = optimizer.param_groups[place.group]
+        held = self._held.get((id(group), place.name))
+        value: Option = group[place.name] if held is None else held.value
+        return value
+
+    # ---------------------------------------------------------------- keeping
+
+    def state(self) -> list[tuple[int, str, float, float]]:
+        """The factors, for a checkpoint: no other state has them.
+
+        Of each the group, the option, and which value was set where which was scheduled.
+        """
+        return [(*place, *factor) for place, factor in self._factors.items()]
+
+    def load_state(self, rows: Iterable[tuple[int, str, float, float]]) -> None:
+        """Have exactly these factors act."""
+        self._factors = {Place(group, name): _Factor(*of) for group, name, *of in rows}
+
+
+_live: weakref.WeakKeyDictionary[Optimizer, LiveOptions] = weakref.WeakKeyDictionary()
+
+
+def live_options(optimizer: Optimizer) -> LiveOptions:
+    """Those of an optimizer, as long as it lives."""
+    found = _live.get(optimizer)
+    return _live.setdefault(optimizer, LiveOptions()) if found is None else found
+
+
+def has_factors(optimizer: Optimizer) -> bool:
+    """Tell whether anything of it was set that acts while it steps."""
+    found = _live.get(optimizer)
+    return found is not None and bool(found.state())
+
+
+def _group(optimizer: Optimizer, place: Place) -> Group | None:
+    """The group of a place, which may be gone."""
+    groups = optimizer.param_groups
+    return groups[place.group] if place.group < len(groups) else None
+
+
+def _rates(optimizer: Optimizer) -> list[object]:
+    return [_stamp(group.get("lr")) for group in optimizer.param_groups]
+
+
+def _stamp(value: Any) -> object:
+    """What changes with each writing; no device is waited for."""
+    if not isinstance(value, Tensor):
+        return value
+    return id(value), 0 if value.is_inference() else value._version
+
+
+def _copied(value: Option) -> Option:
+    return value.detach().clone() if isinstance(value, Tensor) else value
+
+
+def _write(group: Group, name: str, value: Option) -> None:
+    """Into the tensor where there is one: a captured or compiled step reads it there."""
+    now = group[name]
+    if not isinstance(now, Tensor):
+        group[name] = value
+    elif value is not now:
+        with torch.no_grad():
+            now.copy_(value) if isinstance(value, Tensor) else now.fill_(value)

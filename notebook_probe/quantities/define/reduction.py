@@ -1,0 +1,170 @@
+"""Making a shared reduction of a function: what several quantities read of one tensor, once.
+
+>>> @reduction
+... def sizes(tensor):
+...     \"\"\"Magnitude of each row.\"\"\"
+...     return tensor.flatten(1).norm(dim=1)
+>>> from notebook_probe.quantities.define.decorator import quantity
+>>> @quantity(units="1")
+... def uneven(output_sizes):
+...     \"\"\"Largest row over the mean of all, ``max ‖y_i‖ / mean ‖y_i‖``.\"\"\"
+...     return output_sizes.max() / output_sizes.mean()
+>>> uneven.needs
+('output',)
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar, get_args, overload
+
+from notebook_probe.errors import DuplicateNameError, QuantityError, near
+from notebook_probe.quantities.define.measured import Measured, Worked, finished
+from notebook_probe.quantities.define.quantity import Combine
+from notebook_probe.quantities.reduce.cost import COSTS, Cost, dearest
+from notebook_probe.quantities.reduce.features import clash
+from notebook_probe.quantities.reduce.reductions import Derived, Reduction, derive, parts
+
+__all__ = ["reduction"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+OF_A_TENSOR = ("tensor", "module")
+
+
+@overload
+def reduction(function: F, /) -> F: ...
+@overload
+def reduction(
+    *, name: str | None = ..., combine: Combine = ..., cost: Cost | None = ...
+) -> Callable[[F], F]: ...
+def reduction(
+    function: F | None = None,
+    /,
+    *,
+    name: str | None = None,
+    combine: Combine = "mean",
+    cost: Cost | None = None,
+) -> F | Callable[[F], F]:
+    """Make of a function what several quantities share: worked out once per step and tensor.
+
+    A quantity asks for it by the name of the tensor and its own, as it asks for ``output_moments``:
+    of a reduction ``sizes`` there are ``output_sizes``, ``input_sizes``, ``weight_sizes``,
+    ``grad_output_sizes`` and so on.
+
+    What the function is given its parameters say. One of a ``tensor`` is called with the first
+    floating-point tensor of each call, detached, as it is read, and with the ``module`` where that
+    was if it asks for it, None for a parameter's own tensors. It returns a real tensor or a number,
+    which is copied to float64 and pooled over the calls of the step; or an object with
+    ``merge(other)``, which pools in a way of its own.
+
+    One of other reductions, such as ``def gap(cov_eigs)``, is called once per step, with what they
+    have come to for the same tensor, on the host.
+
+    Parameters
+    ----------
+    name : str
+        Its own by default.
+    combine : {"mean", "sum", "max", "min", "last", "rss"}
+        How the tensors of several calls in a step become one, element by element.
+    cost : str, optional
+        Its class, one of `notebook_probe.quantities.reduce.cost.COSTS`: ``"sort"`` by default, and
+        of one of other reductions that of the dearest of them.
+
+    Returns
+    -------
+    callable
+        The function, as it was.
+
+    Raises
+    ------
+    QuantityError
+        A parameter that is none of these, a ``combine`` or ``cost`` that is not there, reductions
+        that need each other in a circle.
+    DuplicateNameError
+        The name is taken, or would be taken for another feature.
+
+    Notes
+    -----
+    Whatever it raises or returns while a model trains is an error of the quantities that asked, and
+    stands in ``run.status()``. One that writes into its tensor is disabled with them before
+    training feels it.
+
+    Examples
+    --------
+    >>> import torch
+    >>> @reduction(cost="factorisation")
+    ... def stretches(tensor):
+    ...     return torch.linalg.svdvals(tensor)
+    >>> @reduction
+    ... def stretch(stretches):
+    ...     return stretches[0] / stretches[-1]
+    >>> float(stretch(stretches(torch.diag(torch.tensor([4.0, 2.0])))))
+    2.0
+    """
+
+    def register(function: F) -> F:
+        own = name or str(getattr(function, "__name__", ""))
+        wanted = _checked(own, function, combine, cost)
+        needs = tuple(one for one in wanted if one not in OF_A_TENSOR)
+        if needs:
+            costs = [parts[need].cost for need in needs if need in parts]  # itself is refused below
+            derive(Derived(own, Worked(own, function), needs, cost or dearest(costs)))
+        else:
+            measure = Measured(own, function, wanted, combine)
+            made = Reduction((own,), measure, True, cost=cost or "sort", finish=finished)
+            parts.add(own, made)
+        return function
+
+    return register if function is None else register(function)
+
+
+def _checked(
+    name: str, function: Callable[..., Any], combine: object, cost: object
+) -> tuple[str, ...]:
+    """What the function asks for; raises where it cannot be."""
+    if not callable(function) or not str(name).isidentifier() or name in OF_A_TENSOR:
+        raise QuantityError(
+            f"reduction name {name!r} of {function!r} must be an identifier other than "
+            f"{' and '.join(OF_A_TENSOR)}, like 'sizes'; nbp.reduction(name=...) gives it one"
+        )
+    settings = (("combine", combine, get_args(Combine)), ("cost", cost, (None, *COSTS)))
+    for setting, given, known in settings:
+        if given not in known:
+            allowed = ", ".join(one for one in known if one is not None)
+            raise QuantityError(f"reduction {name}: {setting}={given!r}; allowed: {allowed}")
+    taken = clash(name, tuple(parts))
+    if taken:
+        raise DuplicateNameError(
+            f"reduction {name!r} would make {taken!r}, which is something else; "
+            f"give yours another name"
+        )
+    return _parameters(name, function)
+
+
+def _parameters(name: str, function: Callable[..., Any]) -> tuple[str, ...]:
+    try:
+        given = inspect.signature(function).parameters.values()
+    except ValueError:
+        raise QuantityError(f"reduction {name} has no signature to read; wrap it") from None
+    required = [one for one in given if one.default is one.empty]
+    for one in required:
+        if one.kind not in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD):
+            raise QuantityError(f"reduction {name}({one}): all is given by position")
+    names = tuple(one.name for one in required)
+    for asked in names:
+        if asked not in OF_A_TENSOR and asked != name and asked not in parts:
+            raise QuantityError(
+                f"reduction {name}({asked}): no reduction {asked!r}; "
+                f"{near(asked, (*OF_A_TENSOR, *parts))}; allowed: tensor, module beside it, or "
+                f"other reductions"
+            )
+    if ("tensor" in names) == any(one not in OF_A_TENSOR for one in names) or (
+        "module" in names and "tensor" not in names
+    ):
+        raise QuantityError(
+            f"reduction {name}({', '.join(names)}): allowed: a tensor, the module beside it, or "
+            f"other reductions alone"
+        )
+    return names

@@ -1,0 +1,88 @@
+"""How large chunks are: by themselves, or as somebody has chosen."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+__all__ = ["CHUNKS", "LARGE", "SMALL", "ChunkSizes", "check_sizes", "chosen_sizes", "read_sizes"]
+
+CHUNKS = "chunks"
+"""Attribute of the root: the sizes that were chosen, as JSON."""
+
+LONGEST = {"step": 2**20, "module": 2**12}
+MOST_VALUES = 2**24
+"""Values of a chunk whose size was chosen: 64 MiB, which are in memory while it is compressed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkSizes:
+    """How much a chunk holds: a series is read chunk by chunk, so many values are better..."""
+
+    values: int
+    """Of a quantity."""
+    index: int
+    """Rows of the step axis."""
+    steps: int | None = None
+    """Rows of a quantity, where somebody has chosen."""
+    modules: int | None = None
+    """Modules of a quantity, where somebody has chosen."""
+
+    def length(self, usual: int, row: int) -> int:
+        """Rows of a chunk whose rows have ``row`` values; ``usual`` unless chosen."""
+        if self.steps is None:
+            return usual
+        return max(1, min(self.steps, MOST_VALUES // row))
+
+
+SMALL = ChunkSizes(2**15, 2**15)
+"""... unless every flush writes the last chunk of every array anew."""
+LARGE = ChunkSizes(2**18, 2**16)
+
+
+def check_sizes(chunks: Mapping[str, int] | None) -> None:
+    """Raise ValueError unless chunks can be of these sizes."""
+    if chunks is None:
+        return
+    if not isinstance(chunks, Mapping) or not all(map(_is_size, chunks, chunks.values())):
+        allowed = " and ".join(f"{dim!r} (1 to {most})" for dim, most in LONGEST.items())
+        raise ValueError(
+            f"chunks={chunks!r}; whole numbers by {allowed}, such as {{'step': 10_000}}"
+        )
+    if _n_values(chunks) > MOST_VALUES:
+        raise ValueError(
+            f"chunks={chunks!r} are {_n_values(chunks)} values each; at most {MOST_VALUES}"
+        )
+
+
+def _is_size(dim: object, size: object) -> bool:
+    most = LONGEST.get(dim, 0) if isinstance(dim, str) else 0
+    return isinstance(size, int) and not isinstance(size, bool) and 1 <= size <= most
+
+
+def _n_values(chunks: Mapping[str, int]) -> int:
+    return chunks.get("step", 1) * chunks.get("module", 1)
+
+
+def chosen_sizes(sizes: ChunkSizes, attrs: Mapping[str, Any]) -> ChunkSizes:
+    """``sizes``, but where the record's attributes tell others."""
+    chosen = read_sizes(attrs)
+    return replace(sizes, steps=chosen.get("step"), modules=chosen.get("module"))
+
+
+def read_sizes(attrs: Mapping[str, Any]) -> dict[str, int]:
+    """What a record's attributes tell was chosen; nothing for what makes no sense.
+
+    Examples
+    --------
+    >>> read_sizes({"chunks": '{"step": 1000}'}), read_sizes({"chunks": "[]"})
+    ({'step': 1000}, {})
+    """
+    try:
+        found = json.loads(attrs.get(CHUNKS, "{}"))
+        check_sizes(found)
+    except (TypeError, ValueError):
+        return {}
+    return dict(found or {})

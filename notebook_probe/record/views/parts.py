@@ -1,0 +1,104 @@
+"""The streams that are joined, each as long as it was when the join began."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+
+from notebook_probe.axis import Axis
+from notebook_probe.record.format.schema import NAMES, VECTORS
+from notebook_probe.record.format.source import Steps, StreamView, Variable, VectorView
+from notebook_probe.record.views.branches import IN_ORDER, read_name
+
+__all__ = ["Part", "columns_of", "labels_along", "parts_of", "steps_of", "variables_of"]
+
+_GROUPS = {"element": VECTORS, "name": NAMES}
+"""Where the streams lie that have such columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A stream as long as it was when the join was made."""
+
+    stream: StreamView
+    columns: str
+    """What its columns are: "module", "element" or "name"."""
+    axis: Axis | None
+    variables: Mapping[str, Variable]
+    modules: tuple[str, ...]
+    steps: Steps
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        return read_name(self.stream.name).rank
+
+    @property
+    def path(self) -> str:
+        """In `tree`."""
+        if self.columns in _GROUPS:
+            return f"{_GROUPS[self.columns]}/{self.stream.name}"
+        return self.stream.name if self.axis is None else f"{self.axis.group}/{self.stream.name}"
+
+    @property
+    def cell_dims(self) -> tuple[str, ...]:
+        return () if self.axis is None else (self.axis.name,)
+
+    @property
+    def cell(self) -> tuple[int, ...]:
+        return () if self.axis is None else (self.axis.size,)
+
+
+def parts_of(
+    streams: Iterable[StreamView],
+    vectors: Iterable[VectorView],
+    ragged: Iterable[StreamView] = (),
+    named: Iterable[StreamView] = (),
+) -> list[Part]:
+    """Those of numbers, of vectors, of vectors of every module's own length, and by name."""
+    parts = [
+        *(_part(stream, "module", None) for stream in streams),
+        *(_part(stream, "module", stream.axis) for stream in vectors),
+        *(_part(stream, "element", None) for stream in ragged),
+        *(_part(stream, "name", None) for stream in named),
+    ]
+    # What was written out of order comes last: its times and columns are told by no schedule.
+    return sorted(parts, key=lambda part: (part.rank != IN_ORDER, -len(part.steps)))
+
+
+def _part(stream: StreamView, columns: str, axis: Axis | None) -> Part:
+    n = stream.n_rows
+    variables = {variable.name: variable for variable in stream.variables}
+    return Part(stream, columns, axis, variables, stream.modules, stream.steps(0, n))
+
+
+def labels_along(parts: Iterable[Part], modules: Sequence[str]) -> list[str]:
+    """Columns of the parts: first ``modules`` in their order, then what is none of them."""
+    recorded = dict.fromkeys(label for part in parts for label in part.modules)
+    known = frozenset(modules)
+    return [*(m for m in modules if m in recorded), *(r for r in recorded if r not in known)]
+
+
+def variables_of(parts: Iterable[Part]) -> dict[str, Variable]:
+    """By name, each as the first part says it."""
+    found: dict[str, Variable] = {}
+    for part in parts:
+        for name, variable in part.variables.items():
+            found.setdefault(name, variable)
+    return found
+
+
+def columns_of(parts: Iterable[Part], modules: Sequence[str]) -> dict[str, list[str]]:
+    """What lies along each dimension of columns of the join."""
+    parts = list(parts)
+    return {
+        "module": labels_along([part for part in parts if part.columns == "module"], modules),
+        "element": labels_along([part for part in parts if part.columns == "element"], ()),
+    }
+
+
+def steps_of(parts: Iterable[Part]) -> Steps:
+    """The union of the parts' steps."""
+    return reduce(np.union1d, [part.steps for part in parts] or [np.empty(0, np.int64)])

@@ -1,0 +1,59 @@
+"""The schedules of a run's probes, bound to what is known of where it begins and ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from notebook_probe.probes.step.probe import Probe
+from notebook_probe.schedules import UNBOUND, Bindable, Schedule, Span, bound, is_owed
+
+__all__ = ["ArmedSchedules"]
+
+
+class ArmedSchedules:
+    """Arms equal schedules of probes that were attached together once: they share a state.
+
+    Attributes
+    ----------
+    span : Span
+        What is known of the run.
+    """
+
+    def __init__(self) -> None:
+        self.span = UNBOUND
+        self._expected: tuple[int, int] | None = None
+        self._armed: dict[tuple[Schedule, int], Schedule] = {}
+
+    def expect(self, start: int, end: int) -> None:
+        """Learn at the next boundary from where to where the training goes; from any thread."""
+        self._expected = start, end
+
+    def learn(self, step: int) -> bool:
+        """Let what is expected act from ``step`` on; tells whether anything did."""
+        expected, self._expected = self._expected, None
+        if expected is None:
+            return False
+        start, end = expected
+        before = self.span if self.span.start == start else Span(start)
+        self.span = before.until(end, since=step)
+        return self.span != before
+
+    def is_owed(self, probe: Probe, last: int) -> bool:
+        """Tell whether a probe should have been due at the last step, had it been known."""
+        span = self.span.came_in(probe.attached_step)
+        try:
+            return isinstance(probe.armed, Bindable) and is_owed(probe.armed, span, last)
+        except Exception as error:  # a user's callable
+            probe.failed(error, last)
+            return False
+
+    def arm(self, probes: Iterable[Probe]) -> None:
+        """Make the schedule of each ready to be asked, and forget those of all others."""
+        armed: dict[tuple[Schedule, int], Schedule] = {}
+        for probe in probes:
+            key = probe.schedule, probe.attached_step
+            if key not in armed:
+                span = self.span.came_in(probe.attached_step)
+                armed[key] = bound(self._armed.get(key, probe.schedule), span)
+            probe.armed = armed[key]
+        self._armed = armed

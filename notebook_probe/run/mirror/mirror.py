@@ -1,0 +1,174 @@
+"""Handing recorded rows on, on a thread of its own that training never waits for."""
+
+from __future__ import annotations
+
+import atexit
+import contextvars
+import threading
+import time
+import warnings
+from collections.abc import Callable
+
+from notebook_probe.errors import RecordWarning
+from notebook_probe.record.write.writer import RecordWriter
+from notebook_probe.run.mirror.loggers import read_logger
+from notebook_probe.run.mirror.new_rows import NewRows
+
+__all__ = ["Mirror", "Mirrors"]
+
+EVERY_S = 1.0
+SLICE_S = 0.005
+REST = 9
+"""So many times as long it rests from time to time as it has worked: a training that shares the
+interpreter with it keeps nine tenths. What is behind stays in the record until it is handed on."""
+PATIENCE_S = 60.0
+"""So long closing waits for a logger that takes nothing."""
+
+
+class Mirror:
+    """Hands recorded numbers on to a logger, from `Run.mirror` on until it or the run is closed.
+
+    As a context manager it closes at the end.
+
+    Parameters
+    ----------
+    logger : object
+    writer : RecordWriter
+    bring : callable
+        Has everything recorded that waits.
+
+    Attributes
+    ----------
+    step : int
+        That was handed on last, -1 before the first.
+    left_out : int
+        Steps that the logger cannot take because they came after greater ones.
+    problem : str
+        Why it has ended before it was closed, in words.
+    """
+
+    def __init__(self, logger: object, writer: RecordWriter, bring: Callable[[], None]) -> None:
+        self._taker, self._bring = read_logger(logger), bring
+        self.logger = logger
+        self.step, self.left_out, self.problem = -1, 0, ""
+        self._writer = writer
+        self._rows = NewRows(writer.source, writer.first_step)
+        self._closing = threading.Event()
+        self._n_handed = 0
+        # In the caller's context, where some loggers keep which run is theirs.
+        run = contextvars.copy_context().run
+        self._thread = threading.Thread(
+            target=run, args=(self._run,), name="notebook_probe mirror", daemon=True
+        )
+        self._thread.start()
+
+    @property
+    def closed(self) -> bool:
+        return self._closing.is_set() or bool(self.problem)
+
+    def close(self) -> None:
+        """Hand on everything that was recorded so far, and end; twice is fine."""
+        if not self.closed:
+            self._bring()
+        self._closing.set()
+        while self._thread.is_alive() and self._thread is not threading.current_thread():
+            before = self._n_handed
+            self._thread.join(PATIENCE_S)
+            if self._thread.is_alive() and before == self._n_handed:
+                self._end(f"the logger has taken nothing for {PATIENCE_S:g} s")
+                return
+
+    def __enter__(self) -> Mirror:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = self.problem or ("closed" if self.closed else "open")
+        left = f", {self.left_out} steps left out" if self.left_out else ""
+        return f"<Mirror to {_name(self.logger)}: {state}, up to step {self.step}{left}>"
+
+    def _run(self) -> None:
+        try:
+            while not self._closing.wait(EVERY_S):
+                self._hand_on(whole=False)
+            self._hand_on(whole=True)
+        except Exception as error:  # the logger's, or the record cannot be read: training goes on
+            self._end(f"{type(error).__name__}: {error}")
+
+    def _hand_on(self, *, whole: bool) -> None:
+        begun_s = time.thread_time()
+        for step, values in self._rows.take(whole):
+            if self.problem:  # closing has given it up
+                return
+            self._hand(step, values)
+            worked_s = time.thread_time() - begun_s
+            if worked_s > SLICE_S:
+                self._closing.wait(REST * worked_s)
+                begun_s = time.thread_time()
+
+    def _hand(self, step: int, values: dict[str, float]) -> None:
+        if not values:
+            return
+        if self._taker.grows and step < self.step:
+            self.left_out += 1
+            return
+        self._taker.put(step, values)
+        self.step = max(step, self.step)
+        self._n_handed += 1
+
+    def _end(self, why: str) -> None:
+        """Say why nothing more is handed on, once."""
+        if self.problem:
+            return
+        self.problem = f"the mirror to {_name(self.logger)} is off: {why}"
+        self._writer.event(self._writer.last_step + 1, "error", self.problem)
+        warnings.warn(f"{self.problem}. The record has everything", RecordWarning, stacklevel=2)
+
+
+class Mirrors:
+    """The mirrors of a run.
+
+    Parameters
+    ----------
+    writer : RecordWriter
+    bring : callable
+        Has everything recorded that waits.
+
+    Attributes
+    ----------
+    at_exit : callable
+        Called at the program's exit.
+    """
+
+    def __init__(self, writer: RecordWriter, bring: Callable[[], None]) -> None:
+        self._writer, self._bring = writer, bring
+        self.at_exit: Callable[[], object] = self.close
+        self._all: tuple[Mirror, ...] = ()
+
+    def add(self, logger: object) -> Mirror:
+        """One to ``logger``; the one there is while it is open, so that a cell can run again."""
+        for mirror in self._all:
+            if mirror.logger is logger and not mirror.closed:
+                return mirror
+        mirror = Mirror(logger, self._writer, self._bring)
+        self._all = (*(one for one in self._all if not one.closed), mirror)
+        atexit.register(self.at_exit)  # the last comes first: before the logger ends itself
+        return mirror
+
+    @property
+    def problem(self) -> str:
+        """Why one of them is off, in words; empty while none is."""
+        return next((mirror.problem for mirror in self._all if mirror.problem), "")
+
+    def close(self) -> None:
+        """Hand on what is left."""
+        atexit.unregister(self.at_exit)
+        for mirror in self._all:
+            mirror.close()
+
+
+def _name(logger: object) -> str:
+    """A module's own name, else that of the class."""
+    return getattr(logger, "__name__", "") or type(logger).__name__

@@ -1,0 +1,122 @@
+"""What one sets of a training while it runs."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, SupportsFloat
+
+from notebook_probe.run.attach.requests import Set, Ticket
+from notebook_probe.run.parts import RunParts
+from notebook_probe.run.settings.knob import Knob
+from notebook_probe.run.settings.setting import KnobInfo
+
+__all__ = ["SettingActions"]
+
+
+class SettingActions(ABC):
+    """The learning rate, other options of the optimizers, and knobs of the user's own."""
+
+    @property
+    @abstractmethod
+    def _live(self) -> RunParts:
+        """The parts of the run; raises ClosedRunError once it is closed."""
+
+    def set(self, name: str, value: SupportsFloat, *, group: int | None = None) -> Ticket:
+        """Set the learning rate or another number while it trains, from any thread.
+
+        It acts at once when no step is open, else from the next one on; the ticket says what became
+        of it. Each change is an event of kind ``"set"`` and a mark on every line, its detail
+        ``{"name", "group", "from", "to"}``.
+
+        An option of the optimizers is set in all groups of every optimizer that steps this model.
+        Where a scheduler moves it, or a loop that has just written another learning rate, the value
+        is a factor of the schedule from then on, and setting it again replaces the factor: between
+        the steps the groups hold what is scheduled, as the states of optimizer and scheduler do,
+        and while the optimizer steps they hold that times the factor. No state has the factor: a
+        training that is resumed sets it again. Without a schedule the groups simply hold the value;
+        ReduceLROnPlateau, which leaves no trace before it first reduces, goes on from it.
+        What was set outlives the run. In a job of several processes each sets its own.
+
+        Parameters
+        ----------
+        name : str
+            ``"lr"``; another option that is a float, ``"weight_decay"`` or ``"momentum"``; or a
+            `knob`. `knobs` lists them all.
+        value : number
+        group : int, optional
+            One parameter group, counted through all optimizers in the order in which they first
+            stepped, after the one that was given to `watch`.
+
+        Raises
+        ------
+        UnknownNameError
+            With the names that come near.
+        SettingError
+            No number, NaN, one out of range; a group that is not there; before any optimizer is
+            known; a schedule that is at 0 now.
+        ClosedRunError
+
+        Examples
+        --------
+        >>> run.set("lr", 1e-3)  # doctest: +SKIP
+        >>> run.set("lr", 1e-4, group=1)  # doctest: +SKIP
+        """
+        live = self._live
+        request = Set(name, value, group)  # type: ignore[arg-type]
+        live.settings.check(request)
+        return live.put_between_steps(request)
+
+    def knob(
+        self,
+        name: str,
+        get: Callable[[], SupportsFloat],
+        set: Callable[[Any], object],
+        low: float | None = None,
+        high: float | None = None,
+        log: bool = False,
+    ) -> None:
+        """Let a number of your own be set while it trains, by `set` and in the panel.
+
+        A knob of the same name is replaced, as by a cell that is run again. What ``set`` raises
+        refuses the request, with its text, and never reaches the training.
+
+        Parameters
+        ----------
+        name : str
+        get : callable
+            ``get()`` is the number now; it may be called on any thread.
+        set : callable
+            ``set(value)`` is called between two steps, on the thread that trains.
+        low, high : number, optional
+            What is allowed, ends included.
+        log : bool
+            Its size counts in factors; ``low`` is above 0 then.
+
+        Raises
+        ------
+        SettingError
+            For ends that cannot be, and what is no function.
+        DuplicateNameError
+            For the name of an option of the optimizer.
+        ClosedRunError
+        Exception
+            What ``get`` raises: it is tried at once.
+
+        Examples
+        --------
+        >>> run.knob("dropout", lambda: drop.p, lambda p: setattr(drop, "p", p), 0.0, 0.9)
+        ... # doctest: +SKIP
+        >>> run.set("dropout", 0.2)  # doctest: +SKIP
+        """
+        self._live.settings.add(Knob.of(name, get, set, low, high, log))
+
+    def knobs(self) -> list[KnobInfo]:
+        """Everything that can be set now: options of the optimizers, then your own.
+
+        Examples
+        --------
+        >>> [(knob.name, knob.value) for knob in run.knobs()]  # doctest: +SKIP
+        [('lr', 0.01), ('weight_decay', 0.0001), ('dropout', 0.2)]
+        """
+        return self._live.settings.infos()

@@ -1,0 +1,235 @@
+"""Taiyi's Monitor: its config, its step numbers and its output, of a run that records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from torch import nn
+
+from notebook_probe.errors import ClosedRunError, UnknownNameError
+from notebook_probe.probes.step.probe import Probe
+from notebook_probe.quantities import as_quantity
+from notebook_probe.record.format.missing import measured
+from notebook_probe.record.format.schema import module_label
+from notebook_probe.run.attach.request import read_items
+from notebook_probe.run.handle import Handle
+from notebook_probe.run.watch import watch
+from notebook_probe.schedules import Schedule, schedule
+from notebook_probe.taiyi.numbers import Numbered, Numbers
+
+__all__ = ["Monitor", "Tracked"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """One line of a config: the probes it came to."""
+
+    name: str
+    """As it was written."""
+    schedule: Schedule
+    """Of the loop's own numbers."""
+    handle: Handle
+
+
+@dataclass(frozen=True, slots=True)
+class Tracked:
+    """One quantity of one module, under the name that the config has for it."""
+
+    module: str
+    name: str
+    variable: str
+    """What it is called in the record."""
+    is_vector: bool
+    schedules: tuple[Schedule, ...]
+
+    def should_show(self, step: int) -> bool:
+        """Whether it is due at the step that the loop calls so."""
+        return any(due(step) for due in self.schedules)
+
+
+class Monitor:
+    """Measures what a config asks for, step by step, as Taiyi's Monitor does.
+
+    What it measures goes into the record of a run: `run` is an ordinary one, with its panel,
+    ``monitor.run.explore()``, and everything else.
+
+    Parameters
+    ----------
+    model : nn.Module
+        Also one that is wrapped, as in DistributedDataParallel.
+    configer : dict, optional
+        ``{where: [quantity, [quantity], [quantity, schedule], ...]}``. ``where`` is a path, a class
+        or its name, or a glob; a quantity is a name, Taiyi's or ours, or a function; a schedule
+        ``"linear(5,0)"``, a number or a callable. None and ``{}`` measure nothing.
+    **watching
+        Further arguments of `notebook_probe.watch`: ``store``, ``name``, ``optimizer``, ...
+
+    Attributes
+    ----------
+    run : Run
+
+    Raises
+    ------
+    TypeError
+        A config that is no dict.
+    UnknownNameError, ScheduleError, QuantityError, NotApplicableError
+        A module, quantity or schedule that is not there, or a quantity that does not fit; before
+        anything is recorded.
+
+    Examples
+    --------
+    >>> monitor = Monitor(model, {nn.BatchNorm2d: [["MeanTID", "linear(5,0)"], "InputSndNorm"]})
+    ... # doctest: +SKIP
+    >>> for step, (x, y) in enumerate(loader):  # doctest: +SKIP
+    ...     loss_fn(model(x), y).backward()
+    ...     monitor.track(step)
+    ...     optimizer.step()
+    """
+
+    def __init__(
+        self, model: nn.Module, configer: Mapping[Any, Any] | None = None, **watching: Any
+    ) -> None:
+        if not isinstance(configer, Mapping | None):
+            raise TypeError(
+                f"Monitor(..., {type(configer).__name__}): a config is a dict, such as "
+                f'{{"fc1": ["InputSndNorm", ["WeightNorm", "linear(5,0)"]]}}'
+            )
+        self._numbers = Numbers()
+        items = [
+            (where, quantity, schedule(when))
+            for where, listed in (configer or {}).items()
+            for quantity, when in read_items(listed)
+        ]
+        asked: dict[Any, list[Any]] = {}
+        for where, quantity, due in items:
+            asked.setdefault(where, []).append([quantity, Numbered(due, self._numbers)])
+        self.run = watch(model, probes=asked or None, **watching)  # which refuses what cannot be
+        self._items = tuple(
+            _Item(
+                quantity if isinstance(quantity, str) else as_quantity(quantity).name,
+                due,
+                self.run.attach(where, quantity, Numbered(due, self._numbers)),  # it is, already
+            )
+            for where, quantity, due in items
+        )
+
+    def track(self, step: int) -> None:
+        """Call the step that is being trained so: after its backward, before the optimizer's step.
+
+        Schedules count by these numbers; they are expected to go on by one, and where they do not,
+        a value that became due by it was not measured. A number that comes again replaces what it
+        had. A loop that never calls this has the numbers of the run, which counts updates from 0.
+        In a loop without an optimizer of torch's call ``monitor.run.step()`` behind it.
+
+        Raises
+        ------
+        TypeError
+            For anything but a whole number.
+        ClosedRunError
+        """
+        if not isinstance(step, Integral) or isinstance(step, bool):
+            raise TypeError(f"track({step!r}): a whole number is expected")
+        if self.run.closed:
+            raise ClosedRunError(f"track({step}): run {self.run.name!r} is closed")
+        self._numbers.give(self.run.open_step, int(step))
+
+    def get_output(self) -> dict[str, dict[str, dict[int, Any]]]:
+        """All values by module, by quantity as the config has it, and by step.
+
+        Numbers are floats, vectors arrays. A step is there once its update has happened; what was
+        not measured is not.
+        """
+        output: dict[str, dict[str, dict[int, Any]]] = {}
+        for one in self.tracked():
+            of_module = output.setdefault(one.module, {})
+            of_module[one.name] = _values(self.history(one))
+        return output
+
+    def clean_mem(self) -> None:
+        """Begin anew: output and windows are empty; what is recorded stays in the record."""
+        if not self.run.closed:
+            self.run.settle()
+            self.run.flush()  # with it the windows have all that was trained so far
+        self._numbers.forget(self.run.status_head().step)
+        for _, probe in self._probes():
+            for window in probe.windows.values():
+                window.reset()
+
+    def tracked(self) -> tuple[Tracked, ...]:
+        """Every quantity of every module that the config came to."""
+        found: dict[tuple[str, str, str, bool], tuple[Schedule, ...]] = {}
+        for item, probe in self._probes():
+            key = probe.place, item.name, probe.variable, probe.quantity.axis is not None
+            found[key] = (*found.get(key, ()), item.schedule)
+        return tuple(Tracked(*key, schedules) for key, schedules in found.items())
+
+    def history(self, one: Tracked) -> xr.DataArray:
+        """Its values, along ``step``, which has the loop's numbers; each number once."""
+        try:
+            series = self.run.series(one.module, one.variable)
+        except UnknownNameError:  # nothing has been recorded of it
+            return xr.DataArray(np.zeros(0), dims="step", coords={"step": np.zeros(0, int)})
+        places: dict[int, int] = {}
+        for place, step in enumerate(series.step.values.tolist()):
+            number = self._numbers.of(step)
+            if number is not None and one.should_show(number):
+                places[number] = place
+        return series.isel(step=[*places.values()]).assign_coords(step=[*places])
+
+    def shown(self, step: int) -> dict[Tracked, Any]:
+        """What is due at the step that the loop calls so, and was measured.
+
+        A number, of a vector all of its history.
+        """
+        place, found = self._numbers.step_of(step), dict[Tracked, Any]()
+        if self._numbers.given(place) != step:
+            return found
+        data = self.run.data
+        rows: dict[str, dict[str, float]] = {}
+        for one in self.tracked():
+            if not one.should_show(step):
+                continue
+            if one.is_vector:
+                history = self.history(one)
+                if step in history.step.values:
+                    found[one] = history
+                continue
+            if one.variable not in rows:
+                rows[one.variable] = _row(data, one.variable, place)
+            if module_label(one.module) in rows[one.variable]:
+                found[one] = rows[one.variable][module_label(one.module)]
+        return found
+
+    def is_over(self, step: int) -> bool:
+        """Whether the update of the step that the loop calls so has happened."""
+        return self._numbers.step_of(step) < self.run.status_head().step
+
+    def _probes(self) -> Iterator[tuple[_Item, Probe]]:
+        for item in self._items:
+            for probe in item.handle.probes:
+                yield item, probe
+
+
+def _values(series: xr.DataArray) -> dict[int, Any]:
+    """By step; a vector as an array of its own."""
+    steps = series.step.values.tolist()
+    if series.ndim == 1:
+        return dict(zip(steps, series.values.tolist(), strict=True))
+    return {step: np.array(row) for step, row in zip(steps, series.values, strict=True)}
+
+
+def _row(data: xr.Dataset, variable: str, step: int) -> dict[str, float]:
+    """The numbers of one step, by module; of those that were measured."""
+    place = int(np.searchsorted(data.step.values, step))
+    if variable not in data or place == data.sizes["step"] or data.step.values[place] != step:
+        return {}
+    row = data[variable].isel(step=place)
+    values = np.asarray(row.values, np.float32)
+    is_there = measured(values)
+    modules = row.module.values[is_there].tolist()
+    return dict(zip(modules, values[is_there].tolist(), strict=True))

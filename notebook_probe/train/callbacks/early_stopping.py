@@ -1,0 +1,86 @@
+"""Ending a training that does not become better."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from notebook_probe.errors import UnknownNameError, near
+from notebook_probe.train.callbacks.best import Best, Mode
+from notebook_probe.train.loop.loop import Loop
+
+__all__ = ["EarlyStopping"]
+
+
+class EarlyStopping:
+    """Stops a loop when so many evaluations in a row were no better than the best before.
+
+    Parameters
+    ----------
+    monitor : str
+        A number of evaluations, by the name it is recorded under.
+    patience : int
+        Evaluations without a better one, at least 1.
+    mode : "min" or "max"
+    min_delta : float
+        By how much a better one must be better.
+
+    Attributes
+    ----------
+    best, best_step
+        The best value and its state; NaN and -1 before there is one.
+    reason : str
+        Why the loop was stopped; empty if it was not.
+
+    Examples
+    --------
+    >>> stopping = loop.add(EarlyStopping("eval_loss", patience=5))  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        monitor: str = "eval_loss",
+        patience: int = 3,
+        mode: Mode = "min",
+        min_delta: float = 0.0,
+    ) -> None:
+        if not isinstance(patience, int) or isinstance(patience, bool) or patience < 1:
+            raise ValueError(f"patience={patience!r}; allowed: a whole number from 1")
+        self.monitor, self.patience = monitor, patience
+        self._best = Best(mode, min_delta)
+        self.best_step, self.n_waited, self.reason = -1, 0, ""
+
+    @property
+    def best(self) -> float:
+        """The best value so far."""
+        return self._best.value
+
+    def on_eval(self, loop: Loop, metrics: Mapping[str, float]) -> None:
+        """Look at an evaluation; one of other data has other names."""
+        if self.monitor not in metrics:
+            if self.monitor not in loop.last_metrics:
+                raise UnknownNameError(
+                    f"EarlyStopping({self.monitor!r}): an evaluation gave no such number; "
+                    f"{near(self.monitor, loop.last_metrics)}"
+                )
+            return
+        value = float(metrics[self.monitor])
+        if self._best.is_better(value):
+            self.best_step, self.n_waited = loop.n_updates, 0
+            return
+        self.n_waited += 1
+        if self.n_waited >= self.patience:
+            self.reason = (
+                f"{self.monitor} was {value:.4g} and not better than {self.best:.4g}, of step "
+                f"{self.best_step}, in {self.n_waited} evaluations"
+            )
+            loop.stop(self.reason)
+
+    def state_dict(self) -> dict[str, Any]:
+        """What it has seen."""
+        return {"best": self.best, "best_step": self.best_step, "n_waited": self.n_waited}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from `state_dict`."""
+        self._best.value = state["best"]
+        self.best_step, self.n_waited = state["best_step"], state["n_waited"]

@@ -1,0 +1,117 @@
+"""A range test of learning rates: which one a training can begin with."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import cycle, islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from notebook_probe.train.data.batch import Batch
+from notebook_probe.train.data.dataset import Dataset
+from notebook_probe.train.generators import same_generators
+from notebook_probe.train.trainer.trainer import Trainer
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["LearningRates", "find_learning_rate"]
+
+DIVERGED = 4.0
+"""A smoothed loss of so many times the least ends the test."""
+
+SMOOTH = 0.95
+
+
+@dataclass(frozen=True)
+class LearningRates:
+    """What a range test has found.
+
+    Attributes
+    ----------
+    rates, losses : array
+        One loss for each rate, smoothed: l ← 0.95·l + 0.05·loss, without its bias towards 0.
+    """
+
+    rates: np.ndarray[Any, np.dtype[np.float64]]
+    losses: np.ndarray[Any, np.dtype[np.float64]]
+
+    @property
+    def suggestion(self) -> float:
+        """The rate at which the loss falls fastest, per factor of the rate; NaN of a few points.
+
+        The first tenth, at most ten points, does not count: few values are averaged in it.
+        """
+        n_first = min(10, len(self.rates) // 10)
+        rates, losses = self.rates[n_first:], self.losses[n_first:]
+        if len(rates) < 4:
+            return math.nan
+        slopes = np.gradient(losses, np.log(rates))
+        return float(rates[int(np.argmin(slopes))])
+
+    def figure(self) -> Figure:
+        """The curve, with the suggestion marked."""
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(5, 3), layout="constrained")
+        axes = figure.subplots()
+        axes.semilogx(self.rates, self.losses)
+        axes.axvline(self.suggestion, linestyle=":", label=f"{self.suggestion:.2g}")
+        axes.set(xlabel="learning rate", ylabel="smoothed loss")
+        axes.legend(title="suggestion", frameon=False)
+        return figure
+
+
+def find_learning_rate(
+    trainer: Trainer, data: Iterable[Any], low: float = 1e-7, high: float = 10.0, n: int = 100
+) -> LearningRates:
+    """Train a copy for some steps with growing rates (Smith 2017).
+
+    Parameters
+    ----------
+    trainer : Trainer
+        Nothing of it is changed, and a run that watches its model sees nothing.
+    data : iterable
+        Gone through again where it is short.
+    low, high : float
+        Between which rates, by equal factors.
+    n : int
+        How many; fewer when the loss grows to four times its least.
+
+    Raises
+    ------
+    ValueError
+        For rates or a number that cannot be, and for empty data.
+    """
+    if not 0 < low < high < math.inf:
+        raise ValueError(f"low={low!r}, high={high!r}; allowed: 0 < low < high")
+    if not isinstance(n, int) or isinstance(n, bool) or n < 4:
+        raise ValueError(f"n={n!r}; allowed: a whole number from 4")
+    with same_generators():
+        batches = [*islice(Dataset(data), n)]
+    if not batches:
+        raise ValueError("find_learning_rate: the data is empty")
+    rates = np.geomspace(low, high, n)
+    with same_generators():
+        losses = _losses(trainer.twin(), rates, cycle(batches))
+    return LearningRates(rates[: len(losses)], np.array(losses))
+
+
+def _losses(trainer: Trainer, rates: Iterable[float], batches: Iterator[Batch]) -> list[float]:
+    losses: list[float] = []
+    average, least = 0.0, math.inf
+    for i, rate in enumerate(rates, start=1):
+        for group in trainer.optimizer.param_groups:
+            group["lr"] = rate
+        metrics = trainer.train_step([*islice(batches, trainer.accumulate)])
+        loss = math.inf if metrics is None else float(metrics["loss"])
+        average = SMOOTH * average + (1 - SMOOTH) * loss
+        smooth = average / (1 - SMOOTH**i)
+        if not smooth < DIVERGED * least and i > 1:
+            break
+        least = min(least, smooth)
+        losses.append(smooth)
+    return losses

@@ -1,0 +1,39 @@
+"""What attaching a collector returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+__all__ = ["Attachment"]
+
+
+class Attachment:
+    """A collector on its target; ``remove()`` takes it off, and as a context manager its end does.
+
+    Removing twice does nothing. What the open step has not completed is dropped.
+
+    Parameters
+    ----------
+    detach : callable
+    target : str
+        Its class, in words.
+    """
+
+    def __init__(self, detach: Callable[[], None], target: str) -> None:
+        self._detach: Callable[[], None] | None = detach
+        self._target = target
+
+    def remove(self) -> None:
+        detach, self._detach = self._detach, None
+        if detach is not None:
+            detach()
+
+    def __enter__(self) -> Attachment:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
+    def __repr__(self) -> str:
+        removed = ", removed" if self._detach is None else ""
+        return f"<Attachment to {self._target}{removed}>"

@@ -1,0 +1,107 @@
+"""The steps of a trainer's side, or of a step function."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from torch import nn
+
+from notebook_probe.train.collector.executor import Executor, Step
+from notebook_probe.train.collector.thread_steps import ThreadSteps
+
+__all__ = ["ExecutorSteps", "Side"]
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """An executor, and what is known of it.
+
+    Attributes
+    ----------
+    executor : Executor
+    counted : Executor
+        Whose complete steps are updates: of either side of a trainer that which trains.
+    model : nn.Module or None
+        What it runs.
+    number : callable or None
+        ``number()``, the updates completed, where somebody counts them; None while nobody does.
+    """
+
+    executor: Executor
+    counted: Executor
+    model: nn.Module | None
+    number: Callable[[], int | None] | None = None
+
+
+class ExecutorSteps:
+    """Hears of an executor's steps.
+
+    Parameters
+    ----------
+    side : Side
+        Executor and model are held weakly; the executor holds this until `close`.
+    first : int
+        Number of the first step, unless the side has one.
+    ended : callable
+        ``ended(step)`` is told of each that is complete.
+    """
+
+    def __init__(self, side: Side, first: int, ended: Callable[[Step], None]) -> None:
+        self._executor = weakref.ref(side.executor)
+        self._model = weakref.ref(side.model) if side.model is not None else None
+        self._number, self.completed = side.number, first
+        self.threads = ThreadSteps(ended)
+        self._link = weakref.ref(_Link(self, side))
+
+    @property
+    def model(self) -> nn.Module | None:
+        return self._model() if self._model is not None else None
+
+    @property
+    def is_alive(self) -> bool:
+        return self._executor() is not None
+
+    def now(self) -> Step | None:
+        return self.threads.now(self._is_training)
+
+    def close(self) -> None:
+        link = self._link()
+        if link is not None:
+            link.remove()
+
+    def begin(self) -> None:
+        """A step of the executor begins on this thread."""
+        number = self._number() if self._number is not None else None
+        self.threads.begin(Step(self.completed if number is None else number, self._is_training))
+
+    @property
+    def _is_training(self) -> bool | None:
+        model = self.model
+        return None if model is None else model.training
+
+
+class _Link:
+    """What the executor calls; executors alone hold it, as it holds them."""
+
+    def __init__(self, steps: ExecutorSteps, side: Side) -> None:
+        self._steps = steps
+        self._removals = [
+            side.executor.on_begin(self._begin),
+            side.executor.on_end(self._end),
+            side.counted.on_end(self._count),
+        ]
+
+    def remove(self) -> None:
+        while self._removals:
+            self._removals.pop()()
+
+    def _begin(self) -> None:
+        self._steps.begin()
+
+    def _end(self) -> None:
+        self._steps.threads.end()
+
+    def _count(self) -> None:
+        self._steps.completed += 1

@@ -1,0 +1,75 @@
+"""A series: some of the values of one name, each with its step, thinned by a policy."""
+
+from __future__ import annotations
+
+from array import array
+from itertools import takewhile
+from typing import TypeAlias
+
+from notebook_probe.train.collector.policies import Policy
+from notebook_probe.train.collector.transfer import OnDevice
+
+__all__ = ["Collected", "Series"]
+
+Collected: TypeAlias = "float | OnDevice"
+"""A value: on the host, or still on an accelerator."""
+
+
+class Series:
+    """Steps as 64-bit integers, values as 64-bit floats, in the order in which they came.
+
+    Attributes
+    ----------
+    count : int
+        Values that came, kept or not.
+    stride : int
+        Every so many of them are kept.
+    """
+
+    def __init__(self) -> None:
+        self.count, self.stride = 0, 1
+        self.steps, self._on_host = array("q"), array("d")
+        self._coming: list[Collected] = []  # begins with the first that is not on the host
+
+    def add(self, step: int, value: Collected, policy: Policy) -> None:
+        """Take the next value, and thin if there are too many."""
+        index = self.count
+        self.count += 1
+        if not policy.takes(index, self.stride):
+            return
+        self.steps.append(step)
+        if self._coming or isinstance(value, OnDevice):
+            self._coming.append(value)
+        else:
+            self._on_host.append(value)
+        if policy.is_over(len(self.steps)):
+            self._thin()
+
+    def settle(self) -> None:
+        """Put what has come from the device beside what is on the host."""
+        here = [*takewhile(_is_here, self._coming)]
+        self._on_host.extend(map(float, here))
+        del self._coming[: len(here)]
+
+    def values(self) -> list[Collected]:
+        """What is kept; of a value that was on a device ``float()`` waits for it."""
+        return [*self._on_host, *self._coming]
+
+    @classmethod
+    def of(cls, steps: list[int], values: list[float], count: int, stride: int) -> Series:
+        """One that has come so far."""
+        made = cls()
+        made.steps, made._on_host = array("q", steps), array("d", values)
+        made.count, made.stride = count, stride
+        return made
+
+    def _thin(self) -> None:
+        """Keep every second one: positions 0, 2, 4, … of steps and values alike."""
+        self.stride *= 2
+        self.steps = self.steps[::2]
+        self._coming = self._coming[len(self._on_host) % 2 :: 2]
+        self._on_host = self._on_host[::2]
+
+
+def _is_here(value: Collected) -> bool:
+    return not isinstance(value, OnDevice) or value.is_here

@@ -1,0 +1,84 @@
+"""A bar of tqdm, where somebody would see it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from notebook_probe.run.run import Run
+from notebook_probe.train.metrics.averages import Value
+
+__all__ = ["Progress", "is_wanted"]
+
+EVERY_S = 0.1
+
+
+class _Stepping(Protocol):
+    loop_step: int
+    start_step: int
+    end_step: int
+    epoch: int
+
+    @property
+    def run(self) -> Run | None: ...
+
+
+def is_wanted(run: Run | None) -> bool:
+    """Tell whether a bar has a reader: in a terminal, and in a notebook that shows no panel."""
+    if run is not None and not run.closed and run.is_shown:
+        return False
+    ipython = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return hasattr(ipython, "kernel") or sys.stderr.isatty()
+
+
+class Progress:
+    """Shows how far a loop is, its epoch and its loss; it takes part in the loop.
+
+    Parameters
+    ----------
+    wanted : bool or None
+        None for where somebody would see it. Without tqdm there is none.
+    """
+
+    name = "progress"
+
+    def __init__(self, wanted: bool | None = None) -> None:
+        self._wanted = wanted
+        self._bar: Any = None
+        self._shown_s = 0.0
+
+    def on_start(self, loop: _Stepping, data: Any) -> None:
+        """Begin a bar."""
+        if not (is_wanted(loop.run) if self._wanted is None else self._wanted):
+            return
+        try:
+            from tqdm.auto import tqdm
+        except ImportError:
+            return
+        self._bar = tqdm(total=_total(loop), unit="step")
+
+    def on_step(self, loop: _Stepping, metrics: Mapping[str, Value]) -> None:
+        """Show it, ten times a second at most."""
+        now = time.monotonic()
+        if self._bar is not None and now - self._shown_s > EVERY_S:
+            self._shown_s = now
+            self._show(loop, loop.loop_step + 1)
+            self._bar.set_postfix_str(f"loss {float(metrics['loss']):.4g}", refresh=False)
+
+    def on_close(self, loop: _Stepping) -> None:
+        """Leave the bar as it is."""
+        if self._bar is not None:
+            self._show(loop, loop.loop_step)
+            self._bar.close()
+            self._bar = None
+
+    def _show(self, loop: _Stepping, step: int) -> None:
+        self._bar.total = _total(loop)
+        self._bar.set_description(f"epoch {loop.epoch}", refresh=False)
+        self._bar.update(step - loop.start_step - self._bar.n)
+
+
+def _total(loop: _Stepping) -> int | None:
+    return loop.end_step - loop.start_step if loop.end_step >= loop.start_step else None

@@ -1,0 +1,61 @@
+"""Ending a loop at the boundary after an alert."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from notebook_probe.alerts import Rule
+from notebook_probe.alerts.listing import read_alerts
+from notebook_probe.errors import UnknownNameError, near
+from notebook_probe.run.run import Run
+from notebook_probe.train.metrics.averages import Value
+
+__all__ = ["StopOn"]
+
+
+class _Stoppable(Protocol):
+    @property
+    def run(self) -> Run | None: ...
+    def stop(self, reason: str = "") -> None: ...
+
+
+class StopOn:
+    """Stops a loop once a rule has found something; it takes part in the loop.
+
+    Parameters
+    ----------
+    run : Run
+    rules : iterable of str or Rule
+        A rule that the run does not follow yet is followed from now on.
+
+    Raises
+    ------
+    UnknownNameError
+        No rule of that name.
+    """
+
+    def __init__(self, run: Run, rules: Iterable[str | Rule]) -> None:
+        self._run = run
+        self._names = frozenset(_followed(run, rule) for rule in rules)
+        self._n_seen = len(run.events)
+
+    def on_step(self, loop: _Stoppable, metrics: Mapping[str, Value]) -> None:
+        """Look at what was found since."""
+        events = self._run.events
+        if len(events) == self._n_seen:
+            return
+        new, self._n_seen = events[self._n_seen :], len(events)
+        for alert in read_alerts(new):
+            if alert.rule in self._names:
+                loop.stop(str(alert))
+                return
+
+
+def _followed(run: Run, rule: str | Rule) -> str:
+    if isinstance(rule, Rule):
+        run.rules.setdefault(rule.name, rule)
+        return rule.name
+    if rule not in run.rules:
+        raise UnknownNameError(f"no rule {rule!r}; {near(rule, run.rules)}")
+    return rule

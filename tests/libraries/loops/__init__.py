@@ -1,0 +1,1 @@
+"""Loops of users' own, each beside one that nobody watches; nothing is downloaded."""
