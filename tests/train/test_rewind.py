@@ -146,16 +146,15 @@ def test_a_loop_of_another_process_goes_back_too(tmp_path: Path) -> None:
     assert trace == expected[6:8] + expected[6:7]
 
 
-def _calls(act: Callable[[], Any]) -> Callable[[Loop, Any], Any]:
-    return lambda loop, metrics: act()
-
-
 def test_a_loop_that_runs_goes_back_nowhere(tmp_path: Path) -> None:
     loop, data = a_loop(), batches(4)
     loop.save_checkpoint(tmp_path)
-    back: list[Callable[[], Any]] = [lambda: loop.rewind(0), lambda: loop.load_checkpoint(tmp_path)]
-    for change in back:
-        hook = loop.on_step(_calls(change))
+    changes: list[Callable[[Loop, Any], Any]] = [
+        lambda loop, metrics: loop.rewind(0),
+        lambda loop, metrics: loop.load_checkpoint(tmp_path),
+    ]
+    for change in changes:
+        hook = loop.on_step(change)
         with pytest.raises(HookError, match="the loop runs already; stop"):
             loop.run_steps(data, 1)
         hook.remove()

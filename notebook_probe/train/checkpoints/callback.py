@@ -9,6 +9,7 @@ from typing import Any
 
 from notebook_probe.record.store.location import Location
 from notebook_probe.schedules import ScheduleLike, schedule
+from notebook_probe.train.checkpoints.due_states import DueStates
 from notebook_probe.train.checkpoints.keeping import Best, Keep
 from notebook_probe.train.checkpoints.ranks import own_rank
 
@@ -56,7 +57,7 @@ class Checkpoints:
         at_close: bool = False,
     ) -> None:
         self.folder = folder
-        self._is_due, self._keep = schedule(every), Keep(keep_last, keep_best)
+        self._due, self._keep = DueStates(schedule(every)), Keep(keep_last, keep_best)
         self._at_close = at_close
         self._last_saved, self._is_done, self._is_missing = -1, False, False
 
@@ -64,13 +65,15 @@ class Checkpoints:
         """See that the place can be written, before there is something to lose."""
         self._is_done, self._is_missing = False, False
         self._last_saved = loop.loop_step
+        self._due.begin(loop.start_step, loop.end_step)
         if not loop.replaying and own_rank()[0] == 0:
             loop.kept.store(self.folder).begin()
 
     def on_step(self, loop: Any, metrics: Mapping[str, Any]) -> None:
         """Save the state after a step that is due."""
-        if not loop.replaying and self._is_due(loop.n_updates):
+        if self._due(loop.n_updates, loop.end_step) and not loop.replaying:
             self._save(loop, background=True)
+            self._due.done()
 
     def on_end(self, loop: Any, metrics: Any) -> None:
         """All steps are done."""
@@ -81,7 +84,8 @@ class Checkpoints:
         if loop.replaying:
             return
         together = own_rank()[1] > 1
-        wanted = self._at_close and (self._is_done or not together)
+        owed = self._is_done and self._due.is_owed(loop.loop_step)
+        wanted = owed or (self._at_close and (self._is_done or not together))
         try:
             if wanted and self._last_saved != loop.loop_step:
                 self._save(loop, background=False)

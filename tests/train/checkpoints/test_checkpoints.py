@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
+import notebook_probe as nbp
 from notebook_probe.errors import CheckpointError, HookError
 from notebook_probe.record.store.location import Location
 from notebook_probe.train import Checkpoint, Checkpoints, Loop
@@ -58,6 +59,38 @@ def test_they_are_of_the_states_that_are_due_and_know_what_was_reported_of_them(
     assert first.metrics["loss"] == losses[1]
     assert "eval_loss" not in first.metrics
     assert second.metrics["eval_loss"] == 0.5
+
+
+class Unknown:
+    """Batches of which nobody knows how many there are."""
+
+    def __init__(self, data: Any) -> None:
+        self._data = data
+
+    def __iter__(self) -> Any:
+        return iter(self._data)
+
+
+@pytest.mark.parametrize(
+    ("every", "expected"),
+    [
+        ("times(3)", [2, 4, 6]),
+        ("geometric(1, 2)", [1, 3]),
+        ("seconds(0)", [2, 3, 4, 5, 6]),
+        (nbp.include_last(nbp.Every(4)), [4, 6]),
+    ],
+)
+@pytest.mark.parametrize("is_known", [True, False])
+def test_every_schedule_means_states(
+    tmp_path: Path, every: Any, expected: list[int], is_known: bool
+) -> None:
+    loop, data = a_loop(), batches(6)
+    loop.add(Checkpoints(tmp_path, every=every))
+    loop.run_epochs(data if is_known else Unknown(data), 1)
+    if is_known or every != "times(3)":  # of an end that nobody knows: at the end
+        assert steps(loop) == expected
+    else:
+        assert steps(loop)[-1] == 6
 
 
 def test_the_last_and_the_best_stay(tmp_path: Path) -> None:
