@@ -95,7 +95,8 @@ class OptimizerOption:
             one.set(float(value))
         scheduled = [one.live.scheduled(one.optimizer, one.place) for one in groups]
         text = self._text(before, value, group) + _factors(value, scheduled)
-        return Change(before[0] if len({*before}) == 1 else before, text, is_late)
+        finite = [one if math.isfinite(one) else None for one in before]
+        return Change(finite[0] if len({*finite}) == 1 else finite, text, is_late)
 
     def _chosen(self, group: int | None) -> list[_Group]:
         n = len(self._groups)

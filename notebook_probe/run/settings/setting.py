@@ -11,8 +11,8 @@ from notebook_probe.errors import SettingError
 
 __all__ = ["Before", "Change", "KnobInfo", "Setting", "as_number", "check_range"]
 
-Before: TypeAlias = "float | list[float] | None"
-"""One number for each group where they differ; None where it could not be read."""
+Before: TypeAlias = "float | list[float | None] | None"
+"""One number for each group where they differ; None for what cannot be read, or is not finite."""
 
 
 @dataclass(frozen=True, slots=True)

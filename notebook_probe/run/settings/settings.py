@@ -87,7 +87,7 @@ class Settings:
 
     def _checked(self, request: Set) -> tuple[Setting, float]:
         settings = self._settings()
-        setting = settings.get(request.name)
+        setting = settings.get(request.name) if isinstance(request.name, str) else None
         if setting is None:
             raise self._unknown(request.name, settings)
         value = as_number(request.name, request.value)

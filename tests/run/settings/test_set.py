@@ -246,6 +246,15 @@ def test_what_was_set_outlives_the_run_and_is_seen_by_the_next(tmp_path: Path) -
     assert optimizer.rates == [0.1, 0.1, 0.5, 0.5, 0.5, 0.2]
 
 
+def test_a_rate_that_is_no_number_any_more_can_be_set(watch: Watch, model: nn.Module) -> None:
+    optimizer = sgd(model)
+    run = watch(model, optimizer)
+    optimizer.param_groups[0]["lr"] = float("inf")
+    run.set("lr", 0.2)
+    assert optimizer.param_groups[0]["lr"] == 0.2
+    assert sets_of(run) == [(0, change("lr", None, 0.2))]
+
+
 def test_a_closed_run_sets_nothing(watch: Watch, model: nn.Module) -> None:
     optimizer = sgd(model)
     run = watch(model, optimizer)
@@ -285,6 +294,7 @@ def marks_in_figure(run: nbp.Run) -> list[float]:
 
 REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "name": ({"name": "lrr", "value": 1}, UnknownNameError, "close: 'lr'"),
+    "no text": ({"name": ["lr"], "value": 1}, UnknownNameError, "set(['lr']): nothing is set by"),
     "betas": ({"name": "betas", "value": 0.9}, UnknownNameError, "set('betas'): nothing is set by"),
     "nan": ({"name": "lr", "value": float("nan")}, SettingError, "lr=nan; a finite number"),
     "inf": ({"name": "lr", "value": float("inf")}, SettingError, "lr=inf; a finite number"),
