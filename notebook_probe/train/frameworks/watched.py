@@ -83,6 +83,12 @@ class Watched:
         """The state between two steps has these numbers; what is no number is left out."""
         self._log(values, "eval")
 
+    def annotate(self, values: Mapping[str, Any]) -> None:
+        """The whole training has these numbers; what is no number is left out."""
+        if self.is_recording:
+            numbers = {name: float(value) for name, value in values.items() if _is_number(value)}
+            self._run.annotate(**numbers)
+
     def boundary(self) -> None:
         """Let Pause, Step and Stop act; raises TrainingStopped."""
         if self._recording is not None:
