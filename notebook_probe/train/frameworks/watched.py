@@ -62,13 +62,14 @@ class Watched:
             if self._options.get("rank", "auto") is None and not is_main:
                 return
             self._recording = Recording(watch(model, **self._options_at(done)))
-        self.expect(done, total)
+        if total != UNKNOWN:  # else what the user may have said holds
+            self.expect(done, total)
 
     def expect(self, done: int, total: int) -> None:
         """Say how far the training goes, in updates, of which so many are done."""
         if self.is_recording:
             now = self._run.status_head().step
-            self._run.expect(now, UNKNOWN if total == UNKNOWN else now + max(total - done, 0))
+            self._run.expect(now, now + max(total - done, 0))
 
     def epoch(self, number: int) -> None:
         """An epoch, counted from 0, begins."""
