@@ -69,11 +69,12 @@ class Watched:
         """Say how far the training goes, in updates, of which so many are done."""
         if self.is_recording:
             now = self._run.status_head().step
-            self._run.expect(now, now + max(total - done, 0))
+            self._run.expect(start_step=now, end_step=now + max(total - done, 0))
 
     def epoch(self, number: int) -> None:
         """An epoch, counted from 0, begins."""
         if self.is_recording:
+            self._run.expect(epoch=number)
             self._run.note("epoch", f"epoch {number + 1} begins", epoch=number)
 
     def trained(self, values: Mapping[str, Any]) -> None:
