@@ -103,8 +103,6 @@ class Observer:
         self._turn = threading.RLock()  # two threads may train one model
         self._ends: list[Callable[[], None]] = []
 
-    # ---------------------------------------------------------------- life
-
     def hook(self, gate: StepGate) -> None:
         """Put the hooks on: from now on calls and updates are seen, and pass the gate."""
         self._gate = gate
@@ -133,11 +131,9 @@ class Observer:
         self.training.set_probes(probe for probe in probes if probe.phase == "training")
         self.evaluation.set_probes(probe for probe in probes if probe.phase == "eval")
         self._buffers = {}
-        self.taps.set_places(
-            model_map,
-            {probe.place for probe in self.training.probes if is_of_calls(probe)},
-            {probe.place for probe in self.evaluation.probes},
-        )
+        called = {probe.place for probe in self.training.probes if is_of_calls(probe)}
+        evaluated = {probe.place for probe in self.evaluation.probes}
+        self.taps.set_places(model_map, called, evaluated)
         if self._is_opening:
             self.taps.arm_evaluation(None)
         else:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
+import notebook_probe as nbp
 from notebook_probe.errors import DuplicateNameError, NonFiniteGradientError
 from notebook_probe.train import Trainer, add_loss, get_losses
 from notebook_probe.train.metrics.averages import MovingAverage
@@ -351,3 +352,19 @@ def test_the_context_and_the_device_are_set_in_a_chain() -> None:
     ours = trainer(context={"lr": 1}).in_device("cpu").set_context({"lr": 2})
     assert ours.context == {"lr": 2}
     assert ours.train_step(batches(1)) is not None
+
+
+def test_a_collector_in_the_context_is_given_what_the_optimizer_does() -> None:
+    collector = nbp.DataCollector().collect_all()
+    ours = trainer(optimizer=None, context={"optimizer_grads_l2_collector": collector})
+    collector.attach_to_executor(ours.training)
+    norms: list[float] = []
+
+    def norm(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
+        gradients = [value.grad for value in ours.model.parameters() if value.grad is not None]
+        norms.append(float(torch.cat([one.double().flatten() for one in gradients]).norm()))
+
+    ours.optimizer.register_step_pre_hook(norm)
+    for batch in batches(3):
+        ours.train_step([batch])
+    assert np.allclose(collector.get_series_values("optimizer_grads_l2norm"), norms, rtol=1e-6)

@@ -16,12 +16,7 @@ from notebook_probe.axis import PER_CHANNEL, Axis, PerChannel
 from notebook_probe.errors import QuantityError
 from notebook_probe.record.format.kinds import NAMED, NAMED_VALUE, Kind, blob, blob_name, kind_of
 from notebook_probe.record.format.resume import ResumeLike, read_resume
-from notebook_probe.record.format.schema import (
-    LOGGED,
-    SCALARS,
-    check_quantity,
-    module_label,
-)
+from notebook_probe.record.format.schema import LOGGED, SCALARS, check_quantity, module_label
 from notebook_probe.record.format.source import ModuleRow, Variable
 from notebook_probe.record.read.reader import open_record
 from notebook_probe.record.store.location import Location

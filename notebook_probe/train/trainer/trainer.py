@@ -12,6 +12,11 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from notebook_probe.run.attach.module_table import unwrap
+from notebook_probe.train.collector.optimizer_series import (
+    OPTIMIZER_GRADS_L2_COLLECTOR,
+    TRAINER_LOG_STEP_SIZE_L2_COLLECTOR,
+    OptimizerSeries,
+)
 from notebook_probe.train.data.batch import Batch, Device, read_item
 from notebook_probe.train.data.dataset import as_dataset
 from notebook_probe.train.metrics.averages import Mean, Value, on_host
@@ -25,6 +30,9 @@ from notebook_probe.train.trainer.moments import Moments
 from notebook_probe.train.trainer.reports import Reports
 
 __all__ = ["Trainer"]
+
+
+COLLECTORS = {OPTIMIZER_GRADS_L2_COLLECTOR, TRAINER_LOG_STEP_SIZE_L2_COLLECTOR}
 
 
 class Trainer:
@@ -98,7 +106,8 @@ class Trainer:
         _check(model, loss_fn, optimizer, accumulate)
         self.model, self.optimizer, self.scheduler = model, optimizer, scheduler
         self.scaler, self.accumulate = scaler, accumulate
-        self.context: dict[str, Any] = dict(context or {})
+        self.context: dict[str, Any] = {}
+        self._series: OptimizerSeries | None = None
         self.training, self.evaluation = Moments(model), Moments(model)
         self.listener: TrainerListener | None = None
         self.knobs: dict[str, KnobOfTrainer] = {}
@@ -115,6 +124,7 @@ class Trainer:
         self._n_calls = 0
         if scaler is not None:  # which calls the optimizer only where it does not skip
             optimizer.register_step_post_hook(self._called)
+        self.set_context(context or {})
 
     # ---------------------------------------------------------------- setting up
 
@@ -136,8 +146,16 @@ class Trainer:
         return self
 
     def set_context(self, context: Mapping[str, Any]) -> Trainer:
-        """Replace the hyperparameters. Returns the trainer."""
-        self.context = dict(context)
+        """Replace the hyperparameters. Returns the trainer.
+
+        A `DataCollector` under ``"optimizer_grads_l2_collector"`` or
+        ``"trainer_log_step_size_l2_collector"`` is given what the optimizer does.
+        """
+        given = dict(context)  # which may be our own
+        self.context.clear()
+        self.context.update(given)
+        if self._series is None and self.context.keys() & COLLECTORS:
+            self._series = OptimizerSeries(self.model, self.context)
         return self
 
     def on_first_use(self, handler: Callable[[nn.Module, Mode], None]) -> None:

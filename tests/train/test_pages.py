@@ -1,0 +1,54 @@
+"""The code of docs/training.md and docs/gomlx.md runs as it is printed."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
+BLOCK = re.compile(r"^```python\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
+
+BEFORE = """
+import torch
+from torch import nn
+
+import notebook_probe as nbp
+
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 2))
+optimizer = torch.optim.SGD(model.parameters(), 0.05)
+loader = batches = [(torch.randn(4, 3), torch.randint(0, 2, (4,))) for _ in range(30)]
+held_out = loader[:2]
+
+
+def accuracy(prediction, label):
+    return (prediction.argmax(1) == label).float()
+
+
+def loss_fn(labels, predictions):
+    return nn.functional.cross_entropy(predictions[0], labels[0])
+"""
+
+AFTER = {
+    "training.md": """
+assert run.series("", "test_loss").step.values.tolist() == [30, 60, 90, 120, 150, 180, 210]
+assert [event.kind for event in run.events if event.kind == "set"] == ["set"]
+assert "averaged_loss" in loop.last_metrics
+run.close()
+""",
+    "gomlx.md": """
+assert loop.loop_step == 30
+assert collector.get_all_series_names() == []
+""",
+}
+
+
+@pytest.mark.parametrize("page", AFTER)
+def test_the_code_of_a_page_runs_as_it_is_printed(page: str, tmp_path: Path) -> None:
+    blocks = BLOCK.findall((DOCS / page).read_text("utf-8"))
+    script = "\n".join([BEFORE, *blocks, AFTER[page]])
+    command = [sys.executable, "-W", "error", "-c", script]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
