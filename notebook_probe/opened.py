@@ -13,7 +13,7 @@ from notebook_probe.record.read.reader import OpenedRecord
 from notebook_probe.record.store.location import Location
 from notebook_probe.record.views.chunked import ChunksLike
 from notebook_probe.record.write.writer import RecordWriter
-from notebook_probe.run.source_actions import SourceActions
+from notebook_probe.run.actions.source_actions import SourceActions
 
 __all__ = ["OpenedJob", "OpenedRun", "open_run", "open_runs"]
 

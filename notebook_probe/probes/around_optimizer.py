@@ -24,6 +24,9 @@ __all__ = ["StepOwner", "Updates"]
 NO_BACKWARD = -1
 """What torch gives for the current backward outside of any."""
 
+DISCARDED = "discarded_backwards"
+"""Passes of the step whose gradients were cleared before its update."""
+
 INNER = "inner_backwards"
 """Passes of the step that were not the training's: of a penalty, of a product with the Hessian."""
 
@@ -118,6 +121,7 @@ class Updates:
         frame = steps.frame if steps is not None else None
         if frame is None:
             return
+        frame.passes.apply(lambda value: id(value) in owned_by(optimizer))
         frame.readings.reader.read_gradients(frame, optimizer)
         frame.seconds += time.perf_counter() - begun
 
@@ -136,7 +140,7 @@ class Updates:
         if isinstance(skipped, Tensor):
             steps.announce("", SKIPPED)
             frame.collect("", SKIPPED, skipped.detach().reshape(()).clone(), "max")
-        _count_inner(frame, steps)
+        _count_passes(frame, steps)
         steps.prepare()
         frame.seconds += time.perf_counter() - begun
 
@@ -144,10 +148,11 @@ class Updates:
         """Read what can be read of a step that no optimizer told us of."""
         begun = time.perf_counter()
         frame.readings.reader.read_before(frame, None, set())
+        frame.passes.apply(lambda value: True)
         frame.readings.reader.read_gradients(frame, None)
         steps = self._steps()
         if steps is not None:
-            _count_inner(frame, steps)
+            _count_passes(frame, steps)
         frame.seconds += time.perf_counter() - begun
 
     def accumulated(self, slot: Slot) -> tuple[StepFrame, Plan] | None:
@@ -174,7 +179,9 @@ class Updates:
         return steps
 
 
-def _count_inner(frame: DueFrame, steps: StepOwner) -> None:
-    if n_inner := frame.passes.n_inner:
-        steps.announce("", INNER)
-        frame.collect("", INNER, n_inner, "max")
+def _count_passes(frame: DueFrame, steps: StepOwner) -> None:
+    """As they are now: an optimizer that steps later may apply more."""
+    for name, number in ((INNER, frame.passes.n_inner), (DISCARDED, frame.passes.n_discarded)):
+        if number or ("", name) in frame.collected:
+            steps.announce("", name)
+            frame.collect("", name, number, "last")

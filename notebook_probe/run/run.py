@@ -21,6 +21,10 @@ from notebook_probe.record.format.source import Event, ModuleRow, StreamView, Ve
 from notebook_probe.record.views.xarray_views import Snapshot
 from notebook_probe.record.write.closing import losses_as_warnings
 from notebook_probe.record.write.writer import RecordWriter
+from notebook_probe.run.actions.log_actions import LogActions
+from notebook_probe.run.actions.loop_actions import LoopActions
+from notebook_probe.run.actions.setting_actions import SettingActions
+from notebook_probe.run.actions.source_actions import SourceActions
 from notebook_probe.run.attach.fitting import fitting
 from notebook_probe.run.attach.module_table import OnCompiled, check_on_compiled
 from notebook_probe.run.attach.probe_set import Attachment
@@ -31,16 +35,13 @@ from notebook_probe.run.controls import Controls
 from notebook_probe.run.ending import Life
 from notebook_probe.run.handle import Handle
 from notebook_probe.run.health.status import ProbeStatus, QuantityInfo, Status, StatusHead
-from notebook_probe.run.loop_actions import LoopActions
 from notebook_probe.run.parts import RunParts
-from notebook_probe.run.setting_actions import SettingActions
-from notebook_probe.run.source_actions import SourceActions
 from notebook_probe.schedules import ScheduleLike
 
 __all__ = ["Run"]
 
 
-class Run(LoopActions, SettingActions, SourceActions, Exports):
+class Run(LogActions, LoopActions, SettingActions, SourceActions, Exports):
     """A watched model; made by `notebook_probe.watch`.
 
     It is a Source: everything recorded so far can be read at any time. It holds the model weakly,

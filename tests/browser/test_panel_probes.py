@@ -205,7 +205,7 @@ def test_the_list_of_quantities_keeps_its_choice_while_costs_change(shown: Panel
 
 
 def test_a_budget_stands_in_the_foot_and_one_click_lifts_it(shown: PanelPage) -> None:
-    told = "output_std every 4th due step, to cost below 2 %"
+    told = "output_std every 4th due step; the aim is below 2 %"
     budget = shown.page.locator(".nbp-foot .nbp-budget")
     shown.say(status_message(budget=told))
     expect(budget).to_have_text(told)

@@ -63,6 +63,18 @@ def rank_and_depth(folder: Path) -> None:
     assert ranks["with BatchNorm"].min() > 35
 
 
+def one_bad_image(folder: Path) -> None:
+    """A step is looked at that nobody measured: trained again, equal bit for bit, as a branch."""
+    place = folder / "runs" / "one_bad_image.zarr"
+    first, again, mended = (nbp.open_run(place, branch=branch) for branch in (1, 2, 3))
+    losses = [run.series("", "loss").sel(step=slice(100, 130)).values for run in (first, again)]
+    assert (losses[0] == losses[1]).all()
+    inputs = again.series("0", "input_abs_max").values
+    assert inputs.max() > 50 * np.median(inputs)
+    scores = [run.series("", "test_accuracy").values[-1] for run in (first, mended)]
+    assert scores[0] < 0.2 < 0.85 < scores[1]
+
+
 def own_views(folder: Path) -> None:
     """Gradients vanish on their way through nine tanh layers until the last ones have learned."""
     [run] = map(nbp.open_run, folder.glob("runs/*.zarr"))
@@ -89,6 +101,7 @@ CLAIMS: dict[str, Callable[[Path], None]] = {
     "edge_of_stability": edge_of_stability,
     "gain_and_depth": gain_and_depth,
     "large_directions_first": large_directions_first,
+    "one_bad_image": one_bad_image,
     "own_views": own_views,
     "rank_and_depth": rank_and_depth,
 }

@@ -55,6 +55,9 @@ from notebook_probe.quantities.reduce.reductions import Reduction
 
 __all__ = ["DueFrame", "Readings", "readings"]
 
+ARRIVING = ("grad_output", "grad_input")
+"""What a backward brings to a call."""
+
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class Readings:
@@ -119,10 +122,21 @@ class Readings:
         self.n_steps += 1
         return DueFrame(step, self)
 
-    def pool(self, frame: StepFrame, part: StepFrame) -> None:
-        """Pool what a part of the step has read of calls with what the frame has of them."""
+    @property
+    def of_gradients(self) -> frozenset[int]:
+        """Which states are of what a backward brings to calls."""
+        read = [(plan, tensor) for plan in self.calls.values() for tensor in ARRIVING]
+        cells = chain(*(plan.cells.get(tensor, ()) for plan, tensor in read))
+        functions = chain(*(plan.at(moment_of(tensor)) for plan, tensor in read))
+        return frozenset([*(cell.index for cell in cells), *(one.index for one in functions)])
+
+    def pool(self, frame: StepFrame, part: StepFrame, follows: bool) -> None:
+        """Pool what a part of the step has read of calls with what the frame has of them.
+
+        The part is of later calls if it ``follows``, else of the same.
+        """
         for plan in self.calls.values():
-            n_before = frame.calls[plan.counter]
+            n_before = frame.calls[plan.counter] if follows else 0
             for cell in chain(*plan.cells.values()):
                 cell.pool(frame, part, n_before)
             for function in chain(*plan.functions.values()):

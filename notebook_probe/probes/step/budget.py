@@ -86,7 +86,7 @@ class Budget:
     def text(self) -> str:
         """What is done, in words; empty while every due step is measured."""
         done = in_words(self.factors)
-        return f"{done}, to cost below {self._limit:g} %" if done else ""
+        return f"{done}; the aim is below {self._limit:g} %" if done else ""
 
     def add(self, step: int, seconds: float, cost: float) -> None:
         """A step took ``seconds``, ``cost`` of them in our own code."""

@@ -16,7 +16,7 @@ from torch.utils.hooks import unserializable_hook
 
 from notebook_probe.errors import UnreadableError
 from notebook_probe.probes.step.measured import StreamValues
-from notebook_probe.probes.step.passes import BackwardKind, Passes
+from notebook_probe.probes.step.passes import BackwardKind, Pass, Passes, Together
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.quantities.define.numbers import COMBINE
 from notebook_probe.quantities.define.quantity import Combine
@@ -58,8 +58,15 @@ class StepPlan(Protocol):
     def n_rows(self) -> int:
         """Rows of the record that the step comes to."""
 
-    def pool(self, frame: StepFrame, part: StepFrame) -> None:
-        """Pool what a part of the step has read of calls with what the frame has of them."""
+    @property
+    def of_gradients(self) -> frozenset[int]:
+        """Which states are of what a backward brings to calls."""
+
+    def pool(self, frame: StepFrame, part: StepFrame, follows: bool) -> None:
+        """Pool what a part of the step has read of calls with what the frame has of them.
+
+        The part is of later calls if it ``follows``, else of the same.
+        """
 
     def end_windows(self, frame: StepFrame, on_host: bool) -> None:
         """Have windows take in the step: those that need its numbers on the host, or the others."""
@@ -102,11 +109,13 @@ class StepFrame:
     """
 
     __slots__ = (
-        "_aside",
+        "_asides",
+        "_came",
+        "_elsewhere",
         "_handles",
-        "_is_trainings",
-        "_kind",
+        "_is_here",
         "_loose",
+        "_own",
         "_parts",
         "_pass",
         "arrays",
@@ -119,7 +128,6 @@ class StepFrame:
         "collected",
         "counts",
         "has_failures",
-        "has_gradient",
         "has_returned",
         "of_state",
         "of_step",
@@ -169,12 +177,13 @@ class StepFrame:
         self.passes = Passes()
         self.awaits_gradient = False
         """Something of it has a hook that hears of a backward."""
-        self.has_gradient = self.has_returned = self.counts = False
-        """Of a part: a backward has come to it, and gone through; the call was not broken off; it
-        counts in any case.
-        """
-        self._pass, self._kind, self._is_trainings = NO_PASS, BackwardKind.ACCUMULATED, True
-        self._aside: StepFrame | None = None
+        self.has_returned = self.counts = False
+        """Of a part: the call was not broken off; it counts in any case."""
+        self._pass, self._is_here = NO_PASS, False
+        self._elsewhere: StepFrame | None = None
+        self._came: list[Pass] = []
+        self._own: Together | None = None
+        self._asides: dict[Together, StepFrame] = {}
         self._parts: list[StepFrame] = []
         self._loose: StepFrame | None = None
 
@@ -200,21 +209,39 @@ class StepFrame:
     def receiver(self) -> StepFrame | None:
         """Where the gradient that comes now is kept; None where it is not the training's.
 
-        What `torch.autograd.grad` returns lies aside until it is known what else the step has.
+        Those of the first passes that accumulate are kept here. What others bring, and what
+        `torch.autograd.grad` returns, lies aside until it is known what of it counts.
         """
         now = _running_pass()
-        if now == self._pass and self._is_trainings:  # nearly always
-            return self
         if now != self._pass:
-            self._pass, self._kind = now, self.passes.kind(self)
-            self._is_trainings = self._kind is BackwardKind.ACCUMULATED
-        if self._is_trainings:
-            return self
-        if self._kind is BackwardKind.DIFFERENTIATED:
-            return None
-        if self._aside is None:
-            self._aside = self._part()
-        return self._aside
+            self._receive(self.passes.running())
+            self._pass = now
+        return self if self._is_here else self._elsewhere
+
+    def _receive(self, one: Pass) -> None:
+        if one not in self._came:
+            self._came.append(one)
+        self._is_here, self._elsewhere = False, None
+        if one.kind is BackwardKind.DIFFERENTIATED:
+            return
+        if self._own is None and one.kind is BackwardKind.ACCUMULATED:
+            self._own = one.together
+        if one.together is self._own:
+            self._is_here = True
+            return
+        if one.together not in self._asides:
+            self._asides[one.together] = self._part()
+        self._elsewhere = self._asides[one.together]
+
+    @property
+    def has_gradient(self) -> bool:
+        """Of a part: a backward has come to it, gone through, and was not in vain."""
+        return any(one.has_ended and not self.passes.is_discarded(one) for one in self._came)
+
+    @property
+    def is_discarded(self) -> bool:
+        """Of a part: every backward that has come to it was in vain."""
+        return bool(self._came) and all(map(self.passes.is_discarded, self._came))
 
     def _part(self) -> StepFrame:
         part = StepFrame(self.step, self.plan, len(self.states), len(self.calls))
@@ -237,27 +264,36 @@ class StepFrame:
 
     def settle(self) -> None:
         """Decide what of the step counts, and pool it."""
-        self._settle_aside()
+        self._settle_passes()
         parts, self._parts, self._loose = self._parts, [], None
         for part in parts:
-            part._settle_aside()
+            part._settle_passes()
             self._add_costs(part)
         for nth, part in enumerate(_counting(parts)):
             self._pool(part, is_first=nth == 0)
 
-    def _settle_aside(self) -> None:
-        aside, self._aside = self._aside, None
-        if aside is not None:
+    def _settle_passes(self) -> None:
+        """Keep the gradients of the passes that count."""
+        asides, self._asides = self._asides, {}
+        for aside in asides.values():
             self._add_costs(aside)
-            if not self.passes.have_accumulated:
-                self._take(aside)
+        if self.plan is None or not (asides or self._own):
+            return
+        if self._own is not None and not self.passes.counts(self._own):
+            gone = self.plan.of_gradients
+            self.states = [None if i in gone else s for i, s in enumerate(self.states)]
+            self.arrivals = [0] * len(self.arrivals)
+        for together, aside in asides.items():
+            if self.passes.counts(together):
+                self.states = [*self.states]
+                self.plan.pool(self, aside, follows=False)
 
     def _pool(self, part: StepFrame, is_first: bool) -> None:
         if is_first or self.plan is None:
             self._take(part)
             self.calls = [*part.calls]
         else:
-            self.plan.pool(self, part)
+            self.plan.pool(self, part, follows=True)
             self.calls = [*map(operator.add, self.calls, part.calls)]
         for key, theirs in part.collected.items():
             self.collected.setdefault(key, Collected(theirs.combine)).values.extend(theirs.values)
@@ -326,12 +362,12 @@ class StepFrame:
 def _counting(parts: list[StepFrame]) -> list[StepFrame]:
     """The calls of the model that are the step's.
 
-    Those that a gradient came back to. Where none did those that returned: who trains without a
-    backward, or from something that the model keeps, has no others.
+    Those that a gradient came back to, unless it was cleared. Where none did those that returned:
+    who trains without a backward, or from something that the model keeps, has no others.
     """
     if len(parts) == 1:
         return parts
-    asked = [part for part in parts if not part.counts]
+    asked = [part for part in parts if not part.counts and not part.is_discarded]
     with_gradient = [part for part in asked if part.has_gradient]
     found = with_gradient or [part for part in asked if part.has_returned] or asked
     return [part for part in parts if part.counts or part in found]

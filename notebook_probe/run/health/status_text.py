@@ -24,7 +24,7 @@ def describe_status(status: Status) -> str:
     lines = [
         f"{status.name}: {status.state}, {_how_far(status)}, "
         f"{status.steps_per_second:.3g} steps/s, {status.location}",
-        f"{status.n_probes} probes cost {status.cost_percent:.2g} % of step time lately; "
+        f"{status.n_probes} probes cost {status.cost_percent:.2g} % of step time, measured lately; "
         f"{_size(status.nbytes)} on disk",
     ]
     if status.quantity_bytes:

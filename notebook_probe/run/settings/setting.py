@@ -11,7 +11,7 @@ from notebook_probe.errors import SettingError
 
 __all__ = ["Before", "Change", "KnobInfo", "Setting", "as_number", "check_range"]
 
-Before: TypeAlias = "float | None | list[float | None]"
+Before: TypeAlias = "float | list[float | None] | None"
 """One number for each group where they differ; None for what cannot be read, or is not finite."""
 
 

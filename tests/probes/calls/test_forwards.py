@@ -190,15 +190,16 @@ def test_a_part_that_is_called_alone_counts_beside_the_model(watch: Watch) -> No
 
 
 def test_of_a_generator_the_pictures_for_the_discriminator_are_not_pooled(watch: Watch) -> None:
-    """They are detached: no gradient comes back; D's call for the generator counts in D's next."""
+    """They are detached; what comes back to D for the generator is cleared before D's step."""
     generator, critic = made(Plain), made(lambda: nn.Linear(2, 1))
     run = watch(generator, probes={"part": ["input_norm"]})
     other = watch(critic, probes={"": ["input_norm"]})
-    optimizers = [sgd(critic), sgd(generator)]
+    optimizers, judged = [sgd(critic), sgd(generator)], []
     for step in range(3):
         noise = [batch(2 * step), batch(2 * step + 1)]
         optimizers[0].zero_grad()
-        critic(generator(noise[0]).detach()).mean().backward()
+        judged.append(generator(noise[0]).detach())
+        critic(judged[-1]).mean().backward()
         optimizers[0].step()
         optimizers[1].zero_grad()
         (-critic(generator(noise[1])).mean()).backward()
@@ -206,7 +207,9 @@ def test_of_a_generator_the_pictures_for_the_discriminator_are_not_pooled(watch:
     given = [norm_of(batch(2 * step + 1)) for step in range(3)]
     assert column(run, "part", "input_norm") == pytest.approx(given)
     assert column(run, "part", "calls") == [1, 1, 1]
-    assert column(other, "(root)", "calls") == [1, 2, 2]
+    assert column(other, "(root)", "calls") == [1, 1, 1]
+    given = [norm_of(batch) for batch in judged]
+    assert column(other, "(root)", "input_norm") == pytest.approx(given)
 
 
 def test_while_a_step_is_open_what_is_shown_of_it_is_what_counts(watch: Watch) -> None:

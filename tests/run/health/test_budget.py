@@ -292,7 +292,7 @@ def test_the_budget_says_what_it_does_and_why() -> None:
         "measured from here on is output_std, zero_fraction every 16th due step"
     )
     assert model.budget.text == (
-        "output_std, zero_fraction every 16th due step, to cost below 10 %"
+        "output_std, zero_fraction every 16th due step; the aim is below 10 %"
     )
 
 
@@ -356,7 +356,7 @@ def test_a_budget_thins_the_series_and_leaves_every_value_right(watch: Watch) ->
     (event, *_) = [event for event in run.events if event.kind == "budget"]
     assert event.step == SETTLED_STEPS - 1
     assert "budget 1 %" in event.text
-    assert "due step, to cost below 1 %" in run.status().budget
+    assert "due step; the aim is below 1 %" in run.status().budget
     assert run.status().budget in str(run.status())
 
 

@@ -176,7 +176,9 @@ def test_the_status_prints_what_costs_most_and_what_is_silent_grouped_by_reason(
     lines = str(run.status()).splitlines()
     assert lines[0].startswith("net: idle, step 4, 10 steps/s, ")
     assert lines[0].endswith(run.location)
-    assert re.fullmatch(r"6 probes cost 25 % of step time lately; \S+ k?B on disk", lines[1])
+    assert re.fullmatch(
+        r"6 probes cost 25 % of step time, measured lately; \S+ k?B on disk", lines[1]
+    )
     assert "on average since probes last changed 25 %, of which" in lines
     assert "  dear: 25000 µs per step, 25 %" in lines
     silent = [line for line in lines if line.startswith("silent: ")]

@@ -27,7 +27,7 @@ export function createTopBar({ state, theme, link, signal }) {
   const percent = element("span");
   const what = element("span", { class: "nbp-roomy" }, "probes ");
   const cost = element("span", { class: "nbp-soft nbp-cost" }, what, "cost ", percent);
-  cost.title = "Time spent in probes and row keeping, per cent of step time";
+  cost.title = "Time spent in probes and row keeping, per cent of step time, as measured lately";
   const route = element("span", { class: "nbp-soft nbp-route", role: "status" });
   const pause = controlButton("pause", "Pause");
   const one = controlButton("step", "Step");

@@ -1,28 +1,18 @@
-"""What the training loop tells its run: numbers, batches, where a step ends, what to evaluate."""
+"""What the training loop tells its run: batches, where a step ends, what to evaluate."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, SupportsFloat, TypeVar
+from typing import Any, TypeVar
 
-from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
 from notebook_probe.errors import ScheduleError
 from notebook_probe.probes.replay.probe_batch import ProbeBatch
-from notebook_probe.probes.step.probe import PhaseName
-from notebook_probe.quantities.define.numbers import read_array, read_scalars
-from notebook_probe.record.format.notes import (
-    ANNOTATIONS,
-    OWN_KINDS,
-    read_notes,
-    written_notes,
-)
 from notebook_probe.run.batches import Batches, read_batch
 from notebook_probe.run.handle import Handle
-from notebook_probe.run.mirror.mirror import Mirror
 from notebook_probe.run.parts import RunParts
 from notebook_probe.run.probe_batch import keep_probe_batch
 from notebook_probe.schedules.span import UNKNOWN
@@ -39,182 +29,6 @@ class LoopActions(ABC):
     @abstractmethod
     def _live(self) -> RunParts:
         """The parts of the run; raises ClosedRunError once it is closed."""
-
-    def log(
-        self,
-        values: Mapping[str, SupportsFloat] | None = None,
-        /,
-        *,
-        phase: PhaseName = "training",
-        **scalars: SupportsFloat,
-    ) -> None:
-        """Record scalars of your own, e.g. ``run.log(loss=loss)``.
-
-        A number belongs to the step that was trained last, if its cell still runs, else to the
-        next. That of an evaluation is of the state that is evaluated: with ``phase="eval"`` its
-        step is the number of updates completed. A tensor stays on its device until the next flush.
-        The same name again in one step replaces the value, of which a warning tells once.
-
-        A name is any text that can be printed; under it the scalar is read,
-        ``run.data["train/loss"]``. The first 16 that can be variables have arrays of their own in
-        ``scalars/every_1``, all others are columns of ``names/logged``.
-
-        Parameters
-        ----------
-        values : mapping, optional
-            Scalars whose names are no words of Python, ``run.log({"train/loss": loss})``.
-        phase : "training" or "eval"
-        **scalars : number or tensor of one element
-
-        Raises
-        ------
-        QuantityError
-            For anything but one real number, for a name that is empty, too long or a coordinate's,
-            and for another phase.
-
-        Warns
-        -----
-        ReplacedWarning
-            Once for each name.
-
-        Examples
-        --------
-        >>> run.log(loss=loss)  # doctest: +SKIP
-        >>> run.log({"val/loss": validate(model)}, phase="eval")  # doctest: +SKIP
-        """
-        live = self._live
-        given = {**values, **scalars} if values else scalars  # ours, whichever it is
-        checked, on_device = read_scalars("log", given)
-        live.loop_log.log(checked, on_device, phase)
-
-    def log_array(self, name: str, array: ArrayLike | Tensor, module: str = "") -> None:
-        """Record an image or another small array of your own, at the step that `log` records at.
-
-        It is copied, and kept as float32: bytes, halves and truth values without a loss. It counts
-        in ``max_bytes``. The same name again in one step replaces the array, of which a warning
-        tells once. ``run.series(module, name)`` has dims (step, dim_0, ...), and
-        ``run.blobs[name][module]`` is the same; under one name a module's arrays are of one shape.
-
-        Parameters
-        ----------
-        name : str
-            A word of letters, digits and ``_`` that is no quantity's.
-        array : Tensor or array of real numbers
-            Of one dimension or more, and at most 2**20 elements; a tensor that lives on an
-            accelerator stays there until the next flush.
-        module : str
-            Path of the module or parameter that it is of; ``""`` for the whole model.
-
-        Raises
-        ------
-        QuantityError
-            For anything else, another shape than that of the step before, and a name that stands
-            for something else.
-        UnknownNameError
-            For a module that the model has not.
-        RuntimeError
-            Inside `at_step`.
-        ClosedRunError
-
-        Examples
-        --------
-        >>> run.log_array("samples", images[:8])  # doctest: +SKIP
-        >>> run.log_array("filters", model.conv1.weight, module="conv1")  # doctest: +SKIP
-        """
-        live = self._live
-        live.loop_log.log_array(name, module, read_array(f"log_array({name!r}):", array))
-
-    def annotate(self, **notes: Any) -> None:
-        """Keep something about the run itself, until it is closed; a name again replaces it.
-
-        Parameters
-        ----------
-        **notes : text, number, bool, None, or lists and dicts of these
-            Kept in the record; `annotations` gives all of them back.
-
-        Raises
-        ------
-        ValueError
-            For anything else.
-        ClosedRunError
-
-        Examples
-        --------
-        >>> run.annotate(purpose="warm-up halved", data={"name": "digits", "n": 1797})
-        ... # doctest: +SKIP
-        """
-        writer = self._live.writer
-        known = read_notes(writer.attrs, ANNOTATIONS)
-        writer.annotate(**{ANNOTATIONS: written_notes(ANNOTATIONS, {**known, **notes})})
-
-    def mirror(self, logger: object) -> Mirror:
-        """Hand every recorded number on to another logger as well, on a thread of its own.
-
-        Tags are ``conv1/grad_norm``, and ``loss`` of what the loop logs and of the whole model.
-        All numbers of a step come together, in the order of steps, about a second after they were
-        recorded and by the time the run or the mirror is closed: close it before you finish the
-        logger. Vectors and arrays stay in the record alone. A logger that raises ends its mirror,
-        which a warning, the status and an event say; the training and the record go on.
-
-        Parameters
-        ----------
-        logger : object
-            Anything with ``log(values, step=)``, such as W&B's run and trackio,
-            ``add_scalar(tag, value, step)``, such as TensorBoard's `SummaryWriter`, or
-            ``log_metrics(values, step=)``, such as the module `mlflow` with an active run and the
-            loggers of Lightning.
-
-        Returns
-        -------
-        Mirror
-            ``close()`` ends it; of a logger that has one already the same.
-
-        Raises
-        ------
-        TypeError
-            For anything else.
-        ValueError
-            For mlflow without an active run.
-        ClosedRunError
-
-        Examples
-        --------
-        >>> run.mirror(wandb.init(project="digits"))  # doctest: +SKIP
-        """
-        return self._live.mirrors.add(logger)
-
-    def note(self, kind: str, text: str, **detail: Any) -> None:
-        """Note that something happened at this step, as an event of the record.
-
-        Parameters
-        ----------
-        kind : str
-            A word: letters, digits and ``_``, such as ``"learning_rate"``.
-        text : str
-            For people.
-        **detail : text, number, bool, None, or lists and dicts of these
-            For programs; JSON in the event.
-
-        Raises
-        ------
-        ValueError
-            For another kind, an empty text, and details that JSON cannot hold.
-        ClosedRunError
-
-        Examples
-        --------
-        >>> run.note("data", "the second half begins", files=["b.bin"])  # doctest: +SKIP
-        """
-        live = self._live
-        if not (isinstance(kind, str) and kind.isidentifier()) or kind in OWN_KINDS:
-            raise ValueError(
-                f"note(kind={kind!r}): a word of letters, digits and _, and none of the record's "
-                f"own: {', '.join(sorted(OWN_KINDS))}"
-            )
-        if not (isinstance(text, str) and text.strip()):
-            raise ValueError(f"note({kind!r}, {text!r}): the text says what happened")
-        told = written_notes(f"note({kind!r})", detail) if detail else ""
-        live.writer.event(live.observer.clock.upcoming, kind, text, told)
 
     def batch(self, **values: Any) -> None:
         """Hand over what only the loop knows of a batch, e.g. ``run.batch(targets=y, indices=i)``.

@@ -1,0 +1,138 @@
+"""accelerate: ``Accelerator(log_with=WatchTracker(model))``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sized
+from typing import Any, Generic, TypeVar, cast
+
+from torch import nn
+
+from notebook_probe.probes.step.probe import PhaseName
+from notebook_probe.run.run import Run
+from notebook_probe.train.frameworks.needs import needs
+from notebook_probe.train.frameworks.watched import Watched
+
+with needs("accelerate"):
+    from accelerate import PartialState
+    from accelerate.tracking import GeneralTracker
+
+__all__ = ["WatchTracker"]
+
+Batch = TypeVar("Batch")
+
+
+class WatchTracker(GeneralTracker):
+    """Records what ``accelerator.log`` is given; the loop is yours, and so are its batches.
+
+    Parameters
+    ----------
+    watched : Run or nn.Module
+        A run, or a model, before or after ``prepare``, which ``init_trackers`` watches.
+    **options
+        Of `notebook_probe.watch`; with ``rank=None`` only the main process records.
+
+    Attributes
+    ----------
+    run : Run or None
+        None before ``init_trackers``; ``accelerator.get_tracker("notebook_probe")`` has it too.
+
+    Examples
+    --------
+    >>> tracker = WatchTracker(model)  # doctest: +SKIP
+    >>> accelerator = Accelerator(log_with=tracker)  # doctest: +SKIP
+    >>> accelerator.init_trackers("digits", config=vars(args))  # doctest: +SKIP
+    """
+
+    name = "notebook_probe"
+    requires_logging_directory = False
+    main_process_only = False
+
+    def __init__(self, watched: Run | nn.Module, **options: Any) -> None:
+        super().__init__()
+        self._model = watched if isinstance(watched, nn.Module) else None
+        self._watched = Watched(None if isinstance(watched, nn.Module) else watched, options)
+        self._n_epochs = 0
+
+    @property
+    def run(self) -> Run | None:
+        return self._watched.run
+
+    @property
+    def tracker(self) -> Run | None:
+        """As accelerate calls it."""
+        return self.run
+
+    def start(self) -> None:
+        """Begin to watch; called by ``init_trackers``."""
+        if self._model is not None:
+            self._watched.begin(self._model, is_main=PartialState().is_main_process)
+            self._model = None  # a run holds it weakly
+
+    def store_init_configuration(self, values: Mapping[str, Any]) -> None:
+        """Keep the ``config`` of ``init_trackers`` in ``run.annotations``."""
+        if self._watched.is_recording and self.run is not None:
+            self.run.annotate(config=dict(values))
+
+    def log(
+        self,
+        values: Mapping[str, Any],
+        step: int | None = None,
+        phase: PhaseName = "training",
+        **_: Any,
+    ) -> None:
+        """Record numbers of the step trained last, or with ``phase="eval"`` of the state.
+
+        The run counts the steps itself. accelerate hands a phase on in its ``log_kwargs``:
+        ``accelerator.log(values, log_kwargs={"notebook_probe": {"phase": "eval"}})``.
+        """
+        if phase == "eval":
+            self._watched.evaluated(values)
+        else:
+            self._watched.trained(values)
+
+    def batches(self, loader: Iterable[Batch]) -> TrackedBatches[Batch]:
+        """The training's batches, an epoch each time: Pause, Step and Stop act before one is drawn.
+
+        After the last batch of an epoch they wait for the next epoch, so that what is logged of
+        this one comes first. Stop raises `TrainingStopped`. The waiting is measured.
+
+        Examples
+        --------
+        >>> for inputs, targets in tracker.batches(loader):  # doctest: +SKIP
+        ...     train(inputs, targets)
+        """
+        return TrackedBatches(loader, self)
+
+    def finish(self) -> None:
+        """The training has ended; called by ``end_training``."""
+        self._watched.ended()
+
+    def _begin_epoch(self, loader: Iterable[Batch]) -> Iterable[Batch]:
+        self._watched.epoch(self._n_epochs)
+        self._n_epochs += 1
+        run = self.run
+        return loader if run is None or run.closed else run.batches(loader)
+
+
+class TrackedBatches(Generic[Batch]):
+    """A loader with a boundary before each of its batches; each time through it is an epoch."""
+
+    def __init__(self, loader: Iterable[Batch], tracker: WatchTracker) -> None:
+        self._loader, self._tracker = loader, tracker
+
+    def __len__(self) -> int:
+        return len(cast(Sized, self._loader))
+
+    def __iter__(self) -> Iterator[Batch]:
+        batches = iter(self._tracker._begin_epoch(self._loader))
+        end = len(self) if isinstance(self._loader, Sized) else None
+        n_drawn = 0
+        while True:
+            if n_drawn != end:
+                self._tracker._watched.boundary()
+            try:
+                batch = next(batches)
+            except StopIteration:
+                return
+            n_drawn += 1
+            yield batch
