@@ -27,6 +27,7 @@ from notebook_probe.train.trainer.executors import Executors, Mode
 from notebook_probe.train.trainer.forward import Forward, LossFn, Passed
 from notebook_probe.train.trainer.listener import KnobOfTrainer, Scheduler, TrainerListener
 from notebook_probe.train.trainer.moments import Moments
+from notebook_probe.train.trainer.options import SetByHand
 from notebook_probe.train.trainer.reports import Reports
 
 __all__ = ["Trainer"]
@@ -357,6 +358,7 @@ class Trainer:
         parts = {
             "model": unwrap(self.model),
             "optimizer": self.optimizer,
+            "options": SetByHand(self.optimizer),
             "scheduler": self.scheduler,
             "scaler": self.scaler,
             "averages": self._reports,

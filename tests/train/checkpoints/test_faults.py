@@ -19,7 +19,7 @@ from tests.train.conftest import a_loop, batches
 
 
 @pytest.mark.parametrize(
-    "n_lives", [3, pytest.param(30, marks=[pytest.mark.crash, pytest.mark.timeout(900)])]
+    "n_lives", [2, pytest.param(30, marks=[pytest.mark.crash, pytest.mark.timeout(900)])]
 )
 def test_a_save_that_is_killed_leaves_the_last_good_one(tmp_path: Path, n_lives: int) -> None:
     folder, moments = tmp_path / "kept", random.Random(5)

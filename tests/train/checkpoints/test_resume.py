@@ -164,6 +164,32 @@ def test_the_record_goes_on_where_the_checkpoint_is(tmp_path: Path) -> None:
     assert state["record"] == {"location": str(store), "step": 6}
 
 
+def test_a_learning_rate_that_was_set_by_hand_goes_on_beside_its_schedule(tmp_path: Path) -> None:
+    loop, data = loop_of("mlp")
+    trace = traced(loop)
+    run = loop.watch(store=tmp_path / "run.zarr", probes=None, budget=None)
+
+    def act(loop: Loop, metrics: Any) -> None:
+        if loop.n_updates == 2:
+            run.set("lr", 0.5)
+        if loop.n_updates == 5:
+            loop.save_checkpoint(tmp_path / "kept")
+
+    hook = loop.on_step(act)
+    loop.run_epochs(data, EPOCHS)
+    run.close()
+    hook.remove()
+    resumed, data = loop_of("mlp", seed=1)
+    again = traced(resumed)
+    resumed.load_checkpoint(tmp_path / "kept")
+    resumed.run_epochs(data, EPOCHS)
+    assert again == trace[5:]
+    plain, data = loop_of("mlp")
+    other = traced(plain)
+    plain.run_epochs(data, EPOCHS)
+    assert other[5:] != trace[5:]
+
+
 def test_a_run_that_is_open_is_not_gone_on_with_at_another_step(tmp_path: Path) -> None:
     loop = a_loop()
     loop.save_checkpoint(tmp_path / "kept")
