@@ -11,6 +11,7 @@ from notebook_probe.model.map import ModelMap
 from notebook_probe.model.selectors import attention_places, default_places
 from notebook_probe.quantities import Quantity, as_quantity
 from notebook_probe.quantities.reduce.features import CALL, WHOLE
+from notebook_probe.run.attach.bypassed import is_never_fed
 from notebook_probe.run.attach.request import (
     QuantityLike,
     ResolvedRequest,
@@ -68,6 +69,6 @@ def resolve_at_default_places(
     UnknownNameError, ScheduleError, QuantityError, NotApplicableError
     """
     chosen = as_quantity(quantity)
-    return replace(
-        resolve(model_map, default_places_of(model_map, chosen), chosen, when), skipped=()
-    )
+    places = default_places_of(model_map, chosen)
+    fed = [place for place in places if not is_never_fed(model_map, place, chosen)]
+    return replace(resolve(model_map, fed, chosen, when), skipped=())

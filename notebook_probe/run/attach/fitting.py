@@ -10,8 +10,8 @@ from notebook_probe.model.map import ModelMap
 from notebook_probe.model.selectors import standard_place
 from notebook_probe.model.unwrapped import unwrapped
 from notebook_probe.quantities import Quantity
-from notebook_probe.quantities.reduce.features import CALL
 from notebook_probe.quantities.reduce.reductions import parts
+from notebook_probe.run.attach.bypassed import is_bypassed, is_never_fed
 from notebook_probe.run.attach.request import misfit_at
 from notebook_probe.run.attach.requests import Fitting
 
@@ -57,28 +57,13 @@ def _key(
 ) -> Hashable:
     has_own, has_any = bool(model_map.slots(path)), model_map.has_parameters(path)
     asked = (misfit(module) for misfit in misfits)
-    is_bypassed = _is_bypassed(model_map, path)
-    return (not path, is_bypassed, type(module), has_own, has_any, *asked)
-
-
-def _is_bypassed(model_map: ModelMap, path: str) -> bool:
-    """Whether torch reads a module's weight and never calls it.
-
-    Asked for by name it is attached all the same: a subclass's own code may call it.
-    """
-    above, _, name = path.rpartition(".")
-    owner = unwrapped(model_map.by_every_path.get(above))
-    own_forward = nn.MultiheadAttention.forward
-    return name == "out_proj" and getattr(type(owner), "forward", None) is own_forward
-
-
-def _reads_calls(quantity: Quantity) -> bool:
-    return any(feature.tensor in CALL for feature in quantity.features)
+    kind = (not path, is_bypassed(model_map, path), type(module))
+    return (*kind, has_own, has_any, *asked)
 
 
 def _reason(model_map: ModelMap, path: str, quantity: Quantity) -> str:
     """Why not, in words that hold for every place of this kind; empty where it fits."""
-    if _is_bypassed(model_map, path) and _reads_calls(quantity):
+    if is_never_fed(model_map, path, quantity):
         return "is never called: nn.MultiheadAttention reads its weight itself"
     misfit = misfit_at(model_map, path, quantity)
     if misfit is None:

@@ -11,6 +11,7 @@ from notebook_probe.model.selectors import attention_places
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.quantities import Quantity, as_quantity, quantities
 from notebook_probe.quantities.table import built_in
+from notebook_probe.run.attach.bypassed import is_never_fed
 from notebook_probe.run.attach.default_places import attention_modules, relu_modules, root
 from notebook_probe.run.attach.preset import Preset, PresetRow, presets
 from notebook_probe.run.attach.request import ResolvedRequest, misfit, resolve
@@ -199,5 +200,5 @@ def _fitting(model_map: ModelMap, row: PresetRow) -> list[Probe]:
         Probe(place, quantity, due, may_stretch=True)
         for place in row.places(model_map)
         for quantity in chosen
-        if not misfit(model_map, place, quantity)
+        if not misfit(model_map, place, quantity) and not is_never_fed(model_map, place, quantity)
     ]

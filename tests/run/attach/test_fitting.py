@@ -10,7 +10,9 @@ from torch import nn
 from notebook_probe.errors import NotApplicableError
 from notebook_probe.model.map import ModelMap
 from notebook_probe.quantities import quantities
+from notebook_probe.run.attach.default_places import resolve_at_default_places
 from notebook_probe.run.attach.fitting import fitting
+from notebook_probe.run.attach.presets import resolve_presets
 from notebook_probe.run.attach.request import misfit
 from notebook_probe.run.attach.requests import PARAMETER_KIND
 from tests.run.conftest import Watch
@@ -89,6 +91,19 @@ def test_what_attention_reads_and_never_calls_is_not_offered_for_its_calls(watch
         expected = found.misfits[of_weights][found.kinds["first"]]
         assert found.misfits[of_weights][kind] == expected
     run.attach("attention.out_proj", "output_norm")  # by name it is not refused
+
+
+def test_without_a_place_nothing_waits_for_a_call_of_what_attention_never_calls() -> None:
+    """Neither of a preset nor of the default places; its weights are there."""
+    names = ["output_norm", "feature_drift", "weight_norm"]
+    model = nn.Sequential(nn.MultiheadAttention(4, 2), Calling(4, 2))
+    model_map = ModelMap(model)
+    of_presets = resolve_presets(model_map, ["default", "curvature"]).probes
+    by_default = [resolve_at_default_places(model_map, name, "every(1)").probes for name in names]
+    for probes in (of_presets, [probe for some in by_default for probe in some]):
+        found = {(probe.place, probe.variable) for probe in probes}
+        assert [name for name in names if ("0.out_proj", name) in found] == ["weight_norm"]
+        assert [name for name in names if ("1.out_proj", name) in found] == names
 
 
 def test_an_attention_that_calls_its_projection_is_offered_it() -> None:
