@@ -54,6 +54,11 @@ class Watched:
     def is_recording(self) -> bool:
         return self.run is not None and not self.run.closed
 
+    @property
+    def step(self) -> int:
+        """Number of updates completed; 0 where nothing is recorded."""
+        return self._run.status_head().step if self.is_recording else 0
+
     def begin(
         self, model: nn.Module, done: int = 0, total: int = UNKNOWN, *, is_main: bool = True
     ) -> None:
@@ -68,8 +73,8 @@ class Watched:
     def expect(self, done: int, total: int) -> None:
         """Say how far the training goes, in updates, of which so many are done."""
         if self.is_recording:
-            now = self._run.status_head().step
-            self._run.expect(start_step=now, end_step=now + max(total - done, 0))
+            end = self.step + max(total - done, 0)
+            self._run.expect(start_step=self.step, end_step=end)
 
     def epoch(self, number: int) -> None:
         """An epoch, counted from 0, begins."""
