@@ -73,12 +73,11 @@ def _norm(array: Array) -> float:
 
 
 def _histogram(array: Array) -> Array:
-    """Signed classes of two octaves: 31 below zero, zero, 31 above, and what is not finite."""
-    _, exponents = np.frexp(array)
-    classes = np.clip((exponents - 1 + 45) // 2, 0, 30)
-    bins = np.where(array == 0, 31, np.where(array < 0, 30 - classes, 32 + classes))
-    bins = np.where(np.isfinite(array), bins, 63)
-    return np.bincount(bins.ravel(), minlength=64).astype(np.float64)
+    """64 equal bins up to the power of two above all, and how many are not finite."""
+    finite = array[np.isfinite(array)]
+    width = 2.0 ** (int(np.frexp(np.abs(finite).max(initial=2.0**-126))[1]) - 5)
+    found, _ = np.histogram(finite, width * np.arange(-32, 33))
+    return np.array([*found, array.size - finite.size], np.float64)
 
 
 def _eigenvalues(inputs: Array) -> Array:

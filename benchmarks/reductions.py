@@ -21,7 +21,13 @@ from torch import Tensor, nn
 
 from benchmarks.pairs import Step, paired
 from benchmarks.table import Table
-from notebook_probe.quantities.catalogue.histograms import BINS, NONFINITE, POSITIVE, histogram
+from notebook_probe.quantities.catalogue.histograms import histogram
+from notebook_probe.quantities.catalogue.log_histograms import (
+    BINS,
+    NONFINITE,
+    POSITIVE,
+    log_histogram,
+)
 from notebook_probe.quantities.reduce.spectrum import spectrum
 
 __all__ = ["add_arguments", "run"]
@@ -66,6 +72,10 @@ def _leading(rows: Tensor) -> object:
 
 
 def _counts(values: Tensor) -> Tensor:
+    return log_histogram(values).counts
+
+
+def _equal_bins(values: Tensor) -> Tensor:
     return histogram(values).counts
 
 
@@ -131,7 +141,8 @@ def _of_histograms() -> list[Duel]:
         first_bytes = values.view(torch.uint8)[3::4].contiguous()
         alone = _on(torch.bincount, first_bytes)
         duels += [
-            Duel(f"histogram of {size:,}", "histc", _on(_counts, values), usual, 6.0),
+            Duel(f"equal bins of {size:,}", "histc", _on(_equal_bins, values), usual),
+            Duel(f"powers of four of {size:,}", "histc", _on(_counts, values), usual, 6.0),
             Duel("floor: bincount of as many bytes alone", "histc", alone, usual),
         ]
     return duels
@@ -177,3 +188,5 @@ def _check_counts(values: Tensor) -> None:
     edges = [*BINS.coords["bin_lo"][POSITIVE:NONFINITE], np.inf]
     want, _ = np.histogram(values.numpy(), edges)
     np.testing.assert_array_equal(_counts(values)[POSITIVE:NONFINITE].numpy(), want)
+    want, _ = np.histogram(values.numpy(), float(histogram(values).width) * np.arange(-32, 33))
+    np.testing.assert_array_equal(_equal_bins(values)[:64].numpy(), want)

@@ -14,6 +14,9 @@ __all__ = ["IMAGE", "PER_CHANNEL", "Axis", "AxisLike", "Image", "PerChannel"]
 class Axis:
     """A dimension and what is known along it.
 
+    Where its own last coordinate is NaN, that element of a value is a *width*: what the coordinates
+    of this one value are to be multiplied by, such as the width of its bins.
+
     Raises
     ------
     ValueError
@@ -44,6 +47,16 @@ class Axis:
     @property
     def size(self) -> int:
         return len(self.coords[self.name])
+
+    @property
+    def has_width(self) -> bool:
+        """Whether the last element of a value is the width that its coordinates count in."""
+        return math.isnan(self.coords[self.name][-1]) if self.size else False
+
+    @property
+    def without_width(self) -> Axis:
+        """All but the last element."""
+        return Axis(self.name, {name: at[:-1] for name, at in self.coords.items()}, self.group)
 
     @property
     def expected(self) -> str:

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from notebook_probe.figures.colours import coloured, framed
+from notebook_probe.figures.densities import densities, has_own_widths
 from notebook_probe.figures.image import image, is_image
 from notebook_probe.figures.style import HEADING, SOFT, drawing, number, text_inches, ticks
 
@@ -29,9 +30,11 @@ def vector(series: xr.DataArray) -> Figure:
 
     White is what a vector does not have, and an empty bin of a histogram; infinities have a colour
     of their own. Bins that are always empty are left out, and elements at both ends that are always
-    zero or missing. Steps stand side by side as they were measured; of more than 1,400 some are
-    shown, at equal distances. A plane, such as that of ``loss_landscape_2d``, is drawn at its last
-    step, and so is an image; `image` draws it at another.
+    zero or missing. Histograms in equal bins are drawn as densities over their values: the share of
+    finite elements per unit, whether or not the width of the bins changes. Steps stand side by side
+    as they were measured; of more than 1,400 some are shown, at equal distances. A plane, such as
+    that of ``loss_landscape_2d``, is drawn at its last step, and so is an image; `image` draws it
+    at another.
 
     Parameters
     ----------
@@ -61,6 +64,8 @@ def vector(series: xr.DataArray) -> Figure:
     with drawing:
         if {f"{along[0]}_x", f"{along[0]}_y"} <= set(table.coords):
             return _plane(table[-1], along[0])
+        if has_own_widths(table, along[0]):
+            return _densities(table, along[0])
         return _steps(table, values, along[0])
 
 
@@ -82,6 +87,23 @@ def _steps(table: xr.DataArray, values: Floats, along: str) -> Figure:
     _places(axes.yaxis, names)
     axes.set_xlabel("step", color=SOFT, fontproperties=HEADING)
     axes.set_ylabel(along, color=SOFT, fontproperties=HEADING)
+    return figure
+
+
+def _densities(table: xr.DataArray, along: str) -> Figure:
+    table = table[:: -(-table.sizes["step"] // MOST_COLUMNS)]
+    shown = densities(table, along)
+    title = f"{table.name} at {table.module.item()}: share per unit"
+    if shown.n_not_finite:
+        title += f"; {number(shown.n_not_finite)} not finite"
+    left = 0.45 + max(map(text_inches, map(number, (shown.low, shown.high))))
+    figure, axes, bar = framed(SIZE, title, left)
+    extent = (-0.5, table.sizes["step"] - 0.5, shown.low, shown.high)
+    coloured(axes, bar, shown.values, extent=extent)
+    _places(axes.xaxis, [number(step) for step in table.step.values])
+    ticks(axes.yaxis, log=False)
+    axes.set_xlabel("step", color=SOFT, fontproperties=HEADING)
+    axes.set_ylabel("value", color=SOFT, fontproperties=HEADING)
     return figure
 
 

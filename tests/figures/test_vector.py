@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,7 +17,9 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
 from notebook_probe.figures import vector
-from notebook_probe.quantities.catalogue.histograms import BINS
+from notebook_probe.figures.style import number
+from notebook_probe.quantities.catalogue.histograms import LINEAR_BINS, histogram
+from notebook_probe.quantities.catalogue.log_histograms import BINS
 
 
 def series(values: Any, along: str = "index", **coords: Any) -> xr.DataArray:
@@ -70,6 +75,60 @@ def test_numbers_that_are_none_at_all_make_a_column_of_their_own() -> None:
     figure = vector(series(counts, "bin", **BINS.coords))
     assert shown(figure).tolist() == [[512, 512]]
     assert labels(figure.axes[0].yaxis) == ["inf"]
+
+
+def of_a_bell(deviations: Sequence[float], n: int = 400_000) -> xr.DataArray:
+    """Histograms of normal numbers, as they are recorded, read back as series are."""
+    found = [histogram(normal(n) * one) for one in deviations]
+    coords = {name: at[:-1] for name, at in LINEAR_BINS.coords.items()}
+    table = series([one.counts.tolist() for one in found], "linear_bin", **coords)
+    return table.assign_coords(linear_bin_width=("step", [float(one.width) for one in found]))
+
+
+def normal(n: int) -> torch.Tensor:
+    return torch.randn(n, generator=torch.Generator().manual_seed(0))
+
+
+def test_a_bell_is_one_hump_of_its_true_density_while_bins_grow_and_shrink() -> None:
+    deviations = [0.1, 0.4, 1.7, 0.4]
+    table = of_a_bell(deviations)
+    assert len(set(table.linear_bin_width.values.tolist())) == 3
+    figure = vector(table)
+    (drawn,) = (figure.axes[0].images[0],)
+    _, _, low, high = drawn.get_extent()
+    height = (high - low) / len(shown(figure))
+    middles = low + height * (np.arange(len(shown(figure))) + 0.5)
+    for column, deviation in enumerate(deviations):
+        density = shown(figure)[:, column].filled(0)
+        assert density.sum() * height == pytest.approx(1)
+        true = np.exp(-((middles / deviation) ** 2) / 2) / deviation / math.sqrt(2 * math.pi)
+        near = 0.25 if deviation == 0.1 else 0.05  # bins of another step are wider than its own
+        assert np.abs(density - true).max() < near * true.max()
+        smooth = density[true > 0.02 * true.max()]
+        turns = np.diff(np.sign(np.diff(smooth)[np.abs(np.diff(smooth)) > 0.03 * true.max()]))
+        assert np.count_nonzero(turns) <= 1, "up, then down"
+    assert labels(figure.axes[0].xaxis) == ["0", "10", "20", "30"]
+    assert figure.axes[0].get_ylabel() == "value"
+
+
+def test_bins_of_one_width_are_drawn_as_they_are() -> None:
+    table = of_a_bell([1.0], n=1000)
+    counts, width = table.values[0, :64], float(table.linear_bin_width[0])
+    used = np.flatnonzero(counts)
+    want = counts[used[0] : used[-1] + 1] / 1000 / width
+    assert shown(vector(table))[:, 0].filled(0).tolist() == pytest.approx(want.tolist())
+
+
+def test_steps_without_a_size_or_a_finite_number_harm_no_others() -> None:
+    table = of_a_bell([1.0, 0.0, math.nan], n=1000)
+    figure = vector(table)
+    assert shown(figure).mask[:, 2].all()
+    assert shown(figure)[:, 1].count() == 1, "zeros are in one row"
+    assert figure.axes[0].get_title(loc="left") == (
+        f"what at fc: share per unit; {number(1000)} not finite"
+    )
+    with pytest.raises(ValueError, match="nothing finite is recorded of what"):
+        vector(table[2:])
 
 
 def test_infinities_have_a_colour_of_their_own() -> None:

@@ -37,6 +37,13 @@ def counts(values: Array) -> list[float]:
     return [*below[::-1], (values == 0).sum(), *above, 0]
 
 
+def equal_bins(values: Array) -> list[float]:
+    """In 64 equal bins up to the power of two above all, and their width."""
+    width = 2.0 ** (math.floor(math.log2(largest(values))) - 4)
+    found, _ = np.histogram(values, np.arange(-32, 33) * width)
+    return [*found, 0, width]
+
+
 def eigenvalues(rows: Array) -> Array:
     """Of the covariance, descending, by a singular value decomposition."""
     singular = np.linalg.svd(rows - rows.mean(0), compute_uv=False)
@@ -129,9 +136,12 @@ OF_CALLS: dict[str, Oracle] = {
     "output_grad_underflow_fraction": lambda h: (
         (h[-1].gy != 0) & (np.abs(h[-1].gy) < 2.0**-24)
     ).mean(),
-    "input_histogram": lambda h: counts(h[-1].x.ravel()),
-    "output_histogram": lambda h: counts(h[-1].every_y),
-    "grad_output_histogram": lambda h: counts(h[-1].gy.ravel()),
+    "input_histogram": lambda h: equal_bins(h[-1].x.ravel()),
+    "input_log_histogram": lambda h: counts(h[-1].x.ravel()),
+    "output_histogram": lambda h: equal_bins(h[-1].every_y),
+    "output_log_histogram": lambda h: counts(h[-1].every_y),
+    "grad_output_histogram": lambda h: equal_bins(h[-1].gy.ravel()),
+    "grad_output_log_histogram": lambda h: counts(h[-1].gy.ravel()),
     "input_quantiles": lambda h: np.quantile(h[-1].x, LEVELS),
     "output_quantiles": lambda h: np.quantile(h[-1].every_y, LEVELS),
     "n_sampled": lambda h: h[-1].every_y.size,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tests.quantities.layers import Array, Seen, flat
-from tests.quantities.oracles_of_calls import Oracle, counts, largest, rms, size
+from tests.quantities.oracles_of_calls import Oracle, counts, equal_bins, largest, rms, size
 
 
 def matrices(weights: list[Array]) -> list[Array]:
@@ -71,7 +71,8 @@ OF_PARAMETERS: dict[str, Oracle] = {
     "weight_min": of(lambda s: flat(s.w).min()),
     "weight_max": of(lambda s: flat(s.w).max()),
     "weight_sum": of(lambda s: flat(s.w).sum()),
-    "weight_histogram": of(lambda s: counts(flat(s.w))),
+    "weight_histogram": of(lambda s: equal_bins(flat(s.w))),
+    "weight_log_histogram": of(lambda s: counts(flat(s.w))),
     "param_histogram": of(lambda s: regular(s.w[-1])),
     "weight_nonfinite_fraction": of(lambda s: 0.0),
     "n_weight_nan": of(lambda s: 0.0),
@@ -86,7 +87,8 @@ OF_PARAMETERS: dict[str, Oracle] = {
     "grad_raw_norm": of(lambda s: size(flat(s.g))),
     "grad_rms": of(lambda s: rms(flat(s.g))),
     "grad_abs_max": of(lambda s: largest(flat(s.g))),
-    "grad_histogram": of(lambda s: counts(flat(s.g))),
+    "grad_histogram": of(lambda s: equal_bins(flat(s.g))),
+    "grad_log_histogram": of(lambda s: counts(flat(s.g))),
     "grad_zero_fraction": of(lambda s: (flat(s.g) == 0).mean()),
     "grad_nonfinite_fraction": of(lambda s: 0.0),
     "grad_underflow_fraction": of(

@@ -52,6 +52,7 @@ weight_stable_rank       | factorisation | W  | one
 weight_alpha             | factorisation | W  | one
 weight_singular_values   | factorisation | W  | one
 weight_histogram         | sort          | W  | one
+weight_log_histogram     | sort          | W  | one
 param_histogram          | sort          | W  | one     | histogram_regular
 update_cosine            | parameters    | Wg | one
 grad_cosine              | parameters    | g  | several
@@ -59,6 +60,7 @@ grad_rms                 | parameters    | g  | one
 grad_abs_max             | parameters    | g  | one
 grad_depth_slope         | parameters    | g  | one
 grad_histogram           | sort          | g  | one
+grad_log_histogram       | sort          | g  | one
 grad_zero_fraction       | parameters    | g  | one
 grad_below_eps_fraction  | parameters    | Og | one
 gradient_noise_scale     | parameters    | g  | several
@@ -76,7 +78,9 @@ linear_dead_fraction     | activations   | y  | several | LinearDeadNeuronNum
 dormant_fraction         | activations   | y  | one
 saturated_fraction       | activations   | y  | one
 output_histogram         | sort          | y  | one     | activation_histogram
+output_log_histogram     | sort          | y  | one
 input_histogram          | sort          | x  | one
+input_log_histogram      | sort          | x  | one
 output_quantiles         | sort          | y  | one     | quantiles
 input_quantiles          | sort          | x  | one
 channel_kurtosis         | activations   | y  | one

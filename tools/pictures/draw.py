@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import notebook_probe as nbp
+from notebook_probe.figures.densities import densities
 from notebook_probe.quantities import Quantity
 from tools.pictures.scale import Values
 from tools.pictures.scene import Scene, Shown
@@ -101,6 +102,15 @@ def histogram(array: Any, module: str) -> str:
     return _over_steps(array, counts, rows, f"bin, {module}", "log10 count", ticks)
 
 
+def shares(array: Any, module: str) -> str:
+    """Histograms in bins of changing width, as densities over the values."""
+    array = array[np.linspace(0, array.sizes["step"] - 1, MOST_COLUMNS).round().astype(int)]
+    found = densities(array.drop_duplicates("step"), "linear_bin")
+    rows = np.linspace(found.low, found.high, len(found.values))
+    steps = np.unique(_steps(array))
+    return map_of(found.values, steps, rows, "step", f"value, {module}", "share per unit")
+
+
 def points(array: Any, module: str) -> str:
     """Numbers without order, as points over the steps."""
     values = _matrix(array)[0][:, :2]
@@ -122,6 +132,7 @@ def plane(array: Any, module: str) -> str:
 
 VECTORS: Mapping[str, Callable[[Any, str], str]] = {
     "bin": histogram,
+    "linear_bin": shares,
     "regular_bin": histogram,
     "quantile": entries,
     "index": heads_or_channels,

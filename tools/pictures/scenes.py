@@ -20,6 +20,7 @@ OVERFLOW = "numbers overflow at step 6, and are NaN from then on"
 PER_CHANNEL = "a row of colours per channel"
 PER_QUANTILE = "a line per quantile"
 FALLING = "in falling order, on a log axis"
+EQUAL_BINS = "colours are densities: of all values the share per unit"
 BINS = "colours are counts on a log scale, from large negative numbers over zero to large ones"
 
 HEAD, NORMS = Shown(("head",)), Shown(("norm", "layernorm"))
@@ -62,8 +63,16 @@ SCENES = {
             **_all("input_cov_eigs output_cov_eigs output_grad_cov_eigs", Shown(told=FALLING)),
             "effective_lr_quantiles": Shown(("head",), told=PER_QUANTILE),
             **_all("input_quantiles output_quantiles", Shown(told=PER_QUANTILE)),
-            **_all("input_histogram output_histogram weight_histogram", Shown(told=BINS)),
-            **_all("grad_histogram grad_output_histogram", Shown(told=BINS)),
+            **_all(
+                "input_histogram output_histogram weight_histogram grad_histogram "
+                "grad_output_histogram",
+                Shown(told=EQUAL_BINS),
+            ),
+            **_all(
+                "input_log_histogram output_log_histogram weight_log_histogram grad_log_histogram "
+                "grad_output_log_histogram",
+                Shown(told=BINS),
+            ),
             **_all(
                 "input_channel_mean input_channel_std input_channel_rms input_channel_norm "
                 "input_channel_abs_max output_channel_mean output_channel_std output_channel_rms "

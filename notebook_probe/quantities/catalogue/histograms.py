@@ -1,24 +1,25 @@
-"""Exact histograms of any tensor in fixed, signed bins: powers of four, read from exponent bits.
+"""Exact histograms of any tensor in 64 equal bins of either sign, as wide as its values ask for.
 
-| bin | holds |
+A bin is ``w = 2**(e - 5)`` wide, ``2**e`` being the smallest power of two above all magnitudes.
+
+| element | holds |
 |---|---|
-| 0 to 30 | negative numbers: class ``k`` is bin ``30 - k`` |
-| 31 | zero |
-| 32 to 62 | positive numbers: class ``k`` is bin ``32 + k`` |
-| 63 | NaN and infinities |
+| 0 to 63 | ``#(k w <= x < (k + 1) w)`` for k from -32 to 31; zero is in the bin of k = 0 |
+| 64 | the number of NaN and infinities |
+| 65, in the record | ``w``; read, it is ``<quantity>_width`` and ``linear_bin_width`` |
 
-Class ``k`` is ``2**(2k-45) <= |x| < 2**(2k-43)``. Class 0 also takes what is smaller and not zero,
-class 30 what is larger and finite. Below ``2**-25``, an edge, numbers vanish in float16.
+The edges of each step are ``series.linear_bin_lo * series.linear_bin_width`` and the same of
+``linear_bin_hi``. Widths are powers of two: two narrow bins are exactly one of the next width, so
+that calls are pooled without loss and two steps are compared by adding neighbours.
 
-The bins are the same everywhere and always, so histograms can be compared and added, and nobody
-has to look for the range first: of a float32 or a bfloat16 the first byte, which is the sign and
-all but one bit of the exponent, says where it belongs.
+``e`` is between -121 and 128, so that ``w`` is a float32: the outermost bins take what is
+larger. Where values span many decades, as gradients often do, most of them lie in the two bins in
+the middle: `log_histograms` has bins for that.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +35,7 @@ from notebook_probe.quantities.reduce.arrays import dense, readable
 from notebook_probe.quantities.reduce.reductions import reduction
 
 __all__ = [
-    "BINS",
+    "LINEAR_BINS",
     "Histogram",
     "grad_histogram",
     "grad_output_histogram",
@@ -44,38 +45,33 @@ __all__ = [
     "weight_histogram",
 ]
 
-N_CLASSES = 31
-LOWEST = -45
-"""Class k begins at ``2**(LOWEST + 2 * k)``."""
-NEGATIVE, ZERO, POSITIVE = N_CLASSES - 1, N_CLASSES, N_CLASSES + 1
-"""The bins of class 0, and zero between them."""
-NONFINITE = 2 * N_CLASSES + 1
+HALF = 32
+"""Bins of either sign."""
+NONFINITE = 2 * HALF
+N_COUNTS = NONFINITE + 1
+OCTAVES = HALF.bit_length() - 1
+"""The range of either sign is ``2**OCTAVES`` bins."""
+LOWEST, HIGHEST = OCTAVES - 126, 128
+"""Least and greatest exponent of the range: bins are normal float32 numbers wide."""
+TINY = 2.0**-126
+"""Has the least exponent, which zero has not."""
 
-CHUNK = 1 << 20
-"""Elements counted at a time, so that their keys stay in the cache between two passes."""
-
-PAIRED = 1 << 19
-"""So many are counted faster in pairs, of which there are 65,536 kinds."""
+PIECE = 1 << 15
+"""Elements counted at a time, which the second pass over them finds in the cache."""
 
 
 def _axis() -> Axis:
-    edges = [0.0, *(2.0 ** (LOWEST + 2 * k) for k in range(1, N_CLASSES)), math.inf]
-    middles = [2.0 ** (LOWEST + 2 * k + 1) for k in range(N_CLASSES)]
-    lower, upper = edges[:-1], edges[1:]
-
-    def mirrored(values: Sequence[float]) -> list[float]:
-        return [-value for value in reversed(values)]
-
+    lower = [float(k) for k in range(-HALF, HALF)]
     coords = {
-        "bin": (*mirrored(middles), 0.0, *middles, math.inf),
-        "bin_lo": (*mirrored(upper), 0.0, *lower, math.nan),
-        "bin_hi": (*mirrored(lower), 0.0, *upper, math.nan),
+        "linear_bin": (*(k + 0.5 for k in lower), math.inf, math.nan),
+        "linear_bin_lo": (*lower, math.nan, math.nan),
+        "linear_bin_hi": (*(k + 1 for k in lower), math.nan, math.nan),
     }
-    return Axis("bin", coords, group="hist")
+    return Axis("linear_bin", coords, group="linear_hist")
 
 
-BINS = _axis()
-"""Middle (a power of two; infinite for what is not finite) and edges of each bin."""
+LINEAR_BINS = _axis()
+"""Middle (infinite for what is not finite) and edges in widths of a bin, and the width itself."""
 
 
 @dataclass(slots=True)
@@ -83,11 +79,28 @@ class Histogram:
     """How many elements of one or many tensors fall into each bin."""
 
     counts: Tensor
-    """int64 (64,), on the device of what was counted."""
+    """int64 (65,), on the device of what was counted."""
+    exponent: Tensor
+    """int64 (): the bins lie between ``-2**exponent`` and ``2**exponent``."""
+
+    @property
+    def width(self) -> Tensor:
+        """Of a bin, float32."""
+        return _power_of_two(self.exponent - OCTAVES)
 
     def merge(self, other: Histogram) -> Histogram:
-        """The histogram of both together."""
-        return Histogram(self.counts + other.counts.to(self.counts.device))
+        """The histogram of both together, as if they had been one tensor."""
+        device = self.counts.device
+        exponent = torch.maximum(self.exponent, other.exponent.to(device))
+        return Histogram(self._at(exponent) + other._at(exponent).to(device), exponent)
+
+    def _at(self, exponent: Tensor) -> Tensor:
+        """The counts in bins of a range that is as large or larger: neighbours are added."""
+        exponent = exponent.to(self.counts.device)
+        place = torch.arange(N_COUNTS, device=self.counts.device)
+        octaves = (exponent - self.exponent).clamp(max=OCTAVES + 1)
+        wider = (((place - HALF) >> octaves) + HALF).where(place != NONFINITE, NONFINITE)
+        return torch.zeros_like(self.counts).index_add_(0, wider, self.counts)
 
 
 @reduction("histogram", cost="sort")
@@ -106,240 +119,154 @@ def histogram(
 
     Examples
     --------
-    >>> counts = histogram(torch.tensor([0.0, 0.75, 1.5, -1e30, float("nan")])).counts
-    >>> [(BINS.coords["bin_lo"][i], int(counts[i])) for i in counts.nonzero().flatten()]
-    [(-inf, 1), (0.0, 1), (0.5, 2), (nan, 1)]
+    >>> found = histogram(torch.tensor([0.0, 0.75, 0.76, -0.1, float("nan")]))
+    >>> [(LINEAR_BINS.coords["linear_bin_lo"][i], int(found.counts[i])) for i in (28, 32, 56, 64)]
+    [(-4.0, 1), (0.0, 1), (24.0, 2), (nan, 1)]
+    >>> found.width
+    tensor(0.0312)
     """
     array = dense(tensor)
-    if array is not None:
-        return Histogram(_counts_on_cpu(array.view(np.int32), _FORMATS[torch.float32]))
-    if type(tensor) not in _PLAIN or tensor.is_meta or tensor.is_nested:
-        tensor = readable(tensor)
-    stored = _stored(tensor.detach())
-    values = _floats(stored)
-    form = _FORMATS[values.dtype]
-    bits = _flat(values).view(form.bits)
-    counts = _counts_on_cpu(bits.numpy(), form) if bits.is_cpu else _counts_on_device(bits, form)
-    if stored.numel() != tensor.numel():
-        counts[ZERO] += tensor.numel() - stored.numel()
-    return Histogram(counts)
+    if array is None:
+        wide = tensor.to(torch.complex128) if tensor.is_complex() else tensor  # cannot overflow
+        values = readable(wide).resolve_neg().reshape(-1)
+        if not values.is_cpu:
+            return _on_device(values)
+        array = values.numpy()
+    return _on_cpu(array)
 
 
-_PLAIN = (Tensor, nn.Parameter)
+def _on_cpu(values: npt.NDArray[Any]) -> Histogram:
+    """In two passes, where all is finite."""
+    low, high = _ends(values)
+    if not (math.isfinite(low) and math.isfinite(high)) or max(-low, high) >= 2.0**HIGHEST:
+        return _on_device(torch.from_numpy(values))
+    exponent = max(math.frexp(max(-low, high, TINY))[1], LOWEST)
+    scale = values.dtype.type(2.0 ** (OCTAVES - exponent))
+    vanishing = low < 0 and scale < 1
+    buffer, places = np.empty(PIECE, values.dtype), np.empty(PIECE, np.int8)
+    by_place = np.zeros(256, np.int64)
+    for start in range(0, values.size, PIECE):
+        piece = values[start : start + PIECE]
+        scaled, key = buffer[: piece.size], places[: piece.size]
+        np.multiply(piece, scale, out=scaled)
+        lost = (scaled == 0) & (piece < 0) if vanishing else None  # beside zero, but below it
+        np.floor(scaled, out=scaled)
+        np.copyto(key, scaled, casting="unsafe")
+        if lost is not None:
+            key -= lost
+        by_place += torch.bincount(torch.from_numpy(key.view(np.uint8)), minlength=256).numpy()
+    counts = np.zeros(N_COUNTS, np.int64)
+    counts[:HALF], counts[HALF:NONFINITE] = by_place[-HALF:], by_place[:HALF]
+    return Histogram(torch.from_numpy(counts), torch.tensor(exponent, device="cpu"))
 
 
-class _Format:
-    """How the first bits of a number, its key, tell where it belongs.
-
-    Parameters
-    ----------
-    bits, unsigned : dtype
-        Integers of the same size.
-    mantissa : int
-        Bits of the mantissa.
-    octaves : int
-        Powers of two that share a key.
-    key : dtype
-        Integer that holds a key.
-    """
-
-    def __init__(
-        self, bits: torch.dtype, unsigned: Any, mantissa: int, octaves: int, key: Any
-    ) -> None:
-        n_bits = torch.iinfo(bits).bits
-        self.bits, self.unsigned, self.key = bits, unsigned, key
-        self.shift = mantissa + octaves.bit_length() - 1
-        self.n_keys = 1 << (n_bits - self.shift)
-        half, bias = self.n_keys // 2, (1 << (n_bits - mantissa - 2)) - 1
-        classes = [
-            min(max((octaves * place - bias - LOWEST) // 2, 0), N_CLASSES - 1)
-            for place in range(half)
-        ]
-        self.bins = np.array([POSITIVE + k for k in classes] + [NEGATIVE - k for k in classes])
-        """Where the numbers of each key belong, but for zero, infinity and NaN."""
-        self.first_keys = np.flatnonzero(np.diff(self.bins, prepend=-1))
-        """Of each bin, in the order of keys, in which bins are contiguous."""
-        self.bins_by_key = self.bins[self.first_keys]
-        sign, infinity = -(1 << (n_bits - 1)), (1 << (n_bits - 1)) - (1 << mantissa)
-        self.exceptions: tuple[tuple[int, int, Callable[[Any], Any]], ...] = (
-            (0, ZERO, lambda bits: bits),
-            (half, ZERO, lambda bits: bits != sign),
-            (half - 1, NONFINITE, lambda bits: bits < infinity),
-            (2 * half - 1, NONFINITE, lambda bits: (bits >= 0) | (bits < sign + infinity)),
-        )
-        """Those: the key that they share with others, their bin, and what is zero of their bits."""
-        self.shared = [key for key, _, _ in self.exceptions]
+def _ends(values: npt.NDArray[Any]) -> tuple[float, float]:
+    """Smallest and largest; NaN if one is."""
+    if not values.size:
+        return 0.0, 0.0
+    low, high = torch.from_numpy(values).aminmax()
+    return float(low), float(high)
 
 
-_FORMATS = {
-    torch.float64: _Format(torch.int64, np.uint64, 52, 1, np.int16),
-    torch.float32: _Format(torch.int32, np.uint32, 23, 2, np.uint8),
-    torch.bfloat16: _Format(torch.int16, np.uint16, 7, 2, np.uint8),
-}
-"""The types that are counted as they are. The small numbers of float16 share one exponent."""
+def _on_device(values: Tensor) -> Histogram:
+    """The same whatever there is, without ever waiting for the device."""
+    finite = values.isfinite()
+    sizes = torch.cat([values.abs().where(finite, 0), values.new_full((1,), TINY)])
+    exponent = torch.frexp(sizes.amax())[1].long().clamp(LOWEST, HIGHEST)
+    scaled = values * _power_of_two(OCTAVES - exponent)
+    vanished = (scaled == 0) & (values < 0)  # beside zero, but below it
+    places = (scaled.floor() - vanished.to(values.dtype)).clamp(-HALF, HALF - 1) + HALF
+    places = places.where(finite, NONFINITE).int()
+    one = torch.ones((), dtype=torch.int64, device=values.device)
+    counts = torch.zeros(N_COUNTS, dtype=torch.int64, device=values.device)
+    counts.index_add_(0, places, one.expand(places.numel()))
+    return Histogram(counts, exponent)
 
 
-def _counts_on_cpu(bits: npt.NDArray[Any], form: _Format) -> Tensor:
-    chunks = [bits[start : start + CHUNK] for start in range(0, bits.size, CHUNK)]
-    buffer = np.empty(min(CHUNK, bits.size), form.key)
-    by_key = np.zeros(form.n_keys, np.int64)
-    for chunk in chunks:
-        keys = buffer[: chunk.size]
-        unsigned = chunk.view(form.unsigned)
-        np.right_shift(unsigned, form.shift, out=keys, casting="unsafe", dtype=form.unsigned)
-        by_key += _counts(keys, form.n_keys)
-    counts = np.zeros(BINS.size, np.int64)
-    counts[form.bins_by_key] = np.add.reduceat(by_key, form.first_keys)
-    if any(map(by_key.item, form.shared)):
-        for key, place, others in form.exceptions:
-            found = (c.size - np.count_nonzero(others(c)) for c in chunks if by_key[key])
-            n = sum(map(int, found))
-            counts[form.bins[key]] -= n
-            counts[place] += n
-    return torch.from_numpy(counts)
+def _power_of_two(exponent: Tensor) -> Tensor:
+    """Exact on any device, which ``exp2`` need not be; of a normal float32 number."""
+    return ((exponent + 127) << 23).int().view(torch.float32)
 
 
-def _counts(keys: npt.NDArray[Any], n_keys: int) -> npt.NDArray[np.int64]:
-    """How often each key is there; of many keys of one byte two are counted as one number."""
-    if keys.itemsize > 1 or keys.size < PAIRED:
-        alone: npt.NDArray[np.int64] = torch.bincount(
-            torch.from_numpy(keys), minlength=n_keys
-        ).numpy()
-        return alone
-    pairs = keys[: keys.size - keys.size % 2].view(np.uint16).astype(np.int32)
-    table = torch.bincount(torch.from_numpy(pairs), minlength=n_keys**2).numpy()
-    table = table.reshape(n_keys, n_keys)
-    counts: npt.NDArray[np.int64] = table.sum(axis=0) + table.sum(axis=1)
-    counts[keys[pairs.size * 2 :]] += 1
-    return counts
+def _row(found: Histogram) -> Tensor:
+    """As it is recorded."""
+    return torch.cat([found.counts.float(), found.width.reshape(1)])
 
 
-def _counts_on_device(bits: Tensor, form: _Format) -> Tensor:
-    """The same without ever waiting for the device."""
-    device = bits.device
-    keys = (bits >> form.shift) & (form.n_keys - 1)
-    one = torch.ones((), dtype=torch.int64, device=device)
-    by_key = torch.zeros(form.n_keys, dtype=torch.int64, device=device)
-    by_key.index_add_(0, keys.int(), one.expand(keys.numel()))
-    counts = torch.zeros(BINS.size, dtype=torch.int64, device=device)
-    counts.index_add_(0, torch.from_numpy(form.bins).to(device, non_blocking=True), by_key)
-    for key, place, others in form.exceptions:
-        n = bits.numel() - torch.count_nonzero(others(bits))
-        counts[int(form.bins[key])] -= n
-        counts[place] += n
-    return counts
-
-
-def _stored(tensor: Tensor) -> Tensor:
-    """The elements that are in memory; those that a sparse tensor leaves out are zero."""
-    if tensor.layout is torch.strided:
-        return tensor
-    if tensor.layout is torch.sparse_coo:
-        return tensor.coalesce().values()
-    if tensor.layout in _COMPRESSED:
-        return tensor.values()
-    return tensor.to_dense()
-
-
-_COMPRESSED = (torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
-
-
-def _floats(tensor: Tensor) -> Tensor:
-    """The same numbers in a type of `_FORMATS`: what is rounded stays within its bin."""
-    if tensor.is_complex():
-        wide = tensor.to(torch.complex128)
-        return torch.hypot(wide.real, wide.imag)
-    if tensor.dtype not in _FORMATS:
-        return tensor.float()
-    return tensor.resolve_neg()
-
-
-def _flat(tensor: Tensor) -> Tensor:
-    """All elements in the order of memory, copied only where they do not lie dense in it."""
-    if not tensor.is_contiguous():
-        order = sorted(range(tensor.dim()), key=tensor.stride, reverse=True)
-        tensor = tensor.permute(order)
-    return tensor.reshape(-1)
-
-
-@quantity(axis=BINS, source="definition", question=questions.LEARNING)
+@quantity(axis=LINEAR_BINS, source="definition", question=questions.LEARNING)
 def weight_histogram(weight_histogram: Histogram) -> Tensor:
-    """Counts of the weights as the forward used them, ``#{w in bin}``.
+    """Counts of the weights as the forward used them in equal bins, ``#(k w <= x < (k + 1) w)``.
 
-    The bins are powers of four of either sign, smaller ones towards zero in the middle: a bell
-    around zero shows as two humps, one per sign, and slowly widens as a rule. A growing bin at 0
-    is pruning; humps that move inwards are decay; a far tail is a few weights that run away.
+    A bell around zero slowly widens as a rule. A growing bin at 0 is pruning; a bell that narrows
+    is decay; a far tail is a few weights that run away.
 
     Warnings
     --------
-    The bins are as wide as their values are large, so heights are no density. NaN and
-    infinities share the last bin.
+    A single large weight makes all bins wide. Where almost all is in the two bins in the middle
+    look at `weight_log_histogram`.
     """
-    return weight_histogram.counts
+    return _row(weight_histogram)
 
 
-@quantity(axis=BINS, source="definition", question=questions.SIGNAL)
+@quantity(axis=LINEAR_BINS, source="definition", question=questions.SIGNAL)
 def grad_histogram(grad_histogram: Histogram) -> Tensor:
-    """Counts of the gradient's elements as applied, ``#{g in bin}``.
+    """Counts of the gradient's elements as applied in equal bins, ``#(k w <= g < (k + 1) w)``.
 
-    The bins are powers of four of either sign, smaller ones towards zero in the middle. Two humps,
-    one per sign, are usual: moving towards the middle the gradient vanishes, moving outwards it
-    explodes; further humps are several kinds of units or layers.
+    A bell that narrows from step to step is a gradient that vanishes, one that widens explodes; a
+    sharp peak with far tails is a gradient that few samples or units make.
 
     Warnings
     --------
-    The bins are as wide as their values are large, so heights are no density. Of all parameters
+    Gradients span decades: `grad_log_histogram` shows the small ones apart. Of all parameters
     below the module.
     """
-    return grad_histogram.counts
+    return _row(grad_histogram)
 
 
-@quantity(axis=BINS, source="definition", question=questions.SIGNAL)
+@quantity(axis=LINEAR_BINS, source="definition", question=questions.SIGNAL)
 def input_histogram(input_histogram: Histogram) -> Tensor:
-    """Counts of the inputs, ``#{x in bin}``.
+    """Counts of the inputs in equal bins, ``#(k w <= x < (k + 1) w)``.
 
-    The bins are powers of four of either sign, smaller ones towards zero in the middle.
     At the first layer, the data as the network gets it: whether it is centred, of which size, how
-    much of it is exactly 0.
+    many humps it has, and whether it is cut off at an end.
 
     Warnings
     --------
-    The bins are as wide as their values are large, so heights are no density.
+    A single large input makes all bins wide: compare `input_log_histogram`.
     """
-    return input_histogram.counts
+    return _row(input_histogram)
 
 
 @quantity(
-    axis=BINS,
+    axis=LINEAR_BINS,
     aliases=("activation_histogram",),
     source="definition",
     question=questions.SIGNAL,
 )
 def output_histogram(output_histogram: Histogram) -> Tensor:
-    """Counts of the outputs, ``#{y in bin}``.
+    """Counts of the outputs in equal bins, ``#(k w <= y < (k + 1) w)``.
 
-    The bins are powers of four of either sign, smaller ones towards zero in the middle. Shows what
-    mean and deviation hide: a far tail, a block at exactly 0 after a ReLU, at -1 and 1 after a
-    saturated tanh.
+    Shows what mean and deviation hide: a far tail, a block at 0 after a ReLU, at -1 and 1 after a
+    saturated tanh, two humps of two classes.
 
     Warnings
     --------
-    The bins are as wide as their values are large, so heights are no density. Of this step's
+    A single large output makes all bins wide: compare `output_log_histogram`. Of this step's
     batch alone.
     """
-    return output_histogram.counts
+    return _row(output_histogram)
 
 
-@quantity(axis=BINS, source="https://arxiv.org/abs/1710.03740", question=questions.RANGE)
+@quantity(axis=LINEAR_BINS, source="definition", question=questions.SIGNAL)
 def grad_output_histogram(grad_output_histogram: Histogram) -> Tensor:
-    """Counts of the gradients that reach the output, ``#{dL/dy in bin}``.
+    """Counts of the gradients that reach the output, in equal bins, ``#(k w <= d < (k + 1) w)``.
 
-    The bins are powers of four of either sign, smaller ones towards zero in the middle.
-    What lies below ``2**-25`` would be lost in float16 without loss scaling; the room to its
-    largest bin is what a scale can use.
+    A bell that narrows from layer to layer towards the input is a gradient that vanishes. A
+    peak at 0 is of outputs that nothing depends on, such as those of dead units.
 
     Warnings
     --------
-    Under a gradient scaler these are scaled gradients, as they are in the backward pass.
+    Gradients span decades: `grad_output_log_histogram` shows the small ones apart, and what
+    float16 would lose. Under a gradient scaler these are scaled.
     """
-    return grad_output_histogram.counts
+    return _row(grad_output_histogram)

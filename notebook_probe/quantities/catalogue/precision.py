@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from notebook_probe.quantities.catalogue.histograms import BINS, Histogram
+from notebook_probe.quantities.catalogue.log_histograms import BINS, LogHistogram
 from notebook_probe.quantities.define import questions
 from notebook_probe.quantities.define.decorator import quantity
 from notebook_probe.quantities.reduce.arrays import readable
@@ -154,7 +154,7 @@ def weight_nonfinite_fraction(weight_nonfinite: Stat) -> float:
 
 
 @quantity(source="https://arxiv.org/abs/1710.03740", question=questions.RANGE)
-def grad_underflow_fraction(grad_histogram: Histogram) -> Tensor:
+def grad_underflow_fraction(grad_log_histogram: LogHistogram) -> Tensor:
     """Share of gradients that round to zero in float16, ``#(0 < |g| < 2^-25) / n``.
 
     Over all parameters below the module, of any type, as applied: what would be lost if
@@ -165,7 +165,7 @@ def grad_underflow_fraction(grad_histogram: Histogram) -> Tensor:
     --------
     What was lost already is zero and does not count: compare `grad_zero_fraction`.
     """
-    counts = grad_histogram.counts
+    counts = grad_log_histogram.counts
     n = counts.sum()
     return counts[_LOST].sum().double() / n
 

@@ -28,6 +28,7 @@ from notebook_probe.record.format.schema import (
 from notebook_probe.record.format.source import Floats, Steps, StreamView, Variable, VectorView
 from notebook_probe.record.views.dataset import Dataset
 from notebook_probe.record.views.lazy import Index, lazy_variable
+from notebook_probe.record.views.own_widths import Widths, width_of
 from notebook_probe.record.views.parts import (
     Part,
     columns_of,
@@ -35,6 +36,7 @@ from notebook_probe.record.views.parts import (
     parts_of,
     steps_of,
     variables_of,
+    whole_parts_of,
 )
 
 __all__ = ["join", "join_parts", "series", "stack", "tree", "variable_attrs"]
@@ -112,7 +114,7 @@ def tree(
     Streams of vectors are below their group: ``tree["hist/every_1"]``; so are scalars that lie
     under each other: ``tree["names/logged"]``.
     """
-    nodes = {part.path: part for part in parts_of(streams, vectors, ragged, named)}
+    nodes = {part.path: part for part in whole_parts_of(streams, vectors, ragged, named)}
     return xr.DataTree.from_dict({path: _exact(part) for path, part in nodes.items()})
 
 
@@ -125,7 +127,7 @@ def series(
 ) -> xr.DataArray:
     """One quantity at one module over the steps at which it was measured.
 
-    Dims (step,), of a vector (step, its axis).
+    Dims (step,), of a vector (step, its axis). Bins of a width of their own have it beside them.
 
     Raises
     ------
@@ -145,7 +147,15 @@ def series(
         )
     column = join_parts(matching, modules)[quantity].sel(module=label).load()
     along = tuple(range(1, column.ndim))  # of a vector
-    return column[measured(column.to_numpy()).any(axis=along)]
+    column = column[measured(column.to_numpy()).any(axis=along)]
+    telling = [part for part in parts if isinstance(part.stream, Widths)]
+    telling = [part for part in telling if width_of(quantity) in part.variables]
+    return _with_widths(column, join_parts(telling, modules)) if telling else column
+
+
+def _with_widths(column: xr.DataArray, widths: xr.Dataset) -> xr.DataArray:
+    width = widths[width_of(str(column.name))].sel(module=column.module.item(), step=column.step)
+    return column.assign_coords({width_of(str(column.dims[-1])): ("step", width.to_numpy())})
 
 
 def variable_attrs(variable: Variable) -> dict[str, str | int]:

@@ -12,8 +12,17 @@ from notebook_probe.axis import Axis
 from notebook_probe.record.format.schema import NAMES, VECTORS
 from notebook_probe.record.format.source import Steps, StreamView, Variable, VectorView
 from notebook_probe.record.views.branches import IN_ORDER, read_name
+from notebook_probe.record.views.own_widths import Counts, Widths
 
-__all__ = ["Part", "columns_of", "labels_along", "parts_of", "steps_of", "variables_of"]
+__all__ = [
+    "Part",
+    "columns_of",
+    "labels_along",
+    "parts_of",
+    "steps_of",
+    "variables_of",
+    "whole_parts_of",
+]
 
 _GROUPS = {"element": VECTORS, "name": NAMES}
 """Where the streams lie that have such columns."""
@@ -52,6 +61,18 @@ class Part:
 
 
 def parts_of(
+    streams: Iterable[StreamView],
+    vectors: Iterable[VectorView],
+    ragged: Iterable[StreamView] = (),
+) -> list[Part]:
+    """As `whole_parts_of`; vectors that tell a width as two, of counts and of numbers."""
+    vectors = list(vectors)
+    told = [stream for stream in vectors if stream.axis.has_width]
+    counted = [Counts(stream) if stream.axis.has_width else stream for stream in vectors]
+    return whole_parts_of([*streams, *map(Widths, told)], counted, ragged)
+
+
+def whole_parts_of(
     streams: Iterable[StreamView],
     vectors: Iterable[VectorView],
     ragged: Iterable[StreamView] = (),

@@ -14,6 +14,7 @@ from notebook_probe.record.format.elements import read_element
 from notebook_probe.record.format.lookup import recorded_name
 from notebook_probe.record.format.schema import module_label
 from notebook_probe.record.format.source import Steps, StreamView, Variable
+from notebook_probe.record.views.own_widths import seen_as
 
 __all__ = ["Names", "Selected", "select"]
 
@@ -64,7 +65,7 @@ def select(
         For a name that is not recorded, or a pattern that nothing matches.
     """
     streams, ragged = tuple(streams), tuple(ragged)
-    variables = [variable for stream in (*streams, *ragged) for variable in stream.variables]
+    variables = [variable for stream in (*streams, *ragged) for variable in seen_as(stream)]
     quantities = dict.fromkeys(variable.name for variable in variables)
     if quantity is not None:
         quantity = [recorded_name(name, variables) for name in _listed(quantity)]

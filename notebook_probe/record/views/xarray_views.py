@@ -31,6 +31,7 @@ from notebook_probe.record.views.chunked import (
 )
 from notebook_probe.record.views.kept import kept_rows, streams_of
 from notebook_probe.record.views.overlaid import overlaid
+from notebook_probe.record.views.own_widths import seen_as
 from notebook_probe.record.views.parts import Part, parts_of
 from notebook_probe.record.views.thinning.minmax import minmax
 from notebook_probe.record.views.thinning.zoom import between, has_series, thin_stream
@@ -70,7 +71,7 @@ class Snapshot:
     def variables(self) -> Iterator[Variable]:
         """Of every stream."""
         every = (*self.streams, *self.vectors, *self.ragged, *self.blobs)
-        return (variable for stream in every for variable in stream.variables)
+        return (variable for stream in every for variable in seen_as(stream))
 
 
 class XarrayViews(ABC):
@@ -183,7 +184,7 @@ class XarrayViews(ABC):
         """One quantity of one module over the steps at which it was measured, dims (step,).
 
         A vector has its axis, or its place in the module's vector, as a second dimension, an
-        array its own.
+        array its own. A histogram's edges are ``series.linear_bin_lo * series.linear_bin_width``.
 
         Parameters
         ----------

@@ -32,14 +32,23 @@ from tests.run.conftest import Watch
 from tests.run.oracle import Numbers, Twin, numbers
 
 HISTOGRAMS = ["weight_histogram", "grad_histogram", "output_histogram", "grad_output_histogram"]
+LOG_HISTOGRAMS = [name.replace("_histogram", "_log_histogram") for name in HISTOGRAMS]
 SPECTRA = ["input_cov_max_eig", "input_cov_stable_rank", "input_cov_condition"]
 SIDES = Axis("side", {"side": (0.0, 1.0)}, group="sides")
 
 batch = floats(5, 4)
 
 
+def equal_bins(values: Numbers) -> tuple[list[float], float]:
+    """Counts in the documented bins, and their width."""
+    finite = values[np.isfinite(values)]
+    width = 2.0 ** (math.floor(math.log2(np.abs(finite).max())) - 4)
+    found, _ = np.histogram(finite, np.arange(-32, 33) * width)
+    return [*found, values.size - finite.size], width
+
+
 def counts(values: Numbers) -> list[float]:
-    """In the documented bins."""
+    """In the documented bins of powers of four."""
     finite = values[np.isfinite(values)]
     edges = [0.0, *(2.0 ** (2 * k - 45) for k in range(1, 31)), math.inf]
     below, _ = np.histogram(-finite[finite < 0], edges)
@@ -84,7 +93,7 @@ def test_histograms_count_all_elements_of_a_step(micro_batches: int, watch: Watc
     model, other = made(mlp), made(mlp)
     twin = Twin(other, sgd(other))
     run = watch(model, probes=None)
-    run.attach(["0", "2"], HISTOGRAMS)
+    run.attach(["0", "2"], [*HISTOGRAMS, *LOG_HISTOGRAMS])
     train_twins(model, twin, micro_batches)
     run.settle()
     data = run.data.sel(step=2).load()
@@ -97,7 +106,11 @@ def test_histograms_count_all_elements_of_a_step(micro_batches: int, watch: Watc
             "grad_output_histogram": numbers(twin.output_grads[path]),
         }
         for name, values in wanted.items():
-            assert data[name].sel(module=path).values.tolist() == counts(values), (name, path)
+            found, width = equal_bins(values)
+            assert data[name].sel(module=path).values.tolist() == found, (name, path)
+            assert data[f"{name}_width"].sel(module=path).item() == width
+            logs = data[name.replace("_histogram", "_log_histogram")].sel(module=path)
+            assert logs.values.tolist() == counts(values), (name, path)
     assert data.calls.sel(module="0").item() == micro_batches
     assert all(
         torch.equal(a, b) for a, b in zip(model.parameters(), other.parameters(), strict=True)
@@ -111,19 +124,50 @@ def test_a_histogram_has_its_bins_beside_it(watch: Watch) -> None:
     run.attach("0", "weight_norm")
     train(model, sgd(model), batch, range(4))
     data = run.data
-    assert data.weight_histogram.dims == ("module", "step", "bin")
-    assert data.weight_norm.dims == ("module", "step")
+    assert data.weight_histogram.dims == ("module", "step", "linear_bin")
+    assert data.weight_norm.dims == data.weight_histogram_width.dims == ("module", "step")
     assert data.weight_histogram.sel(module="0", step=1).isnull().all()
-    assert data.bin_lo.dims == ("bin",)
-    assert run.series("0", "weight_histogram").sum("bin").values.tolist() == [32, 32]
-    assert run.series("0", "weight_histogram").step.values.tolist() == [0, 2]
-    assert run.cube["quantity"].values.tolist() == ["weight_norm"]
-    assert set(run.tree.children) == {"every_1", "hist"}, "no empty stream of numbers"
+    assert data.linear_bin_lo.dims == ("linear_bin",)
+    series = run.series("0", "weight_histogram")
+    assert series.sum("linear_bin").values.tolist() == [32, 32]
+    assert series.step.values.tolist() == [0, 2]
+    assert set(run.tree.children) == {"every_1", "linear_hist"}, "no empty stream of numbers"
     run.close()
-    stored = xr.open_zarr(run.location, group="hist/every_2", chunks=None)
-    assert stored.weight_histogram.sel(module="0").sum("bin").values.tolist() == [32, 32]
+    stored = xr.open_zarr(run.location, group="linear_hist/every_2", chunks=None)
+    assert stored.weight_histogram.sel(module="0")[:, :65].sum("linear_bin").values.tolist() == [
+        32,
+        32,
+    ]
     opened = nbp.open_run(run.location).data
     assert np.array_equal(opened.weight_histogram, data.weight_histogram, equal_nan=True)
+
+
+def test_every_row_of_a_histogram_tells_its_edges_while_they_change(watch: Watch) -> None:
+    model = made(mlp)
+    run = watch(model, probes=None)
+    run.attach("0", "weight_histogram")
+    kept = []
+    for step in range(4):
+        with torch.no_grad():
+            model.get_parameter("0.weight").mul_(3.0)
+        kept.append(model.get_parameter("0.weight").detach().double().numpy().ravel().copy())
+        train_step(model, sgd(model), batch(step))
+    run.close()
+    for source in (run, nbp.open_run(run.location)):
+        series = source.series("0", "weight_histogram")
+        assert len(set(series.linear_bin_width.values.tolist())) > 2
+        lower = (series.linear_bin_lo * series.linear_bin_width).transpose("step", ...).values
+        upper = (series.linear_bin_hi * series.linear_bin_width).transpose("step", ...).values
+        for row, values in enumerate(kept):
+            want, _ = np.histogram(values, [*lower[row, :64], upper[row, 63]])
+            assert series.values[row].tolist() == [*want, 0]
+        widths = source.series("0", "weight_histogram_width")
+        assert widths.values.tolist() == series.linear_bin_width.values.tolist()
+        table = source.to_dataframe("weight_histogram*", "0")
+        told = table[table.quantity == "weight_histogram_width"]
+        assert told.value.tolist() == widths.values.tolist()
+        only = source.data.weight_histogram.sel(module="0", step=2, linear_bin=[0.5, -0.5])
+        assert only.values.tolist() == series.values[2][[32, 31]].tolist()
 
 
 def test_the_open_steps_vectors_can_be_read(watch: Watch) -> None:
@@ -133,8 +177,9 @@ def test_the_open_steps_vectors_can_be_read(watch: Watch) -> None:
     train_step(model, sgd(model), batch(0))
     assert run.data.output_histogram.sel(step=0, module="0").sum().item() == 40
     assert run.series("2", "grad_output_histogram").sum().item() == 10
-    assert run.vectors["hist/every_1"].n_rows == 0, "not recorded yet"
-    assert run.tree["hist/every_1"].to_dataset().sizes == {"step": 1, "module": 2, "bin": 64}
+    assert run.vectors["linear_hist/every_1"].n_rows == 0, "not recorded yet"
+    whole = run.tree["linear_hist/every_1"].to_dataset()
+    assert whole.sizes == {"step": 1, "module": 2, "linear_bin": 66}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -158,13 +203,16 @@ def test_vectors_and_spectra_change_no_training(name: str, watch: Watch) -> None
 def test_what_is_broken_is_counted_and_ends_nothing(watch: Watch) -> None:
     model = made(mlp)
     run = watch(model, probes=None)
-    run.attach("0", [*HISTOGRAMS, *SPECTRA])
+    run.attach("0", [*HISTOGRAMS, *LOG_HISTOGRAMS, *SPECTRA])
     with torch.no_grad():
         model.get_parameter("0.weight")[0] = torch.tensor([math.nan, math.inf, -math.inf, 0.0])
     train(model, sgd(model), batch, range(4))
     run.settle()
     assert run.status().errors == ()
-    first = run.data.weight_histogram.sel(module="0", step=0)
+    weights = run.data.weight_histogram.sel(module="0", step=0)
+    assert weights.sel(linear_bin=math.inf).item() == 3
+    assert weights.sum().item() == 32
+    first = run.data.weight_log_histogram.sel(module="0", step=0)
     assert first.sel(bin=math.inf).item() == 3
     assert first.sel(bin=0.0).item() == 1
     assert run.series("0", "weight_histogram").sizes["step"] == 4
@@ -246,7 +294,7 @@ def test_each_call_and_each_phase_may_have_a_vector(sides: nbp.Quantity, watch: 
     found = data.eval_test_sides.sel(module="2").dropna("step").isel(step=0)
     assert found.values.tolist() == pytest.approx([float(seen.min()), float(seen.max())])
     histogram = run.series("2", "eval_output_histogram")[0]
-    assert histogram.values.tolist() == counts(numbers([seen]))
+    assert histogram.values.tolist() == equal_bins(numbers([seen]))[0]
 
 
 WRONG: dict[str, tuple[Callable[[Tensor], Any], str]] = {
@@ -296,6 +344,6 @@ def test_a_taken_name_is_refused_where_it_is_attached(watch: Watch) -> None:
     run = watch(model, probes=None)
     run.log(bin=3.0)
     with pytest.raises((QuantityError, NotApplicableError), match="'bin' is a number"):
-        run.attach("0", "weight_histogram")
+        run.attach("0", "weight_log_histogram")
     train(model, sgd(model), batch, range(2))
     assert run.data["bin"].dims == ("module", "step")
