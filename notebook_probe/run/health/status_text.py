@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from datetime import timedelta
 from math import ceil
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
     from notebook_probe.run.health.status import ProbeStatus, Status
 
 __all__ = ["describe_status"]
+
+_NUMBER = re.compile(r"\d+")
 
 MOST_PLACES = 4
 MOST_COSTLY = 5
@@ -75,12 +78,16 @@ def _costs(probes: tuple[ProbeStatus, ...]) -> list[str]:
 
 
 def _silent(probes: tuple[ProbeStatus, ...]) -> list[str]:
-    groups: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    groups: defaultdict[tuple[str, str], list[ProbeStatus]] = defaultdict(list)
     for probe in probes:
         since = f"last at step {probe.last_step}" if probe.n_values else "no value yet"
-        groups[probe.note, since].append(f"{probe.quantity} at {probe.module}")
-    lines = []
-    for (note, since), places in groups.items():
-        more = f" and {len(places) - MOST_PLACES} more" if len(places) > MOST_PLACES else ""
-        lines.append(f"{', '.join(places[:MOST_PLACES])}{more}: {note} ({since})")
-    return lines
+        groups[_NUMBER.sub("n", probe.note), since].append(probe)
+    return [f"{_listed(alike)} ({since})" for (_, since), alike in groups.items()]
+
+
+def _listed(alike: list[ProbeStatus]) -> str:
+    """Probes whose reasons differ in their numbers alone, and the first one's reason."""
+    places = ", ".join(f"{probe.quantity} at {probe.module}" for probe in alike[:MOST_PLACES])
+    more = f" and {len(alike) - MOST_PLACES} more" if len(alike) > MOST_PLACES else ""
+    such_as = "" if len({probe.note for probe in alike}) == 1 else "such as "
+    return f"{places}{more}: {such_as}{alike[0].note}"

@@ -343,3 +343,27 @@ def test_as_many_forwards_as_before_are_no_problem_and_many_more_are(watch: Watc
     for n in range(33):
         model(batch(n)).sum().backward()
     assert run.status().problem.startswith("33 training forwards since step 2 and no optimizer")
+
+
+def test_reasons_that_differ_in_their_numbers_alone_are_said_once(watch: Watch) -> None:
+    """As of the activations of a U-Net, each of which layers of two widths share."""
+
+    class Stage(nn.Module):
+        def __init__(self, width: int) -> None:
+            super().__init__()
+            self.down, self.up, self.act = nn.Linear(4, width), nn.Linear(width, 4), nn.Tanh()
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.act(self.up(self.act(self.down(x))))
+
+    model = made(lambda: nn.Sequential(*(Stage(width) for width in (5, 6, 7, 8, 9))))
+    run = watch(model, probes={"*.act": ["effective_rank_share"], "4.up": ["input_norm"]})
+    train(model, sgd(model), range(2))
+    run.settle()
+    (line,) = [line for line in str(run.status()).splitlines() if line.startswith("silent: ")]
+    places = ", ".join(f"effective_rank_share at {stage}.act" for stage in range(4))
+    assert line == (
+        f"silent: {places} and 1 more: such as calls with "
+        "5 and with 4 channels in one step have no common covariance; per_call=True keeps them "
+        "apart (no value yet)"
+    )
