@@ -18,8 +18,12 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 
 if not collect_ignore_glob:
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "`torch.jit.script`", DeprecationWarning)
-        for name in ("torch_geometric.nn", "x_transformers"):  # script functions when imported
+        warnings.filterwarnings("ignore", "`torch.jit", DeprecationWarning)
+        for name in (
+            "ignite.metrics",
+            "torch_geometric.nn",
+            "x_transformers",
+        ):  # script functions when imported
             import_module(name)
 
 pytest.register_assert_rewrite("tests.libraries.trained_twice")
