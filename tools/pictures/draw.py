@@ -9,6 +9,7 @@ import numpy as np
 
 import notebook_probe as nbp
 from notebook_probe.figures.densities import densities
+from notebook_probe.figures.style import number
 from notebook_probe.quantities import Quantity
 from tools.pictures.scale import Values
 from tools.pictures.scene import Scene, Shown
@@ -108,7 +109,8 @@ def shares(array: Any, module: str) -> str:
     found = densities(array.drop_duplicates("step"), "linear_bin")
     rows = np.linspace(found.low, found.high, len(found.values))
     steps = np.unique(_steps(array))
-    return map_of(found.values, steps, rows, "step", f"value, {module}", "share per unit")
+    ticks = {number(row): row for row in (rows[0], 0.0, rows[-1]) if rows[0] <= row <= rows[-1]}
+    return map_of(found.values, steps, rows, "step", f"value, {module}", "share per unit", ticks)
 
 
 def points(array: Any, module: str) -> str:

@@ -86,7 +86,9 @@ class Histogram:
     @property
     def width(self) -> Tensor:
         """Of a bin, float32."""
-        return _power_of_two(self.exponent - OCTAVES)
+        # What was on a device has come to the host as floats, one number without a tensor.
+        exponent = torch.as_tensor(self.exponent, device=self.counts.device).long()
+        return _power_of_two(exponent - OCTAVES)
 
     def merge(self, other: Histogram) -> Histogram:
         """The histogram of both together, as if they had been one tensor."""
