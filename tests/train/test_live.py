@@ -48,7 +48,8 @@ def test_the_status_knows_epoch_and_last_step(watched: Watched) -> None:
 
     loop.on_step(look)
     loop.run_epochs(batches(2), 2)
-    assert seen == [(0, 4), (0, 4), (1, 4), (1, 4)]
+    loop.run_steps(batches(2), 1)
+    assert seen == [(0, 4), (0, 4), (1, 4), (1, 4), (-1, 5)]
 
 
 def test_probes_of_so_many_times_are_split_over_the_loop(watched: Watched) -> None:

@@ -218,7 +218,7 @@ class Loop(Rewound):
                 else:
                     set_generators(self._resumed["generators"])
                 self.start_step, self.end_step = self.loop_step, end_of(data)
-                self._tell()
+                self._tell(epoch=-1)  # which epochs set
                 del self.train_step_durations[:]
                 self._on_start(self, data)
                 steps(data)
@@ -249,6 +249,7 @@ class Loop(Rewound):
                 raise RuntimeError(f"{done} of {n} steps done: data {data.name!r} ended")
 
     def _epochs(self, data: Dataset, n: int) -> None:
+        self._tell(self.epoch)
         while self.epoch < n and not self._stopping:
             batches, before = self._batches(data), self.loop_step
             while self._step(batches):
@@ -261,7 +262,7 @@ class Loop(Rewound):
                 self.end_step = self.loop_step + (self.loop_step - before) * (n - self.epoch)
             else:  # another number may be accumulated from here on
                 self.end_step = self._end_of(data, n)
-            self._tell()
+            self._tell(self.epoch)
 
     def _step(self, batches: Iterator[Batch]) -> bool:
         """Train one step; False at the end of the data."""
@@ -305,10 +306,10 @@ class Loop(Rewound):
                 f"gradients are not finite at any scale"
             )
 
-    def _tell(self) -> None:
+    def _tell(self, epoch: int) -> None:
         if self._recording is not None:
             end = self.end_step if self.end_step >= self.start_step else -1
-            self._recording.expects(self.start_step, end, self.epoch)
+            self._recording.expects(self.start_step, end, epoch)
 
     def _batches(self, data: Dataset) -> Iterator[Batch]:
         return iter(data) if self._recording is None else self._recording.batches(data)

@@ -151,7 +151,7 @@ def test_a_window_of_all_parameters_that_cannot_be_merged_says_so() -> None:
         ({"name": 3}, "quantity name 3 .* must be an identifier.*nbp.quantity"),
         ({"units": 3}, "3; units, source, question and aliases are text"),
         ({"aliases": (3,)}, "3; units, source, question and aliases are text"),
-        ({"axis": "bin"}, "axis='bin'; allowed: an Axis, PER_CHANNEL, None"),
+        ({"axis": "bin"}, "axis='bin'; allowed: an Axis, PER_CHANNEL, IMAGE, None"),
     ],
 )
 def test_a_setting_of_another_kind_says_what_is_allowed(
