@@ -96,11 +96,28 @@ def large_directions_first(folder: Path) -> None:
     assert tests.values[-1] < 0.5 * tests.values[0]
 
 
+def learning_rate_by_hand(folder: Path) -> None:
+    """A rate raised by hand wins; what went on from a checkpoint is equal up to that step."""
+    place = folder / "runs" / "small_gpt.zarr"
+    raised, alone = (nbp.open_run(place, branch=branch) for branch in (1, 2))
+    [change] = [event for event in raised.events if event.kind == "set"]
+    [resumed] = [event for event in raised.events if event.kind == "resume"]
+    assert resumed.step % 150 > 0  # batches of an epoch
+    assert resumed.step < change.step < 250
+    losses = [run.series("", "loss").values for run in (raised, alone)]
+    differing = np.flatnonzero(losses[0] != losses[1])
+    assert len(losses[0]) == len(losses[1]) == 300
+    assert differing[0] == change.step + 1
+    tests = [run.series("", "test_loss").values for run in (raised, alone)]
+    assert tests[0][-1] < tests[1][-1] - 0.2
+
+
 CLAIMS: dict[str, Callable[[Path], None]] = {
     "batchnorm_in_small_batches": batchnorm_in_small_batches,
     "edge_of_stability": edge_of_stability,
     "gain_and_depth": gain_and_depth,
     "large_directions_first": large_directions_first,
+    "learning_rate_by_hand": learning_rate_by_hand,
     "one_bad_image": one_bad_image,
     "own_views": own_views,
     "rank_and_depth": rank_and_depth,
