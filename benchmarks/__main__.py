@@ -12,6 +12,7 @@ from benchmarks import (
     explorer_clicks,
     explorer_refresh,
     idle,
+    loop,
     memory,
     quantities,
     record,
@@ -31,6 +32,7 @@ BENCHMARKS = {
     "alerts": alerts,
     "attach_all": attach_all,
     "budget": budget,
+    "loop": loop,
 }
 
 

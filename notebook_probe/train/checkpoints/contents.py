@@ -62,7 +62,7 @@ def contents(loop: Training) -> dict[str, Any]:
         "metrics": {name: float(value) for name, value in loop.last_metrics.items()},
         "record": None if run is None else {"location": str(run.location), "step": loop.n_updates},
     }
-    return copied({**whole, "loops": gathered(copied(loop.state_dict()))})
+    return {**copied(whole), "loops": gathered(copied(loop.state_dict()))}
 
 
 def restore(

@@ -97,7 +97,8 @@ class Dataset:
             batch = read_item(item)
         except ValueError as error:
             raise ValueError(f"{self._place}: {error}") from None
-        if self._shapes.setdefault(batch.spec, batch.shape) != batch.shape:
+        shape = batch.shape
+        if self._shapes.setdefault(batch.spec, shape) != shape:
             raise ValueError(f"{self._place}{self._unlike(batch)}")
         self.position += 1
         return batch

@@ -86,7 +86,10 @@ class Hooks:
         """
         for hook in self._hooks:
             if not hook.removed:
-                self._call(hook, *args)
+                try:
+                    hook.call(*args)
+                except Exception as error:
+                    raise self._named(hook, error) from error
 
     def call_each(self, *args: Any) -> None:
         """Call every one, whatever the others do; then raise the first error."""
@@ -94,16 +97,13 @@ class Hooks:
         for hook in self._hooks:
             try:
                 if not hook.removed:
-                    self._call(hook, *args)
-            except HookError as error:
-                first = first or error
+                    hook.call(*args)
+            except Exception as error:
+                found = self._named(hook, error)
+                found.__cause__ = error
+                first = first or found
         if first is not None:
             raise first
 
-    def _call(self, hook: Hook, *args: Any) -> None:
-        try:
-            hook.call(*args)
-        except Exception as error:
-            raise HookError(
-                f"{self.kind} hook {hook.name!r}: {type(error).__name__}: {error}"
-            ) from error
+    def _named(self, hook: Hook, error: Exception) -> HookError:
+        return HookError(f"{self.kind} hook {hook.name!r}: {type(error).__name__}: {error}")

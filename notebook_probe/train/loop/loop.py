@@ -268,7 +268,8 @@ class Loop(Rewound):
         """Train one step; False at the end of the data."""
         if self._recording is not None:
             self._recording.boundary()
-        group = self._drawn(batches)
+        group = self._drawn_for_step = []
+        group.extend(islice(batches, self.trainer.accumulate))  # also of what raises midway
         if not group:
             return False
         begun = time.perf_counter()
@@ -291,11 +292,6 @@ class Loop(Rewound):
             self.loop_step += 1
             self.train_step_durations.append(time.perf_counter() - begun)
         return True
-
-    def _drawn(self, batches: Iterator[Batch]) -> list[Batch]:
-        group = self._drawn_for_step = []
-        group.extend(islice(batches, self.trainer.accumulate))
-        return group
 
     def _skip(self) -> None:
         self.skipped_steps += 1

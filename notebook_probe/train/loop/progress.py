@@ -61,8 +61,10 @@ class Progress:
 
     def on_step(self, loop: _Stepping, metrics: Mapping[str, Value]) -> None:
         """Show it, ten times a second at most."""
+        if self._bar is None:
+            return
         now = time.monotonic()
-        if self._bar is not None and now - self._shown_s > EVERY_S:
+        if now - self._shown_s > EVERY_S:
             self._shown_s = now
             self._show(loop, loop.loop_step + 1)
             self._bar.set_postfix_str(f"loss {float(metrics['loss']):.4g}", refresh=False)
