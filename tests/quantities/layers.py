@@ -194,9 +194,17 @@ def recorded(quantities: Iterable[str], store: Path) -> dict[str, dict[str, Any]
         assert not errors, errors
     data = run.data.load()
     return {
-        name: {q.name: last(data[q.name], f"layers.{name}") for q in fitting[f"layers.{name}"]}
+        name: {q.name: whole(data, q.name, f"layers.{name}") for q in fitting[f"layers.{name}"]}
         for name in LAYERS
     }
+
+
+def whole(data: Any, quantity: str, path: str) -> Any:
+    """A layer's value with the width of its bins, which is read as a series of its own."""
+    value, width = last(data[quantity], path), f"{quantity}_width"
+    if value is None or width not in data:
+        return value
+    return np.append(value, last(data[width], path))
 
 
 def last(series: Any, path: str) -> Any:

@@ -86,21 +86,24 @@ class Histogram:
     @property
     def width(self) -> Tensor:
         """Of a bin, float32."""
-        # What was on a device has come to the host as floats, one number without a tensor.
-        exponent = torch.as_tensor(self.exponent, device=self.counts.device).long()
-        return _power_of_two(exponent - OCTAVES)
+        return _power_of_two(self._exponent_on(self.counts.device) - OCTAVES)
 
     def merge(self, other: Histogram) -> Histogram:
         """The histogram of both together, as if they had been one tensor."""
         device = self.counts.device
-        exponent = torch.maximum(self.exponent, other.exponent.to(device))
+        exponent = torch.maximum(self._exponent_on(device), other._exponent_on(device))
         return Histogram(self._at(exponent) + other._at(exponent).to(device), exponent)
+
+    def _exponent_on(self, device: torch.device) -> Tensor:
+        """What was on an accelerator comes to the host as floats, one number without a tensor."""
+        return torch.as_tensor(self.exponent, device=device).long()
 
     def _at(self, exponent: Tensor) -> Tensor:
         """The counts in bins of a range that is as large or larger: neighbours are added."""
         exponent = exponent.to(self.counts.device)
         place = torch.arange(N_COUNTS, device=self.counts.device)
-        octaves = (exponent - self.exponent).clamp(max=OCTAVES + 1)
+        own = self._exponent_on(self.counts.device)
+        octaves = (exponent - own).clamp(max=OCTAVES + 1)
         wider = (((place - HALF) >> octaves) + HALF).where(place != NONFINITE, NONFINITE)
         return torch.zeros_like(self.counts).index_add_(0, wider, self.counts)
 

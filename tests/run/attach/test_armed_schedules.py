@@ -98,7 +98,8 @@ def test_a_resumed_run_has_the_rest_of_the_list(tmp_path: Path) -> None:
             run.attach("", "weight_norm", "times(9) | geometric(10, 1.5)")
             trained(run, model, n)
             found = steps_of(run)
-    assert found == [10, 25, 48, 83, 127, 136, 216, 255]
+    left = 140  # the state in which the first one ended, as nobody knew its last step
+    assert found == [10, 25, 48, 83, 127, 136, left, 216, 255]
 
 
 class Clock:
