@@ -11,12 +11,14 @@ from torch import Tensor
 
 import notebook_probe as nbp
 from notebook_probe.errors import DuplicateNameError, QuantityError
+from notebook_probe.quantities import quantities
 from notebook_probe.quantities.reduce.reductions import parts
 
 
 @pytest.fixture(autouse=True)
 def _as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "_members", {**parts._members})
+    for registry in (parts, quantities):  # what asks for a reduction goes with it
+        monkeypatch.setattr(registry, "_members", {**registry._members})
 
 
 def one(tensor: Tensor) -> Tensor:

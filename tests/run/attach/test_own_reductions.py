@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 import notebook_probe as nbp
+from notebook_probe.quantities import quantities
 from notebook_probe.quantities.reduce.reductions import parts
 from tests.models import equal, floats, made, mlp, sgd, train
 from tests.probes.reading.on_accelerator import loss_on, never_by_itself
@@ -39,7 +40,8 @@ class Twice(nn.Module):
 
 @pytest.fixture(autouse=True)
 def _as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "_members", {**parts._members})
+    for registry in (parts, quantities):  # what asks for a reduction goes with it
+        monkeypatch.setattr(registry, "_members", {**registry._members})
 
 
 def named(name: str, function: Callable[..., Any], **options: Any) -> nbp.Quantity:

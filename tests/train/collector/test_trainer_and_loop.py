@@ -78,9 +78,7 @@ def test_the_collectors_of_a_trainers_context_get_what_its_optimizer_does() -> N
     loop = made(context=collectors)
     for collector in collectors.values():
         collector.attach_to_loop(loop)
-    series = nbp.OptimizerSeries(loop.trainer.model, loop.trainer.context)
     loop.run_steps([batch(1.0), batch(2.0)], 2)
-    series.remove()
     of_norms, of_sizes = collectors.values()
     norms = of_norms.get_series_values("optimizer_grads_l2norm")
     sizes = of_sizes.get_series_values("trainer_log_step_size_l2norm")
