@@ -26,8 +26,8 @@ class SettingActions(ABC):
         """Set the learning rate or another number while it trains, from any thread.
 
         It acts at once when no step is open, else from the next one on; the ticket says what became
-        of it. Each change is an event of kind ``"set"`` and a mark on every line, its detail
-        ``{"name", "group", "from", "to"}``.
+        of it. Each change is an event of kind ``"set"`` and a mark on every line, its detail the
+        JSON of ``{"name", "group", "from", "to"}``.
 
         An option of the optimizers is set in all groups of every optimizer that steps this model.
         Where a scheduler moves it, or a loop that has just written another learning rate, the value
