@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from importlib.metadata import entry_points
+from functools import lru_cache
+from importlib import metadata
 from typing import Generic, TypeVar
 
 from notebook_probe.errors import DuplicateNameError, RegistryWarning, UnknownNameError, near
@@ -12,6 +15,26 @@ from notebook_probe.errors import DuplicateNameError, RegistryWarning, UnknownNa
 __all__ = ["Registry"]
 
 T = TypeVar("T")
+
+
+def entry_points(group: str) -> metadata.EntryPoints:
+    """What installed packages announce; read anew once a folder of packages has changed.
+
+    Reading it takes a file of every package, at each run that begins.
+    """
+    return _entry_points(group, tuple((path, _changed_at(path)) for path in sys.path))
+
+
+@lru_cache(maxsize=16)
+def _entry_points(group: str, places: tuple[tuple[str, int], ...]) -> metadata.EntryPoints:
+    return metadata.entry_points(group=group)
+
+
+def _changed_at(path: str) -> int:
+    try:
+        return os.stat(path or ".").st_mtime_ns  # noqa: PTH116  a Path takes as long as the rest
+    except OSError:
+        return 0
 
 
 class Registry(Generic[T]):

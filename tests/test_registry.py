@@ -1,6 +1,10 @@
 """Names to objects: what is taken raises, what is unknown says what is close."""
 
+import math
+import os
+from importlib import metadata
 from importlib.metadata import EntryPoint
+from pathlib import Path
 
 import pytest
 
@@ -101,6 +105,37 @@ def test_entry_points_are_loaded_at_the_first_miss_only(monkeypatch: pytest.Monk
     assert numbers["pi"] == pytest.approx(3.14159, abs=1e-5)
     assert numbers["pi"] == pytest.approx(3.14159, abs=1e-5)
     assert asked == ["some.group"]
+
+
+def test_what_is_installed_later_is_found_and_nothing_is_read_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = "group.of.this.test"
+
+    def install(package: str, name: str) -> None:
+        folder = tmp_path / f"{package}-1.0.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+        (folder / "entry_points.txt").write_text(f"[{group}]\n{name} = math:{name}\n")
+        at = 1_000_000_000 + len([*tmp_path.iterdir()])
+        os.utime(tmp_path, (at, at))  # as a clock of any resolution would tell in the end
+
+    asked: list[str] = []
+    read = metadata.entry_points
+
+    def counted(group: str) -> metadata.EntryPoints:
+        asked.append(group)
+        return read(group=group)
+
+    monkeypatch.setattr(metadata, "entry_points", counted)
+    monkeypatch.syspath_prepend(tmp_path)
+    install("first", "pi")
+    for _ in range(3):
+        numbers = Registry[float]("number", group)
+        assert numbers["pi"] == math.pi
+    install("second", "tau")
+    assert numbers["tau"] == math.tau
+    assert asked == [group] * 2
 
 
 def test_an_extension_that_cannot_be_loaded_is_warned_of_once_and_hurts_no_other(

@@ -19,7 +19,7 @@ from notebook_probe.record.export.netcdf_groups import (
 )
 from notebook_probe.record.export.npy import write_npy
 from notebook_probe.record.export.pack import pack
-from notebook_probe.record.format.source import Source
+from notebook_probe.record.format.source import Event, Source
 from notebook_probe.record.store.destination import new_file, new_files
 from notebook_probe.record.store.location import ROOT_KEY, local_path
 from notebook_probe.record.views import joined
@@ -37,6 +37,8 @@ __all__ = ["Exports"]
 class _Recorded(Source, Protocol):
     """What the exports need of the source that they are part of."""
 
+    @property
+    def all_events(self) -> tuple[Event, ...]: ...
     def snapshot(self) -> Snapshot: ...
     def iter_dataframes(
         self,
@@ -149,7 +151,7 @@ class Exports(XarrayViews):
             *(of_arrays(view, selection) for view in now.blobs if selection.modules_of(view)),
         ]
         with new_file(path, overwrite=overwrite) as partial:
-            write_netcdf(partial, now.attrs, groups, self.modules, self.events)
+            write_netcdf(partial, now.attrs, groups, self.modules, self.all_events)
         return Path(path)
 
     def to_npy(

@@ -138,8 +138,7 @@ def packed(frame: bytes) -> bytes:
 def encode_text(texts: Sequence[str], length: int) -> bytes:
     """A chunk of ``length`` strings, the missing ones empty: a count, then each with its length."""
     # Lone surrogates (undecodable file names in error texts) are no UTF-8: they are spelled out.
-    encoded = [text.encode(errors="backslashreplace") for text in texts] + [b""] * (
-        length - len(texts)
-    )
-    items = b"".join(struct.pack("<I", len(item)) + item for item in encoded)
+    encoded = [text.encode(errors="backslashreplace") for text in texts]
+    missing = bytes(4 * (length - len(texts)))  # an empty one is its length alone
+    items = b"".join(struct.pack("<I", len(item)) + item for item in encoded) + missing
     return _finished(_text.encode(struct.pack("<I", length) + items))

@@ -6,26 +6,41 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["ANNOTATIONS", "CONFIG", "OWN_KINDS", "read_notes", "written_notes"]
+__all__ = [
+    "ANNOTATIONS",
+    "BRANCH",
+    "CONFIG",
+    "OWN_KINDS",
+    "TRUNCATE",
+    "read_notes",
+    "written_notes",
+]
 
 CONFIG, ANNOTATIONS = "config", "annotations"
 """Attributes of the root."""
+
+BRANCH, TRUNCATE = "branch", "truncate"
+"""Kinds of events where a record goes on otherwise than after its end."""
 
 OWN_KINDS = frozenset(
     {
         "alert",
         "attach",
-        "branch",
+        BRANCH,
+        "breakpoint",
         "budget",
+        "checkpoint",
         "code",
         "config",
         "detach",
         "error",
+        "flight",
         "full",
+        "pause",
         "resume",
         "set",
         "spool",
-        "truncate",
+        TRUNCATE,
     }
 )
 """Kinds of events that are noted by the package, and understood by it."""

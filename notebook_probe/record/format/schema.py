@@ -49,6 +49,7 @@ __all__ = [
     "LONGEST_NAME",
     "MODULE_OF_ELEMENT",
     "NAMES",
+    "PHASE",
     "PYRAMID",
     "SCALARS",
     "STEP_ATTRS",
@@ -98,6 +99,8 @@ EVALUATION = "eval_"
 
 LOGGED_OF_STATES = "eval_logged"
 """Stream of numbers that the loop logs of a state, such as the loss of a validation."""
+PHASE = "phase"
+"""Attribute of a quantity that is measured of states: ``"evaluation"``."""
 
 DROPPED_ROWS = "dropped_rows"
 """Attribute of the root: rows that its writers were given and did not write, counted."""

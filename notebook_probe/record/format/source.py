@@ -22,6 +22,7 @@ from notebook_probe.axis import Axis
 __all__ = [
     "ALIASES",
     "ROOT",
+    "USUAL",
     "ArrayView",
     "ChunkGrid",
     "Event",
@@ -73,6 +74,10 @@ def read_aliases(attrs: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(filter(None, str(attrs.get(ALIASES, "")).split(", ")))
 
 
+USUAL = "usual"
+"""Attribute of a quantity: what it is like where all is well, as a number in text."""
+
+
 @dataclass(frozen=True, slots=True)
 class Variable:
     """One quantity as the record stores it."""
@@ -88,6 +93,14 @@ class Variable:
     def aliases(self) -> tuple[str, ...]:
         """Its names in other systems."""
         return read_aliases(self.attrs)
+
+    @property
+    def usual(self) -> float | None:
+        """What it is like where all is well; None where nothing, or no number, is said of it."""
+        try:
+            return float(self.attrs[USUAL])
+        except (KeyError, ValueError):
+            return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +234,10 @@ class Source(Protocol):
     @property
     def vectors(self) -> Mapping[str, VectorView]:
         """Streams of vectors, by path: ``"hist/every_1"``."""
+
+    @property
+    def elements(self) -> Mapping[str, StreamView]:
+        """Vectors of every kind as streams of numbers, a column for each element."""
 
     @property
     def events(self) -> tuple[Event, ...]: ...

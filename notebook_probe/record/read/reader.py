@@ -25,6 +25,7 @@ from notebook_probe.record.store.opener import opener
 from notebook_probe.record.store.unwritten import unwritten
 from notebook_probe.record.views.branches import Branches
 from notebook_probe.record.views.chunked import ChunksLike, check_chunks
+from notebook_probe.record.views.line import events_of_line
 from notebook_probe.record.views.xarray_views import Snapshot
 
 __all__ = ["OpenedRecord", "open_record"]
@@ -103,6 +104,12 @@ class OpenedRecord(Exports):
 
     @property
     def events(self) -> tuple[Event, ...]:
+        """What happened on the branch that is seen, and before it on those that it came from."""
+        return events_of_line(self.all_events, len(self._branches.starts))
+
+    @property
+    def all_events(self) -> tuple[Event, ...]:
+        """What happened on every branch, in the order in which it was written."""
         return self._contents.events
 
     @property

@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from notebook_probe.record.format.lookup import recorded_name
-from notebook_probe.record.format.schema import module_label
+from notebook_probe.record.format.schema import NAMES, module_label
 from notebook_probe.record.format.source import (
     ArrayView,
     StreamView,
@@ -29,6 +29,7 @@ from notebook_probe.record.views.chunked import (
     chunked,
     stored_chunks,
 )
+from notebook_probe.record.views.elements import Elements
 from notebook_probe.record.views.kept import kept_rows, streams_of
 from notebook_probe.record.views.overlaid import overlaid
 from notebook_probe.record.views.own_widths import seen_as
@@ -96,13 +97,25 @@ class XarrayViews(ABC):
 
     @property
     def streams(self) -> Mapping[str, StreamView]:
-        """Streams of numbers, by name."""
-        return {view.name: view for view in overlaid(self.snapshot().history[0])}
+        """Streams of numbers, by name; of two that share one, the second by its path."""
+        found: dict[str, StreamView] = {}
+        for view in overlaid(self.snapshot().history[0]):
+            found[f"{NAMES}/{view.name}" if view.name in found else view.name] = view
+        return found
 
     @property
     def vectors(self) -> Mapping[str, VectorView]:
         """Streams of vectors, by path: ``"hist/every_1"``."""
         return {f"{view.axis.group}/{view.name}": view for view in self.snapshot().history[1]}
+
+    @property
+    def elements(self) -> Mapping[str, StreamView]:
+        """Streams of vectors of every kind, a column for each element: ``conv1[3/64]``."""
+        now = self.snapshot()
+        ragged = now.branches.history(now.ragged)
+        own = {f"ragged/{view.name}": view for view in ragged}
+        shared = {f"{view.axis.group}/{view.name}": Elements(view) for view in now.history[1]}
+        return {**shared, **own}
 
     @property
     def data(self) -> xr.Dataset:

@@ -2,7 +2,8 @@
 
 They go to streams of their own, which readers lay over the others (``late.3``) or below them
 (``early.1``), so that of each cell the value written last is read; see `branches`. A row joins the
-newest of these streams when its step is greater than any there; else another stream begins.
+newest of these streams when its step is greater than any there; else another stream begins. What
+is evaluated of states has streams of its own among them (``eval_late.4``): it is cut otherwise.
 
 So that there are few, two neighbours are merged into a new stream as soon as the older one is not
 twice as long as the younger. Each row is thus written again a logarithmic number of times, and
@@ -15,6 +16,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ import numpy as np
 from notebook_probe.errors import RecordWriteError
 from notebook_probe.record.format.kinds import NUMBERS, Kind
 from notebook_probe.record.format.missing import NOT_MEASURED, measured
+from notebook_probe.record.format.schema import EVALUATION
 from notebook_probe.record.format.source import Floats, Steps, StreamView, Variable
 from notebook_probe.record.views.branches import IN_ORDER, Order, StreamName, read_name
 from notebook_probe.record.write.flusher import Flusher
@@ -34,6 +37,19 @@ __all__ = ["Backfill", "leftovers"]
 ROWS_AT_A_TIME = 1024
 GROWTH = 2
 """The older of two neighbours is at least so many times as long as the younger."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Streams that rows may join, and that are merged."""
+
+    order: Order
+    kind: Kind
+    of_states: bool
+
+    @property
+    def prefix(self) -> str:
+        return EVALUATION if self.of_states else ""
 
 
 class Backfill:
@@ -65,6 +81,7 @@ class Backfill:
         variables: Sequence[Variable],
         values: Floats,
         kind: Kind = NUMBERS,
+        of_states: bool = False,
     ) -> None:
         """Write a table of values, of which cells that were not measured leave what is there.
 
@@ -75,6 +92,8 @@ class Backfill:
         values : float32 array, (row, variable, module), of vectors (..., size)
         kind : Kind
             Of the values; for vectors of every module's own length modules are elements.
+        of_states : bool
+            They are of the states before these steps, not of what was trained in them.
 
         Raises
         ------
@@ -84,41 +103,42 @@ class Backfill:
             When the memory for waiting rows is full and they cannot be written.
         """
         with self._lock:
-            passed = int(np.searchsorted(steps, self._last_in_order(), "right"))
+            passed = int(np.searchsorted(steps, self._last_in_order(of_states), "right"))
             late, early = slice(passed), slice(passed, None)
-            if passed:
-                self._write("late", steps[late], modules, variables, values[late], kind)
-            if passed < len(steps):
-                self._write("early", steps[early], modules, variables, values[early], kind)
+            lines = Line("late", kind, of_states), Line("early", kind, of_states)
+            for line, part in zip(lines, (late, early), strict=True):
+                if len(steps[part]):
+                    self._write(line, steps[part], modules, variables, values[part])
 
-    def _last_in_order(self) -> int:
-        """The step that the training, or an evaluation, has come to."""
+    def _last_in_order(self, of_states: bool) -> int:
+        """The step, or state, that the training, or an evaluation, has come to."""
         own = (one for one in self._streams() if read_name(one.name).branch == self._branch)
         ends = [one.last_step for one in own if read_name(one.name).rank == IN_ORDER]
-        return max([self._first_step - 1, *ends])
+        # The state that a branch begins with may have been evaluated on the one before.
+        is_known = of_states and self._branch > 1
+        return max([self._first_step - (not is_known), *ends])
 
     def _streams(self) -> tuple[StreamWriter, ...]:
         return tuple(self._flusher.streams.values())
 
     def _write(
         self,
-        order: Order,
+        line: Line,
         steps: Steps,
         modules: Sequence[str],
         variables: Sequence[Variable],
         values: Floats,
-        kind: Kind,
     ) -> None:
-        stream = self._newest(order, kind)
+        stream = self._newest(line, line.kind.quantities(modules, variables))
         if stream is None or stream.last_step >= steps[0]:
-            stream = self._begin(order, kind)
+            stream = self._begin(line)
         stream.extend(modules, variables)
         cells = np.ix_(
             [stream.variable_index[variable.name] for variable in variables],
             [stream.module_index[module] for module in modules],
         )
         self._append(stream, steps, cells, values)
-        self._merge_neighbours(order, kind)
+        self._merge_neighbours(line)
 
     def _append(self, stream: StreamWriter, steps: Steps, cells: Any, values: Floats) -> None:
         now_ms = time.time_ns() // 1_000_000
@@ -144,32 +164,45 @@ class Backfill:
         own = [
             one
             for one in self._streams()
-            if (name := read_name(one.name)).branch == self._branch
-            and name.rank != IN_ORDER
-            and name.base.startswith(order)
+            if read_name(one.name).branch == self._branch
+            and read_name(one.name).order == order
             and one.kind.group == kind.group
         ]
-        return sorted(own, key=lambda one: read_name(one.name).rank)
+        return sorted(own, key=_rank)
 
-    def _newest(self, order: Order, kind: Kind) -> StreamWriter | None:
-        own = self._own(order, kind)
-        return own[-1] if own else None
+    def _line(self, line: Line) -> list[StreamWriter]:
+        own = self._own(line.order, line.kind)
+        return [one for one in own if one.name.startswith(EVALUATION) == line.of_states]
 
-    def _begin(self, order: Order, kind: Kind) -> StreamWriter:
+    def _newest(self, line: Line, quantities: Collection[str]) -> StreamWriter | None:
+        """The newest of a line, unless what is written there would be below what is older."""
+        own = self._line(line)
+        return own[-1] if own and not self._is_above(own[-1], line, quantities) else None
+
+    def _is_above(self, stream: StreamWriter, line: Line, quantities: Collection[str]) -> bool:
+        """Whether a younger stream, of the other line, has one of these quantities."""
+        younger = (one for one in self._own(line.order, line.kind) if _rank(one) > _rank(stream))
+        others = (one for one in younger if one.name.startswith(EVALUATION) != line.of_states)
+        return any(not set(quantities).isdisjoint(_quantities(one)) for one in others)
+
+    def _begin(self, line: Line) -> StreamWriter:
         self._last_number += 1
-        name = str(StreamName(f"{order}.{self._last_number}", self._branch))
-        return self._flusher.begin(name, f"written {order}", kind)
+        base = f"{line.prefix}{line.order}.{self._last_number}"
+        name = str(StreamName(base, self._branch))
+        return self._flusher.begin(name, f"written {line.order}", line.kind)
 
-    def _merge_neighbours(self, order: Order, kind: Kind) -> None:
-        own = self._own(order, kind)
+    def _merge_neighbours(self, line: Line) -> None:
+        own = self._line(line)
         while len(own) > 1 and own[-2].n_rows < GROWTH * own[-1].n_rows:
-            self._merge(order, own[-2], own[-1])
-            own = self._own(order, kind)
+            if any(self._is_above(one, line, _quantities(one)) for one in own[-2:]):
+                return
+            self._merge(line, own[-2], own[-1])
+            own = self._line(line)
 
-    def _merge(self, order: Order, older: StreamWriter, younger: StreamWriter) -> None:
+    def _merge(self, line: Line, older: StreamWriter, younger: StreamWriter) -> None:
         """Write both as one, of which the next root tells instead of them."""
         views = self._source.views([older, younger])
-        merged = self._begin(order, older.kind)
+        merged = self._begin(line)
         merged.extend([*older.modules, *younger.modules], [*older.variables, *younger.variables])
         whole = np.ix_(*map(range, merged.shape[:2]))
         steps = np.union1d(*(view.steps() for view in views))
@@ -179,6 +212,14 @@ class Backfill:
         for stream in (older, younger):
             self._source.keep(stream)
             del self._flusher.streams[stream.path]
+
+
+def _rank(stream: StreamWriter) -> tuple[int, int]:
+    return read_name(stream.name).rank
+
+
+def _quantities(stream: StreamWriter) -> list[str]:
+    return stream.kind.quantities(stream.modules, stream.variables)
 
 
 def _overlaid(merged: StreamWriter, steps: Steps, views: Sequence[StreamView]) -> Floats:
@@ -198,6 +239,7 @@ def _overlaid(merged: StreamWriter, steps: Steps, views: Sequence[StreamView]) -
 
 def leftovers(folder: Path, published: Collection[str]) -> list[str]:
     """Paths of streams that were merged into others, or never published, and still lie there."""
-    found = (path for order in ("early", "late") for path in folder.glob(f"*/{order}.*"))
+    patterns = [f"*/{of}{order}.*" for of in ("", EVALUATION) for order in ("early", "late")]
+    found = (path for pattern in patterns for path in folder.glob(pattern))
     paths = (path.relative_to(folder).as_posix() for path in found)
     return [path for path in paths if path not in published]

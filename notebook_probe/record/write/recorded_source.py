@@ -26,6 +26,7 @@ from notebook_probe.record.read.reader import OpenedRecord
 from notebook_probe.record.store.location import Location
 from notebook_probe.record.store.place import Place
 from notebook_probe.record.views.branches import Branches
+from notebook_probe.record.views.line import events_of_line
 from notebook_probe.record.views.xarray_views import Snapshot
 from notebook_probe.record.write.flusher import Flusher
 from notebook_probe.record.write.streams.rows import Rows
@@ -49,6 +50,8 @@ class RecordedSource(Exports):
         self.modules = modules
         self._flusher = flusher
         self._branches = Branches.of(flusher.attrs)
+        self._n_before = len(flusher.events)
+        self._line = events_of_line(flusher.events[: self._n_before])
         self._gone: dict[str, StreamView] = {}
         self._record: tuple[Location, OpenedRecord] | None = None
 
@@ -67,6 +70,12 @@ class RecordedSource(Exports):
 
     @property
     def events(self) -> tuple[Event, ...]:
+        """What happened on the branch that is written, and before it on those that it came from."""
+        return (*self._line, *self._flusher.events[self._n_before :])
+
+    @property
+    def all_events(self) -> tuple[Event, ...]:
+        """What happened on every branch, in the order in which it was written."""
         return tuple(self._flusher.events)
 
     def snapshot(self) -> Snapshot:

@@ -7,18 +7,23 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import numpy as np
-
 from notebook_probe.errors import RecordFormatError
 from notebook_probe.record.format.chunks import Extent
+from notebook_probe.record.format.notes import BRANCH, TRUNCATE
 from notebook_probe.record.format.resume import Resume
-from notebook_probe.record.format.schema import EVALUATION, PYRAMID, level_name
+from notebook_probe.record.format.schema import PYRAMID, level_name
 from notebook_probe.record.format.source import Event, StreamView
 from notebook_probe.record.read.reader import OpenedRecord
 from notebook_probe.record.read.stored import StoredStream
 from notebook_probe.record.read.stored_level import StoredLevel
 from notebook_probe.record.store.location import ROOT_KEY, is_unused
-from notebook_probe.record.views.branches import IN_ORDER, Branches, read_name
+from notebook_probe.record.views.branches import (
+    IN_ORDER,
+    Branches,
+    is_of_states,
+    read_name,
+    rows_before,
+)
 from notebook_probe.record.write.flusher import Flusher
 
 __all__ = ["Beginning", "begin", "extents", "old_record", "take_over"]
@@ -61,15 +66,16 @@ def begin(old: OpenedRecord | None, resume: Resume) -> Beginning:
     if old is None:
         return Beginning(resume.step or 0)
     starts, n_rows = Branches.of(old.attrs).starts, _all_rows(old)
-    streams = [*old.streams.values(), *old.vectors.values()]
-    first = resume.step if resume.step is not None else max(starts[-1], _next_step(streams))
+    own = [path for path in n_rows if read_name(old.paths[path].name).branch == len(starts)]
+    first = resume.step
+    if first is None:
+        first = max(starts[-1], _next_step(old.paths[path] for path in own))
     events: tuple[Event, ...] = ()
     if resume.branches:
         text = f"branch {len(starts) + 1} begins; branch {len(starts)} stays as it is"
-        starts, events = (*starts, first), (_event(first, "branch", text),)
+        starts, events = (*starts, first), (_event(first, BRANCH, text),)
     elif resume.step is not None:
-        own = (path for path in n_rows if read_name(old.paths[path].name).branch == len(starts))
-        remaining = {path: _rows_before(first, old.paths[path]) for path in own}
+        remaining = {path: rows_before(first, old.paths[path]) for path in own}
         starts = (*starts[:-1], min(starts[-1], first))
         events = _removal(first, {path: n_rows[path] - n for path, n in remaining.items()})
         n_rows |= remaining
@@ -83,7 +89,7 @@ def _all_rows(old: OpenedRecord) -> dict[str, int]:
 def _next_step(streams: Iterable[StreamView]) -> int:
     """The step after the last trained one; what was evaluated last is its state before."""
     in_order = [one for one in streams if read_name(one.name).rank == IN_ORDER and one.n_rows]
-    ends = (_last_step(one) + (not one.name.startswith(EVALUATION)) for one in in_order)
+    ends = (_last_step(one) + (not is_of_states(one)) for one in in_order)
     return max(ends, default=0)
 
 
@@ -91,16 +97,12 @@ def _last_step(stream: StreamView) -> int:
     return int(stream.steps(stream.n_rows - 1, stream.n_rows)[0])
 
 
-def _rows_before(step: int, stream: StreamView) -> int:
-    return int(np.searchsorted(stream.steps(), step))
-
-
 def _removal(step: int, removed: Mapping[str, int]) -> tuple[Event, ...]:
     parts = [f"{n} of {path}" for path, n in removed.items() if n]
     if not parts:
         return ()
     text = f"rows of step {step} and later were removed: {', '.join(parts)}"
-    return (_event(step, "truncate", text),)
+    return (_event(step, TRUNCATE, text),)
 
 
 def _event(step: int, kind: str, text: str) -> Event:
@@ -138,7 +140,7 @@ def take_over(old: OpenedRecord | None, flusher: Flusher, beginning: Beginning) 
     """Go on with what stays of ``old``."""
     if old is None:
         return
-    flusher.events.extend([*old.events, *beginning.events])
+    flusher.events.extend([*old.all_events, *beginning.events])
     for path, stored in old.paths.items():
         n = beginning.n_rows[path]
         flusher.begin(

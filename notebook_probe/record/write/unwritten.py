@@ -97,7 +97,7 @@ def _take_in(rest: OpenedRecord, old: OpenedRecord, lock: Lock) -> None:
         stream.extend(stored.modules, stored.variables)
         _append(stream, stored)
     n_lost = max(_n_lost(old), _n_lost(rest)) + losses.n_rows
-    events = (*old.events, *(event for event in rest.events if event not in old.events))
+    events = (*old.all_events, *(event for event in rest.all_events if event not in old.all_events))
     files = Files(lock.path.parent, outlives_power=True)  # the only copy is removed then
     arrays = Arrays(new_chunks(files), extents(old), old.attrs)
     modules = max(old.modules, rest.modules, key=len)  # the table only grows

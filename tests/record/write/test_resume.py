@@ -185,8 +185,10 @@ def test_the_next_step_is_that_of_the_state_that_was_evaluated_last(tmp_path: Pa
         fill(evaluation, range(3, 4))
     with new_writer(tmp_path) as writer:
         assert (writer.first_step, writer.last_evaluated) == (3, 3)
-    with new_writer(tmp_path, resume=3) as writer:
-        assert (writer.first_step, writer.last_evaluated) == (3, -1)
+    with new_writer(tmp_path, resume=3) as writer:  # of what it goes on from
+        assert (writer.first_step, writer.last_evaluated) == (3, 3)
+    with new_writer(tmp_path, resume=2) as writer:
+        assert (writer.first_step, writer.last_evaluated) == (2, -1)
 
 
 # ---------------------------------------------------------------- branches

@@ -7,11 +7,14 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Average", "is_averaged", "warm_up"]
+__all__ = ["Average", "capped", "is_averaged", "warm_up"]
 
 BLOCK = 64
 """Values that are summed by one product of matrices."""
 NEGLIGIBLE = 1e-9
+SHARE = 10
+"""Averages are of one value in so many, at most."""
+GROWTH = 1.1
 DOUBLE = 1e-17
 """Added to one it is lost."""
 
@@ -28,6 +31,22 @@ def warm_up(weight: float, negligible: float = NEGLIGIBLE) -> int:
     [1, 197, 2062, 20713]
     """
     return 1 if weight == 0 else math.ceil(math.log(negligible) / math.log(weight))
+
+
+def capped(weight: float, n_values: int) -> float:
+    """At most ``1 - 10 / n``: an average of more than a tenth of all values hides what they do.
+
+    As if there were up to a tenth fewer, so that a series that grows is seldom averaged anew.
+
+    Examples
+    --------
+    >>> [round(capped(0.9, n), 3) for n in (5, 20, 50, 100, 200)]
+    [0.0, 0.487, 0.782, 0.898, 0.9]
+    """
+    if n_values <= SHARE:
+        return 0.0
+    grown = math.floor(math.log(n_values / SHARE, GROWTH))
+    return min(weight, 1 - GROWTH**-grown)
 
 
 def is_averaged(values: Numbers, *, log: bool) -> npt.NDArray[np.bool_]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Literal, TypeAlias
@@ -83,7 +83,11 @@ class HeatGrid:
 
     def read_new(self, source: Source) -> None:
         """Take in what the source has gained since the last call, or all that was written over."""
-        for name, stream in source.streams.items():
+        self.read(source.streams)
+
+    def read(self, streams: Mapping[str, StreamView]) -> None:
+        """As `read_new`, of some streams."""
+        for name, stream in streams.items():
             if any(variable.name == self.quantity for variable in stream.variables):
                 if name not in self._streams or self._streams[name].version != stream.version:
                     self._streams[name] = _Reduced(self.n_columns, self.window, stream)

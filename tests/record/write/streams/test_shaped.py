@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from notebook_probe.errors import QuantityError, RecordFormatError, UnknownNameError
@@ -128,7 +128,7 @@ def test_a_module_whose_vectors_change_length_keeps_both(tmp_path: Path) -> None
     ),
     cuts=st.sets(st.integers(0, 11)),
 )
-@LAW
+@settings(LAW, max_examples=20)
 def test_what_is_recorded_is_what_is_read(
     tmp_path_factory: pytest.TempPathFactory, rows: list[dict[Any, list[float]]], cuts: set[int]
 ) -> None:

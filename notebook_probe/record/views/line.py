@@ -1,0 +1,35 @@
+"""What happened on the line of a history, not on what was left of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from notebook_probe.record.format.notes import BRANCH, TRUNCATE
+from notebook_probe.record.format.source import Event
+
+__all__ = ["events_of_line"]
+
+
+def events_of_line(events: Iterable[Event], branch: int | None = None) -> tuple[Event, ...]:
+    """The events of one branch and, of those before it, what happened before it began.
+
+    What happened at steps that were taken back, when the run went on before them, is left out.
+
+    Parameters
+    ----------
+    events : iterable of Event
+        All of a record, in the order in which they were written.
+    branch : int, optional
+        From 1; by default the newest.
+    """
+    line: list[Event] = []
+    current = 1
+    for event in events:
+        if event.kind == BRANCH:
+            if current == branch:
+                break
+            current += 1
+        if event.kind in (BRANCH, TRUNCATE):
+            line = [one for one in line if one.step < event.step]
+        line.append(event)
+    return tuple(line)

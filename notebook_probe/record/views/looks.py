@@ -1,0 +1,153 @@
+"""Looks that a record has kept: the tensors of a module at a step, with what is true of them."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, Self
+
+import numpy as np
+import xarray as xr
+
+from notebook_probe.record.format.source import Event
+
+__all__ = ["LOOK", "Look", "TensorFacts", "detail_of", "looks_of"]
+
+LOOK = "look"
+"""The kind of its event."""
+
+Blobs = Mapping[str, Mapping[str, xr.DataArray]]
+
+
+@dataclass(frozen=True, slots=True)
+class TensorFacts:
+    """What is true of a whole tensor, of which a part was kept.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    dtype, device : str
+    minimum, mean, maximum, std : float
+        Of the finite elements; NaN where there are none.
+    zeros, nonfinite : int
+        Elements that are zero, and that are NaN or infinite.
+    every, along : int
+        Every so many-th was kept along this dimension; 1 for all.
+    """
+
+    shape: tuple[int, ...]
+    dtype: str
+    device: str
+    minimum: float
+    mean: float
+    maximum: float
+    std: float
+    zeros: int
+    nonfinite: int
+    every: int = 1
+    along: int = 0
+
+    def of_shape(self, shape: tuple[int, ...]) -> Self:
+        """As these, of a tensor that is larger than what they were worked out of."""
+        return replace(self, shape=tuple(shape))
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON has it, which knows no NaN."""
+        return {
+            name: None if isinstance(value, float) and not math.isfinite(value) else value
+            for name, value in asdict(self).items()
+        }
+
+    @classmethod
+    def of(cls, found: Mapping[str, Any]) -> Self:
+        """From `plain`."""
+        known = {name: found.get(name) for name in cls.__slots__}
+        numbers = {
+            name: math.nan if known[name] is None else float(known[name])  # type: ignore[arg-type]
+            for name in ("minimum", "mean", "maximum", "std")
+        }
+        shape = tuple(int(size) for size in found["shape"])
+        return cls(**{**known, **numbers, "shape": shape})  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, repr=False)
+class Look:
+    """The tensors of a module as they were in one step.
+
+    Attributes
+    ----------
+    module : str
+    step : int
+    facts : mapping of str to TensorFacts
+        By tensor: ``"input"``, ``"output"``, ``"grad_output"``, ``"weight"``, ``"grad"``,
+        ``"update"``, ``"attention"``; those that were there.
+    """
+
+    module: str
+    step: int
+    facts: Mapping[str, TensorFacts]
+    _arrays: Mapping[str, str] = field(repr=False)
+    _blobs: Callable[[], Blobs] = field(repr=False, compare=False)
+
+    @property
+    def data(self) -> xr.Dataset:
+        """A variable for each tensor, its facts as attributes; dims are each tensor's own.
+
+        Raises
+        ------
+        KeyError
+            What was kept has not been written; ``run.flush()`` says why.
+        """
+        return xr.Dataset(
+            {tensor: self.tensor(tensor) for tensor in self.facts},
+            attrs={"module": self.module, "step": self.step},
+        )
+
+    def tensor(self, name: str) -> xr.DataArray:
+        """What was kept of one of them."""
+        found = self._blobs()[self._arrays[name]][self.module].sel(step=self.step)
+        values = np.asarray(found.values)
+        dims = [f"{name}_dim_{place}" for place in range(values.ndim)]
+        facts = self.facts[name].plain()
+        attrs = {key: value for key, value in facts.items() if value is not None}
+        return xr.DataArray(values, dims=dims, name=name, attrs=attrs)
+
+    @property
+    def nbytes(self) -> int:
+        """Of what was kept, as it is read."""
+        return sum(4 * math.prod(_kept_shape(array)) for array in self._arrays.values())
+
+    def __repr__(self) -> str:
+        return f"<look at {', '.join(self.facts)} of {self.module!r} at step {self.step}>"
+
+
+def looks_of(events: Iterable[Event], blobs: Callable[[], Blobs]) -> list[Look]:
+    """All that are told of, by step; a malformed one is left out."""
+    found = (_look(event, blobs) for event in events if event.kind == LOOK)
+    return sorted((one for one in found if one is not None), key=lambda one: one.step)
+
+
+def detail_of(module: str, facts: Mapping[str, TensorFacts], arrays: Mapping[str, str]) -> str:
+    """The detail of its event."""
+    tensors = {name: {"array": arrays[name], **one.plain()} for name, one in facts.items()}
+    return json.dumps({"module": module, "tensors": tensors})
+
+
+def _look(event: Event, blobs: Callable[[], Blobs]) -> Look | None:
+    try:
+        detail = json.loads(event.detail)
+        tensors = detail["tensors"]
+        facts = {str(name): TensorFacts.of(one) for name, one in tensors.items()}
+        arrays = {str(name): str(one["array"]) for name, one in tensors.items()}
+        module = str(detail["module"])
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return None
+    return Look(module, event.step, MappingProxyType(facts), MappingProxyType(arrays), blobs)
+
+
+def _kept_shape(array: str) -> list[int]:
+    """The shape that an array's name ends with."""
+    return [int(size) for size in array.rpartition("_")[2].split("x")]
