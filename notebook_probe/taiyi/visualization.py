@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from typing import Any, Protocol
 
 import numpy as np
 import xarray as xr
 
+from notebook_probe.run.mirror.loggers import read_logger
 from notebook_probe.taiyi.monitor import Monitor
 
 __all__ = ["Logger", "Visualization"]
@@ -43,7 +43,7 @@ class Visualization:
     """
 
     def __init__(self, monitor: Monitor, logger: Logger) -> None:
-        check_logger(logger)
+        self._taker = read_logger(logger, ["log"], "Visualization")
         self.monitor, self.vis = monitor, logger
         self._waiting: list[tuple[int, dict[str, Any]]] = []
         self._last: int | None = None
@@ -87,8 +87,10 @@ class Visualization:
         self._send(step, known | ext)
 
     def _send(self, step: int | None, values: dict[str, Any]) -> None:
-        if values:
-            send(self.vis, values, step)
+        if values and step is None:  # none was shown: at the logger's own
+            self.vis.log(values)
+        elif values and step is not None:
+            self._taker.put(step, values)
 
 
 def _drawn(value: Any) -> Any:
@@ -102,28 +104,3 @@ def _drawn(value: Any) -> Any:
     from notebook_probe.figures import vector  # matplotlib is not needed for numbers
 
     return vector(value)
-
-
-def check_logger(logger: Any) -> None:
-    """Refuse what cannot be called as W&B's ``log`` is."""
-    log = getattr(logger, "log", None)
-    try:
-        if callable(log):
-            inspect.signature(log).bind({}, step=0)
-            return
-    except ValueError:  # it has no signature to look at
-        return
-    except TypeError:
-        pass
-    raise TypeError(
-        f"Visualization(..., {type(logger).__name__}): a logger with log(dict, step=) is "
-        f"expected, such as wandb"
-    )
-
-
-def send(logger: Logger, values: dict[str, Any], step: int | None) -> None:
-    """Have a logger keep some values; of its own step, as long as none was shown."""
-    if step is None:
-        logger.log(values)
-    else:
-        logger.log(values, step=step)

@@ -68,12 +68,19 @@ def recompute(
         There is neither data nor a kept batch.
     RuntimeError
         Another thread trains the model.
+    TypeError
+        For what is no run that watches a model, such as a record that was opened.
 
     Examples
     --------
     >>> nbp.recompute(run, "checkpoints", "effective_rank", "body.*", loader)  # doctest: +SKIP
     [500, 1000, 1500]
     """
+    if not isinstance(run, Run):
+        raise TypeError(
+            f"recompute({type(run).__name__}): a run that watches the model is expected; of a "
+            f"record that is nbp.watch(model, store=..., resume=True)"
+        )
     listed = _listed(checkpoints)
     steps = sorted({one.step for one, _ in listed})
     batches = _batches(run, data)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
 
 from notebook_probe.errors import ReplayWarning, TrainingStopped
 from notebook_probe.run.run import Run
+from notebook_probe.run.settings.settings import Settings
 from notebook_probe.train.checkpoints.contents import Training
 from notebook_probe.train.checkpoints.kept import Kept
+from notebook_probe.train.set_again import SetAgain
 
 __all__ = ["Replayed", "rewind"]
 
@@ -23,7 +25,7 @@ class Replayed(Training, Protocol):
     kept: Kept
 
     def detach(self) -> None: ...
-    def replay(self, data: Any, step: int) -> None: ...
+    def replay(self, data: Any, step: int, at_boundary: Callable[[int], None]) -> None: ...
     def on_step(self, call: Any, name: str = "", priority: float = 0) -> Any: ...
     def watch(self, **options: Any) -> Run: ...
 
@@ -38,22 +40,33 @@ def rewind(loop: Replayed, data: Any, step: int, options: Mapping[str, Any]) -> 
     if before is None and options:
         raise ValueError(f"rewind({', '.join(options)}): nothing has been recorded to go on with")
     _check(loop, step)
+    again = _set_again(before)
     if before is not None:
         before.close()
     loop.detach()
-    loop.kept.load_before(step)
+    again.knobs_at(loop.kept.load_before(step).step)
     compared = _Compared(recorded)
     hook = loop.on_step(compared, "rewind", -math.inf)
     try:
-        loop.replay(data, step)
+        loop.replay(data, step, again)
     finally:
         hook.remove()
+    again.warn()
     compared.warn()
     if loop.n_updates != step:
         raise TrainingStopped(f"rewind({step}) was stopped at step {loop.n_updates}")
     if before is None:
         return None
-    return loop.watch(store=before.location, resume=f"branch({step})", **options)
+    run = loop.watch(store=before.location, resume=f"branch({step})", **options)
+    for knob in before.settings.knobs.values():
+        run.settings.add(knob)
+    return run
+
+
+def _set_again(run: Run | None) -> SetAgain:
+    if run is None:
+        return SetAgain(Settings(list), ())
+    return SetAgain(run.settings.unnoted(), run.events)
 
 
 def _check(loop: Replayed, step: Any) -> None:
@@ -92,7 +105,8 @@ class _Compared:
             warnings.warn(
                 f"from step {step} on the replay differs from the record: loss {known!r} there, "
                 f"{now!r} now. Something that no checkpoint holds has its part in it: data that "
-                f"changed, a setting changed by hand, kernels that are not deterministic",
+                f"changed, a number that was set otherwise than by run.set, kernels that are not "
+                f"deterministic",
                 ReplayWarning,
                 stacklevel=4,
             )

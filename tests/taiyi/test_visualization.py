@@ -130,7 +130,7 @@ def test_what_was_due_and_not_measured_is_left_out(monitored: Monitored) -> None
 
 @pytest.mark.parametrize("wrong", [None, object(), print, {"log": print}])
 def test_what_cannot_log_is_refused(wrong: Any, net: Net, monitored: Monitored) -> None:
-    with pytest.raises(TypeError, match=r"a logger with log\(dict, step=\) is expected"):
+    with pytest.raises(TypeError, match=r"it has none of log\(values, step=\)"):
         Visualization(monitored(net), wrong)
 
 
@@ -139,5 +139,5 @@ def test_a_logger_that_knows_no_steps_is_refused(net: Net, monitored: Monitored)
         def log(self, values: dict[str, Any]) -> None:
             """Of no step."""
 
-    with pytest.raises(TypeError, match=r"Visualization\(\.\.\., Stepless\)"):
+    with pytest.raises(TypeError, match=r"Visualization\(.*Stepless"):
         Visualization(monitored(net), Stepless())  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ from benchmarks import loop
 
 
 @pytest.mark.parametrize(
-    ("part", "rows"), [("overhead", 1), ("step", 3), ("epochs", 5), ("checkpoint", 2)]
+    ("part", "rows"), [("overhead", 1), ("step", 3), ("epochs", 5), ("checkpoint", 4)]
 )
 def test_each_part_prints_its_table(
     part: str, rows: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

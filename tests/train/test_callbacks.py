@@ -102,6 +102,25 @@ def test_what_nobody_evaluates_cannot_stop_anything() -> None:
 
 
 @pytest.mark.parametrize(
+    ("evaluates", "monitor", "said"),
+    [
+        (False, "eval_loss", "nothing was evaluated; loop.eval_every"),
+        (True, "loss", "no evaluation gave it; close: 'eval_loss'"),
+    ],
+)
+def test_early_stopping_that_has_nothing_to_look_at_says_so_once(
+    evaluates: bool, monitor: str, said: str
+) -> None:
+    loop = a_loop()
+    loop.add(EarlyStopping(monitor))
+    if evaluates:
+        loop.eval_every(batches(1))
+    with pytest.warns(UserWarning, match=f"'{monitor}'. stops nothing: {said}"):
+        loop.run_epochs(batches(2), 1)
+    loop.run_epochs(batches(2), 1)
+
+
+@pytest.mark.parametrize(
     ("options", "said"),
     [
         ({"patience": 0}, "patience=0; allowed: a whole number from 1"),
@@ -144,6 +163,16 @@ def test_an_average_of_weights_is_that_of_its_formula(decay: float | None) -> No
         WeightAverage(loop.trainer.model, decay=2)
 
 
+def test_an_average_of_another_model_is_refused_and_one_of_a_part_is_not() -> None:
+    loop = a_loop()
+    part = loop.add(WeightAverage(loop.trainer.model.get_submodule("0"), decay=0.9))
+    loop.run_steps(batches(1), 1)
+    assert part.averaged.n_averaged == 1
+    loop.add(WeightAverage(nn.Linear(3, 8)))
+    with pytest.raises(HookError, match=r"WeightAverage\(Linear\): this is not the model that"):
+        loop.run_steps(batches(1), 1)
+
+
 def test_a_range_test_of_rates_leaves_no_trace_and_finds_where_the_loss_falls() -> None:
     torch.manual_seed(0)
     x = torch.randn(256, 3)
@@ -175,6 +204,11 @@ def test_a_range_test_of_rates_leaves_no_trace_and_finds_where_the_loss_falls() 
 def test_a_range_test_says_what_is_allowed(options: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         find_learning_rate(trainer(small_model()), **{"data": batches(2), **options})
+
+
+def test_a_range_test_of_a_loop_says_where_its_trainer_is() -> None:
+    with pytest.raises(TypeError, match=r"a Trainer is expected; loop\.trainer is that of a loop"):
+        find_learning_rate(a_loop(), batches(1))  # type: ignore[arg-type]
 
 
 class Lengths:

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from torch.utils.data import DataLoader, RandomSampler, TensorDataset, WeightedRandomSampler
 from torch.utils.data import Dataset as TorchDataset
 
-from notebook_probe.train import DataError, Dataset
+from notebook_probe.train import DataError, Dataset, Loop
 from notebook_probe.train.generators import generator_states, set_generators
+from tests.train.conftest import a_loop, batches
 
 X, Y = torch.ones(2, 3), torch.zeros(2)
 
@@ -57,6 +58,28 @@ def test_a_batch_that_cannot_be_is_refused_with_its_place(items: list[Any], said
     with pytest.raises(ValueError, match=said) as error:
         list(Dataset(items, name="pairs"))
     assert f"data 'pairs', batch {len(items) - 1}" in str(error.value)
+
+
+def test_an_evaluation_is_called_after_the_name_that_its_data_has() -> None:
+    class Named(list[Any]):
+        name = "val"
+
+    loop = a_loop()
+    assert {"val_loss", "val_fn_loss"} == named_by(loop, Named(batches(1)))
+    assert {"eval_loss", "eval_fn_loss"} == named_by(loop, batches(1))
+    loop.eval_every(Named(batches(2)), 1)
+    loop.run_steps(batches(1), 1)
+    assert "val_loss" in loop.last_metrics
+    assert Dataset(Named()).name == "val"
+    assert Dataset(Named(), "test").name == "test"
+
+
+def named_by(loop: Loop, data: Any) -> set[str]:
+    names: set[str] = set()
+    hook = loop.on_eval(lambda loop, metrics: names.update(metrics))
+    loop.eval(data)
+    hook.remove()
+    return names
 
 
 def test_what_is_no_iterable_is_no_data() -> None:

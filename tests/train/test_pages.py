@@ -1,11 +1,11 @@
 """The code of docs/training.md and docs/gomlx.md runs as it is printed."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.run.programs import Programs
 
 DOCS = Path(__file__).parents[2] / "docs"
 BLOCK = re.compile(r"^```python\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
@@ -45,10 +45,11 @@ assert collector.get_all_series_names() == []
 }
 
 
+@pytest.mark.xdist_group("programs")  # one process imports torch for them all
 @pytest.mark.parametrize("page", AFTER)
-def test_the_code_of_a_page_runs_as_it_is_printed(page: str, tmp_path: Path) -> None:
+def test_the_code_of_a_page_runs_as_it_is_printed(
+    page: str, programs: Programs, tmp_path: Path
+) -> None:
     blocks = BLOCK.findall((DOCS / page).read_text("utf-8"))
     script = "\n".join([BEFORE, *blocks, AFTER[page]])
-    command = [sys.executable, "-W", "error", "-c", script]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
+    assert programs.run(script, folder=tmp_path) == (0, "")

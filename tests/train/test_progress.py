@@ -4,13 +4,14 @@ import io
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 import tqdm.auto
 
 import notebook_probe as nbp
-from notebook_probe.train import Loop
+from notebook_probe.train import Checkpoints, Loop
 from notebook_probe.train.loop import progress
 from tests.train.conftest import a_loop, batches, trainer
 
@@ -39,6 +40,22 @@ def test_a_bar_shows_the_steps_the_epoch_and_the_loss(bars: list[Any]) -> None:
     assert "loss 0." in bars[0].postfix
     loop.run_steps(batches(3), 2)
     assert (bars[1].total, bars[1].n) == (2, 2)
+
+
+def test_a_bar_ends_with_the_last_loss_and_one_of_no_steps_is_not_shown(
+    bars: list[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(progress, "EVERY_S", 3600.0)
+    loop = Loop(trainer(), progress=True)
+    loop.add(Checkpoints(tmp_path, every=2))
+    metrics = loop.run_steps(batches(4), 4)
+    assert metrics is not None
+    assert bars[0].postfix == f"loss {metrics['loss']:.4g}"
+    loop.rewind(2)
+    assert len(bars) == 1
+    loop.run_steps(batches(4), 2)
+    loop.rewind(3)
+    assert [bar.total for bar in bars] == [4, 2, 1]
 
 
 def test_nobody_is_shown_a_bar_in_a_pipe(bars: list[Any]) -> None:

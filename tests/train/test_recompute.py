@@ -143,3 +143,9 @@ def test_what_cannot_be_measured_is_refused_and_the_weights_stay(
         nbp.recompute(run, tmp_path / "other", "output_rms", "", [X])
     assert all(map(torch.equal, before, loop.trainer.model.state_dict().values()))
     assert not run.probes()
+
+
+def test_a_record_that_was_opened_has_no_model_to_look_at(trained: Any) -> None:
+    _, run = trained
+    with pytest.raises(TypeError, match=r"OpenedRun\): .* nbp.watch\(model, store=..., resume"):
+        nbp.recompute(nbp.open_run(run.location), "kept", "output_rms", "", [X])  # type: ignore[arg-type]

@@ -11,6 +11,7 @@ import torch
 
 import notebook_probe as nbp
 from notebook_probe.errors import CheckpointError, HookError, ReplayWarning, TrainingStopped
+from notebook_probe.run.attach.requests import Release, Request, Scale, Set
 from notebook_probe.train import Checkpoints, Loop
 from tests.train.checkpoints.kinds import KINDS, loop_of, same_state
 from tests.train.conftest import a_loop, batches, small_model
@@ -98,6 +99,118 @@ def test_it_goes_back_again_along_the_line_that_it_took(tmp_path: Path) -> None:
     assert run is not None
     assert trace == expected[2:4]
     run.close()
+
+
+BY_HAND = {2: ("p", 0.5), 4: ("lr", 0.003), 5: ("p", 0.75), 6: ("lr", 4e-4), 8: ("p", 0.125)}
+"""What is set after these steps; the checkpoints are at 4 and 8."""
+
+
+@pytest.mark.parametrize(
+    ("step", "p"), [(4, 0.5), (5, 0.5), (6, 0.5), (7, 0.75), (8, 0.75), (12, 0.125)]
+)
+def test_what_was_set_by_hand_is_set_again_before_the_same_steps(
+    tmp_path: Path, step: int, p: float
+) -> None:
+    loop, data = loop_of("mlp")
+    drop = loop.trainer.model[1]  # type: ignore[index]
+    loop.add(Checkpoints(tmp_path / "kept", every=4))
+    first = loop.watch(store=tmp_path / "run.zarr", **QUIET)
+    first.knob("p", lambda: drop.p, lambda p: setattr(drop, "p", p), 0.0, 0.9)
+    states: dict[int, Any] = {}
+
+    def set_by_hand(loop: Loop, metrics: Any) -> None:
+        if loop.replaying:
+            return
+        states[loop.n_updates] = torch.utils._pytree.tree_map(
+            lambda v: v.clone() if isinstance(v, torch.Tensor) else v, loop.trainer.state_dict()
+        )
+        if loop.loop_step in BY_HAND:
+            first.set(*BY_HAND[loop.loop_step])
+            first.put(Set("p", 2.0))  # refused at the boundary
+
+    hook = loop.on_step(set_by_hand)
+    loop.run_epochs(data, EPOCHS)
+    hook.remove()
+    assert [event.step for event in first.events if event.kind == "set"] == [3, 5, 6, 7, 9]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        branch = loop.rewind(step, **QUIET)
+    assert branch is not None
+    assert same_state(loop.trainer.state_dict(), states[step])
+    assert drop.p == p
+    branch.set("p", 0.0)
+    assert drop.p == 0.0, "the branch has the knobs"
+    loop.run_epochs(data, EPOCHS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        again = loop.rewind(step, **QUIET)  # what was set later on the other branch is no more
+    assert again is not None
+    assert same_state(loop.trainer.state_dict(), states[step])
+    assert drop.p == p
+    again.close()
+
+
+HELD: dict[int, Request] = {1: Set("lr", 0.02, hold=True), 6: Release("lr"), 9: Scale("lr", 0.5)}
+"""What is asked after these steps; the checkpoints are at 4 and 8."""
+
+
+@pytest.mark.parametrize("step", [4, 6, 8, 9, 12])
+def test_a_rate_is_held_scaled_and_released_before_the_same_steps(
+    tmp_path: Path, step: int
+) -> None:
+    loop, data = loop_of("mlp")
+    loop.add(Checkpoints(tmp_path / "kept", every=4))
+    run = loop.watch(store=tmp_path / "run.zarr", **QUIET)
+    states: dict[int, Any] = {}
+
+    def by_hand(loop: Loop, metrics: Any) -> None:
+        if loop.replaying:
+            return
+        states[loop.n_updates] = torch.utils._pytree.tree_map(
+            lambda v: v.clone() if isinstance(v, torch.Tensor) else v, loop.trainer.state_dict()
+        )
+        if loop.loop_step in HELD:
+            run.put(HELD[loop.loop_step])
+
+    hook = loop.on_step(by_hand)
+    loop.run_epochs(data, EPOCHS)
+    hook.remove()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        branch = loop.rewind(step, **QUIET)
+    assert branch is not None
+    assert same_state(loop.trainer.state_dict(), states[step])
+    branch.close()
+
+
+def test_what_cannot_be_set_again_is_said(tmp_path: Path) -> None:
+    loop, data = a_loop(), batches(8)
+    size = {"value": 1.0}
+    loop.save_checkpoint(tmp_path / "kept")
+    run = loop.watch(store=tmp_path / "run.zarr", **QUIET)
+    run.knob("size", lambda: size["value"], lambda value: size.update(value=value))
+    loop.on_step(lambda loop, m: run.set("size", 2.0) if loop.run is run else None)
+    loop.run_steps(data, 3)
+
+    def broken(value: float) -> None:
+        raise OSError("no such device")
+
+    run.knob("size", lambda: size["value"], broken)
+    with pytest.warns(ReplayWarning, match=r"set again: size=1.0 of step 0: OSError\('no such dev"):
+        branch = loop.rewind(2, **QUIET)
+    assert branch is not None
+    branch.close()
+
+
+def test_a_state_from_before_any_data_begins_the_data_anew(tmp_path: Path) -> None:
+    loop, data = a_loop(), batches(8)
+    loop.save_checkpoint(tmp_path)
+    trace = traced(loop)
+    loop.run_steps(data, 5)  # amid the epoch
+    expected = list(trace)
+    del trace[:]
+    loop.rewind(3)
+    assert trace == expected[:3]
 
 
 def test_a_replay_that_differs_tells_from_where_on(tmp_path: Path) -> None:

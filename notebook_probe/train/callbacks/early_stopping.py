@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -48,6 +49,8 @@ class EarlyStopping:
             raise ValueError(f"patience={patience!r}; allowed: a whole number from 1")
         self.monitor, self.patience = monitor, patience
         self._best = Best(mode, min_delta)
+        self._names: set[str] = set()
+        self._has_looked = False
         self.best_step, self.n_waited, self.reason = -1, 0, ""
 
     @property
@@ -57,6 +60,7 @@ class EarlyStopping:
 
     def on_eval(self, loop: Loop, metrics: Mapping[str, float]) -> None:
         """Look at an evaluation; one of other data has other names."""
+        self._names.update(metrics)
         if self.monitor not in metrics:
             if self.monitor not in loop.last_metrics:
                 raise UnknownNameError(
@@ -64,6 +68,7 @@ class EarlyStopping:
                     f"{near(self.monitor, loop.last_metrics)}"
                 )
             return
+        self._has_looked = True
         value = float(metrics[self.monitor])
         if self._best.is_better(value):
             self.best_step, self.n_waited = loop.n_updates, 0
@@ -75,6 +80,17 @@ class EarlyStopping:
                 f"{self.best_step}, in {self.n_waited} evaluations"
             )
             loop.stop(self.reason)
+
+    def on_end(self, loop: Loop, metrics: Any) -> None:
+        """Say so, once, if there was nothing to look at."""
+        if self._has_looked:
+            return
+        self._has_looked = True
+        if self._names:
+            why = f"no evaluation gave it; {near(self.monitor, self._names)}"
+        else:
+            why = "nothing was evaluated; loop.eval_every(data) does after each epoch"
+        warnings.warn(f"EarlyStopping({self.monitor!r}) stops nothing: {why}", stacklevel=2)
 
     def state_dict(self) -> dict[str, Any]:
         """What it has seen."""

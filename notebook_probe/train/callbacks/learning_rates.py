@@ -85,7 +85,14 @@ def find_learning_rate(
     ------
     ValueError
         For rates or a number that cannot be, and for empty data.
+    TypeError
+        For what is no trainer; that of a loop is ``loop.trainer``.
     """
+    if not isinstance(trainer, Trainer):
+        raise TypeError(
+            f"find_learning_rate({type(trainer).__name__}): a Trainer is expected; "
+            f"loop.trainer is that of a loop"
+        )
     if not 0 < low < high < math.inf:
         raise ValueError(f"low={low!r}, high={high!r}; allowed: 0 < low < high")
     if not isinstance(n, int) or isinstance(n, bool) or n < 4:

@@ -25,7 +25,7 @@ class WeightAverage:
     Parameters
     ----------
     model : nn.Module
-        The trainer's.
+        The trainer's, or a part of it.
     decay : float or None
         Between 0 and 1.
     start : int
@@ -47,7 +47,19 @@ class WeightAverage:
         self._model, self._start = model, start
 
     def on_start(self, loop: Loop, data: Any) -> None:
-        """Take part in the updates from now on."""
+        """Take part in the updates from now on.
+
+        Raises
+        ------
+        ValueError
+            The loop trains another model.
+        """
+        trained = {id(value) for value in loop.trainer.model.parameters()}
+        if not all(id(value) in trained for value in self._model.parameters()):
+            raise ValueError(
+                f"WeightAverage({type(self._model).__name__}): this is not the model that the loop "
+                f"trains, nor a part of it; WeightAverage(loop.trainer.model) is of that one"
+            )
         loop.trainer.add_per_step_update(lambda: self._update(loop), scope=f"average {id(self)}")
 
     def _update(self, loop: Loop) -> None:

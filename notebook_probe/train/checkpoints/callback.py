@@ -19,9 +19,10 @@ __all__ = ["Checkpoints"]
 class Checkpoints:
     """Save a loop while it trains: ``loop.add(Checkpoints("checkpoints", every=500))``.
 
-    Tensors are copied between two steps, and written by a thread while training goes on; the next
-    save waits for it. A state whose loss is not finite is not saved. A save that fails ends the
-    training: the next save, or the end of the run of the loop, raises its error.
+    Tensors are copied between two steps, into the same memory each time, and written by a thread
+    while training goes on; the next save waits for it. A state whose loss is not finite is not
+    saved. A save that fails ends the training: the next save, or the end of the run of the loop,
+    raises its error.
 
     Parameters
     ----------
@@ -33,8 +34,9 @@ class Checkpoints:
         How many of the newest stay.
     keep_best : (name, "min" or "max", n), optional
         How many of the best stay, by a metric that is reported of the very state that is saved: of
-        its step, or of an evaluation in a hook, which is called before this one. The newest stays
-        too. Without any of the two all stay; those of `Loop.save_checkpoint` always do.
+        its step, or of an evaluation before the next one, such as after the epoch that it ends. The
+        newest stays too. Without any of the two all stay; those of `Loop.save_checkpoint` always
+        do.
     at_close : bool
         Save the last state too, however the run of the loop ends: done, Stop, Ctrl-C, an error. In
         a job of several processes only when it is done, as they save together.
@@ -75,6 +77,13 @@ class Checkpoints:
             self._save(loop, background=True)
             self._due.done()
 
+    def on_eval(self, loop: Any, metrics: Mapping[str, float]) -> None:
+        """Count an evaluation of the state that was saved last as its own, after it was saved."""
+        if self._keep.best is None or loop.replaying or loop.n_updates != self._last_saved:
+            return
+        self._is_missing = self._keep.best[0] not in loop.state_metrics()
+        loop.kept.amend(self.folder, self._keep)
+
     def on_end(self, loop: Any, metrics: Any) -> None:
         """All steps are done."""
         self._is_done = True
@@ -91,11 +100,12 @@ class Checkpoints:
                 self._save(loop, background=False)
         finally:
             if own_rank()[0] == 0:
-                loop.kept.store(self.folder).wait()
+                loop.kept.store(self.folder).end()
         if self._is_missing and self._keep.best is not None:
             warnings.warn(
                 f"keep_best={self._keep.best!r}: no value of {self._keep.best[0]!r} at the steps "
-                f"that were saved; evaluate in a hook at the same steps",
+                f"that were saved; evaluate at the same steps, by loop.eval_every(data, n), or "
+                f"save where epochs end",
                 stacklevel=2,
             )
 

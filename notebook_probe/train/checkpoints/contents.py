@@ -9,6 +9,7 @@ from notebook_probe.errors import CheckpointError
 from notebook_probe.run.attach.module_table import unwrap
 from notebook_probe.run.run import Run
 from notebook_probe.train.checkpoints.fitting import Fitted, Wanted, fitted
+from notebook_probe.train.checkpoints.memory import Memory
 from notebook_probe.train.checkpoints.plain import copied
 from notebook_probe.train.checkpoints.ranks import gathered, own_rank
 from notebook_probe.train.checkpoints.sharded import laid_out, optimizer_laid_out
@@ -43,8 +44,8 @@ class Training(Protocol):
     def state_metrics(self) -> dict[str, float]: ...
 
 
-def contents(loop: Training) -> dict[str, Any]:
-    """All that a training needs to go on as if it had never stopped, copied.
+def contents(loop: Training, memory: Memory) -> dict[str, Any]:
+    """All that a training needs to go on as if it had never stopped, copied into that memory.
 
     Where several processes train together each of them calls it.
 
@@ -58,11 +59,12 @@ def contents(loop: Training) -> dict[str, Any]:
         "format": FORMAT,
         "step": loop.n_updates,
         "trainer": loop.trainer.state_dict(),
+        "optimizer": type(loop.trainer.optimizer).__name__,
         "objects": {name: one.state_dict() for name, one in loop.objects.items()},
         "metrics": {name: float(value) for name, value in loop.last_metrics.items()},
         "record": None if run is None else {"location": str(run.location), "step": loop.n_updates},
     }
-    return {**copied(whole), "loops": gathered(copied(loop.state_dict()))}
+    return {**copied(whole, memory), "loops": gathered(copied(loop.state_dict(), memory))}
 
 
 def restore(
@@ -116,6 +118,9 @@ def _differences(
     there, here = state["trainer"], own
     said += _parts("parts of the trainer", there, here)
     said += _parts("objects", state["objects"], loop.objects)
+    of, ours = state.get("optimizer"), type(loop.trainer.optimizer).__name__
+    if of is not None and of != ours:  # which would take settings and moments it knows nothing of
+        said.append(f"optimizer: {of} there, {ours} here")
     groups = [[len(group["params"]) for group in one["optimizer"]["param_groups"]]
               for one in (there, here)]  # fmt: skip
     if groups[0] != groups[1]:

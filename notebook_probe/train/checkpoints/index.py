@@ -100,6 +100,13 @@ class Index:
         others = tuple(other for other in self.entries if other.name != entry.name)
         return replace(self, entries=(*others, entry))
 
+    def amended(self, known: Checkpoint, metrics: Mapping[str, float]) -> Index:
+        """With more metrics of one."""
+        amended = replace(known, metrics={**known.metrics, **metrics})
+        return replace(
+            self, entries=tuple(amended if one == known else one for one in self.entries)
+        )
+
     def without(self, gone: Collection[Checkpoint]) -> Index:
         return replace(self, entries=tuple(one for one in self.entries if one not in gone))
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
-from notebook_probe.errors import CheckpointError
+from notebook_probe.errors import CheckpointError, ClosedRunError
 from notebook_probe.record.store.location import Location, local_path
+from notebook_probe.run.run import Run
 from notebook_probe.train.checkpoints.contents import Training, contents, restore
 from notebook_probe.train.checkpoints.fitting import Wanted
 from notebook_probe.train.checkpoints.index import Checkpoint
 from notebook_probe.train.checkpoints.keeping import Keep
+from notebook_probe.train.checkpoints.memory import Memory
 from notebook_probe.train.checkpoints.ranks import own_rank
 from notebook_probe.train.checkpoints.store import CheckpointStore
 
@@ -47,10 +52,23 @@ class Kept:
         Of several processes the first one writes, and every one calls it.
         """
         loop = self._loop
-        state = contents(loop)
-        if own_rank()[0] == 0:
+        writes = own_rank()[0] == 0
+        by_rule = writes and keep is not None  # which saves again
+        state = contents(loop, self.store(location).memory() if by_rule else Memory())
+        if writes:
             entry = Checkpoint(loop.n_updates, "", loop.state_metrics(), pinned=keep is None)
-            self.store(location).save(state, entry, keep or Keep(), background=background)
+            self.store(location).save(
+                state,
+                entry,
+                keep or Keep(),
+                background=background,
+                written=partial(_note, loop.run),
+            )
+
+    def amend(self, location: Location, keep: Keep) -> None:
+        """Add what was found of the state since it was saved; the rule then applies anew."""
+        if own_rank()[0] == 0:
+            self.store(location).amend(self._loop.n_updates, self._loop.state_metrics(), keep)
 
     def load(
         self,
@@ -110,7 +128,8 @@ class Kept:
             store.wait()
 
     def _restore(self, store: CheckpointStore, found: Checkpoint, *options: Any) -> None:
-        _check_step(self._loop, found)
+        if not options or options[0] is None:
+            _check_step(self._loop, found)
         differences = restore(self._loop, store.read(found.name), found.path, *options)
         weights_alone = bool(differences) or (bool(options) and options[0] is not None)
         if differences:
@@ -141,3 +160,12 @@ def _check_step(loop: Training, found: Checkpoint) -> None:
             f"the run {run.name!r} is at step {run.status_head().step}, the checkpoint at step "
             f"{found.step}; close the run, load, and loop.watch(store=...) goes on there"
         )
+
+
+def _note(run: Run | None, entry: Checkpoint, nbytes: int) -> None:
+    """Tell the run of a checkpoint that was written, if it is still there to be told."""
+    if run is not None and not run.closed:
+        loss = entry.metrics.get("loss")
+        known = loss if loss is not None and math.isfinite(loss) else None
+        with suppress(ClosedRunError):
+            run.checkpoint_saved(entry.step, entry.path, nbytes, known)

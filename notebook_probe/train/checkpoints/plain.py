@@ -4,22 +4,36 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from notebook_probe.errors import CheckpointError
+from notebook_probe.train.checkpoints.memory import Memory
 from notebook_probe.train.checkpoints.sharded import whole
 
 __all__ = ["copied"]
 
 PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device, torch.Size)
 
-Copies: TypeAlias = dict[tuple[Any, ...], Tensor]
+
+class _Copies:
+    """Copies of tensors; what is shared is copied once."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._known: dict[tuple[Any, ...], Tensor] = {}
+
+    def of(self, value: Tensor) -> Tensor:
+        value = whole(value.detach())
+        key = (value.device, _address(value), value.shape, value.stride(), value.dtype)
+        if key not in self._known:
+            self._known[key] = self._memory.copy(value)
+        return self._known[key]
 
 
-def copied(state: Mapping[str, Any]) -> dict[str, Any]:
+def copied(state: Mapping[str, Any], memory: Memory) -> dict[str, Any]:
     """Copies of all tensors, in the memory of the host; what is shared is copied once.
 
     Raises
@@ -27,13 +41,13 @@ def copied(state: Mapping[str, Any]) -> dict[str, Any]:
     CheckpointError
         For an object of any other class: a checkpoint holds no code.
     """
-    copies: Copies = {}
+    copies = _Copies(memory)
     return {name: _copied(value, name, copies) for name, value in state.items()}
 
 
-def _copied(value: Any, where: str, copies: Copies) -> Any:
+def _copied(value: Any, where: str, copies: _Copies) -> Any:
     if isinstance(value, Tensor):
-        return _tensor(value, copies)
+        return copies.of(value)
     if type(value) in PLAIN:
         return value
     if isinstance(value, Mapping):
@@ -53,7 +67,7 @@ def _copied(value: Any, where: str, copies: Copies) -> Any:
     )
 
 
-def _mapping(value: Mapping[Any, Any], where: str, copies: Copies) -> dict[Any, Any]:
+def _mapping(value: Mapping[Any, Any], where: str, copies: _Copies) -> dict[Any, Any]:
     found = OrderedDict() if isinstance(value, OrderedDict) else {}
     for key, inner in value.items():
         found[_copied(key, where, copies)] = _copied(inner, f"{where}.{key}", copies)
@@ -61,14 +75,6 @@ def _mapping(value: Mapping[Any, Any], where: str, copies: Copies) -> dict[Any, 
     if versions is not None:  # of a module's state_dict
         found._metadata = _copied(versions, f"{where}._metadata", copies)  # type: ignore[attr-defined]
     return found
-
-
-def _tensor(value: Tensor, copies: Copies) -> Tensor:
-    value = whole(value.detach())
-    key = (value.device, _address(value), value.shape, value.stride(), value.dtype)
-    if key not in copies:
-        copies[key] = value.to("cpu", copy=True)
-    return copies[key]
 
 
 def _address(value: Tensor) -> int:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import IO, Any, TypeAlias
 
 import torch
 
@@ -13,9 +14,14 @@ from notebook_probe.errors import CheckpointError
 from notebook_probe.record.store.location import Location
 from notebook_probe.train.checkpoints.index import NAME, Checkpoint, Index
 from notebook_probe.train.checkpoints.keeping import Keep
+from notebook_probe.train.checkpoints.memory import Memory
 from notebook_probe.train.checkpoints.places import place_at, read_state
 
 __all__ = ["CheckpointStore"]
+
+
+Written: TypeAlias = Callable[[Checkpoint, int], None]
+"""Told what was written, and how many bytes."""
 
 
 class CheckpointStore:
@@ -35,15 +41,22 @@ class CheckpointStore:
         self.place = place_at(location)
         self._thread: threading.Thread | None = None
         self._error: Exception | None = None
+        self._memory = Memory()
         self._line = 0  # none yet
         self._leaves = (0, 0)
 
     # ---------------------------------------------------------------- saving
 
     def save(
-        self, state: dict[str, Any], entry: Checkpoint, keep: Keep, *, background: bool
+        self,
+        state: dict[str, Any],
+        entry: Checkpoint,
+        keep: Keep,
+        *,
+        background: bool,
+        written: Written = lambda entry, nbytes: None,
     ) -> None:
-        """Write copies, once those of before are written.
+        """Write copies, once those of before are written; ``written`` is told of each.
 
         Raises
         ------
@@ -51,13 +64,34 @@ class CheckpointStore:
             They could not be written; of a save in the background the next one raises it.
         """
         self.wait()
-        write = partial(self._saved, state, entry, keep)
+        write = partial(self._saved, state, entry, keep, written)
         if background:
             self._thread = threading.Thread(target=write, name="notebook-probe-checkpoint")
             self._thread.start()
         else:
             write()
             self.wait()
+
+    def amend(self, step: int, metrics: Mapping[str, float], keep: Keep) -> None:
+        """Add to what is known of a state that was saved; nothing where it was not.
+
+        Raises
+        ------
+        CheckpointError
+            It could not be written.
+        """
+        found = self.before(step)
+        self.wait()
+        if found is None or found.step != step:
+            return
+        try:
+            index = self._index().amended(found, metrics)
+            self._write_index(index)
+            self._prune(index, keep)
+        except Exception as error:
+            raise CheckpointError(
+                f"{self.place.name} cannot be written: {type(error).__name__}: {error}"
+            ) from error
 
     def begin(self) -> None:
         """See that the place can be written.
@@ -75,6 +109,24 @@ class CheckpointStore:
                 f"{self.place.name} cannot be written: {type(error).__name__}: {error}"
             ) from error
 
+    def memory(self) -> Memory:
+        """What to copy the next state into, once the one before is written."""
+        self._join()
+        self._memory.take_back()
+        return self._memory
+
+    def end(self) -> None:
+        """Wait until all is written, and hold no memory: no other save follows for now.
+
+        Raises
+        ------
+        CheckpointError
+            It could not be.
+        """
+        self._join()
+        self._memory.release()
+        self.wait()
+
     def wait(self) -> None:
         """Wait until all is written.
 
@@ -83,9 +135,7 @@ class CheckpointStore:
         CheckpointError
             It could not be.
         """
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
+        self._join()
         error, self._error = self._error, None
         if error is not None:
             raise error
@@ -95,9 +145,16 @@ class CheckpointStore:
         self._leaves = (self._line if at is None else at.line, step)
         self._line = 0
 
-    def _saved(self, state: dict[str, Any], entry: Checkpoint, keep: Keep) -> None:
+    def _join(self) -> None:
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def _saved(
+        self, state: dict[str, Any], entry: Checkpoint, keep: Keep, written: Written
+    ) -> None:
         try:
-            self._write(state, entry, keep)
+            written(*self._write(state, entry, keep))
         except Exception as error:
             self._error = CheckpointError(
                 f"the checkpoint of step {entry.step} was not written to {self.place.name}: "
@@ -105,7 +162,16 @@ class CheckpointStore:
             )
             self._error.__cause__ = error
 
-    def _write(self, state: dict[str, Any], entry: Checkpoint, keep: Keep) -> None:
+    def _write(
+        self, state: dict[str, Any], entry: Checkpoint, keep: Keep
+    ) -> tuple[Checkpoint, int]:
+        """The entry with its place, and how many bytes it has."""
+        sizes = [0]
+
+        def fill(file: IO[bytes]) -> None:
+            torch.save(state, file)
+            sizes.append(file.tell())
+
         index = self._index()
         if not self._line:
             index = index.begun(*self._leaves)
@@ -114,7 +180,11 @@ class CheckpointStore:
         entry = replace(entry, path=f"{self.place.name}/{name}", line=self._line)
         index = index.added(entry)
         self._write_index(index)
-        self.place.write(name, partial(torch.save, state))
+        self.place.write(name, fill)
+        self._prune(index, keep)
+        return entry, sizes[-1]
+
+    def _prune(self, index: Index, keep: Keep) -> None:
         gone = keep.gone(index.entries)
         for one in gone:
             self.place.delete(one.name)

@@ -187,6 +187,8 @@ def _words(shape: tuple[int, int, tuple[str, ...]]) -> str:
     return f"{n_inputs} inputs, {n_labels} labels{keywords}"
 
 
-def as_dataset(data: Any, name: str | None = None) -> Dataset:
-    """The data set itself, or what is made of an iterable."""
-    return data if isinstance(data, Dataset) else Dataset(data, name)
+def as_dataset(data: Any, nameless: str = "train") -> Dataset:
+    """The data set itself, or what is made of an iterable, and what it is called without a name."""
+    if isinstance(data, Dataset):
+        return data
+    return Dataset(data, getattr(data, "name", None) or nameless)

@@ -7,10 +7,12 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import islice
+from operator import index
 from typing import Any
 
 from notebook_probe.errors import NoChangeError, TrainingStopped
 from notebook_probe.run.background import Background
+from notebook_probe.run.reached_step import ReachedStep
 from notebook_probe.run.run import Run
 from notebook_probe.train.data.batch import Batch
 from notebook_probe.train.data.dataset import Dataset, as_dataset
@@ -18,7 +20,7 @@ from notebook_probe.train.generators import generator_states, set_generators
 from notebook_probe.train.loop.finite import CheckFinite, FiniteCheck
 from notebook_probe.train.loop.interrupts import interrupts_wait
 from notebook_probe.train.loop.progress import Progress
-from notebook_probe.train.loop.rewound import Rewound
+from notebook_probe.train.loop.rewound import Plan, Rewound
 from notebook_probe.train.metrics.averages import Value
 from notebook_probe.train.trainer.trainer import Trainer
 
@@ -88,6 +90,13 @@ class Loop(Rewound):
         check_finite: CheckFinite = True,
         progress: bool | None = None,
     ) -> None:
+        if not isinstance(trainer, Trainer):
+            raise TypeError(f"Loop({type(trainer).__name__}): a Trainer(model, ...) is expected")
+        if run is not None and not isinstance(run, Run):
+            raise TypeError(
+                f"Loop(trainer, run={type(run).__name__}): what nbp.watch returns is expected; "
+                f"data is given to run_steps and run_epochs"
+            )
         super().__init__(trainer)
         self.start_step = 0
         self.epoch = self.skipped_steps = 0
@@ -100,6 +109,7 @@ class Loop(Rewound):
         self._resumed: Mapping[str, Any] | None = None
         self._metrics: dict[str, Value] | None = None
         self._stopping = self._running = False
+        self._reached = ReachedStep(0)
         self._n_skipped = 0
         self._drawn_for_step: list[Batch] = []
         self.add(Progress(progress))
@@ -119,29 +129,28 @@ class Loop(Rewound):
         RuntimeError
             The data ended before.
         """
-        if n <= 0:
-            return None
-        end = self.loop_step + n
-        return self._run(data, lambda data: end, lambda data: self._steps(data, n))
+        n = _whole(n, "run_steps")
+        return self._run(self._begin(data), self._n_steps(n)) if n > 0 else None
 
     def run_to_global_step(self, data: Iterable[Any], step: int) -> dict[str, Value] | None:
         """Train until ``loop_step`` is ``step``."""
-        return self.run_steps(data, step - self.loop_step)
+        return self.run_steps(data, _whole(step, "run_to_global_step") - self.loop_step)
 
     def run_epochs(self, data: Iterable[Any], n: int) -> dict[str, Value] | None:
         """Train ``n`` epochs, each to the end of the data, which then begins anew.
 
         After `load_state_dict` it goes on in the epoch, and at the batch, of the checkpoint.
         """
-        if n <= 0:
-            return None
-        end = partial(self._end_of, n_epochs=n)
-        return self._run(data, end, lambda data: self._epochs(data, n))
+        n = _whole(n, "run_epochs")
+        return self._run(self._begin(data), self._n_epochs(n)) if n > 0 else None
 
     def start(
         self, data: Iterable[Any], *, steps: int | None = None, epochs: int | None = None
     ) -> Background:
         """Train in the background, so that the notebook stays free; ``wait()`` gives the metrics.
+
+        ``wait(step=100)`` waits until that step only. A stop counts from here on: one that comes
+        before the thread has begun lets no batch be drawn.
 
         Raises
         ------
@@ -152,14 +161,16 @@ class Loop(Rewound):
         """
         if (steps is None) == (epochs is None):
             raise ValueError(f"start(steps={steps}, epochs={epochs}): one of them is expected")
-        self._check_idle()
-        if steps is not None:
-            train = partial(self.run_steps, data, steps)
-        else:
-            train = partial(self.run_epochs, data, epochs or 0)
-        if self.run is not None:
-            return self.run.train_in_background(train)
-        return Background(train, on_end=lambda error: None, stop=self.stop)
+        n = epochs if steps is None else steps
+        if n is None or n <= 0:
+            return self._in_background(lambda: None)
+        plan = self._n_epochs(n) if steps is None else self._n_steps(n)
+        train = partial(self._run, self._begin(data), plan)
+        try:
+            return self._in_background(train)
+        except BaseException:  # no thread has taken it over
+            self._running = False
+            raise
 
     def stop(self, reason: str = "") -> None:
         """End the run of the loop after the step that runs now; from any thread."""
@@ -179,12 +190,13 @@ class Loop(Rewound):
         In `on_step` the step just done counts. Batches of a step that raised are drawn again.
         """
         if self._resumed is not None and not self._running:  # nothing has gone on yet
-            return dict(self._resumed)
+            return {**self._resumed, "evaluated": self._evaluations()}
         data = self._data
         return {
             "loop_step": self.n_updates,
             "epoch": self.epoch,
             "skipped_steps": self.skipped_steps,
+            "evaluated": self._evaluations(),
             "data": None if data is None else data.state_dict(len(self._drawn_for_step)),
             "generators": generator_states(),
         }
@@ -193,20 +205,35 @@ class Loop(Rewound):
         """Go on from `state_dict`; data and generators do as the next run of the loop begins."""
         self.loop_step = self.trainer.global_step = state["loop_step"]
         self.epoch, self.skipped_steps = state["epoch"], state["skipped_steps"]
+        self._evaluated = self.loop_step, dict(state.get("evaluated", {}))
+        if self.loop_step:  # else a scheduler of epochs warns, after one, of a wrong order
+            self.trainer.optimizer._opt_called = True  # type: ignore[attr-defined]
         self._resumed, self._data, self._drawn_for_step = state, None, []
 
     # ---------------------------------------------------------------- inside
 
-    def _run(
-        self,
-        given: Iterable[Any],
-        end_of: Callable[[Dataset], int],
-        steps: Callable[[Dataset], None],
-    ) -> dict[str, Value] | None:
+    def _begin(self, given: Iterable[Any]) -> Dataset:
+        """Take the loop, to be stopped from now on; the data as it was left."""
         self._check_idle()
         data = self._dataset(given)
         self._running, self._stopping, self.stopped = True, False, False
         self.stop_reason = ""
+        self._reached.reach(self.loop_step)
+        return data
+
+    def _in_background(self, train: Callable[[], Any]) -> Background:
+        if self.run is not None:
+            return self.run.train_in_background(train)
+        return Background(train, on_end=lambda error: None, stop=self.stop, reached=self._reached)
+
+    def _n_steps(self, n: int) -> Plan:
+        end = self.loop_step + n
+        return Plan(lambda data: end, lambda data: self._steps(data, n))
+
+    def _n_epochs(self, n: int) -> Plan:
+        return Plan(partial(self._end_of, n_epochs=n), lambda data: self._epochs(data, n))
+
+    def _run(self, data: Dataset, plan: Plan) -> dict[str, Value] | None:
         self.trainer.global_step = self.loop_step
         self._metrics = None
         error: BaseException | None = None
@@ -217,11 +244,11 @@ class Loop(Rewound):
                     self.epoch = 0
                 else:
                     set_generators(self._resumed["generators"])
-                self.start_step, self.end_step = self.loop_step, end_of(data)
+                self.start_step, self.end_step = self.loop_step, plan.end_of(data)
                 self._tell(epoch=-1)  # which epochs set
                 del self.train_step_durations[:]
                 self._on_start(self, data)
-                steps(data)
+                plan.train(data)
                 self._finite.finish()
                 if self._stopping:
                     self.stopped = True
@@ -231,6 +258,8 @@ class Loop(Rewound):
             self.stopped = True
         except BaseException as raised:
             error = raised
+            if self._recording is not None:
+                self._recording.raised(raised)
             raise
         finally:
             self._running, self._resumed = False, None
@@ -266,6 +295,7 @@ class Loop(Rewound):
 
     def _step(self, batches: Iterator[Batch]) -> bool:
         """Train one step; False at the end of the data."""
+        self._reached.reach(self.loop_step)
         if self._recording is not None:
             self._recording.boundary()
         group = self._drawn_for_step = []
@@ -315,8 +345,9 @@ class Loop(Rewound):
         known = self._data
         if known is None or (given is not known and given is not known.source):
             known = as_dataset(given)
-        if self._resumed is not None and self._resumed["data"] is not None:
-            known.load_state_dict(self._resumed["data"])
+        if self._resumed is not None:
+            state = self._resumed["data"]  # None: of before any was drawn
+            known.reset() if state is None else known.load_state_dict(state)
         self._data = self._last_data = known
         return known
 
@@ -330,3 +361,17 @@ class Loop(Rewound):
     def _check_idle(self) -> None:
         if self._running:
             raise RuntimeError("the loop runs already; stop() it, or wait() for it")
+
+
+def _whole(n: Any, where: str) -> int:
+    """The number of steps or epochs, of any kind of integer."""
+    try:
+        return index(n)
+    except TypeError:
+        raise TypeError(
+            f"{where}(data, n) with n={_short(n)}: a whole number is expected"
+        ) from None
+
+
+def _short(value: Any) -> str:
+    return repr(value) if isinstance(value, int | float | str) else type(value).__name__

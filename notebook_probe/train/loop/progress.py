@@ -20,6 +20,7 @@ class _Stepping(Protocol):
     start_step: int
     end_step: int
     epoch: int
+    last_metrics: dict[str, Value]
 
     @property
     def run(self) -> Run | None: ...
@@ -53,6 +54,8 @@ class Progress:
         """Begin a bar."""
         if not (is_wanted(loop.run) if self._wanted is None else self._wanted):
             return
+        if _total(loop) == 0:  # back at a checkpoint there is nothing to train again
+            return
         try:
             from tqdm.auto import tqdm
         except ImportError:
@@ -67,14 +70,19 @@ class Progress:
         if now - self._shown_s > EVERY_S:
             self._shown_s = now
             self._show(loop, loop.loop_step + 1)
-            self._bar.set_postfix_str(f"loss {float(metrics['loss']):.4g}", refresh=False)
+            self._tell(metrics["loss"])
 
     def on_close(self, loop: _Stepping) -> None:
         """Leave the bar as it is."""
         if self._bar is not None:
+            if loop.loop_step > loop.start_step:
+                self._tell(loop.last_metrics["loss"])
             self._show(loop, loop.loop_step)
             self._bar.close()
             self._bar = None
+
+    def _tell(self, loss: Value) -> None:
+        self._bar.set_postfix_str(f"loss {float(loss):.4g}", refresh=False)
 
     def _show(self, loop: _Stepping, step: int) -> None:
         self._bar.total = _total(loop)

@@ -69,14 +69,18 @@ class Recorded(Hooked):
 
     def state_metrics(self) -> dict[str, float]:
         """What is known of the state that the model is in: its last step, evaluations of it."""
-        step, evaluated = self._evaluated
         trained = {name: float(value) for name, value in (self._metrics or {}).items()}
-        return {**trained, **(evaluated if step == self.n_updates else {})}
+        return {**trained, **self._evaluations()}
 
-    def explore(self, **options: Any) -> Any:
+    def _evaluations(self) -> dict[str, float]:
+        """What is known of the state that the model is in from evaluations."""
+        step, evaluated = self._evaluated
+        return evaluated if step == self.n_updates else {}
+
+    def explore(self) -> Any:
         """Show the Explorer of the run; watches the model first if nobody does."""
         run = self.run if self.run is not None else self.watch()
-        return run.explore(**options)
+        return run.explore()
 
     def eval(self, data: Any) -> dict[str, float]:
         """Evaluate the model as it is now, as `Trainer.eval`; recorded at this state.
@@ -87,9 +91,7 @@ class Recorded(Hooked):
         metrics = self.trainer.eval(data)
         named = {f"{data.name}_{name}": value for name, value in metrics.items()}
         self.last_metrics.update(named)
-        step, others = self._evaluated
-        is_same = step == self.n_updates
-        self._evaluated = self.n_updates, {**others, **named} if is_same else named
+        self._evaluated = self.n_updates, {**self._evaluations(), **named}
         if self._recording is not None:
             self._recording.evaluated(named)
         self._on_eval(self, named)

@@ -66,6 +66,11 @@ class Recording:
         if not self.run.closed:
             self.run.log(metrics, phase="eval")
 
+    def raised(self, error: BaseException) -> None:
+        """The loop is about to end by it; a breakpoint may hold it before."""
+        if not self.run.closed:
+            self.run.loop_raised(error)
+
     def ended(self, error: BaseException | None) -> None:
         """No step follows for now: what was recorded is written."""
         if not self.run.closed:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, cast
+from functools import partial
+from typing import Any, NamedTuple, cast
 
 from notebook_probe.run.run import Run
 from notebook_probe.train.data.batch import Batch
@@ -14,7 +15,15 @@ from notebook_probe.train.metrics.averages import Value
 from notebook_probe.train.rewind import Replayed, rewind
 from notebook_probe.train.trainer.trainer import Trainer
 
-__all__ = ["Rewound"]
+__all__ = ["Plan", "Rewound"]
+
+
+class Plan(NamedTuple):
+    """What a run of a loop is to do."""
+
+    end_of: Callable[[Dataset], int]
+    """One past the last step, -1 where nobody knows."""
+    train: Callable[[Dataset], None]
 
 
 class Rewound(Checkpointed):
@@ -44,7 +53,9 @@ class Rewound(Checkpointed):
         loop next goes on there, as a branch of the record.
 
         Hooks are called as steps are trained again, as they may have changed the training, and
-        ``replaying`` is True meanwhile; what was requested by hand from outside is not repeated.
+        ``replaying`` is True meanwhile. What `Run.set` has set on the way is set again at the same
+        steps; the knobs of the run, of which no checkpoint knows, begin as they were there, and are
+        those of the branch.
 
         Parameters
         ----------
@@ -72,7 +83,8 @@ class Rewound(Checkpointed):
         Warns
         -----
         ReplayWarning
-            A loss came out otherwise than it was recorded, and from which step on.
+            A loss came out otherwise than it was recorded, and from which step on; something could
+            not be set again.
 
         Examples
         --------
@@ -85,23 +97,25 @@ class Rewound(Checkpointed):
             raise ValueError(f"rewind({step}): the loop has not run yet; give it the data")
         return rewind(cast(Replayed, self), data, step, options)
 
-    def replay(self, data: Iterable[Any], step: int) -> None:
+    def replay(self, data: Iterable[Any], step: int, at_boundary: Callable[[int], None]) -> None:
         """Train the steps up to ``step`` again, over epochs as they come; what `rewind` does.
 
+        Before each of them ``at_boundary`` is called with its number, at the end of an epoch twice.
         It ends as a stop does, without `on_end`: the training stands before ``step``.
         """
+        begun = self._begin(data)
         self.replaying = True
         try:
-            self._run(data, lambda data: step, self._to_step)
+            self._run(begun, Plan(lambda data: step, partial(self._to_step, at_boundary)))
         finally:
             self.replaying = False
         self.load_state_dict(self.state_dict())  # so that the next run of the loop goes on here
 
-    def _to_step(self, data: Dataset) -> None:
+    def _to_step(self, at_boundary: Callable[[int], None], data: Dataset) -> None:
         was_empty = False
         while not self._stopping:
             batches, before = self._batches(data), self.loop_step
-            while self.loop_step < self.end_step and self._step(batches):
+            while self._steps_again(batches, at_boundary):
                 if self._stopping:
                     return
             if self.loop_step == self.end_step:
@@ -114,6 +128,12 @@ class Rewound(Checkpointed):
             data.reset()
             self.epoch += 1
             self._on_epoch(self)
+
+    def _steps_again(self, batches: Iterator[Batch], at_boundary: Callable[[int], None]) -> bool:
+        if self.loop_step == self.end_step:
+            return False
+        at_boundary(self.loop_step)
+        return self._step(batches)
 
     # ---------------------------------------------------------------- of the loop
 
@@ -128,9 +148,6 @@ class Rewound(Checkpointed):
     @abstractmethod
     def _batches(self, data: Dataset) -> Iterator[Batch]: ...
     @abstractmethod
-    def _run(
-        self,
-        given: Iterable[Any],
-        end_of: Callable[[Dataset], int],
-        steps: Callable[[Dataset], None],
-    ) -> dict[str, Value] | None: ...
+    def _begin(self, given: Iterable[Any]) -> Dataset: ...
+    @abstractmethod
+    def _run(self, data: Dataset, plan: Plan) -> dict[str, Value] | None: ...

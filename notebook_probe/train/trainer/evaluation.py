@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -34,15 +35,33 @@ def evaluating(model: nn.Module) -> Iterator[None]:
             yield
     finally:
         set_modes(before)
-        _put_back(buffers)
+        with torch.no_grad():
+            for buffer in buffers:
+                buffer.put_back()
 
 
-def _buffers(model: nn.Module) -> list[tuple[Tensor, Tensor, int]]:
-    return [(buffer, buffer.clone(), buffer._version) for buffer in model.buffers()]
+@dataclass(frozen=True, slots=True)
+class _Buffer:
+    """A buffer as it was: the tensor itself, as a forward may put another in its place."""
+
+    owner: nn.Module
+    name: str
+    tensor: Tensor | None
+    value: Tensor | None
+    version: int
+
+    def put_back(self) -> None:
+        self.owner._buffers[self.name] = self.tensor
+        if self.tensor is None or self.value is None or self.tensor._version == self.version:
+            return  # untouched
+        self.tensor.copy_(self.value)
 
 
-def _put_back(buffers: list[tuple[Tensor, Tensor, int]]) -> None:
-    with torch.no_grad():
-        for buffer, value, version in buffers:
-            if buffer._version != version:  # the rest is untouched
-                buffer.copy_(value)
+def _buffers(model: nn.Module) -> list[_Buffer]:
+    return [
+        _Buffer(module, name, buffer, buffer.clone(), buffer._version)
+        if buffer is not None
+        else _Buffer(module, name, None, None, 0)
+        for module in model.modules()
+        for name, buffer in module._buffers.items()
+    ]

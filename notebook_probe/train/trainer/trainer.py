@@ -25,6 +25,7 @@ from notebook_probe.train.trainer.clipping import Clipping, OnNonfinite
 from notebook_probe.train.trainer.evaluation import evaluating
 from notebook_probe.train.trainer.executors import Executors, Mode
 from notebook_probe.train.trainer.forward import Forward, LossFn, Passed
+from notebook_probe.train.trainer.given import check_given
 from notebook_probe.train.trainer.listener import KnobOfTrainer, Scheduler, TrainerListener
 from notebook_probe.train.trainer.moments import Moments
 from notebook_probe.train.trainer.options import SetByHand
@@ -104,7 +105,7 @@ class Trainer:
         on_nonfinite: OnNonfinite = "raise",
         max_executors: int | None = 20,
     ) -> None:
-        _check(model, loss_fn, optimizer, accumulate)
+        check_given(model, loss_fn, optimizer, scheduler, accumulate)
         self.model, self.optimizer, self.scheduler = model, optimizer, scheduler
         self.scaler, self.accumulate = scaler, accumulate
         self.context: dict[str, Any] = {}
@@ -233,7 +234,7 @@ class Trainer:
             self.model.train()
         self.training.begin()
         self.optimizer.zero_grad(set_to_none=True)
-        passed = self._backward([self._placed(batch) for batch in group])
+        passed = self._backward([*group])
         if not self._update():
             return None
         if self.scheduler is not None:
@@ -251,9 +252,10 @@ class Trainer:
         """Begin averages and metrics anew."""
         self._reports.reset()
 
-    def _backward(self, batches: Sequence[Batch]) -> list[Passed]:
-        size, done = len(batches), []
-        for batch in batches:
+    def _backward(self, group: Sequence[Any]) -> list[Passed]:
+        size, done = len(group), []
+        for item in group:
+            batch = self._placed(item)  # one at a time, as accumulation is to save memory
             self._executors.use(self.model, "train", batch.spec)
             listener = self.listener
             if listener is not None and batch.labels and isinstance(batch.labels[0], Tensor):
@@ -377,14 +379,3 @@ class Trainer:
             return nullcontext()
         device = self._device or next(self._parameters()).device
         return torch.autocast(device.type, dtype=self._autocast)
-
-
-def _check(model: Any, loss_fn: Any, optimizer: Any, accumulate: Any) -> None:
-    if not isinstance(model, nn.Module):
-        raise TypeError(f"Trainer({type(model).__name__}): a torch.nn.Module is expected")
-    if loss_fn is not None and not callable(loss_fn):
-        raise TypeError(f"loss_fn={loss_fn!r}: a function is expected, or None")
-    if not isinstance(optimizer, Optimizer):
-        raise TypeError(f"optimizer={optimizer!r}: a torch.optim.Optimizer is expected")
-    if not isinstance(accumulate, int) or isinstance(accumulate, bool) or accumulate < 1:
-        raise ValueError(f"accumulate={accumulate!r}; allowed: a whole number from 1")

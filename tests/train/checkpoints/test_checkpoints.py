@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+import weakref
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -21,6 +22,8 @@ from notebook_probe.record.store.location import Location
 from notebook_probe.train import Checkpoint, Checkpoints, Loop
 from notebook_probe.train.checkpoints.index import Index
 from notebook_probe.train.checkpoints.keeping import Keep
+from notebook_probe.train.checkpoints.memory import Memory
+from notebook_probe.train.checkpoints.plain import copied
 from tests.train.checkpoints.kinds import same_state
 from tests.train.conftest import a_loop, batches
 
@@ -222,7 +225,7 @@ def test_training_goes_on_while_a_copy_is_written(
 
     def slow(state: Any, file: Any) -> None:
         assert may_write.wait(30)
-        written.append(state)
+        written.append(state["trainer"]["model"]["0.weight"].clone())
         save(state, file)
 
     monkeypatch.setattr(torch, "save", slow)
@@ -239,7 +242,7 @@ def test_training_goes_on_while_a_copy_is_written(
     loop.on_step(look)
     loop.add(Checkpoints(tmp_path, every=2))
     loop.run_epochs(batches(4), 1)
-    assert torch.equal(written[0]["trainer"]["model"]["0.weight"], at_2[0])
+    assert torch.equal(written[0], at_2[0])
     assert steps(loop) == [2, 4]
 
 
@@ -266,6 +269,45 @@ def test_training_waits_for_one_copy_of_its_tensors(tmp_path: Path) -> None:
         loop.save_checkpoint(tmp_path, background=True)
     assert n_bytes <= written.n_bytes <= n_bytes + 40_000  # generators, counters
     loop.kept.wait()
+
+
+def test_the_next_copy_lies_where_the_last_one_lay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save, places, held = torch.save, [], []
+
+    def look(state: Any, file: Any) -> None:
+        weights = state["trainer"]["model"]
+        places.append({name: value.data_ptr() for name, value in weights.items()})
+        held.append(weakref.ref(weights["0.weight"]))
+        save(state, file)
+
+    monkeypatch.setattr(torch, "save", look)
+    loop = a_loop()
+    loop.add(Checkpoints(tmp_path, every=1))
+    expected: list[Any] = []
+    loop.on_step(lambda loop, metrics: expected.append(copied(loop.trainer.state_dict(), Memory())))
+    loop.run_steps(batches(4), 4)
+    first, *others = places
+    assert others == [first] * 3
+    assert all(one() is None for one in held), "none is kept once the loop has ended"
+    for step, state in enumerate(expected, 1):
+        path = tmp_path / f"step_{step:08d}.pt"
+        assert same_state(torch.load(path, weights_only=True)["trainer"], state)
+
+
+def test_memory_is_of_one_shape_and_layout() -> None:
+    memory = Memory()
+    wide = torch.arange(6.0).reshape(2, 3)
+    first = [memory.copy(wide), memory.copy(wide)]
+    assert first[0].data_ptr() != first[1].data_ptr(), "both are needed"
+    memory.take_back()
+    others = [wide.t(), wide.reshape(3, 2), wide.double(), wide[:, :2], wide + 1]
+    copies = [memory.copy(other) for other in others]
+    assert [any(copy is one for one in first) for copy in copies] == [False] * 4 + [True]
+    for copy, other in zip(copies, others, strict=True):
+        assert torch.equal(copy, other)
+        assert copy.stride() == other.clone().stride()
 
 
 def test_tied_weights_are_copied_once_and_stay_tied_in_the_file(tmp_path: Path) -> None:

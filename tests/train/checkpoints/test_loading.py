@@ -44,6 +44,20 @@ def test_what_does_not_fit_is_one_error_and_nothing_has_changed(tmp_path: Path) 
     assert same_state(dict(model.state_dict()), before)
 
 
+def test_the_state_of_another_kind_of_optimizer_is_refused(tmp_path: Path) -> None:
+    saved = a_loop()
+    saved.run_steps(batches(1), 1)
+    saved.save_checkpoint(tmp_path)
+    model = small_model(3)
+    loop = a_loop(model=model, optimizer=torch.optim.SGD(model.parameters(), 0.1, momentum=0.9))
+    with pytest.raises(CheckpointError, match="optimizer: AdamW there, SGD here"):
+        loop.load_checkpoint(tmp_path)
+    with pytest.warns(UserWarning, match="left as they were: optimizer: AdamW there"):
+        loop.load_checkpoint(tmp_path, strict=False)
+    assert same_state(dict(model.state_dict()), dict(saved.trainer.model.state_dict()))
+    assert loop.run_steps(batches(2), 1) is not None
+
+
 def test_what_fits_is_loaded_where_that_is_wanted(tmp_path: Path) -> None:
     saved, data = a_loop(), batches(3)
     saved.run_steps(data, 3)

@@ -223,3 +223,24 @@ def test_batches_of_a_step_that_raised_are_trained_after_all(tmp_path: Path) -> 
     resumed.load_checkpoint(tmp_path)
     resumed.run_epochs(data, 1)
     assert seen == [float(x.sum()) for x, _ in data]
+
+
+@pytest.mark.filterwarnings("error")
+def test_an_epoch_that_was_over_goes_on_with_its_scheduler_and_without_a_warning(
+    tmp_path: Path,
+) -> None:
+    def begun() -> tuple[Loop, Any]:
+        loop = a_loop()
+        of_epochs = torch.optim.lr_scheduler.StepLR(loop.trainer.optimizer, 1, 0.5)
+        loop.on_epoch(lambda loop: of_epochs.step())
+        loop.register_state("of_epochs", of_epochs)
+        return loop, of_epochs
+
+    first, _ = begun()
+    first.on_step(lambda loop, metrics: loop.save_checkpoint(tmp_path))  # before the epoch is over
+    first.run_epochs(batches(2), 1)
+    again, of_epochs = begun()
+    again.load_checkpoint(tmp_path)
+    again.run_epochs(batches(2), 2)
+    assert (again.loop_step, of_epochs.last_epoch) == (4, 2)
+    assert again.trainer.optimizer.param_groups[0]["lr"] == 0.25e-2
