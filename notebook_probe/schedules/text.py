@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, TypeAlias
 
 from notebook_probe.errors import ScheduleError, near
@@ -83,6 +84,9 @@ def parse(text: str) -> Schedule:
     shown = text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
     try:
         return _Parser([*_tokens(text)]).whole()
+    except _UnknownName as error:
+        meant = f"; {error.mended(text)}? Allowed are" if error.close else f": {error}; allowed:"
+        raise ScheduleError(f"schedule {shown!r} does not parse{meant} {EXAMPLES}") from None
     except _Unreadable as error:
         raise ScheduleError(
             f"schedule {shown!r} does not parse: {error}; allowed: {EXAMPLES}"
@@ -102,6 +106,19 @@ def _tokens(text: str) -> Iterator[Token]:
 
 class _Unreadable(ScheduleError):
     """What is wrong with a text, in words."""
+
+
+class _UnknownName(_Unreadable):
+    """No schedule has this name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"no schedule is called {name!r}, {near(name, FORMS)}")
+        self._name = name
+        self.close = get_close_matches(name, FORMS, n=1, cutoff=0.6)
+
+    def mended(self, text: str) -> str:
+        """What was meant, as far as one can tell."""
+        return re.sub(rf"\b{re.escape(self._name)}\b", self.close[0], text.strip())
 
 
 class _Parser:
@@ -149,7 +166,7 @@ class _Parser:
             self._at += 1
             return Every(n)
         if name not in FORMS:
-            raise _Unreadable(f"no schedule is called {name!r}, {near(name, FORMS)}")
+            raise _UnknownName(name)
         self._expect("(")
         given = self._inside(self._arguments)
         self._expect(")")

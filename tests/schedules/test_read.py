@@ -101,7 +101,7 @@ def test_text_that_is_no_schedule_says_what_was_given(text: str) -> None:
 
 
 def test_text_that_does_not_parse_says_what_is_allowed() -> None:
-    with pytest.raises(ScheduleError, match=r"allowed: every\(1\), every\(50\)"):
+    with pytest.raises(ScheduleError, match=r"Allowed are every\(1\), every\(50\)"):
         schedule("evrey(5)")
 
 

@@ -31,7 +31,7 @@ from torch import Tensor, nn
 from notebook_probe.axis import Axis
 from notebook_probe.quantities.define import questions
 from notebook_probe.quantities.define.decorator import quantity
-from notebook_probe.quantities.reduce.arrays import dense, readable
+from notebook_probe.quantities.reduce.arrays import dense, readable, tallied
 from notebook_probe.quantities.reduce.reductions import reduction
 
 __all__ = [
@@ -181,11 +181,7 @@ def _on_device(values: Tensor) -> Histogram:
     scaled = values * _power_of_two(OCTAVES - exponent)
     vanished = (scaled == 0) & (values < 0)  # beside zero, but below it
     places = (scaled.floor() - vanished.to(values.dtype)).clamp(-HALF, HALF - 1) + HALF
-    places = places.where(finite, NONFINITE).int()
-    one = torch.ones((), dtype=torch.int64, device=values.device)
-    counts = torch.zeros(N_COUNTS, dtype=torch.int64, device=values.device)
-    counts.index_add_(0, places, one.expand(places.numel()))
-    return Histogram(counts, exponent)
+    return Histogram(tallied(places.where(finite, NONFINITE).int(), N_COUNTS), exponent)
 
 
 def _power_of_two(exponent: Tensor) -> Tensor:

@@ -30,7 +30,7 @@ from torch import Tensor, nn
 from notebook_probe.axis import Axis
 from notebook_probe.quantities.define import questions
 from notebook_probe.quantities.define.decorator import quantity
-from notebook_probe.quantities.reduce.arrays import dense, readable
+from notebook_probe.quantities.reduce.arrays import dense, readable, tallied
 from notebook_probe.quantities.reduce.reductions import reduction
 
 __all__ = [
@@ -218,9 +218,7 @@ def _counts_on_device(bits: Tensor, form: _Format) -> Tensor:
     """The same without ever waiting for the device."""
     device = bits.device
     keys = (bits >> form.shift) & (form.n_keys - 1)
-    one = torch.ones((), dtype=torch.int64, device=device)
-    by_key = torch.zeros(form.n_keys, dtype=torch.int64, device=device)
-    by_key.index_add_(0, keys.int(), one.expand(keys.numel()))
+    by_key = tallied(keys.int(), form.n_keys)
     counts = torch.zeros(BINS.size, dtype=torch.int64, device=device)
     counts.index_add_(0, torch.from_numpy(form.bins).to(device, non_blocking=True), by_key)
     for key, place, others in form.exceptions:

@@ -75,7 +75,7 @@ def momentum(group_momentum_largest: Stat) -> float:
     return group_momentum_largest.largest
 
 
-@quantity(source="https://arxiv.org/abs/2304.13013", question=questions.SPIKE)
+@quantity(source="https://arxiv.org/abs/2304.13013", question=questions.SPIKE, usual=1.0)
 def adam_update_rms(
     grad: Tensor,
     state_exp_avg_sq: Tensor,

@@ -31,7 +31,9 @@ def update_norm(update_sumsq: Stat) -> float:
     return root(update_sumsq.sumsq)
 
 
-@quantity(source="https://cs231n.github.io/neural-networks-3/#ratio", question=questions.RATE)
+@quantity(
+    source="https://cs231n.github.io/neural-networks-3/#ratio", question=questions.RATE, usual=1e-3
+)
 def update_ratio(update_sumsq: Stat, weight_sumsq: Stat) -> float:
     """Relative step of the weight, ``||W_after - W_before||_2 / ||W_before||_2``.
 

@@ -38,6 +38,7 @@ def _facts(quantity: Quantity) -> dict[str, str]:
         "formula": _code(explained.formula),
         "answers": quantity.question,
         "how to read it": explained.reading,
+        "usual value": "" if quantity.usual is None else f"about ``{quantity.usual:g}``",
         "pitfalls": explained.pitfalls,
         "needs": ", ".join(map(_need, quantity.needs)),
         "units": _code(quantity.units),

@@ -56,6 +56,7 @@ def quantity(
     cost: Cost | None = ...,
     aliases: Sequence[str] = ...,
     axis: AxisLike | None = ...,
+    usual: float | None = ...,
 ) -> Callable[[Callable[..., Any]], Quantity]: ...
 def quantity(
     function: Callable[..., Any] | None = None,
@@ -69,6 +70,7 @@ def quantity(
     cost: Cost | None = None,
     aliases: Sequence[str] = (),
     axis: AxisLike | None = None,
+    usual: float | None = None,
 ) -> Quantity | Callable[[Callable[..., Any]], Quantity]:
     """Make a quantity of a function of tensors, and register it under its name.
 
@@ -95,6 +97,8 @@ def quantity(
     axis : Axis, PER_CHANNEL or IMAGE, optional
         The value is a vector along it; ``PER_CHANNEL`` for one of every module's own length,
         ``IMAGE`` for a picture: (height, width), or (height, width, 3 or 4) with colours.
+    usual : float, optional
+        What it is like in any model where all is well; the panel marks it beside the colours.
 
     Returns
     -------
@@ -129,6 +133,7 @@ def quantity(
             cost=cost,
             aliases=(aliases,) if isinstance(aliases, str) else tuple(aliases),
             axis=axis,
+            usual=usual,
         )
         quantities.add(made.name, made, made.aliases)
         return made
@@ -169,6 +174,7 @@ def define(
     aliases: tuple[str, ...] = (),
     axis: AxisLike | None = None,
     samples: Samples = "now",
+    usual: float | None = None,
 ) -> Quantity:
     """Make a quantity that needs what the parameters of ``reads`` are called; unregistered.
 
@@ -199,6 +205,7 @@ def define(
         aliases,
         axis,
         samples,
+        usual,
     )
 
 

@@ -55,6 +55,8 @@ class Quantity:
     """Along which its value is a vector; None for a number."""
     samples: Samples = "now"
     """Which steps a value is of: its own or, ``function`` making a `Window`, several."""
+    usual: float | None = None
+    """What it is like where all is well, whatever the model; None for most quantities."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "__doc__", self.function.__doc__)

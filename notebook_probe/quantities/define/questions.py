@@ -20,6 +20,7 @@ __all__ = [
     "SIGNAL",
     "SPEED",
     "SPIKE",
+    "topic",
 ]
 
 SIGNAL = "Do my activations or gradients vanish or explode?"
@@ -35,3 +36,30 @@ NOISE = "Is my batch size sensible? How noisy is the gradient?"
 DATA = "Is it my data or my loader?"
 SPEED = "How fast is a step, and how much memory does it need?"
 PROGRESS = "Is it still improving? Is the minimum flat?"
+
+_TOPICS = {
+    SIGNAL: "Vanish or explode?",
+    DEAD: "Dead units?",
+    BATCHNORM: "BatchNorm?",
+    RATE: "Learning rate?",
+    LEARNING: "Who learns?",
+    SPIKE: "Loss spikes?",
+    RANGE: "Overflow, NaN?",
+    ATTENTION: "Attention?",
+    COLLAPSE: "Collapse, width?",
+    NOISE: "Batch size, noise?",
+    DATA: "Data, loader?",
+    SPEED: "Speed, memory?",
+    PROGRESS: "Still improving?",
+}
+
+
+def topic(question: str) -> str:
+    """A question where there is little room; one of your own as it is.
+
+    Examples
+    --------
+    >>> topic(DEAD), topic("Is it my tokenizer?")
+    ('Dead units?', 'Is it my tokenizer?')
+    """
+    return _TOPICS.get(question, question)

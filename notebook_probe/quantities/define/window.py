@@ -60,6 +60,7 @@ def window_quantity(
     aliases: Sequence[str] = (),
     axis: AxisLike | None = None,
     samples: Samples = "every",
+    usual: float | None = None,
 ) -> Any:
     """Make a quantity of a class with ``reset``, ``update`` and ``compute``, and register it.
 
@@ -143,6 +144,7 @@ def window_quantity(
             aliases=(aliases,) if isinstance(aliases, str) else tuple(aliases),
             axis=axis,
             samples=samples,
+            usual=usual,
         )
         if made.is_of_all and not callable(getattr(kind, "merge", None)):
             raise QuantityError(f"{own}: the class has no merge(other), for {EACH}... needs one")

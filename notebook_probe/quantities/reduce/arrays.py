@@ -11,7 +11,7 @@ from torch import Tensor
 
 from notebook_probe.errors import UnreadableError
 
-__all__ = ["Floats", "components", "dense", "local", "readable", "wide"]
+__all__ = ["Floats", "components", "dense", "local", "readable", "tallied", "wide"]
 
 Floats: TypeAlias = npt.NDArray[np.float32]
 
@@ -109,3 +109,16 @@ def _real(tensor: Tensor) -> Tensor:
 
 def _described(tensor: Tensor) -> str:
     return f"{type(tensor).__name__} of {tensor.dtype}, {tensor.layout}, on {tensor.device}"
+
+
+def tallied(places: Tensor, n_places: int) -> Tensor:
+    """How often each place is there, int64, without ever waiting for the device.
+
+    Examples
+    --------
+    >>> tallied(torch.tensor([2, 0, 2], dtype=torch.int32), 4)
+    tensor([1, 0, 2, 0])
+    """
+    one = torch.ones((), dtype=torch.int64, device=places.device)
+    counts = torch.zeros(n_places, dtype=torch.int64, device=places.device)
+    return counts.index_add_(0, places, one.expand(places.numel()))

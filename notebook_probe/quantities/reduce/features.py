@@ -86,7 +86,8 @@ KEYED: dict[str, Moment] = {
 }
 """Families of features by key: ``state_exp_avg`` is the optimizer's state ``exp_avg`` of a
 parameter, ``group_lr`` the option ``lr`` of its parameter group, ``batch_targets`` what
-``run.batch(targets=...)`` handed over, ``logged_loss`` what ``run.log(loss=...)`` recorded."""
+``run.batch(targets=...)`` handed over, ``logged_loss`` what ``run.log(loss=...)`` recorded, or
+what was logged by another usual name of the loss."""
 
 STEP: dict[str, Moment] = {
     "logged": "closing",

@@ -126,3 +126,8 @@ def test_its_docstring_is_that_of_the_function() -> None:
 def test_a_card_names_the_call_that_hands_over_what_is_needed() -> None:
     assert "landscape (run.probe_batch(...))" in str(as_quantity("sharpness"))
     assert "batch.targets (run.batch(targets=...))" in str(as_quantity("ece"))
+
+
+def test_a_usual_value_is_told_of_the_few_that_have_one() -> None:
+    assert "about 0.001" in str(as_quantity("update_ratio")).replace("`", "")
+    assert "usual value" not in str(as_quantity("grad_norm"))
