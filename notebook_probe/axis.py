@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-__all__ = ["IMAGE", "PER_CHANNEL", "Axis", "AxisLike", "Image", "PerChannel"]
+__all__ = ["ARRAYS", "IMAGE", "PER_CHANNEL", "Arrays", "Axis", "AxisLike", "Image", "PerChannel"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,11 +117,40 @@ class Image:
             len(shape) == 2 or (len(shape) == 3 and shape[2] in (3, 4))
         )
 
+    def stored(self, name: str, shape: tuple[int, ...]) -> str:
+        """What an array of this shape is called in the record, of a quantity of this name."""
+        return name
+
     def __repr__(self) -> str:
         return "IMAGE"
 
 
 IMAGE = Image()
+
+
+class Arrays(Image):
+    """The axes of arrays of any shape, which each step may have anew: a name for each shape."""
+
+    expected = "an array with one element or more"
+
+    def fits(self, shape: tuple[int, ...]) -> bool:
+        return min(shape, default=0) > 0
+
+    def stored(self, name: str, shape: tuple[int, ...]) -> str:
+        """The name with the shape behind it.
+
+        Examples
+        --------
+        >>> ARRAYS.stored("look_output", (8, 16, 28, 28))
+        'look_output_8x16x28x28'
+        """
+        return f"{name}_{'x'.join(map(str, shape))}"
+
+    def __repr__(self) -> str:
+        return "ARRAYS"
+
+
+ARRAYS = Arrays()
 
 AxisLike: TypeAlias = Axis | PerChannel | Image
 """What a value that is no number has."""

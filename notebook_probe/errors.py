@@ -7,6 +7,8 @@
     ├── DuplicateNameError   (ValueError)             a name that is taken
     ├── ScheduleError        (ValueError)             a schedule that cannot be read
     ├── SettingError         (ValueError)             a value that cannot be set of a training
+    ├── BreakpointError      (ValueError)             a condition that no training can be held by
+    ├── NotLookedError       (LookupError)            a look that has kept nothing
     ├── QuantityError        (ValueError)             a quantity that is badly defined
     ├── NotApplicableError   (ValueError)             a quantity that needs what the module has not
     ├── InterferenceError    (RuntimeError)           a quantity that changes what training uses
@@ -43,6 +45,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 __all__ = [
+    "BreakpointError",
     "CheckpointError",
     "ClosedRunError",
     "DuplicateNameError",
@@ -55,6 +58,7 @@ __all__ = [
     "NonFiniteError",
     "NonFiniteGradientError",
     "NotApplicableError",
+    "NotLookedError",
     "ProbeError",
     "QuantityError",
     "RecordFormatError",
@@ -98,6 +102,14 @@ class ScheduleError(ProbeError, ValueError):
 
 class SettingError(ProbeError, ValueError):
     """A value that cannot be set of a training that runs."""
+
+
+class NotLookedError(ProbeError, LookupError):
+    """A look that was refused, is not over yet, or found nothing to keep."""
+
+
+class BreakpointError(ProbeError, ValueError):
+    """A condition by which no training can be held."""
 
 
 class QuantityError(ProbeError, ValueError):

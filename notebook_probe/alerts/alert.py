@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from notebook_probe.alerts.rule import RULES, SEVERITIES, Severity
 from notebook_probe.record.format.source import ROOT, Event
 
 __all__ = ["ALERT", "Alert", "alert_of", "where"]
@@ -34,6 +35,8 @@ class Alert:
         The view of the Explorer that explains it.
     time_ms : int
         When it was found, milliseconds since 1970; 0 when nobody was waiting for it.
+    severity : "warning" or "severe"
+        That of the rule.
     """
 
     rule: str
@@ -43,6 +46,7 @@ class Alert:
     quantities: tuple[str, ...] = ()
     view: str = "lines"
     time_ms: int = 0
+    severity: Severity = "warning"
 
     @property
     def module(self) -> str:
@@ -68,6 +72,7 @@ class Alert:
                 "modules": self.modules,
                 "quantities": self.quantities,
                 "view": self.view,
+                "severity": self.severity,
             }
         )
 
@@ -82,21 +87,23 @@ def alert_of(event: Event) -> Alert:
     --------
     >>> alert_of(Event(7, 0, "alert", "fc: 60 % dead", '{"rule": "dead", "modules": ["fc"]}'))
     Alert(rule='dead', step=7, text='fc: 60 % dead', modules=('fc',), quantities=(), view='lines', \
-time_ms=0)
+time_ms=0, severity='warning')
     """
     try:
         detail = json.loads(event.detail)
     except (ValueError, RecursionError):
         detail = None
     fields = detail if isinstance(detail, dict) else {}
+    rule = _text(fields.get("rule")) or "unknown"
     return Alert(
-        _text(fields.get("rule")) or "unknown",
+        rule,
         event.step,
         event.text,
         _texts(fields.get("modules")),
         _texts(fields.get("quantities")),
         _text(fields.get("view")) or "lines",
         event.time_ms,
+        _severity(fields.get("severity"), rule),
     )
 
 
@@ -110,6 +117,13 @@ def where(modules: Sequence[str]) -> str:
     """
     first = "the model" if modules[0] == ROOT else modules[0]
     return first if len(modules) == 1 else f"{first} and {len(modules) - 1} more"
+
+
+def _severity(found: object, rule: str) -> Severity:
+    """As it was written; of a record that does not say, that of the rule as it is known here."""
+    if found in SEVERITIES:
+        return found
+    return RULES[rule].severity if rule in RULES else "warning"
 
 
 def _text(found: object) -> str:

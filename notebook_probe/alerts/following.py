@@ -21,7 +21,10 @@ CELLS = 1 << 20
 
 def has(view: StreamView, quantity: str) -> bool:
     """Whether a stream has this quantity, by this name or an alias."""
-    return any(quantity in (one.name, *one.aliases) for one in view.variables)
+    return any(
+        quantity == one.name or (one.attrs and quantity in one.aliases)  # of logged ones thousands
+        for one in view.variables
+    )
 
 
 def values_of(

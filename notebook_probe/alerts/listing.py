@@ -54,21 +54,6 @@ class Alerts(Sequence[Alert]):
         return html_table(head, rows) if self else "<p>no alerts</p>"
 
 
-def read_alerts(events: Iterable[Event], n_branches: int | None = None) -> Alerts:
-    """The alerts that a record's events tell of, of its newest branch or of an earlier one.
-
-    What was found at steps that were taken back, when the run was resumed before them, does not
-    count.
-    """
-    found: list[Alert] = []
-    branch = 1
-    for event in events:
-        if event.kind == "branch":
-            if branch == n_branches:
-                break
-            branch += 1
-        if event.kind in ("branch", "truncate"):
-            found = [alert for alert in found if alert.step < event.step]
-        elif event.kind == ALERT:
-            found.append(alert_of(event))
-    return Alerts(found)
+def read_alerts(events: Iterable[Event]) -> Alerts:
+    """The alerts that a record's events tell of."""
+    return Alerts(alert_of(event) for event in events if event.kind == ALERT)

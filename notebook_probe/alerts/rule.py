@@ -23,9 +23,13 @@ from typing import Any, Literal, TypeAlias, get_args, overload
 from notebook_probe.errors import RuleError, UnknownNameError, near
 from notebook_probe.registry import Registry
 
-__all__ = ["RULES", "Once", "Rule", "rule"]
+__all__ = ["RULES", "SEVERITIES", "Once", "Rule", "Severity", "rule"]
 
 Once: TypeAlias = Literal["module", "run"]
+Severity: TypeAlias = Literal["warning", "severe"]
+
+SEVERITIES: tuple[Severity, ...] = get_args(Severity)
+"""The heaviest last."""
 
 WORDS = ("step", "since", "steps_held")
 """What a sentence can tell beside its quantities and thresholds."""
@@ -53,6 +57,10 @@ class Rule:
         Rows without it after which it may be said again; None for once.
     once : "module" or "run"
         Whether it is said of each module.
+    severity : "warning" or "severe"
+        Severe: what is trained from here on is hardly worth it.
+    explained_by : tuple of str
+        Quantities that tell more of it where it was said, the most telling first.
     """
 
     name: str
@@ -68,6 +76,8 @@ class Rule:
     once: Once = "module"
     view: str = "lines"
     source: str = ""
+    severity: Severity = "warning"
+    explained_by: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         _check(self)
@@ -76,6 +86,11 @@ class Rule:
     def window(self) -> int:
         """Rows before the one it is asked about that the condition sees."""
         return int(self.thresholds.get("window", 0))
+
+    @property
+    def numbers(self) -> dict[str, float | None]:
+        """All that `but` changes."""
+        return {**self.thresholds, **{name: getattr(self, name) for name in EDITABLE}}
 
     def is_new_after(self, n_rows: int) -> bool:
         """Tell whether so many quiet rows make it news once more."""
@@ -132,6 +147,8 @@ def rule(
     once: Once = ...,
     view: str = ...,
     source: str = ...,
+    severity: Severity = ...,
+    explained_by: Sequence[str] = ...,
 ) -> Callable[[Callable[..., Any]], Rule]: ...
 def rule(
     function: Callable[..., Any] | None = None,
@@ -146,6 +163,8 @@ def rule(
     once: Once = "module",
     view: str = "lines",
     source: str = "",
+    severity: Severity = "warning",
+    explained_by: Sequence[str] = (),
 ) -> Rule | Callable[[Callable[..., Any]], Rule]:
     """Make an alert rule of a condition, and have every run follow it.
 
@@ -171,6 +190,11 @@ def rule(
         Said of each module, or of the first one alone.
     view : str
         The view of the Explorer that explains it.
+    severity : "warning" or "severe"
+        Severe alerts are marked as such in the panel.
+    explained_by : sequence of str
+        Quantities that tell more of it, the most telling first: the panel offers to attach the
+        first that fits where it was said.
 
     Raises
     ------
@@ -203,6 +227,8 @@ def rule(
             once,
             view,
             source,
+            severity,
+            (explained_by,) if isinstance(explained_by, str) else tuple(explained_by),
         )
         RULES.add(made.name, made)
         return made
@@ -231,13 +257,19 @@ def _first_paragraph(function: Callable[..., Any]) -> str:
 
 def _check(one: Rule) -> None:
     """Raise RuleError unless it can work."""
-    for text in (one.name, one.says, one.view, one.source, *one.tells):
+    for text in (one.name, one.says, one.view, one.source, *one.tells, *one.explained_by):
         if not isinstance(text, str):
-            raise RuleError(f"rule {one.name}: {text!r}; name, says, tells, view, source are text")
+            raise RuleError(
+                f"rule {one.name}: {text!r}; name, says, tells, view, source are text, and so is "
+                f"explained_by"
+            )
     if not one.name.isidentifier():
         raise RuleError(f"rule name {one.name!r} must be an identifier, like 'top_heavy'")
     if one.once not in get_args(Once):
         raise RuleError(f"rule {one.name}: once={one.once!r}; allowed: {', '.join(get_args(Once))}")
+    if one.severity not in SEVERITIES:
+        allowed = ", ".join(SEVERITIES)
+        raise RuleError(f"rule {one.name}: severity={one.severity!r}; allowed: {allowed}")
     for name, number in one.thresholds.items():
         if not isinstance(number, Real) or isinstance(number, bool) or number != number:
             raise RuleError(f"rule {one.name}: {name}={number!r}; a threshold is a real number")

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from html import escape
 from types import MappingProxyType
+from typing import TypeAlias
 
 from notebook_probe.alerts.rule import RULES, Rule
 from notebook_probe.errors import RuleError
 from notebook_probe.tabular import html_table
 
 __all__ = ["Rules"]
+
+Changed: TypeAlias = Callable[[str, Rule | None, Rule | None], None]
 
 
 class Rules(MutableMapping[str, Rule]):
@@ -20,6 +23,8 @@ class Rules(MutableMapping[str, Rule]):
     ----------
     states : callable, optional
         Tells of each rule what it is doing, in words; shown beside it.
+    changed : callable, optional
+        ``changed(name, before, after)`` is told of each change; None for a rule that is not there.
 
     Examples
     --------
@@ -31,10 +36,12 @@ class Rules(MutableMapping[str, Rule]):
     """
 
     def __init__(
-        self, states: Callable[[], Mapping[str, str]] = lambda: MappingProxyType({})
+        self,
+        states: Callable[[], Mapping[str, str]] = lambda: MappingProxyType({}),
+        changed: Changed = lambda name, before, after: None,
     ) -> None:
         RULES.load()
-        self._states = states
+        self._states, self._tell = states, changed
         self._changed: dict[str, Rule | None] = {}
 
     def edit(self, name: str, **numbers: float | None) -> None:
@@ -54,11 +61,18 @@ class Rules(MutableMapping[str, Rule]):
     def __setitem__(self, name: str, rule: Rule) -> None:
         if not isinstance(rule, Rule):
             raise RuleError(f"rules[{name!r}] = {rule!r}; a Rule is expected, as @rule makes it")
+        before = self.get(name)
         self._changed = {**self._changed, name: rule}
+        self._tell(name, before, rule)
+
+    def states(self) -> Mapping[str, str]:
+        """What each rule is doing, in words: ``"on"``, ``"waits for ..."`` or ``"off: ..."``."""
+        return self._states()
 
     def __delitem__(self, name: str) -> None:
-        self[name]
+        before = self[name]
         self._changed = {**self._changed, name: None}
+        self._tell(name, before, None)
 
     def __iter__(self) -> Iterator[str]:
         every = dict.fromkeys([*RULES, *self._changed])

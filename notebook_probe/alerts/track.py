@@ -40,6 +40,8 @@ class Track:
     Parameters
     ----------
     rule : Rule
+    series : tuple of str
+        What its quantities are called in the record.
     stream : StreamView
         That of the rule's first quantity.
     first_step : int
@@ -49,12 +51,18 @@ class Track:
     """
 
     def __init__(
-        self, rule: Rule, stream: StreamView, first_step: int, reported: frozenset[str]
+        self,
+        rule: Rule,
+        series: tuple[str, ...],
+        stream: StreamView,
+        first_step: int,
+        reported: frozenset[str],
     ) -> None:
         n_before = rule.window + BEFORE
         self._rule, self._first_step, self._reported = rule, first_step, reported
         self._row = start_row(stream, first_step, n_before)
-        self._following = [Following(name, first_step, n_before) for name in rule.quantities[1:]]
+        self._leading = series[0]
+        self._following = [Following(name, first_step, n_before) for name in series[1:]]
         self._columns = np.zeros(0, bool)  # measured so far; the others have no part
         self._labels: tuple[str, ...] = ()
         self._past = [np.empty((0, 0)) for _ in rule.quantities]
@@ -73,7 +81,7 @@ class Track:
             if not len(steps):
                 return
             end = self._row + len(steps)
-            leading = values_of(stream, self._rule.quantities[0], self._row, end)[:, : len(every)]
+            leading = values_of(stream, self._leading, self._row, end)[:, : len(every)]
             self._row = end  # a rule that fails does not see them again
             present = measured(leading)
             begun = self._widen(every, present)

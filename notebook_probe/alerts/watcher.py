@@ -12,6 +12,7 @@ from notebook_probe.alerts.alert import Alert, where
 from notebook_probe.alerts.following import has
 from notebook_probe.alerts.rule import Rule
 from notebook_probe.alerts.track import Finding, Track
+from notebook_probe.record.format.loss_names import LOSS, loss_name
 from notebook_probe.record.format.schema import EVALUATION
 from notebook_probe.record.format.source import Source, StreamView
 from notebook_probe.record.views.branches import IN_ORDER, read_name
@@ -91,7 +92,8 @@ class Watcher:
         problem = followed.problem if followed is not None and followed.rule is rule else ""
         if problem or self._problem:
             return f"off: {problem or self._problem}"
-        missing = [name for name in rule.quantities if not any(has(v, name) for v in views)]
+        meant = _meant(rule.quantities, views)
+        missing = [name for name in meant if not any(has(v, name) for v in views)]
         return f"waits for {', '.join(missing)}" if missing else "on"
 
     def _look(self, whole: bool) -> None:
@@ -115,14 +117,17 @@ class Watcher:
     ) -> Iterator[Finding]:
         """What a rule finds in the rows that have come, stream by stream of its first quantity."""
         rule, tracks = followed.rule, followed.tracks
+        meant = _meant(rule.quantities, views)
         for view in views:
-            if not has(view, rule.quantities[0]):
+            if not has(view, meant[0]):
                 continue
-            if view.name not in tracks:  # it, or the rule, is new: there was nothing to say before
-                tracks[view.name] = Track(rule, view, self._next_step, self._reported_of(name))
+            key = view.name, meant
+            if key not in tracks:  # it, or the rule, is new: there was nothing to say before
+                reported = self._reported_of(name)
+                tracks[key] = Track(rule, meant, view, self._next_step, reported)
             others = [other for other in views if other is not view]
-            alone = all(has(view, quantity) for quantity in rule.quantities)
-            yield from tracks[view.name].look(view, others, None if alone else newest)
+            alone = all(has(view, quantity) for quantity in meant)
+            yield from tracks[key].look(view, others, None if alone else newest)
 
     def _raise_alerts(
         self, name: str, followed: _Followed, findings: Callable[[], Iterable[Finding]]
@@ -151,22 +156,34 @@ class Watcher:
         self._reported.update((name, module) for module in modules)
         text = f"{where(modules)}: {finding.sentence}"
         now = time.time_ns() // 1_000_000
-        quantities = tuple(map(self._source.recorded_name, rule.quantities))
-        self._tell(Alert(name, finding.step, text, modules, quantities, rule.view, now))
+        meant = _meant(rule.quantities, _in_order(self._source))
+        quantities = tuple(map(self._source.recorded_name, meant))
+        self._tell(
+            Alert(name, finding.step, text, modules, quantities, rule.view, now, rule.severity)
+        )
 
 
 @dataclass(slots=True)
 class _Followed:
-    """A rule as it was when it was last looked at, and its tracks by stream."""
+    """A rule as it was when it was last looked at, and its tracks by stream and series."""
 
     rule: Rule
-    tracks: dict[str, Track] = field(default_factory=dict)
+    tracks: dict[tuple[str, tuple[str, ...]], Track] = field(default_factory=dict)
     problem: str = ""
 
 
 def _in_order(source: Source) -> list[StreamView]:
     """The streams whose rows were written as the training went."""
     return [view for view in source.streams.values() if read_name(view.name).rank == IN_ORDER]
+
+
+def _meant(quantities: tuple[str, ...], views: Iterable[StreamView]) -> tuple[str, ...]:
+    """The series that a rule's quantities are: its loss is what the loop logs as such."""
+    if LOSS not in quantities:
+        return quantities
+    of_steps = (view for view in views if not view.name.startswith(EVALUATION))
+    loss = loss_name({variable.name for view in of_steps for variable in view.variables})
+    return tuple(loss if name == LOSS else name for name in quantities)
 
 
 def _last_step(view: StreamView) -> int:

@@ -55,6 +55,11 @@ class RuleSuite:
             for name in rule.quantities:
                 assert name in quantities or name in self.logged, f"{rule.name}: nothing is {name}"
 
+    def test_what_explains_it_can_be_measured(self) -> None:
+        for rule in self._all():
+            for name in rule.explained_by:
+                assert name in quantities, f"{rule.name}: nothing is {name}"
+
     def test_it_fires_where_something_is_wrong(self) -> None:
         for rule, tables in self._each(self.fires):
             found = _alerts_of(rule, filled(tables))

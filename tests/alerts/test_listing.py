@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from notebook_probe.alerts import Alert, Alerts, read_alerts
 from notebook_probe.alerts.alert import alert_of
 from notebook_probe.record import Event
+from notebook_probe.record.views.line import events_of_line
 from tests.alerts.made import LAW
 
 NAMES = st.text(min_size=1, max_size=8)
@@ -88,4 +89,5 @@ EVENTS = [
 
 @pytest.mark.parametrize(("branch", "texts"), [(None, "a c"), (2, "a c"), (1, "a b")])
 def test_alerts_of_steps_that_were_taken_back_do_not_count(branch: int | None, texts: str) -> None:
-    assert " ".join(alert.text for alert in read_alerts(EVENTS, branch)) == texts
+    line = events_of_line(EVENTS, branch)
+    assert " ".join(alert.text for alert in read_alerts(line)) == texts

@@ -41,6 +41,36 @@ def test_a_rule_is_edited_into_another_one() -> None:
             rule.but(**numbers)
 
 
+def test_a_rule_tells_how_bad_it_is_and_what_explains_it() -> None:
+    made = nbp.rule(name="test_bad", says="high", severity="severe", explained_by="grad_norm")
+    rule = made(lambda loss: loss > 0)
+    assert (rule.severity, rule.explained_by) == ("severe", ("grad_norm",))
+    assert (rule.but(rows=2).severity, rule.but(rows=2).explained_by) == ("severe", ("grad_norm",))
+    plain = nbp.rule(name="test_plain", says="high")(lambda loss: loss > 0)
+    assert (plain.severity, plain.explained_by) == ("warning", ())
+    with pytest.raises(RuleError, match="severity='fatal'; allowed: warning, severe"):
+        nbp.rule(name="test_fatal", says="high", severity="fatal")(lambda loss: loss > 0)  # type: ignore[call-overload]
+
+
+def test_what_ruins_a_training_is_severe_and_the_rest_a_warning() -> None:
+    severe = {rule.name for rule in RULES.values() if rule.severity == "severe"}
+    assert {name for name in severe if not name.startswith("test_")} == {
+        "nonfinite_output",
+        "nonfinite_gradient",
+        "nonfinite_loss",
+        "overflow_near",
+        "exploding_gradient",
+        "attention_logit_large",
+        "diverging_loss",
+        "loss_spike",
+    }
+
+
+def test_what_explains_a_rule_is_none_of_its_own_series() -> None:
+    for rule in RULES.values():
+        assert not {*rule.explained_by} & {*rule.quantities}, rule.name
+
+
 def no_series(most: float = 1.0) -> Any:
     """sentence"""
 

@@ -112,7 +112,7 @@ def _figures_are_closed() -> Iterator[None]:
     [
         (unsaid, "it_says_what_it_shows", AssertionError, "unsaid has no docstring"),
         (blank, "it_draws_a_run", AssertionError, "blank draws nothing"),
-        (picky, "it_draws_whatever_is_chosen", KeyError, "weight_norm"),
+        (picky, "it_draws_whatever_is_chosen", KeyError, "update_ratio"),
         (hasty, "it_draws_a_run_of_one_step", IndexError, "out of bounds"),
         (finite, "it_draws_numbers_that_are_not_finite", OverflowError, "infinity"),
         (writing, "it_changes_nothing_that_was_recorded", AssertionError, "writes into the record"),

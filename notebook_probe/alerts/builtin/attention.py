@@ -20,6 +20,7 @@ __all__ = ["attention_collapse", "attention_logit_growing", "attention_logit_lar
     steps=200,
     view="heat",
     source="https://arxiv.org/abs/2303.06296",
+    explained_by=("attn_head_entropy", "attn_max_logit", "attn_sink_share"),
 )
 def attention_collapse(attn_entropy_share: Doubles, least: float = 0.1) -> Any:
     """A head that looks at one position alone."""
@@ -32,6 +33,8 @@ def attention_collapse(attn_entropy_share: Doubles, least: float = 0.1) -> Any:
         " no gradient there; normalise queries and keys"
     ),
     source="https://arxiv.org/abs/2309.14322",
+    severity="severe",
+    explained_by=("attn_head_max_logit", "attn_entropy_share", "weight_norm"),
 )
 def attention_logit_large(attn_max_logit: Doubles, most: float = 50.0) -> Any:
     """Logits at which the softmax has no gradient."""
@@ -44,6 +47,7 @@ def attention_logit_large(attn_max_logit: Doubles, most: float = 50.0) -> Any:
         "{factor:g} or more in each of the last two thirds of {window:.0f} rows"
     ),
     source="https://arxiv.org/abs/2309.14322",
+    explained_by=("attn_head_max_logit", "attn_entropy_share", "weight_norm"),
 )
 def attention_logit_growing(
     attn_max_logit: Doubles, least: float = 20.0, factor: float = 1.2, window: int = 149

@@ -25,6 +25,8 @@ __all__ = [
     rows=2,
     again=200,
     tells=("factor",),
+    severity="severe",
+    explained_by=("grad_abs_max", "output_grad_norm", "update_ratio", "weight_norm"),
 )
 def exploding_gradient(grad_norm: Doubles, times: float = 10.0, window: int = 50) -> Any:
     """A gradient many times as large as usual, the median of the rows before."""
@@ -36,6 +38,7 @@ def exploding_gradient(grad_norm: Doubles, times: float = 10.0, window: int = 50
     says=("the gradient's usual element is {grad_rms:.2g}, below {least:g}: nothing arrives here"),
     rows=3,
     source="https://arxiv.org/abs/2110.09456",
+    explained_by=("output_grad_rms", "saturated_fraction", "zero_fraction", "grad_zero_fraction"),
 )
 def vanishing_gradient(grad_rms: Doubles, least: float = 1e-8) -> Any:
     """A gradient so small that float16 and Adam's epsilon lose it."""
@@ -47,6 +50,7 @@ def vanishing_gradient(grad_rms: Doubles, least: float = 1e-8) -> Any:
     rows=3,
     tells=("factor",),
     source="https://arxiv.org/abs/2110.09456",
+    explained_by=("output_grad_norm", "grad_norm"),
 )
 def vanishing_with_depth(grad_depth_slope: Doubles, least: float = -0.3) -> Any:
     """Gradients that shrink from layer to layer on their way back."""
@@ -59,6 +63,7 @@ def vanishing_with_depth(grad_depth_slope: Doubles, least: float = -0.3) -> Any:
         " a fixed length; raise the limit, or lower the learning rate"
     ),
     tells=("share",),
+    explained_by=("grad_norm", "grad_raw_norm"),
 )
 def always_clipped(clip_coefficient: Doubles, most: float = 0.9, window: int = 100) -> Any:
     """Clipping in nearly every step."""

@@ -17,6 +17,7 @@ __all__ = ["batchnorm_mismatch", "dead_units", "rank_collapse"]
     ),
     steps=200,
     source="https://arxiv.org/abs/2302.12902",
+    explained_by=("output_histogram", "output_channel_mean", "input_std"),
 )
 def dead_units(dead_fraction: Doubles, most: float = 0.5) -> Any:
     """Units that are below zero for every sample."""
@@ -29,6 +30,7 @@ def dead_units(dead_fraction: Doubles, most: float = 0.5) -> Any:
     ),
     rows=3,
     source="https://arxiv.org/abs/2210.02885",
+    explained_by=("output_std", "output_cov_eigs", "participation_ratio"),
 )
 def rank_collapse(effective_rank_share: Doubles, least: float = 0.05) -> Any:
     """Outputs that lie in few directions."""
@@ -44,6 +46,7 @@ def rank_collapse(effective_rank_share: Doubles, least: float = 0.05) -> Any:
     steps=50,
     tells=("usual",),
     source="https://arxiv.org/abs/2210.05153",
+    explained_by=("bn_var_tid", "input_mean", "input_std"),
 )
 def batchnorm_mismatch(bn_mean_tid: Doubles, most: float = 0.5, window: int = 10) -> Any:
     """Running statistics that are not those of the batches."""

@@ -20,6 +20,13 @@ __all__ = ["nonfinite_gradient", "nonfinite_loss", "nonfinite_output", "overflow
     once="run",
     tells=("finite_before",),
     view="heat",
+    severity="severe",
+    explained_by=(
+        "output_abs_max",
+        "input_nonfinite_fraction",
+        "weight_nonfinite_fraction",
+        "range_headroom_bits",
+    ),
 )
 def nonfinite_output(nonfinite_fraction: Doubles) -> Any:
     """Outputs that are NaN or infinite: the first module, at the first such step.
@@ -35,6 +42,8 @@ def nonfinite_output(nonfinite_fraction: Doubles) -> Any:
     says="the gradient's norm is {grad_norm}, and the optimizer applied it",
     once="run",
     view="heat",
+    severity="severe",
+    explained_by=("grad_nonfinite_fraction", "output_grad_nonfinite_fraction", "grad_abs_max"),
 )
 def nonfinite_gradient(grad_norm: Doubles) -> Any:
     """A gradient that is NaN or infinite and was applied.
@@ -47,6 +56,8 @@ def nonfinite_gradient(grad_norm: Doubles) -> Any:
 @rule(
     says="the loss is {loss}",
     again=1000,
+    severity="severe",
+    explained_by=("logit_logsumexp", "grad_norm", "nonfinite_fraction"),
 )
 def nonfinite_loss(loss: Doubles) -> Any:
     """A loss that is NaN or infinite, as the loop logs it."""
@@ -60,6 +71,8 @@ def nonfinite_loss(loss: Doubles) -> Any:
     ),
     again=1000,
     source="definition",
+    severity="severe",
+    explained_by=("output_abs_max", "massive_ratio", "output_log_histogram"),
 )
 def overflow_near(range_headroom_bits: Doubles, least: float = 2.0) -> Any:
     """Outputs that are close to the largest number of their dtype."""

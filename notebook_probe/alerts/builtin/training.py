@@ -28,6 +28,7 @@ __all__ = [
     again=1000,
     tells=("ratio", "cosine", "decade"),
     view="heat",
+    explained_by=("update_cosine", "log_step_size", "distance_from_init"),
 )
 def lr_high(
     update_ratio: Doubles, grad_cosine: Doubles, most: float = 1e-2, window: int = 20
@@ -47,6 +48,7 @@ def lr_high(
     ),
     rows=10,
     view="heat",
+    explained_by=("update_norm", "weight_norm", "grad_below_eps_fraction"),
 )
 def lr_low(update_ratio: Doubles, grad_norm: Doubles, least: float = 1e-6) -> Any:
     """A layer with a gradient that hardly changes."""
@@ -61,6 +63,8 @@ def lr_low(update_ratio: Doubles, grad_norm: Doubles, least: float = 1e-6) -> An
     rows=2,
     again=1000,
     tells=("factor",),
+    severity="severe",
+    explained_by=("grad_norm", "update_ratio", "weight_norm"),
 )
 def diverging_loss(loss: Doubles, times: float = 10.0, window: int = 50) -> Any:
     """A loss that rises to many times what it was, as it may in the very first steps.
@@ -74,6 +78,8 @@ def diverging_loss(loss: Doubles, times: float = 10.0, window: int = 50) -> Any:
 @rule(
     says="the loss is {loss_spike_score:.1f} deviations above its usual value",
     again=100,
+    severity="severe",
+    explained_by=("grad_norm", "sample_loss_quantiles", "update_ratio"),
 )
 def loss_spike(loss_spike_score: Doubles, most: float = 6.0) -> Any:
     """A loss far above its usual value."""
@@ -87,6 +93,7 @@ def loss_spike(loss_spike_score: Doubles, most: float = 6.0) -> Any:
     ),
     again=1000,
     source="https://arxiv.org/abs/2304.13013",
+    explained_by=("moment_ratio", "grad_norm", "update_ratio"),
 )
 def adam_spike_ahead(
     adam_update_rms: Doubles, most: float = 2.3, times: float = 3.0, window: int = 50
@@ -102,6 +109,7 @@ def adam_spike_ahead(
 @rule(
     says=("{share:.0%} of the step is spent waiting for data; more loader workers, or cached data"),
     tells=("share",),
+    explained_by=("step_time", "samples_per_second"),
 )
 def loader_bound(data_wait_share: Doubles, most: float = 0.3, window: int = 50) -> Any:
     """A loop that waits for its data."""
