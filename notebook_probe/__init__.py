@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from notebook_probe.alerts import Alert, Alerts, Rule, rule
 from notebook_probe.axis import IMAGE, PER_CHANNEL, Axis
 from notebook_probe.errors import (
+    BreakpointError,
     CheckpointError,
     ClosedRunError,
     DuplicateNameError,
@@ -27,6 +28,7 @@ from notebook_probe.errors import (
     NonFiniteError,
     NonFiniteGradientError,
     NotApplicableError,
+    NotLookedError,
     ProbeError,
     QuantityError,
     RecordFormatError,
@@ -92,6 +94,7 @@ __all__ = [
     "Alert",
     "Alerts",
     "Axis",
+    "BreakpointError",
     "CheckpointError",
     "ClosedRunError",
     "DataCollector",
@@ -109,6 +112,7 @@ __all__ = [
     "NonFiniteError",
     "NonFiniteGradientError",
     "NotApplicableError",
+    "NotLookedError",
     "OpenedJob",
     "OpenedRun",
     "OptimizerSeries",

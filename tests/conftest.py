@@ -3,10 +3,14 @@
 import gc
 import sys
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
+
+from notebook_probe.run.begin import provenance
 
 torch.set_num_threads(1)
 
@@ -23,9 +27,28 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.fixture(autouse=True, scope="session")
+def git_is_asked_once() -> Iterator[None]:
+    """Of the project's own state: a process for each of thousands of runs takes minutes."""
+    ask, known, here = provenance.git_state, dict[str, dict[str, Any]](), str(Path.cwd())
+
+    def once() -> dict[str, Any]:
+        if str(Path.cwd()) != here:
+            return ask()
+        if here not in known:
+            known[here] = ask()
+        return known[here]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(provenance, "git_state", once)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def seed() -> None:
-    torch.manual_seed(0)
+    torch.default_generator.manual_seed(0)
+    if torch.cuda.is_initialized():
+        torch.cuda.manual_seed_all(0)  # until then it keeps each call for later, with its stack
 
 
 @pytest.fixture(autouse=True)

@@ -18,6 +18,7 @@ from notebook_probe.probes.reading.options import owned_by
 from notebook_probe.probes.reading.plan import Plan
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.optimizer_steps import StepClock
+from notebook_probe.probes.step.sink import StepGate
 
 __all__ = ["StepOwner", "Updates"]
 
@@ -38,6 +39,7 @@ class StepOwner(Protocol):
     """Who opens and closes the steps of a model."""
 
     clock: StepClock
+    gate: StepGate
 
     @property
     def ignores_updates(self) -> bool: ...
@@ -119,11 +121,13 @@ class Updates:
         begun = time.perf_counter()
         steps = self._of(optimizer)
         frame = steps.frame if steps is not None else None
-        if frame is None:
+        if steps is None or frame is None:
             return
         frame.passes.apply(lambda value: id(value) in owned_by(optimizer))
         frame.readings.reader.read_gradients(frame, optimizer)
         frame.seconds += time.perf_counter() - begun
+        if steps.gate.awaits_update:
+            frame.begun += steps.gate.before_update(frame)
 
     def step_ends(self, optimizer: Optimizer) -> None:
         """The Listener's part: updates and state."""

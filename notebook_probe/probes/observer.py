@@ -74,9 +74,8 @@ class Observer:
         budget: Budget,
         last_evaluated: int = -1,
     ) -> None:
-        self.clock = StepClock(first_step)
+        self.clock, self.eager = StepClock(first_step), EagerSteps()
         self.phase, self.forwards = PhaseOfThread(), Forwards()
-        self.eager = EagerSteps()
         self.training = DueProbes(self._build, sink.publish, budget)
         self.evaluation = DueProbes(self._build, sink.evaluated, Budget())
         self.evaluation.last_step = last_evaluated
@@ -88,7 +87,7 @@ class Observer:
         silence_in_children(self)
         self._gated = -1
         self._is_opening = False  # a step opens next, and arms what is due in it
-        self._gate: StepGate = OpenGate()
+        self.gate: StepGate = OpenGate()
         self.announce, self._settled = sink.announce, sink.settled
         self._buffers: dict[Slot, Tensor] = {}
         self.updates = Updates(model, self)
@@ -105,7 +104,7 @@ class Observer:
 
     def hook(self, gate: StepGate) -> None:
         """Put the hooks on: from now on calls and updates are seen, and pass the gate."""
-        self._gate = gate
+        self.gate = gate
         model = self._model()
         if model is not None:
             self._ends = [handle.remove for handle in hook_root(model, self)]
@@ -259,8 +258,9 @@ class Observer:
             return 0.0
         self._gated, self._is_opening = self.clock.step, to_open
         try:
-            return self._gate.pass_to(self.clock.step)
-        except BaseException:  # no step opens now
+            return self.gate.pass_to(self.clock.step)
+        except BaseException:  # no step opens now; whoever trains on passes the gate again
+            self._gated = -1
             self._arm()
             raise
         finally:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 
-from notebook_probe.alerts import Alert, Rules, Watcher, read_alerts
+from notebook_probe.alerts import Alert, Rule, Watcher, read_alerts
 from notebook_probe.alerts.alert import ALERT
 from notebook_probe.probes.reading.closed_steps import ClosedSteps
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.attach.probe_set import ProbeSet
+from notebook_probe.run.breakpoints.breakpoints import Breakpoints
+from notebook_probe.run.flight.recorder import FlightRecorder
 from notebook_probe.run.gate import Gate
 from notebook_probe.run.health.probe_statuses import ProbeStatuses
 from notebook_probe.run.health.stale_probes import StaleProbes
@@ -33,11 +36,12 @@ class Alarm:
         What became of each probe.
     gate : Gate
         Knows the open step.
-
-    Attributes
-    ----------
-    rules : Rules
+    rules : mapping of str to Rule
         Those that are followed; may be edited.
+    breakpoints : Breakpoints
+        Told of each alert.
+    flight : FlightRecorder
+        Writes what it keeps at each.
     """
 
     def __init__(
@@ -47,13 +51,16 @@ class Alarm:
         probes: ProbeSet,
         statuses: ProbeStatuses,
         gate: Gate,
+        rules: Mapping[str, Rule],
+        breakpoints: Breakpoints,
+        flight: FlightRecorder,
     ) -> None:
         self._writer, self._steps = writer, steps
         self._probes, self._statuses, self._gate = probes, statuses, gate
-        self.rules = Rules(lambda: self._watcher.states())
+        self._rules, self._breakpoints, self._flight = rules, breakpoints, flight
         self._watcher = Watcher(
             writer.source,
-            self.rules,
+            rules,
             self._keep,
             failed=lambda step, text: writer.event(step, "error", text),
             first_step=writer.first_step,
@@ -73,10 +80,14 @@ class Alarm:
         """Look at all that was recorded so far."""
         self._watcher.look(whole=whole)
 
+    def states(self) -> dict[str, str]:
+        """What each rule is doing, in words."""
+        return self._watcher.states()
+
     def look_at_probes(self) -> None:
         """Find the probes that have fallen silent."""
         begun_s = time.thread_time()
-        rule = self.rules.get("stale_probe")
+        rule = self._rules.get("stale_probe")
         if rule is not None:
             probes, step = self._probes.wanted, self._gate.step
             statuses = self._statuses.of(probes, step)
@@ -86,3 +97,5 @@ class Alarm:
 
     def _keep(self, alert: Alert) -> None:
         self._writer.event(alert.step, ALERT, alert.text, alert.detail)
+        self._breakpoints.told(alert, alert.severity == "severe")
+        self._flight.happened(f"{alert.rule} fired at step {alert.step}")

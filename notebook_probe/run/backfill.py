@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 
@@ -58,22 +59,22 @@ class PastSteps:
             yield
         finally:
             observer.phase.is_past = False
-            observer.evaluation.hand(self._write)
+            observer.evaluation.hand(partial(self._write, of_state=True))
 
     def keep(self, frame: StepFrame) -> None:
-        """Write what was logged of a state, which may have a row already."""
+        """Write what a frame has measured, of a step or a state that may have a row already."""
         self._steps.drain()
-        self._write(frame)
+        self._write(frame, frame.of_state)
 
-    def _write(self, frame: StepFrame) -> None:
+    def _write(self, frame: StepFrame, of_state: bool) -> None:
         for row in self._rows.rows(self._steps.measured(frame, is_final=True)):
             if row.stream.kind.is_blob:
                 self._writer.lose(1, f"{row.stream.path}: arrays are not written into passed steps")
                 continue
-            _write(self._writer.out_of_order, row)
+            _write(self._writer.out_of_order, row, of_state)
 
 
-def _write(out_of_order: Backfill, row: AnyRow) -> None:
+def _write(out_of_order: Backfill, row: AnyRow, of_state: bool) -> None:
     """Write the cells of a row that were measured; the others leave what is there."""
     table, stream = row.values, row.stream
     cells = measured(table).reshape(*table.shape[:2], -1).nonzero()
@@ -85,4 +86,5 @@ def _write(out_of_order: Backfill, row: AnyRow) -> None:
             [stream.variables[place] for place in variables],
             table[np.ix_(variables, modules)][None],
             stream.kind,
+            of_state,
         )

@@ -13,6 +13,7 @@ import torch
 
 from notebook_probe.errors import TrainingStopped
 from notebook_probe.run.failure import Failure
+from notebook_probe.run.reached_step import ReachedStep
 
 __all__ = ["Background"]
 
@@ -29,7 +30,11 @@ class Background:
     on_end : callable
         Called in the thread when the function has ended, with what it raised: Stop is no error.
     stop : callable
-        Asks the function to end at its next step; called when the interpreter exits.
+        Asks the function to end at its next step; called when the interpreter exits, too.
+    reached : ReachedStep
+        Is told the function's steps.
+    on_error : callable
+        Called in the thread with what the function raised, before that is the end of it.
     """
 
     def __init__(
@@ -37,12 +42,15 @@ class Background:
         function: Callable[[], Any],
         on_end: Callable[[BaseException | None], None],
         stop: Callable[[], object],
+        reached: ReachedStep,
+        on_error: Callable[[BaseException], None] = lambda error: None,
     ) -> None:
         self.error: BaseException | None = None
         self.stopped = False
         """Stop ended it."""
         self._result: Any = None
-        self._stop = stop
+        self._stop, self._reached, self._on_error = stop, reached, on_error
+        self._is_over = False
         # In the caller's context: what it prints belongs to the cell that began it.
         context = contextvars.copy_context()
         self._thread = threading.Thread(
@@ -59,17 +67,47 @@ class Background:
     def running(self) -> bool:
         return self._thread.is_alive()
 
-    def wait(self, timeout_s: float | None = None) -> Any:
-        """Wait for the end; the function's result.
+    def stop(self) -> None:
+        """Ask it to end before its next batch, the first one too; from any thread."""
+        if self.running:
+            self._stop()
+
+    def wait(self, timeout_s: float | None = None, *, step: int | None = None) -> Any:
+        """Wait for the end, or only until a step is reached; the function's result once it is over.
+
+        Parameters
+        ----------
+        timeout_s : float, optional
+        step : int, optional
+            So many updates are complete, counted as the record and ``loop_step`` do, over all
+            runs. A training that ends before ends the waiting.
 
         Raises
         ------
         TimeoutError
-            It still runs after ``timeout_s``.
+            It still runs after ``timeout_s``, and has not reached ``step``.
+        RuntimeError
+            The training would wait for itself.
         Exception
             What the function raised.
+
+        Examples
+        --------
+        >>> training = loop.start(loader, epochs=2)  # doctest: +SKIP
+        >>> training.wait(step=100)  # doctest: +SKIP
         """
-        self._thread.join(timeout_s)
+        if self._thread is threading.current_thread():
+            raise RuntimeError("wait() on the thread that trains: it would wait for itself")
+        if step is None:
+            self._thread.join(timeout_s)
+        elif not self._reached.wait_for(step, lambda: self._is_over, timeout_s):
+            raise TimeoutError(
+                f"training is at step {self._reached.step} after {timeout_s} s, not at {step}"
+            )
+        elif self._is_over:
+            self._thread.join()
+        else:
+            return None
         if self._thread.is_alive():
             raise TimeoutError(f"training still runs after {timeout_s} s")
         if self.error is not None:
@@ -94,9 +132,14 @@ class Background:
         except TrainingStopped:
             self.stopped = True
         except BaseException as error:  # kept for the panel and for wait()
+            self._on_error(error)
             self.error = error
         finally:
-            on_end(self.error)
+            try:
+                on_end(self.error)
+            finally:
+                self._is_over = True
+                self._reached.wake()
             atexit.unregister(self._stop_at_exit)
 
     def _stop_at_exit(self) -> None:

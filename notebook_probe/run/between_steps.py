@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 from notebook_probe.run.attach.probe_set import ProbeSet
-from notebook_probe.run.attach.requests import Request, Set
-from notebook_probe.run.settings.settings import Settings
+from notebook_probe.run.attach.requests import Request
+from notebook_probe.run.flight.recorder import FlightRecorder
+from notebook_probe.run.looks.looks import Looks
 
-__all__ = ["BetweenSteps"]
+__all__ = ["Act", "BetweenSteps"]
+
+Act: TypeAlias = Callable[[Any, int], str]
+"""Does what a request says, from a step on; returns what was done, in words."""
 
 
 @dataclass(frozen=True, slots=True)
 class BetweenSteps:
-    """The gate's Boundary: probes are attached and taken off, and settings set."""
+    """The gate's Boundary: probes are attached and taken off, and what else is asked is done."""
 
     probes: ProbeSet
-    settings: Settings
+    looks: Looks
+    flight: FlightRecorder
+    acts: Mapping[type, Act]
+    """Who does requests of a kind that is not about probes."""
 
     def apply(self, request: Request, step: int) -> str:
-        if isinstance(request, Set):
-            return self.settings.apply(request, step)
-        return self.probes.apply(request, step)
+        return self.acts.get(type(request), self.probes.apply)(request, step)
 
     def change(self, step: int) -> None:
+        self.looks.finish(step)
         self.probes.change(step)
+        self.flight.write_due()

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from notebook_probe.alerts import Rules
 from notebook_probe.run.attach.requests import Fitting, Request, Ticket
-from notebook_probe.run.health.status import ProbeStatus, QuantityInfo, StatusHead
+from notebook_probe.run.breakpoints.requests import BreakpointInfo
+from notebook_probe.run.health.status import PresetInfo, ProbeStatus, QuantityInfo, StatusHead
+from notebook_probe.run.settings.setting import KnobInfo
 
 __all__ = ["Controls"]
 
@@ -26,8 +29,30 @@ class Controls(Protocol):
     def catalogue(self) -> Sequence[QuantityInfo]:
         """Every quantity that can be attached."""
 
+    def preset_infos(self) -> Sequence[PresetInfo]:
+        """What can be attached under one name."""
+
     def fitting(self) -> Fitting:
         """Where each of them can be attached, in the model as it is now."""
+
+    def knobs(self) -> Sequence[KnobInfo]:
+        """Everything that can be set while it trains."""
+
+    def pending_looks(self) -> tuple[list[tuple[str, int]], dict[tuple[str, int], str]]:
+        """Module and step of the looks that are not over, and why others have kept nothing."""
+
+    def breakpoint_infos(self) -> Sequence[BreakpointInfo]:
+        """Everything that training is to be held by."""
+
+    def severe_rules(self) -> Sequence[str]:
+        """The alert rules that are severe."""
+
+    @property
+    def rules(self) -> Rules:
+        """The alert rules that are followed, each of which can be edited."""
+
+    def rule_names(self) -> Sequence[str]:
+        """The alert rules that are followed."""
 
     def each_boundary(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call ``callback`` on the training thread at every step boundary; returns its removal.

@@ -77,6 +77,7 @@ def _end(parts: RunParts, fresh: bool) -> None:
         ends.callback(parts.writer.close)
         parts.gate.close()
         parts.observer.settle()
+        parts.looks.finish(parts.observer.clock.step)
         _read_last_state(parts)
         parts.observer.close()
         unfinished = parts.steps.unfinished(parts.observer.frame)
@@ -84,6 +85,7 @@ def _end(parts: RunParts, fresh: bool) -> None:
             parts.steps.keep(unfinished)
         parts.steps.drain()
         parts.alarm.look(whole=True)
+        parts.flight.write_due()
 
 
 def _read_last_state(parts: RunParts) -> None:

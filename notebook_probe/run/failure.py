@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 __all__ = ["Failure"]
 
+MOST_CHARACTERS = 20_000
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:
@@ -20,9 +22,15 @@ class Failure:
 
     text: str
     """The error with the line it came from."""
+    traceback: str = ""
+    """As Python prints it, of long ones the beginning and the end."""
 
     @classmethod
     def of(cls, error: BaseException) -> Failure:
         frames = traceback.extract_tb(error.__traceback__)
         where = f" (line {frames[-1].lineno}, in {frames[-1].name})" if frames else ""
-        return cls(f"{type(error).__name__}: {error}{where}")
+        whole = "".join(traceback.format_exception(error))
+        if len(whole) > MOST_CHARACTERS:
+            half = MOST_CHARACTERS // 2
+            whole = f"{whole[:half]}\n...\n{whole[-half:]}"
+        return cls(f"{type(error).__name__}: {error}{where}", whole)

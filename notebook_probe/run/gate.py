@@ -14,9 +14,11 @@ from contextlib import suppress
 from typing import ParamSpec, Protocol
 
 from notebook_probe.errors import ProbeError, TrainingStopped
+from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.run.attach.requests import Control, Request, Ticket
+from notebook_probe.run.reached_step import ReachedStep
 
-__all__ = ["Boundary", "Gate"]
+__all__ = ["Boundary", "Check", "Gate"]
 
 P = ParamSpec("P")
 
@@ -38,6 +40,33 @@ class Boundary(Protocol):
         """Let what has changed since the last boundary act from ``step`` on."""
 
 
+class Check(Protocol):
+    """Who knows whether the training is to be held; asked on its thread."""
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing can hold it between two steps or before an update; nothing else is asked then."""
+
+    def before_step(self, step: int) -> bool:
+        """Tell whether it is held before ``step``."""
+        ...
+
+    def awaits_update(self) -> bool:
+        """Tell whether `before_update` is to be asked of the step that opens now."""
+        ...
+
+    def before_update(self, frame: StepFrame) -> bool:
+        """Tell whether it is held before the update of an open step."""
+        ...
+
+    def on_error(self, step: int, error: BaseException) -> bool:
+        """Tell whether it is held because the loop raised."""
+        ...
+
+    def let_go(self) -> None:
+        """It goes on."""
+
+
 class Gate:
     """Applies requests between steps, in the order they were put.
 
@@ -49,8 +78,10 @@ class Gate:
 
     Attributes
     ----------
-    step : int
+    reached : ReachedStep
         The step that the gate was passed for last.
+    awaits_update : bool
+        Something is armed that may hold the open step before its update.
     is_held : bool
         The training thread waits here now.
     problem : str
@@ -63,16 +94,30 @@ class Gate:
         self._callbacks: tuple[Callable[[], None], ...] = ()
         self._pausing = self._single = self._stopping = False
         self._is_closed = False
+        self._check: Check | None = None
+        self._put_off: list[Ticket] = []
+        self._is_caught = False  # a breakpoint holds it
+        self._is_amid = False  # it is held in the midst of a step
         self._thread: threading.Thread | None = None
-        self.step = step
+        self.awaits_update = False
+        self.reached = ReachedStep(step)
         self.is_held = False
         self.problem = ""
+
+    def ask(self, check: Check) -> None:
+        """Have ``check`` say from now on where training is held."""
+        self._check = check
 
     def put(self, ticket: Ticket) -> None:
         """Queue a request from any thread."""
         self._waiting.put(ticket)
         if self._is_closed:
             self._refuse_waiting()
+
+    @property
+    def step(self) -> int:
+        """The step that the gate was passed for last."""
+        return self.reached.step
 
     @property
     def is_followed(self) -> bool:
@@ -122,16 +167,67 @@ class Gate:
         float
             Seconds for which it held the training.
         """
-        self.step = step
+        self.reached.reach(step)
         self._thread = threading.current_thread()
         if not self._is_closed:
             self._look_up(step)
+            if self._asked() is not None:
+                self._attempt(self._ask, lambda check: check.before_step(step))
         held = self._hold(step) if self._pausing else 0.0
         self._single = False
+        check = self._asked()
+        self.awaits_update = check is not None and check.awaits_update()
         if self._stopping:
             self._stopping = self._pausing = False
             raise TrainingStopped(f"stopped before step {step}; everything recorded is kept")
         return held
+
+    def before_update(self, frame: StepFrame) -> float:
+        """Let the training be held before an update; raises TrainingStopped after Stop.
+
+        Pause, Step and Stop act here; whatever else is requested waits for the next step.
+
+        Returns
+        -------
+        float
+            Seconds for which it held the training.
+        """
+        self._attempt(self._ask, lambda check: check.before_update(frame))
+        held = self._hold_amid(frame.step)
+        if self._stopping:
+            self._stopping = self._pausing = False
+            raise TrainingStopped(f"stopped before the update of step {frame.step}")
+        return held
+
+    def hold_on_error(self, step: int, error: BaseException) -> None:
+        """Let a training be held that has raised; whatever lets it go on, it ends."""
+        if not self._is_closed:
+            self._attempt(self._ask, lambda check: check.on_error(step, error))
+            self._hold_amid(step)
+            self._pausing = self._stopping = False
+
+    def _asked(self) -> Check | None:
+        """Who may have the training held now."""
+        check = self._check
+        return None if check is None or check.is_idle else check
+
+    def _ask(self, question: Callable[[Check], bool]) -> None:
+        if self._check is not None and question(self._check):
+            self._pausing, self._single = True, False
+            self._is_caught = True
+
+    def _hold_amid(self, step: int) -> float:
+        """Hold in the midst of a step, where nothing but the controls can act."""
+        if not self._is_caught:
+            return 0.0
+        self._is_amid = True
+        try:
+            return self._hold(step)
+        finally:
+            self._is_amid = self._single = False
+            put_off, self._put_off = self._put_off, []
+            for ticket in put_off:
+                self._waiting.put(ticket)
 
     def _hold(self, step: int) -> float:
         """Wait for as long as the run is paused; returns for how many seconds."""
@@ -145,22 +241,35 @@ class Gate:
             raise
         finally:
             self.is_held = False
+            if self._is_caught and self._check is not None:
+                self._is_caught = False
+                self._check.let_go()
         return time.perf_counter() - begun
 
     def _is_holding(self) -> bool:
         return self._pausing and not (self._single or self._stopping or self._is_closed)
 
-    def _look_up(self, step: int) -> None:
+    def _call_followers(self) -> None:
         for callback in self._callbacks:
             self._attempt(callback)
+
+    def _look_up(self, step: int) -> None:
+        self._call_followers()
         self.do_waiting(step)
         self._attempt(self._boundary.change, step)
 
     def _wait(self, step: int) -> None:
         """Hold for a tick, or until a request comes."""
         with suppress(queue.Empty):
-            self._do(self._waiting.get(timeout=TICK_S), step)
-        self._look_up(step)
+            ticket = self._waiting.get(timeout=TICK_S)
+            if self._is_amid and not isinstance(ticket.request, Control):
+                self._put_off.append(ticket)
+            else:
+                self._do(ticket, step)
+        if self._is_amid:
+            self._call_followers()
+        else:
+            self._look_up(step)
 
     def _take_waiting(self) -> Iterator[Ticket]:
         while True:

@@ -63,8 +63,18 @@ class LiveSource(Exports):
         return self._recorded.vectors
 
     @property
+    def elements(self) -> Mapping[str, StreamView]:
+        """Streams of vectors of every kind, a column for each element: ``conv1[3/64]``."""
+        return self._recorded.elements
+
+    @property
     def events(self) -> tuple[Event, ...]:
         return self._writer.source.events
+
+    @property
+    def all_events(self) -> tuple[Event, ...]:
+        """What happened on every branch, in the order in which it was written."""
+        return self._writer.source.all_events
 
     def snapshot(self) -> Snapshot:
         self._steps.drain()  # the first array of a name says how large all are, not the open step's

@@ -14,6 +14,7 @@ from notebook_probe.probes.reading.closed_steps import ClosedSteps
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.probe import PhaseName
 from notebook_probe.quantities.reduce.stat import Number
+from notebook_probe.record.format.loss_names import LOSS, LOSS_NAMES, loss_name
 from notebook_probe.record.format.schema import module_label
 from notebook_probe.run.backfill import PastSteps
 from notebook_probe.run.rows.row_keeper import RowKeeper
@@ -43,6 +44,8 @@ class LoopLog:
         self._rows, self._steps, self._observer, self._past = rows, steps, observer, past
         self._last: dict[str, int] = {}  # name -> step of the last state it was logged of
         self._warned: set[str] = set()
+        self._loss_names: set[str] = set()
+        """Those of `LOSS_NAMES` that were logged of steps so far."""
 
     def log(self, scalars: Scalars, on_device: bool, phase: PhaseName) -> None:
         """Keep numbers of the step that was trained, or of the state that is evaluated.
@@ -91,7 +94,20 @@ class LoopLog:
         frame = self._training_frame()
         self._warn(self._known(frame, scalars), frame.step)
         _put(frame, scalars, on_device)
-        frame.recorded_beside -= scalars.keys()
+        if frame.recorded_beside:
+            frame.recorded_beside -= scalars.keys()
+        self._show_loss(frame, scalars)
+
+    def _show_loss(self, frame: StepFrame, scalars: Scalars) -> None:
+        """Let quantities read the loss of a step as such, by whatever usual name it is logged."""
+        if LOSS in scalars:
+            self._loss_names.add(LOSS)
+            return
+        self._loss_names.update(name for name in LOSS_NAMES if name in scalars)
+        name = loss_name(self._loss_names)
+        if name in scalars:
+            frame.scalars[LOSS] = scalars[name]
+            frame.recorded_beside |= {LOSS}
 
     def _log_of_state(self, scalars: Scalars, on_device: bool) -> None:
         step = self._observer.clock.upcoming
@@ -107,9 +123,12 @@ class LoopLog:
         self._show(scalars, on_device)
 
     def _show(self, scalars: Scalars, on_device: bool) -> None:
-        """Let quantities of the step, such as `train_eval_gap`, read what is logged of a state."""
+        """Let quantities of the step, such as `train_eval_gap`, read what is logged of a state.
+
+        A loss of a state is none of the step.
+        """
         frame = self._training_frame()
-        of_step = frame.scalars.keys() - frame.recorded_beside
+        of_step = frame.scalars.keys() - frame.recorded_beside | {LOSS}
         shown = {name: value for name, value in scalars.items() if name not in of_step}
         _put(frame, shown, on_device)
         frame.recorded_beside |= shown.keys()
@@ -122,10 +141,11 @@ class LoopLog:
     def _known(self, frame: StepFrame, scalars: Scalars, step: int | None = None) -> list[str]:
         """Names that have a value at a step, by default that of the frame."""
         step = frame.step if step is None else step
-        known = {name for name, last in self._last.items() if last == step}
-        known |= self._steps.logged_early(step)
+        names = scalars.keys()
+        known = {name for name in names & self._last.keys() if self._last[name] == step}
+        known |= self._steps.logged_early(step, names)
         if frame.step == step:
-            known |= frame.scalars.keys() - frame.recorded_beside
+            known |= frame.logged(names)
         return [name for name in scalars if name in known] if known else []
 
     def _warn(self, names: list[str], step: int) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Self
 
 from torch import nn
 
+from notebook_probe.alerts import Rules
 from notebook_probe.model.map import ModelMap
 from notebook_probe.probes.observer import Observer
 from notebook_probe.probes.reading.closed_steps import ClosedSteps
@@ -14,21 +16,37 @@ from notebook_probe.probes.step.budget import Budget
 from notebook_probe.probes.step.compiled import is_compiled
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.alerting import Alarm
+from notebook_probe.run.attach.flight_probes import flight_probes
 from notebook_probe.run.attach.probe_set import Attachment, ProbeSet
-from notebook_probe.run.attach.requests import Request, Ticket
+from notebook_probe.run.attach.requests import (
+    EditRule,
+    LookAt,
+    Release,
+    Request,
+    Scale,
+    Set,
+    Ticket,
+)
 from notebook_probe.run.backfill import PastSteps
-from notebook_probe.run.between_steps import BetweenSteps
+from notebook_probe.run.between_steps import Act, BetweenSteps
+from notebook_probe.run.breakpoints.breakpoints import Breakpoints
+from notebook_probe.run.breakpoints.check import BreakpointCheck
+from notebook_probe.run.breakpoints.following_rows import FollowingRows
+from notebook_probe.run.breakpoints.requests import Break, EditBreak, Unbreak
 from notebook_probe.run.costs import CostAccount
+from notebook_probe.run.flight.recorder import FlightRecorder
 from notebook_probe.run.gate import Gate
 from notebook_probe.run.health.catalogue import QuantityCatalogue
 from notebook_probe.run.health.meter import Meter
 from notebook_probe.run.health.probe_statuses import ProbeStatuses
-from notebook_probe.run.health.state import RunState
+from notebook_probe.run.health.state import WANTED, RunState
 from notebook_probe.run.health.why_silent import WhySilent
 from notebook_probe.run.live_source import LiveSource
+from notebook_probe.run.looks.looks import Looks
 from notebook_probe.run.loop_log import LoopLog
 from notebook_probe.run.mirror.mirror import Mirrors
 from notebook_probe.run.rows.row_keeper import RowKeeper
+from notebook_probe.run.settings.rule_edits import edit, note_edit
 from notebook_probe.run.settings.settings import Settings
 
 __all__ = ["RunParts"]
@@ -56,6 +74,8 @@ class RunParts:
         What is wanted, and between two steps what is measured.
     settings : Settings
         What can be set while it trains.
+    looks : Looks
+        Tensors of modules that are kept on request.
     gate : Gate
         Where requests act, and training waits.
     probe_statuses : ProbeStatuses
@@ -70,10 +90,16 @@ class RunParts:
         Writes into steps that have passed.
     loop_log : LoopLog
         Puts what is logged where it belongs.
+    rules : Rules
+        What is looked for in what is recorded.
     alarm : Alarm
         Applies the rules to what is recorded.
     mirrors : Mirrors
         Hand on what is recorded.
+    breakpoints : Breakpoints
+        What holds the training.
+    flight : FlightRecorder
+        Keeps the last steps.
     """
 
     writer: RecordWriter
@@ -84,6 +110,7 @@ class RunParts:
     observer: Observer
     probes: ProbeSet
     settings: Settings
+    looks: Looks
     gate: Gate
     probe_statuses: ProbeStatuses
     catalogue: QuantityCatalogue
@@ -91,8 +118,11 @@ class RunParts:
     source: LiveSource
     past: PastSteps
     loop_log: LoopLog
+    rules: Rules
     alarm: Alarm
     mirrors: Mirrors
+    breakpoints: Breakpoints
+    flight: FlightRecorder
 
     @classmethod
     def of(
@@ -101,6 +131,8 @@ class RunParts:
         model_map: ModelMap,
         writer: RecordWriter,
         percent: float | None,
+        rank: int | None = None,
+        n_flight: int = 0,
     ) -> Self:
         """Make the parts of a run that records ``model``, at so much per cent of step time.
 
@@ -109,18 +141,33 @@ class RunParts:
         meter, budget = Meter(), Budget(writer, percent)
         costs = CostAccount(meter, budget)
         rows = RowKeeper(writer)
-        steps = ClosedSteps(rows, costs)
+        breakpoints = Breakpoints(writer, lambda: observer.clock.upcoming, acts_here=not rank)
+        flight = FlightRecorder(
+            rows, writer, n_flight, lambda: rows.in_memory, lambda: steps.drain()
+        )
+        steps = ClosedSteps(FollowingRows(flight, breakpoints), costs)
         observer = Observer(
             model, model_map, writer.first_step, steps, budget, writer.last_evaluated
         )
         observer.taps.is_static = is_compiled(model)
         probes = ProbeSet(model, model_map, observer, rows, writer)
         settings = Settings(lambda: observer.updates.optimizers, writer)
-        gate = Gate(writer.first_step, BetweenSteps(probes, settings))
+        looks = Looks(probes, writer, lambda: writer.source.events)
+        rules = Rules(lambda: alarm.states(), lambda *edited: note_edit(writer, gate.step, *edited))
+        acts: dict[type, Act] = {
+            **dict.fromkeys((Set, Scale, Release), settings.apply),
+            LookAt: looks.apply,
+            EditRule: lambda request, step: edit(rules, request),
+            **dict.fromkeys((Break, EditBreak, Unbreak), breakpoints.apply),
+        }
+        gate = Gate(writer.first_step, BetweenSteps(probes, looks, flight, acts))
         past = PastSteps(writer, rows, steps, observer)
         why_silent = WhySilent(model, observer, steps.scalars)
         probe_statuses = ProbeStatuses(model, observer, why_silent)
         mirrors = Mirrors(writer, steps.drain)
+        alarm = Alarm(writer, steps, probes, probe_statuses, gate, rules, breakpoints, flight)
+        look = partial(alarm.look, whole=True)
+        gate.ask(BreakpointCheck(breakpoints, steps, look, lambda: gate.is_followed))
         return cls(
             writer=writer,
             meter=meter,
@@ -130,15 +177,21 @@ class RunParts:
             observer=observer,
             probes=probes,
             settings=settings,
+            looks=looks,
             gate=gate,
             probe_statuses=probe_statuses,
             catalogue=QuantityCatalogue(),
-            state=RunState(writer, rows, steps, observer, gate, meter, budget, mirrors),
+            state=RunState(
+                writer, rows, steps, observer, gate, meter, budget, mirrors, breakpoints, flight
+            ),
             source=LiveSource(writer, rows, steps, observer),
             past=past,
             loop_log=LoopLog(rows, steps, observer, past),
-            alarm=Alarm(writer, steps, probes, probe_statuses, gate),
+            rules=rules,
+            alarm=alarm,
             mirrors=mirrors,
+            breakpoints=breakpoints,
+            flight=flight,
         )
 
     def put(self, request: Request) -> Ticket:
@@ -155,10 +208,19 @@ class RunParts:
             self.observer.between_steps(lambda: self.gate.do_waiting(clock.step))
         return ticket
 
+    def loop_raised(self, error: BaseException) -> None:
+        """Let a training be held that has raised, before it ends; nobody's Stop is an error."""
+        if not isinstance(error, WANTED):
+            self.gate.hold_on_error(self.observer.clock.upcoming, error)
+
     def end_loop(self, error: BaseException | None) -> None:
         """Close the last step of a loop that has come to its end, or was ended by an error."""
         self.observer.settle()
         self.steps.drain()
+        self.looks.finish(self.observer.clock.step)
+        if error is not None and not isinstance(error, WANTED):
+            self.flight.happened(f"the loop raised {type(error).__name__}: {error}"[:200])
+        self.flight.write_due()
         self.state.rest(error)
 
     def begin(self, first_probes: Attachment) -> None:
@@ -170,6 +232,8 @@ class RunParts:
         if resumed:
             self.writer.event(first, "resume", "the training goes on")
         self.probes.add(first_probes)
+        if self.flight.n_steps:
+            self.probes.add(Attachment.resolved(flight_probes, self.probes.model_map))
         self.alarm.look()  # back at what a resumed record holds
         self.writer.feed(self.alarm.bring)
         self.observer.hook(self.gate)

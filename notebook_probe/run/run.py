@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any
@@ -21,27 +21,39 @@ from notebook_probe.record.format.source import Event, ModuleRow, StreamView, Ve
 from notebook_probe.record.views.xarray_views import Snapshot
 from notebook_probe.record.write.closing import losses_as_warnings
 from notebook_probe.record.write.writer import RecordWriter
+from notebook_probe.run.actions.control_actions import ControlActions
 from notebook_probe.run.actions.log_actions import LogActions
+from notebook_probe.run.actions.look_actions import LookActions
 from notebook_probe.run.actions.loop_actions import LoopActions
+from notebook_probe.run.actions.probe_actions import ProbeActions
 from notebook_probe.run.actions.setting_actions import SettingActions
 from notebook_probe.run.actions.source_actions import SourceActions
 from notebook_probe.run.attach.fitting import fitting
 from notebook_probe.run.attach.module_table import OnCompiled, check_on_compiled
 from notebook_probe.run.attach.probe_set import Attachment
 from notebook_probe.run.attach.request import QuantityLike, resolve
-from notebook_probe.run.attach.requests import Control, Fitting, Request, Ticket
-from notebook_probe.run.background import Background
+from notebook_probe.run.attach.requests import Fitting
 from notebook_probe.run.controls import Controls
 from notebook_probe.run.ending import Life
 from notebook_probe.run.handle import Handle
 from notebook_probe.run.health.status import ProbeStatus, QuantityInfo, Status, StatusHead
 from notebook_probe.run.parts import RunParts
+from notebook_probe.run.settings.settings import Settings
 from notebook_probe.schedules import ScheduleLike
 
 __all__ = ["Run"]
 
 
-class Run(LogActions, LoopActions, SettingActions, SourceActions, Exports):
+class Run(
+    LogActions,
+    LoopActions,
+    ControlActions,
+    LookActions,
+    ProbeActions,
+    SettingActions,
+    SourceActions,
+    Exports,
+):
     """A watched model; made by `notebook_probe.watch`.
 
     It is a Source: everything recorded so far can be read at any time. It holds the model weakly,
@@ -63,10 +75,12 @@ class Run(LogActions, LoopActions, SettingActions, SourceActions, Exports):
         on_compiled: OnCompiled = "skip",
         budget: float | None = None,
         optimizer: Optimizer | None = None,
+        rank: int | None = None,
+        flight: int = 0,
     ) -> None:
         self.name = name
         self._is_fresh = fresh
-        self._parts = RunParts.of(model, model_map, writer, budget)
+        self._parts = RunParts.of(model, model_map, writer, budget, rank, flight)
         self._parts.probes.run_eagerly(on_compiled == "eager")
         self._life = Life(self, model, self._parts, fresh)
         if optimizer is not None:
@@ -141,10 +155,6 @@ class Run(LogActions, LoopActions, SettingActions, SourceActions, Exports):
 
     # ---------------------------------------------------------------- controls
 
-    def put(self, request: Request) -> Ticket:
-        """Queue a request for the next step boundary, from any thread."""
-        return self._parts.put(request)
-
     def probes(self) -> list[ProbeStatus]:
         """Every probe and what became of it."""
         parts = self._parts
@@ -159,10 +169,6 @@ class Run(LogActions, LoopActions, SettingActions, SourceActions, Exports):
     def fitting(self) -> Fitting:
         """Where each of them can be attached, in the model as it is now."""
         return fitting(self._parts.probes.model_map, quantities.values())
-
-    def each_boundary(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call ``callback`` on the training thread at every boundary; returns its removal."""
-        return self._parts.gate.each_boundary(callback)
 
     @property
     def open_step(self) -> int:
@@ -200,25 +206,6 @@ class Run(LogActions, LoopActions, SettingActions, SourceActions, Exports):
 
     # ---------------------------------------------------------------- training, showing, ending
 
-    def budget(self, percent: float | None) -> None:
-        """Stay below ``percent`` of step time: when watching costs more, quantities are stretched.
-
-        Then one of 2, 4, 8, ... due steps is measured of them, the dearest first and norms last,
-        at all modules alike; every change is an event of the record and stands in
-        ``status().budget``. What was attached with a schedule of its own is measured as asked.
-        None measures every due step again.
-
-        Raises
-        ------
-        ValueError
-            For anything but a positive number or None.
-
-        Examples
-        --------
-        >>> run.budget(2.0)  # doctest: +SKIP
-        """
-        self._parts.observer.training.limit(percent)
-
     @property
     def on_compiled(self) -> OnCompiled:
         """What happens to probes of a compiled model's calls, ``"skip"`` or ``"eager"``.
@@ -235,27 +222,6 @@ class Run(LogActions, LoopActions, SettingActions, SourceActions, Exports):
         check_on_compiled(steps)
         live.probes.run_eagerly(steps == "eager")
         live.change_between_steps()
-
-    def train_in_background(self, function: Callable[[], Any]) -> Background:
-        """Run the training function in a thread, so that the notebook stays free.
-
-        torch's modes of this thread (gradients, autocast, default device, CUDA device) are
-        carried over. An exception is shown in the panel and raised by ``wait()``; Stop ends it.
-
-        Raises
-        ------
-        RuntimeError
-            While an earlier one still runs.
-        """
-        live = self._live
-        if live.state.trains_in_background:
-            raise RuntimeError("training already runs in the background; press Stop or wait()")
-        live.state.background = Background(
-            function,
-            on_end=live.end_loop,
-            stop=partial(live.put, Control("stop")),  # not of self: a run may be dropped
-        )
-        return live.state.background
 
     def flush(self) -> None:
         """Write what is still in memory now.
@@ -295,7 +261,11 @@ class Run(LogActions, LoopActions, SettingActions, SourceActions, Exports):
     def __enter__(self) -> Run:
         return self
 
-    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: object
+    ) -> None:
+        if error is not None:
+            self._parts.loop_raised(error)
         with nullcontext() if error is None else losses_as_warnings():
             self.close()
 
@@ -330,8 +300,19 @@ class Run(LogActions, LoopActions, SettingActions, SourceActions, Exports):
         return self._parts.source.vectors
 
     @property
+    def elements(self) -> Mapping[str, StreamView]:
+        """Streams of vectors of every kind, a column for each element: ``conv1[3/64]``."""
+        return self._parts.source.elements
+
+    @property
     def events(self) -> tuple[Event, ...]:
+        """What happened on this branch, and before it on those that it came from."""
         return self._parts.source.events
+
+    @property
+    def all_events(self) -> tuple[Event, ...]:
+        """What happened on every branch, in the order in which it was written."""
+        return self._parts.source.all_events
 
     def snapshot(self) -> Snapshot:
         return self._parts.source.snapshot()
@@ -348,17 +329,23 @@ class Run(LogActions, LoopActions, SettingActions, SourceActions, Exports):
         return own_name(name) if name == quantity else name
 
     @property
+    def settings(self) -> Settings:
+        """All that can be set, for whoever trains steps again; also once the run is closed."""
+        return self._parts.settings
+
+    @property
     def rules(self) -> Rules:
         """The rules that are followed: every registered one, each of which can be edited.
 
-        What is changed counts from the next rows on; what was said stays said.
+        What is changed counts from the next rows on; what was said stays said. Each change is an
+        event of kind ``"rule"``, its detail the JSON of ``{"rule", "from", "to"}``.
 
         Examples
         --------
         >>> run.rules.edit("dead_units", most=0.3)  # doctest: +SKIP
         >>> del run.rules["lr_high"]  # doctest: +SKIP
         """
-        return self._parts.alarm.rules
+        return self._parts.rules
 
     # ---------------------------------------------------------------- inside
 

@@ -62,6 +62,7 @@ def watch(
     config: Mapping[str, Any] | None = None,
     durability: Durability = "kill",
     chunks: Mapping[str, int] | None = None,
+    flight: int = 0,
 ) -> Run:
     """Watch a model from now on; the training loop stays as it is.
 
@@ -95,10 +96,10 @@ def watch(
     resume : None, bool, int or str, optional
         What to do with the record at ``store``. None and True go on after the last recorded step;
         for True there must be one, which may be of an earlier model of this process, and for False
-        there must not. A number is the step to go on
-        at, such as that of the checkpoint you have loaded: what was recorded at that step and
-        later is removed, and a new record begins with it. ``"branch(1000)"`` goes on at step 1000
-        and removes nothing: `Run.data` shows the new branch, and
+        there must not. A number is the step to go on at, such as that of the checkpoint you have
+        loaded: what was recorded at that step and later is removed, except evaluations of the
+        state that the step begins with; a new record begins with it. ``"branch(1000)"`` goes on at
+        step 1000 and removes nothing: `Run.data` shows the new branch, and
         ``open_run(store, branch=1)`` the old one. ``"branch"`` branches after the last step.
     max_bytes : int, optional
         Size of the record at which recording stops and training goes on; ``status().problem``, an
@@ -139,6 +140,11 @@ def watch(
         who reads whole series; small chunks are many files. Left out, a chunk holds about 262,000
         values; one that would be above 64 MiB holds fewer rows. A record that goes on keeps its
         own.
+    flight : int, optional
+        Keep so many of the last steps of a dense preset in memory, and write them into the record
+        only when a rule fires, something is NaN, the loop raises, or `Run.flight` is asked to; a
+        quarter as many steps that follow are written, too. It measures the default preset and what
+        alerts look at that is cheap at every step, whatever the budget.
 
     Returns
     -------
@@ -148,8 +154,8 @@ def watch(
     ------
     ValueError
         For a ``resume`` that is none of these; for a number or a branch, when ``store`` is None;
-        for a ``max_bytes``, ``keep_bits``, ``channel_axis``, ``budget``, ``durability`` or
-        ``chunks`` that cannot be.
+        for a ``max_bytes``, ``keep_bits``, ``channel_axis``, ``budget``, ``durability``,
+        ``chunks`` or ``flight`` that cannot be.
     RecordMismatchError, RecordLockedError, RecordWriteError, RecordFormatError
         The store holds another model, is in use, or cannot be written; nothing is overwritten.
     NotApplicableError
@@ -181,9 +187,13 @@ def watch(
     # What cannot be is refused before a file is made.
     first_probes = Attachment.resolved(partial(resolve_presets, probes=probes), model_map)
     check_budget(budget)
+    if not isinstance(flight, int) or isinstance(flight, bool) or flight < 0:
+        raise ValueError(f"flight={flight!r}; a number of steps is expected, 0 for none")
     axes = resolve_channel_axes(model_map, channel_axis)
     name = name or type(model).__name__
-    place, own = Path(store) if isinstance(store, PathLike) else store, _rank_name(rank)
+    place = Path(store) if isinstance(store, PathLike) else store
+    number = own_rank() if rank == "auto" else rank
+    own = "" if number is None else rank_name(number)
     asked = _located(place, name, own)
     close_earlier(model, asked, fresh=store is None)
     location = asked
@@ -207,7 +217,17 @@ def watch(
         _keep_config(writer, noted)
     set_channel_axes(model_map, axes)
     run = Run(
-        model, model_map, writer, name, first_probes, store is None, on_compiled, budget, optimizer
+        model,
+        model_map,
+        writer,
+        name,
+        first_probes,
+        store is None,
+        on_compiled,
+        budget,
+        optimizer,
+        number,
+        flight,
     )
     note(run, model, asked)
     print(_first_line(writer, resume) + _why_there(asked, location))
@@ -241,12 +261,6 @@ def _first_line(writer: RecordWriter, resume: ResumeLike) -> str:
     return f"continuing {place} {where}" + (
         f" on branch {writer.branch}" if writer.branch > 1 else ""
     )
-
-
-def _rank_name(rank: int | Literal["auto"] | None) -> str:
-    """The folder of this process in that of its job; empty where it is alone."""
-    own = own_rank() if rank == "auto" else rank
-    return "" if own is None else rank_name(own)
 
 
 def _located(store: Location | None, name: str, rank: str) -> Location:

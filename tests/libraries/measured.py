@@ -87,6 +87,8 @@ BUILT_IN = [
     one for one in quantities.values() if one.function.__module__.startswith("notebook_probe.")
 ]
 
+RAW = {"grad_raw", "grad_micro"}
+
 OF_MODULES = [
     *BUILT_IN,
     own_input,
@@ -130,7 +132,8 @@ def everywhere(path: str, module: nn.Module) -> bool:
 
 def attach_everything(run: nbp.Run, model: nn.Module) -> None:
     """Measure every feature of every module and of every parameter, beside the default probes."""
-    for quantity in OF_MODULES:
+    # While raw gradients are read, each change works out at once all that the next step will read.
+    for quantity in sorted(OF_MODULES, key=lambda one: not RAW.isdisjoint(one.needs)):
         with suppress(NotApplicableError):  # no module here has what it needs
             run.attach(everywhere, quantity)
     run.attach([name for name, _ in model.named_parameters()], OF_PARAMETERS)

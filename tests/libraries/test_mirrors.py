@@ -40,6 +40,7 @@ def of_wandb(folder: Path) -> Begun:
 
     def read() -> Points:
         run.finish()
+        wandb.teardown()  # its service writes the file, and may do so after the run is finished
         return wandb_points(folder)
 
     return run, read

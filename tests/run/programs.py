@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 __all__ = ["Ended", "Programs"]
 
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 
 PARENT = """
 import json, os, sys
@@ -25,7 +25,7 @@ import torch, torch._dynamo
 import notebook_probe as nbp
 nbp.watch, nbp.open_run  # imported by their first use
 for line in sys.stdin:
-    text, sys.argv[1:], told = json.loads(line)
+    text, sys.argv[1:], told, folder = json.loads(line)
     if not (child := os.fork()):
         break
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
@@ -33,6 +33,7 @@ else:
     sys.exit()
 for stream, path in ((0, os.devnull), (1, os.devnull), (2, told)):
     os.dup2(os.open(path, os.O_RDWR | os.O_CREAT), stream)
+os.chdir(folder)
 exec(compile(text, "<program>", "exec"))
 """
 
@@ -57,12 +58,13 @@ class Programs:
             start_new_session=True,
         )
 
-    def run(self, text: str, *arguments: str) -> Ended:
+    def run(self, text: str, *arguments: str, folder: Path | None = None) -> Ended:
         self._told.unlink(missing_ok=True)
         asked, answer = self._parent.stdin, self._parent.stdout
         assert asked is not None
         assert answer is not None
-        asked.write(json.dumps([text, arguments, str(self._told)]) + "\n")
+        beginning = [text, arguments, str(self._told), str(folder or Path.cwd())]
+        asked.write(json.dumps(beginning) + "\n")
         asked.flush()
         assert select.select([answer], [], [], PATIENCE_S)[0], "the program does not end"
         return Ended(int(answer.readline()), self._told.read_text())

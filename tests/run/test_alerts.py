@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -12,6 +13,8 @@ from torch import nn
 
 import notebook_probe as nbp
 from notebook_probe.alerts import RULES
+from notebook_probe.errors import RuleError, UnknownNameError
+from notebook_probe.run.attach.requests import EditRule
 from tests.models import floats, made, mlp, sgd, train
 from tests.run.conftest import Watch
 
@@ -62,6 +65,81 @@ def test_a_rule_of_ones_own_takes_six_lines(watch: Watch, model: nn.Module) -> N
     (alert,) = run.alerts
     share = float(run.data.top_share.sel(module="2", step=2))
     assert str(alert) == f"step 2: top_heavy at 2: one unit has {share:.0%} of the activation"
+
+
+def events_of(run: nbp.Run | nbp.OpenedRun, kind: str) -> list[tuple[int, str, Any]]:
+    return [(e.step, e.text, json.loads(e.detail)) for e in run.events if e.kind == kind]
+
+
+def test_a_rule_that_is_edited_is_an_event_of_the_record(watch: Watch, model: nn.Module) -> None:
+    run, optimizer = watch(model), sgd(model)
+    train(model, optimizer, BATCH, range(3))
+    run.settle()
+    ticket = run.edit_rule("dead_units", most=0.3, rows=2)
+    assert (ticket.state, ticket.text) == ("applied", "dead_units: most 0.5 → 0.3, rows 1 → 2")
+    assert run.edit_rule("dead_units", most=0.3).text == "dead_units is so already"
+    train(model, optimizer, BATCH, range(3, 5))
+    run.rules.edit("dead_units", again=50)
+    del run.rules["lr_high"]
+    run.close()
+    found = events_of(nbp.open_run(run.location), "rule")
+    assert [text for _, text, _ in found] == [
+        "dead_units: most 0.5 → 0.3, rows 1 → 2",
+        "dead_units: again never → 50",
+        "lr_high is followed no more",
+    ]
+    _, _, detail = found[0]
+    assert (detail["rule"], detail["from"]["most"], detail["to"]["most"]) == (
+        "dead_units",
+        0.5,
+        0.3,
+    )
+    assert found[0][0] < found[1][0]
+    assert found[2][2]["to"] is None
+
+
+def test_an_edited_rule_holds_for_the_rows_to_come(watch: Watch, model: nn.Module) -> None:
+    run, optimizer = watch(model, probes={"0": ["weight_norm"]}), sgd(model)
+    nbp.rule(name="test_heavy", says="{weight_norm:.3g}", again=1)(
+        lambda weight_norm, most=1e9: weight_norm > most
+    )
+    train(model, optimizer, BATCH, range(10))
+    assert not run.alerts.of("test_heavy")
+    step = run.open_step
+    assert run.edit_rule("test_heavy", most=0.0).state == "queued"
+    train(model, optimizer, BATCH, range(10, 20))
+    found = run.alerts.of("test_heavy")
+    assert len(found) == 1
+    assert found[0].step in (step, step + 1)  # the open step may have been looked at already
+    assert found[0].severity == "warning"
+
+
+def test_an_edit_that_cannot_be_is_refused(watch: Watch, model: nn.Module) -> None:
+    run = watch(model)
+    with pytest.raises(UnknownNameError, match=r"no rule 'dead_unit' is followed; close: 'dead_u"):
+        run.edit_rule("dead_unit", most=0.3)
+    with pytest.raises(UnknownNameError, match="'dead_units' has no 'mots'"):
+        run.edit_rule("dead_units", mots=0.3)
+    with pytest.raises(RuleError, match="rows=0; an integer from 1"):
+        run.edit_rule("dead_units", rows=0)
+    ticket = run.put(EditRule("dead_units", {"rows": 0}))
+    train(model, sgd(model), BATCH, range(2))
+    assert (ticket.state, run.rules["dead_units"].rows) == ("refused", 1)
+    assert "an integer from 1" in ticket.text
+    assert not events_of(run, "rule")
+
+
+def test_an_alert_is_as_severe_as_its_rule_was_also_in_the_record(
+    watch: Watch, model: nn.Module
+) -> None:
+    run = watch(model)
+    break_weights(model)
+    train(model, sgd(model), BATCH, range(5))
+    severities = {alert.rule: alert.severity for alert in run.alerts}
+    run.close()
+    assert severities["nonfinite_output"] == "severe"
+    found = nbp.open_run(run.location).alerts
+    assert {alert.rule: alert.severity for alert in found} == severities
 
 
 def test_rules_are_asked_on_the_writers_thread(watch: Watch, model: nn.Module) -> None:

@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from notebook_probe.run.attach.requests import Attach, Control, Detach
+from notebook_probe.run.background import Background
 from tests.models import sgd, train_step
 from tests.run.conftest import Watch
 from tests.run.loops import (
@@ -94,6 +95,87 @@ def test_stop_is_no_error_of_a_background_training(watch: Watch, model: nn.Modul
     assert repr(loop.background) == "<Background training: stopped>"
     assert run.status().problem == ""
     assert not run.status().background
+
+
+def test_a_training_is_waited_for_until_a_step(watch: Watch, model: nn.Module) -> None:
+    run = watch(model, probes=None)
+    go_on = threading.Event()
+    optimizer = sgd(model)
+
+    def loop() -> str:
+        for step in range(6):
+            if step == 4:
+                assert go_on.wait(PATIENCE_S)
+            train_step(model, optimizer, batch(step))
+        return "done"
+
+    training = run.train_in_background(loop)
+    assert training.wait(PATIENCE_S, step=3) is None
+    assert training.running, "it is held before step 4, three updates being complete"
+    with pytest.raises(TimeoutError, match=r"training is at step 3 after 0\.0 s, not at 5"):
+        training.wait(0.0, step=5)
+    go_on.set()
+    assert training.wait(PATIENCE_S, step=100) == "done", "whatever ends it ends the waiting"
+    assert training.wait(PATIENCE_S, step=2) == "done"
+
+
+def test_who_waits_for_a_step_hears_of_an_error(watch: Watch, model: nn.Module) -> None:
+    run = watch(model, probes=None)
+    optimizer = sgd(model)
+
+    def loop() -> None:
+        train_step(model, optimizer, batch(0))
+        raise FloatingPointError("loss is nan")
+
+    training = run.train_in_background(loop)
+    for step in (100, 1):
+        with pytest.raises(FloatingPointError, match="loss is nan"):
+            training.wait(PATIENCE_S, step=step)
+
+
+def test_a_training_does_not_wait_for_itself(watch: Watch, model: nn.Module) -> None:
+    run = watch(model, probes=None)
+    begun: list[Background] = []
+    has_begun = threading.Event()
+
+    def loop() -> None:
+        assert has_begun.wait(PATIENCE_S)
+        begun[0].wait(step=5)
+
+    begun.append(run.train_in_background(loop))
+    has_begun.set()
+    with pytest.raises(RuntimeError, match="it would wait for itself"):
+        begun[0].wait(PATIENCE_S)
+
+
+def test_a_stop_counts_from_the_start_on(watch: Watch, model: nn.Module) -> None:
+    run = watch(model, probes=None)
+    optimizer = sgd(model)
+    trained: list[int] = []
+
+    def begun() -> Background:
+        may_begin = threading.Event()
+
+        def loop() -> None:
+            assert may_begin.wait(PATIENCE_S)
+            for step in range(3):
+                run.boundary()
+                trained.append(step)
+                train_step(model, optimizer, batch(step))
+
+        training = run.train_in_background(loop)
+        training.stop()
+        may_begin.set()
+        return training
+
+    for _ in range(2):  # also where one was stopped before the same step
+        training = begun()
+        assert training.wait(PATIENCE_S) is None
+        assert training.stopped
+    training.stop()  # nothing trains: it is not kept for the next one
+    assert not trained
+    run.train_in_background(lambda: train_step(model, optimizer, batch(0))).wait(PATIENCE_S)
+    assert run.status().step == 1
 
 
 def test_a_second_start_is_refused_while_the_first_runs(watch: Watch, model: nn.Module) -> None:

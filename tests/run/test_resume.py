@@ -84,8 +84,8 @@ def test_events_tell_when_it_went_on_and_with_which_probes(tmp_path: Path) -> No
         handle.remove()
         train_step(model, sgd(model), batch(2))
     trained(tmp_path, range(2, 3), resume=2)
-    told = [(event.step, event.kind) for event in nbp.open_run(tmp_path).events]
-    assert told == [
+    record = nbp.open_run(tmp_path)
+    assert [(event.step, event.kind) for event in record.all_events] == [
         (3, "resume"),
         (4, "attach"),
         (5, "detach"),
@@ -93,6 +93,35 @@ def test_events_tell_when_it_went_on_and_with_which_probes(tmp_path: Path) -> No
         (2, "resume"),
         (2, "attach"),
     ]
+    assert [event.step for event in record.events] == [2, 2, 2], "no others were on its line"
+
+
+def test_marks_are_those_of_the_line_that_is_looked_at(tmp_path: Path) -> None:
+    def noted(resume: Any, steps: range) -> list[str]:
+        model = made(mlp)
+        with nbp.watch(model, store=tmp_path, probes=None, resume=resume) as run:
+            optimizer = sgd(model)
+            words = [f"{step} of {resume}" for step in steps]
+            for step, word in zip(steps, words, strict=True):
+                run.note("word", word)
+                train_step(model, optimizer, batch(step))
+            run.flush()
+            assert run.events == nbp.open_run(tmp_path).events
+            assert run.all_events == nbp.open_run(tmp_path).all_events
+        return words
+
+    def words(branch: int | None = None) -> list[str]:
+        record = nbp.open_run(tmp_path, branch=branch)
+        return [event.text for event in record.events if event.kind == "word"]
+
+    first = noted(None, range(4))
+    second = noted("branch(2)", range(2, 6))
+    third = noted("branch(3)", range(3, 4))
+    assert words(1) == first
+    assert words(2) == first[:2] + second
+    assert words() == words(3) == [*first[:2], *second[:1], *third]
+    every = [event.text for event in nbp.open_run(tmp_path).all_events if event.kind == "word"]
+    assert every == [*first, *second, *third]
 
 
 def test_what_was_evaluated_at_the_end_is_not_evaluated_again(watch: Watch, tmp_path: Path) -> None:

@@ -17,9 +17,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from notebook_probe.probes.reading.host_copy import HostCopy
+from notebook_probe.probes.reading.last_scalars import LastScalars
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.measured import MeasuredStep
-from notebook_probe.quantities.reduce.stat import Number
 
 __all__ = ["ClosedSteps", "Recorder", "StepCosts"]
 
@@ -65,7 +65,7 @@ class ClosedSteps:
 
     Attributes
     ----------
-    scalars : dict
+    scalars : mapping of str to float or tensor
         Last value of everything the user logged.
     """
 
@@ -84,7 +84,7 @@ class ClosedSteps:
         """What was logged of the state between two updates, while it lasts."""
         self.last_state = -1
         """Step of the last state of which something logged was kept."""
-        self.scalars: dict[str, Number] = {}
+        self.scalars = LastScalars()
 
     # ---------------------------------------------------------------- what is logged
 
@@ -97,12 +97,10 @@ class ClosedSteps:
             self._early = StepFrame(step)
         return self._early
 
-    def logged_early(self, step: int) -> Set[str]:
-        """Names that were logged for ``step`` before it was open."""
+    def logged_early(self, step: int, names: Set[str]) -> Set[str]:
+        """Those of some names that were logged for ``step`` before it was open."""
         early = self._early
-        return (
-            early.scalars.keys() - early.recorded_beside if early and early.step == step else set()
-        )
+        return early.logged(names) if early and early.step == step else set()
 
     def arrays_early(self, step: int) -> Set[tuple[str, str]]:
         """As `logged_early`, places and names of arrays."""
@@ -146,7 +144,9 @@ class ClosedSteps:
         if self._early is None:
             return frame
         joined = copy.copy(frame)
-        joined.scalars = {**self._early.scalars, **frame.scalars}
+        joined.scalars = self._early.scalars
+        if frame.scalars:
+            joined.scalars = {**self._early.scalars, **frame.scalars}
         joined.arrays = {**self._early.arrays, **frame.arrays}
         joined.recorded_beside |= self._early.recorded_beside - frame.scalars.keys()
         joined.on_device |= self._early.on_device
@@ -158,7 +158,8 @@ class ClosedSteps:
         """Take a closed step of the training."""
         begun = time.perf_counter()
         frame, self._early = self._with_early(frame), None
-        self.scalars.update(frame.scalars)
+        if frame.scalars:
+            self.scalars.take(frame.scalars)
         if self.state is not None and self.state.step <= frame.step:
             self.settled()
         self.keep(frame)
@@ -209,6 +210,18 @@ class ClosedSteps:
             self._finish_copy()
             self._begin_copy()
             self._finish_copy()
+            self._record()
+
+    def hurry(self) -> None:
+        """Have recorded what is known without waiting for a device.
+
+        What was measured on one in the last step begins to come, and is there with the next.
+        """
+        with self._lock:
+            self._finish_copy()
+            self._begin_copy()
+            if self._coming is not None and _has_come(self._coming):
+                self._finish_copy()
             self._record()
 
     def record(self) -> None:
@@ -293,8 +306,10 @@ def _measured(frame: StepFrame, is_final: bool) -> MeasuredStep:
     """The values of a frame, all of whose numbers are on the host."""
     streams = frame.plan.values(frame, is_final) if frame.plan is not None else ()
     named = {key: pooled.value for key, pooled in frame.collected.items()}
-    logged: dict[str, Any] = dict(frame.scalars)  # all on the host by now
-    for name in frame.recorded_beside:
-        logged.pop(name, None)
+    logged: dict[str, Any] = frame.scalars  # all on the host by now
+    if frame.recorded_beside or not is_final:  # else nobody changes them any more
+        logged = dict(logged)
+        for name in frame.recorded_beside:
+            logged.pop(name, None)
     arrays = {key: np.asarray(array) for key, array in frame.arrays.items()}
     return MeasuredStep(frame.step, frame.time_ms, streams, named, logged, frame.of_state, arrays)

@@ -83,6 +83,11 @@ class Budget:
         return self.factors.get(probe.variable, 1) if probe.can_stretch else 1
 
     @property
+    def percent(self) -> float | None:
+        """The limit; None without one."""
+        return self._limit if math.isfinite(self._limit) else None
+
+    @property
     def text(self) -> str:
         """What is done, in words; empty while every due step is measured."""
         done = in_words(self.factors)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import operator
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
@@ -186,6 +186,10 @@ class StepFrame:
         self._asides: dict[Together, StepFrame] = {}
         self._parts: list[StepFrame] = []
         self._loose: StepFrame | None = None
+
+    def logged(self, names: Set[str]) -> Set[str]:
+        """Those of some names that were logged of the step."""
+        return (names & self.scalars.keys()) - self.recorded_beside
 
     def begin_part(self) -> StepFrame:
         """A frame for what is read of one call of the model, until it is known whether it counts.

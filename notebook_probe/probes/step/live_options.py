@@ -5,7 +5,8 @@ Where something does, what is set counts as a factor of the schedule: the group 
 is scheduled, and the factor acts while the optimizer steps. So a scheduler that multiplies what it
 finds comes out as right as one that computes it anew; the states of optimizer and scheduler hold
 the schedule and nothing else, and can be loaded anywhere. A factor stays with its optimizer,
-whatever becomes of the run that has set it.
+whatever becomes of the run that has set it. What is held is a factor of no schedule: the value
+itself acts while the optimizer steps, whatever is scheduled.
 """
 
 from __future__ import annotations
@@ -40,13 +41,15 @@ class Place(NamedTuple):
 
 
 class _Factor(NamedTuple):
-    """``value`` was set where ``of`` was scheduled."""
+    """``value`` was set where ``of`` was scheduled; None where it is held."""
 
     value: float
-    of: float
+    of: float | None
 
     def times(self, scheduled: Option) -> Option:
-        """Exactly ``value`` as long as the schedule stays where it was."""
+        """Exactly ``value`` as long as the schedule stays where it was, or it is held."""
+        if self.of is None:
+            return self.value
         return scheduled / self.of * self.value
 
 
@@ -156,6 +159,18 @@ class LiveOptions:
         with self._lock:
             return float(self._between_steps(optimizer, place))
 
+    def is_held(self, place: Place) -> bool:
+        """Whether no schedule acts on it."""
+        factor = self._factors.get(place)
+        return factor is not None and factor.of is None
+
+    def hold(self, optimizer: Optimizer, place: Place, value: float) -> None:
+        """Use ``value`` from the next step on, whatever is scheduled, until it is set again."""
+        if not self.is_stepping(optimizer):
+            self._put_back()  # of a step that has raised
+        with self._lock:
+            self._factors[place] = _Factor(value, None)
+
     def set(self, optimizer: Optimizer, place: Place, value: float) -> None:
         """Use ``value`` from the next step on, as a factor where the option is scheduled.
 
@@ -173,7 +188,7 @@ class LiveOptions:
                 self._factors[place] = _Factor(value, scheduled)
 
     def forget(self, place: Place) -> None:
-        """Another optimizer, with the same group, has the factor from now on."""
+        """Leave it to its schedule, or to another optimizer that has the same group."""
         self._factors.pop(place, None)
 
     def _put(self, optimizer: Optimizer, place: Place, value: float) -> None:
@@ -194,16 +209,17 @@ class LiveOptions:
 
     # ---------------------------------------------------------------- keeping
 
-    def state(self) -> list[tuple[int, str, float, float]]:
+    def state(self) -> list[tuple[int, str, float, float | None]]:
         """The factors, for a checkpoint: no other state has them.
 
-        Of each the group, the option, and which value was set where which was scheduled.
+        Of each the group, the option, and which value was set where which was scheduled; None
+        where it is held.
         """
         return [(*place, *factor) for place, factor in self._factors.items()]
 
-    def load_state(self, rows: Iterable[tuple[int, str, float, float]]) -> None:
+    def load_state(self, rows: Iterable[tuple[int, str, float, float | None]]) -> None:
         """Have exactly these factors act."""
-        self._factors = {Place(group, name): _Factor(*of) for group, name, *of in rows}
+        self._factors = {Place(group, name): _Factor(value, of) for group, name, value, of in rows}
 
 
 _live: weakref.WeakKeyDictionary[Optimizer, LiveOptions] = weakref.WeakKeyDictionary()

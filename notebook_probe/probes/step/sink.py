@@ -28,6 +28,9 @@ class StepSink(Protocol):
 class StepGate(Protocol):
     """What stands between two steps."""
 
+    awaits_update: bool
+    """`before_update` is to be called in the open step."""
+
     def pass_to(self, step: int) -> float:
         """Return for how many seconds it held the training on the way to ``step``.
 
@@ -35,11 +38,20 @@ class StepGate(Protocol):
         """
         ...
 
+    def before_update(self, frame: StepFrame) -> float:
+        """As `pass_to`, before the gradients that were read of an open step are applied."""
+        ...
+
 
 class OpenGate:
     """A gate at which nobody waits: that of an observer whose hooks are not on yet."""
 
+    awaits_update = False
+
     def pass_to(self, step: int) -> float:
+        return 0.0
+
+    def before_update(self, frame: StepFrame) -> float:
         return 0.0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -166,6 +167,22 @@ class LoopActions(ABC):
         """
         self._live.observer.end_step()
 
+    def loop_raised(self, error: BaseException) -> None:
+        """Say that the loop is about to end by an exception, on the thread that trains.
+
+        Where ``pause_when(error=True)`` is armed it is held here, its state kept to be looked at;
+        raise the exception then as ever. An interrupt and Stop are no errors.
+
+        Examples
+        --------
+        >>> try:  # doctest: +SKIP
+        ...     train()
+        ... except Exception as error:
+        ...     run.loop_raised(error)
+        ...     raise
+        """
+        self._live.loop_raised(error)
+
     def step(self) -> None:
         """Close the open step by hand, after backward, in loops without an optimizer.
 
@@ -213,6 +230,35 @@ class LoopActions(ABC):
         live = self._live
         batch = ProbeBatch.of(inputs, targets, loss_fn)
         keep_probe_batch(batch, live.observer, live.gate, live.writer)
+
+    def checkpoint_saved(
+        self, step: int, path: str, nbytes: int, loss: float | None = None
+    ) -> None:
+        """Note that the training can go back to a step: an event of kind ``"checkpoint"``.
+
+        `notebook_probe.train` tells it by itself; a loop of your own may. The panel has a history
+        of them below its heat map.
+
+        Parameters
+        ----------
+        step : int
+            Updates completed at the state that was saved.
+        path : str
+        nbytes : int
+        loss : float, optional
+            That of the state.
+
+        Raises
+        ------
+        ClosedRunError
+
+        Examples
+        --------
+        >>> run.checkpoint_saved(500, "checkpoints/500.pt", 314_000)  # doctest: +SKIP
+        """
+        detail = {"step": int(step), "bytes": int(nbytes), "path": str(path), "loss": loss}
+        text = f"checkpoint of step {step}"
+        self._live.writer.event(step, "checkpoint", text, json.dumps(detail))
 
     @property
     def watched_model(self) -> nn.Module:

@@ -6,10 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, SupportsFloat
 
-from notebook_probe.run.attach.requests import Set, Ticket
+from notebook_probe.run.attach.requests import EditRule, Release, Scale, Set, Ticket
 from notebook_probe.run.parts import RunParts
 from notebook_probe.run.settings.knob import Knob
+from notebook_probe.run.settings.rule_edits import edited
 from notebook_probe.run.settings.setting import KnobInfo
+from notebook_probe.run.settings.settings import Settings
 
 __all__ = ["SettingActions"]
 
@@ -22,7 +24,14 @@ class SettingActions(ABC):
     def _live(self) -> RunParts:
         """The parts of the run; raises ClosedRunError once it is closed."""
 
-    def set(self, name: str, value: SupportsFloat, *, group: int | None = None) -> Ticket:
+    @property
+    @abstractmethod
+    def settings(self) -> Settings:
+        """All that can be set, for whoever trains steps again; also once the run is closed."""
+
+    def set(
+        self, name: str, value: SupportsFloat, *, group: int | None = None, hold: bool = False
+    ) -> Ticket:
         """Set the learning rate or another number while it trains, from any thread.
 
         It acts at once when no step is open, else from the next one on; the ticket says what became
@@ -36,7 +45,9 @@ class SettingActions(ABC):
         and while the optimizer steps they hold that times the factor. No state has the factor: a
         training that is resumed sets it again. Without a schedule the groups simply hold the value;
         ReduceLROnPlateau, which leaves no trace before it first reduces, goes on from it.
-        What was set outlives the run. In a job of several processes each sets its own.
+        With ``hold`` it stays at the value, whatever is scheduled, until it is set again or
+        `release` leaves it to the schedule. What was set outlives the run. In a job of several
+        processes each sets its own.
 
         Parameters
         ----------
@@ -47,6 +58,8 @@ class SettingActions(ABC):
         group : int, optional
             One parameter group, counted through all optimizers in the order in which they first
             stepped, after the one that was given to `watch`.
+        hold : bool
+            Whatever a schedule says; of options of the optimizers alone.
 
         Raises
         ------
@@ -62,9 +75,73 @@ class SettingActions(ABC):
         >>> run.set("lr", 1e-3)  # doctest: +SKIP
         >>> run.set("lr", 1e-4, group=1)  # doctest: +SKIP
         """
+        return self._put_setting(Set(name, value, group, hold))  # type: ignore[arg-type]
+
+    def scale(self, name: str, factor: float, *, hold: bool = False) -> Ticket:
+        """Multiply what `set` sets by one factor, in each group by what that group has.
+
+        Groups that are unlike each other stay so. All else is as in `set`.
+
+        Parameters
+        ----------
+        name : str
+        factor : number
+            Above 0.
+        hold : bool
+
+        Raises
+        ------
+        UnknownNameError, SettingError, ClosedRunError
+
+        Examples
+        --------
+        >>> run.scale("lr", 0.1)  # doctest: +SKIP
+        """
+        return self._put_setting(Scale(name, factor, hold))
+
+    def release(self, name: str, *, group: int | None = None) -> Ticket:
+        """Leave an option of the optimizers to its schedule again, without what was set of it.
+
+        Parameters
+        ----------
+        name : str
+        group : int, optional
+
+        Raises
+        ------
+        UnknownNameError, SettingError, ClosedRunError
+
+        Examples
+        --------
+        >>> run.set("lr", 1e-4, hold=True)  # doctest: +SKIP
+        >>> run.release("lr")  # doctest: +SKIP
+        """
+        return self._put_setting(Release(name, group))
+
+    def _put_setting(self, request: Set | Scale | Release) -> Ticket:
         live = self._live
-        request = Set(name, value, group)  # type: ignore[arg-type]
         live.settings.check(request)
+        return live.put_between_steps(request)
+
+    def edit_rule(self, name: str, **numbers: float) -> Ticket:
+        """Give an alert rule other numbers while it trains, from any thread.
+
+        As ``run.rules.edit``, in its turn among the requests: it acts at once when no step is open,
+        else from the next one on, and the ticket says what became of it.
+
+        Raises
+        ------
+        UnknownNameError, RuleError
+            For a rule that is not followed, and a number that it has not, or that cannot be.
+        ClosedRunError
+
+        Examples
+        --------
+        >>> run.edit_rule("dead_units", most=0.3, rows=2)  # doctest: +SKIP
+        """
+        live = self._live
+        request = EditRule(name, numbers)
+        edited(live.rules, request)
         return live.put_between_steps(request)
 
     def knob(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from notebook_probe.alerts import Alerts, Rule, find_alerts, read_alerts
 from notebook_probe.record.format.notes import ANNOTATIONS, CONFIG, read_notes
 from notebook_probe.record.format.source import ALIASES, Source
+from notebook_probe.record.views.looks import Look, looks_of
 from notebook_probe.record.views.xarray_views import Snapshot
 from notebook_probe.record.write.writer import RecordWriter
 
@@ -71,6 +72,17 @@ class SourceActions:
         """What was noted of the run by `annotate`, as a dict of its own."""
         return read_notes(self.snapshot().attrs, ANNOTATIONS)
 
+    @property
+    def looks(self: _Acting) -> list[Look]:
+        """The looks that are kept, by step: `run.look` and the panel take them.
+
+        Examples
+        --------
+        >>> [(look.module, look.step) for look in nbp.open_run(path).looks]  # doctest: +SKIP
+        [('conv1', 100), ('conv1', 812)]
+        """
+        return looks_of(self.events, lambda: self.blobs)
+
     def explore(self: _Acting) -> Explorer:
         """Show the Explorer under this cell; it stays alive while the cells below run.
 
@@ -110,7 +122,7 @@ class SourceActions:
         step 412: dead_units at layer2.relu: 63% of the units were never above zero, ...
         """
         self._bring_alerts()
-        return read_alerts(self.events, len(self.snapshot().branches.starts))
+        return read_alerts(self.events)
 
     def find_alerts(self: _Acting, *rules: Rule) -> Alerts:
         """What these rules find in all that is recorded; nothing is kept.

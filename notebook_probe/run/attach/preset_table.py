@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
+from statistics import median
 
 from notebook_probe.errors import UnknownNameError, near
 from notebook_probe.quantities.define.costs import Measured, measured_costs
@@ -12,7 +13,7 @@ from notebook_probe.run.attach.preset import Preset, measures
 from notebook_probe.run.attach.presets import presets
 from notebook_probe.tabular import as_html, html_table, text_table
 
-__all__ = ["PresetTable", "list_presets"]
+__all__ = ["PresetTable", "list_presets", "typical_percent"]
 
 NOTHING = "nothing"
 """Where a model has nothing of what a preset measures."""
@@ -77,6 +78,13 @@ def list_presets() -> PresetTable:
     >>> run = watch(model, probes=["default", "spectra"])  # doctest: +SKIP
     """
     return PresetTable(tuple(presets.values()))
+
+
+def typical_percent(preset: Preset) -> float | None:
+    """Per cent of a training step, the median of those models that have what it measures."""
+    cells = measured_costs().presets.get(preset.name, {}).values()
+    known = [cell.percent for cell in cells if isinstance(cell, Measured)]
+    return median(known) if known else None
 
 
 def _workloads() -> list[str]:

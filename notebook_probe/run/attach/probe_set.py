@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol, TypeAlias
@@ -21,11 +21,22 @@ from notebook_probe.quantities import as_quantity
 from notebook_probe.record.format.source import ModuleRow
 from notebook_probe.run.attach.armed_schedules import ArmedSchedules
 from notebook_probe.run.attach.default_places import resolve_at_default_places
+from notebook_probe.run.attach.in_words import counted, description, sentence
 from notebook_probe.run.attach.module_table import module_table
+from notebook_probe.run.attach.presets import resolve_presets
 from notebook_probe.run.attach.request import Resolver, resolve
-from notebook_probe.run.attach.requests import Attach, Budgeted, Compiled, Detach, Request
+from notebook_probe.run.attach.requests import (
+    Attach,
+    AttachPreset,
+    Budgeted,
+    Compiled,
+    Detach,
+    Request,
+    Reschedule,
+)
+from notebook_probe.run.attach.rescheduled import Rescheduled, on
 from notebook_probe.run.attach.windows import check_windows
-from notebook_probe.schedules import Schedule
+from notebook_probe.schedules import Schedule, ScheduleLike, schedule
 
 __all__ = ["Attachment", "ModelRecord", "ProbeColumns", "ProbeSet"]
 
@@ -73,6 +84,12 @@ class Attachment:
         check_windows(found.probes)
         return cls(resolver, [*found.probes], found.skipped)
 
+    def move(self, probes: Mapping[ProbeKey, Probe], move: Callable[[Resolver], Resolver]) -> None:
+        """Have others in place of some of its probes, and of what comes later."""
+        if any(probe.key() in probes for probe in self.probes):
+            self.probes = [probes.get(probe.key(), probe) for probe in self.probes]
+            self.resolver = move(self.resolver)
+
 
 class ProbeSet:
     """Attaching and detaching change what is wanted, at once and from any thread.
@@ -103,6 +120,8 @@ class ProbeSet:
         self._attachments: tuple[Attachment, ...] = ()
         self._wanted: dict[ProbeKey, Probe] = {}  # replaced, never changed: other threads walk it
         self._measured = self._wanted
+        self._attached = self._wanted.keys()  # of those that are measured
+        self._beside: tuple[Probe, ...] = ()
         self._map = self._followed = model_map
         self._schedules = ArmedSchedules()
         self._was_full = False
@@ -148,14 +167,21 @@ class ProbeSet:
         """
         if isinstance(request, Attach):
             attachment = Attachment.resolved(_resolver_of(request), self.model_map)
-            done = _description(attachment)
+            done = description(attachment.probes, attachment.skipped)
             if not self._new(attachment.probes):
                 raise QuantityError(f"{done}: attached already, {request.schedule}")
             self.add(attachment)
+        elif isinstance(request, AttachPreset):
+            attachment = self._preset(request.name)
+            self.add(attachment)
+            done = f"{request.name}: {counted(len(attachment.probes), 'probe')}"
+        elif isinstance(request, Reschedule):
+            moved = self.reschedule(request.where, request.quantity, request.schedule)
+            done = f"{request.quantity} at {counted(moved, 'place')}: {request.schedule}"
         elif isinstance(request, Detach):
             found = self.find(request.where, request.quantity)
             self.detach(found)
-            done = f"detached {_counted(len(found), 'probe')}"
+            done = f"detached {counted(len(found), 'probe')}"
         elif isinstance(request, Compiled):
             self.run_eagerly(request.steps == "eager")
             done = "probed steps run eagerly" if request.steps == "eager" else "all steps compiled"
@@ -167,6 +193,40 @@ class ProbeSet:
             raise QuantityError(f"{request!r} is not about probes")
         self._act(step)
         return done
+
+    def _preset(self, name: str) -> Attachment:
+        resolver = partial(resolve_presets, probes=name)
+        known = {(probe.place, probe.variable) for probe in self._wanted.values()}
+        attachment = Attachment.resolved(resolver, self.model_map)
+        attachment.probes = [p for p in attachment.probes if (p.place, p.variable) not in known]
+        if not attachment.probes:
+            raise QuantityError(f"{name}: all of it that fits this model is attached already")
+        return attachment
+
+    def reschedule(self, where: Where | None, quantity: str, when: ScheduleLike) -> int:
+        """Measure what is attached on another schedule; returns at how many places.
+
+        Raises
+        ------
+        UnknownNameError, ScheduleError, QuantityError
+            Nothing of it is attached there, all of it is on this schedule, or none is meant.
+        """
+        everywhere = [probe.place for probe in self._wanted.values()]
+        found = self.find(everywhere if where is None else where, quantity)
+        due = schedule(when)
+        moved = {probe.key(): on(due, probe) for probe in found if probe.schedule != due}
+        if not moved:
+            raise QuantityError(f"{quantity}: {due} already")
+        self._columns.declare(moved.values())
+        places = None if where is None else frozenset(probe.place for probe in found)
+        move = partial(Rescheduled, names={p.quantity.name for p in found}, places=places, due=due)
+        with self._lock:
+            kept = {key: p for key, p in self._wanted.items() if key not in moved}
+            now = {key: kept.get(probe.key(), probe) for key, probe in moved.items()}
+            for attachment in self._attachments:
+                attachment.move(now, move)
+            self._wanted = {**kept, **{probe.key(): probe for probe in now.values()}}
+        return len({probe.place for probe in now.values()})
 
     def run_eagerly(self, wanted: bool) -> None:
         """Whether a compiled model runs its probed steps eagerly, from the next step on."""
@@ -186,14 +246,14 @@ class ProbeSet:
     def missed(self, probes: Sequence[Probe], step: int) -> None:
         """Say in the record of which probes there is no last value."""
         why = "nobody knew the last step before it was over; run.expect(end_step=...) tells it"
-        self._record.event(step, "missed", f"{_sentence(probes)}: {why}")
+        self._record.event(step, "missed", f"{sentence(probes)}: {why}")
 
     def begin(self, step: int, resumed: bool) -> None:
         """Measure what is wanted from the first step on; an event of a record that is resumed."""
         with self._changing:
             added, _ = self._measure(step)
         if resumed and added:
-            self._record.event(step, "attach", _sentence(added))
+            self._record.event(step, "attach", sentence(added))
 
     def attach(self, resolver: Resolver) -> Attachment:
         """Want these too; one that is there already stays, a new definition replaces it."""
@@ -234,7 +294,16 @@ class ProbeSet:
             added, removed = self._measure(step)
         for kind, probes in (("attach", added), ("detach", removed)):
             if probes:
-                self._record.event(step, kind, _sentence(probes))
+                self._record.event(step, kind, sentence(probes))
+
+    def measure_beside(self, probes: Sequence[Probe], step: int) -> None:
+        """Measure these, too, from ``step`` on, in place of the last ones; nobody attached them."""
+        self._columns.declare(probes)
+        for probe in probes:
+            probe.attached_step = step
+        with self._changing:
+            self._beside, self._measured = tuple(probes), {}
+        self._act(step)
 
     def _want(self, probes: Sequence[Probe]) -> list[Probe]:
         """Want these; returns those that measure, some of which may have been there."""
@@ -269,15 +338,17 @@ class ProbeSet:
         wanted, has_learnt = self._wanted, self._schedules.learn(step)
         if wanted is self._measured and not has_learnt:
             return [], []
-        before, after = self._observer.probes, tuple(wanted.values())
+        before, after = self._observer.probes, (*wanted.values(), *self._beside)
         known = set(before)
-        added = [probe for probe in after if probe not in known]
+        added = [probe for probe in wanted.values() if probe not in known]
         for probe in added:
             probe.attached_step = step
         self._schedules.arm(after)
         self._observer.set_probes(after, self._map)
         self._measured = wanted
-        return added, [probe for probe in before if probe.key() not in wanted]
+        gone = [one for one in before if one.key() not in wanted and one.key() in self._attached]
+        self._attached = wanted.keys()
+        return added, gone
 
     def find(self, where: Where, quantity: str = "") -> list[Probe]:
         """The probes of ``quantity`` (of every one when empty) at a selection; none raises."""
@@ -325,28 +396,3 @@ def _resolved_again(attachment: Attachment, model_map: ModelMap) -> tuple[Probe,
 def _is_below(place: str, paths: set[str]) -> bool:
     """Tell whether a place is one of these modules, or a parameter of one."""
     return place in paths or place.rpartition(".")[0] in paths
-
-
-def _description(attachment: Attachment) -> str:
-    """In words, for the ticket of its request."""
-    names = dict.fromkeys(probe.quantity.name for probe in attachment.probes)
-    places = dict.fromkeys(probe.place for probe in attachment.probes)
-    text = f"{', '.join(names)} at {_counted(len(places), 'module')}"
-    if attachment.skipped:
-        text += f"; left out: {attachment.skipped[0]}"
-        more = len(attachment.skipped) - 1
-        text += f" and {more} more" if more else ""
-    return text
-
-
-def _sentence(probes: Sequence[Probe]) -> str:
-    """One line for the record's events: quantities, places, schedules."""
-    names = dict.fromkeys(probe.quantity.name for probe in probes)
-    places = list(dict.fromkeys(standard_place(probe.place) for probe in probes))
-    shown = ", ".join(places[:6]) + (f" and {len(places) - 6} more" if len(places) > 6 else "")
-    schedules = dict.fromkeys(str(probe.schedule) for probe in probes)
-    return f"{', '.join(names)} at {shown}, {', '.join(schedules)}"
-
-
-def _counted(n: int, noun: str) -> str:
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"

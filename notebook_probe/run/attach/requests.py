@@ -10,16 +10,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from notebook_probe.run.breakpoints.requests import Break, EditBreak, Unbreak
+
 __all__ = [
     "CALL_KIND",
     "PARAMETER_KIND",
     "Attach",
+    "AttachPreset",
     "Budgeted",
     "Compiled",
     "Control",
     "Detach",
+    "EditRule",
     "Fitting",
+    "LookAt",
+    "Release",
     "Request",
+    "Reschedule",
+    "Scale",
     "Set",
     "Ticket",
 ]
@@ -43,6 +51,25 @@ class Detach:
 
     where: tuple[str, ...]
     quantity: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AttachPreset:
+    """Measure what a preset measures, but for what is attached already."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reschedule:
+    """Measure ``quantity`` at the modules of ``where`` on another schedule.
+
+    None means wherever it is attached, and at modules that come later.
+    """
+
+    where: tuple[str, ...] | None
+    quantity: str
+    schedule: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +101,61 @@ class Set:
     value: float
     group: int | None = None
     """One parameter group, counted through all optimizers of the model; None means all."""
+    hold: bool = False
+    """Keep it at this value, whatever a schedule says, until it is set again or released."""
 
 
-Request: TypeAlias = Attach | Detach | Control | Compiled | Budgeted | Set
+@dataclass(frozen=True, slots=True)
+class LookAt:
+    """Keep the tensors of a module in the next step."""
+
+    module: str
+    samples: int = 8
+    """Of what has a batch, so many samples."""
+
+
+@dataclass(frozen=True, slots=True)
+class EditRule:
+    """Give an alert rule other numbers, thresholds among them, for the rows to come."""
+
+    rule: str
+    numbers: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Multiply what can be set by one factor, in every group by what that group has."""
+
+    name: str
+    factor: float
+    hold: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Leave an option of the optimizers to its schedule again."""
+
+    name: str
+    group: int | None = None
+
+
+Request: TypeAlias = (
+    Attach
+    | AttachPreset
+    | Detach
+    | Reschedule
+    | Control
+    | Compiled
+    | Budgeted
+    | Set
+    | LookAt
+    | EditRule
+    | Break
+    | EditBreak
+    | Unbreak
+    | Scale
+    | Release
+)
 
 
 @dataclass(slots=True)

@@ -77,9 +77,9 @@ def package_versions(loaded: Mapping[str, Any] = sys.modules) -> dict[str, str]:
     Nothing is imported for it, and no package's own code is run.
     """
     found = {"python": platform.python_version()}
-    for name, module in sorted(loaded.items()):
-        version = getattr(module, "__dict__", {}).get("__version__")
-        is_package = "." not in name and name not in sys.stdlib_module_names
-        if is_package and not name.startswith("_") and isinstance(version, str):
+    packages = (name for name in [*loaded] if "." not in name and not name.startswith("_"))
+    for name in sorted({*packages} - sys.stdlib_module_names):
+        version = getattr(loaded.get(name), "__dict__", {}).get("__version__")
+        if isinstance(version, str):
             found[name] = str(version)
     return found

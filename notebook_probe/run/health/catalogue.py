@@ -7,10 +7,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from statistics import median_high
 
+from notebook_probe.axis import Image
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.quantities import Quantity, quantities
+from notebook_probe.quantities.define.questions import topic
 from notebook_probe.quantities.reduce.features import given_by
-from notebook_probe.run.health.status import QuantityInfo
+from notebook_probe.run.health.status import QuantityInfo, ValueKind
 
 __all__ = ["QuantityCatalogue"]
 
@@ -43,7 +45,18 @@ def _info(quantity: Quantity) -> QuantityInfo:
         quantity.summary,
         tuple(dict.fromkeys(map(given_by, quantity.needs))),
         quantity.units,
-        is_vector=quantity.axis is not None,
+        value=_value_kind(quantity),
         question=quantity.question,
+        topic=topic(quantity.question),
+        usual=quantity.usual,
         is_of_model=quantity.is_of_model,
+        formula=quantity.explained.formula,
+        aliases=quantity.aliases,
+        reads_every_step=quantity.samples == "every",
     )
+
+
+def _value_kind(quantity: Quantity) -> ValueKind:
+    if quantity.axis is None:
+        return "number"
+    return "image" if isinstance(quantity.axis, Image) else "vector"

@@ -44,6 +44,11 @@ class Meter:
         self._rests = True
 
     @property
+    def n_steps(self) -> int:
+        """How many steps are looked back on."""
+        return len(self._seconds)
+
+    @property
     def steps_per_second(self) -> float:
         """NaN before the first step."""
         seconds = list(self._seconds)

@@ -11,16 +11,19 @@ from notebook_probe.probes.reading.closed_steps import ClosedSteps
 from notebook_probe.probes.step.budget import Budget
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.background import Background
+from notebook_probe.run.breakpoints.breakpoints import Breakpoints
 from notebook_probe.run.failure import Failure
+from notebook_probe.run.flight.recorder import FlightRecorder
 from notebook_probe.run.gate import Gate
 from notebook_probe.run.health.meter import Meter
 from notebook_probe.run.health.status import State, StatusHead
 from notebook_probe.run.mirror.mirror import Mirrors
 from notebook_probe.run.rows.row_keeper import RowKeeper
 
-__all__ = ["RunState"]
+__all__ = ["WANTED", "RunState"]
 
 WANTED = (KeyboardInterrupt, TrainingStopped)
+"""What somebody has ended a loop with: no failures."""
 UNDER_WAY = ("training", "paused")
 MANY_FORWARDS = 5
 """Training forwards without any step after which something may be missing."""
@@ -51,10 +54,13 @@ class RunState:
         meter: Meter,
         budget: Budget,
         mirrors: Mirrors,
+        breakpoints: Breakpoints,
+        flight: FlightRecorder,
     ) -> None:
         self._writer, self._rows, self._steps = writer, rows, steps
         self._observer, self._gate = observer, gate
         self._meter, self._budget, self._mirrors = meter, budget, mirrors
+        self._breakpoints, self._flight = breakpoints, flight
         self.background: Background | None = None
         self._failure: Failure | None = None
         self._rested_at = self._progress
@@ -90,7 +96,7 @@ class RunState:
     def head(self, name: str, n_probes: int, closed: bool) -> StatusHead:
         """Everything but the probes."""
         writer, meter = self._writer, self._meter
-        flushed = writer.flushed_at
+        flushed, failure = writer.flushed_at, self.failure
         state, step = self.state(closed), self._observer.clock.upcoming
         end_step = self.end_step if step <= self.end_step else -1  # it went on past it
         return StatusHead(
@@ -110,9 +116,14 @@ class RunState:
             progress=self._observer.replay.progress,
             total_s=meter.total_s,
             total_cost_s=meter.total_cost_s,
+            n_measured=meter.n_steps,
+            budget_percent=self._budget.percent,
             budget=self._budget.text,
             epoch=self.epoch,
             end_step=end_step,
+            held=self._breakpoints.held_text,
+            flight=self._flight.text,
+            traceback=failure.traceback if failure is not None else self._breakpoints.traceback,
             seconds_left=self._seconds_for(end_step - step) if state in UNDER_WAY else None,
         )
 

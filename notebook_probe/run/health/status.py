@@ -8,11 +8,22 @@ from typing import Literal, TypeAlias
 
 from notebook_probe.run.health.status_text import describe_status
 
-__all__ = ["COMPILED", "ProbeStatus", "QuantityInfo", "State", "Status", "StatusHead"]
+__all__ = [
+    "COMPILED",
+    "PresetInfo",
+    "ProbeStatus",
+    "QuantityInfo",
+    "State",
+    "Status",
+    "StatusHead",
+    "ValueKind",
+]
 
 State: TypeAlias = Literal["waiting", "training", "paused", "idle", "finished", "failed"]
 """waiting: no step yet; idle: no step for a while; finished: closed; failed: an error ended it."""
 
+
+ValueKind: TypeAlias = Literal["number", "vector", "image"]
 
 COMPILED = (
     "the model is compiled and its calls run no hooks; weights and gradients are recorded. "
@@ -30,14 +41,33 @@ class QuantityInfo:
     needs: tuple[str, ...]
     """In the user's words: input, output, weight, grad, update, or the call that hands it over."""
     units: str
-    is_vector: bool = False
-    """Its value is a vector or an image: recorded, not drawn as a line."""
+    value: ValueKind = "number"
+    """What one value is; all but numbers are recorded, and not drawn as lines."""
     question: str = ""
     """That it answers, under which a panel lists it."""
+    topic: str = ""
+    """The question in few words."""
     is_of_model: bool = False
     """It is of the step as a whole, and attached at the root alone."""
+    usual: float | None = None
+    """What it is like where all is well; None where that depends on the model."""
     cost_us: float | None = None
     """Median cost of one evaluation in this run, microseconds; None before it was measured."""
+    formula: str = ""
+    aliases: tuple[str, ...] = ()
+    """Its names in other systems."""
+    reads_every_step: bool = False
+    """It gathers at each step, and costs the same however rarely it is due."""
+
+
+@dataclass(frozen=True, slots=True)
+class PresetInfo:
+    """What can be attached under one name, as a panel lists it."""
+
+    name: str
+    about: str
+    percent: float | None
+    """What it takes of a training step, the median of the models it was measured on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +124,10 @@ class StatusHead:
     """Seconds of all steps so far, with what was spent in probes and row keeping."""
     total_cost_s: float = 0.0
     """Seconds of these that were spent in probes and row keeping."""
+    n_measured: int = 0
+    """Steps over which speed and cost are taken, the last ones."""
+    budget_percent: float | None = None
+    """What watching may cost, in per cent of step time, as `Run.budget` has it."""
     budget: str = ""
     """What is done to keep the cost inside `Run.budget`, in words; empty without one."""
     epoch: int = -1
@@ -102,6 +136,12 @@ class StatusHead:
     """The step at which training will end; -1 when it is not known."""
     seconds_left: float | None = None
     """Until then, at the speed of the last steps; None when it is not known, or nothing trains."""
+    held: str = ""
+    """Why a breakpoint holds the training, in words; empty while none does."""
+    flight: str = ""
+    """What the flight recorder keeps in memory, in words; empty without one."""
+    traceback: str = ""
+    """Of the exception that has ended the loop; empty while there was none."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

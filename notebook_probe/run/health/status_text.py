@@ -33,6 +33,10 @@ def describe_status(status: Status) -> str:
     if status.quantity_bytes:
         largest = [*status.quantity_bytes.items()][:MOST_COSTLY]
         lines.append("on disk: " + ", ".join(f"{name} {_size(n)}" for name, n in largest))
+    if status.held:
+        lines.append(status.held)
+    if status.flight:
+        lines.append(status.flight)
     if status.progress:
         lines.append(f"measuring {status.progress}")
     if status.budget:

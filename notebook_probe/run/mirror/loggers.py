@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
 __all__ = ["Logger", "read_logger"]
@@ -73,16 +73,35 @@ def _active_run(logger: Any) -> Mapping[str, str]:
     return {"run_id": run.info.run_id}
 
 
-_FORMS: Mapping[str, tuple[Callable[[Any], Logger], tuple[Any, ...], dict[str, int]]] = {
-    "log": (_Log, ({},), {"step": 0}),
-    "add_scalar": (_AddScalar, ("", 0.0, 0), {}),
-    "log_metrics": (_LogMetrics, ({},), {"step": 0}),
+_FORMS: Mapping[str, tuple[Callable[[Any], Logger], tuple[Any, ...], dict[str, int], str]] = {
+    "log": (_Log, ({},), {"step": 0}, "log(values, step=), as W&B's run after wandb.init()"),
+    "add_scalar": (
+        _AddScalar,
+        ("", 0.0, 0),
+        {},
+        "add_scalar(tag, value, step), as TensorBoard's SummaryWriter",
+    ),
+    "log_metrics": (
+        _LogMetrics,
+        ({},),
+        {"step": 0},
+        "log_metrics(values, step=), as the module mlflow",
+    ),
 }
-"""By the method that is called: who calls it, and what it is called with."""
+"""By the method that is called: who calls it, what it is called with, and that in words."""
 
 
-def read_logger(logger: object) -> Logger:
+def read_logger(
+    logger: object, methods: Sequence[str] = tuple(_FORMS), asked_by: str = "mirror"
+) -> Logger:
     """Whoever hands numbers to ``logger``.
+
+    Parameters
+    ----------
+    methods : sequence of str
+        Those that may be called.
+    asked_by : str
+        What the user has called.
 
     Raises
     ------
@@ -91,14 +110,12 @@ def read_logger(logger: object) -> Logger:
     ValueError
         For one that has no run to take them.
     """
-    for method, (form, arguments, keywords) in _FORMS.items():
+    for method in methods:
+        form, arguments, keywords, _ = _FORMS[method]
         if _takes(getattr(logger, method, None), arguments, keywords):
             return form(logger)
-    raise TypeError(
-        f"mirror({logger!r})"[:200] + ": it has none of log(values, step=), as W&B's run after "
-        "wandb.init(), add_scalar(tag, value, step), as TensorBoard's SummaryWriter, and "
-        "log_metrics(values, step=), as the module mlflow"
-    )
+    known = " or ".join(_FORMS[method][-1] for method in methods)
+    raise TypeError(f"{asked_by}({logger!r})"[:200] + f": it has none of {known}")
 
 
 def _takes(method: Any, arguments: tuple[Any, ...], keywords: Mapping[str, int]) -> bool:

@@ -10,7 +10,8 @@ from notebook_probe.axis import AxisLike, Image, PerChannel
 from notebook_probe.model.selectors import standard_place
 from notebook_probe.probes.reading.plan import is_of_calls
 from notebook_probe.probes.step.probe import Probe
-from notebook_probe.record.format.source import ALIASES, Variable
+from notebook_probe.record.format.schema import PHASE
+from notebook_probe.record.format.source import ALIASES, USUAL, Variable
 
 __all__ = ["COUNTS", "StreamColumns", "columns_of"]
 
@@ -66,6 +67,8 @@ def _variable(probe: Probe) -> Variable:
     attrs = {"needs": ", ".join(quantity.needs), "source": quantity.source}
     if quantity.aliases:
         attrs[ALIASES] = ", ".join(map(probe.called, quantity.aliases))
+    if quantity.usual is not None:
+        attrs[USUAL] = repr(quantity.usual)
     if probe.phase != "training":
-        attrs["phase"] = "evaluation"
+        attrs[PHASE] = "evaluation"
     return Variable(probe.variable, quantity.units, quantity.summary, attrs)

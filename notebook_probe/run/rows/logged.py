@@ -26,7 +26,7 @@ HANDFUL = 16
 class _Split:
     """Scalars that are logged together: which of them are variables, and where the others are."""
 
-    names: tuple[str, ...]
+    names: list[str]
     variables: tuple[str, ...]
     others: npt.NDArray[np.intp]
     """Which of ``names`` they are."""
@@ -50,9 +50,10 @@ class LoggedScalars:
     ) -> None:
         self._writer, self._name, self._of_variables = writer, name, variables
         self._known: set[str] = set()
+        self._declared: list[str] = []
         self._few_names: set[str] = set()
         """Those with an array of their own."""
-        self._last = _Split((), (), np.empty(0, np.intp), np.empty(0, np.intp))
+        self._last = _Split([], (), np.empty(0, np.intp), np.empty(0, np.intp))
 
     def declare(self, names: Collection[str]) -> None:
         """Give each name its place.
@@ -62,7 +63,11 @@ class LoggedScalars:
         QuantityError
             For a name that cannot be a scalar's.
         """
-        if self._known.issuperset(names):
+        given = [*names]
+        if given == self._declared:  # mostly, and a third of the time that looking them up takes
+            return
+        self._declared = given
+        if self._known.issuperset(given):
             return
         new = [name for name in names if name not in self._known]
         for name in new:
@@ -117,12 +122,13 @@ class LoggedScalars:
         few = {name: logged[name] for name in split.variables}
         if not len(split.others):
             return few, None
-        floats = as_measured([*logged.values()])[split.others]
+        numbers = np.fromiter(logged.values(), np.float64, len(logged))
+        floats = as_measured(numbers)[split.others]
         return few, NamedRow(self._named(), step.step, step.time_ms, split.columns, floats)
 
     def _split(self, logged: Iterable[str]) -> _Split:
         """Mostly that of the step before: a loop logs the same names again."""
-        names = tuple(logged)
+        names = [*logged]
         if names != self._last.names:
             variables = tuple(name for name in names if name in self._few_names)
             others = [place for place, name in enumerate(names) if name not in self._few_names]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -22,6 +23,7 @@ from notebook_probe.record.write.checked_series import check_module
 from notebook_probe.record.write.streams.shaped import ArrayWriter
 from notebook_probe.record.write.streams.stream import StreamWriter
 from notebook_probe.record.write.writer import RecordWriter
+from notebook_probe.run.flight.schedule import IN_MEMORY
 from notebook_probe.run.rows.columns import COUNTS, columns_of
 from notebook_probe.run.rows.layout import AnyRow, ArrayRow, ChannelsLayout, Layout, Row, label_of
 from notebook_probe.run.rows.logged import LoggedScalars
@@ -42,6 +44,8 @@ class RowKeeper:
     ----------
     problem : str
         What went wrong last.
+    in_memory : dict
+        What is measured on the stream that is kept in memory, by name.
     """
 
     def __init__(self, writer: RecordWriter) -> None:
@@ -60,6 +64,7 @@ class RowKeeper:
             LOGGED_OF_STATES,
         )
         self.problem = ""
+        self.in_memory: dict[str, Variable] = {}
 
     @property
     def is_full(self) -> bool:
@@ -71,6 +76,9 @@ class RowKeeper:
     def declare(self, probes: Iterable[Probe]) -> None:
         """Give every probe its column; from any thread."""
         for (name, axis), columns in columns_of(probes).items():
+            if name == IN_MEMORY:
+                self.in_memory |= columns.variables
+                continue
             if isinstance(axis, Image):  # each has a stream by itself, once its size is known
                 self._images |= columns.variables
                 continue
@@ -162,7 +170,7 @@ class RowKeeper:
         rows: list[AnyRow] = [
             self._layout(values.columns).row(step, values)
             for values in step.streams
-            if not isinstance(values.columns.axis, Image)
+            if not isinstance(values.columns.axis, Image) and values.columns.stream != IN_MEMORY
         ]
         for writer, array in self._of_arrays(step).values():
             rows.append(ArrayRow(writer, step.step, step.time_ms, array))
@@ -176,17 +184,20 @@ class RowKeeper:
 
     def _of_arrays(self, step: MeasuredStep) -> dict[tuple[str, str], tuple[ArrayWriter, Any]]:
         """Arrays and who writes them, by module and name: one, whatever schedules it is due on."""
-        images = {
-            (label_of(cells[column][1], call), cells[column][0]): image
-            for values in step.streams
-            if isinstance(values.columns.axis, Image)
-            for cells in [values.columns.cells]
-            for (column, call), image in zip(values.places, values.numbers, strict=True)
-            if np.ndim(image)  # else a device that could not be read
-        }
-        for (module, name), image in images.items():
-            if (module, name) not in self._arrays:
-                self._begin_arrays(self._images[name], module, np.shape(image))
+        images = {}
+        for values in step.streams:
+            axis, cells = values.columns.axis, values.columns.cells
+            if not isinstance(axis, Image):
+                continue
+            for (column, call), image in zip(values.places, values.numbers, strict=True):
+                if not np.ndim(image):  # a device that could not be read
+                    continue
+                name, place = cells[column]
+                module, stored = label_of(place, call), axis.stored(name, np.shape(image))
+                images[module, stored] = image
+                if (module, stored) not in self._arrays:
+                    variable = replace(self._images[name], name=stored)
+                    self._begin_arrays(variable, module, np.shape(image))
         given = {**step.arrays, **images}
         return {key: (self._arrays[key], array) for key, array in given.items()}
 

@@ -12,6 +12,8 @@ from notebook_probe.run.settings.setting import Change, KnobInfo, as_number, che
 
 __all__ = ["Knob"]
 
+NO_SCHEDULE = "only options of optimizers have a schedule"
+
 
 @dataclass(frozen=True, slots=True)
 class Knob:
@@ -54,20 +56,25 @@ class Knob:
         value = math.nan if before is None else before
         return KnobInfo(self.name, value, self.low, self.high, self.log)
 
-    def check(self, value: float, group: int | None) -> None:
+    def check(self, value: float, group: int | None, hold: bool) -> None:
         if group is not None:
             raise SettingError(
                 f"{self.name}, group={group}: only options of optimizers have groups"
             )
+        if hold:
+            raise SettingError(f"{self.name}, hold=True: {NO_SCHEDULE}")
         check_range(self.name, value, self.low, self.high)
 
-    def set(self, value: float, group: int | None) -> Change | None:
+    def release(self, group: int | None) -> Change | None:
+        raise SettingError(f"{self.name}: {NO_SCHEDULE}")
+
+    def set(self, value: float, group: int | None, hold: bool) -> Change | None:
         before = self._read()
         if before == value:
             return None
         self.put(value)
         known = "" if before is None else f"{before:.6g} → "
-        return Change(before, f"{self.name} {known}{value:.6g}")
+        return Change(before, value, f"{self.name} {known}{value:.6g}")
 
     def _read(self) -> float | None:
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from torch import Tensor
@@ -12,7 +13,8 @@ from torch.optim import Optimizer
 
 from notebook_probe.errors import SettingError
 from notebook_probe.probes.step.live_options import LiveOptions, Place, live_options
-from notebook_probe.run.settings.setting import Change, KnobInfo, check_range
+from notebook_probe.run.settings.group_text import group_text, owners_text
+from notebook_probe.run.settings.setting import Before, Change, GroupInfo, KnobInfo, check_range
 
 __all__ = ["OptimizerOption", "optimizer_options"]
 
@@ -43,10 +45,26 @@ class _Group(NamedTuple):
     def value(self) -> float:
         return self.live.value(self.optimizer, self.place) if self.has_it else math.nan
 
-    def set(self, value: float) -> None:
+    @property
+    def scheduled(self) -> float | None:
+        return self.live.scheduled(self.optimizer, self.place)
+
+    @property
+    def is_held(self) -> bool:
+        return self.live.is_held(self.place)
+
+    def info(self) -> GroupInfo:
+        text = group_text(self.optimizer, self.place.group)
+        return GroupInfo(text, self.scheduled if self.has_it else None, self.is_held)
+
+    def set(self, value: float, hold: bool) -> None:
         for optimizer, place in self.outer:
             live_options(optimizer).forget(place)
-        self.live.set(self.optimizer, self.place, value)
+        put = self.live.hold if hold else self.live.set
+        put(self.optimizer, self.place, value)
+
+    def release(self) -> None:
+        self.live.forget(self.place)
 
 
 class OptimizerOption:
@@ -73,30 +91,44 @@ class OptimizerOption:
     def info(self) -> KnobInfo:
         values = tuple(group.value() for group in self._groups)
         value = values[0] if len({*values}) == 1 else math.nan
-        return KnobInfo(self._name, value, LOW, None, self._name in LOG, values)
+        info = KnobInfo(self._name, value, LOW, None, self._name in LOG, values)
+        return self._detailed(info) if self._name == RATE else info
 
-    def check(self, value: float, group: int | None) -> None:
+    def _detailed(self, info: KnobInfo) -> KnobInfo:
+        owners = owners_text([one.optimizer for one in self._groups], len(self._groups))
+        return replace(info, of=owners, details=tuple(one.info() for one in self._groups))
+
+    def check(self, value: float, group: int | None, hold: bool) -> None:
         check_range(self._name, value, LOW, None)
         for one in self._chosen(group):
-            scheduled = one.live.scheduled(one.optimizer, one.place)
-            if scheduled == 0 != value:
+            if one.scheduled == 0 != value and not hold:
                 raise SettingError(
                     f"{self._name}={value:g}: the schedule of group {one.number} is at 0 now, of "
-                    f"which there is no factor; set it again once that has moved on"
+                    f"which there is no factor; set it again once that has moved on, or with "
+                    f"hold=True"
                 )
 
-    def set(self, value: float, group: int | None) -> Change | None:
+    def set(self, value: float, group: int | None, hold: bool) -> Change | None:
         groups = self._chosen(group)
         before = [one.value() for one in groups]
-        if all(one == value for one in before):
+        if all(one == value for one in before) and all(one.is_held == hold for one in groups):
             return None
         is_late = any(one.live.is_stepping(one.optimizer) for one in groups)
         for one in groups:
-            one.set(float(value))
-        scheduled = [one.live.scheduled(one.optimizer, one.place) for one in groups]
-        text = self._text(before, value, group) + _factors(value, scheduled)
-        finite = [one if math.isfinite(one) else None for one in before]
-        return Change(finite[0] if len({*finite}) == 1 else finite, text, is_late)
+            one.set(float(value), hold)
+        how = ", held" if hold else _factors(value, [one.scheduled for one in groups])
+        return Change(_joined(before), value, self._text(before, value, group) + how, is_late)
+
+    def release(self, group: int | None) -> Change | None:
+        groups = [one for one in self._chosen(group) if one.scheduled is not None]
+        before, scheduled = [one.value() for one in groups], [one.scheduled for one in groups]
+        for one in groups:
+            one.release()
+        if before == scheduled:
+            return None
+        after = [one.value() for one in groups]
+        text = f"{self._text(before, after[0], group)}, as scheduled"
+        return Change(_joined(before), _joined(after), text)
 
     def _chosen(self, group: int | None) -> list[_Group]:
         n = len(self._groups)
@@ -127,6 +159,12 @@ def _factors(value: float, scheduled: Sequence[float | None]) -> str:
     """How the new value stands to what is scheduled, if anything is."""
     factors = dict.fromkeys(f"{value / one:.4g}" for one in scheduled if one)
     return f", {' and '.join(factors)} of what is scheduled" if factors else ""
+
+
+def _joined(values: Sequence[float]) -> Before:
+    """One number where all are alike; JSON knows no NaN."""
+    finite = [one if math.isfinite(one) else None for one in values]
+    return finite[0] if len({*finite}) == 1 else finite
 
 
 def optimizer_options(optimizers: Sequence[Optimizer]) -> dict[str, OptimizerOption]:

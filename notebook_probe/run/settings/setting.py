@@ -9,10 +9,22 @@ from typing import Any, Protocol, TypeAlias
 
 from notebook_probe.errors import SettingError
 
-__all__ = ["Before", "Change", "KnobInfo", "Setting", "as_number", "check_range"]
+__all__ = ["Before", "Change", "GroupInfo", "KnobInfo", "Setting", "as_number", "check_range"]
 
 Before: TypeAlias = "float | list[float | None] | None"
 """One number for each group where they differ; None for what cannot be read, or is not finite."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupInfo:
+    """One parameter group, as a panel lists it under an option."""
+
+    text: str
+    """What is in it: ``"7 weights, decay 0.1"``."""
+    scheduled: float | None = None
+    """What a schedule says of the option now; None where nothing schedules it."""
+    is_held: bool = False
+    """It stays at its value, whatever is scheduled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +40,10 @@ class KnobInfo:
     """Its size counts in factors rather than in differences."""
     groups: tuple[float, ...] = ()
     """Of an option of the optimizers, its value in each group; NaN where a group has none."""
+    of: str = ""
+    """Of the learning rate, whose it is: ``"AdamW, 2 groups"``."""
+    details: tuple[GroupInfo, ...] = ()
+    """Of the learning rate, what is in each group, and what schedules it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +51,7 @@ class Change:
     """What has been set."""
 
     before: Before
+    after: Before
     text: str
     is_late: bool = False
     """An optimizer goes on with the old value for the step that it is in."""
@@ -46,11 +63,14 @@ class Setting(Protocol):
     def info(self) -> KnobInfo:
         """What it is now; from any thread."""
 
-    def check(self, value: float, group: int | None) -> None:
+    def check(self, value: float, group: int | None, hold: bool) -> None:
         """Raise a SettingError for what it cannot be; from any thread."""
 
-    def set(self, value: float, group: int | None) -> Change | None:
+    def set(self, value: float, group: int | None, hold: bool) -> Change | None:
         """Set it, on the thread that trains; None where it was so already."""
+
+    def release(self, group: int | None) -> Change | None:
+        """Leave it to its schedule, on the thread that trains; None where nothing was set."""
 
 
 def as_number(name: str, value: Any) -> float:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, Self
 
 from torch.optim import Optimizer
 
 from notebook_probe.errors import DuplicateNameError, SettingError, UnknownNameError, near
-from notebook_probe.run.attach.requests import Set
+from notebook_probe.run.attach.requests import Release, Scale, Set
 from notebook_probe.run.settings.knob import Knob
 from notebook_probe.run.settings.optimizer_option import RATE, optimizer_options
+from notebook_probe.run.settings.scaled import scaled
 from notebook_probe.run.settings.setting import Change, KnobInfo, Setting, as_number
 
 __all__ = ["SET", "Settings"]
@@ -34,11 +35,14 @@ class Settings:
     ----------
     optimizers : callable
         Those that are known now.
-    events : DetailedEvents
+    events : DetailedEvents, optional
+        Nobody by default.
     """
 
     def __init__(
-        self, optimizers: Callable[[], Sequence[Optimizer]], events: DetailedEvents
+        self,
+        optimizers: Callable[[], Sequence[Optimizer]],
+        events: DetailedEvents | None = None,
     ) -> None:
         self._optimizers, self._events = optimizers, events
         self._knobs: dict[str, Knob] = {}  # replaced, never changed: other threads walk it
@@ -58,15 +62,28 @@ class Settings:
             )
         self._knobs = {**self._knobs, knob.name: knob}
 
+    @property
+    def knobs(self) -> Mapping[str, Knob]:
+        """The user's own, by name."""
+        return self._knobs
+
+    def unnoted(self) -> Self:
+        """The same as they are now; what is set of them is no event."""
+        others = type(self)(self._optimizers)
+        others._knobs = self._knobs
+        return others
+
     def infos(self) -> list[KnobInfo]:
         """Everything that can be set now."""
         return [setting.info() for setting in self._settings().values()]
 
-    def check(self, request: Set) -> None:
+    def check(self, request: Set | Scale | Release) -> None:
         """Raise a ProbeError for what cannot be set; from any thread."""
-        self._checked(request)
+        setting = self._named(request.name)
+        for one in _sets(request, setting):
+            setting.check(one.value, one.group, one.hold)
 
-    def apply(self, request: Set, step: int) -> str:
+    def apply(self, request: Set | Scale | Release, step: int) -> str:
         """Set it, between two steps; returns what was done, in words.
 
         Raises
@@ -74,25 +91,38 @@ class Settings:
         ProbeError
             Why it cannot be.
         """
-        setting, value = self._checked(request)
-        change = setting.set(value, request.group)
+        setting = self._named(request.name)
+        if isinstance(request, Release):
+            change = setting.release(request.group)
+            return self._done(request, change, "as scheduled", step)
+        sets = _sets(request, setting)
+        for one in sets:
+            setting.check(one.value, one.group, one.hold)
+        changes = [setting.set(one.value, one.group, one.hold) for one in sets]
+        pairs = zip(sets, changes, strict=True)
+        return "; ".join(self._done(one, change, f"{one.value:.6g}", step) for one, change in pairs)
+
+    def _done(self, request: Set | Release, change: Change | None, already: str, step: int) -> str:
+        """Note a change in the record; returns it in words."""
         if change is None:
-            return f"{request.name} is {value:.6g} already"
-        self._note(request, value, change, step + change.is_late)
+            return f"{request.name} is {already} already"
+        detail = {
+            "name": request.name,
+            "group": request.group,
+            "from": change.before,
+            "to": change.after,
+            **_manner(request),
+        }
+        if self._events is not None:
+            self._events.event(step + change.is_late, SET, change.text, json.dumps(detail))
         return f"{change.text}, from step {step + 1} on" if change.is_late else change.text
 
-    def _note(self, request: Set, value: float, change: Change, step: int) -> None:
-        detail = {"name": request.name, "group": request.group, "from": change.before, "to": value}
-        self._events.event(step, SET, change.text, json.dumps(detail))
-
-    def _checked(self, request: Set) -> tuple[Setting, float]:
+    def _named(self, name: str) -> Setting:
         settings = self._settings()
-        setting = settings.get(request.name) if isinstance(request.name, str) else None
+        setting = settings.get(name) if isinstance(name, str) else None
         if setting is None:
-            raise self._unknown(request.name, settings)
-        value = as_number(request.name, request.value)
-        setting.check(value, request.group)
-        return setting, value
+            raise self._unknown(name, settings)
+        return setting
 
     def _settings(self) -> dict[str, Setting]:
         return {**optimizer_options(self._optimizers()), **self._knobs}
@@ -106,3 +136,20 @@ class Settings:
         return UnknownNameError(
             f"set({name!r}): nothing is set by this name; {near(name, settings)}"
         )
+
+
+def _manner(request: Set | Release) -> dict[str, bool]:
+    """How it was set, where that is not the usual way: for whoever sets it again."""
+    if isinstance(request, Release):
+        return {"release": True}
+    return {"hold": True} if request.hold else {}
+
+
+def _sets(request: Set | Scale | Release, setting: Setting) -> list[Set]:
+    """What is to be set: of a factor, in each group what it makes of what that has."""
+    if isinstance(request, Release):
+        return []
+    if isinstance(request, Scale):
+        return scaled(request, setting.info())
+    value = as_number(request.name, request.value)
+    return [Set(request.name, value, request.group, request.hold)]

@@ -144,6 +144,7 @@ def test_overwrite_removes_nothing_but_a_record(tmp_path: Path) -> None:
 
 def test_a_record_that_is_being_written_is_not_removed(tmp_path: Path) -> None:
     cell(tmp_path / "r.zarr")
+    nbp.watch(made(mlp), store=tmp_path / "other.zarr").close()  # waits for the first one's end
     with RecordWriter.reopen(tmp_path / "r.zarr"), pytest.raises(nbp.RecordLockedError):
         nbp.watch(made(mlp), store=tmp_path / "r.zarr", overwrite=True)
     assert steps_at(tmp_path / "r.zarr") == [0, 1, 2]

@@ -196,3 +196,14 @@ def test_the_pyramid_of_scalars_by_name_is_drawn_from(
     blocks = values[: 5000 // 64 * 64].reshape(-1, 64, 20)
     np.testing.assert_array_equal(level.value_max.values, blocks.max(axis=1))
     assert level.name.values.tolist() == [f"n/{place}" for place in range(20)]
+
+
+def test_scalars_of_states_are_all_streams_whether_arrays_of_their_own_or_columns(
+    watch: Watch,
+) -> None:
+    model = made(mlp)
+    run = watch(model, probes=None)
+    train_step(model, sgd(model), batch(0))
+    run.log({"val/loss": 3.0}, phase="eval", val_loss=2.0)
+    found = {one.name for stream in run.streams.values() for one in stream.variables}
+    assert {"val/loss", "val_loss"} <= found

@@ -1,0 +1,130 @@
+"""Looking at the tensors of a module while it trains."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+
+import xarray as xr
+
+from notebook_probe.errors import NotLookedError
+from notebook_probe.record.views.looks import Look, looks_of
+from notebook_probe.run.attach.requests import LookAt, Ticket
+from notebook_probe.run.parts import RunParts
+
+__all__ = ["LookActions", "PendingLook"]
+
+PATIENCE_S = 60.0
+TURN_S = 0.25
+"""The training may end meanwhile."""
+
+
+class LookActions(ABC):
+    """What a run shows of tensors."""
+
+    _parts: RunParts
+
+    @property
+    @abstractmethod
+    def _live(self) -> RunParts:
+        """The parts of the run; raises ClosedRunError once it is closed."""
+
+    def look(self, module: str, *, samples: int = 8) -> PendingLook:
+        """Keep the tensors of ``module`` in the next step: what it gets, gives, weighs and changes.
+
+        Its input, output and the gradient of the output (of some samples), its weight, the weight's
+        gradient and update, and of an attention how each query shares it out; with them, of the
+        whole tensors, least, mean and largest value, deviation, zeros, NaN and infinities. The
+        record keeps them: `looks` lists them, in an opened record too. One step is dearer by a
+        copy of what is kept; at most 64 looks are.
+
+        Parameters
+        ----------
+        module : str
+            Path of one module.
+        samples : int
+            Of what has a batch, at most so many, 1 to 64; of large tensors fewer, or every n-th
+            row.
+
+        Returns
+        -------
+        PendingLook
+            ``.data`` is an `xarray.Dataset`, once the step is over; it waits for that where
+            another thread trains.
+
+        Raises
+        ------
+        UnknownNameError, QuantityError, NotApplicableError
+            No such module, several of them, or a number of samples that cannot be.
+        ClosedRunError
+
+        Examples
+        --------
+        >>> look = run.look("conv2")  # doctest: +SKIP
+        >>> train_one_step()  # doctest: +SKIP
+        >>> look.data.output.attrs["maximum"]  # doctest: +SKIP
+        1.59
+        """
+        live, request = self._live, LookAt(module, samples)
+        live.looks.check(request)
+        return PendingLook(live, module, live.put_between_steps(request))
+
+    def pending_looks(self) -> tuple[list[tuple[str, int]], dict[tuple[str, int], str]]:
+        """Module and step of the looks that are not over, and why others have kept nothing."""
+        looks = self._parts.looks
+        return looks.asked, looks.missed
+
+
+class PendingLook:
+    """A look that was asked for; its `data` are there once its step is over."""
+
+    def __init__(self, live: RunParts, module: str, ticket: Ticket) -> None:
+        self._live, self.module, self.ticket = live, module, ticket
+
+    @property
+    def step(self) -> int:
+        """The step in which it is taken; -1 until one has begun."""
+        return self.ticket.applied_step
+
+    @property
+    def data(self) -> xr.Dataset:
+        """A variable for each tensor, with what is true of all of it as attributes.
+
+        Raises
+        ------
+        NotLookedError
+            It was refused, its step is not over, or the module was not called in it.
+        """
+        return self.kept.data
+
+    @property
+    def kept(self) -> Look:
+        """The look as the record has it; raises as `data`."""
+        self._wait()
+        ticket, looks = self.ticket, self._live.looks
+        if ticket.state == "refused":
+            raise NotLookedError(ticket.text)
+        key, source = (self.module, ticket.applied_step), self._live.source
+        if key in looks.asked and self._live.observer.clock.has_stepped:
+            facts, arrays = looks.seen(*key)
+            if facts:
+                return Look(*key, facts, arrays, lambda: source.blobs)
+        if ticket.state == "queued" or key in looks.asked:
+            raise NotLookedError(
+                f"look({self.module!r}): the step in which it is taken is not over; train one step"
+            )
+        for one in looks_of(source.events, lambda: source.blobs):
+            if (one.module, one.step) == key:
+                return one
+        raise NotLookedError(looks.missed.get(key, f"nothing was kept of {self.module}"))
+
+    def _wait(self) -> None:
+        """As long as another thread trains; the one that trains cannot wait for itself."""
+        live, deadline = self._live, time.monotonic() + PATIENCE_S
+        while live.gate.is_elsewhere or live.state.trains_in_background:
+            if live.looks.wait(self.ticket, self.module, TURN_S) or time.monotonic() > deadline:
+                return
+
+    def __repr__(self) -> str:
+        at = f" at step {self.step}" if self.step >= 0 else ""
+        return f"<look at {self.module!r}{at}, {self.ticket.state}>"

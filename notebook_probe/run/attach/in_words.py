@@ -1,0 +1,36 @@
+"""What was attached, in words: for tickets and for the record's events."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from notebook_probe.model.selectors import standard_place
+from notebook_probe.probes.step.probe import Probe
+
+__all__ = ["counted", "description", "sentence"]
+
+
+def description(probes: Sequence[Probe], skipped: Sequence[str]) -> str:
+    """In words, for the ticket of its request."""
+    names = dict.fromkeys(probe.quantity.name for probe in probes)
+    places = dict.fromkeys(probe.place for probe in probes)
+    text = f"{', '.join(names)} at {counted(len(places), 'module')}"
+    if skipped:
+        text += f"; left out: {skipped[0]}"
+        more = len(skipped) - 1
+        text += f" and {more} more" if more else ""
+    return text
+
+
+def sentence(probes: Sequence[Probe]) -> str:
+    """One line for the record's events: quantities, places, schedules."""
+    names = dict.fromkeys(probe.quantity.name for probe in probes)
+    places = list(dict.fromkeys(standard_place(probe.place) for probe in probes))
+    shown = ", ".join(places[:6]) + (f" and {len(places) - 6} more" if len(places) > 6 else "")
+    schedules = dict.fromkeys(str(probe.schedule) for probe in probes)
+    return f"{', '.join(names)} at {shown}, {', '.join(schedules)}"
+
+
+def counted(n: int, noun: str) -> str:
+    """A number with its noun."""
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"

@@ -1,0 +1,87 @@
+"""What `Run.pause_when` returns."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from notebook_probe.run.breakpoints.conditions import Condition
+from notebook_probe.run.breakpoints.requests import BreakpointInfo
+
+__all__ = ["Breakpoint"]
+
+
+class _List(Protocol):
+    """Where a breakpoint stands."""
+
+    def info(self, id: int) -> BreakpointInfo | None: ...
+    def edit(self, id: int, armed: bool | None, number: float | None) -> str: ...
+    def remove(self, id: int) -> str: ...
+
+
+class Breakpoint:
+    """A condition that holds the training; armed until it is disarmed or removed, from any thread.
+
+    Examples
+    --------
+    >>> high = run.pause_when("conv3", "grad_norm", "> 10")  # doctest: +SKIP
+    >>> high.number = 20  # doctest: +SKIP
+    >>> high.armed = False  # doctest: +SKIP
+    >>> high.remove()  # doctest: +SKIP
+    """
+
+    def __init__(self, id: int, condition: Condition, of: _List) -> None:
+        self.id, self._condition, self._list = id, condition, of
+
+    @property
+    def condition(self) -> Condition:
+        """What it waits for, as it is now; the last one of a breakpoint that was removed."""
+        known = self._list.info(self.id)
+        if known is not None:
+            self._condition = known.condition
+        return self._condition
+
+    @property
+    def armed(self) -> bool:
+        """Whether it holds the training; of one that was removed, False."""
+        known = self._list.info(self.id)
+        return known is not None and known.armed
+
+    @armed.setter
+    def armed(self, armed: bool) -> None:
+        self._list.edit(self.id, bool(armed), None)
+
+    @property
+    def number(self) -> float | None:
+        """The step or the threshold of its condition; None where there is none."""
+        return self.condition.number
+
+    @number.setter
+    def number(self, number: float) -> None:
+        self._list.edit(self.id, None, number)
+
+    @property
+    def last_step(self) -> int:
+        """The step at which it held the training last; -1 if it never did."""
+        known = self._list.info(self.id)
+        return -1 if known is None else known.last_step
+
+    @property
+    def note(self) -> str:
+        """What stands in its way, in words; empty when nothing does."""
+        known = self._list.info(self.id)
+        return "removed" if known is None else known.note
+
+    def remove(self) -> None:
+        """Take it away; twice is fine."""
+        if self._list.info(self.id) is not None:
+            self._list.remove(self.id)
+
+    def __repr__(self) -> str:
+        known = self._list.info(self.id)
+        if known is None:
+            return f"<Breakpoint {self._condition.text}: removed>"
+        held = f", held at step {known.last_step}" if known.last_step >= 0 else ""
+        note = f", {known.note}" if known.note else ""
+        return (
+            f"<Breakpoint {known.condition.text}: {'armed' if known.armed else 'off'}{held}{note}>"
+        )

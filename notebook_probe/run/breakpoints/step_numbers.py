@@ -1,0 +1,102 @@
+"""Numbers of a measured step, by module and name, and which of them are not finite."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from weakref import WeakKeyDictionary
+
+from notebook_probe.model.selectors import standard_place
+from notebook_probe.probes.step.measured import POOLED, Columns, MeasuredStep, StreamValues
+from notebook_probe.quantities import quantities
+from notebook_probe.record.format.source import ROOT
+
+__all__ = ["Number", "StepNumbers"]
+
+OUTPUTS_AND_GRADIENTS = frozenset({"output", "grad", "grad_raw", "grad_output", "grad_input"})
+WHOLE = frozenset({"sumsq", "largest"})
+"""Summaries that are finite exactly where all elements are; a mean of nothing is NaN, too."""
+COUNT = "nonfinite"
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number of a step."""
+
+    module: str
+    name: str
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Index:
+    """Which column of a stream is what."""
+
+    columns: dict[tuple[str, str], int]
+    telling: tuple[int, ...]
+    """Those that tell whether outputs and gradients are finite."""
+
+
+class StepNumbers:
+    """Finds numbers in measured steps; where they lie is worked out once per set of due probes."""
+
+    def __init__(self) -> None:
+        self._indices: WeakKeyDictionary[Columns, _Index] = WeakKeyDictionary()
+
+    def of(self, step: MeasuredStep, module: str, name: str) -> float | None:
+        """The number of this name, of the step as a whole; None where the step has none."""
+        if module == ROOT and name in step.logged:
+            return float(step.logged[name])
+        for values in step.streams:
+            column = self._index(values.columns).columns.get((module, name))
+            value = None if column is None else _at(values, column)
+            if value is not None:
+                return value
+        place = "" if module == ROOT else module
+        collected = step.named.get((place, name))
+        return None if collected is None else float(collected)
+
+    def not_finite(self, step: MeasuredStep) -> Iterator[Number]:
+        """Losses and whatever else is logged, outputs and gradients that are NaN or infinite."""
+        for name, value in step.logged.items():
+            if not math.isfinite(value):
+                yield Number(ROOT, name, float(value))
+        for values in step.streams:
+            for column in self._index(values.columns).telling:
+                number = _at(values, column)
+                variable, place = values.columns.cells[column]
+                if number is not None and not _is_fine(variable, number):
+                    yield Number(standard_place(place), variable, number)
+
+    def _index(self, columns: Columns) -> _Index:
+        known = self._indices.get(columns)
+        if known is None:
+            cells = columns.cells if columns.axis is None else ()
+            names = [(standard_place(place), variable) for variable, place in cells]
+            telling = [i for i, (_, variable) in enumerate(names) if _part(variable)]
+            index = {name: column for column, name in enumerate(names)}
+            known = self._indices[columns] = _Index(index, tuple(telling))
+        return known
+
+
+def _at(values: StreamValues, column: int) -> float | None:
+    if values.is_whole:
+        return float(values.numbers[column])
+    place = (column, POOLED)
+    return float(values.numbers[values.places.index(place)]) if place in values.places else None
+
+
+def _is_fine(variable: str, value: float) -> bool:
+    return value <= 0 if _part(variable) == COUNT else math.isfinite(value)
+
+
+@cache
+def _part(variable: str) -> str:
+    """The one summary that a quantity is made of, where it tells whether a tensor is finite."""
+    features = quantities[variable].features if variable in quantities else ()
+    if len(features) != 1 or features[0].each or features[0].tensor not in OUTPUTS_AND_GRADIENTS:
+        return ""
+    part = features[0].part
+    return part if part == COUNT or part in WHOLE else ""

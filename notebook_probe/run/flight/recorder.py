@@ -1,0 +1,160 @@
+"""The flight recorder: the last steps of a dense preset, written when something happens."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping, Sequence
+
+from notebook_probe.probes.reading.closed_steps import Recorder
+from notebook_probe.probes.step.measured import MeasuredStep
+from notebook_probe.record.format.source import Variable
+from notebook_probe.record.write.writer import RecordWriter
+from notebook_probe.run.breakpoints.step_numbers import StepNumbers
+from notebook_probe.run.flight.ring import FlightTable, Ring
+
+__all__ = ["EVENT", "FlightRecorder"]
+
+EVENT = "flight"
+"""The kind of its events."""
+
+AFTER = 4
+"""One in so many of its steps is also written of what follows an event."""
+
+
+class FlightRecorder:
+    """Keeps the last steps in memory; what happened writes them into the record, at their steps.
+
+    It is a `Recorder` that hands on what it sees.
+
+    Parameters
+    ----------
+    recorder : Recorder
+    writer : RecordWriter
+    n_steps : int
+        0 keeps nothing.
+    variables : callable
+        What is declared of the stream in memory, by name.
+    bring : callable
+        Has everything recorded that waits.
+    """
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        writer: RecordWriter,
+        n_steps: int,
+        variables: Callable[[], Mapping[str, Variable]],
+        bring: Callable[[], None],
+    ) -> None:
+        self._recorder, self._writer, self.n_steps = recorder, writer, n_steps
+        self._variables, self._bring = variables, bring
+        self._ring = Ring(max(1, n_steps))
+        self._numbers = StepNumbers()
+        self._was_bad = False
+        self._due = ""
+        self._until, self._cause = -1, ""
+        self._last_written = -1
+        self._lock = threading.Lock()
+
+    # ---------------------------------------------------------------- as rows go by
+
+    def record(self, steps: Sequence[MeasuredStep]) -> None:
+        self._recorder.record(steps)
+        if self.n_steps:
+            for step in steps:
+                self._see(step)
+
+    def failed(self, step: int, n_rows: int, error: Exception) -> None:
+        self._recorder.failed(step, n_rows, error)
+
+    def announce(self, place: str, name: str) -> None:
+        self._recorder.announce(place, name)
+
+    def _see(self, step: MeasuredStep) -> None:
+        with self._lock:
+            self._ring.keep(step)
+        bad = next(self._numbers.not_finite(step), None)
+        if bad is not None and not self._was_bad:
+            self.happened(f"{bad.name} at {bad.module} is {bad.value:.3g} at step {step.step}")
+        self._was_bad = bad is not None
+        if 0 <= self._until <= step.step:
+            self._due, self._until = self._due or f"after: {self._cause}", -1
+
+    # ---------------------------------------------------------------- writing
+
+    def happened(self, what: str) -> None:
+        """Have it written at the next boundary, and some of the steps that follow; any thread."""
+        if self.n_steps:
+            self._due = self._cause = what
+            self._until = -1
+
+    def write_due(self) -> None:
+        """Write if something has happened; on the thread that trains, or ends."""
+        if self._due:
+            why, self._due = self._due, ""
+            try:
+                self.write(why)
+            except Exception as error:  # the training goes on without
+                text = f"the flight recorder could not write: {type(error).__name__}: {error}"
+                self._writer.event(self._last_written + 1, "error", text)
+            if why == self._cause:
+                self._until = self._last_written + self.n_steps // AFTER
+
+    def write(self, why: str = "asked for") -> int:
+        """Write what is kept into the record now; the number of steps.
+
+        Cells that the record has at a step are not written again.
+
+        Raises
+        ------
+        RecordWriteError
+            When it cannot be written.
+
+        Examples
+        --------
+        >>> run.flight.write("before the new data")  # doctest: +SKIP
+        200
+        """
+        self._bring()
+        with self._lock:
+            rows = self._ring.take()
+        if not rows:
+            return 0
+        table, known = FlightTable.of(rows), self._variables()
+        variables = [known.get(name, Variable(name)) for name in table.variables]
+        try:
+            self._writer.out_of_order.write(table.steps, table.modules, variables, table.values)
+        except BaseException:
+            with self._lock:  # they may be written later
+                self._ring.put_back(rows)
+            raise
+        first, last = int(table.steps[0]), int(table.steps[-1])
+        self._last_written = last
+        n_series = len({cell for row in rows for cell in row.cells})
+        text = f"wrote steps {first} to {last} of {n_series} series: {why}"
+        detail = {"why": why, "first_step": first, "last_step": last, "n_steps": len(rows)}
+        self._writer.event(last, EVENT, text, json.dumps({**detail, "n_series": n_series}))
+        return len(rows)
+
+    # ---------------------------------------------------------------- how it stands
+
+    @property
+    def nbytes(self) -> int:
+        """Of what it keeps in memory now."""
+        with self._lock:
+            return self._ring.nbytes
+
+    @property
+    def text(self) -> str:
+        """What it keeps, in words; empty where it keeps nothing."""
+        if not self.n_steps:
+            return ""
+        with self._lock:
+            n, n_series, size = len(self._ring), self._ring.n_series, self._ring.nbytes
+        kept = f"flight recorder: {n} of {self.n_steps} steps of {n_series} series in memory"
+        written = f", written up to step {self._last_written}" if self._last_written >= 0 else ""
+        return f"{kept}, {size / 1e3:.3g} kB{written}"
+
+    def __repr__(self) -> str:
+        return f"<{self.text or 'no flight recorder'}>"

@@ -1,0 +1,6 @@
+"""Looks: the tensors of one module at one step, kept in the record on request.
+
+::
+
+    request ─▶ probes of that step alone ─▶ arrays of the record ─▶ an event with the facts ─▶ Look
+"""

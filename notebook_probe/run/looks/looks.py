@@ -1,0 +1,183 @@
+"""Looking at a module: asked for between two steps, measured in the next, told of after it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from notebook_probe.errors import NotApplicableError, QuantityError
+from notebook_probe.model.selectors import standard_place
+from notebook_probe.probes.step.probe import Probe
+from notebook_probe.record.format.source import Event
+from notebook_probe.record.views.looks import LOOK, TensorFacts, detail_of, looks_of
+from notebook_probe.run.attach.probe_set import ProbeSet
+from notebook_probe.run.attach.request import resolve
+from notebook_probe.run.attach.requests import LookAt, Ticket
+from notebook_probe.run.looks.kept_tensor import TENSORS, KeptTensor
+from notebook_probe.schedules import Steps
+
+__all__ = ["MOST_BYTES", "MOST_LOOKS", "Looks"]
+
+MOST_LOOKS = 64
+"""Looks that a record keeps."""
+MOST_BYTES = 256 * 2**20
+"""What they may come to."""
+MOST_SAMPLES = 64
+TICK_S = 0.05
+
+
+class LookRecord(Protocol):
+    """Who keeps what is told of looks."""
+
+    @property
+    def stopped(self) -> str:
+        """Why nothing more is recorded, in words; empty as long as something is."""
+
+    def event(self, step: int, kind: str, text: str, detail: str = "") -> None:
+        """Note it: in words for people, as JSON for programs."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A look whose step is not over."""
+
+    module: str
+    step: int
+    tensors: Sequence[KeptTensor]
+    probes: Sequence[Probe]
+
+
+class Looks:
+    """The looks of one run.
+
+    Parameters
+    ----------
+    probes : ProbeSet
+    record : LookRecord
+    events : callable
+        Those of the record so far: they tell what has been kept of earlier runs, too.
+    """
+
+    def __init__(
+        self, probes: ProbeSet, record: LookRecord, events: Callable[[], Sequence[Event]]
+    ) -> None:
+        self._probes, self._record, self._events = probes, record, events
+        self._asked: tuple[_Asked, ...] = ()
+        self._changed = threading.Condition()
+        self._missed: dict[tuple[str, int], str] = {}
+
+    def apply(self, request: LookAt, step: int) -> str:
+        """Have it measured in ``step``; returns what will be, in words.
+
+        Raises
+        ------
+        ProbeError
+            Why it cannot be.
+        """
+        self.finish(step)
+        self._check_room()
+        asked = self._resolved(request, step)
+        if any(one.module == asked.module for one in self._asked):
+            raise QuantityError(f"{asked.module} is being looked at in step {step}")
+        self._hand((*self._asked, asked), step)
+        names = ", ".join(tensor.tensor for tensor in asked.tensors)
+        return f"looking at {names} of {asked.module} in step {step}"
+
+    def check(self, request: LookAt) -> None:
+        """Raise a ProbeError for what cannot be looked at; from any thread."""
+        self._resolved(request, 0)
+
+    def seen(self, module: str, step: int) -> tuple[dict[str, TensorFacts], dict[str, str]]:
+        """Facts and arrays of what has been seen so far in a step that is not over."""
+        for one in self._asked:
+            if (one.module, one.step) == (module, step):
+                return _seen(one)
+        return {}, {}
+
+    def finish(self, step: int) -> None:
+        """Tell of the looks whose step was before this one; between steps only."""
+        over = [one for one in self._asked if one.step < step]
+        if not over:
+            return
+        for one in over:
+            self._tell(one)
+        with self._changed:
+            self._hand(tuple(one for one in self._asked if one.step >= step), step)
+            self._changed.notify_all()
+
+    @property
+    def asked(self) -> list[tuple[str, int]]:
+        """Module and step of those whose step is not over."""
+        return [(one.module, one.step) for one in self._asked]
+
+    @property
+    def missed(self) -> dict[tuple[str, int], str]:
+        """Module and step of those that came to nothing, and why."""
+        return dict(self._missed)
+
+    def wait(self, ticket: Ticket, module: str, timeout_s: float) -> bool:
+        """Wait until the step of a look is over; False when it takes longer."""
+
+        def is_over() -> bool:
+            asked = (module, ticket.applied_step) in self.asked
+            return ticket.state == "refused" or (ticket.state == "applied" and not asked)
+
+        deadline = time.monotonic() + timeout_s
+        with self._changed:
+            while not is_over() and time.monotonic() < deadline:
+                self._changed.wait(TICK_S)  # a refusal tells nobody
+        return is_over()
+
+    def _resolved(self, request: LookAt, step: int) -> _Asked:
+        n = request.samples
+        if not (isinstance(n, int) and 1 <= n <= MOST_SAMPLES):
+            raise QuantityError(f"samples={n!r}; a whole number from 1 to {MOST_SAMPLES}")
+        model_map, found = self._probes.model_map, {}
+        for tensor in [KeptTensor(name, n) for name in TENSORS]:
+            quantity = tensor.quantity()
+            try:
+                probes = resolve(model_map, request.module, quantity, Steps([step])).probes
+            except NotApplicableError:  # it has none
+                continue
+            if len(probes) > 1:
+                raise QuantityError(f"look({request.module!r}): one module at a time")
+            found[tensor] = probes[0]
+        if not found:
+            raise NotApplicableError(f"look({request.module!r}): there is nothing to look at")
+        module = standard_place(next(iter(found.values())).place)
+        return _Asked(module, step, [*found], [*found.values()])
+
+    def _check_room(self) -> None:
+        if self._record.stopped:
+            raise QuantityError(self._record.stopped)
+        kept = looks_of(self._events(), dict)
+        n_bytes = sum(one.nbytes for one in kept)
+        if len(kept) + len(self._asked) >= MOST_LOOKS or n_bytes >= MOST_BYTES:
+            raise QuantityError(
+                f"{len(kept)} looks are kept, {n_bytes / 1e6:.1f} MB; a record keeps at most "
+                f"{MOST_LOOKS}, and {MOST_BYTES // 10**6} MB of them"
+            )
+
+    def _hand(self, asked: tuple[_Asked, ...], step: int) -> None:
+        self._asked = asked
+        self._probes.measure_beside([probe for one in asked for probe in one.probes], step)
+
+    def _tell(self, one: _Asked) -> None:
+        """An event for what was seen, or why nothing was."""
+        seen, arrays = _seen(one)
+        if not seen:
+            errors = [probe.error or probe.gap for probe in one.probes if probe.error or probe.gap]
+            why = errors[0] if errors else f"it was not called in step {one.step}"
+            self._missed[one.module, one.step] = f"{one.module}: {why}"
+            return
+        text = f"looked at {', '.join(seen)} of {one.module}"
+        self._record.event(one.step, LOOK, text, detail_of(one.module, seen, arrays))
+
+
+def _seen(one: _Asked) -> tuple[dict[str, TensorFacts], dict[str, str]]:
+    there = [tensor for tensor in one.tensors if tensor.facts is not None]
+    facts = {tensor.tensor: tensor.facts for tensor in there if tensor.facts is not None}
+    return facts, {tensor.tensor: tensor.stored for tensor in there}

@@ -1,0 +1,70 @@
+"""Alert rules that are edited while a run goes on, and what the record keeps of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Protocol
+
+from notebook_probe.alerts import Rule, Rules
+from notebook_probe.errors import UnknownNameError, near
+from notebook_probe.run.attach.requests import EditRule
+
+__all__ = ["RULE", "edit", "edited", "note_edit"]
+
+RULE = "rule"
+"""The kind of its events."""
+
+
+class DetailedEvents(Protocol):
+    """Who keeps what was edited."""
+
+    def event(self, step: int, kind: str, text: str, detail: str = "") -> None:
+        """Note it: in words for people, as JSON for programs."""
+
+
+def edited(rules: Rules, request: EditRule) -> Rule:
+    """The rule as it is asked for.
+
+    Raises
+    ------
+    UnknownNameError, RuleError
+        For a rule that is not followed, and a number that it has not, or that cannot be.
+    """
+    if request.rule not in rules:
+        known = near(request.rule, rules)
+        raise UnknownNameError(f"no rule {request.rule!r} is followed; {known}")
+    return rules[request.rule].but(**request.numbers)
+
+
+def edit(rules: Rules, request: EditRule) -> str:
+    """Follow it as it is asked for; returns what was done, in words."""
+    name, new = request.rule, edited(rules, request)
+    words = _difference(name, rules[name].numbers, new.numbers)
+    if words:
+        rules[name] = new
+    return words or f"{name} is so already"
+
+
+def note_edit(
+    events: DetailedEvents, step: int, name: str, before: Rule | None, after: Rule | None
+) -> None:
+    """Keep in the record that a rule is followed otherwise than before, or no more."""
+    old, new = (None if one is None else one.numbers for one in (before, after))
+    if old is None or new is None:
+        text = f"{name} is followed" + ("" if old is None else " no more")
+    else:
+        text = _difference(name, old, new)
+    if text:
+        events.event(step, RULE, text, json.dumps({"rule": name, "from": old, "to": new}))
+
+
+def _difference(name: str, old: Mapping[str, float | None], new: Mapping[str, float | None]) -> str:
+    """Which numbers are others, in words; "" where none is."""
+    changed = [number for number in new if new[number] != old.get(number)]
+    words = [f"{one} {_said(old.get(one))} → {_said(new[one])}" for one in changed]
+    return f"{name}: {', '.join(words)}" if words else ""
+
+
+def _said(number: float | None) -> str:
+    return "never" if number is None else f"{number:g}"
