@@ -1,4 +1,4 @@
-"""The browser side as two texts: one ES module joined from the files of ``js/``, one style sheet.
+"""The browser side as two texts: an ES module joined from ``js/``, a style sheet from ``css/``.
 
 A widget is given text, not files: a path is watched for good. The files stay plain
 ES modules that a browser could load as they are. Joined, each but the panel itself becomes a
@@ -18,6 +18,7 @@ __all__ = ["css", "esm", "joined", "sources"]
 _IMPORT = re.compile(r'^import \{([^}]*)\} from "(\.[\w./]+)\.js";$', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|class)\b\W*(\w+))", re.MULTILINE)
 _ENTRY = "panel"
+_FIRST_SHEET, _LAST_SHEET = "base.css", "widths.css"
 
 
 @cache
@@ -34,8 +35,14 @@ def esm() -> str:
 
 @cache
 def css() -> str:
-    """The style sheet; every rule lies under ``.nbp-panel``."""
-    return (files(__package__) / "panel.css").read_text(encoding="utf-8")
+    """The style sheet; every rule lies under ``.nbp-panel``.
+
+    What holds everywhere comes first, what depends on the width last.
+    """
+    folder = files(__package__) / "css"
+    between = sorted({one.name for one in folder.iterdir()} - {_FIRST_SHEET, _LAST_SHEET})
+    sheets = (_FIRST_SHEET, *between, _LAST_SHEET)
+    return "\n".join(folder.joinpath(sheet).read_text(encoding="utf-8") for sheet in sheets)
 
 
 def joined(folder: Traversable) -> str:

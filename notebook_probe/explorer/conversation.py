@@ -6,28 +6,33 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
 
+from notebook_probe.alerts import Alert
 from notebook_probe.explorer.draw import heat as heat
 from notebook_probe.explorer.draw import lines as lines
+from notebook_probe.explorer.draw import vectors as vectors
 from notebook_probe.explorer.draw.drawing import Moment, Room
 from notebook_probe.explorer.draw.drawings import Drawings
 from notebook_probe.explorer.draw.view import VIEWS
-from notebook_probe.explorer.draw.what_has_values import Recorded
+from notebook_probe.explorer.draw.what_has_values import COUNTS, Recorded
 from notebook_probe.explorer.messages import from_view, wire
 from notebook_probe.explorer.messages.alert_rows import AlertMessages
 from notebook_probe.explorer.messages.catalogue import Catalogue
-from notebook_probe.explorer.messages.clicks import CLICKS, Clicks, greyed_controls
+from notebook_probe.explorer.messages.clicks import REQUESTS, Clicks, greyed_controls
+from notebook_probe.explorer.messages.defaults import Defaults
 from notebook_probe.explorer.messages.looked_at import check
 from notebook_probe.explorer.messages.model_message import ModelMessages
 from notebook_probe.explorer.messages.opened_status import OpenedStatus
 from notebook_probe.explorer.messages.probe_rows import probe_rows
-from notebook_probe.explorer.messages.selection import PanelSelection, default_home
+from notebook_probe.explorer.messages.selection import N_COLOURS, PanelSelection
+from notebook_probe.explorer.messages.shown_alert import showing
 from notebook_probe.explorer.messages.status_message import PanelProblems, StatusMessages
 from notebook_probe.explorer.messages.throttled import Throttled
 from notebook_probe.explorer.messages.views_present import ViewsPresent
+from notebook_probe.explorer.parts.all_parts import CLICKS, AllParts
+from notebook_probe.explorer.parts.part import Seen
 from notebook_probe.explorer.save.export import export
 from notebook_probe.record.format.source import Source
 from notebook_probe.run.controls import Controls
@@ -57,11 +62,13 @@ class PanelSession:
         self._lock = threading.Lock()
         self._looking = threading.Lock()
         self._selection = PanelSelection()
-        self._home_is_default = True
+        self._defaults = Defaults()
         self._views_present = ViewsPresent()
-        self._clicks = Clicks(controls)
-        self._puts: dict[str, Callable[[Any], None]] = dict.fromkeys(CLICKS, self._clicks.put)
+        requests = REQUESTS | {kind: click.request for kind, click in CLICKS.items()}
+        self._clicks = Clicks(controls, requests)
+        self._puts: dict[str, Callable[[Any], None]] = dict.fromkeys(requests, self._clicks.put)
         self._problems = PanelProblems()
+        self._parts = AllParts(source, controls, self._problems.add)
         self._opened = OpenedStatus(source)
         self._catalogue = Catalogue(source, controls)
         self._models = ModelMessages(source, controls, self._catalogue)
@@ -88,6 +95,7 @@ class PanelSession:
             "fold": self._on_fold,
             "export": self._exports.append,
             "pointed": self._on_pointed,
+            **self._parts.handlers,
         }
 
     def receive(self, message: from_view.FromView) -> None:
@@ -148,14 +156,18 @@ class PanelSession:
             if name == "step":
                 self._step, self._step_is_news = value, True
                 return
-            self._selection = self._selection.looking_at(name, value)
-            self._home_is_default &= name != "home"
+            self._choose(self._selection.looking_at(name, value))
+
+    def showing(self, alert: Alert) -> dict[str, object]:
+        """The traits that go where an alert is."""
+        selection = self.look()
+        return showing(alert, self._recorded.modules, selection)
 
     # ------------------------------------------------------------------------------------ telling
 
     def publish(self, send: Send, route: str, head: StatusHead) -> None:
         """Send what is new to the views that are being looked at."""
-        greyed = greyed_controls(head, self._controls is not None)
+        greyed = greyed_controls(head, self._controls is not None, self._puts)
         self.has_more = False
         with self._lock:
             self._take_inbox()
@@ -178,6 +190,7 @@ class PanelSession:
                     probes,
                     route,
                     self._recorded.modules,
+                    self._recorded.logged,
                     self._clicks.rows(),
                     greyed,
                     self._problems.rows(),
@@ -191,6 +204,8 @@ class PanelSession:
         for message in messages:
             if message is not None:
                 send(message, [])
+        for part in self._parts.news(Seen(head, selection)):
+            send(*part)
         for kind in self._plots:
             self._publish_frame(send, kind, revision, selection)
         self._publish_drawings(send, Moment(revision, selection, head.state, self._n_hellos))
@@ -254,14 +269,18 @@ class PanelSession:
 
     def _with_defaults(self, selection: PanelSelection) -> PanelSelection:
         """What a user who has not chosen yet is shown."""
-        if self._home_is_default:
-            selection = replace(selection, home=default_home(self._recorded.modules))
+        recorded = self._recorded
+        selection = self._defaults.fill(selection, recorded.modules, recorded.logged, COUNTS)
         for request in self._clicks.newly_attached():
             self._probes.expire()
             where = request.where or self._probes.value().places_of(request.quantity)
-            if not selection.series and where and not self._catalogue.is_vector(request.quantity):
-                name = self._source.recorded_name(request.quantity)
-                selection = selection.with_series((where[0], name))
+            name = self._source.recorded_name(request.quantity)
+            if self._catalogue.is_vector(request.quantity):
+                shown = selection.looking_at("home", name)
+                self._defaults.chosen(selection, shown)
+                selection = shown
+            else:
+                selection = selection.with_series(*((one, name) for one in where[:N_COLOURS]))
         return selection
 
     # ------------------------------------------------------------------------------------ hearing
@@ -274,7 +293,7 @@ class PanelSession:
 
     def _on_hello(self, message: from_view.Hello) -> None:
         self._views_present.came(message["view"])
-        for sent in (self._models, self._statuses, self._alerts):
+        for sent in (self._models, self._statuses, self._alerts, self._parts):
             sent.forget()
         self._sent_selection = None
         self._n_hellos += 1
@@ -284,9 +303,10 @@ class PanelSession:
         self._views_present.seen(message["view"], message["visible"])
 
     def _on_selection(self, message: wire.SelectionMessage) -> None:
-        chosen = self._selection.chosen(message)
-        if chosen.home != self._selection.home:
-            self._home_is_default = False
+        self._choose(self._selection.chosen(message))
+
+    def _choose(self, chosen: PanelSelection) -> None:
+        self._defaults.chosen(self._selection, chosen)
         self._selection = chosen
 
     def _on_pointed(self, message: from_view.Pointed) -> None:

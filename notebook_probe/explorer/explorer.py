@@ -11,6 +11,7 @@ import anywidget
 import traitlets
 from ipywidgets import TypedTuple
 
+from notebook_probe.alerts import Alert
 from notebook_probe.explorer.assets import css, esm
 from notebook_probe.explorer.kernel import widget_lock
 
@@ -34,6 +35,7 @@ class Keeper(Protocol):
     def shows(self, explorer: Explorer) -> bool: ...
     def show_once_in_a_cell(self) -> None: ...
     def check(self, name: str, value: object) -> object: ...
+    def showing(self, alert: Alert) -> dict[str, object]: ...
     def choose(self, name: str, value: object) -> None: ...
     def receive(self, content: object) -> None: ...
     def close(self) -> None: ...
@@ -101,6 +103,26 @@ class Explorer(anywidget.AnyWidget):
         """What displays the widget itself, and what a reader without widgets shows instead."""
         data, metadata = self._repr_mimebundle_()  # type: ignore[misc]  # it has a view
         return {**data, "text/plain": "notebook_probe panel"}, metadata
+
+    def show_alert(self, alert: Alert) -> None:
+        """Look where an alert is, as *show* beside it does, for all views.
+
+        Its series are drawn beside the others, the heat map is of the first of its quantities that
+        two modules have, and the line goes to its step, the window too where it must.
+
+        Raises
+        ------
+        UnknownNameError
+            Nothing of what it is about is recorded any more.
+
+        Examples
+        --------
+        >>> run.explorer.show_alert(run.alerts[-1])  # doctest: +SKIP
+        """
+        panel = self._panel()
+        if panel is not None:
+            for name, value in panel.showing(alert).items():
+                setattr(self, name, value)
 
     def close(self) -> None:
         """Remove the panel from page and kernel and leave its picture; twice is fine."""

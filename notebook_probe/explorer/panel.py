@@ -10,11 +10,12 @@ from typing import TypeAlias
 from IPython.core.getipython import get_ipython
 from IPython.display import display
 
+from notebook_probe.alerts import Alert
 from notebook_probe.explorer.conversation import PanelSession
 from notebook_probe.explorer.draw.drawing import HALTED
 from notebook_probe.explorer.explorer import Explorer
 from notebook_probe.explorer.kernel import kernel_route
-from notebook_probe.explorer.messages.parse import parse
+from notebook_probe.explorer.parse import parse
 from notebook_probe.explorer.refresher import Refresher
 from notebook_probe.explorer.save.saved_picture import SavedPicture
 from notebook_probe.record.format.source import Source
@@ -121,6 +122,10 @@ class Panel:
     def check(self, name: str, value: object) -> object:
         """Refuse what cannot be looked at, before a trait takes it; aliases become names."""
         return self._session.check(name, value)
+
+    def showing(self, alert: Alert) -> dict[str, object]:
+        """The traits that go where an alert is."""
+        return self._session.showing(alert)
 
     def choose(self, name: str, value: object) -> None:
         """Look at something else, as the trait of this name says."""

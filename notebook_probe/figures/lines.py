@@ -28,6 +28,7 @@ from notebook_probe.figures.style import (
 )
 from notebook_probe.record.format.missing import measured
 from notebook_probe.record.format.source import Floats, Source, Steps
+from notebook_probe.record.views.thinning.average import capped
 from notebook_probe.record.views.thinning.averages import average_between, holding
 from notebook_probe.record.views.thinning.merged_rows import merged_rows
 from notebook_probe.record.views.thinning.minmax import minmax_rows
@@ -148,7 +149,9 @@ def draw_lines(
         curves = [_read(source, one, window)]
         if look.smooth > 0:
             log = look.log_y
-            curves.append(average_between(source.streams, *one, window, look.smooth, log=log))
+            held = holding(source.streams, *one).values()
+            weight = capped(look.smooth, sum(stream.n_rows for stream in held))
+            curves.append(average_between(source.streams, *one, window, weight, log=log))
         placed = [_placed(source, one, curve, look, clock) for curve in curves]
         x, y = placed[0]
         lost = ~np.isfinite(y)

@@ -125,9 +125,16 @@ class Panel:
 
     def attach(self, module: str, quantity: str, schedule: str) -> None:
         self.mark(module)
-        self.root.locator("select[data-role='quantity']").select_option(quantity)
+        self.root.locator("[data-role='quantity']").click()
+        self.root.locator(".nbp-picker input[type=search]").fill(quantity)
+        self.root.locator(f".nbp-pick[data-quantity='{quantity}']").click()
         self.root.locator("[data-role='schedule']").fill(schedule)
         self.press("attach")
+
+    def compare(self, quantity: str) -> None:
+        """Have the heat map show a quantity, by its chip."""
+        self.root.locator(f".nbp-quantities [data-quantity='{quantity}']").click()
+        expect(self.heat.canvas).to_have_attribute("data-quantity", quantity)
 
     def add_series(self, module: str, quantity: str) -> None:
         """Pick a series with the "+" of the line view."""

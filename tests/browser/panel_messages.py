@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from notebook_probe.explorer.messages.vector_frames import ColourMap
 from notebook_probe.explorer.messages.wire import (
     VERSION,
     HeatFrame,
@@ -55,8 +56,13 @@ QUANTITIES: list[QuantityRow] = [
         "summary": "Euclidean norm of the weight.",
         "needs": ["weight"],
         "units": "1",
-        "is_vector": False,
+        "value": "number",
         "question": "Is it still improving?",
+        "topic": "Still improving?",
+        "formula": "",
+        "aliases": [],
+        "every_step": False,
+        "usual": None,
         "misfits": [],
     },
     {
@@ -64,8 +70,13 @@ QUANTITIES: list[QuantityRow] = [
         "summary": "Euclidean norm of the gradient of all parameters.",
         "needs": ["grad"],
         "units": "1",
-        "is_vector": False,
+        "value": "number",
         "question": "Is it still improving?",
+        "topic": "Still improving?",
+        "formula": "",
+        "aliases": [],
+        "every_step": False,
+        "usual": None,
         "misfits": [],
     },
     {
@@ -73,8 +84,13 @@ QUANTITIES: list[QuantityRow] = [
         "summary": "Norm of one update over the norm of the weight.",
         "needs": ["update", "weight"],
         "units": "1",
-        "is_vector": False,
+        "value": "number",
         "question": "Is it still improving?",
+        "topic": "Still improving?",
+        "formula": "",
+        "aliases": [],
+        "every_step": False,
+        "usual": 1e-3,
         "misfits": [],
     },
     {
@@ -82,8 +98,13 @@ QUANTITIES: list[QuantityRow] = [
         "summary": "Standard deviation of the output.",
         "needs": ["output"],
         "units": "1",
-        "is_vector": False,
+        "value": "number",
         "question": "Is it still improving?",
+        "topic": "Still improving?",
+        "formula": "",
+        "aliases": [],
+        "every_step": False,
+        "usual": None,
         "misfits": [],
     },
     {
@@ -91,8 +112,13 @@ QUANTITIES: list[QuantityRow] = [
         "summary": "Share of zeros in the output.",
         "needs": ["output"],
         "units": "1",
-        "is_vector": False,
+        "value": "number",
         "question": "Is it still improving?",
+        "topic": "Still improving?",
+        "formula": "",
+        "aliases": [],
+        "every_step": False,
+        "usual": None,
         "misfits": [],
     },
     {
@@ -100,8 +126,13 @@ QUANTITIES: list[QuantityRow] = [
         "summary": "Histogram of the output.",
         "needs": ["output"],
         "units": "1",
-        "is_vector": True,
+        "value": "vector",
         "question": "Is it still improving?",
+        "topic": "Still improving?",
+        "formula": "",
+        "aliases": [],
+        "every_step": False,
+        "usual": None,
         "misfits": [],
     },
 ]
@@ -175,10 +206,11 @@ def status_message(**changes: Any) -> StatusMessage:
             "update_ratio": WEIGHTED,
             "output_std": WEIGHTED,
         },
+        "logged": [],
         "tallies": [(1239, 8.4, 0.07) for _ in WEIGHTED],
         "silent": [],
         "costs": COSTS,
-        "vectors": [],
+        "vectors": {},
         "problems": [],
         "tickets": [],
         "can": {"pause": "", "resume": "", "step": "Pause first", "stop": ""},
@@ -223,6 +255,8 @@ def selection_message(**changes: Any) -> SelectionMessage:
         "log_x": False,
         "smooth": 0.0,
         "x_axis": "step",
+        "rows": [],
+        "folds": [],
     }
     return {**selection, **changes}  # type: ignore[typeddict-item]
 
@@ -234,6 +268,7 @@ def lines_message(
     events: Sequence[tuple[float, str, str]] = (),
     smooth: float = 0.0,
     averaged: float = 1.0,
+    log_y: bool = True,
 ) -> tuple[LinesFrame, list[bytes]]:
     """(module, quantity) -> (steps, values), as one frame and its buffer.
 
@@ -262,6 +297,7 @@ def lines_message(
                 "last_step": int(x[-1]) if len(x) else -1,
                 "last_value": float(y[-1]) if len(y) and np.isfinite(y[-1]) else None,
                 "n_nonfinite": int(broken.sum()),
+                "weight": smooth,
                 "marks": (x - x0)[broken].tolist(),
             }
         )
@@ -272,6 +308,7 @@ def lines_message(
         "seq": seq,
         "x0": x0,
         "smooth": smooth,
+        "log_y": log_y,
         "averaged": averaged,
         "series": rows,
         "events": list(events),
@@ -289,6 +326,9 @@ def heat_message(
     last_step: int | None = None,
     maximum: npt.ArrayLike | None = None,
     unmeasured: npt.ArrayLike | None = None,
+    limits: tuple[float, float] | None = None,
+    log: bool = True,
+    colours: ColourMap = "value",
 ) -> tuple[HeatFrame, list[bytes]]:
     """Rows x columns of means; NaN and infinity are marked unless they are ``unmeasured``."""
     mean = np.asarray(cells, dtype="<f4")
@@ -298,6 +338,9 @@ def heat_message(
     finite = mean[states == 0]
     positive = finite[finite > 0]
     columns = mean.shape[1]
+    largest = mean if maximum is None else np.asarray(maximum, dtype="<f4")
+    shown = largest[states == 0]
+    low, high = limits or (positive.min(initial=np.inf), shown.max(initial=-np.inf))
     frame: HeatFrame = {
         "v": VERSION,
         "type": "heat",
@@ -307,10 +350,13 @@ def heat_message(
         "columns": columns,
         "first_step": first_step,
         "last_step": first_step + columns - 1 if last_step is None else last_step,
-        "low": float(positive.min()) if positive.size else None,
-        "high": float(positive.max()) if positive.size else None,
+        "low": float(low) if np.isfinite(low) else None,
+        "high": float(high) if np.isfinite(low) else None,
+        "lowest": float(shown.min()) if shown.size else None,
+        "highest": float(shown.max()) if shown.size else None,
+        "log": log,
+        "colours": colours,
     }
-    largest = mean if maximum is None else np.asarray(maximum, dtype="<f4")
     return frame, [mean.tobytes(), states.tobytes(), largest.astype("<f4").tobytes()]
 
 

@@ -14,7 +14,12 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from notebook_probe.explorer.assets import css, esm
 from tests.browser.lab import PATIENCE_S
-from tests.browser.panel_messages import Message
+from tests.browser.panel_messages import (
+    Message,
+    model_message,
+    selection_message,
+    status_message,
+)
 
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 THEMES = Path(sys.prefix) / "share/jupyter/lab/themes/@jupyterlab"
@@ -101,6 +106,12 @@ class PanelPage:
     def action(self, name: str) -> Locator:
         return self.page.locator(f"[data-action={name}]")
 
+    def choose(self, quantity: str) -> None:
+        """Pick a quantity in the attach box."""
+        self.page.locator("[data-role=quantity]").click()
+        self.page.get_by_role("combobox", name="Find a quantity").fill(quantity)
+        self.page.locator(f".nbp-pick[data-quantity={quantity}]").click()
+
     def say(self, message: Message, buffers: Sequence[bytes] = ()) -> None:
         """Deliver a message from the kernel."""
         texts = [base64.b64encode(buffer).decode() for buffer in buffers]
@@ -185,3 +196,11 @@ def one_page(browser: Browser) -> Iterator[PanelPage]:
     page.set_default_timeout(PATIENCE_S * 1000)
     yield PanelPage(page)
     page.close()
+
+
+def introduce(panel: PanelPage, **status: Any) -> PanelPage:
+    """Say what a kernel says first."""
+    panel.say(model_message())
+    panel.say(status_message(**status))
+    panel.say(selection_message())
+    return panel

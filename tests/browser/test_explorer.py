@@ -51,6 +51,7 @@ def test_a_click_during_the_quickstarts_training_cell_begins_a_series(
     panel.add_series("conv1", "grad_norm")
     panel.wait_points("conv1 · grad_norm", 50)
 
+    panel.compare("grad_norm")
     row = MEASURED.index("conv2")
     in_heat = panel.heat.hover(0.3, (row + 0.5) / len(MEASURED))
     notebook.screenshot(PICTURES / "hover-heat.png")

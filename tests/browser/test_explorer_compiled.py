@@ -66,7 +66,7 @@ def test_the_button_of_the_notice_brings_values_while_the_training_cell_runs(
     panel.wait_step(2 * EVERY)
     expect(notice).to_contain_text("This model is compiled and runs no hooks")
     expect(notice).to_contain_text("body, act, head")
-    expect(panel.button("silent")).to_contain_text("silent")
+    expect(panel.button("silent")).to_contain_text("no values")
     panel.add_series("body", "grad_norm")
     panel.wait_points("body · grad_norm", 10)
     notebook.screenshot(PICTURES / "compiled.png")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from playwright.sync_api import Locator, expect
@@ -111,14 +111,14 @@ def test_a_bar_for_one_probe_speaks_of_one(shown: PanelPage) -> None:
 # -------------------------------------------------------------------------------------- silent
 
 
-def test_the_top_bar_counts_the_silent_probes_without_those_that_only_wait(
+def test_above_the_tree_the_silent_probes_are_counted_without_those_that_only_wait(
     shown: PanelPage,
 ) -> None:
     expect(shown.action("silent")).to_be_hidden()
     shown.say(status_message(silent=[NOT_DUE]))
     expect(shown.action("silent")).to_be_hidden()
     shown.say(status_message(silent=[NOT_DUE, COMPILED, NOT_CALLED]))
-    expect(shown.action("silent")).to_have_text("▲ 6 silent")
+    expect(shown.action("silent")).to_have_text("▲ 6 probes have no values")
 
 
 def test_a_dot_is_hollow_where_nothing_fires_that_should(shown: PanelPage) -> None:
@@ -169,12 +169,12 @@ def test_a_row_tells_of_each_probe_when_it_fired_what_it_costs_and_why_it_does_n
     shown.say(status)
     shown.row("head.fc1").click()
     assert title(shown.row("head.fc1")) == [
-        "head.fc1: Linear",
+        "head.fc1: Linear, 4160 parameters",
         "grad_norm, every(1): step 1239 · 8.4µs per step, 0.073%",
         "output_std, every(50): first value at step 1250",
         "zero_fraction, every(7): step 400 · called, but no gradient · 1.4ms per step, 12%",
     ]
-    expect(shown.action("here")).to_have_text("● 3")
+    expect(shown.action("here")).to_have_text("3 attached")
     shown.action("here").click()
     told = [plain(text) for text in items(shown).all_inner_texts()]
     assert [text.split("\n")[0] for text in told] == ["grad_norm", "output_std", "zero_fraction"]
@@ -194,14 +194,17 @@ def test_a_row_tells_of_each_probe_when_it_fired_what_it_costs_and_why_it_does_n
 def test_the_list_of_quantities_keeps_its_choice_while_costs_change(shown: PanelPage) -> None:
     shown.row("stem.conv1").click()
     quantity = shown.page.locator("[data-role=quantity]")
-    quantity.select_option("output_std")
-    option = quantity.locator("[data-quantity=output_std]")
-    node = option.element_handle()
+    shown.choose("output_std")
+    quantity.click()
+    option = shown.page.locator(".nbp-pick[data-quantity=output_std]")
+    expect(option).to_contain_text("11\u202fµs")
+    expect(option).to_have_attribute("aria-selected", "true")
+    shown.page.keyboard.press("ArrowUp")
     shown.say(status_message(costs={"output_std": 2300.0}))
-    expect(option).to_have_text("output_std · 2.3\u202fms")
-    expect(quantity).to_have_value("output_std")
-    assert shown.page.evaluate("(node) => node.isConnected", node), "an open list stays open"
-    expect(quantity.locator("[data-quantity=grad_norm]")).to_have_text("grad_norm")
+    expect(option).to_contain_text("2.3\u202fms")
+    expect(option).to_have_attribute("aria-selected", "false")
+    shown.page.keyboard.press("Escape")
+    expect(quantity).to_have_text("output_std")
 
 
 def test_a_budget_stands_in_the_foot_and_one_click_lifts_it(shown: PanelPage) -> None:
@@ -209,7 +212,7 @@ def test_a_budget_stands_in_the_foot_and_one_click_lifts_it(shown: PanelPage) ->
     budget = shown.page.locator(".nbp-foot .nbp-budget")
     shown.say(status_message(budget=told))
     expect(budget).to_have_text(told)
-    expect(shown.page.locator(".nbp-cost")).to_have_text("probes cost 2.1 %")
+    expect(shown.page.locator(".nbp-cost")).to_have_text("probes 2.1\u202f%")
     shown.action("lift-budget").click()
     assert shown.wait_sent("budget")["percent"] is None
     shown.say(status_message())
@@ -262,7 +265,7 @@ def test_a_call_takes_no_probe_of_its_own_and_a_parameter_asks_the_kernel(
         "title", "a single call takes no probe; attach it at its module"
     )
     shown.row("head.fc2.bias").click()
-    shown.page.locator("[data-role=quantity]").select_option("weight_norm")
+    shown.choose("weight_norm")
     shown.action("attach").click()
     assert shown.wait_sent("attach")["where"] == ["head.fc2.bias"]
 
@@ -277,27 +280,35 @@ def test_modules_that_are_added_appear_and_marks_and_folds_stay(shown: PanelPage
     expect(shown.row("stem.conv1")).to_have_attribute("aria-selected", "true")
 
 
-def test_the_box_says_of_a_vector_that_it_is_not_drawn(shown: PanelPage) -> None:
+@pytest.mark.parametrize(("value", "what"), [("vector", "A vector"), ("image", "An image")])
+def test_the_box_says_of_a_vector_or_an_image_that_it_is_not_drawn(
+    shown: PanelPage, value: Literal["vector", "image"], what: str
+) -> None:
+    message = model_message()
+    listed = [
+        {**one, "value": value} if one["name"] == "output_histogram" else one
+        for one in message["quantities"]
+    ]
+    shown.say({**message, "quantities": listed})
     shown.row("stem.conv1").click()
-    quantity = shown.page.locator("[data-role=quantity]")
-    quantity.select_option("output_histogram")
+    shown.choose("output_histogram")
     hint = shown.page.locator(".nbp-attach .nbp-hint[data-fits]")
     expect(hint).to_contain_text(
-        "A vector: recorded, not drawn here. In Python, of notebook_probe.figures: "
+        f"{what}: recorded, not drawn here. In Python, of notebook_probe.figures: "
         'vector(run.series("stem.conv1", "output_histogram"))'
     )
-    quantity.select_option("output_std")
-    expect(hint).not_to_contain_text("vector")
+    shown.choose("output_std")
+    expect(hint).not_to_contain_text(value)
 
 
 def test_a_vector_is_not_offered_to_be_drawn_before_its_first_value_either(
     shown: PanelPage,
 ) -> None:
     shown.row("stem.conv1").click()
-    shown.page.locator("[data-role=quantity]").select_option("output_histogram")
+    shown.choose("output_histogram")
     shown.action("attach").click()
     click = shown.wait_sent("attach")["id"]
-    shown.say(status_message(tickets=[ticket(click, "applied", 1237)], vectors=[]))
+    shown.say(status_message(tickets=[ticket(click, "applied", 1237)], vectors={}))
     expect(shown.ticket).to_have_attribute("data-state", "applied")
     expect(shown.action("draw")).to_be_hidden()
 
@@ -307,17 +318,17 @@ def test_a_vector_is_never_an_error_and_is_said_not_to_be_drawn(shown: PanelPage
     changes: dict[str, Any] = {
         "attached": [(*histogram, "every(1)")],
         "tallies": [(1239, 40.0, 0.3)],
-        "vectors": ["output_histogram"],
+        "vectors": {"output_histogram": ""},
     }
     shown.say(status_message(**changes, recorded={}))
     expect(shown.page.locator(".nbp-empty")).to_have_text(
-        "Vectors are recorded, but not drawn: output_histogram."
+        "Recorded, but not drawn here: output_histogram."
     )
     shown.say(status_message(**changes))
     shown.say(selection_message(series=[histogram]))
     shown.draw(*lines_message({histogram: ([], [])}))
     expect(shown.page.locator(".nbp-plot:has(.nbp-lines) .nbp-note")).to_have_text(
-        "output_histogram is a vector, not drawn here; notebook_probe.figures does: "
+        "output_histogram is no number, not drawn here; notebook_probe.figures does: "
         'vector(run.series("head.fc1", "output_histogram"))'
     )
     shown.row("head.fc1").click()
@@ -328,5 +339,5 @@ def test_a_vector_is_never_an_error_and_is_said_not_to_be_drawn(shown: PanelPage
 def test_an_opened_record_of_vectors_says_what_it_holds(bare: PanelPage) -> None:
     panel = bare.show()
     panel.say(model_message(live=False))
-    panel.say(status_message(attached=[], tallies=[], recorded={}, vectors=["weight_spectrum"]))
-    expect(panel.page.locator(".nbp-empty")).to_contain_text("not drawn: weight_spectrum.")
+    panel.say(status_message(attached=[], tallies=[], recorded={}, vectors={"weight_spectrum": ""}))
+    expect(panel.page.locator(".nbp-empty")).to_contain_text("not drawn here: weight_spectrum.")

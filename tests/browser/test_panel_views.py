@@ -113,13 +113,50 @@ def test_a_value_that_is_not_finite_breaks_the_line_and_is_marked(shown: PanelPa
     assert shown.count_colour(shown.lines, (179, 38, 30)) > 0, "the gap is not marked"
 
 
-def test_values_without_a_place_on_a_log_axis_are_counted_in_words(shown: PanelPage) -> None:
+def lane_of(panel: PanelPage) -> tuple[float, float]:
+    """Top and bottom of the lane below the lowest decade, in CSS pixels."""
+    _, _, _, bottom = json.loads(panel.lines.get_attribute("data-box") or "")
+    return bottom - 18, bottom
+
+
+def rows_of_colour(panel: PanelPage, rgb: tuple[int, int, int], low: float, high: float) -> bool:
+    """Whether anything between two heights of the lines has about this colour."""
+    found: bool = panel.lines.evaluate(
+        """(canvas, [rgb, low, high]) => {
+          const ratio = canvas.width / canvas.clientWidth;
+          const rows = [Math.ceil(low * ratio), Math.floor((high - low) * ratio)];
+          const { data } = canvas.getContext("2d").getImageData(0, rows[0], canvas.width, rows[1]);
+          for (let k = 0; k < data.length; k += 4)
+            if (rgb.every((value, i) => Math.abs(data[k + i] - value) < 30)) return true;
+          return false; }""",
+        [list(rgb), low, high],
+    )
+    return found
+
+
+def choose(panel: PanelPage, word: str, role: str, value: str) -> None:
+    """One of the options behind the word of a view."""
+    panel.action(word).click()
+    panel.page.locator(f"[data-role={role}] [data-value={value}]").click()
+    panel.page.keyboard.press("Escape")
+
+
+def test_what_has_no_logarithm_lies_in_a_lane_below_the_lowest_decade(shown: PanelPage) -> None:
     shown.say(selection_message(series=[CONV1]))
     shown.draw(*lines_message({CONV1: ([0, 1], [-1.0, 0.0])}))
     note = shown.page.locator(".nbp-plot:has(.nbp-lines) .nbp-note")
-    expect(note).to_have_text("No positive value here: switch log y off.")
-    shown.page.locator("[data-role=log-y]").click()
     expect(note).to_be_hidden()
+    low, high = lane_of(shown)
+    blue = (0, 114, 178)
+    assert rows_of_colour(shown, blue, low, high), "0 and below lie in the lane"
+    shown.draw(*lines_message({CONV1: (range(5), [0.0, 1.0, 100.0, 1.0, -2.0])}, seq=2))
+    above = rows_of_colour(shown, blue, 0, low - 2)
+    assert rows_of_colour(shown, blue, low, high)
+    assert above
+    _, _, right, _ = json.loads(shown.lines.get_attribute("data-box") or "")
+    hover(shown, "lines", right - 1, (low + high) / 2)
+    expect(shown.page.locator(".nbp-tip:visible")).to_contain_text("−2")
+    choose(shown, "line-options", "log-y", "false")
     assert shown.wait_sent("selection")["log_y"] is False
 
 
@@ -219,12 +256,11 @@ def test_a_spike_of_one_step_survives_in_a_cell_of_many(shown: PanelPage) -> Non
     shown.draw(*heat_message(mean, ["a"], last_step=9999, maximum=largest))
     x = heat_point(shown, 0.55)
     assert shown.pixel(shown.heat, x, 6)[:3] == (253, 231, 37)
-    shown.page.locator("[data-role=cells]").click()
+    choose(shown, "heat-options", "cells", "mean")
     assert shown.wait_sent("selection")["cells"] == "mean", "so that a picture shows it, too"
-    shown.page.wait_for_function(
-        "document.querySelector('[data-role=cells]').textContent === 'mean'"
-    )
-    shown.draw(*heat_message(mean, ["a"], last_step=9999, maximum=largest, seq=2))
+    expect(shown.action("heat-options")).to_have_text("log · mean")
+    frame = heat_message(mean, ["a"], last_step=9999, maximum=largest, seq=2, limits=(0.5, 10.0))
+    shown.draw(*frame)
     assert shown.pixel(shown.heat, x, 6)[:3] != (253, 231, 37)
 
 
@@ -291,6 +327,7 @@ def test_an_alert_is_a_tick_whose_tip_tells_its_rule_and_its_place(shown: PanelP
         "quantities": ["dead_fraction"],
         "view": "heat",
         "text": "block.relu2 and 1 more: 60 % of the units were never above zero",
+        "severity": "warning",
     }
     shown.say({"v": 1, "type": "alerts", "whole": True, "rows": [row]})
     shown.say({"v": 1, "type": "alerts", "whole": False, "rows": [{**row, "step": 70}]})

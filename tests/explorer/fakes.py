@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from notebook_probe.alerts import Rules
 from notebook_probe.axis import Axis
+from notebook_probe.record.format.schema import LOGGED_BY
 from notebook_probe.record.format.source import (
     ChunkGrid,
     Event,
@@ -20,7 +22,15 @@ from notebook_probe.record.format.source import (
 from notebook_probe.record.views.branches import Branches
 from notebook_probe.record.views.xarray_views import Snapshot, XarrayViews
 from notebook_probe.run.attach.requests import Fitting, Request, Ticket
-from notebook_probe.run.health.status import ProbeStatus, QuantityInfo, State, StatusHead
+from notebook_probe.run.breakpoints.requests import BreakpointInfo
+from notebook_probe.run.health.status import (
+    PresetInfo,
+    ProbeStatus,
+    QuantityInfo,
+    State,
+    StatusHead,
+)
+from notebook_probe.run.settings.setting import KnobInfo
 
 START_MS = 1_790_000_000_000
 
@@ -29,11 +39,18 @@ class FakeStream:
     """Rows in lists; counts what is read of it."""
 
     def __init__(
-        self, name: str, modules: Sequence[str], quantities: Sequence[str], ms_per_step: int = 100
+        self,
+        name: str,
+        modules: Sequence[str],
+        quantities: Sequence[str],
+        ms_per_step: int = 100,
+        logged: bool = False,
     ) -> None:
         self.name = name
         self.modules = tuple(modules)
-        self.variables = tuple(Variable(name, "1", f"about {name}") for name in quantities)
+        self.variables = tuple(
+            Variable(name, "1", LOGGED_BY if logged else f"about {name}") for name in quantities
+        )
         self._steps = np.empty(0, np.int64)
         self._values = {name: np.empty((0, len(modules)), np.float32) for name in quantities}
         self._ms_per_step = ms_per_step
@@ -130,8 +147,13 @@ class FakeControls:
         self.problem = ""
         self.budget = ""
         self.progress = ""
+        self.held = self.traceback = ""
         self.how_far: dict[str, Any] = {}
         self.costs_us: dict[str, float | None] = {"grad_norm": 12.0}
+        self.settable = [KnobInfo("lr", 0.01, 0.0, None, True, (0.01,))]
+        self.breaks: list[BreakpointInfo] = []
+        self.rules = Rules(lambda: self.rule_states)
+        self.rule_states: dict[str, str] = {}
         self.n_asked_catalogue = self.n_asked_probes = self.n_asked_fitting = 0
 
     def put(self, request: Request) -> Ticket:
@@ -161,6 +183,8 @@ class FakeControls:
             problem=self.problem,
             budget=self.budget,
             progress=self.progress,
+            held=self.held,
+            traceback=self.traceback,
             **self.how_far,
         )
 
@@ -175,10 +199,28 @@ class FakeControls:
             for name, cost in self.costs_us.items()
         ]
 
+    def preset_infos(self) -> Sequence[PresetInfo]:
+        return [PresetInfo("gradients", "What gradients do.", 6.1), PresetInfo("own", "", None)]
+
     def fitting(self) -> Fitting:
         self.n_asked_fitting += 1
         kinds = {"(root)": 2, "a": 3, "b": 3, "c": 3}
         return Fitting(kinds, {name: ["", "a call", "", ""] for name in self.costs_us})
+
+    def knobs(self) -> Sequence[KnobInfo]:
+        return self.settable
+
+    def pending_looks(self) -> tuple[list[tuple[str, int]], dict[tuple[str, int], str]]:
+        return [], {}
+
+    def breakpoint_infos(self) -> Sequence[BreakpointInfo]:
+        return self.breaks
+
+    def severe_rules(self) -> Sequence[str]:
+        return ["nonfinite_loss", "loss_spike"]
+
+    def rule_names(self) -> Sequence[str]:
+        return ["dead_units", *self.severe_rules()]
 
     def each_boundary(self, callback: Callable[[], None]) -> Callable[[], None]:
         self.boundary_callbacks.append(callback)

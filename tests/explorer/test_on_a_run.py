@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 import notebook_probe as nbp
 from notebook_probe.explorer.conversation import PanelSession
-from notebook_probe.explorer.messages.parse import parse
+from notebook_probe.explorer.parse import parse
 from notebook_probe.explorer.save.export import export
 from notebook_probe.quantities.define.decorator import define
 from notebook_probe.record.format.source import Source
@@ -144,7 +144,7 @@ def test_everything_a_run_can_hold_has_its_row_or_is_left_out_in_words(
     run.settle()
     status = view.looks()
     assert status["problems"] == []
-    assert status["vectors"] == ["output_histogram"]
+    assert status["vectors"] == {"output_histogram": "bars"}
     calls = ["cell[0]", "cell[1]", "cell[2]"]
     assert status["recorded"] == {
         "output_std": ["(root)[0]", *calls],
@@ -175,7 +175,7 @@ def test_images_are_listed_with_what_is_not_drawn_as_a_line(
     run.log_array("seen", batch(0))
     run.close()
     opened = nbp.open_run(tmp_path / "run.zarr")
-    assert View(opened, None).looks()["vectors"] == ["gram", "seen"]
+    assert View(opened, None).looks()["vectors"] == {"gram": "", "seen": ""}
 
 
 def test_files_leave_vectors_out(model: Net, run: nbp.Run, tmp_path: Path) -> None:
@@ -188,7 +188,7 @@ def test_files_leave_vectors_out(model: Net, run: nbp.Run, tmp_path: Path) -> No
     opened = nbp.open_run(tmp_path / "run.zarr")
     view = View(opened, None)
     status = view.looks()
-    assert status["vectors"] == ["output_histogram"]
+    assert status["vectors"] == {"output_histogram": "bars"}
     assert view.heard["model"]["entries"] == [[f"cell[{call}]", "cell"] for call in range(3)]
     view.selects(home="output_std")
     for kind in ("csv", "netcdf", "png", "svg"):
@@ -226,3 +226,39 @@ def test_scalars_of_any_name_are_shown_and_taken_away(model: Net, run: nbp.Run) 
         }
         table = csv.DictReader(bytes(kept["csv"]).decode().splitlines())
         assert {row["quantity"] for row in table} == {*names}
+
+
+def test_what_the_loop_logs_is_drawn_though_its_name_is_no_word_and_beside_update_ratios(
+    tmp_path: Path,
+) -> None:
+    model = Net()
+    with nbp.watch(model, store=tmp_path) as run:
+        view, optimizer = View(run, run._controls()), sgd(model)
+        for step in range(3):
+            train_step(model, optimizer, batch(step))
+            run.log({"train/loss": 1.0, "lr": 0.1}, accuracy=0.5)
+        run.flush()
+        view.looks()
+        assert view.heard["selection"]["home"] == "update_ratio"
+        drawn = [tuple(one) for one in view.heard["selection"]["series"]]
+        assert sorted(drawn) == [("(root)", "accuracy"), ("(root)", "train/loss")]
+        view.looks()
+        points = {one["quantity"]: one["last_value"] for one in view.heard["lines"]["series"]}
+        assert points == {"train/loss": 1.0, "accuracy": 0.5}
+
+
+def test_a_usual_value_is_told_by_a_run_and_by_its_record(tmp_path: Path) -> None:
+    model = Net()
+    with nbp.watch(model, store=tmp_path) as run:
+        train_step(model, sgd(model), batch(0))
+        view = View(run, run._controls())
+        view.looks()
+        assert usual(view) == {"update_ratio": 1e-3, "adam_update_rms": 1.0}
+    view = View(nbp.open_run(tmp_path), None)
+    view.looks()
+    assert usual(view) == {"update_ratio": 1e-3}, "of what was recorded"
+
+
+def usual(view: View) -> dict[str, float]:
+    rows = view.heard["model"]["quantities"]
+    return {row["name"]: row["usual"] for row in rows if row["usual"] is not None}

@@ -10,6 +10,7 @@ import ipywidgets
 import pytest
 import traitlets
 
+from notebook_probe.alerts import Alert
 from notebook_probe.errors import UnknownNameError
 from notebook_probe.explorer import Explorer, Panel
 from tests.explorer.fakes import FakeControls, FakeSource, FakeStream
@@ -55,6 +56,8 @@ def clicks(explorer: Explorer, **chosen: Any) -> None:
         "log_x": False,
         "smooth": 0.5,
         "x_axis": "step",
+        "rows": [],
+        "folds": [],
     }
     explorer._handle_custom_msg(selection | chosen, [])
 
@@ -168,3 +171,40 @@ def test_a_closed_explorer_can_still_be_read_and_set(panel: Panel) -> None:
     explorer.step = 3
     assert repr(explorer) == "<Explorer of 'fake', closed>"
     assert panel.explorer is not explorer
+
+
+def test_an_alert_is_shown_by_the_traits(panel: Panel) -> None:
+    explorer = panel.explorer
+    explorer.series = (("fc2", "weight_norm"),)
+    explorer.home = "weight_norm"
+    explorer.window = (0.0, 4.0)
+    noted = Noted(explorer, "series")
+    alert = Alert("lr_low", 12, "fc1: hardly moves", ("gone", "fc1"), ("no_more", "grad_norm"))
+    explorer.show_alert(alert)
+    assert explorer.home == "grad_norm"
+    noted.waits_for([("fc2", "weight_norm"), ("fc1", "grad_norm")])
+    assert (explorer.window, explorer.step) == ((10.0, 14.0), 12)
+
+
+def test_an_alert_within_the_window_leaves_it_and_what_one_module_has_leaves_the_home(
+    panel: Panel,
+) -> None:
+    explorer = panel.explorer
+    explorer.home = "weight_norm"
+    explorer.window = (0.0, 15.0)
+    logged = FakeStream("log", ["(root)"], ["loss"])
+    logged.append(range(20), loss=1.0)
+    norms = FakeStream("every_1", ["a", "b"], ["grad_norm"])
+    norms.append(range(20), grad_norm=1.0)
+    with Panel(FakeSource(logged, norms), FakeControls()) as other:
+        other.explorer.show_alert(Alert("loss_spike", 3, "high", ("(root)",), ("loss",)))
+        assert other.explorer.home == "grad_norm"
+        assert other.explorer.window is None
+    explorer.show_alert(Alert("lr_low", 12, "low", ("fc1",), ("grad_norm",)))
+    assert explorer.window == (0.0, 15.0)
+
+
+def test_an_alert_of_which_nothing_is_recorded_any_more_is_not_shown(panel: Panel) -> None:
+    explorer = panel.explorer
+    with pytest.raises(UnknownNameError, match=r"grad_rms: not recorded any more where low_grad"):
+        explorer.show_alert(Alert("low_grad", 12, "low", ("fc1",), ("grad_rms",)))

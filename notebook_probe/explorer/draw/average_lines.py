@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from notebook_probe.explorer.draw import long_lines
 from notebook_probe.explorer.draw.pixel_points import NOTHING, PixelAxis, PixelPoints, points_of
-from notebook_probe.explorer.messages.selection import PanelSelection, Series
+from notebook_probe.explorer.messages.selection import Series
 from notebook_probe.record.format.source import StreamView
 from notebook_probe.record.views.thinning.averages import (
     AVERAGED_TOGETHER,
@@ -16,12 +17,20 @@ from notebook_probe.record.views.thinning.averages import (
 )
 from notebook_probe.record.views.thinning.column import Column
 
-__all__ = ["AverageLines"]
+__all__ = ["AverageLines", "Look"]
 
 AT_ONCE = 2**17
 """Values averaged before a click is answered: what some hundredths of a second are enough for."""
 PER_FRAME = 2**21
 """Values averaged for each frame after that, until all have been."""
+
+
+class Look(NamedTuple):
+    """How a series is averaged: with which weight, and whether its logarithms are."""
+
+    weight: float
+    log: bool
+
 
 Streams = Mapping[str, StreamView]
 
@@ -36,19 +45,21 @@ class AverageLines:
     """
 
     def __init__(self) -> None:
-        self._look: tuple[float, bool] = (0.0, False)
+        self._looks: dict[Series, Look] = {}
         self._groups: dict[Series, Averages] = {}
         self._close: dict[Series, tuple[object, Column]] = {}
         self.share = 1.0
 
-    def read_new(self, streams: Streams, selection: PanelSelection) -> None:
-        """Bring the averages of the selected series nearer to the end of the run."""
-        if (selection.smooth, selection.log_y) != self._look:
-            self._look = selection.smooth, selection.log_y
-            self._groups = {}
-        known = {one: self._groups[one] for one in selection.series if one in self._groups}
-        new = self._taken_up(streams, [one for one in selection.series if one not in known])
-        self._groups = {**known, **new} if selection.smooth > 0 else {}
+    def read_new(self, streams: Streams, looks: Mapping[Series, Look]) -> None:
+        """Bring the averages of some series nearer to the end of the run."""
+        wanted = {one: look for one, look in looks.items() if look.weight > 0}
+        known = {
+            one: self._groups[one]
+            for one, look in wanted.items()
+            if one in self._groups and self._looks[one] == look
+        }
+        new = self._taken_up(streams, {one: wanted[one] for one in wanted if one not in known})
+        self._looks, self._groups = wanted, {**known, **new}
         self._close = {one: kept for one, kept in self._close.items() if one in known}
         groups = [*dict.fromkeys(self._groups.values())]
         left = AT_ONCE if new else PER_FRAME
@@ -63,7 +74,7 @@ class AverageLines:
         streams: Streams,
         series: Series,
         steps: tuple[int, int],
-        selection: PanelSelection,
+        window: tuple[float, float] | None,
         axis: PixelAxis,
         n_points: int,
     ) -> PixelPoints:
@@ -78,22 +89,21 @@ class AverageLines:
         if group is None:
             return NOTHING
         column = group.columns[series[0]]
-        if group.is_thin and selection.window is not None:
-            first, stop = column.rows(selection.window)
+        if group.is_thin and window is not None:
+            first, stop = column.rows(window)
             if stop - first < n_points:
                 return points_of(self._close_up(streams, series, steps), None, axis, n_points)
-        return points_of(column, selection.window, axis, n_points)
+        return points_of(column, window, axis, n_points)
 
-    def _taken_up(self, streams: Streams, series: Sequence[Series]) -> dict[Series, Averages]:
+    def _taken_up(self, streams: Streams, looks: Mapping[Series, Look]) -> dict[Series, Averages]:
         """Averages that are begun, of those for which anything is recorded."""
-        found: dict[tuple[str, bool], list[str]] = {}
-        for module, quantity in series:
+        found: dict[tuple[str, Look, bool], list[str]] = {}
+        for (module, quantity), look in looks.items():
             if held := holding(streams, module, quantity):
                 thin = sum(one.n_rows for one in held.values()) > long_lines.FAR_ROWS
-                found.setdefault((quantity, thin), []).append(module)
-        weight, log = self._look
+                found.setdefault((quantity, look, thin), []).append(module)
         taken: dict[Series, Averages] = {}
-        for (quantity, thin), modules in found.items():
+        for (quantity, (weight, log), thin), modules in found.items():
             for first in range(0, len(modules), AVERAGED_TOGETHER):
                 some = modules[first : first + AVERAGED_TOGETHER]
                 group = Averages(quantity, some, weight, log=log, thin=thin)
@@ -105,7 +115,7 @@ class AverageLines:
         version = [(name, one.version) for name, one in holding(streams, *series).items()]
         key = steps, version
         if series not in self._close or self._close[series][0] != key:
-            weight, log = self._look
+            weight, log = self._looks[series]
             column = Column()
             column.append(*average_between(streams, *series, steps, weight, log=log))
             self._close[series] = key, column

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TypeAlias
 
+from notebook_probe.explorer.draw.colour_scale import colour_scale
+from notebook_probe.explorer.draw.heat_rows import folded, within
 from notebook_probe.explorer.draw.view import panel_plot
 from notebook_probe.explorer.messages.axis_entries import axis_order
 from notebook_probe.explorer.messages.selection import PanelSelection
+from notebook_probe.explorer.messages.value_scale import shares
 from notebook_probe.explorer.messages.wire import VERSION, Frame, HeatFrame
 from notebook_probe.record.format.source import Source
 from notebook_probe.record.views.thinning.heat_grid import HeatGrid
@@ -37,10 +40,16 @@ class Heat:
         order = axis_order(source)
         reduced = self._reduced(selection.home, n_columns(len(order), width), selection.window)
         reduced.read_new(source)
-        grid = reduced.grid(order)
-        if grid is None:
+        whole = reduced.grid(order)
+        if whole is None:
             return None
-        low, high = grid.limits(selection.log_heat) or (None, None)
+        grid = folded(within(whole, selection.rows), selection.folds)
+        scale = colour_scale(
+            grid.mean,
+            grid.values(selection.cells),
+            share=selection.home in shares(source),
+            log=selection.log_heat,
+        )
         message: HeatFrame = {
             "v": VERSION,
             "type": "heat",
@@ -50,8 +59,12 @@ class Heat:
             "columns": grid.mean.shape[1],
             "first_step": grid.first,
             "last_step": grid.last,
-            "low": low,
-            "high": high,
+            "low": scale.low,
+            "high": scale.high,
+            "lowest": scale.lowest,
+            "highest": scale.highest,
+            "log": scale.log,
+            "colours": scale.colours,
         }
         arrays = (grid.mean.astype("<f4"), grid.state, grid.maximum.astype("<f4"))
         return message, [memoryview(array.tobytes()) for array in arrays]

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 import numpy as np
 
 from notebook_probe.alerts.alert import ALERT
-from notebook_probe.explorer.draw.average_lines import AverageLines, Streams
+from notebook_probe.explorer.draw.average_lines import AverageLines, Look, Streams
+from notebook_probe.explorer.draw.element_series import element_streams
 from notebook_probe.explorer.draw.long_lines import Line, line_of
 from notebook_probe.explorer.draw.pixel_points import NOTHING, PixelAxis, PixelPoints, joined
 from notebook_probe.explorer.draw.view import panel_plot
 from notebook_probe.explorer.messages.selection import PanelSelection, Series
+from notebook_probe.explorer.messages.value_scale import bounded
 from notebook_probe.explorer.messages.wire import VERSION, Frame, LineSeries, LinesFrame
 from notebook_probe.record.format.source import Source
+from notebook_probe.record.views.thinning.average import capped
 from notebook_probe.record.views.thinning.averages import holding
 from notebook_probe.record.views.wall_time import WallTime
 
@@ -48,21 +51,32 @@ class Lines:
         self._lines: dict[_Key, Line] = {}
         self._averages = AverageLines()
         self._clock = WallTime()
+        self._timed: list[str] = []
 
     def frame(
         self, source: Source, selection: PanelSelection, width: int, pixel_ratio: float = 1.0
     ) -> Frame:
-        streams = source.streams
+        streams = {**source.streams, **element_streams(source, selection.series)}
+        self._timed = [*source.streams]
         self._read(source, streams, selection)
         n_points = points_per_series(len(selection.series), width)
         lines = {series: self._points(series, selection, n_points) for series in selection.series}
+        linear = bounded(source)
+        log_y = selection.log_y
+        if log_y is None:
+            log_y = _spans_sizes(lines, linear)
+        looks = {
+            series: Look(self._weight(series, selection.smooth), log_y and series[1] not in linear)
+            for series in selection.series
+        }
+        self._averages.read_new(streams, looks)
         x0 = float(min((points.x[0] for points in lines.values() if points.n_rows), default=0.0))
         heads: list[LineSeries] = []
         parts: list[np.ndarray[tuple[int], np.dtype[np.floating]]] = []
         for series, points in lines.items():
             average = self._average(streams, series, points, selection, n_points)
             offset, colour = sum(map(len, parts)), selection.colour(series)
-            heads.append(_head(series, colour, points, average, offset, x0))
+            heads.append(_head(series, colour, points, average, looks[series].weight, offset, x0))
             parts += [points.x - x0, points.y, average.x - x0, average.y]
         message: LinesFrame = {
             "v": VERSION,
@@ -70,6 +84,7 @@ class Lines:
             "seq": 0,
             "x0": x0,
             "smooth": selection.smooth,
+            "log_y": log_y,
             "averaged": self._averages.share,
             "series": heads,
             "events": self._events(source, selection, x0),
@@ -89,9 +104,12 @@ class Lines:
                     line.read_new(stream)
                     lines[key] = line
         self._lines = lines
-        self._averages.read_new(streams, selection)
         if selection.x_axis == "time":
             self._clock.read_new(source)
+
+    def _weight(self, series: Series, wanted: float) -> float:
+        n_rows = sum(line.n_rows for (_, _, of), line in self._lines.items() if of == series)
+        return capped(wanted, n_rows)
 
     def _points(self, series: Series, selection: PanelSelection, n_points: int) -> PixelPoints:
         return joined(
@@ -115,11 +133,12 @@ class Lines:
             return NOTHING
         axis = self._axis(holding(streams, *series), selection)
         steps = drawn.first_step, drawn.last_step
-        return self._averages.points(streams, series, steps, selection, axis, n_points)
+        return self._averages.points(streams, series, steps, selection.window, axis, n_points)
 
     def _axis(self, streams: Iterable[str], selection: PanelSelection) -> PixelAxis:
         if selection.x_axis == "time":
-            return PixelAxis(lambda steps: self._clock.seconds(streams, steps), selection.log_x)
+            timed = [one for one in streams if one in self._timed] or self._timed
+            return PixelAxis(lambda steps: self._clock.seconds(timed, steps), selection.log_x)
         return PixelAxis(lambda steps: steps.astype(np.float64), selection.log_x)
 
     def _events(
@@ -137,11 +156,18 @@ class Lines:
         return [(x - x0, event.kind, event.text) for x, event in zip(at, seen, strict=True)]
 
 
+def _spans_sizes(lines: Mapping[Series, PixelPoints], linear: frozenset[str]) -> bool:
+    """Whether logarithms say more of what is drawn: not of shares, nor of what changes its sign."""
+    signed = any(bool((points.y < 0).any()) for points in lines.values())
+    return not signed and any(quantity not in linear for _, quantity in lines)
+
+
 def _head(
     series: Series,
     colour: int,
     points: PixelPoints,
     average: PixelPoints,
+    weight: float,
     offset: int,
     x0: float,
 ) -> LineSeries:
@@ -157,5 +183,6 @@ def _head(
         "last_step": points.last_step,
         "last_value": points.last_value if np.isfinite(points.last_value) else None,
         "n_nonfinite": points.n_nonfinite,
+        "weight": weight,
         "marks": (points.marks - x0).tolist(),
     }

@@ -31,6 +31,10 @@ Window = tuple[float, float] | None
 class Line(Protocol):
     """One series of one stream."""
 
+    @property
+    def n_rows(self) -> int:
+        """About how many values were recorded."""
+
     def read_new(self, stream: StreamView) -> None:
         """Take in what the stream has gained since the last call."""
 
@@ -50,6 +54,10 @@ class _InMemory:
         self._series = module, quantity
         self._column = Column()
         self._n_seen = 0
+
+    @property
+    def n_rows(self) -> int:
+        return len(self._column.steps)
 
     def read_new(self, stream: StreamView) -> None:
         start, stop = self._n_seen, stream.n_rows
@@ -73,6 +81,10 @@ class _Distant:
     def __init__(self, module: str, quantity: str) -> None:
         self._series = module, quantity
         self._kept: _Read | None = None
+
+    @property
+    def n_rows(self) -> int:
+        return self._stream.n_rows
 
     def read_new(self, stream: StreamView) -> None:
         self._stream = stream

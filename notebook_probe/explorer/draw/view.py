@@ -11,8 +11,11 @@ from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 
 from notebook_probe.errors import ViewError
 from notebook_probe.explorer.draw.returned import frame_of
-from notebook_probe.explorer.messages.selection import PanelSelection, default_home
+from notebook_probe.explorer.draw.what_has_values import COUNTS
+from notebook_probe.explorer.messages.defaults import Defaults
+from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.explorer.messages.wire import Frame
+from notebook_probe.record.format.schema import LOGGED_BY
 from notebook_probe.record.format.source import Source
 from notebook_probe.registry import Registry
 
@@ -112,7 +115,9 @@ class _Drawn:
 def fresh_selection(source: Source) -> PanelSelection:
     """What a panel shows before anything is chosen."""
     streams = source.streams.values()
-    return PanelSelection(default_home({v.name: s.modules for s in streams for v in s.variables}))
+    recorded = {v.name: s.modules for s in streams for v in s.variables}
+    logged = [v.name for s in streams for v in s.variables if v.long_name == LOGGED_BY]
+    return Defaults().fill(PanelSelection(), recorded, logged, COUNTS)
 
 
 def _defined_again(old: View, new: View) -> bool:

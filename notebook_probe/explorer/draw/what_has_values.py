@@ -6,9 +6,10 @@ import numpy as np
 
 from notebook_probe.explorer.messages.axis_entries import axis_order
 from notebook_probe.record.format.missing import measured
-from notebook_probe.record.format.source import Source, StreamView
+from notebook_probe.record.format.schema import EVALUATION, LOGGED_BY
+from notebook_probe.record.format.source import Source, StreamView, Variable
 
-__all__ = ["Recorded"]
+__all__ = ["COUNTS", "Recorded"]
 
 COUNTS = ("calls", "eval_calls", "accumulations")
 """Recorded beside what was asked for, of as many modules: listed last."""
@@ -26,20 +27,28 @@ class Recorded:
         self._searches: dict[tuple[str, str], _Search] = {}
         self.modules: dict[str, list[str]] = {}
         """Quantity to modules in definition order; replaced, never changed."""
+        self.logged: list[str] = []
+        """The scalars that the loop logs, those of the training first; replaced, never changed."""
 
     def look(self, source: Source) -> None:
         """Bring ``modules`` up to date with what the source holds."""
         news = False
         for name, stream in source.streams.items():
             for variable in stream.variables:
-                search = self._searches.setdefault((name, variable.name), _Search(variable.name))
+                search = self._searches.setdefault((name, variable.name), _Search(variable))
                 news |= search.look(stream)
         if news:
+            self.logged = self._names_logged()
             self.modules = self._in_order(source)
+
+    def _names_logged(self) -> list[str]:
+        keys = sorted(self._searches, key=lambda key: key[0].startswith(EVALUATION))
+        found = (self._searches[key] for key in keys)
+        return [*dict.fromkeys(one.quantity for one in found if one.is_logged and one.found)]
 
     def _in_order(self, source: Source) -> dict[str, list[str]]:
         found: dict[str, set[str]] = {}
-        for search in sorted(self._searches.values(), key=lambda one: one.quantity in COUNTS):
+        for search in sorted(self._searches.values(), key=_rank):
             if search.found:
                 found.setdefault(search.quantity, set()).update(search.found)
         order = axis_order(source)
@@ -51,8 +60,9 @@ class Recorded:
 class _Search:
     """How far a quantity of one stream has been looked through, and what was found."""
 
-    def __init__(self, quantity: str) -> None:
-        self.quantity = quantity
+    def __init__(self, variable: Variable) -> None:
+        self.quantity = variable.name
+        self.is_logged = variable.long_name == LOGGED_BY
         self.found: set[str] = set()
         self._missing: list[str] = []
         self._n_modules = 0
@@ -81,3 +91,8 @@ class _Search:
         has_value = measured(values).any(axis=0)
         self.found.update(np.array(self._missing, object)[has_value])
         self._missing = [module for module in self._missing if module not in self.found]
+
+
+def _rank(search: _Search) -> int:
+    """What was measured comes first, then what the loop logs, then counts."""
+    return 2 if search.quantity in COUNTS else int(search.is_logged)

@@ -2,9 +2,11 @@
 
 const LEADING_PART = /(?<=^|\.)([a-z_])\w*?[a-z_](\d*)(?=\.)/i;
 
-/** "conv1 · grad_norm", the name of a series everywhere. */
+export const ROOT = "(root)";
+
+/** "conv1 · grad_norm", the name of a series everywhere; of the whole model "loss". */
 export function seriesName(module, quantity) {
-  return `${module} · ${quantity}`;
+  return module === ROOT ? quantity : `${module} · ${quantity}`;
 }
 
 /**
@@ -34,8 +36,8 @@ function tailOf(text, fits) {
   return `…${text.slice(cut).replace(/^[.\s·]+/, "")}`;
 }
 
-/** What draws a vector, which the panel does not: `vector` is one of notebook_probe.figures. */
+/** What draws a vector or an image, as the panel does not: one of notebook_probe.figures. */
 export function vectorCode(module, quantity) {
-  const name = module === "(root)" ? "" : module;
+  const name = module === ROOT ? "" : module;
   return `vector(run.series("${name}", "${quantity}"))`;
 }

@@ -1,6 +1,7 @@
 /** One view of the panel: puts the parts together, and takes all of them away. */
 
 import { createAttach } from "./controls/attach.js";
+import { createDockButton } from "./controls/dock_button.js";
 import { createCompiledNotice } from "./controls/compiled_notice.js";
 import { createEmptyState } from "./controls/empty_state.js";
 import { createFooter } from "./controls/footer.js";
@@ -8,12 +9,24 @@ import { createHeatOptions } from "./controls/heat_options.js";
 import { createKeyboard } from "./controls/keyboard.js";
 import { createLineOptions } from "./controls/line_options.js";
 import { createTopBar } from "./controls/top_bar.js";
+import { createDialogs } from "./dialogs/dialog.js";
+import { createDrawer } from "./dialogs/drawer.js";
 import { element, setAttribute, setHidden, setText } from "./dom.js";
+import { createDock } from "./link/dock.js";
 import { createKernelLink } from "./link/kernel_link.js";
 import { keepInNotebook } from "./link/notebook.js";
 import { createSelection } from "./link/selection.js";
+import { createAlerts } from "./parts/alerts/alerts.js";
+import { createBreaks } from "./parts/breaks/breaks.js";
+import { createRaised } from "./parts/breaks/raised.js";
+import { createHistory } from "./parts/history/history.js";
+import { createKnobs } from "./parts/knobs/knobs.js";
+import { createLooks } from "./parts/looks/looks.js";
+import { createAttached } from "./parts/probes/attached.js";
+import { createCost } from "./parts/probes/cost.js";
 import { createHeatMap } from "./plots/heat/heat_map.js";
 import { createLinePlot } from "./plots/lines/line_plot.js";
+import { createVectorMap } from "./plots/vectors/vector_map.js";
 import { createTheme } from "./plots/theme.js";
 import { createState } from "./state.js";
 import { createTree } from "./tree/tree.js";
@@ -38,21 +51,34 @@ function render({ model, el }) {
   const theme = createTheme(root, state, signal);
   const link = createKernelLink({ model, root, state, fail, signal });
   const selection = createSelection(state, link.send, signal);
-  const parts = { root, state, theme, link, selection, fail, signal };
+  const dialogs = createDialogs({ root, signal });
+  const drawer = createDrawer({ signal });
+  const parts = { root, state, theme, link, selection, dialogs, drawer, fail, signal };
 
-  const bar = createTopBar(parts);
-  const tree = createTree(parts);
-  const attach = createAttach(parts);
+  const attached = createAttached(parts);
+  const probes = createCost(parts, attached.open);
+  const breaks = createBreaks(parts);
+  const dock = createDockButton({ ...parts, dock: createDock({ model, ...parts }) });
+  const bar = createTopBar({ ...parts, knobs: createKnobs(parts), probes, breaks, dock });
+  const tree = createTree({ ...parts, attached });
   const heat = createHeatMap(parts);
+  const vectors = createVectorMap(parts);
+  const heatOptions = createHeatOptions(parts);
+  const looks = createLooks({ ...parts, hides: [heat.el, heatOptions.el] });
+  const attach = createAttach({ ...parts, look: looks });
   const lines = createLinePlot(parts);
   const empty = createEmptyState({ ...parts, attach });
-  createKeyboard({ ...parts, tree, attach, bar });
+  const alerts = createAlerts(parts);
+  createKeyboard({ ...parts, tree, attach, attached, bar, breaks, alerts, looks, dock });
 
   const views = element(
     "div",
     { class: "nbp-views" },
-    createHeatOptions(parts).el,
+    heatOptions.el,
     heat.el,
+    vectors.el,
+    createHistory({ ...parts, canvas: heat.canvas }).el,
+    looks.el,
     createLineOptions(parts).el,
     lines.el,
     empty.el,
@@ -61,19 +87,22 @@ function render({ model, el }) {
   root.append(
     trouble,
     bar.el,
+    createRaised(parts).el,
     createCompiledNotice(parts).el,
     element("div", { class: "nbp-body" }, left, views),
     createViews(parts).el,
-    createFooter(parts).el,
+    createFooter({ ...parts, alerts }).el,
+    drawer.el,
   );
   el.append(root);
+  state.emit("dock"); // where it stands is known from here on
 
   const describe = () => {
     setAttribute(root, "data-step", state.status.step);
     setAttribute(root, "data-state", state.status.state);
     setAttribute(root, "data-route", state.status.route);
     setAttribute(root, "data-frames", state.frames);
-    const times = [heat, lines].map((plot) => Number(plot.canvas.dataset.drawMs ?? 0));
+    const times = [heat, vectors, lines].map((plot) => Number(plot.canvas.dataset.drawMs ?? 0));
     setAttribute(root, "data-draw-ms", Math.max(...times));
     setHidden(attach.el, !state.model.live);
   };

@@ -7,12 +7,14 @@ export const EMPTY_SELECTION = {
   home: "",
   series: [],
   window: null,
-  log_heat: true,
+  log_heat: null, // as fits what is drawn
   cells: "max",
-  log_y: true,
+  log_y: null,
   log_x: false,
   smooth: 0,
   x_axis: "step",
+  rows: [],
+  folds: [],
 };
 
 const EMPTY_MODEL = {
@@ -41,7 +43,8 @@ const EMPTY_STATUS = {
   silent: [],
   costs: {},
   recorded: {},
-  vectors: [],
+  logged: [],
+  vectors: {},
   problems: [],
   tickets: [],
   can: {},
@@ -49,6 +52,17 @@ const EMPTY_STATUS = {
   nbytes: 0,
   flushed_age_s: null,
   dropped_rows: 0,
+};
+
+/** What each part of the panel knows, until the kernel says more. */
+const EMPTY_PARTS = {
+  knobs: { knobs: [], hint: null, last: null },
+  rules: { rules: [], trial: null },
+  looks: { looks: [], asked: [], missed: [] },
+  history: { checkpoints: [] },
+  shown_look: null,
+  probes: { n_measured: 0, step_s: null, budget: null, presets: [] },
+  breaks: { live: false, rows: [], held: null, traceback: "", severe: [], rules: [], trial: null },
 };
 
 export function createState() {
@@ -62,24 +76,33 @@ export function createState() {
     /** Last frames, decoded; null before the first. */
     lines: null,
     heat: null,
-    /** What the rules have found: { rule, step, modules, quantities, view, text }. */
+    vectors: null,
+    /** What the rules have found: { rule, step, modules, quantities, view, text, severity }. */
     alerts: [],
     /** The registered views, as the kernel lists them. */
     views: [],
     /** The last message to one of them. */
     viewMessage: null,
+    /** The last message to each part, by its name; a topic of this name follows every message. */
+    parts: { ...EMPTY_PARTS },
     /** The heat map as last painted, { image, values }: the tree cuts its swatches from it. */
     heatPicture: null,
     /** Paths marked in the tree of this view. */
     marked: new Set(),
+    /** Paths folded in the tree of this view; "folded" follows. */
+    folded: new Set(),
     /** The last answer to an export. */
     exported: null,
     /** No message for seconds although some are due. */
     silent: false,
     /** Frames painted so far. */
     frames: 0,
+    /** How this view draws vectors: counts instead of shares, a scale for each module. */
+    vectorOptions: { counts: false, own: false },
     /** Shared by both plots: { step, row, from } or null. */
     cursor: null,
+    /** Where the cursor goes back to when nothing is pointed at. */
+    pinned: null,
     /** Pixels kept free left of both plots, so that their step axes stand above each other. */
     gutter: 52,
     on(topic, subscriber) {
@@ -92,15 +115,44 @@ export function createState() {
   };
 }
 
+/** The recorded quantities of modules: all but what the loop logs. */
+export function measured({ recorded, logged }) {
+  return Object.keys(recorded).filter((quantity) => !logged.includes(quantity));
+}
+
+/** Whether the lines, or the colours of the heat map, are logarithmic: as chosen, else as the frame is. */
+export function isLogY({ selection, lines }) {
+  return selection.log_y ?? lines?.log_y ?? true;
+}
+
+export function isLogHeat({ selection, heat }) {
+  return selection.log_heat ?? heat?.log ?? true;
+}
+
 /** Units of a quantity, "1" where it has none. */
 export function unitsOf(model, quantity) {
   return model.quantities.find((one) => one.name === quantity)?.units || "1";
 }
 
-/** Recorded, or listed, as a vector: that nothing is recorded of it yet makes it no number. */
+/** What a quantity is like where all is well, null where nothing is said of it. */
+export function usualOf(model, quantity) {
+  return model.quantities.find((one) => one.name === quantity)?.usual ?? null;
+}
+
+/** Recorded, or listed, as a vector or an image: what is not recorded yet is no number either. */
 export function isVector({ model, status }, quantity) {
   const listed = model.quantities.find((one) => one.name === quantity);
-  return status.vectors.includes(quantity) || Boolean(listed?.is_vector);
+  return quantity in status.vectors || (listed ?? { value: "number" }).value !== "number";
+}
+
+/** What stands above the lines: the frame of the home quantity, numbers or vectors. */
+export function homeFrame(state) {
+  return showsVectors(state) ? state.vectors : state.heat;
+}
+
+/** Whether the home quantity is a vector that the panel draws. */
+export function showsVectors({ status, selection, vectors }) {
+  return Boolean(status.vectors[selection.home]) || vectors?.quantity === selection.home;
 }
 
 export function hasSeries(selection, module, quantity) {

@@ -49,4 +49,5 @@ def alert_row(alert: Alert) -> AlertRow:
         "quantities": list(alert.quantities),
         "view": alert.view,
         "text": alert.text,
+        "severity": alert.severity,
     }

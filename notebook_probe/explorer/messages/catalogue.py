@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from notebook_probe.explorer.messages.glyphs import vector_glyphs
 from notebook_probe.explorer.messages.probe_rows import rounded
 from notebook_probe.explorer.messages.throttled import Throttled
+from notebook_probe.explorer.messages.vector_frames import Glyph
 from notebook_probe.record.format.source import Source
 from notebook_probe.run.controls import Controls
 from notebook_probe.run.health.status import QuantityInfo
@@ -32,21 +34,20 @@ class Catalogue:
         return {row.name: rounded(row.cost_us) for row in self.rows if row.cost_us is not None}
 
     @property
-    def vectors(self) -> list[str]:
-        """The recorded quantities whose values are vectors, images or other arrays."""
-        views = self._source.vectors
-        names = (one.name for view in views.values() for one in view.variables)
-        return [*dict.fromkeys([*names, *self._arrays.value()])]
+    def vectors(self) -> dict[str, Glyph]:
+        """The recorded quantities whose values are vectors, and arrays, which have no sign."""
+        arrays: dict[str, Glyph] = dict.fromkeys(self._arrays.value(), "")
+        return vector_glyphs(self._source) | arrays
 
     def is_vector(self, quantity: str) -> bool:
         """Whether a quantity is a vector or an image, also before anything is recorded of it."""
-        listed = (row.is_vector for row in self.rows if row.name == quantity)
+        listed = (row.value != "number" for row in self.rows if row.name == quantity)
         return quantity in self.vectors or any(listed)
 
     def _recorded(self) -> list[QuantityInfo]:
         streams = self._source.streams.values()
         found = {variable.name: variable for stream in streams for variable in stream.variables}
         return [
-            QuantityInfo(name, variable.long_name, (), variable.units)
+            QuantityInfo(name, variable.long_name, (), variable.units, usual=variable.usual)
             for name, variable in found.items()
         ]

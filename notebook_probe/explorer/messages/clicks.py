@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -23,26 +23,27 @@ from notebook_probe.run.attach.requests import (
 from notebook_probe.run.controls import Controls
 from notebook_probe.run.health.status import StatusHead
 
-__all__ = ["CLICKS", "Clicks", "greyed_controls"]
+__all__ = ["REQUESTS", "Clicks", "greyed_controls"]
 
 KEPT = 8
-CONTROLS = ("pause", "resume", "step", "stop", "attach", "detach", "compiled", "budget")
+CONTROLS = ("pause", "resume", "step", "stop")
 
 
-def greyed_controls(head: StatusHead, live: bool) -> dict[str, str]:
-    """Control to the reason why it cannot act now, empty where it can."""
+def greyed_controls(head: StatusHead, live: bool, clicks: Collection[str]) -> dict[str, str]:
+    """Control or other click to the reason why it cannot act now, empty where it can."""
+    every = [*CONTROLS, *clicks]
     ended = head.state == "finished"
     if not live or ended:
         elsewhere = "this run is trained by another process"
-        return dict.fromkeys(CONTROLS, "this run has ended" if ended else elsewhere)
+        return dict.fromkeys(every, "this run has ended" if ended else elsewhere)
     paused = head.state == "paused"
     training = paused or head.state == "training" or head.background
     why = {"pause": "already paused"} if paused else {"resume": "not paused"}
     if not training:
         why["stop"] = "no training is running"
     if head.state == "failed":
-        why |= dict.fromkeys(CONTROLS[:4], "training ended with an error")
-    return {control: why.get(control, "") for control in CONTROLS}
+        why |= dict.fromkeys(CONTROLS, "training ended with an error")
+    return {control: why.get(control, "") for control in every}
 
 
 @dataclass(slots=True)
@@ -58,10 +59,18 @@ class Clicks:
     """The last clicks; the run writes their tickets, this only reads them.
 
     `put` runs in the widget's thread; all else in the refresher's.
+
+    Parameters
+    ----------
+    controls : Controls or None
+    requests : mapping of str to callable
+        Type of a message to what it asks of the run.
     """
 
-    def __init__(self, controls: Controls | None) -> None:
-        self._controls = controls
+    def __init__(
+        self, controls: Controls | None, requests: Mapping[str, Callable[[Any], Request]]
+    ) -> None:
+        self._controls, self._requests = controls, requests
         self._arrived: queue.SimpleQueue[_Click] = queue.SimpleQueue()
         self._clicks: deque[_Click] = deque(maxlen=KEPT)
         self._greyed: Mapping[str, str] = MappingProxyType({})
@@ -69,7 +78,7 @@ class Clicks:
     def put(self, click: Click) -> None:
         """Queue what a click asks of the run, or note that its control was greyed."""
         control: str = click.get("action", click["type"])  # type: ignore[assignment]
-        request = _REQUESTS[click["type"]](click)
+        request = self._requests[click["type"]](click)
         reason = self._greyed.get(control, "") or _missing(request)
         if self._controls is None or reason:
             ticket = Ticket(request, queued_step=-1, state="refused", text=reason)
@@ -138,13 +147,11 @@ def _budget(click: Any) -> Request:
     return Budgeted(click["percent"])
 
 
-_REQUESTS: dict[str, Callable[[Any], Request]] = {
+REQUESTS: dict[str, Callable[[Any], Request]] = {
     "attach": _attach,
     "detach": _detach,
     "control": _control,
     "compiled": _compiled,
     "budget": _budget,
 }
-
-CLICKS = frozenset(_REQUESTS)
-"""Types of the messages that ask something of the run."""
+"""Type of a message to what it asks of the run; parts have more."""

@@ -36,7 +36,8 @@ def check(name: str, value: Any, source: Source, listed: Iterable[str]) -> Any:
 
 def _home(quantity: str, source: Source, listed: Iterable[str]) -> str:
     quantity = source.recorded_name(quantity)
-    recorded = (one.name for stream in source.streams.values() for one in stream.variables)
+    every = (*source.streams.values(), *source.elements.values())
+    recorded = (one.name for stream in every for one in stream.variables)
     known = dict.fromkeys([*recorded, *listed])
     if quantity and quantity not in known:
         raise UnknownNameError(f"no quantity {quantity!r} here; {near(quantity, known)}")
@@ -50,7 +51,8 @@ def _series(
     for module, quantity in series:
         if module not in modules:
             raise UnknownNameError(f"no module {module!r} here; {near(module, modules)}")
-        found.append((module, _home(quantity, source, listed)))
+        name, bracket, element = quantity.partition("[")
+        found.append((module, _home(name, source, listed) + bracket + element))
     return found
 
 

@@ -99,7 +99,12 @@ def _quantity_row(row: QuantityInfo, fitting: Fitting) -> QuantityRow:
         "summary": row.summary,
         "needs": list(row.needs),
         "units": row.units,
-        "is_vector": row.is_vector,
+        "value": row.value,
         "question": row.question,
+        "topic": row.topic,
+        "formula": row.formula,
+        "aliases": list(row.aliases),
+        "every_step": row.reads_every_step,
+        "usual": row.usual,
         "misfits": list(fitting.misfits.get(row.name, ())),
     }

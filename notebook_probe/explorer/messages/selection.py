@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 from notebook_probe.explorer.messages.wire import VERSION, SelectionMessage
 
-__all__ = ["FAVOURITE", "N_COLOURS", "PanelSelection", "Series", "default_home"]
+__all__ = ["N_COLOURS", "PanelSelection", "Series"]
 
 Series: TypeAlias = tuple[str, str]
 """(module, quantity)."""
@@ -19,9 +19,6 @@ N_COLOURS = 7
 
 MOST_SMOOTH = 0.999
 """Of a thousand values each average is made; more would hide a run."""
-
-FAVOURITE = "grad_norm"
-"""The quantity a fresh panel opens with: it shows dying and exploding layers at a glance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +37,15 @@ class PanelSelection:
     home: str = ""
     series: tuple[Series, ...] = ()
     window: tuple[float, float] | None = None
-    log_heat: bool = True
+    log_heat: bool | None = None
     cells: Literal["max", "mean"] = "max"
-    log_y: bool = True
+    log_y: bool | None = None
+    """None, as in `log_heat`: by what is drawn, linear for shares and what changes its sign."""
     log_x: bool = False
     smooth: float = 0.9
     x_axis: Literal["step", "time"] = "step"
+    rows: tuple[str, ...] = ()
+    folds: tuple[str, ...] = ()
     colours: Mapping[Series, int] = field(default_factory=lambda: MappingProxyType({}))
     """Every colour ever given out here, those of series no longer on_screen included."""
 
@@ -70,6 +70,8 @@ class PanelSelection:
             log_x=message["log_x"],
             smooth=min(max(message["smooth"], 0.0), MOST_SMOOTH),
             x_axis=message["x_axis"],
+            rows=tuple(message["rows"]),
+            folds=tuple(message["folds"]),
         )
 
     def looking_at(self, name: str, value: Any) -> PanelSelection:
@@ -94,6 +96,8 @@ class PanelSelection:
             "log_x": self.log_x,
             "smooth": self.smooth,
             "x_axis": self.x_axis,
+            "rows": list(self.rows),
+            "folds": list(self.folds),
         }
 
     def _drawing(self, wanted: Iterable[Series]) -> PanelSelection:
@@ -104,13 +108,6 @@ class PanelSelection:
                 on_screen = [colours[other] for other in series if other in colours]
                 colours = _bound_to(colours, one, _free(colours, on_screen))
         return replace(self, series=series, colours=MappingProxyType(colours))
-
-
-def default_home(recorded: Mapping[str, Sequence[str]]) -> str:
-    """The quantity to open with: the favourite, else the one with most modules, else none."""
-    if FAVOURITE in recorded:
-        return FAVOURITE
-    return max(recorded, key=lambda quantity: len(recorded[quantity]), default="")
 
 
 def _free(colours: Mapping[Series, int], on_screen: Sequence[int]) -> int:

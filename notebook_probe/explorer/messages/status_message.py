@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TypeAlias, cast
 
 from notebook_probe.explorer.messages.catalogue import Catalogue
+from notebook_probe.explorer.messages.defaults import RATE, default_series
 from notebook_probe.explorer.messages.probe_rows import ProbeRows
 from notebook_probe.explorer.messages.wire import VERSION, ProblemRow, StatusMessage, TicketRow
 from notebook_probe.run.health.status import StatusHead
@@ -20,7 +21,7 @@ N_RECENT = 90
 EXPECTING = ("waiting", "training", "paused")
 SILENCE_S = 1.0
 PROBLEMS_KEPT = 8
-LASTING = frozenset({"attached", "recorded", "tallies", "silent", "costs", "vectors"})
+LASTING = frozenset({"attached", "recorded", "logged", "tallies", "silent", "costs", "vectors"})
 """Long parts of a status, sent where they have changed."""
 
 Scalar: TypeAlias = tuple[str, float | None, list[float | None]]
@@ -46,6 +47,7 @@ class StatusMessages:
         probes: ProbeRows,
         route: str,
         recorded: dict[str, list[str]],
+        logged: list[str],
         tickets: list[TicketRow],
         greyed: Mapping[str, str],
         problems: list[ProblemRow],
@@ -78,6 +80,7 @@ class StatusMessages:
             "silent": probes.silent,
             "costs": self._catalogue.costs,
             "recorded": recorded,
+            "logged": logged,
             "vectors": self._catalogue.vectors,
             "problems": [*own, *probes.problems, *problems],
             "tickets": tickets,
@@ -119,7 +122,8 @@ class StatusMessages:
         """The first scalar the user logs, with what it has been at the last refreshes."""
         if not head.scalars:
             return None
-        name, value = next(iter(head.scalars.items()))
+        name = next((name for _, name in default_series([*head.scalars])), RATE)
+        value = head.scalars[name]
         recent = self._recent.setdefault(name, deque(maxlen=N_RECENT))
         if head.step != self._scalar_step:
             self._scalar_step = head.step

@@ -15,6 +15,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
 
+from notebook_probe.explorer.messages.vector_frames import ColourMap, Glyph
+from notebook_probe.run.health.status import ValueKind
+
 __all__ = [
     "VERSION",
     "AlertRow",
@@ -50,8 +53,16 @@ class QuantityRow(TypedDict):
     summary: str
     needs: list[str]
     units: str
-    is_vector: bool
+    value: ValueKind
     question: str
+    topic: str
+    """The question in few words."""
+    formula: str
+    aliases: list[str]
+    every_step: bool
+    """It costs the same however rarely it is due."""
+    usual: float | None
+    """What it is like where all is well; None where that depends on the model."""
     misfits: list[str]
     """For each kind of place why it cannot be measured there, in words; "" where it can."""
 
@@ -135,19 +146,21 @@ class StatusMessage(TypedDict):
     route: str
     """How clicks are answered: own subshell, pump, after the cell, no kernel."""
     scalar: NotRequired[tuple[str, float | None, list[float | None]]]
-    """Name, last value and up to 90 recent values of the user's first logged scalar; None where
-    it is NaN or infinite, which JSON cannot say."""
+    """Name, last value and up to 90 recent values of the user's first logged scalar (`loss`, where
+    there is one); None where it is NaN or infinite, which JSON cannot say."""
     attached: NotRequired[list[tuple[str, str, str]]]
     """(module, quantity, schedule) of every attached probe."""
     recorded: NotRequired[dict[str, list[str]]]
     """Quantity -> modules that have at least one value, in definition order."""
+    logged: NotRequired[list[str]]
+    """Those of them that the loop logs, of the model as a whole."""
     tallies: NotRequired[list[Tally]]
     """One for each of ``attached``."""
     silent: NotRequired[list[SilentRow]]
     costs: NotRequired[dict[str, float]]
     """Quantity -> microseconds per step of one probe of it here; only of those that have fired."""
-    vectors: NotRequired[list[str]]
-    """Quantities whose values are vectors: recorded, but not drawn."""
+    vectors: NotRequired[dict[str, Glyph]]
+    """Quantities whose values are vectors or other arrays, and their signs."""
     problems: list[ProblemRow]
     tickets: list[TicketRow]
     """The newest last, at most 8."""
@@ -173,6 +186,7 @@ class AlertRow(TypedDict):
     """Name of the view that explains it."""
     text: str
     """A sentence with the place and the numbers."""
+    severity: Literal["warning", "severe"]
 
 
 class AlertsMessage(TypedDict):
@@ -196,14 +210,20 @@ class SelectionMessage(TypedDict):
     """(module, quantity) drawn as lines, in the order of their colours."""
     window: tuple[float, float] | None
     """Step range both views show; None for everything."""
-    log_heat: bool
+    log_heat: bool | None
+    """None: as fits what is drawn."""
     cells: Literal["max", "mean"]
     """What a cell of several steps shows: the largest value keeps a spike, the mean the level."""
-    log_y: bool
+    log_y: bool | None
+    """None: as fits what is drawn."""
     log_x: bool
     smooth: float
     """0 (none) to 0.999: weight of the debiased exponential average, in the plotted scale."""
     x_axis: Literal["step", "time"]
+    rows: list[str]
+    """The heat map has those that are, or lie below, one of these; all of them where empty."""
+    folds: list[str]
+    """One row of the heat map stands for each of these and all that lies below it."""
 
 
 class LineSeries(TypedDict):
@@ -224,6 +244,8 @@ class LineSeries(TypedDict):
     last_step: int
     last_value: float | None
     n_nonfinite: int
+    weight: float
+    """Of its average: as chosen, at most 1 - 10 / n of n recorded values."""
     marks: list[float]
     """x (relative to x0) of recorded values that are NaN or infinite."""
 
@@ -236,7 +258,9 @@ class LinesFrame(TypedDict):
     seq: int
     x0: float
     smooth: float
-    """Weight of the averages."""
+    """Weight of the averages, as chosen."""
+    log_y: bool
+    """Of its values, unless the selection says otherwise."""
     averaged: float
     """Share of the recorded values that are in the averages; below 1 there is more to come."""
     series: list[LineSeries]
@@ -264,7 +288,13 @@ class HeatFrame(TypedDict):
     """Column c covers steps first + c*(last+1-first)/columns up to the next column's."""
     low: float | None
     high: float | None
-    """Range of the finite values (of the positive ones when log_heat)."""
+    """Ends of the colours; None without a finite value (without a positive one when ``log``)."""
+    lowest: float | None
+    highest: float | None
+    """Of the finite values: what lies beyond the colours has those of their ends."""
+    log: bool
+    """Whether the colours are logarithmic, unless the selection says otherwise."""
+    colours: ColourMap
 
 
 class ViewRow(TypedDict):

@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 from notebook_probe.errors import ProbeError
 from notebook_probe.explorer.messages.axis_entries import axis_order
 from notebook_probe.explorer.messages.selection import PanelSelection
+from notebook_probe.explorer.messages.value_scale import settled
 from notebook_probe.explorer.messages.wire import VERSION, Exported
 from notebook_probe.explorer.save.code import code
 from notebook_probe.explorer.save.files import csv, netcdf
@@ -29,14 +30,15 @@ def picture(
     kind: Literal["png", "svg"], source: Source, selection: PanelSelection, grid: Grid | None = None
 ) -> bytes:
     """The panel as a static picture."""
+    selection = settled(source, selection)
     figure = overview(
         source,
         selection.home,
         selection.series,
         window=selection.window,
-        log_heat=selection.log_heat,
+        log_heat=bool(selection.log_heat),
         cells=selection.cells,
-        look=Look(selection.log_y, selection.log_x, selection.smooth, selection.x_axis),
+        look=Look(bool(selection.log_y), selection.log_x, selection.smooth, selection.x_axis),
         colours=selection.colours,
         grid=grid or _grid(source, selection),
     )
@@ -51,7 +53,7 @@ def _grid(source: Source, selection: PanelSelection) -> Grid | None:
 
 
 def _code(source: Source, selection: PanelSelection) -> bytes:
-    return code(source.location, selection).encode()
+    return code(source.location, settled(source, selection)).encode()
 
 
 FILES: dict[FileKind, tuple[str, str, Callable[[Source, PanelSelection], bytes]]] = {

@@ -43,6 +43,8 @@ class SavedPicture:
         self._placed = False
         self._taken_s = time.monotonic()
         self._key: object = None
+        self._content = ""
+        self._is_kept = False  # it was published in a cell: a notebook runner keeps no other
         self._reduced = HeatGrid("", N_COLUMNS)
         self._lock = threading.Lock()
 
@@ -67,13 +69,16 @@ class SavedPicture:
         """Draw and publish what is selected, unless that is the picture already there."""
         with self._lock:
             key = (self._source.revision, selection)
-            if not self._placed or not selection.home or key == self._key:
+            in_cell = threading.current_thread() is threading.main_thread()
+            is_there = key == self._key and (self._is_kept or not in_cell)
+            if not self._placed or not selection.home or is_there:
                 return
-            content = base64.b64encode(self._drawn(selection)).decode("ascii")
-            bundle = {"image/png": content, "text/plain": "notebook_probe picture"}
+            if key != self._key:
+                self._content = base64.b64encode(self._drawn(selection)).decode("ascii")
+            bundle = {"image/png": self._content, "text/plain": "notebook_probe picture"}
             update_display(bundle, raw=True, display_id=self._id)
-            self._hand_over(content)
-            self._key, self._taken_s = key, time.monotonic()
+            self._hand_over(self._content)
+            self._key, self._taken_s, self._is_kept = key, time.monotonic(), in_cell
 
     def _drawn(self, selection: PanelSelection) -> bytes:
         """The picture; what it reduces is kept, so that the next one reads only what is new."""

@@ -53,7 +53,8 @@ def test_columns_are_means_of_equal_numbers_of_steps(n_rows: int) -> None:
         np.testing.assert_allclose(mean[:, column], rows.mean(axis=0), rtol=1e-6)
         np.testing.assert_array_equal(maximum[:, column], rows.max(axis=0))
     assert message["low"] == pytest.approx(mean.min())
-    assert message["high"] == pytest.approx(mean.max())
+    assert message["high"] == pytest.approx(maximum.max())
+    assert message["highest"] == maximum.max()
 
 
 def test_a_grid_that_grew_row_by_row_is_the_grid_of_all_rows() -> None:
@@ -137,15 +138,18 @@ def test_logarithmic_limits_are_those_of_the_positive_values() -> None:
     stream = FakeStream("every_1", ["a"], ["norm"])
     stream.append(range(4), norm=np.array([[-1.0], [0.0], [2.0], [8.0]]))
     source = FakeSource(stream)
-    assert drawn(source, HOME)[0]["low"] == 2.0
-    assert drawn(source, PanelSelection(home="norm", log_heat=False))[0]["low"] == -1.0
+    message = drawn(source, PanelSelection(home="norm", log_heat=True))[0]
+    assert (message["low"], message["high"]) == pytest.approx((2.0, 8.0))
+    message = drawn(source, PanelSelection(home="norm", log_heat=False))[0]
+    assert (message["low"], message["lowest"]) == (-8.0, -1.0), "as far from 0 on both sides"
 
 
 def test_values_without_a_positive_one_have_no_logarithmic_limits() -> None:
     stream = FakeStream("every_1", ["a"], ["norm"])
     stream.append(range(4), norm=-1.0)
-    message = drawn(FakeSource(stream), HOME)[0]
+    message = drawn(FakeSource(stream), PanelSelection(home="norm", log_heat=True))[0]
     assert (message["low"], message["high"]) == (None, None)
+    assert (message["lowest"], message["highest"]) == (-1.0, -1.0)
 
 
 def test_nothing_is_drawn_before_the_first_value() -> None:
@@ -175,3 +179,83 @@ def test_rows_of_calls_stand_below_their_module() -> None:
     message, mean, _, _ = drawn(FakeSource(stream), HOME)
     assert message["rows"] == ["a", "a[0]", "a[1]", "b", "c.weight"]
     assert mean[:, 0].tolist() == [4.0, 1.0, 2.0, 3.0, 5.0]
+
+
+def test_a_divergence_does_not_flatten_what_was_before_it() -> None:
+    random = np.random.default_rng(0)
+    values = random.lognormal(-3, 0.5, size=(500, 2)).astype(np.float32)
+    values[460:] = np.geomspace(1, 1e16, 40)[:, None]
+    values[10] = 1e-16
+    stream = FakeStream("every_1", ["a", "b"], ["norm"])
+    stream.append(range(500), norm=values)
+    message = drawn(FakeSource(stream), HOME)[0]
+    assert message["low"] <= values[20:460].min()
+    assert message["high"] >= values[20:460].max()
+    assert message["high"] / message["low"] < 1e6
+    assert message["lowest"] == pytest.approx(1e-16)
+    assert message["highest"] == pytest.approx(1e16)
+
+
+@pytest.mark.parametrize(
+    ("quantity", "values", "colours", "log"),
+    [
+        ("norm", [0.1, 10.0], "value", True),
+        ("dead_fraction", [0.1, 0.4], "share", False),
+        ("output_mean", [-0.1, 0.4], "sign", False),
+    ],
+)
+def test_colours_say_what_a_quantity_is(
+    quantity: str, values: list[float], colours: str, log: bool
+) -> None:
+    stream = FakeStream("every_1", ["a", "b"], [quantity])
+    stream.append([0], **{quantity: np.array([values])})
+    message = drawn(FakeSource(stream), PanelSelection(home=quantity))[0]
+    assert (message["colours"], message["log"]) == (colours, log)
+    if colours == "share":
+        assert message["low"] == 0
+    if colours == "sign":
+        assert message["low"] == -message["high"] == pytest.approx(-0.4)
+
+
+def test_rows_are_those_of_a_selection_and_of_what_lies_below() -> None:
+    names = ["a", "a.b", "a.b[0]", "ab", "c"]
+    stream = FakeStream("every_1", names, ["norm"])
+    stream.append(range(3), norm=[1.0, 2.0, 3.0, 4.0, 5.0])
+    source = FakeSource(stream, modules=["a", "a.b", "ab", "c"])
+    message, mean, *_ = drawn(source, PanelSelection(home="norm", rows=("a", "c")))
+    assert message["rows"] == ["a", "a.b", "a.b[0]", "c"]
+    np.testing.assert_array_equal(mean[:, 0], [1.0, 2.0, 3.0, 5.0])
+    assert (message["low"], message["high"]) == (1.0, 5.0)
+    other, *_ = drawn(source, PanelSelection(home="norm", rows=("nowhere",)))
+    assert other["rows"] == names
+
+
+def test_a_folded_module_is_one_row_with_the_mean_and_the_largest_of_all_below() -> None:
+    names = ["a", "a.b", "a.b.c", "d", "e"]
+    values = np.random.default_rng(3).lognormal(size=(400, 5)).astype(np.float32)
+    values[:, 1] = np.nan  # not measured
+    values[7, 2] = MEASURED_NAN
+    stream = FakeStream("every_1", names, ["norm"])
+    stream.append(range(400), norm=values)
+    source = FakeSource(stream, modules=["a", "a.b", "a.b.c", "d", "e"])
+    plain, whole, _, most = drawn(source, PanelSelection(home="norm"))
+    message, mean, state, maximum = drawn(source, PanelSelection(home="norm", folds=("a", "a.b")))
+    assert (plain["rows"], message["rows"]) == (["a", "a.b.c", "d", "e"], ["a", "d", "e"])
+    fine = [0, 1, 2, 3, 4, 5, 6, *range(8, 400)]
+    np.testing.assert_allclose(mean[0, fine], whole[:2, fine].mean(axis=0), rtol=1e-6)
+    np.testing.assert_array_equal(maximum[0, fine], most[:2, fine].max(axis=0))
+    np.testing.assert_array_equal(mean[1:], whole[2:])
+    assert state[0, 7] == 2
+    assert not state[1:].any()
+
+
+def test_ten_thousand_modules_fold_to_a_row_each_of_those_above() -> None:
+    names = [f"block{k // 100}.layer{k % 100}" for k in range(10_000)]
+    stream = FakeStream("every_1", names, ["norm"])
+    stream.append(range(50), norm=np.ones((50, 10_000), np.float32))
+    source = FakeSource(stream, modules=[*dict.fromkeys(n.split(".")[0] for n in names), *names])
+    folds = tuple(f"block{k}" for k in range(100))
+    message, mean, state, _ = drawn(source, PanelSelection(home="norm", folds=folds))
+    assert message["rows"] == [*folds]
+    assert (mean == 1).all()
+    assert not state.any()

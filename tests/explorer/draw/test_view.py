@@ -46,7 +46,7 @@ def test_a_cell_that_is_run_again_replaces_its_view_at_once(side: PanelSide) -> 
         esm = [message for message in side.told if message["type"] == "esm"]
         assert [message["text"] for message in esm] == [f"// {version}"]
     assert calls == [1, 2]
-    assert len(VIEWS) == 3, "lines, heat and this one"
+    assert len(VIEWS) == 4, "lines, heat, vectors and this one"
 
 
 def test_what_was_under_way_when_it_was_replaced_is_not_shown() -> None:

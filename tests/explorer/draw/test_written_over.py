@@ -58,13 +58,13 @@ def test_an_average_that_was_drawn_already_is_taken_of_the_new_value(writer: Rec
 
     def averages() -> Any:
         message, (buffer,) = view.frame(
-            writer.source, replace(SELECTION, smooth=0.5, log_y=False), 700
+            writer.source, replace(SELECTION, smooth=0.4, log_y=False), 700
         )
         return np.frombuffer(buffer, "<f4")[-message["series"][0]["n_average"] :]
 
-    assert averages()[:2] == pytest.approx([100.0, (0.5 * 100 + 101) / 1.5])
+    assert averages()[:2] == pytest.approx([100.0, (0.4 * 100 + 101) / 1.4])
     writer.backfill(*SERIES, 0, -50.0)
-    assert averages()[:2] == pytest.approx([-50.0, (0.5 * -50 + 101) / 1.5])
+    assert averages()[:2] == pytest.approx([-50.0, (0.4 * -50 + 101) / 1.4])
 
 
 def test_a_cell_of_the_heat_map_is_the_new_value_and_no_mean_of_both(writer: RecordWriter) -> None:

@@ -29,6 +29,7 @@ def test_a_new_view_gets_all_alerts_and_later_only_those_that_are_new() -> None:
             "quantities": ["dead"],
             "view": "heat",
             "text": "fc1 and 1 more: 60 % dead",
+            "severity": "warning",
         }
     ]
     assert json.loads(json.dumps(first)) == first

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notebook_probe.explorer.messages.selection import PanelSelection, default_home
+from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.explorer.messages.wire import SelectionMessage
 
 SERIES = st.tuples(st.sampled_from("abcdefgh"), st.sampled_from(["norm", "mean"]))
@@ -60,9 +60,3 @@ def test_what_a_view_is_told_it_can_ask_for_again() -> None:
         ("a", "norm")
     )
     assert selection.chosen(selection.message()) == selection
-
-
-def test_the_gradient_norm_is_the_first_thing_shown() -> None:
-    assert default_home({"mean": ["a", "b"], "grad_norm": ["a"]}) == "grad_norm"
-    assert default_home({"loss": ["(root)"], "mean": ["a", "b"]}) == "mean"
-    assert default_home({}) == ""

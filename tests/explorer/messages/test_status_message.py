@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from notebook_probe.explorer.messages.catalogue import Catalogue
-from notebook_probe.explorer.messages.clicks import greyed_controls
+from notebook_probe.explorer.messages.clicks import REQUESTS, greyed_controls
 from notebook_probe.explorer.messages.model_message import ModelMessages
 from notebook_probe.explorer.messages.opened_status import OpenedStatus
 from notebook_probe.explorer.messages.probe_rows import probe_rows
@@ -44,7 +44,13 @@ class Messages:
 
     def status(self, **more: Any) -> StatusMessage | None:
         head = self._opened.head() if self._controls is None else self._controls.status_head()
-        parts: dict[str, Any] = {"recorded": {}, "tickets": [], "greyed": {}, "problems": []}
+        parts: dict[str, Any] = {
+            "recorded": {},
+            "logged": [],
+            "tickets": [],
+            "greyed": {},
+            "problems": [],
+        }
         return self._statuses.message(head, self._probes(), "own subshell", **{**parts, **more})
 
     def _probes(self) -> Any:
@@ -147,7 +153,7 @@ def test_budget_progress_and_vectors_are_part_of_the_status() -> None:
     assert status is not None
     assert status["budget"] == controls.budget
     assert status["progress"] == f"measuring {controls.progress}"
-    assert status["vectors"] == ["output_histogram"]
+    assert status["vectors"] == {"output_histogram": "bars"}
 
 
 def test_how_far_training_will_go_is_part_of_the_status_as_far_as_it_is_known() -> None:
@@ -244,8 +250,11 @@ def test_a_scalar_has_a_point_per_step_not_per_refresh() -> None:
 
 def test_what_cannot_act_says_why() -> None:
     controls = FakeControls()
-    can = greyed_controls(controls.status_head(), live=True)
-    assert can == {
+
+    def greyed(live: bool = True) -> dict[str, str]:
+        return greyed_controls(controls.status_head(), live, {*REQUESTS} - {"control"})
+
+    assert greyed() == {
         "pause": "",
         "resume": "not paused",
         "step": "",
@@ -256,20 +265,16 @@ def test_what_cannot_act_says_why() -> None:
         "budget": "",
     }
     controls.state = "paused"
-    assert greyed_controls(controls.status_head(), live=True)["pause"] == "already paused"
-    assert greyed_controls(controls.status_head(), live=True)["resume"] == ""
+    assert greyed()["pause"] == "already paused"
+    assert greyed()["resume"] == ""
     controls.state = "waiting"
-    assert greyed_controls(controls.status_head(), live=True)["stop"] == "no training is running"
+    assert greyed()["stop"] == "no training is running"
     controls.state = "failed"
-    can = greyed_controls(controls.status_head(), live=True)
+    can = greyed()
     assert (can["pause"], can["attach"]) == ("training ended with an error", "")
     controls.state = "finished"
-    assert set(greyed_controls(controls.status_head(), live=True).values()) == {
-        "this run has ended"
-    }
-    assert set(greyed_controls(controls.status_head(), live=False).values()) == {
-        "this run has ended"
-    }
+    assert set(greyed().values()) == {"this run has ended"}
+    assert set(greyed(live=False).values()) == {"this run has ended"}
 
 
 def test_an_opened_record_that_grows_is_training_elsewhere(

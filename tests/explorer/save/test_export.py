@@ -7,6 +7,7 @@ import io
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -140,7 +141,7 @@ def test_pictures_and_code_come_from_the_same_selection(
     message, buffers = export(kind, source, selection)  # type: ignore[arg-type]
     assert message["filename"] == {"png": "fake.png", "svg": "fake.svg", "code": "fake.py"}[kind]
     if kind == "code":
-        assert message["text"] == code("nowhere", selection)
+        assert message["text"] == code("nowhere", replace(selection, log_heat=True, log_y=True))
     else:
         assert bytes(buffers[0]).startswith(start)
 

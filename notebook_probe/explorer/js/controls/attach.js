@@ -3,6 +3,7 @@
 import { element, isGreyed, setAttribute, setGreyed, setText } from "../dom.js";
 import { microseconds, modulesText } from "../format.js";
 import { vectorCode } from "../names.js";
+import { createPicker } from "../parts/picker/picker.js";
 import { createAttachedList } from "./attached_list.js";
 import { firstReason, fittingRows, misfitReason } from "./fitting.js";
 import { createRequestOutcome } from "./request_outcome.js";
@@ -10,8 +11,8 @@ import { createScheduleExamples, fromHere } from "./schedule_examples.js";
 
 const NO_SCHEDULE = "Say when to measure, such as every(10)";
 
-export function createAttach({ state, selection, link, signal }) {
-  const quantity = element("select", { "data-role": "quantity", "aria-label": "Quantity" });
+export function createAttach({ state, selection, link, dialogs, look, signal }) {
+  const quantity = createPicker({ state, dialogs, chosen: changed, preset: attachPreset, signal });
   const schedule = element("input", {
     type: "text",
     value: "every(10)",
@@ -34,62 +35,43 @@ export function createAttach({ state, selection, link, signal }) {
   const el = element(
     "div",
     { class: "nbp-attach" },
-    element("div", { class: "nbp-two" }, quantity, schedule),
+    element("div", { class: "nbp-two" }, quantity.el, schedule),
     examples.el,
     hint,
-    element("div", { class: "nbp-buttons" }, attach, detach, attachedList.el),
+    element("div", { class: "nbp-buttons" }, attach, look.button, detach, attachedList.el),
     outcome.el,
+    look.outcome,
   );
   const listen = (node, type, run) => node.addEventListener(type, run, { signal });
-  for (const [node, type] of [[quantity, "change"], [schedule, "input"]]) {
-    listen(node, type, () => {
-      outcome.mended();
-      refresh();
-    });
-  }
+  listen(schedule, "input", changed);
   listen(schedule, "keydown", (event) => event.key === "Enter" && attachMarked());
   listen(attach, "click", attachMarked);
   listen(detach, "click", detachMarked);
   for (const topic of ["model", "marked"]) {
     state.on(topic, () => {
-      offer();
+      choose();
       refresh();
       if (topic === "marked") outcome.mended();
     });
   }
-  state.on("status", () => {
-    showCosts();
+  state.on("status", refresh);
+
+  function changed() {
+    outcome.mended();
     refresh();
-  });
+  }
 
   const markedRows = () =>
     [...state.marked].map((path) => state.model.byPath.get(path)).filter(Boolean);
   const chosen = () => state.model.quantities.find((one) => one.name === quantity.value);
 
-  /** Fill the list: what fits first, under the question it answers, the rest greyed with its reason. */
-  function offer() {
+  /** What was chosen stays; else the first that fits. */
+  function choose() {
+    const { quantities } = state.model;
+    if (quantities.some((one) => one.name === quantity.value)) return;
     const rows = markedRows();
-    const kept = quantity.value;
-    const groups = new Map();
-    const greyed = [];
-    for (const one of state.model.quantities) {
-      const reason = misfitReason(one, rows);
-      if (reason) greyed.push(optionFor(one, reason));
-      else groups.set(one.question, [...(groups.get(one.question) ?? []), optionFor(one, "")]);
-    }
-    const fitting = [...groups].map(([question, options]) => groupOf(question, options));
-    quantity.replaceChildren(...fitting, ...(greyed.length ? [groupOf("Not here", greyed)] : []));
-    showCosts();
-    if (state.model.quantities.some((one) => one.name === kept)) quantity.value = kept;
-  }
-
-  /** What a probe of each quantity costs here, where that is known. */
-  function showCosts() {
-    for (const option of quantity.options) {
-      if (option.disabled) continue; // its reason stands there
-      const us = state.status.costs[option.value];
-      setText(option, us === undefined ? option.value : `${option.value} · ${microseconds(us)}`);
-    }
+    const first = quantities.find((one) => !misfitReason(one, rows)) ?? quantities[0];
+    quantity.value = first?.name ?? "";
   }
 
   function refresh() {
@@ -142,7 +124,11 @@ export function createAttach({ state, selection, link, signal }) {
     outcome.follow(link.ask("detach", { where, quantity: name }), "detached", where, name);
   }
 
-  return { el, quantity, attach: attachMarked, send };
+  function attachPreset(name) {
+    outcome.follow(link.ask("preset", { name }), "attached", [], name);
+  }
+
+  return { el, choose: quantity.open, attach: attachMarked, send };
 }
 
 function attachText(rows, fitting) {
@@ -150,24 +136,11 @@ function attachText(rows, fitting) {
   return fitting.length ? `Attach to ${modulesText(fitting.length)}` : "Attach";
 }
 
-function groupOf(label, options) {
-  return element("optgroup", { label }, ...options);
-}
+const KINDS = { vector: "A vector", image: "An image" };
 
-function optionFor(one, reason) {
-  const option = element("option", {
-    value: one.name,
-    "data-quantity": one.name,
-    title: reason || one.summary,
-  });
-  option.textContent = reason ? `${one.name}: ${reason}` : one.name;
-  option.disabled = Boolean(reason);
-  return option;
-}
-
-function vectorHint(module, name) {
+function drawingHint(kind, module, name) {
   const drawing = element("code", {}, vectorCode(module, name));
-  const where = " A vector: recorded, not drawn here. In Python, of notebook_probe.figures: ";
+  const where = ` ${kind}: recorded, not drawn here. In Python, of notebook_probe.figures: `;
   return element("span", {}, where, drawing);
 }
 
@@ -178,7 +151,7 @@ function description(one, rows, us) {
   const needs = one.needs.flatMap((feature, k) => [k ? ", " : "", element("i", {}, feature)]);
   const cost = us === undefined ? "" : `About ${microseconds(us)} per step here.`;
   const parts = [summary, ...(needs.length ? ["Needs ", ...needs, ". "] : []), cost];
-  if (one.is_vector) parts.push(vectorHint(rows[0]?.path ?? "…", one.name));
+  if (one.value in KINDS) parts.push(drawingHint(KINDS[one.value], rows[0]?.path ?? "…", one.name));
   const left = rows.length - fittingRows(one, rows).length;
   if (reason) parts.push(element("span", { class: "nbp-reason" }, ` Does not fit: ${reason}.`));
   else if (left) parts.push(` ${modulesText(left)} left out: ${firstReason(one, rows)}.`);

@@ -15,7 +15,7 @@ export function createAttachedList({ state, selection, signal }) {
 
   function refresh() {
     const n = rows().length;
-    setText(button, `● ${grouped(n)}`);
+    setText(button, `${grouped(n)} attached`);
     const title = `${probesText(n)} at the marked modules: last value, cost, or why there is none`;
     setAttribute(button, "title", title);
     setAttribute(button, "aria-label", title);

@@ -1,6 +1,7 @@
 /** What stands in place of the pictures before there is anything to draw. */
 
 import { element, setHidden } from "../dom.js";
+import { measured } from "../state.js";
 
 const DEFAULTS = ["grad_norm", "weight_norm", "update_ratio"];
 
@@ -21,8 +22,9 @@ export function createEmptyState({ state, attach, signal }) {
 
   function refresh() {
     const { status, model } = state;
-    const empty = !Object.keys(status.recorded).length;
+    const empty = !measured(status).length;
     setHidden(el, !empty);
+    el.classList.toggle("nbp-of-map", status.logged.length > 0); // the lines have something to show
     if (!empty) return;
     const offer = model.live && !status.attached.length ? defaultQuantities(model.quantities) : [];
     const sentence = whyEmpty(status, model);
@@ -49,14 +51,14 @@ function defaultButton(name) {
 }
 
 function whyEmpty(status, model) {
-  if (!model.live && !status.vectors.length) return "This record holds no values.";
+  if (!model.live && !Object.keys(status.vectors).length) return "This record holds no values.";
   if (model.live && !status.attached.length) {
     const how = "Select modules on the left, choose a quantity, attach";
     return `Nothing is measured yet. ${how}; or start with one of these on every layer:`;
   }
   if (status.silent.length) return status.silent[0].reason;
-  const vectors = status.vectors.join(", ");
+  const vectors = Object.keys(status.vectors).join(", ");
   return vectors
-    ? `Vectors are recorded, but not drawn: ${vectors}.`
+    ? `Recorded, but not drawn here: ${vectors}.`
     : "Waiting for the first value: it comes with the first step.";
 }

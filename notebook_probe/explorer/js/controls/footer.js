@@ -6,7 +6,7 @@ import { createDownloads } from "./downloads.js";
 
 const LIFT_TITLE = "Measure every due step again, whatever it costs; nbp.watch(..., budget=None) from the start";
 
-export function createFooter({ state, selection, link, signal }) {
+export function createFooter({ state, selection, link, alerts, signal }) {
   const problems = element("div", { class: "nbp-problems", role: "status" });
   const others = element("button", {
     class: "nbp-link",
@@ -32,6 +32,7 @@ export function createFooter({ state, selection, link, signal }) {
     { class: "nbp-foot" },
     problems,
     others,
+    alerts.el,
     budget,
     lift,
     progress,
@@ -53,7 +54,7 @@ export function createFooter({ state, selection, link, signal }) {
     const row = event.target.closest("[data-show]");
     if (row) show(state.status.problems[Number(row.getAttribute("data-show"))]);
   });
-  for (const topic of ["status", "model"]) state.on(topic, refresh);
+  for (const topic of ["status", "model", "alerts"]) state.on(topic, refresh);
 
   /** Mark the module, reveal it in the tree, draw what was asked of it. */
   function show({ module, quantity }) {
@@ -91,8 +92,12 @@ export function createFooter({ state, selection, link, signal }) {
         : `flushed ${duration(status.flushed_age_s)} ago`;
     const path = status.record || state.model.location;
     setText(record, shortPath(path));
-    setText(facts, ["", bytes(status.nbytes), ...(state.model.live ? [age] : [])].join(" · "));
-    setAttribute(record, "title", path);
+    const wrong = state.alerts.length > 0; // then the room is for that
+    setHidden(record, wrong);
+    const size = [bytes(status.nbytes), ...(state.model.live ? [age] : [])];
+    setText(facts, [...(wrong ? [] : [""]), ...size].join(" · "));
+    for (const node of [record, facts]) setAttribute(node, "title", path);
+    setHidden(dropped, !status.dropped_rows && wrong);
     setText(dropped, ` · ${grouped(status.dropped_rows)} dropped`);
     setAttribute(dropped, "title", "Rows that were never written");
     dropped.classList.toggle("nbp-bad", status.dropped_rows > 0);

@@ -1,13 +1,36 @@
 /** Above the heat map: which quantity it shows, how it is coloured. */
 
-import { element, setAttribute, setHidden, setText } from "../dom.js";
+import { element, setAttribute, setHidden } from "../dom.js";
 import { modulesText } from "../format.js";
+import { homeFrame, measured, showsVectors } from "../state.js";
+import { createChoice } from "../options/choice.js";
+import { createHeatRows } from "./heat_rows.js";
 import { createPopover } from "./popover.js";
-import { toggleButton } from "./toggle.js";
+import { createViewWord } from "../options/view_word.js";
 
 const MOST_CHIPS = 5;
 
-export function createHeatOptions({ state, selection, signal }) {
+const COLOURS = [
+  [null, "as fits", "Linear for shares and what changes its sign, else logarithmic."],
+  [true, "log", "Equal steps of colour are equal factors."],
+  [false, "linear", "Equal steps of colour are equal differences."],
+];
+const CELLS = [
+  ["max", "largest", "A cell of several steps shows their largest value: a spike of one step stays."],
+  ["mean", "mean", "A cell of several steps shows their mean: the level, without its spikes."],
+];
+
+const BINS = [
+  [false, "share", "Of the elements of the step."],
+  [true, "counts", "How many elements are in each bin."],
+];
+const SCALES = [
+  [false, "same", "One scale of colours for all modules."],
+  [true, "own", "Each module's colours go from its least to its greatest."],
+];
+
+export function createHeatOptions(parts) {
+  const { state, selection, dialogs, signal } = parts;
   const chips = element("span", {
     class: "nbp-quantities",
     role: "group",
@@ -24,45 +47,66 @@ export function createHeatOptions({ state, selection, signal }) {
     items: allQuantities,
     signal,
   });
-  const log = toggleButton("log", "Logarithmic colour", "log-heat");
-  const cells = element("button", { class: "nbp-option", type: "button", "data-role": "cells" });
+  const choice = (label, role, options, field) =>
+    createChoice({ label, role, options, choose: (value) => selection.change({ [field]: value }), signal });
+  const log = choice("Colours", "log-heat", COLOURS, "log_heat");
+  const cells = choice("Cells", "cells", CELLS, "cells");
+  const ofVectors = (label, role, options, field) =>
+    createChoice({ label, role, options, choose: (value) => changeVectors({ [field]: value }), signal });
+  const counts = ofVectors("Bins", "counts", BINS, "counts");
+  const own = ofVectors("Scale", "own-scale", SCALES, "own");
+  const word = createViewWord({
+    dialogs,
+    label: "Options of the heat map",
+    role: "heat-options",
+    lines: [log, cells, counts, own],
+    signal,
+  });
   const reset = element(
     "button",
     { class: "nbp-option", type: "button", "data-role": "reset", hidden: "" },
     "✕ zoom",
   );
   reset.title = "Show all steps again";
-  const options = element("span", { class: "nbp-options" }, reset, log, cells);
+  const options = element("span", { class: "nbp-options" }, reset, createHeatRows(parts).el, word.el);
   const el = element("div", { class: "nbp-head" }, chips, more.el, options);
   const listen = (node, run) => node.addEventListener("click", run, { signal });
   listen(chips, (event) => {
     const chip = event.target.closest("[data-quantity]");
     if (chip) selection.change({ home: chip.getAttribute("data-quantity") });
   });
-  listen(log, () => selection.change({ log_heat: !state.selection.log_heat }));
   listen(reset, () => selection.change({ window: null }));
-  listen(cells, () =>
-    selection.change({ cells: state.selection.cells === "max" ? "mean" : "max" }),
-  );
-  for (const topic of ["selection", "status", "model"]) state.on(topic, refresh);
+  for (const topic of ["selection", "status", "model", "heat", "vectors", "vector options"]) state.on(topic, refresh);
 
-  const recorded = () => Object.keys(state.status.recorded);
+  const drawnVectors = () =>
+    Object.entries(state.status.vectors).flatMap(([name, glyph]) => (glyph ? [name] : []));
+  const recorded = () => [...new Set([...measured(state.status), ...drawnVectors()])];
+
+  function changeVectors(patch) {
+    state.vectorOptions = { ...state.vectorOptions, ...patch };
+    state.emit("vector options");
+  }
 
   function allQuantities(query) {
-    return recorded()
+    return Object.keys(state.status.recorded)
       .filter((name) => name.toLowerCase().includes(query))
       .map((name) => ({
         text: name,
-        note: modulesText(state.status.recorded[name].length),
+        note: noteOf(name),
         on: name === state.selection.home,
         data: { quantity: name },
         act: () => selection.change({ home: name }),
       }));
   }
 
+  function noteOf(name) {
+    const modules = state.status.recorded[name];
+    return modules ? modulesText(modules.length) : "vectors";
+  }
+
   function refresh() {
     const names = recorded();
-    const { home, log_heat: logarithmic, window } = state.selection;
+    const { home, log_heat: chosen, cells: shown, window } = state.selection;
     const first = names.slice(0, MOST_CHIPS);
     if (home && !first.includes(home)) first.splice(MOST_CHIPS - 1, 1, home);
     const wanted = JSON.stringify(first);
@@ -77,13 +121,19 @@ export function createHeatOptions({ state, selection, signal }) {
     keepInSight(home);
     setHidden(more.el, names.length < 4);
     setHidden(options, !names.length);
-    setAttribute(log, "aria-pressed", logarithmic);
-    setText(cells, state.selection.cells === "max" ? "largest" : "mean");
-    setAttribute(
-      cells,
-      "title",
-      "What a cell of several steps shows: their largest value, or their mean",
-    );
+    const isLog = chosen ?? homeFrame(state)?.log ?? true;
+    const vectors = showsVectors(state);
+    const { counts: counted, own: ownScale } = state.vectorOptions;
+    const bins = Boolean(vectors && state.vectors?.low_edges.length);
+    setHidden(cells.el, vectors);
+    setHidden(counts.el, !bins);
+    setHidden(own.el, !vectors);
+    counts.show(counted);
+    own.show(ownScale);
+    log.show(chosen, chosen === null ? `Now ${isLog ? "logarithmic" : "linear"}.` : "");
+    cells.show(shown);
+    const unit = bins && !isLog ? (counted ? "counts" : "share") : isLog ? "log" : "linear";
+    word.show([unit, !vectors && shown === "mean" && "mean", vectors && ownScale && "own scales"]);
     setHidden(reset, window === null);
   }
 
@@ -106,6 +156,11 @@ function quantityChip(name, state) {
   return element(
     "button",
     { class: "nbp-chip", type: "button", "data-quantity": name, title: summary },
+    ...glyphOf(state.status.vectors[name]),
     name,
   );
+}
+
+function glyphOf(glyph) {
+  return glyph ? [element("i", { class: "nbp-glyph", "data-glyph": glyph, "aria-hidden": "true" })] : [];
 }

@@ -1,8 +1,21 @@
-/** Keys: arrows move the cursor, / searches, a attaches, space pauses. None leaks to the notebook. */
+/** Keys: arrows move the cursor, / searches, a attaches, l looks, b breaks, space pauses, . steps, d docks. */
 
 import { stepRange } from "../plots/step_axis.js";
 
-export function createKeyboard({ root, state, selection, tree, attach, bar, signal }) {
+export function createKeyboard({
+  root,
+  state,
+  selection,
+  tree,
+  attach,
+  attached,
+  bar,
+  breaks,
+  alerts,
+  looks,
+  dock,
+  signal,
+}) {
   root.addEventListener("keydown", pressed, { signal });
 
   function pressed(event) {
@@ -22,13 +35,23 @@ export function createKeyboard({ root, state, selection, tree, attach, bar, sign
   const actions = {
     "/": () => openTree(tree.search),
     a: () => (state.marked.size ? attach.attach() : openTree(tree.scroller)),
+    q: () => state.model.live && (root.classList.add("nbp-tree-open"), attach.choose()),
+    t: () => state.model.live && (openTree(attached.el), attached.open()),
+    l: looks.look,
+    d: dock.toggle,
     " ": () => state.model.live && bar.pause(),
+    ".": () => state.model.live && bar.step(),
+    b: () => state.model.live && breaks.open(),
     ArrowLeft: (event) => move(event.shiftKey ? -10 : -1),
     ArrowRight: (event) => move(event.shiftKey ? 10 : 1),
     ArrowUp: () => climb(-1),
     ArrowDown: () => climb(1),
     Enter: drawRow,
-    Escape: () => point(null),
+    n: () => alerts.open(),
+    Escape: () => {
+      state.pinned = null;
+      point(null);
+    },
   };
 
   function openTree(node) {

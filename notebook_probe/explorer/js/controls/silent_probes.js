@@ -1,4 +1,4 @@
-/** "12 silent" in the top bar: the probes that should fire and do not, by reason. */
+/** "12 probes have no values" above the tree: those that should fire and do not, by reason. */
 
 import { element, setHidden, setText } from "../dom.js";
 import { grouped } from "../format.js";
@@ -12,14 +12,14 @@ export function createSilentProbes({ state, signal }) {
     class: "nbp-link nbp-silent",
     type: "button",
     "data-action": "silent",
-    title: "Probes that should have values and have none, by reason",
+    title: "They should have values by now: why they have none",
   });
   const { el } = createPopover({ button: count, search: "", items: reasonItems, signal });
   state.on("status", refresh);
 
   function refresh() {
     const n = groups().reduce((sum, { probes }) => sum + probes.length, 0);
-    setText(count, `▲ ${grouped(n)} silent`);
+    setText(count, `▲ ${probesText(n)} ${n === 1 ? "has" : "have"} no values`);
     setHidden(el, !n);
   }
 

@@ -2,21 +2,31 @@
 
 import { element, isGreyed, setAttribute, setGreyed, setHidden, setText } from "../dom.js";
 import { grouped, significant, timeLeft } from "../format.js";
-import { createSilentProbes } from "./silent_probes.js";
+import { createFoldedWords } from "./folded_words.js";
 import { paintSparkline } from "./sparkline.js";
 
 const ENDED = ["finished", "failed"];
+const BLIND = "after the cell";
 
-export function createTopBar({ state, theme, link, signal }) {
+export function createTopBar({ state, theme, link, knobs, probes, breaks, dock, signal }) {
   const modules = element(
     "button",
-    { class: "nbp-fold-tree", type: "button", "data-action": "modules", "aria-expanded": "false" },
-    "☰ Modules",
+    {
+      class: "nbp-fold-tree",
+      type: "button",
+      "data-action": "modules",
+      "aria-expanded": "false",
+      "aria-label": "Modules",
+      title: "Modules",
+    },
+    "☰",
   );
   const name = element("b", { class: "nbp-run" });
   const dot = element("i", { class: "nbp-dot", "aria-hidden": "true" });
   const word = element("span");
+  const before = element("span", { class: "nbp-before" });
   const step = element("b");
+  const end = element("span", { class: "nbp-end" });
   const rate = element("span", { class: "nbp-rate" });
   const scalar = element("span", { class: "nbp-scalar" });
   const spark = element("canvas", {
@@ -24,17 +34,14 @@ export function createTopBar({ state, theme, link, signal }) {
     role: "img",
     "aria-label": "Recent values",
   });
-  const percent = element("span");
-  const what = element("span", { class: "nbp-roomy" }, "probes ");
-  const cost = element("span", { class: "nbp-soft nbp-cost" }, what, "cost ", percent);
-  cost.title = "Time spent in probes and row keeping, per cent of step time, as measured lately";
+  const words = createFoldedWords([knobs.el, probes.el], signal);
   const route = element("span", { class: "nbp-soft nbp-route", role: "status" });
   const pause = controlButton("pause", "Pause");
   const one = controlButton("step", "Step");
   const stop = controlButton("stop", "Stop");
-  const controls = element("span", { class: "nbp-controls" }, pause, one, stop);
-  const running = element("span", { class: "nbp-state" }, dot, word);
-  const end = element("span", { class: "nbp-end" });
+  const pausing = element("span", { class: "nbp-pausing" }, pause, breaks.el);
+  const controls = element("span", { class: "nbp-controls" }, pausing, one, stop);
+  const running = element("span", { class: "nbp-state" }, dot, word, before);
   const counter = element("span", { class: "nbp-step" }, "step ", step, end);
   const el = element(
     "div",
@@ -42,14 +49,15 @@ export function createTopBar({ state, theme, link, signal }) {
     modules,
     name,
     running,
-    counter,
-    rate,
+    breaks.reason,
+    element("span", { class: "nbp-far" }, counter, rate),
     scalar,
     spark,
-    cost,
-    createSilentProbes({ state, signal }).el,
     route,
+    words.el,
+    words.button,
     controls,
+    dock.el,
   );
   let asked = null;
 
@@ -72,21 +80,22 @@ export function createTopBar({ state, theme, link, signal }) {
     const { status, model } = state;
     const ended = ENDED.includes(status.state);
     setText(name, model.name);
+    setAttribute(name, "title", model.name);
     el.classList.toggle("nbp-stale", state.silent);
     setAttribute(el, "data-state", state.silent ? "silent" : status.state);
-    setText(word, state.silent ? `no answer, ${status.state} before` : status.state);
+    setText(word, state.silent ? "no answer" : status.state);
+    setText(before, state.silent ? `, ${status.state} before` : "");
+    setAttribute(running, "title", howClicksAct(status, model) || null);
     setText(step, grouped(status.step));
     setText(end, howFar(status));
     const moving = status.state === "training" && status.rate !== null;
-    setText(rate, moving ? `${significant(status.rate)} steps/s` : "");
-    setHidden(rate, !model.live || ended); // while it may move again its place is kept
-    setHidden(cost, status.cost_percent === null);
-    setText(percent, `${significant(status.cost_percent ?? 0, 2)} %`);
+    setText(rate, moving ? ` · ${significant(status.rate)}/s` : "");
+    setAttribute(rate, "title", "Steps per second, lately");
     refreshScalar(status.scalar);
     refreshRoute(status, model, ended);
     setHidden(controls, !model.live || ended);
     const paused = status.state === "paused";
-    setText(pause, paused ? "Resume" : "Pause");
+    setText(pause, paused ? "Continue" : "Pause");
     setAttribute(pause, "data-action", paused ? "resume" : "pause");
     for (const button of [pause, one, stop]) {
       setGreyed(button, status.can[button.getAttribute("data-action")] ?? "");
@@ -111,9 +120,9 @@ export function createTopBar({ state, theme, link, signal }) {
     const refusal = mine?.state === "refused" && !mended ? mine.text : "";
     setText(route, routeText(status, model, ended, refusal));
     route.classList.toggle("nbp-bad", state.silent || Boolean(refusal));
-    const title = state.silent
-      ? "No message for some seconds; the last picture stays"
-      : "How clicks are answered while a cell runs";
+    const told = state.silent || status.route === BLIND || Boolean(refusal);
+    route.classList.toggle("nbp-told", told && model.live);
+    const title = state.silent ? "No message for some seconds; the last picture stays" : route.textContent;
     setAttribute(route, "title", title);
   }
 
@@ -122,10 +131,18 @@ export function createTopBar({ state, theme, link, signal }) {
     if (state.silent) return "kernel busy or restarted";
     if (refusal) return refusal;
     if (ended) return `ended at step ${grouped(status.step)}`;
-    return status.route && `live: ${status.route}`;
+    return status.route === BLIND ? "clicks act when the cell ends" : "";
   }
 
-  return { el, pause: () => pause.click() };
+  return { el, probes, pausing, pause: () => pause.click(), step: () => one.click() };
+}
+
+/** Under the state: which way a click takes while a cell runs. */
+function howClicksAct({ route }, { live }) {
+  if (!live || !route) return "";
+  if (route === BLIND)
+    return "The kernel answers clicks when the cell ends; run.train_in_background(...) answers at once";
+  return `Clicks are answered while a cell runs (by ${route})`;
 }
 
 /** Behind the step: " of 1 875 · epoch 2 · 3 min left", as far as it is known. */

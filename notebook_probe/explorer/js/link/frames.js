@@ -27,6 +27,22 @@ export function decodeHeat(message, buffers) {
   };
 }
 
+/** Halves of float32, a row's elements after the other's, and the last vectors; see the kernel. */
+export function decodeVectors(message, buffers) {
+  const halves = bytesOf(buffers[0]).slice();
+  const wide = Uint32Array.from(new Uint16Array(halves.buffer), (half) => half << 16);
+  const cells = new Float32Array(wide.buffer);
+  const last = floatsOf(buffers[1]);
+  let first = 0;
+  const rows = message.rows.map((row) => {
+    const from = first;
+    first += row.n;
+    const values = cells.subarray(from * message.columns, first * message.columns);
+    return { ...row, values, last: last.subarray(from, first) };
+  });
+  return { ...message, rows };
+}
+
 function bytesOf(view) {
   return new Uint8Array(view.buffer, view.byteOffset, view.byteLength);
 }

@@ -3,7 +3,7 @@
 import { throttled } from "../dom.js";
 import { indexProbes } from "../probes.js";
 import { indexModules } from "../tree/modules.js";
-import { decodeHeat, decodeLines } from "./frames.js";
+import { decodeHeat, decodeLines, decodeVectors } from "./frames.js";
 
 const VERSION = 1;
 const SILENT_MS = 3000;
@@ -54,6 +54,9 @@ export function createKernelLink({ model, root, state, fail, signal }) {
     heat(message, buffers) {
       state.heat = decodeHeat(message, buffers);
     },
+    vectors(message, buffers) {
+      state.vectors = decodeVectors(message, buffers);
+    },
     pointed(message) {
       state.cursor = { step: message.step, row: null, from: "kernel" };
       state.emit("cursor");
@@ -76,14 +79,20 @@ export function createKernelLink({ model, root, state, fail, signal }) {
     lastMessageMs = performance.now();
     unanswered = unreachable = false;
     if (message.v !== VERSION) return fail(versionHint(message.v));
-    if (!(message.type in receivers)) return undefined; // a newer kernel may say more than we show
+    const receiver = receivers[message.type] ?? receiverOfPart(message.type);
+    if (!receiver) return undefined; // a newer kernel may say more than we show
     try {
-      receivers[message.type](message, buffers ?? []);
+      receiver(message, buffers ?? []);
       if (message.type !== "selection") state.emit(message.type); // emitted when it is adopted
     } catch (error) {
       fail(error); // shown in the panel: a console that nobody opens would hide it
     }
     return checkSilence();
+  }
+
+  function receiverOfPart(type) {
+    if (!(type in state.parts)) return null;
+    return (message, buffers) => (state.parts[type] = { ...message, buffers });
   }
 
   /** The kernel's part, where there is none. */

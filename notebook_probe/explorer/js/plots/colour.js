@@ -14,11 +14,6 @@ const VIRIDIS =
 /** Not a number or infinite: a red that viridis does not contain. */
 export const NOT_FINITE_COLOUR = "#ff2a55";
 
-/** Viridis as 256 little-endian RGBA pixels, ready for ImageData. */
-export const VIRIDIS_PIXELS = Uint32Array.from({ length: 256 }, (_, i) =>
-  opaquePixel(viridis(i / 255)),
-);
-
 /** 0…1 -> [r, g, b] */
 export function viridis(share) {
   const place = Math.min(Math.max(share, 0), 1) * 32;

@@ -8,7 +8,7 @@ const LOG10 = { forward: (v) => Math.log10(v), inverse: (u) => 10 ** u };
 const LOG1P = { forward: (v) => Math.log1p(v), inverse: (u) => Math.expm1(u) };
 
 /** A scale maps values to pixels between `from` and `to`; `factor` and `offset` act after `forward`. */
-function createScale(transform, low, high, ticks, from, to) {
+function createScale(transform, low, high, ticks, from, to, lane = null) {
   const [start, stop] = [transform.forward(low), transform.forward(high)];
   const factor = (to - from) / (stop - start || 1);
   const offset = from - start * factor;
@@ -19,9 +19,22 @@ function createScale(transform, low, high, ticks, from, to) {
     ticks,
     factor,
     offset,
+    /** Middle of the lane of what has no logarithm, or null. */
+    lane,
+    /** Pixel of a transformed value; minus infinity lies in the lane. */
+    at: (u) => (u === -Infinity && lane !== null ? lane : u * factor + offset),
     place: (value) => transform.forward(value) * factor + offset,
     value: (pixel) => transform.inverse((pixel - offset) / factor),
   };
+}
+
+/** Height of the lane below the lowest decade, where 0 and what is below it lies. */
+export const LANE_PX = 18;
+
+/** A logarithmic axis with a lane for 0 below it; pixels grow downwards. */
+export function laneScale(low, high, from, to, count) {
+  const { low: start, high: stop, ticks } = logTicks(low, high, count);
+  return createScale(LOG10, start, stop, ticks, from - LANE_PX, to, from - LANE_PX / 2);
 }
 
 /** A value axis: its ends are whole ticks, so it jumps seldom instead of creeping with each frame. */

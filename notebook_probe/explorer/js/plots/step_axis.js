@@ -1,6 +1,7 @@
 /** What both plots share: the step range they show and the ground they stand on. */
 
 import { duration } from "../format.js";
+import { homeFrame } from "../state.js";
 import { stepScale } from "./scale.js";
 
 export const AXIS_HEIGHT = 22;
@@ -15,7 +16,8 @@ export function stepRange(state) {
   if (state.selection.window)
     return { low: state.selection.window[0], high: state.selection.window[1] };
   const ends = [];
-  if (state.heat?.columns) ends.push(state.heat.first_step, state.heat.last_step + 1);
+  const home = homeFrame(state);
+  if (home?.columns) ends.push(home.first_step, home.last_step + 1);
   for (const series of state.lines?.series ?? []) {
     if (series.n) ends.push(series.first_step, series.last_step);
   }
@@ -76,6 +78,6 @@ export function paintStepAxis(context, axis, colours, top, bottom, grid) {
     if (x - half < clear) continue;
     clear = x + half;
     context.fillStyle = colours.soft;
-    context.fillText(label, x, bottom + 7);
+    context.fillText(label, x, bottom + 10);
   }
 }

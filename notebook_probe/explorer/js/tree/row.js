@@ -1,23 +1,27 @@
 /** One row of the module tree: a pooled element that is filled for whichever module is in sight. */
 
-import { element, setAttribute, setText } from "../dom.js";
-import { counted } from "../format.js";
+import { element, setAttribute, setHidden, setText } from "../dom.js";
+import { counted, grouped } from "../format.js";
 import { shortName } from "../names.js";
+import { createMark, setSeverity } from "../parts/alerts/mark.js";
+import { alertsText } from "../parts/alerts/words.js";
 import { probeText } from "../probes.js";
-import { paintHeatStrip } from "./heat_strip.js";
+import { paintSwatch } from "./swatch.js";
 
 const ROW_LETTERS = 20;
 const fitsRow = (text) => text.length <= ROW_LETTERS;
 
-/** `look` is what the tree knows: { state, folded, flat, current, problems }. */
-export function fillRow(node, row, { state, folded, flat, current, problems }) {
-  const { name, mark, fold, warn, kind, swatch } = node.parts;
+/** `look` is what the tree knows: { state, folded, flat, current, problems, badges, brand }. */
+export function fillRow(node, row, { state, folded, flat, current, problems, badges, brand }) {
+  const { name, mark, fold, warn, badge, kind, count, swatch } = node.parts;
   const depth = flat ? 0 : Math.max(0, row.depth - 1); // the root stands level with its children
   const open = row.children.length && !flat ? !folded.has(row.path) : null;
   const attached = state.probes.byModule.get(row.path) ?? [];
   const problem = problems.get(row.path) ?? "";
-  const head = row.kind ? `${row.path}: ${row.kind}` : row.path;
-  const title = [head, ...attached.map(probeLine), problem].filter(Boolean);
+  const size = row.nParams ? `, ${grouped(row.nParams)} parameters` : "";
+  const head = row.kind ? `${row.path}: ${row.kind}${size}` : row.path;
+  const alerts = fillBadge(badge, badges, row.path, open === false);
+  const title = [head, ...attached.map(probeLine), problem, alerts].filter(Boolean);
   node.style.setProperty("--nbp-depth", Math.min(depth, 8));
   node.classList.toggle("nbp-current", row.path === current);
   setAttribute(node, "data-module", row.path);
@@ -29,8 +33,9 @@ export function fillRow(node, row, { state, folded, flat, current, problems }) {
   setText(mark, markSign(attached));
   setText(name, flat ? shortName(row.path, fitsRow) : row.name);
   setText(warn, problem ? "▲" : "");
-  setText(kind, row.nParams ? `${row.kind} ${counted(row.nParams)}` : row.kind);
-  paintHeatStrip(swatch, row.path, state);
+  setText(kind, row.kind);
+  setText(count, row.nParams ? counted(row.nParams) : "");
+  paintSwatch(swatch, row.path, state, brand);
 }
 
 export function emptyRow(id) {
@@ -39,13 +44,28 @@ export function emptyRow(id) {
     mark: element("span", { class: "nbp-mark" }),
     name: element("span", { class: "nbp-name" }),
     warn: element("span", { class: "nbp-warn" }),
-    kind: element("span", { class: "nbp-kind" }),
+    badge: element("span", { class: "nbp-badge", hidden: "" }, createMark("warning"), element("span")),
+    kind: element("span", { class: "nbp-class" }),
+    count: element("span", { class: "nbp-count" }),
     swatch: element("canvas", { class: "nbp-swatch", width: 128, height: 10 }),
   };
-  const { fold, mark, name, warn, kind, swatch } = parts;
-  const title = element("span", { class: "nbp-title" }, fold, mark, name, warn);
-  const node = element("div", { class: "nbp-row", role: "treeitem", id }, title, kind, swatch);
+  const { fold, mark, name, warn, badge, kind, count, swatch } = parts;
+  const title = element("span", { class: "nbp-title" }, fold, mark, name, warn, badge);
+  const what = element("span", { class: "nbp-kind" }, kind, " ", count); // the count wraps out of sight
+  const node = element("div", { class: "nbp-row", role: "treeitem", id }, title, what, swatch);
   return Object.assign(node, { parts });
+}
+
+/** Its own alerts; of a folded row all inside, too. Returns them in words. */
+function fillBadge(node, { own, inside }, path, closed) {
+  const found = (closed ? inside : own).get(path);
+  setHidden(node, !found);
+  if (!found) return "";
+  const severity = found.severe ? "severe" : "warning";
+  setAttribute(node, "data-severity", severity);
+  setSeverity(node.firstChild, severity);
+  setText(node.lastChild, found.n > 1 ? grouped(found.n) : "");
+  return `${alertsText(found.n)}${closed ? " inside" : ""}${found.severe ? `, ${found.severe} severe` : ""}`;
 }
 
 /** Module -> what went wrong there. */

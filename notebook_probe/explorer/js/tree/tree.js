@@ -2,13 +2,16 @@
 
 import { element, setAttribute, setHidden, setText } from "../dom.js";
 import { grouped } from "../format.js";
+import { createSilentProbes } from "../controls/silent_probes.js";
+import { badgesOf } from "../parts/alerts/badges.js";
 import { searchModules, unfoldedRows } from "./modules.js";
+import { nothingFound } from "./near_names.js";
 import { emptyRow, fillRow, problemTexts } from "./row.js";
 
 const ROW_PX = 22;
 const SPARE_ROWS = 6;
 
-export function createTree({ state, signal }) {
+export function createTree({ state, theme, attached, signal }) {
   const search = element("input", {
     type: "search",
     class: "nbp-search",
@@ -17,7 +20,8 @@ export function createTree({ state, signal }) {
     "data-role": "search",
     spellcheck: "false",
   });
-  const found = element("span", { class: "nbp-found", role: "status" });
+  const found = element("span", { class: "nbp-found" });
+  const nothing = element("p", { class: "nbp-nothing nbp-soft", role: "status", hidden: "" });
   const rows = element("div", { class: "nbp-rows" });
   const scroller = element(
     "div",
@@ -28,18 +32,22 @@ export function createTree({ state, signal }) {
   const el = element(
     "div",
     { class: "nbp-modules" },
-    element("div", { class: "nbp-find" }, search, found),
+    element("div", { class: "nbp-find" }, search, found, attached.el),
+    createSilentProbes({ state, signal }).el,
+    nothing,
     scroller,
   );
 
-  const folded = new Set();
+  const { folded } = state;
   const ids = `nbp-row-${Math.random().toString(36).slice(2)}`; // two views, no id twice
   const pool = [];
   let shown = []; // rows in order, folded or searched
   let current = null; // path the keyboard stands on; ranges start at `anchor`
   let anchor = null;
   let pending = 0;
+  let placeBefore = null; // where the tree stood before it was searched
   let problems = problemTexts(state.status);
+  let badges = badgesOf(state.alerts, state.model.byPath);
 
   const listen = (node, type, run) => node.addEventListener(type, run, { signal });
   const request = () => {
@@ -51,13 +59,19 @@ export function createTree({ state, signal }) {
   signal.addEventListener("abort", () => observer.disconnect());
   listen(scroller, "scroll", request);
   listen(search, "input", () => {
-    list();
+    searched();
     if (search.value.trim()) mark(shown.map((row) => row.path));
   });
   listen(search, "keydown", (event) => event.key === "Escape" && showAll());
   listen(rows, "click", clicked);
   listen(scroller, "keydown", pressed);
   state.on("model", list);
+  for (const topic of ["model", "alerts"]) {
+    state.on(topic, () => {
+      badges = badgesOf(state.alerts, state.model.byPath);
+      request();
+    });
+  }
   state.on("status", () => {
     problems = problemTexts(state.status);
     request();
@@ -70,9 +84,21 @@ export function createTree({ state, signal }) {
     shown = query
       ? searchModules(state.model.modules, query)
       : unfoldedRows(state.model.modules, folded);
-    setText(found, query ? `${grouped(shown.length)} found` : "");
+    setText(found, query && shown.length ? `${grouped(shown.length)} found` : "");
+    const missed = query !== "" && !shown.length;
+    setText(nothing, missed ? nothingFound(state.model.modules, query) : "");
+    setHidden(nothing, !missed);
     rows.style.height = `${shown.length * ROW_PX}px`;
     request();
+  }
+
+  /** What was found begins at the top; without a search the tree stands again where it stood. */
+  function searched() {
+    const place = search.value.trim() ? 0 : (placeBefore ?? scroller.scrollTop);
+    if (!search.value.trim()) placeBefore = null;
+    else placeBefore ??= scroller.scrollTop;
+    list();
+    scroller.scrollTop = place;
   }
 
   function draw() {
@@ -84,7 +110,9 @@ export function createTree({ state, signal }) {
     );
     while (pool.length < last - first)
       pool.push(rows.appendChild(emptyRow(`${ids}-${pool.length}`)));
-    const look = { state, folded, flat: search.value.trim() !== "", current, problems };
+    const { brand } = theme.read();
+    const flat = search.value.trim() !== "";
+    const look = { state, folded, flat, current, problems, badges, brand };
     pool.forEach((node, k) => {
       setHidden(node, first + k >= last);
       if (first + k >= last) return;
@@ -128,6 +156,7 @@ export function createTree({ state, signal }) {
   function toggle(path) {
     if (!folded.delete(path)) folded.add(path);
     list();
+    state.emit("folded");
   }
 
   function pressed(event) {
@@ -166,14 +195,17 @@ export function createTree({ state, signal }) {
   /** End the search; what it marked stays marked. */
   function showAll() {
     search.value = "";
-    list();
+    searched();
   }
 
-  /** Unfold the way to the marked module and scroll there. */
+  /** Unfold the way to the marked modules and scroll to the first. */
   function reveal() {
     const [path] = state.marked;
     search.value = "";
-    for (let row = state.model.byPath.get(path); row; row = row.above) folded.delete(row.path);
+    placeBefore = null;
+    for (const marked of state.marked) {
+      for (let row = state.model.byPath.get(marked)?.above; row; row = row.above) folded.delete(row.path);
+    }
     current = anchor = path;
     list();
     keepInSight(path);

@@ -1,12 +1,17 @@
 /** The heat map in its place: frames in, hover, a click draws a series, a drag zooms. */
 
-import { setAttribute } from "../../dom.js";
-import { unitsOf } from "../../state.js";
+import { setAttribute, setHidden } from "../../dom.js";
+import { isLogHeat, showsVectors, unitsOf, usualOf } from "../../state.js";
 import { createPlot, describeAxes, hideTip, placeCursor, showNote, showTip } from "../plot.js";
 import { trackPointer } from "../pointer.js";
+import { rgbOf } from "../colour.js";
+import { colourMap } from "../colour_maps.js";
 import { valueScale } from "../scale.js";
-import { AXIS_HEIGHT, rightMargin, stepAxis } from "../step_axis.js";
-import { gutterWidth, heatImage, largestCell, paintHeat } from "./paint.js";
+import { AXIS_HEIGHT, rightMargin, stepAxis, stepMapping } from "../step_axis.js";
+import { markAt, markTip, paintMarks, pinCursor, placeMarks, stepMarks } from "../step_marks.js";
+import { createOutlines } from "./outlines.js";
+import { heatImage, paintHeat } from "./paint.js";
+import { gutterWidth, rowNames } from "./row_names.js";
 import { cellTooltip } from "./tooltip.js";
 
 const TALLEST_ROW = 64;
@@ -20,18 +25,22 @@ export function createHeatMap({ state, theme, selection, link, fail, signal }) {
     fail,
     signal,
   });
-  let painted = null; // { axis, box, frame } of the last paint
+  const outlines = createOutlines(plot);
+  let painted = null; // { axis, box, frame, marks } of the last paint
   let before = []; // series before a click: a double-click gives them back
 
-  const topics = ["heat", "selection", "theme", "gutter", "lines", "status", "marked"];
+  const topics = ["heat", "selection", "theme", "gutter", "lines", "status", "marked", "alerts"];
   for (const topic of topics) state.on(topic, plot.request);
   state.on("cursor", showCursor);
-  const calls = { hover, leave: () => point(null), click: draw, range, reset };
+  const turn = () => setHidden(plot.el, showsVectors(state));
+  for (const topic of ["selection", "vectors", "status"]) state.on(topic, turn);
+  const calls = { hover, leave: () => point(state.pinned), click: draw, range, reset };
   trackPointer(plot, () => painted?.box ?? { left: 0, right: 0 }, calls, signal);
 
   function paint(context, width, height) {
     const frame = state.heat;
     painted = null;
+    if (showsVectors(state)) return;
     describeHeat(plot.canvas, frame);
     const empty = !frame?.rows.length || !frame.columns;
     showNote(plot, empty ? whyNoHeat(state) : "");
@@ -45,27 +54,32 @@ export function createHeatMap({ state, theme, selection, link, fail, signal }) {
 
   function paintFrame(context, frame, width, height) {
     const colours = theme.read();
-    setGutter(gutterWidth(context, colours, frame.rows));
     const bottom = Math.min(height - AXIS_HEIGHT, frame.rows.length * TALLEST_ROW);
+    const names = rowNames(frame.rows, (bottom - 2) / frame.rows.length);
+    setGutter(gutterWidth(context, colours, names));
     const box = { left: state.gutter, right: width - rightMargin(width), top: 2, bottom };
     const axis = stepAxis(state, box.left, box.right);
-    if (!isCurrent(state.heatPicture, frame, state)) {
-      state.heatPicture = heatPicture(frame, state);
+    if (!isCurrent(state.heatPicture, frame, state, colours.ground)) {
+      state.heatPicture = heatPicture(frame, state, colours.ground);
       state.emit("picture");
     }
-    const { image, values } = state.heatPicture;
     paintHeat(context, {
       axis,
       box,
       colours,
-      image,
-      values,
+      image: state.heatPicture.image,
+      picture: state.heatPicture,
+      names,
       frame,
       marked: state.marked,
+      usual: usualOf(state.model, frame.quantity),
       full: height,
     });
     describeAxes(plot.canvas, box, axis);
-    painted = { axis, box, frame };
+    const mapping = stepMapping(state, state.lines?.series ?? []);
+    const marks = placeMarks(stepMarks(state, mapping), ({ step }) => axis.place(step), box);
+    paintMarks(context, marks, box.bottom, colours);
+    painted = { axis, box, frame, marks };
   }
 
   function setGutter(pixels) {
@@ -91,10 +105,18 @@ export function createHeatMap({ state, theme, selection, link, fail, signal }) {
   }
 
   function hover(x, y) {
-    point(cellAt(x, y));
+    const mark = markUnder(x, y);
+    if (mark) point({ step: mark.step, row: null, from: "mark", mark, plot });
+    else point(cellAt(x, y) ?? state.pinned);
+  }
+
+  function markUnder(x, y) {
+    return painted && markAt(painted.marks, x, y, painted.box.bottom);
   }
 
   function draw(x, y, second) {
+    const mark = markUnder(x, y);
+    if (mark) return pinCursor(state, mark.step);
     const cell = cellAt(x, y);
     if (!second) before = state.selection.series;
     if (cell) selection.add(painted.frame.rows[cell.row], painted.frame.quantity);
@@ -112,6 +134,8 @@ export function createHeatMap({ state, theme, selection, link, fail, signal }) {
 
   function showCursor() {
     const { cursor } = state;
+    outlines.place(painted, cursor);
+    setAttribute(plot.cursor, "data-from", cursor?.from ?? null);
     if (!painted || !cursor) {
       placeCursor(plot, NaN);
       return hideTip(plot);
@@ -119,6 +143,7 @@ export function createHeatMap({ state, theme, selection, link, fail, signal }) {
     const { axis, box, frame } = painted;
     const x = axis.place(cursor.step);
     placeCursor(plot, x, box.left, box.right, box.top, box.bottom);
+    if (cursor.plot === plot) return showTip(plot, x, (box.top + box.bottom) / 2, markTip(cursor.mark));
     if (cursor.from !== "heat" || cursor.row >= frame.rows.length) return hideTip(plot);
     const y =
       cursor.y ?? box.top + ((cursor.row + 0.5) * (box.bottom - box.top)) / frame.rows.length;
@@ -133,25 +158,26 @@ export function createHeatMap({ state, theme, selection, link, fail, signal }) {
   return { el: plot.el, canvas: plot.canvas };
 }
 
-/** Image and colour scale (0…255) of a frame; null values when nothing finite is there. */
-function heatPicture(frame, state) {
-  const log = state.selection.log_heat;
-  const cells = state.selection.cells === "mean" ? frame.mean : frame.maximum;
+/** Image, colours and scale (0…255) of a frame; null values when nothing is on the scale. */
+function heatPicture(frame, state, ground) {
+  const log = isLogHeat(state);
+  const cells = shownCells(frame, state);
   const known = frame.low !== null && (!log || frame.low > 0);
-  const high = known ? largestCell(frame, cells, frame.high) : 1;
-  const values = valueScale(known ? frame.low : high / 10, high, log, 0, 255, 6);
-  return {
-    image: heatImage(frame, values, cells),
-    values: known ? values : null,
-    frame,
-    log,
-    cells,
-  };
+  const [low, high] = known ? [frame.low, frame.high] : [0.1, 1];
+  const values = valueScale(low, high, log, 0, 255, 6);
+  const map = colourMap(frame.colours, rgbOf(ground));
+  const image = heatImage(frame, values, cells, map.pixels);
+  const placeOf = (path) => (frame.index.has(path) ? [frame.index.get(path), 1] : null);
+  return { image, map, values: known ? values : null, frame, log, cells, ground, placeOf };
 }
 
-function isCurrent(picture, frame, { selection }) {
-  if (picture?.frame !== frame || picture.log !== selection.log_heat) return false;
-  return picture.cells === (selection.cells === "mean" ? frame.mean : frame.maximum);
+function shownCells(frame, { selection }) {
+  return selection.cells === "mean" ? frame.mean : frame.maximum;
+}
+
+function isCurrent(picture, frame, state, ground) {
+  if (picture?.frame !== frame || picture.log !== isLogHeat(state)) return false;
+  return picture.cells === shownCells(frame, state) && picture.ground === ground;
 }
 
 function describeHeat(canvas, frame) {

@@ -2,7 +2,7 @@
 
 import { element } from "../../dom.js";
 import { exact, grouped } from "../../format.js";
-import { NOT_FINITE, NOT_MEASURED } from "./paint.js";
+import { NOT_FINITE, NOT_MEASURED } from "./states.js";
 
 /** Module, steps and what was measured there, exactly. */
 export function cellTooltip(frame, row, step, units) {

@@ -1,18 +1,78 @@
-/** Labels beside line ends: as near to their line as they can be without touching each other. */
+/** Labels beside line ends, and what leads to them. */
 
-/** Positions -> positions with at least `spacing` between them within [low, high], order kept. */
-export function spread(positions, spacing, low, high) {
-  const order = positions.map((_, k) => k).sort((a, b) => positions[a] - positions[b]);
-  const placed = [];
-  let floor = low;
-  for (const k of order) {
-    placed[k] = Math.max(positions[k], floor);
-    floor = placed[k] + spacing;
+import { significant } from "../../format.js";
+import { seriesColour } from "../colour.js";
+import { fittedText } from "../fitted_text.js";
+import { AXIS_HEIGHT } from "../step_axis.js";
+import { outermost, spread } from "./label_places.js";
+
+const LABEL_PX = 14;
+const EARLY_PX = 14; // a line that ends so far from the edge is led to its label by dots
+
+/** Names at the ends of the lines, and leaders to them; logged scalars with their last value. */
+export function paintLabels(context, view, ground) {
+  const { axis, values, box, colours, prepared, width } = view;
+  context.font = colours.font;
+  context.textAlign = "left";
+  context.textBaseline = "middle";
+  const ends = prepared.map((series) => lastPoint(series, axis, values, box)).filter(Boolean);
+  const room = Math.max(1, Math.floor((box.bottom - box.top + LABEL_PX) / LABEL_PX));
+  const shown = outermost(ends, ends.length > room ? room - 1 : room);
+  const places = spread(
+    shown.map((end) => end.y),
+    LABEL_PX,
+    box.top,
+    box.bottom,
+  );
+  const space = width - box.right - 18;
+  shown.forEach((end, k) => {
+    context.fillStyle = context.strokeStyle = seriesColour(end.series.colour, ground, 4.5);
+    paintLeader(context, end, places[k], box);
+    paintLabel(context, view, end.series, places[k], space);
+  });
+  if (shown.length === ends.length) return;
+  context.fillStyle = colours.soft;
+  const rest = `+ ${ends.length - shown.length} between`;
+  context.fillText(rest, box.right + 14, box.bottom + AXIS_HEIGHT / 2 + 3);
+}
+
+function paintLeader(context, { x, y }, place, box) {
+  const early = x < box.right - EARLY_PX;
+  context.lineWidth = 1;
+  context.globalAlpha = early ? 0.8 : 0.5;
+  context.setLineDash(early ? [1.5, 3.5] : []);
+  context.beginPath();
+  context.moveTo(Math.min(x + 4, box.right), y);
+  context.lineTo(box.right + 4, y);
+  context.lineTo(box.right + 11, place);
+  context.stroke();
+  context.setLineDash([]);
+  context.globalAlpha = 1;
+}
+
+function paintLabel(context, { box, colours, label, isLogged }, series, y, space) {
+  const value = isLogged(series) ? ` ${significant(series.last_value)}` : "";
+  const [plain, bold] = [colours.font, `600 ${colours.font}`];
+  context.font = bold;
+  const valueWidth = value ? context.measureText(value).width : 0;
+  context.font = plain;
+  const name = fittedText(context, label(series), space - valueWidth);
+  const nameWidth = context.measureText(name).width;
+  context.fillText(name, box.right + 14, y);
+  context.font = bold;
+  context.fillText(value, box.right + 14 + nameWidth, y);
+  context.font = plain;
+}
+
+/** Where the thick line ends. */
+function lastPoint(series, axis, values, box) {
+  const { u, v } = series.average.v.length ? series.average : series;
+  for (let k = v.length - 1; k >= 0; k--) {
+    const x = u[k] * axis.factor + axis.offset;
+    const y = values.at(v[k]);
+    if (Number.isFinite(y) && x <= box.right + 1) {
+      return { x, y: Math.min(Math.max(y, box.top), box.bottom), series };
+    }
   }
-  let ceiling = high;
-  for (const k of order.reverse()) {
-    placed[k] = Math.min(placed[k], ceiling);
-    ceiling = placed[k] - spacing;
-  }
-  return placed;
+  return null;
 }

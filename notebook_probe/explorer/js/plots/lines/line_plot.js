@@ -1,6 +1,8 @@
 /** The line plot in its place: frames in, hover, zoom, data attributes out. */
 
-import { hasSeries } from "../../state.js";
+import { setAttribute } from "../../dom.js";
+import { createLevels } from "../../parts/breaks/levels.js";
+import { hasSeries, isLogY } from "../../state.js";
 import {
   createPlot,
   describeAxes,
@@ -11,9 +13,11 @@ import {
   showTip,
 } from "../plot.js";
 import { trackPointer } from "../pointer.js";
-import { valueScale } from "../scale.js";
+import { laneScale, valueScale } from "../scale.js";
 import { AXIS_HEIGHT, lineAxis, rightMargin, stepMapping } from "../step_axis.js";
-import { averageText, describeLines, hiddenByLogText, titleAndLabels, whyEmpty } from "./description.js";
+import { markAt, markTip, pinCursor, placeMarks, stepMarks } from "../step_marks.js";
+import { averageText, describeLines, whyEmpty } from "./description.js";
+import { isLogged, lineLabels } from "./label_names.js";
 import { paintLines } from "./paint.js";
 import { prepareLines, valueRange } from "./prepare.js";
 import { lineTooltip } from "./tooltip.js";
@@ -27,6 +31,8 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
     fail,
     signal,
   });
+  const levels = createLevels({ state, link });
+  plot.el.append(levels.el);
   let prepared = null;
   let painted = null; // { axis, values, box, mapping, prepared } of the last paint
 
@@ -35,17 +41,17 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
     plot.request();
   };
   for (const topic of ["lines", "selection"]) state.on(topic, refresh);
-  for (const topic of ["theme", "gutter", "heat", "status", "alerts"]) state.on(topic, plot.request);
+  for (const topic of ["theme", "gutter", "heat", "status", "alerts", "breaks"]) state.on(topic, plot.request);
   state.on("cursor", showCursor);
   trackPointer(
     plot,
     () => painted?.box ?? { left: 0, right: 0 },
-    { hover, leave, click() {}, range, reset },
+    { hover, leave, click, range, reset },
     signal,
   );
 
   function paint(context, width, height) {
-    const { log_y: log } = state.selection;
+    const log = isLogY(state);
     const colours = theme.read();
     const box = {
       left: state.gutter,
@@ -53,7 +59,9 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
       top: 18,
       bottom: height - AXIS_HEIGHT,
     };
-    prepared ??= state.lines ? prepareLines(chosen(state), state.selection) : [];
+    prepared ??= state.lines
+      ? prepareLines(chosen(state), { ...state.selection, log_y: log })
+      : [];
     const axis = lineAxis(state, prepared, box.left, box.right);
     const range =
       axis && valueRange(prepared, axis.forward(axis.low), axis.forward(axis.high), log);
@@ -61,51 +69,62 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
     describeLines(plot.canvas, prepared);
     showNote(plot, range ? "" : whyEmpty(state, prepared));
     if (range) {
-      const values = valueScale(
-        range.low,
-        range.high,
-        log,
-        box.bottom,
-        box.top,
-        Math.floor((box.bottom - box.top) / 44),
-      );
-      const { events, smooth, x0 } = state.lines;
-      const { label, title } = titleAndLabels(state, prepared);
+      const count = Math.floor((box.bottom - box.top) / 44);
+      const values = range.lane
+        ? laneScale(range.low, range.high, box.bottom, box.top, count)
+        : valueScale(range.low, range.high, log, box.bottom, box.top, count);
+      const { x0 } = state.lines;
+      const { label, title } = lineLabels(state, prepared);
       const mapping = stepMapping(state, prepared);
+      const marks = placeMarks(stepMarks(state, mapping), (mark) => axis.place(mark.x), box);
       paintLines(context, {
         axis,
         values,
         box,
         colours,
         prepared,
-        smooth,
-        events,
+        marks,
         x0,
-        alerts: state.alerts.map(({ step }) => mapping.x(step)),
         label,
+        isLogged: ({ module, quantity }) => isLogged(state, module, quantity),
         width,
       });
       context.fillStyle = colours.soft;
       context.textAlign = "left";
       context.textBaseline = "top";
-      const notes = [title, hiddenByLogText(prepared), averageText(state)];
+      const notes = [title, averageText(state)];
       context.fillText(notes.filter(Boolean).join("   "), box.left, 0);
       describeAxes(plot.canvas, box, axis);
-      painted = { axis, values, box, prepared, mapping };
+      painted = { axis, values, box, prepared, mapping, marks };
     }
+    levels.place(painted);
     if (state.lines) link.painted("lines", state.lines.seq);
     showCursor();
   }
 
+  function markUnder(x, y) {
+    return painted && markAt(painted.marks, x, y, painted.box.bottom);
+  }
+
+  function click(x, y) {
+    const mark = markUnder(x, y);
+    if (mark) pinCursor(state, mark.step);
+  }
+
   function hover(x, y) {
+    const mark = markUnder(x, y);
+    if (mark) return point({ step: mark.step, row: null, from: "mark", mark, plot });
     if (!painted || x < painted.box.left - 4 || x > painted.box.right + 4) return leave();
     const step = painted.mapping.step(painted.axis.value(x));
-    state.cursor = { step, row: null, from: "lines", y };
-    state.emit("cursor");
+    return point({ step, row: null, from: "lines", y });
   }
 
   function leave() {
-    state.cursor = null;
+    point(state.pinned);
+  }
+
+  function point(cursor) {
+    state.cursor = cursor;
     state.emit("cursor");
   }
 
@@ -121,6 +140,7 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
 
   function showCursor() {
     const { cursor } = state;
+    setAttribute(plot.cursor, "data-from", cursor?.from ?? null);
     if (!painted || !cursor) {
       placeCursor(plot, NaN);
       return hideTip(plot);
@@ -128,6 +148,7 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
     const { axis, box, mapping } = painted;
     const x = axis.place(mapping.x(cursor.step));
     placeCursor(plot, x, box.left, box.right, box.top, box.bottom);
+    if (cursor.plot === plot) return showTip(plot, x, (box.top + box.bottom) / 2, markTip(cursor.mark));
     if (cursor.from === "lines") listValues(x, cursor.y ?? (box.top + box.bottom) / 2);
     else hideTip(plot);
   }

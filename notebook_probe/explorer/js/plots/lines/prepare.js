@@ -2,29 +2,47 @@
 
 /**
  * Series of a frame in the plotted scale: u along x, v along y; `average` likewise, which the
- * kernel takes of every recorded value; and how many values a log axis cannot show.
+ * kernel takes of every recorded value. Of what has no logarithm v is minus infinity, `unplaced`
+ * counts it, and `lane` is all of it.
  */
 export function prepareLines(frame, { log_x: logX, log_y: logY }) {
   const placed = ({ x, y }) => ({
     u: Float64Array.from(x, (one) => (logX ? Math.log1p(one + frame.x0) : one + frame.x0)),
-    v: Float64Array.from(y, (one) => (logY ? Math.log10(one) : one)),
+    v: Float64Array.from(y, logY ? logarithm : (one) => one),
   });
   return frame.series.map((series) => {
     const unplaced = logY ? series.y.reduce((sum, y) => sum + (y <= 0), 0) : 0;
-    return { ...series, ...placed(series), average: placed(series.average), unplaced };
+    const drawn = placed(series);
+    const lane = unplaced ? { u: drawn.u, v: drawn.v.map(inLane) } : null;
+    return { ...series, ...drawn, average: placed(series.average), unplaced, lane };
   });
 }
 
-/** Lowest and highest drawable value whose x lies in [from, to] (transformed); null when none. */
+function logarithm(y) {
+  return y <= 0 ? -Infinity : Math.log10(y);
+}
+
+function inLane(v) {
+  return v === -Infinity ? v : NaN;
+}
+
+/**
+ * `{ low, high, lane }` of the values whose x lies in [from, to] (transformed), `lane` where some have
+ * no logarithm; null when there is no value.
+ */
 export function valueRange(prepared, from, to, log) {
-  let [low, high] = [Infinity, -Infinity];
+  let [low, high, lane] = [Infinity, -Infinity, false];
   for (const { u, v } of prepared.flatMap((series) => [series, series.average])) {
     for (let k = 0; k < v.length; k++) {
-      if (!Number.isFinite(v[k]) || u[k] < from || u[k] > to) continue;
+      if (Number.isNaN(v[k]) || v[k] === Infinity || u[k] < from || u[k] > to) continue;
+      if (v[k] === -Infinity) {
+        lane = true;
+        continue;
+      }
       if (v[k] < low) low = v[k];
       if (v[k] > high) high = v[k];
     }
   }
-  if (low > high) return null;
-  return log ? { low: 10 ** low, high: 10 ** high } : { low, high };
+  if (low > high) return lane ? { low: 0.1, high: 1, lane } : null;
+  return log ? { low: 10 ** low, high: 10 ** high, lane } : { low, high, lane };
 }

@@ -2,9 +2,9 @@
 
 import { element } from "../../dom.js";
 import { duration, exact, grouped } from "../../format.js";
-import { seriesName } from "../../names.js";
 import { unitsOf } from "../../state.js";
 import { rgbOf, seriesColour } from "../colour.js";
+import { seriesName } from "../../names.js";
 
 const MOST_ROWS = 9; // series in a tip
 const EVENT_PX = 4;
@@ -57,7 +57,7 @@ function nearest(series, axis, values, x) {
   for (let k = 0; k < series.n; k++) {
     const place = { series, k, x: series.u[k] * axis.factor + axis.offset, y: 0 };
     if (best && Math.abs(place.x - x) >= Math.abs(best.x - x)) continue;
-    place.y = series.v[k] * values.factor + values.offset;
+    place.y = values.at(series.v[k]);
     if (Number.isFinite(place.y)) best = place;
   }
   return best;

@@ -1,8 +1,8 @@
 """Messages from a view, read once: a typed message comes out, or one clear sentence.
 
-The shape of each message is read from its declaration in `wire`; nothing behind checks types
-a second time. It runs in the widget's thread, before a click is queued: a long list of names is
-checked without a call for each.
+The shape of each message is read from its declaration in `from_view` or in its part; nothing
+behind checks types a second time. It runs in the widget's thread, before a click is queued: a long
+list of names is checked without a call for each.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, Literal, TypedDict, cast, get_args, get_origin, get_type
 
 from notebook_probe.errors import ProbeError, near
 from notebook_probe.explorer.messages import from_view, wire
+from notebook_probe.explorer.parts.all_parts import SHAPES
 
 __all__ = ["MessageError", "Ping", "parse"]
 
@@ -44,6 +45,7 @@ _SHAPES: dict[str, type] = {
     "fold": from_view.FoldClick,
     "pointed": from_view.Pointed,
     "ping": Ping,
+    **SHAPES,
 }
 
 

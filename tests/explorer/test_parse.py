@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notebook_probe.explorer.messages.parse import MessageError, parse
 from notebook_probe.explorer.messages.selection import PanelSelection
+from notebook_probe.explorer.parse import MessageError, parse
 
 HELLO = {"v": 1, "type": "hello", "view": "x"}
 SELECTION: dict[str, Any] = {**PanelSelection(home="norm").message()}

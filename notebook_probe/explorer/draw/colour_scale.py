@@ -1,0 +1,58 @@
+"""Colours of a heat map: which map, on which scale, from where to where."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from notebook_probe.explorer.messages.vector_frames import ColourMap
+from notebook_probe.record.views.thinning.robust_limits import robust_limits
+
+__all__ = ["ColourScale", "colour_scale"]
+
+
+@dataclass(frozen=True, slots=True)
+class ColourScale:
+    """From ``low`` to ``high``; of all values, from ``lowest`` to ``highest``."""
+
+    colours: ColourMap
+    log: bool
+    low: float | None
+    high: float | None
+    lowest: float | None
+    highest: float | None
+
+
+def colour_scale(
+    mean: npt.NDArray[np.float32],
+    shown: npt.NDArray[np.float32],
+    *,
+    share: bool,
+    log: bool | None,
+) -> ColourScale:
+    """That of a grid of cells; what is ``shown`` are the means, or the largest of each cell.
+
+    Parameters
+    ----------
+    share : bool
+        They are shares of a whole.
+    log : bool or None
+        As it is chosen; None for what fits: no logarithm of shares, nor of both signs.
+    """
+    finite = shown[np.isfinite(shown)]
+    signed = bool((mean < 0).any())
+    if log is None:
+        log = not share and not signed
+    lows = robust_limits(mean, log=log)
+    limits = lows if shown is mean else robust_limits(shown, log=log)
+    low, high = (lows[0], max(lows[1], limits[1])) if lows and limits else (None, None)
+    colours: ColourMap = "share" if share else "sign" if signed and not log else "value"
+    if low is not None and high is not None and not log:
+        if colours == "share":
+            low = min(0.0, low)
+        elif colours == "sign":
+            low, high = -max(-low, high), max(-low, high)
+    lowest, highest = (float(finite.min()), float(finite.max())) if finite.size else (None, None)
+    return ColourScale(colours, log, low, high, lowest, highest)

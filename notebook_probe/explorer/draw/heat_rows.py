@@ -1,0 +1,76 @@
+"""Which rows a heat map has: those of a selection, and one for all that is folded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from notebook_probe.record.format.source import ROOT
+from notebook_probe.record.views.thinning.heat_grid import Grid
+
+__all__ = ["folded", "within"]
+
+NONFINITE, ABSENT = 2, 1
+
+
+def within(grid: Grid, places: Sequence[str]) -> Grid:
+    """The rows that are, or lie below, one of these; all where none is named, or has values."""
+    if not places or ROOT in places:
+        return grid
+    wanted = {*places}
+    kept = [k for k, entry in enumerate(grid.modules) if _nearest(entry, wanted)]
+    if not kept:
+        return grid
+    return replace(
+        grid,
+        modules=tuple(grid.modules[k] for k in kept),
+        mean=grid.mean[kept],
+        maximum=grid.maximum[kept],
+        state=grid.state[kept],
+    )
+
+
+def folded(grid: Grid, folds: Sequence[str]) -> Grid:
+    """One row for each folded module and all that lies below it, the others as they are.
+
+    It has the mean of their means and the largest of their largest; a cell is not measured where
+    none of them is, and not finite where one of them is not.
+    """
+    wanted = {*folds}
+    names = [_topmost(entry, wanted) or entry for entry in grid.modules] if wanted else []
+    starts = [k for k, name in enumerate(names) if k == 0 or names[k - 1] != name]
+    if len(starts) == len(names):
+        return grid
+    measured = grid.state != ABSENT
+    n = np.add.reduceat(measured, starts, axis=0, dtype=np.int32)
+    total = np.add.reduceat(np.where(measured, grid.mean, 0.0), starts, axis=0)
+    largest = np.maximum.reduceat(np.where(measured, grid.maximum, -np.inf), starts, axis=0)
+    broken = np.logical_or.reduceat(grid.state == NONFINITE, starts, axis=0)
+    mean = np.divide(total, n, out=np.full_like(total, np.nan), where=n > 0)
+    state = np.where(broken, NONFINITE, np.where(n > 0, 0, ABSENT)).astype(grid.state.dtype)
+    return replace(
+        grid,
+        modules=tuple(names[k] for k in starts),
+        mean=mean,
+        maximum=np.where(n > 0, largest, np.nan),
+        state=state,
+    )
+
+
+def _nearest(entry: str, wanted: set[str]) -> str:
+    """The nearest of these that an entry is, or lies below; empty for none."""
+    while entry and entry not in wanted:
+        entry = entry.rpartition("[")[0] if entry.endswith("]") else entry.rpartition(".")[0]
+    return entry
+
+
+def _topmost(entry: str, wanted: set[str]) -> str:
+    found = _nearest(entry, wanted)
+    if ROOT in wanted:
+        return ROOT
+    above = found and _nearest(found.rpartition(".")[0], wanted)
+    while above:
+        found, above = above, _nearest(above.rpartition(".")[0], wanted)
+    return found

@@ -1,0 +1,107 @@
+"""A kept tensor as maps that a panel paints: one for each channel, head or filter."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Maps", "maps_of"]
+
+MOST_MAPS = 256
+MOST_NUMBERS = 2**18
+"""Of one tensor that are sent: 1 MB."""
+MOST_SIDE = 512
+
+Floats = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Maps:
+    """Some maps of one size.
+
+    Attributes
+    ----------
+    values : (map, row, column)
+    places : list of int
+        Which channel, head or filter each is.
+    n_samples : int
+        To choose from; 0 for what has no batch.
+    note : str
+        What is not as it was, in words.
+    """
+
+    values: Floats
+    places: list[int]
+    n_samples: int
+    note: str
+
+
+OF_BATCH = ("input", "output", "grad_output", "attention")
+
+
+def maps_of(tensor: str, array: Floats, sample: int = 0, places: list[int] | None = None) -> Maps:
+    """The maps of one sample of what has a batch, of all of anything else.
+
+    Parameters
+    ----------
+    tensor : str
+        What it is: ``"output"``, ``"weight"``, ...
+    array : numpy.ndarray
+        What was kept of it.
+    sample : int
+        Of those kept; the last when there are fewer.
+    places : list of int, optional
+        The maps to take; those with the largest norms by default, when there are too many.
+
+    Examples
+    --------
+    >>> maps_of("output", np.ones((8, 16, 5, 5), np.float32)).values.shape
+    (16, 5, 5)
+    >>> maps_of("weight", np.ones((4, 3, 2, 2), np.float32)).note
+    'norm over 3 inputs'
+    """
+    n_samples = len(array) if tensor in OF_BATCH and array.ndim > 2 else 0
+    if n_samples:
+        array = array[min(sample, n_samples - 1)]
+    stack, notes = _as_maps(tensor, array)
+    chosen = _chosen(stack) if places is None else [at for at in places if at < len(stack)]
+    if len(chosen) < len(stack):
+        notes.append(f"+ {len(stack) - len(chosen)} more")
+    values = stack[chosen]
+    every = _every(values.shape)
+    if every > 1:
+        values = values[:, ::every, ::every]
+        notes.append(f"every {_nth(every)} row and column is shown")
+    return Maps(np.ascontiguousarray(values), chosen, n_samples, ", ".join(notes))
+
+
+def _as_maps(tensor: str, array: Floats) -> tuple[Floats, list[str]]:
+    if array.ndim == 4 and array.shape[1] > 1 and tensor in ("weight", "grad", "update"):
+        with np.errstate(over="ignore", invalid="ignore"):
+            norms = np.sqrt(np.square(array.astype(np.float64)).sum(1))
+        return norms.astype(np.float32), [f"norm over {array.shape[1]} inputs"]
+    if array.ndim < 3:
+        return array.reshape(1, *((1,) * (2 - array.ndim)), *array.shape), []
+    return array.reshape(-1, *array.shape[-2:]), []
+
+
+def _chosen(stack: Floats) -> list[int]:
+    """All, or those with the largest norms, in their order."""
+    if len(stack) <= MOST_MAPS:
+        return list(range(len(stack)))
+    finite = np.nan_to_num(stack, nan=0.0, posinf=0.0, neginf=0.0).astype(np.float64)
+    norms = np.square(finite).sum((1, 2))
+    return sorted(np.argsort(-norms, kind="stable")[:MOST_MAPS].tolist())
+
+
+def _every(shape: tuple[int, ...]) -> int:
+    n_maps, height, width = shape
+    by_size = math.ceil(math.sqrt(n_maps * height * width / MOST_NUMBERS))
+    return max(1, by_size, math.ceil(max(height, width) / MOST_SIDE))
+
+
+def _nth(number: int) -> str:
+    return {2: "2nd", 3: "3rd"}.get(number, f"{number}th")

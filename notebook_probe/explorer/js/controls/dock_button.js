@@ -1,0 +1,44 @@
+/** The button that docks the panel beside the notebook and takes it back; a line says where it went. */
+
+import { element, isGreyed, setAttribute, setGreyed } from "../dom.js";
+
+const TITLES = {
+  here: "Dock beside the notebook, where it stays in sight (d)",
+  pinned: "Back into its cell (d)",
+  docked: "Back into its cell (d)",
+};
+
+export function createDockButton({ root, state, dock, fail, signal }) {
+  const icon = element("i", { class: "nbp-dock-icon", "aria-hidden": "true" });
+  const button = element("button", { class: "nbp-dock", type: "button", "data-action": "dock" }, icon);
+  const back = element("button", { type: "button", "data-action": "undock" }, "Back into this cell");
+  const away = element(
+    "div",
+    { class: "nbp-away", role: "status" },
+    element("span", { class: "nbp-soft" }, "The panel stands beside the notebook."),
+    back,
+  );
+  root.append(away);
+  for (const one of [button, back]) one.addEventListener("click", toggle, { signal });
+  state.on("dock", refresh);
+
+  async function toggle() {
+    if (isGreyed(button)) return;
+    try {
+      await dock.toggle();
+    } catch (error) {
+      fail(error); // of a front end's own: said in the panel
+    }
+  }
+
+  function refresh() {
+    const place = dock.place();
+    setAttribute(root, "data-place", place);
+    setGreyed(button, dock.reason(), TITLES[place]);
+    setAttribute(button, "aria-label", TITLES[place] ?? null);
+    setAttribute(button, "aria-pressed", place === "docked" || place === "pinned");
+  }
+
+  refresh();
+  return { el: button, toggle };
+}

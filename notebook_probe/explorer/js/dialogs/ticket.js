@@ -1,0 +1,33 @@
+/** What became of one request, in words, next to what asked for it. */
+
+import { element, setAttribute, setText } from "../dom.js";
+import { grouped } from "../format.js";
+
+/** `follow(id, done)`: "queued 412", then "✓ <done> at step 413", or why not. */
+export function createTicket({ state, signal }) {
+  const el = element("span", { class: "nbp-ticket", role: "status", "data-state": "" });
+  let followed = null; // { id, done }
+  state.on("status", refresh);
+  signal.addEventListener("abort", () => (followed = null));
+
+  function follow(id, done) {
+    followed = { id, done };
+    say("sent", "…");
+  }
+
+  function say(outcome, text) {
+    setAttribute(el, "data-state", outcome);
+    setText(el, text);
+  }
+
+  function refresh() {
+    const row = followed && state.status.tickets.find((one) => one.id === followed.id);
+    if (!row) return;
+    if (row.state === "queued") say("queued", `queued ${grouped(row.queued_step)}`);
+    else if (row.state === "refused") say("refused", row.text);
+    else say("applied", `✓ ${followed.done} at step ${grouped(row.applied_step)}`);
+    setAttribute(el, "title", row.text || null);
+  }
+
+  return { el, follow, say };
+}

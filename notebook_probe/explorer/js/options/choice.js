@@ -1,0 +1,54 @@
+/** One of a few, with a sentence on what it does: a line of a dialog. */
+
+import { element, setAttribute, setText } from "../dom.js";
+
+/** `options` are `[value, text, sentence]`; `choose(value)` is called by a click or an arrow key. */
+export function createChoice({ label, role, options, choose, signal }) {
+  const buttons = options.map(([value, text]) =>
+    element(
+      "button",
+      { type: "button", class: "nbp-option", role: "radio", "data-value": String(value), "aria-checked": "false" },
+      text,
+    ),
+  );
+  const group = element(
+    "span",
+    { class: "nbp-choice", role: "radiogroup", "aria-label": label, "data-role": role },
+    ...buttons,
+  );
+  const sentence = element("div", { class: "nbp-hint" });
+  const el = element(
+    "div",
+    { class: "nbp-choice-line" },
+    element("span", { class: "nbp-choice-label" }, label),
+    group,
+    sentence,
+  );
+  buttons.forEach((button, k) => {
+    button.addEventListener("click", () => choose(options[k][0]), { signal });
+  });
+  group.addEventListener("keydown", moved, { signal });
+
+  function moved(event) {
+    const by = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+    if (!by) return;
+    const at = (buttons.indexOf(document.activeElement) + by + buttons.length) % buttons.length;
+    buttons[at].focus();
+    choose(options[at][0]);
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  return {
+    el,
+    /** `extra` is added to the sentence. */
+    show(value, extra = "") {
+      const at = options.findIndex(([one]) => one === value);
+      buttons.forEach((button, k) => {
+        setAttribute(button, "aria-checked", k === at);
+        button.tabIndex = k === at ? 0 : -1;
+      });
+      setText(sentence, [options[at]?.[2], extra].filter(Boolean).join(" "));
+    },
+  };
+}

@@ -1,0 +1,92 @@
+/** A chip per series that is drawn, on one line; those without a place stand behind "+12". */
+
+import { element, setHidden, setText } from "../dom.js";
+import { seriesName, shortName } from "../names.js";
+import { rgbOf, seriesColour, seriesDash } from "../plots/colour.js";
+import { fitChips } from "./fitted_chips.js";
+import { createPopover } from "../controls/popover.js";
+
+export function createSeriesChips({ state, selection, theme, signal }) {
+  const chips = element("span", { class: "nbp-chips", role: "group", "aria-label": "Series drawn" });
+  const restButton = element("button", {
+    class: "nbp-chip",
+    type: "button",
+    "data-action": "rest",
+    title: "The other series that are drawn",
+  });
+  const rest = createPopover({ button: restButton, search: "", items: hiddenSeries, signal });
+  rest.el.hidden = true;
+  let drawn = "";
+
+  chips.addEventListener("click", removed, { signal });
+  for (const topic of ["lines", "theme"]) state.on(topic, colour);
+
+  function removed(event) {
+    const chip = event.target.closest(".nbp-remove")?.parentElement;
+    if (chip) selection.remove(chip.dataset.module, chip.dataset.quantity);
+  }
+
+  function named() {
+    return state.selection.series.map(([module, quantity]) => ({
+      module,
+      quantity,
+      name: seriesName(module, quantity),
+    }));
+  }
+
+  function hiddenSeries() {
+    return named()
+      .slice(chips.children.length)
+      .map(({ module, quantity, name }) => ({
+        text: name,
+        note: "remove",
+        data: { module, quantity },
+        act: () => selection.remove(module, quantity),
+      }));
+  }
+
+  /** In so many pixels. */
+  function fill(room) {
+    const all = named();
+    const { letters } = fitChips(
+      all.map(({ name }) => name.length),
+      room,
+    );
+    const key = JSON.stringify([all, letters]);
+    if (key === drawn) return;
+    drawn = key;
+    chips.replaceChildren(...letters.map((most, k) => seriesChip(all[k], most)));
+    const hidden = all.length - letters.length;
+    setText(restButton, `+${hidden}`);
+    setHidden(rest.el, !hidden);
+    colour();
+  }
+
+  /** The frame says which colour is bound to which series. */
+  function colour() {
+    const ground = rgbOf(theme.read().ground);
+    for (const chip of chips.children) {
+      const { module, quantity } = chip.dataset;
+      const line = state.lines?.series.find(
+        (one) => one.module === module && one.quantity === quantity,
+      );
+      chip.style.setProperty("--nbp-series", line ? seriesColour(line.colour, ground) : "");
+      const dashed = line && seriesDash(line.colour).length;
+      chip.style.setProperty("--nbp-dash", dashed ? "dashed" : "");
+    }
+  }
+
+  return { el: chips, rest: rest.el, fill };
+}
+
+function seriesChip({ module, quantity, name }, letters) {
+  const remove = element(
+    "button",
+    { class: "nbp-remove", type: "button", "aria-label": `Remove ${name}` },
+    "✕",
+  );
+  const short = shortName(name, (text) => text.length <= letters);
+  const text = element("span", { class: "nbp-chip-text" }, short);
+  const data = { "data-module": module, "data-quantity": quantity };
+  return element("span", { class: "nbp-chip nbp-on", ...data, title: name }, text, remove);
+}

@@ -1,0 +1,76 @@
+/** What is wrong: the newest alert in the foot, all of them in a drawer below it. */
+
+import { element, setAttribute, setHidden, setText } from "../../dom.js";
+import { createAlertList } from "./alert_list.js";
+import { createMark, setSeverity } from "./mark.js";
+import { createRulesWatch, watchText } from "./rules_watch.js";
+import { alertWords, alertsText } from "./words.js";
+
+export function createAlerts(parts) {
+  const { state, drawer, signal } = parts;
+  const mark = createMark("warning");
+  const place = element("code");
+  const rest = element("span");
+  const newest = element("span", { class: "nbp-newest" }, mark, element("span", {}, place, rest));
+  const count = element("button", {
+    class: "nbp-alert-count",
+    type: "button",
+    "data-action": "alerts",
+    "aria-expanded": "false",
+  });
+  const chevron = element("i", { class: "nbp-chevron", "aria-hidden": "true" });
+  const number = element("span");
+  count.append(number, chevron);
+  const none = element("span", { class: "nbp-soft" });
+  const quiet = element("span", { class: "nbp-no-alerts" }, none);
+  const el = element("div", { class: "nbp-alerts-line" }, newest, count, quiet);
+  const watch = createRulesWatch(parts);
+  const pausing = element("span", { "data-place": "pause-severe" }); // breakpoints have their place here
+  const about = element("span", { class: "nbp-alerts-about" }, pausing);
+  const list = createAlertList(parts, about);
+
+  count.addEventListener("click", toggle, { signal });
+  for (const topic of ["alerts", "model", "rules", "status"]) state.on(topic, refresh);
+
+  function refresh() {
+    const last = state.alerts.reduce((best, one) => (best?.step > one.step ? best : one), null);
+    for (const node of [newest, count]) setHidden(node, !last);
+    setHidden(quiet, Boolean(last));
+    const home = last ? about : quiet;
+    if (watch.parentNode !== home) home.insertBefore(watch, last ? pausing : null);
+    if (last) describe(last);
+    else setText(none, watchText(state.parts.rules.rules) ? "No alerts · " : "No alerts");
+    if (!drawer.isOpenAt(count)) return;
+    if (last) list.fill();
+    else drawer.close();
+  }
+
+  function describe(last) {
+    const words = alertWords(last);
+    setSeverity(mark, last.severity);
+    setText(place, words.place);
+    setText(rest, words.rest);
+    setAttribute(newest, "title", last.text);
+    setText(number, alertsText(state.alerts.length));
+    const severe = state.alerts.filter(({ severity }) => severity === "severe").length;
+    setAttribute(count, "title", `${severe} severe (n)`);
+  }
+
+  function toggle() {
+    if (!drawer.isOpenAt(count)) list.fill();
+    drawer.open({ anchor: count, label: "Alerts", content: list.el, closed: list.leave });
+    if (drawer.isOpenAt(count)) list.scrollToNewest();
+  }
+
+  refresh();
+  return {
+    el,
+    /** Open the drawer at the newest alert, or close it. */
+    open() {
+      if (!state.alerts.length) return;
+      toggle();
+      if (drawer.isOpenAt(count)) list.focusNewest();
+      else count.focus();
+    },
+  };
+}

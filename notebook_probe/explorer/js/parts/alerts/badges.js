@@ -1,0 +1,26 @@
+/** Which modules have alerts: their own, and all inside them. */
+
+const EMPTY = { own: new Map(), inside: new Map() };
+
+/** { own, inside }: path -> { n, severe }; one alert counts once, however many modules it names. */
+export function badgesOf(alerts, byPath) {
+  if (!alerts.length) return EMPTY;
+  const own = new Map();
+  const inside = new Map();
+  for (const alert of alerts) {
+    const above = new Set();
+    for (const path of alert.modules) {
+      count(own, path, alert);
+      for (let row = byPath.get(path); row && !above.has(row.path); row = row.above) above.add(row.path);
+    }
+    for (const path of above) count(inside, path, alert);
+  }
+  return { own, inside };
+}
+
+function count(badges, path, { severity }) {
+  const badge = badges.get(path) ?? { n: 0, severe: 0 };
+  badge.n += 1;
+  badge.severe += severity === "severe";
+  badges.set(path, badge);
+}

@@ -1,0 +1,19 @@
+/** What would tell more of an alert, to be attached where it was found. */
+
+import { fittingRows } from "../../controls/fitting.js";
+
+/** The first explaining quantity that fits and is not attached there, { quantity, where }; else null. */
+export function explanation(alert, rule, state) {
+  const rows = alert.modules.map((path) => state.model.byPath.get(path)).filter(Boolean);
+  if (!rule || !rows.length || !state.model.live) return null;
+  for (const name of rule.explained_by) {
+    const one = state.model.quantities.find((quantity) => quantity.name === name);
+    const where = one ? fittingRows(one, rows).filter((row) => !isAttached(state, row.path, name)) : [];
+    if (where.length) return { quantity: name, where: where.map((row) => row.path) };
+  }
+  return null;
+}
+
+function isAttached({ probes }, path, name) {
+  return (probes.byModule.get(path) ?? []).some(({ quantity }) => quantity === name);
+}

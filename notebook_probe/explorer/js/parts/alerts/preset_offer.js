@@ -1,0 +1,51 @@
+/** The alerts preset at one click, while a rule waits for what it would attach. */
+
+import { createTicket } from "../../dialogs/ticket.js";
+import { element, isGreyed, setGreyed, setHidden, setText } from "../../dom.js";
+import { WAITS } from "./waits.js";
+
+const TITLE = 'Measure what the rules look at: the preset "alerts", run.attach_preset("alerts")';
+
+export function createPresetOffer(parts) {
+  const { state, link, signal } = parts;
+  const button = element("button", {
+    class: "nbp-link nbp-attach-here",
+    type: "button",
+    "data-action": "attach-alerts",
+    hidden: "",
+  });
+  const el = element("span", {}, button);
+  let ticket = null;
+  button.addEventListener("click", attach, { signal });
+  for (const topic of ["rules", "status", "model"]) state.on(topic, refresh);
+
+  function attach() {
+    if (isGreyed(button)) return;
+    ticket ??= createTicket(parts);
+    button.replaceWith(ticket.el);
+    ticket.follow(link.ask("preset", { name: "alerts" }), "attached");
+  }
+
+  function refresh() {
+    const why = state.status.can.preset; // undefined where the kernel attaches none
+    const waiting = ticket || why === undefined ? [] : waitingFor(state);
+    setHidden(button, !waiting.length);
+    if (!waiting.length) return setText(button, "");
+    setText(button, `attach what ${waiting.length === 1 ? "it waits" : "they wait"} for`);
+    return setGreyed(button, why, TITLE);
+  }
+
+  return { el };
+}
+
+/** Rules that wait for a quantity that fits somewhere and is attached nowhere. */
+function waitingFor({ parts, model, probes }) {
+  const attached = new Set(probes.rows.map(({ quantity }) => quantity));
+  const lacks = (name) => {
+    const one = model.quantities.find((quantity) => quantity.name === name);
+    return one && !attached.has(name) && model.kinds.some((kind) => !one.misfits[kind]);
+  };
+  return parts.rules.rules.filter(
+    ({ state }) => state.startsWith(WAITS) && state.slice(WAITS.length).split(", ").some(lacks),
+  );
+}

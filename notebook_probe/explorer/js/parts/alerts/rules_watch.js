@@ -1,0 +1,75 @@
+/** Which rules watch, which wait and for what, which were put off: a word, and a list behind it. */
+
+import { element, setAttribute, setText } from "../../dom.js";
+import { grouped } from "../../format.js";
+import { createPresetOffer } from "./preset_offer.js";
+import { WAITS } from "./waits.js";
+
+const OFF = "off: ";
+
+/** A link that says how many watch, and a button that attaches what the others wait for. */
+export function createRulesWatch(parts) {
+  const { state, dialogs, signal } = parts;
+  const link = element("button", {
+    class: "nbp-link",
+    type: "button",
+    "data-action": "rules",
+    "aria-haspopup": "dialog",
+    "aria-expanded": "false",
+    title: "Which rules watch, and what the others wait for",
+  });
+  const list = element("div", { class: "nbp-rules" });
+  const el = element("span", { class: "nbp-rules-watch" }, link, createPresetOffer(parts).el);
+  link.addEventListener("click", open, { signal });
+  state.on("rules", refresh);
+
+  function open() {
+    fill();
+    dialogs.open({ anchor: link, label: "Alert rules", content: list });
+  }
+
+  function fill() {
+    const groups = grouping(state.parts.rules.rules);
+    const blocks = [
+      ["Wait for a series", groups.waiting.map((one) => ruleRow(one, one.state.slice(WAITS.length)))],
+      ["Put off after an error", groups.off.map((one) => ruleRow(one, one.state.slice(OFF.length)))],
+      ["Watch", groups.on.map((one) => ruleRow(one, one.summary))],
+    ];
+    const shown = blocks.filter(([, rows]) => rows.length);
+    list.replaceChildren(...shown.flatMap(([title, rows]) => [element("h3", {}, title), ...rows]));
+  }
+
+  function refresh() {
+    setText(link, watchText(state.parts.rules.rules));
+    if (list.isConnected) fill();
+  }
+
+  refresh();
+  return el;
+}
+
+function grouping(rules) {
+  return {
+    on: rules.filter(({ state }) => state === "on"),
+    waiting: rules.filter(({ state }) => state.startsWith(WAITS)),
+    off: rules.filter(({ state }) => state.startsWith(OFF)),
+  };
+}
+
+/** "17 rules watch, 4 wait for a series"; "" where none is followed. */
+export function watchText(rules) {
+  const { on, waiting, off } = grouping(rules);
+  if (!on.length && !waiting.length && !off.length) return "";
+  const parts = [`${grouped(on.length)} ${on.length === 1 ? "rule watches" : "rules watch"}`];
+  if (waiting.length)
+    parts.push(`${grouped(waiting.length)} ${waiting.length === 1 ? "waits" : "wait"} for a series`);
+  if (off.length) parts.push(`${grouped(off.length)} put off`);
+  return parts.join(", ");
+}
+
+function ruleRow(rule, detail) {
+  const row = element("div", { class: "nbp-rule-row" }, element("code", {}, rule.name));
+  row.append(element("span", { class: "nbp-soft" }, detail));
+  setAttribute(row, "title", rule.summary || null);
+  return row;
+}

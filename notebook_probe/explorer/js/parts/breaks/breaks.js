@@ -1,0 +1,82 @@
+/** Breakpoints in the bar: the flag that opens their list, and why training is held by one. */
+
+import { element, setAttribute, setHidden, setText } from "../../dom.js";
+import { grouped } from "../../format.js";
+import { createPauseWhen } from "./pause_when.js";
+
+const TITLE = "Pause when something happens: a step, an alert, a series, NaN, an error (b)";
+
+export function createBreaks(parts) {
+  const { root, state, dialogs, signal } = parts;
+  const count = element("span");
+  const flag = element("i", { class: "nbp-flag", "aria-hidden": "true" });
+  const button = element(
+    "button",
+    {
+      class: "nbp-breaks",
+      type: "button",
+      title: TITLE,
+      "aria-haspopup": "dialog",
+      "aria-expanded": "false",
+      "data-action": "breaks",
+    },
+    flag,
+    count,
+    element("i", { class: "nbp-chevron", "aria-hidden": "true" }),
+  );
+  const reason = element("span", { class: "nbp-held", role: "status" });
+  let shown = ""; // the hold whose step the cursor has been moved to
+  let list = null;
+
+  button.addEventListener("click", open, { signal });
+  state.on("breaks", refresh);
+
+  function open() {
+    list = createPauseWhen(parts);
+    dialogs.open({ anchor: button, label: "Pause when", content: list.el, closed });
+  }
+
+  function closed() {
+    list?.close();
+    list = null;
+  }
+
+  function refresh() {
+    const { rows, held, live } = state.parts.breaks;
+    const armed = rows.filter((row) => row.armed).length;
+    setHidden(button, !live);
+    setText(count, armed ? grouped(armed) : "");
+    setAttribute(button, "aria-label", `Pause when: ${armed} armed`);
+    setAttribute(root, "data-held", held ? "true" : null);
+    setHidden(reason, !held);
+    if (!held) {
+      shown = "";
+    } else if (held.text !== shown) {
+      shown = held.text;
+      reason.replaceChildren(...emphasized(held.text));
+      setAttribute(reason, "title", held.text);
+      pointAt(held.step);
+    }
+    list?.refresh();
+  }
+
+  function pointAt(step) {
+    if (step < 0) return;
+    state.cursor = { step, row: null, from: "kernel" };
+    state.emit("cursor");
+  }
+
+  refresh();
+  return { el: button, reason, open: () => button.click() };
+}
+
+/** "paused at step 812: conv3 · grad_norm 12.3 > 10" with its step and the value in bold. */
+function emphasized(text) {
+  const [, before, step, between, value, after] =
+    text.match(/^(\D*)(\d+)(?:(.*? )(\S+)(?= (?:[<>]=?|crosses) )(.*))?/) ?? [];
+  if (step === undefined) return [text];
+  const bold = (word) => element("b", {}, word);
+  const rest = value === undefined ? text.slice(before.length + step.length) : "";
+  const tail = value === undefined ? [rest] : [between, bold(value), after];
+  return [before, bold(grouped(step)), ...tail];
+}

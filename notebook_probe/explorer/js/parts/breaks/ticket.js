@@ -1,0 +1,14 @@
+/** What became of a click, in words. */
+
+import { grouped } from "../../format.js";
+
+/** [state, text] of the ticket with this id; nothing where none was asked for. */
+export function ticketText(state, id) {
+  const row = id && state.status.tickets.find((one) => one.id === id);
+  if (!id) return ["", ""];
+  if (!row) return ["sent", "…"];
+  if (row.state === "queued") return ["queued", `queued ${grouped(row.queued_step)}`];
+  if (row.state === "refused") return ["refused", row.text];
+  const queued = row.queued_step < row.applied_step ? `queued ${grouped(row.queued_step)}, ` : "";
+  return ["applied", `✓ ${queued}applied at step ${grouped(row.applied_step)}`];
+}

@@ -1,0 +1,55 @@
+/** Where something schedules the rate: multiply what it sets, or hold a value against it. */
+
+import { element, setHidden, setText } from "../../dom.js";
+import { significant } from "../../format.js";
+import { rateText } from "./rate_text.js";
+
+export function createRateSchedule({ choice, view, release, signal }) {
+  const heading = element("p", { class: "nbp-soft" });
+  const [multiply, hold] = ["multiply", "hold"].map((value) =>
+    element("input", { type: "radio", name: `nbp-schedule-${view}`, value }),
+  );
+  multiply.checked = true;
+  const times = element("span");
+  const held = element("span");
+  const leave = element(
+    "button",
+    { type: "button", class: "nbp-link", "data-action": "release" },
+    "release",
+  );
+  const el = element(
+    "section",
+    { class: "nbp-rate-schedule" },
+    heading,
+    element("label", {}, multiply, times),
+    element("label", {}, hold, held),
+  );
+  heading.append(element("span"), " ", leave);
+  leave.addEventListener("click", release, { signal });
+
+  function describe(knob) {
+    const scheduled = knob.details.filter((one) => one.scheduled !== null);
+    setHidden(el, !scheduled.length);
+    if (!scheduled.length) return;
+    const [first] = scheduled;
+    const group = knob.details.indexOf(first);
+    const isHeld = knob.details.some((one) => one.held);
+    const isSet = knob.groups[group] !== first.scheduled;
+    setText(heading.firstChild, headingText(first.scheduled, isHeld, isSet));
+    setHidden(leave, !isHeld && !isSet);
+    const to = choice.chosen(group);
+    const factor = first.scheduled ? to / first.scheduled : null;
+    multiply.disabled = factor === null; // a schedule that is at 0 has no factor
+    if (multiply.disabled) hold.checked = true;
+    setText(times, ` multiply what it sets by ${factor === null ? "…" : significant(factor)}`);
+    setText(held, ` hold ${choice.value === null ? "each group" : rateText(to)} until released`);
+  }
+
+  return { el, describe, holds: () => !el.hidden && hold.checked };
+}
+
+function headingText(scheduled, isHeld, isSet) {
+  if (isHeld) return `Held; its schedule says ${rateText(scheduled)}:`;
+  if (isSet) return `A schedule says ${rateText(scheduled)}, and this is a factor of it:`;
+  return "A schedule sets the rate at every step:";
+}

@@ -1,0 +1,168 @@
+/** One look: a header to go through those that are kept, its tensors, the chosen map and facts. */
+
+import { element, setGreyed, setHidden, setText } from "../../dom.js";
+import { grouped } from "../../format.js";
+import { blockScale, createBlock, mapsOf } from "./block.js";
+import { createEnlarged } from "./enlarged.js";
+import { factsTable } from "./facts.js";
+
+const ORDER = ["output", "attention", "weight", "grad_output", "update", "grad", "input"];
+
+export function createLookView({ state, theme, again, leave, move, signal }) {
+  const back = button("‹ heat map", "leave-look", "nbp-link");
+  const module = element("b", { class: "nbp-look-module" });
+  const kind = element("span", { class: "nbp-soft" });
+  const earlier = arrow("‹", "earlier-look", "Earlier look");
+  const later = arrow("›", "later-look", "Later look");
+  const place = element("span", { class: "nbp-look-place" });
+  const retake = button("Look again", "look-again", "nbp-main");
+  const sample = element("select", { "aria-label": "Sample", "data-role": "look-sample" });
+  const other = element("select", { "aria-label": "Second look", "data-role": "look-other" });
+  const difference = element("input", { type: "checkbox", "data-role": "look-difference" });
+  const said = element("div", { class: "nbp-look-said nbp-bad", role: "status", hidden: "" });
+  const blocks = element("div", { class: "nbp-look-blocks" });
+  const enlarged = createEnlarged({ theme, signal });
+  const facts = element("div");
+  const beside = element("label", { class: "nbp-look-difference" }, difference, "difference");
+  const steps = element("span", { class: "nbp-look-steps" }, earlier, place, later, retake);
+  const choices = element("div", { class: "nbp-look-choices" }, sample, other, beside);
+  const el = element(
+    "div",
+    { class: "nbp-look", hidden: "", role: "region", "aria-label": "Look" },
+    element("div", { class: "nbp-look-bar" }, back, module, kind, steps),
+    said,
+    element(
+      "div",
+      { class: "nbp-look-body" },
+      blocks,
+      element("div", { class: "nbp-look-side" }, choices, enlarged.el, facts),
+    ),
+  );
+  const views = new Map(); // tensor -> its block
+  let told = null; // the message with its numbers
+  let kept = [];
+  let wanted = null;
+  let chosen = { tensor: "", place: 0 };
+
+  const listen = (node, type, run) => node.addEventListener(type, run, { signal });
+  listen(back, "click", leave);
+  listen(retake, "click", () => again(told.module));
+  listen(earlier, "click", () => go(-1));
+  listen(later, "click", () => go(1));
+  listen(sample, "change", () => move({ ...wanted, sample: Number(sample.value) }));
+  listen(other, "change", () => move({ ...wanted, other: Number(other.value) }));
+  listen(difference, "change", paint);
+  listen(el, "keydown", (event) => {
+    if (event.key === "Escape") leave();
+    else if (event.key === "[") go(-1);
+    else if (event.key === "]") go(1);
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  });
+  state.on("theme", paint);
+
+  function go(by) {
+    const at = kept.findIndex((one) => one.step === wanted?.step) + by;
+    if (kept[at]) move({ ...wanted, step: kept[at].step });
+  }
+
+  function paint() {
+    if (!told?.blocks.length) return;
+    const { ground } = theme.read();
+    for (const block of ordered(told.blocks)) {
+      if (!views.has(block.tensor)) {
+        const view = createBlock({ theme, chosen: choose, signal });
+        views.set(block.tensor, view);
+      }
+      const scale = blockScale(block, told.numbers, ground);
+      const maps = mapsOf(block, told.numbers, block.offset, scale);
+      views.get(block.tensor).show({ block, maps, scale }, chosen.place);
+    }
+    blocks.replaceChildren(...ordered(told.blocks).map((block) => views.get(block.tensor).el));
+    paintChosen(ground);
+  }
+
+  function paintChosen(ground) {
+    const block = told.blocks.find((one) => one.tensor === chosen.tensor) ?? ordered(told.blocks)[0];
+    const scale = blockScale(block, told.numbers, ground);
+    const index = Math.max(0, block.places.indexOf(chosen.place));
+    const map = mapsOf(block, told.numbers, block.offset, scale)[index];
+    const before = block.other === undefined ? null : mapsOf(block, told.numbers, block.other, scale)[index];
+    const isDifference = difference.checked && before !== null;
+    enlarged.show({ block, map, before, scale, step: told.step, otherStep: told.other, isDifference });
+    facts.replaceChildren(factsTable(block, told.step, told.other));
+    setHidden(beside, before === null);
+  }
+
+  function choose(tensor, place) {
+    chosen = { tensor, place };
+    paint();
+  }
+
+  function fillChoices() {
+    const n = Math.max(...told.blocks.map((block) => block.n_samples), 0);
+    setHidden(sample, n < 2);
+    fill(sample, Array.from({ length: n }, (_, k) => [k, `sample ${k}`]), told.sample);
+    const others = kept.filter((one) => one.step !== told.step);
+    const pairs = others.map((one) => [one.step, `with step ${grouped(one.step)}`]);
+    fill(other, [[-1, "alone"], ...pairs], told.other);
+    setGreyed(other, others.length ? "" : "There is no second look");
+    other.disabled = !others.length;
+  }
+
+  return {
+    el,
+    show(message, looks) {
+      const numbers = message.buffers?.[0];
+      told = { ...message, numbers: numbers ? floats(numbers) : new Float32Array(0) };
+      if (message.error) this.say(`Step ${grouped(message.step)}: ${message.error}`);
+      this.list(looks, message);
+      const row = state.model.byPath.get(message.module);
+      setText(module, message.module);
+      setText(kind, row?.kind ?? "");
+      fillChoices();
+      setHidden(retake, !state.model.live);
+      paint();
+    },
+    /** Those that are kept of the module, and which of them is shown. */
+    list(looks, shown) {
+      const { module: path, step, other: second, sample: chosenSample } = shown;
+      [kept, wanted] = [looks, { module: path, step, other: second, sample: chosenSample }];
+      const at = kept.findIndex((one) => one.step === shown.step);
+      setText(place, `step ${grouped(shown.step)} · ${at + 1} of ${kept.length} kept`);
+      setGreyed(earlier, at > 0 ? "" : "This is the first");
+      setGreyed(later, at < kept.length - 1 ? "" : "This is the last");
+    },
+    say(text) {
+      setText(said, text);
+      setHidden(said, !text);
+    },
+  };
+}
+
+function ordered(blocks) {
+  return [...blocks].sort((one, other) => ORDER.indexOf(one.tensor) - ORDER.indexOf(other.tensor));
+}
+
+function floats(view) {
+  const { buffer, byteOffset, byteLength } = view;
+  return new Float32Array(buffer.slice(byteOffset, byteOffset + byteLength));
+}
+
+function fill(select, options, value) {
+  const wanted = JSON.stringify(options);
+  if (select.dataset.options !== wanted) {
+    select.dataset.options = wanted;
+    select.replaceChildren(...options.map(([key, text]) => element("option", { value: key }, text)));
+  }
+  select.value = value;
+}
+
+function button(text, action, kind) {
+  return element("button", { class: kind, type: "button", "data-action": action }, text);
+}
+
+function arrow(text, action, label) {
+  return element("button", { type: "button", "data-action": action, "aria-label": label }, text);
+}

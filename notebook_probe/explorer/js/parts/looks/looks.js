@@ -1,0 +1,104 @@
+/** Look: keeps the tensors of a module at the next step, and shows them in place of the heat map. */
+
+import { element, isGreyed, setAttribute, setGreyed, setHidden, setText } from "../../dom.js";
+import { grouped } from "../../format.js";
+import { createLookView } from "./look_view.js";
+
+const ONE = "Looks at one module at a time: mark it in the tree";
+const TITLE = "Keep input, output, gradient, weight and update of the marked module at the next step";
+
+/** `hides` are what a look stands in place of. */
+export function createLooks({ hides, ...parts }) {
+  const { state, link, signal } = parts;
+  const button = element("button", { type: "button", "data-action": "look" }, "Look");
+  const outcome = element("div", { class: "nbp-look-said nbp-ticket nbp-bad", role: "status" });
+  const view = createLookView({ ...parts, again: ask, leave, move });
+  let asked = null; // { id, module, begun }: until what it asks for is kept
+  let shown = null; // { module, step, other, sample }
+
+  button.addEventListener("click", pressed, { signal });
+  for (const topic of ["looks", "marked", "status", "model"]) state.on(topic, refresh);
+  state.on("shown_look", arrived);
+
+  const marked = () => ([...state.marked].length === 1 ? [...state.marked][0] : null);
+  const keptOf = (module) => state.parts.looks.looks.filter((one) => one.module === module);
+
+  function pressed() {
+    if (isGreyed(button)) return;
+    const newest = keptOf(marked()).at(-1);
+    if (newest) move({ module: newest.module, step: newest.step, other: -1, sample: 0 });
+    if (state.model.live) ask(marked());
+  }
+
+  function ask(module) {
+    asked = { id: link.ask("look", { module }), module, before: keptOf(module).length };
+    view.say("");
+    setText(outcome, "");
+    refresh();
+  }
+
+  function move(wanted) {
+    shown = wanted;
+    link.send("show_look", { view: link.view, ...wanted });
+  }
+
+  function leave() {
+    shown = null;
+    place(false);
+    button.focus();
+  }
+
+  function place(isShown) {
+    setHidden(view.el, !isShown);
+    for (const node of hides) setHidden(node, isShown);
+    setAttribute(view.el, "data-step", isShown ? shown.step : -1);
+  }
+
+  function arrived() {
+    const message = state.parts.shown_look;
+    if (!shown || message.view !== link.view || message.step !== shown.step) return;
+    if (message.module !== shown.module) return;
+    view.show(message, keptOf(shown.module));
+    place(true);
+  }
+
+  function refresh() {
+    setHidden(button, !state.model.live && !state.parts.looks.looks.length);
+    const module = marked();
+    const nothing = !state.model.live && !keptOf(module).length;
+    const why = module === null ? ONE : nothing ? `No look is kept of ${module}` : state.status.can.look ?? "";
+    setGreyed(button, nothing || module === null ? why : state.model.live ? why : "", TITLE);
+    follow();
+    if (shown) view.list(keptOf(shown.module), shown);
+  }
+
+  /** What became of the last request: a ticket, then a look that is kept, or the reason why not. */
+  function follow() {
+    if (!asked) return setText(button, "Look");
+    const { module } = asked;
+    const ticket = state.status.tickets.find((one) => one.id === asked.id);
+    if (ticket?.state === "refused") return over(ticket.text);
+    const kept = keptOf(module);
+    if (kept.length > asked.before) {
+      asked = null;
+      setText(button, "Look");
+      return move({ module, step: kept.at(-1).step, other: -1, sample: shown?.sample ?? 0 });
+    }
+    const step = ticket?.applied_step ?? -1;
+    const missed = state.parts.looks.missed.find(([path, at]) => path === module && at === step);
+    if (missed && ticket?.state === "applied") return over(missed[2]);
+    const at = step >= 0 ? `step ${grouped(step)}` : "the next step";
+    return setText(button, `Looking at ${at} …`);
+  }
+
+  function over(text) {
+    asked = null;
+    setText(button, "Look");
+    setGreyed(button, "", text);
+    view.say(text);
+    setText(outcome, text);
+  }
+
+  refresh();
+  return { el: view.el, button, outcome, look: pressed };
+}

@@ -1,0 +1,236 @@
+/** The quantity of the attach box: a list by question that is searched, in a dialog above it. */
+
+import { element, setAttribute, setHidden, setText } from "../../dom.js";
+import { grouped } from "../../format.js";
+import { presetRow, quantityRow, sortedByFit } from "./rows.js";
+import { nearNames, searchQuantities } from "./search.js";
+
+const PRESETS = "Presets";
+const OTHER = "Others";
+
+/** `chosen(name)` is called with a quantity, `preset(name)` with a preset, when one is picked. */
+export function createPicker({ state, dialogs, chosen, preset, signal }) {
+  const name = element("span", { class: "nbp-cut" });
+  const button = element(
+    "button",
+    {
+      class: "nbp-pick-button",
+      type: "button",
+      "data-role": "quantity",
+      "aria-haspopup": "dialog",
+      "aria-expanded": "false",
+    },
+    name,
+    element("i", { class: "nbp-chevron", "aria-hidden": "true" }),
+  );
+  let value = "";
+  let shown = null;
+
+  const listen = (node, type, run) => node.addEventListener(type, run, { signal });
+  listen(button, "click", open);
+  for (const topic of ["status", "model", "marked", "probes"]) state.on(topic, () => shown?.refresh());
+
+  const marked = () => [...state.marked].map((path) => state.model.byPath.get(path)).filter(Boolean);
+  const topicOf = (quantity) => quantity.topic || OTHER;
+
+  function open() {
+    const content = createContent();
+    dialogs.open({
+      anchor: button,
+      label: "Choose a quantity",
+      content: content.el,
+      closed: () => (shown = null),
+    });
+    shown = dialogs.isOpenAt(button) ? content : null;
+    shown?.refresh();
+  }
+
+  function setValue(to) {
+    value = to;
+    setText(name, to);
+    setAttribute(button, "data-value", to);
+    setAttribute(button, "aria-label", `Quantity: ${to}`);
+    setAttribute(button, "title", `${to}: choose another quantity (q)`);
+  }
+
+  function createContent() {
+    const { quantities } = state.model;
+    const search = element("input", {
+      type: "search",
+      autofocus: "",
+      role: "combobox",
+      "aria-expanded": "true",
+      "aria-label": "Find a quantity",
+      placeholder: `Find ${grouped(quantities.length)} quantities: a word, a symbol, another tool’s name`,
+      spellcheck: "false",
+    });
+    const first = element("input", { type: "checkbox", "data-role": "fitting-first" });
+    first.checked = true;
+    const firstText = element("span");
+    const fits = element("label", {}, first, firstText);
+    const questions = element("div", { class: "nbp-questions", role: "tablist", "aria-label": "Questions" });
+    const heading = element("p", { class: "nbp-soft" });
+    const list = element("div", { class: "nbp-picks", role: "listbox", "aria-label": "Quantities" });
+    const el = element(
+      "div",
+      { class: "nbp-sections nbp-picker" },
+      element("header", {}, search, fits),
+      element("section", {}, questions, element("div", { class: "nbp-pick-side" }, heading, list)),
+    );
+    const topics = topicsOf(quantities);
+    const current = quantities.find((one) => one.name === value);
+    let topic = current ? topicOf(current) : PRESETS;
+    let active = value;
+    let known = "";
+
+    listen(search, "input", () => {
+      active = "";
+      refresh();
+    });
+    listen(first, "change", refresh);
+    listen(search, "keydown", pressed);
+    listen(list, "click", (event) => take(event.target.closest(".nbp-pick")));
+    listen(questions, "click", (event) => {
+      const tab = event.target.closest("[data-topic]");
+      if (tab) turnTo(tab.dataset.topic);
+    });
+
+    function refresh() {
+      const query = search.value.trim();
+      const rows = marked();
+      setHidden(fits, !rows.length);
+      const where = rows.length === 1 ? rows[0].path : `these ${grouped(rows.length)} modules`;
+      setText(firstText, `what fits ${where} first`);
+      const counts = Map.groupBy(state.status.attached, ([, quantity]) => quantity);
+      const key = JSON.stringify([
+        query, topic, first.checked, rows.map((row) => row.fitKind), state.status.costs,
+        [...counts].map(([quantity, all]) => [quantity, all.length]), state.parts.probes.presets,
+      ]);
+      if (key !== known) {
+        known = key;
+        showTopics(query);
+        showRows(query, rows, counts);
+      }
+      point();
+    }
+
+    function showTopics(query) {
+      questions.replaceChildren(
+        ...[PRESETS, ...topics.keys()].map((one) => {
+          const n = one === PRESETS ? state.parts.probes.presets.length : topics.get(one).length;
+          return element(
+            "button",
+            {
+              type: "button",
+              role: "tab",
+              tabindex: "-1",
+              "data-topic": one,
+              "aria-selected": String(!query && one === topic),
+            },
+            element("span", {}, one),
+            element("span", { class: "nbp-soft" }, grouped(n)),
+          );
+        }),
+      );
+    }
+
+    function showRows(query, rows, counts) {
+      const found = query ? searchQuantities(quantities, query) : (topics.get(topic) ?? []);
+      const judged = sortedByFit(found, rows, first.checked);
+      const nodes = judged.map((one) =>
+        quantityRow(one, { status: state.status, n: counts.get(one.quantity.name)?.length ?? 0 }),
+      );
+      const all = state.parts.probes.presets;
+      const presets = query
+        ? all.filter((one) => one.name.includes(query.toLowerCase()))
+        : topic === PRESETS ? all : [];
+      list.replaceChildren(...nodes, ...presets.map(presetRow));
+      [...list.children].forEach((node, k) => (node.id = `${search.dataset.ids}-${k}`));
+      setText(heading, headingText(query, list.children.length));
+    }
+
+    function headingText(query, n) {
+      if (!query) return topics.get(topic)?.[0]?.question ?? "All that is measured under one name:";
+      if (n) return "";
+      const names = quantities.flatMap((one) => [one.name, ...one.aliases]);
+      const near = nearNames(names, query);
+      return `Nothing is called ${query}${near.length ? `; near: ${near.join(", ")}` : ""}`;
+    }
+
+    const nameOf = (node) => node?.dataset.quantity ?? node?.dataset.preset ?? "";
+
+    /** Mark the row that Enter takes. */
+    function point(scroll = false) {
+      const nodes = [...list.children];
+      const at = nodes.find((node) => nameOf(node) === active) ?? nodes[0];
+      for (const node of nodes) setAttribute(node, "aria-selected", String(node === at));
+      active = nameOf(at);
+      setAttribute(search, "aria-activedescendant", at?.id ?? null);
+      if (scroll) at?.scrollIntoView({ block: "nearest" });
+      return at;
+    }
+
+    function turnTo(to) {
+      topic = to;
+      search.value = "";
+      active = "";
+      refresh();
+      search.focus();
+    }
+
+    function pressed(event) {
+      const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+      const turn = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+      if (step) move(step);
+      else if (turn && !search.value) turnBy(turn);
+      else if (event.key === "Enter") take(point());
+      else return;
+      event.preventDefault();
+      event.stopPropagation();
+    }
+
+    function move(step) {
+      const nodes = [...list.children];
+      const at = nodes.findIndex((node) => nameOf(node) === active);
+      active = nameOf(nodes[Math.min(nodes.length - 1, Math.max(0, at + step))]);
+      point(true);
+    }
+
+    function turnBy(way) {
+      const all = [PRESETS, ...topics.keys()];
+      turnTo(all[(all.indexOf(topic) + way + all.length) % all.length]);
+    }
+
+    function take(node) {
+      if (!node || node.getAttribute("aria-disabled") === "true") return;
+      dialogs.close();
+      button.focus();
+      if (node.dataset.preset) return preset(node.dataset.preset);
+      setValue(node.dataset.quantity);
+      chosen();
+    }
+
+    search.dataset.ids = `nbp-pick-${Math.random().toString(36).slice(2)}`;
+    return { el, refresh };
+  }
+
+  /** In the order of the catalogue; what answers no question last. */
+  function topicsOf(quantities) {
+    const groups = Map.groupBy(quantities, topicOf);
+    const others = groups.get(OTHER);
+    groups.delete(OTHER);
+    if (others) groups.set(OTHER, others);
+    return groups;
+  }
+
+  return {
+    el: button,
+    get value() {
+      return value;
+    },
+    set value(to) {
+      setValue(to);
+    },
+    open: () => button.click(),
+  };
+}

@@ -1,0 +1,54 @@
+/** Finding a quantity by its name, what it says of itself, its formula, or another tool's name. */
+
+const FIELDS = [
+  (one) => one.name,
+  (one) => one.aliases.join(" "),
+  (one) => one.summary,
+  (one) => one.formula,
+];
+const MOST_NEAR = 3;
+const ALIKE = 0.3;
+
+/** Those that match, the best first: by name, by alias, by sentence, by formula. */
+export function searchQuantities(quantities, query) {
+  const text = query.toLowerCase();
+  const words = text.split(/\s+/);
+  const ranked = quantities
+    .map((one) => ({ one, rank: rankOf(one, text, words) }))
+    .filter(({ rank }) => rank !== null);
+  return ranked.sort((a, b) => a.rank - b.rank).map(({ one }) => one);
+}
+
+function rankOf(one, text, words) {
+  const name = one.name.toLowerCase();
+  if (name === text) return 0;
+  if (name.startsWith(text)) return 1;
+  const at = FIELDS.findIndex((read) => read(one).toLowerCase().includes(text));
+  if (at >= 0) return 2 + at;
+  const all = FIELDS.map((read) => read(one)).join(" ").toLowerCase();
+  return words.every((word) => all.includes(word)) ? 2 + FIELDS.length : null;
+}
+
+/** The names that come near a word, by the pairs of letters that they share. */
+export function nearNames(names, query) {
+  const wanted = pairs(query);
+  const scored = names.map((name) => ({ name, score: likeness(wanted, name) }));
+  const near = scored.filter(({ score }) => score >= ALIKE).sort((a, b) => b.score - a.score);
+  return near.slice(0, MOST_NEAR).map(({ name }) => name);
+}
+
+/** Of a name, or of the part of it that is most like the word. */
+function likeness(wanted, name) {
+  return Math.max(...[name, ...name.split(/[_\W]+/)].map((part) => shared(wanted, pairs(part))));
+}
+
+function shared(a, b) {
+  const common = [...a].filter((pair) => b.has(pair)).length;
+  return a.size + b.size ? (2 * common) / (a.size + b.size) : 0;
+}
+
+/** Of "dead": "^d", "de", "ea", "ad", "d$". */
+function pairs(word) {
+  const marked = `^${word.toLowerCase()}$`;
+  return new Set(Array.from({ length: marked.length - 1 }, (_, k) => marked.slice(k, k + 2)));
+}

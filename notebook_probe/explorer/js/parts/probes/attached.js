@@ -1,0 +1,165 @@
+/** "● 63" beside the search: all that is attached, by quantity; schedules, detaching, presets. */
+
+import { element, setAttribute, setGreyed, setHidden, setText } from "../../dom.js";
+import { THIN_SPACE, grouped, significant } from "../../format.js";
+import { probesText } from "../../probes.js";
+import { createTicket } from "../ticket.js";
+import { createAttachedRow } from "./attached_row.js";
+import { probeGroups } from "./groups.js";
+
+const MOST_ROWS = 80;
+
+export function createAttached(parts) {
+  const { state, dialogs, link, signal } = parts;
+  const button = element("button", {
+    type: "button",
+    class: "nbp-attached-count",
+    "data-action": "attached",
+    "aria-haspopup": "dialog",
+    "aria-expanded": "false",
+  });
+  let shown = null;
+
+  const listen = (node, type, run) => node.addEventListener(type, run, { signal });
+  listen(button, "click", open);
+  for (const topic of ["status", "model", "probes"]) state.on(topic, refresh);
+
+  function open() {
+    const content = createContent();
+    dialogs.open({
+      anchor: button,
+      label: "Attached probes",
+      content: content.el,
+      closed: () => (shown = null),
+    });
+    shown = dialogs.isOpenAt(button) ? content : null;
+    shown?.describe();
+  }
+
+  function refresh() {
+    const n = state.probes.rows.length;
+    setHidden(button, !state.model.live);
+    if (button.dataset.n !== String(n)) {
+      button.dataset.n = n;
+      button.replaceChildren(element("i", { class: "nbp-blue-dot", "aria-hidden": "true" }), grouped(n));
+    }
+    setAttribute(button, "title", `${probesText(n)} attached: schedules, costs, presets (t)`);
+    setAttribute(button, "aria-label", `${probesText(n)} attached`);
+    shown?.describe();
+  }
+
+  function createContent() {
+    const count = element("span", { class: "nbp-soft" });
+    const search = element("input", {
+      type: "search",
+      placeholder: "Find: quantity or module",
+      "aria-label": "Find among the attached probes",
+      spellcheck: "false",
+    });
+    const heads = ["", "quantity", "where", "schedule", "of a step", "last at", ""];
+    const list = element("div", { class: "nbp-attached-list" });
+    const empty = element("p", { class: "nbp-soft" });
+    const presets = element("span", { class: "nbp-presets" });
+    const ticket = createTicket(parts);
+    const all = element(
+      "button",
+      { type: "button", class: "nbp-link", "data-action": "detach-all" },
+      "detach all",
+    );
+    const el = element(
+      "div",
+      { class: "nbp-sections nbp-attached" },
+      element("header", {}, element("span", {}, element("h3", {}, "Attached"), " ", count), search),
+      element(
+        "section",
+        { class: "nbp-plain" },
+        element("div", { class: "nbp-attached-row nbp-soft" }, ...heads.map((text) => element("span", {}, text))),
+        list,
+        empty,
+      ),
+      element("footer", {}, presets, all, ticket.el),
+    );
+    const rows = new Map(); // quantity and schedule -> row
+    let offered = "";
+
+    listen(search, "input", describe);
+    listen(all, "click", () => {
+      const where = [...new Set(state.probes.rows.map((row) => row.module))];
+      ticket.follow([link.ask("detach", { where, quantity: "" })]);
+    });
+    listen(el, "keydown", pressed);
+
+    function describe() {
+      const groups = probeGroups(state);
+      const quantities = new Set(groups.map((group) => group.quantity));
+      const of = quantities.size === 1 ? "1 quantity" : `${grouped(quantities.size)} quantities`;
+      setText(count, `${probesText(state.probes.rows.length)} of ${of}`);
+      showRows(groups);
+      showPresets();
+      setHidden(all, !groups.length);
+      setGreyed(all, state.status.can.detach ?? "");
+      ticket.describe();
+    }
+
+    function showRows(groups) {
+      const query = search.value.trim().toLowerCase();
+      const found = groups.filter(
+        ({ quantity, rows: probes }) =>
+          quantity.includes(query) || probes.some((row) => row.module.toLowerCase().includes(query)),
+      );
+      const keys = found.slice(0, MOST_ROWS).map((group) => {
+        const key = `${group.quantity} ${group.schedule}`;
+        if (!rows.has(key)) rows.set(key, createAttachedRow(parts, ticket));
+        rows.get(key).describe(group, query);
+        return key;
+      });
+      for (const key of rows.keys()) if (!keys.includes(key)) rows.delete(key);
+      const nodes = keys.map((key) => rows.get(key).el);
+      const same = nodes.length === list.children.length && nodes.every((node, k) => node === list.children[k]);
+      if (!same) list.replaceChildren(...nodes);
+      const rest = found.length - keys.length;
+      const none = groups.length ? "Nothing attached matches." : "Nothing is attached.";
+      setText(empty, rest > 0 ? `${grouped(rest)} more: search to narrow` : found.length ? "" : none);
+    }
+
+    function showPresets() {
+      const told = state.parts.probes.presets;
+      const greyed = state.status.can.preset ?? "";
+      const key = JSON.stringify([told, greyed]);
+      if (key === offered) return;
+      offered = key;
+      presets.replaceChildren(
+        element("span", { class: "nbp-soft" }, "Add a preset"),
+        ...told.map((preset) => {
+          const cost = preset.percent === null ? "" : `${significant(preset.percent, 2)}${THIN_SPACE}%`;
+          const act = element(
+            "button",
+            { type: "button", "data-preset": preset.name },
+            preset.name,
+            element("span", { class: "nbp-soft" }, cost && ` ${cost}`),
+          );
+          listen(act, "click", () => ticket.follow([link.ask("preset", { name: preset.name })]));
+          setGreyed(act, greyed, preset.about);
+          return act;
+        }),
+      );
+    }
+
+    /** Arrows from row to row; what stands in a row is reached by Tab. */
+    function pressed(event) {
+      const way = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+      if (!way || event.target.matches("input:not([type=search])")) return;
+      event.preventDefault();
+      event.stopPropagation();
+      const nodes = [...list.children];
+      const at = nodes.indexOf(document.activeElement?.closest?.(".nbp-attached-item"));
+      const next = nodes[at + way];
+      (next?.querySelector("[data-role=edit-schedule]") ?? search).focus();
+    }
+
+    return { el, describe };
+  }
+
+  refresh();
+  return { el: button, open: () => button.click() };
+}

@@ -1,0 +1,233 @@
+/** What watching costs, in the bar; behind it the dearest, what would cost less, and a budget. */
+
+import { element, setGreyed, setHidden, setText } from "../../dom.js";
+import { THIN_SPACE, grouped, significant } from "../../format.js";
+import { createTicket } from "../ticket.js";
+import { probeGroups } from "./groups.js";
+import { costOn, sparser } from "./schedules.js";
+
+const DEAR_PERCENT = 10;
+const N_DEAREST = 3;
+const LEAST_STEPS = 20;
+const CHOSEN = "schedules that were chosen are never stretched: make them sparser above";
+
+const percentText = (value) => `${significant(value, 2)}${THIN_SPACE}%`;
+
+/** `openList` opens the list of all that is attached. */
+export function createCost(parts, openList) {
+  const { state, dialogs, link, signal } = parts;
+  const value = element("b");
+  const button = element(
+    "button",
+    {
+      class: "nbp-bar-word nbp-cost",
+      type: "button",
+      "data-action": "probes",
+      "aria-haspopup": "dialog",
+      "aria-expanded": "false",
+      title: "Time spent in probes and row keeping, per cent of step time, and what would cost less",
+    },
+    element("span", { class: "nbp-soft" }, "probes "),
+    value,
+    element("i", { class: "nbp-chevron", "aria-hidden": "true" }),
+  );
+  let shown = null; // what is open
+
+  const listen = (node, type, run) => node.addEventListener(type, run, { signal });
+  listen(button, "click", open);
+  for (const topic of ["status", "probes", "model"]) state.on(topic, refresh);
+
+  function open() {
+    const content = createContent();
+    dialogs.open({
+      anchor: button,
+      label: "What probes cost",
+      content: content.el,
+      closed: () => (shown = null),
+    });
+    shown = dialogs.isOpenAt(button) ? content : null;
+    shown?.describe();
+  }
+
+  function refresh() {
+    const { cost_percent: percent } = state.status;
+    setHidden(button, percent === null || !state.model.live);
+    setText(value, percentText(percent ?? 0));
+    button.classList.toggle("nbp-dear", percent >= DEAR_PERCENT);
+    shown?.describe();
+  }
+
+  function createContent() {
+    const title = element("h3");
+    const account = element("span", { class: "nbp-soft" });
+    const table = element("div", { class: "nbp-dearest" });
+    const below = element("input", { type: "checkbox", "data-role": "budget" });
+    const limit = element("input", {
+      type: "text",
+      inputmode: "decimal",
+      value: "5",
+      "aria-label": "Per cent of step time",
+      "data-role": "percent",
+    });
+    const budget = element(
+      "span",
+      { class: "nbp-budget" },
+      element("label", {}, below, " keep below"),
+      limit,
+      "% ",
+      element("span", { class: "nbp-soft" }, "by stretching the dearest first"),
+    );
+    const all = element("button", { type: "button", class: "nbp-main", "data-action": "all-sparser" });
+    const ticket = createTicket(parts);
+    const note = element("p", { class: "nbp-soft nbp-wide", role: "status" });
+    const el = element(
+      "div",
+      { class: "nbp-sections nbp-cost-account" },
+      element("header", {}, title, account),
+      element("section", { class: "nbp-plain" }, table),
+      element("footer", {}, budget, all, note, ticket.el),
+    );
+    let offers = [];
+    let known = "";
+
+    listen(all, "click", () => offers.length && reschedule(offers));
+    listen(below, "change", () => ask());
+    listen(limit, "input", () => ticket.clear());
+    listen(limit, "keydown", (event) => {
+      if (event.key !== "Enter") return;
+      below.checked = true;
+      ask();
+    });
+
+    function ask() {
+      const percent = Number(limit.value.replace(",", "."));
+      if (below.checked && !(percent > 0)) return ticket.say("refused", "a number above 0 is needed");
+      const id = link.ask("budget", { percent: below.checked ? percent : null });
+      return ticket.follow([id]);
+    }
+
+    function reschedule(some) {
+      const clicks = some.map(({ group, instead }) => ({
+        where: group.rows.map((row) => row.module),
+        quantity: group.quantity,
+        schedule: instead,
+      }));
+      ticket.follow(clicks.map((click) => link.ask("reschedule", click)));
+    }
+
+    function describe() {
+      const { status } = state;
+      const { n_measured: n, step_s: step, budget: told } = state.parts.probes;
+      const percent = status.cost_percent ?? 0;
+      const measured = n >= LEAST_STEPS;
+      setText(title, measured ? `Probes take ${percentText(percent)} of a step` : "Probes");
+      setText(account, measured ? accountText(percent, step, n) : "");
+      if (document.activeElement !== below) below.checked = told !== null;
+      if (told !== null && document.activeElement !== limit) limit.value = String(told);
+      setText(note, budgetText(told, percent));
+      ticket.describe();
+      if (measured) showDearest(percent);
+      else showUnmeasured(n);
+      setHidden(all, !measured || !offers.length);
+    }
+
+    function budgetText(told, percent) {
+      if (told === null) return "";
+      if (percent <= told) return state.status.budget;
+      const done = state.status.budget && `${state.status.budget}. `;
+      return `${done}${percentText(percent)} remain: ${CHOSEN}`;
+    }
+
+    function showUnmeasured(n) {
+      const has = n ? `; ${grouped(n)} so far` : "";
+      const text = `not measured yet: ${LEAST_STEPS} steps are needed${has}`;
+      if (text === known) return;
+      known = text;
+      offers = [];
+      table.replaceChildren(element("span", { class: "nbp-soft nbp-wide" }, text));
+    }
+
+    function showDearest(percent) {
+      const groups = probeGroups(state).sort((a, b) => b.percent - a.percent);
+      const dearest = groups.filter((group) => group.percent > 0).slice(0, N_DEAREST);
+      const rest = groups.length - dearest.length;
+      const named = dearest.reduce((sum, group) => sum + group.percent, 0);
+      const key = JSON.stringify([dearest.map((g) => [g.quantity, g.schedule, g.percent]), rest]);
+      if (key === known) return;
+      known = key;
+      offers = dearest.map(offerOf).filter(({ instead }) => instead);
+      const left = percent - offers.reduce((sum, one) => sum + one.group.percent - one.left, 0);
+      const count = { 1: "It", 2: "Both", 3: "All three" }[offers.length] ?? "";
+      setText(all, `${count}: ${significant(percent, 2)} → ${percentText(Math.max(0, left))}`);
+      const most = dearest[0]?.percent ?? 1;
+      table.replaceChildren(
+        ...["dearest", "where", "now", "", "", "instead"].map((word) =>
+          element("span", { class: "nbp-soft" }, word),
+        ),
+        ...dearest.flatMap((group) => rowOf(offerOf(group), most)),
+        ...restRow(rest, Math.max(0, percent - named), groups.length),
+      );
+      setGreyed(all, state.status.can.reschedule ?? "");
+    }
+
+    function rowOf({ group, instead, left }, most) {
+      const bar = element("i", { class: "nbp-share", "aria-hidden": "true" }, element("i"));
+      bar.style.width = `${Math.max(2, (100 * group.percent) / most)}%`;
+      bar.firstChild.style.width = `${(100 * (left ?? group.percent)) / group.percent}%`;
+      return [
+        element("code", { title: group.quantity }, group.quantity),
+        element("span", { class: "nbp-soft" }, group.where),
+        element("code", { class: "nbp-soft" }, group.schedule),
+        element("b", { class: group.percent >= DEAR_PERCENT / 4 ? "" : "nbp-soft" }, percentText(group.percent)),
+        element("span", {}, bar),
+        instead ? insteadButton(group, instead, left) : element("span", { class: "nbp-soft" }, whyNone(group)),
+      ];
+    }
+
+    function insteadButton(group, instead, left) {
+      const act = element(
+        "button",
+        { type: "button", class: "nbp-instead", "data-quantity": group.quantity },
+        element("code", {}, instead),
+        ` ${percentText(left)}`,
+      );
+      listen(act, "click", () => reschedule([{ group, instead }]));
+      setGreyed(act, state.status.can.reschedule ?? "");
+      return act;
+    }
+
+    function restRow(rest, percent, n) {
+      const list = element("button", { type: "button", class: "nbp-link" }, `all ${grouped(n)}`);
+      listen(list, "click", openList);
+      const words = rest ? `${grouped(rest)} others` : "row keeping";
+      return [
+        element("span", { class: "nbp-soft" }, words),
+        element("span"),
+        element("span"),
+        element("span", {}, percentText(percent)),
+        element("span"),
+        list,
+      ];
+    }
+
+    return { el, describe };
+  }
+
+  refresh();
+  return { el: button };
+}
+
+function offerOf(group) {
+  const instead = group.everyStep ? null : sparser(group.schedule);
+  return { group, instead, left: instead && costOn(instead, group, false) };
+}
+
+const whyNone = (group) => (group.everyStep ? "reads every step" : "");
+
+/** "3.9 ms of 23 ms, over the last 64 steps" */
+function accountText(percent, step, n) {
+  const over = `over the last ${grouped(n)} steps`;
+  if (step === null) return over;
+  const ms = (seconds) => `${significant(1000 * seconds, 2)}${THIN_SPACE}ms`;
+  return `${ms((step * percent) / 100)} of ${ms(step)}, ${over}`;
+}

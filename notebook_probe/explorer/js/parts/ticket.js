@@ -1,0 +1,52 @@
+/** What became of a click, in words beside it: queued, applied at a step, or why not. */
+
+import { element, setAttribute, setText } from "../dom.js";
+import { grouped } from "../format.js";
+
+/** `follow(ids, done)` says what became of these requests; call `describe` at each status. */
+export function createTicket({ state }) {
+  const el = element("span", { class: "nbp-ticket", role: "status" });
+  let followed = []; // ids of the requests of one click
+  let settled = null;
+
+  function say(outcome, text) {
+    setAttribute(el, "data-state", outcome);
+    setText(el, text);
+  }
+
+  function describe() {
+    const found = followed.map((id) => state.status.tickets.find((one) => one.id === id));
+    const rows = found.filter(Boolean);
+    if (!rows.length) return;
+    const refused = rows.find((row) => row.state === "refused");
+    if (refused) return end("refused", refused.text);
+    const last = rows.at(-1);
+    const queued = `queued ${grouped(last.queued_step)}`;
+    if (rows.some((row) => row.state === "queued")) return say("queued", queued);
+    return end("applied", `✓ ${queued}, applied at step ${grouped(last.applied_step)}`);
+  }
+
+  function end(outcome, text) {
+    say(outcome, text);
+    const told = settled;
+    settled = null;
+    told?.(outcome);
+  }
+
+  return {
+    el,
+    say,
+    describe,
+    follow(ids, done = null) {
+      followed = ids;
+      settled = done;
+      say("sent", "sent, waiting for the kernel");
+    },
+    /** Something is being changed: what was said of the last click is over. */
+    clear() {
+      followed = [];
+      settled = null;
+      say("", "");
+    },
+  };
+}

@@ -1,0 +1,42 @@
+/** Left of the heat map: the name of each row, or brackets where rows are thinner than text. */
+
+import { fittedText } from "../fitted_text.js";
+import { brackets } from "./brackets.js";
+
+const TEXT_PX = 11;
+
+/** What stands beside the rows: `{ from, to, name }`, several rows to a bracket. */
+export function rowNames(rows, rowHeight) {
+  if (rowHeight < TEXT_PX) return brackets(rows, rowHeight);
+  return rows.map((name, row) => ({ from: row, to: row + 1, name }));
+}
+
+/** Names as wide as they need, within reason. */
+export function gutterWidth(context, colours, names) {
+  context.font = colours.font;
+  const widths = names.map(({ name }) => context.measureText(name).width);
+  return Math.round(Math.min(150, Math.max(52, Math.max(...widths) + 16)));
+}
+
+export function paintRowNames(context, { box, colours, names, frame, marked }, rowHeight) {
+  context.textAlign = "right";
+  context.textBaseline = "middle";
+  context.lineWidth = 1;
+  for (const { from, to, name } of names) {
+    const on = frame.rows.slice(from, to).some((row) => marked.has(row));
+    context.fillStyle = on ? colours.brand : colours.ink;
+    const [top, bottom] = [box.top + from * rowHeight, box.top + to * rowHeight];
+    if (rowHeight < TEXT_PX) paintBracket(context, box.left - 4, top, bottom, on ? colours.brand : colours.soft);
+    context.fillText(fittedText(context, name, box.left - 13), box.left - 8, (top + bottom) / 2);
+  }
+}
+
+function paintBracket(context, x, top, bottom, colour) {
+  context.strokeStyle = colour;
+  context.beginPath();
+  context.moveTo(x + 3, Math.round(top) + 1.5);
+  context.lineTo(x + 0.5, Math.round(top) + 1.5);
+  context.lineTo(x + 0.5, Math.round(bottom) - 1.5);
+  context.lineTo(x + 3, Math.round(bottom) - 1.5);
+  context.stroke();
+}

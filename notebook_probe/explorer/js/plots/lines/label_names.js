@@ -1,0 +1,31 @@
+/** What a line is called beside it: the shortest end of its path that no other one has. */
+
+import { ROOT, seriesName } from "../../names.js";
+import { unitsOf } from "../../state.js";
+import { uniqueEnds } from "./unique_ends.js";
+
+/** Logged by the loop, not measured by a probe. */
+export function isLogged({ status }, module, quantity) {
+  return module === ROOT && status.logged.includes(quantity);
+}
+
+/** What is said of each line beside it; one quantity is said above all of them instead. */
+export function lineLabels(state, prepared) {
+  const ends = uniqueEnds(prepared.map((one) => one.module));
+  const quantities = new Set(prepared.map((one) => one.quantity));
+  const units = new Set([...quantities].map((name) => unitsOf(state.model, name)));
+  const [only] = quantities;
+  const withUnits = (name) => {
+    const unit = unitsOf(state.model, name);
+    return unit === "1" ? name : `${name} [${unit}]`;
+  };
+  const inLabel = units.size > 1 ? withUnits : (name) => name;
+  return {
+    title: quantities.size === 1 ? withUnits(only) : "",
+    label({ module, quantity }) {
+      if (module === ROOT) return inLabel(quantity);
+      if (quantities.size === 1) return ends.get(module);
+      return seriesName(ends.get(module), inLabel(quantity));
+    },
+  };
+}

@@ -1,0 +1,92 @@
+/** Marks on the step axes: what was done and what was found; the heavier hides what is near it. */
+
+import { element } from "../dom.js";
+import { grouped } from "../format.js";
+
+const NEAR_PX = 5;
+const TALL_PX = 8;
+const MOST_TEXTS = 4;
+
+/** What stands below an axis: the heavier hides the lighter. A new kind of mark is a row here. */
+const KINDS = {
+  done: { weight: 1, colour: "brand", paint: paintTick },
+  warning: { weight: 2, colour: "amber", paint: (...at) => paintTriangle(...at, false) },
+  severe: { weight: 3, colour: "bad", paint: (...at) => paintTriangle(...at, true) },
+};
+
+/** { step, x, kind, text } of all there is, `x` as the lines have it: their axis may be time. */
+export function stepMarks({ alerts, lines }, mapping) {
+  const found = alerts.map(({ step, severity, rule, text }) => {
+    return { step, x: mapping.x(step), kind: severity, text: `${rule} at ${text}` };
+  });
+  const done = (lines?.events ?? []).map(([at, kind, text]) => {
+    const x = at + lines.x0;
+    return { step: Math.round(mapping.step(x)), x, kind: "done", text: text || kind };
+  });
+  return [...found, ...done];
+}
+
+/** Marks that are drawn, { px, step, kind, texts }, each with the texts of those that it hides. */
+export function placeMarks(marks, place, { left, right }) {
+  const byWeight = [...marks].sort((one, other) => KINDS[other.kind].weight - KINDS[one.kind].weight);
+  const placed = [];
+  for (const mark of byWeight) {
+    const px = place(mark);
+    if (!(px >= left - 0.5 && px <= right + 0.5)) continue;
+    const over = placed.find((one) => Math.abs(one.px - px) < NEAR_PX);
+    if (over) over.texts.push(mark.text);
+    else placed.push({ px, step: mark.step, kind: mark.kind, texts: [mark.text] });
+  }
+  return placed;
+}
+
+export function paintMarks(context, placed, bottom, colours) {
+  for (const { px, kind } of placed) {
+    const { colour, paint } = KINDS[kind];
+    context.strokeStyle = context.fillStyle = colours[colour];
+    paint(context, px, bottom, colours);
+  }
+}
+
+/** The mark under a pixel, or null. */
+export function markAt(placed, x, y, bottom) {
+  if (y < bottom - 3 || y > bottom + TALL_PX + 4) return null;
+  const near = placed.filter(({ px }) => Math.abs(px - x) <= NEAR_PX + 1);
+  return near.sort((one, other) => Math.abs(one.px - x) - Math.abs(other.px - x))[0] ?? null;
+}
+
+/** What it says when it is pointed at. */
+export function markTip({ step, texts }) {
+  const rows = texts.slice(0, MOST_TEXTS).map((text) => element("div", { class: "nbp-tip-mark" }, text));
+  if (texts.length > MOST_TEXTS) rows.push(element("div", {}, `+ ${texts.length - MOST_TEXTS} more`));
+  return [element("div", { class: "nbp-tip-head" }, `step ${grouped(step)}`), ...rows];
+}
+
+/** The cursor stays at a step until it is sent elsewhere. */
+export function pinCursor(state, step, more = {}) {
+  state.pinned = { step, row: null, from: "pin", ...more };
+  state.cursor = state.pinned;
+  state.emit("cursor");
+}
+
+function paintTick(context, px, bottom) {
+  const x = Math.round(px) + 0.5;
+  context.lineWidth = 1.4;
+  context.beginPath();
+  context.moveTo(x, bottom - 4);
+  context.lineTo(x, bottom + 5);
+  context.stroke();
+}
+
+function paintTriangle(context, px, bottom, colours, filled) {
+  context.lineWidth = 1.4;
+  context.lineJoin = "round";
+  context.beginPath();
+  context.moveTo(px, bottom + 1.5);
+  context.lineTo(px + 4.5, bottom + TALL_PX + 1);
+  context.lineTo(px - 4.5, bottom + TALL_PX + 1);
+  context.closePath();
+  if (!filled) context.fillStyle = colours.ground;
+  context.fill();
+  context.stroke();
+}

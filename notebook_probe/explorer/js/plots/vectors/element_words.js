@@ -1,0 +1,40 @@
+/** An element of a vector in words: a bin, a head, an eigenvalue, a quantile. */
+
+import { grouped, significant, THIN_SPACE } from "../../format.js";
+import { isHistogram } from "./shown_values.js";
+
+/** "−2 … −0.5", "head 5", "5 of 64", "quantile 0.25": which element of a row. */
+export function elementName(frame, row, element) {
+  if (isHistogram(frame)) return binName(frame, row, element);
+  if (frame.at.length) return `at ${significant(frame.at[element] ?? NaN)}`;
+  if (frame.glyph === "dashes") return `head ${element}`;
+  if (frame.glyph === "bars") return `channel ${element}`;
+  return `${element + 1} of ${row.n}`;
+}
+
+function binName({ low_edges: lows, high_edges: highs, at, n_lanes: lanes }, row, element) {
+  if (element >= lows.length - lanes) return lanes > 1 && element === lows.length - lanes ? "infinite" : "not finite";
+  const edge = (value, beyond) => (value === null ? beyond : significant(value * row.scale));
+  if (at[element] === 0 && lows[element] === highs[element]) return "0";
+  return `${edge(lows[element], "−∞")} … ${edge(highs[element], "∞")}`;
+}
+
+/** Beside an enlarged row: short. */
+export function elementTick(frame, row, element) {
+  if (isHistogram(frame)) {
+    const { n_lanes: lanes, low_edges: lows, at } = frame;
+    if (element >= lows.length - lanes) return binName(frame, row, element);
+    return significant((at[element] ?? NaN) * row.scale, 2);
+  }
+  if (frame.at.length) return significant(frame.at[element] ?? NaN);
+  if (frame.glyph === "curve") return element === 0 ? "largest" : String(element + 1);
+  return elementName(frame, row, element);
+}
+
+/** "8.09 %" of a share, "1.41 nat" of anything else, "312" of a count. */
+export function elementValue(frame, value, counts, units) {
+  if (isHistogram(frame)) {
+    return counts ? grouped(value) : `${significant(100 * value)}${THIN_SPACE}%`;
+  }
+  return significant(value, 4) + (units === "1" ? "" : `${THIN_SPACE}${units}`);
+}

@@ -1,0 +1,27 @@
+/** Where each module's picture lies: the enlarged one is tall, the others keep at least 9 pixels. */
+
+const GAP_PX = 3;
+const LEAST_PX = 9;
+const TALLEST_PX = 30;
+const ENLARGED_SHARE = 0.5;
+
+/**
+ * `[{ row, top, bottom }]` of those from `first` on that have room between two heights; `enlarged` is
+ * the place of the tall one, or -1.
+ */
+export function rowPlaces(n, enlarged, first, top, bottom) {
+  const room = bottom - top;
+  const tall = enlarged < 0 ? 0 : Math.max(60, room * ENLARGED_SHARE);
+  const others = enlarged < 0 ? n : n - 1;
+  const each = (room - tall) / Math.max(1, others) - GAP_PX;
+  const height = Math.min(TALLEST_PX, Math.max(LEAST_PX, each));
+  const places = [];
+  let y = top;
+  for (let row = first; row < n; row++) {
+    const high = row === enlarged ? tall - GAP_PX : height;
+    if (y + high > bottom + 0.5) break;
+    places.push({ row, top: y, bottom: y + high });
+    y += high + GAP_PX;
+  }
+  return places;
+}

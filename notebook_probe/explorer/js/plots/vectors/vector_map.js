@@ -1,0 +1,244 @@
+/** Vectors in their place: frames in, hover, a click enlarges a module or draws an element as a line. */
+
+import { element, setAttribute, setHidden } from "../../dom.js";
+import { grouped } from "../../format.js";
+import { showsVectors, unitsOf } from "../../state.js";
+import { gutterWidth } from "../heat/row_names.js";
+import { createPlot, describeAxes, hideTip, placeCursor, showNote, showTip } from "../plot.js";
+import { trackPointer } from "../pointer.js";
+import { AXIS_HEIGHT, rightMargin, stepAxis } from "../step_axis.js";
+import { elementName, elementValue } from "./element_words.js";
+import { paintVectors } from "./paint.js";
+import { vectorPicture } from "./picture.js";
+import { rowPlaces } from "./rows.js";
+import { isHistogram, lineOf, measuredColumn, vectorAt } from "./shown_values.js";
+
+export function createVectorMap({ state, theme, selection, link, fail, signal }) {
+  const plot = createPlot({
+    className: "nbp-vectors",
+    label: "Vectors of modules over steps",
+    paint,
+    resized: (width) => link.resized("vectors", width && width - state.gutter - rightMargin(width)),
+    fail,
+    signal,
+  });
+  let painted = null; // { axis, box, frame, places } of the last paint
+  let made = null; // the picture, and what it was made of
+  let enlarged = ""; // module
+  let first = 0; // row at the top
+  let pointed = null; // element under the pointer, of the enlarged row
+
+  const turn = () => setHidden(plot.el, !showsVectors(state));
+  for (const topic of ["selection", "vectors", "status"]) state.on(topic, turn);
+  const topics = ["vectors", "vector options", "selection", "theme", "gutter", "lines", "marked"];
+  for (const topic of topics) state.on(topic, plot.request);
+  state.on("cursor", showCursor);
+  const calls = { hover, leave: () => point(null), click, range, reset };
+  trackPointer(plot, () => painted?.box ?? { left: 0, right: 0 }, calls, signal);
+  plot.canvas.addEventListener("wheel", scrolled, { signal, passive: false });
+  plot.canvas.addEventListener("keydown", pressed, { signal });
+  turn();
+
+  function paint(context, width, height) {
+    painted = null;
+    const frame = state.vectors?.quantity === state.selection.home ? state.vectors : null;
+    setAttribute(plot.canvas, "data-quantity", frame?.quantity ?? "");
+    setAttribute(plot.canvas, "data-rows", frame?.rows.length ?? 0);
+    setAttribute(plot.canvas, "data-enlarged", enlarged);
+    showNote(plot, frame ? "" : "Waiting for the first value.");
+    if (!showsVectors(state)) return;
+    if (frame) paintFrame(context, frame, width, height);
+    if (state.vectors) link.painted("vectors", state.vectors.seq);
+    showTips();
+  }
+
+  function paintFrame(context, frame, width, height) {
+    const colours = theme.read();
+    const names = frame.rows.map(({ module }) => ({ name: module }));
+    const gutter = gutterWidth(context, colours, names);
+    if (gutter !== state.gutter) {
+      state.gutter = gutter;
+      state.emit("gutter");
+    }
+    const box = { left: gutter, right: width - rightMargin(width), top: 2, bottom: height - AXIS_HEIGHT };
+    const axis = stepAxis(state, box.left, box.right);
+    const tall = frame.rows.findIndex((row) => row.module === enlarged);
+    first = Math.min(first, Math.max(0, frame.rows.length - 1));
+    const places = rowPlaces(frame.rows.length, tall, first, box.top, box.bottom);
+    const { counts } = state.vectorOptions;
+    paintVectors(context, {
+      axis,
+      box,
+      colours,
+      frame,
+      places,
+      first,
+      picture: pictureOf(frame, colours.ground),
+      enlarged: tall,
+      marked: state.marked,
+      step: state.cursor?.step ?? null,
+      pointed,
+      counts,
+      log: isLogVectors(frame),
+      units: unitsOf(state.model, frame.quantity),
+      full: height,
+    });
+    describeAxes(plot.canvas, box, axis);
+    painted = { axis, box, frame, places };
+  }
+
+  function isLogVectors(frame) {
+    return state.selection.log_heat ?? frame.log;
+  }
+
+  function pictureOf(frame, ground) {
+    const wish = { log: isLogVectors(frame), ...state.vectorOptions, ground };
+    const key = JSON.stringify(wish);
+    if (made?.frame !== frame || made.key !== key) {
+      made = { ...vectorPicture(frame, wish), key };
+      state.heatPicture = made;
+      state.emit("picture");
+    }
+    return made;
+  }
+
+  /** `{ row, element, step }` under a pixel, or null beside the pictures. */
+  function cellAt(x, y) {
+    if (!painted) return null;
+    const { axis, box, frame, places } = painted;
+    const place = places.find(({ top, bottom }) => y >= top && y <= bottom);
+    const step = Math.floor(axis.value(x));
+    if (!place || x < box.left || x > box.right) return null;
+    if (step < frame.first_step || step > frame.last_step) return null;
+    const row = frame.rows[place.row];
+    const share = (y - place.top) / (place.bottom - place.top);
+    const line = Math.min(row.n - 1, Math.floor(share * row.n));
+    return { row: place.row, element: lineOf(frame, row, line), step, y };
+  }
+
+  function point(cursor) {
+    state.cursor = cursor;
+    state.emit("cursor");
+  }
+
+  function hover(x, y) {
+    const cell = cellAt(x, y);
+    point(cell && { ...cell, from: "vectors" });
+  }
+
+  function click(x, y) {
+    const cell = cellAt(x, y);
+    if (!cell) return;
+    const row = painted.frame.rows[cell.row];
+    if (row.module === enlarged) drawElement(row, cell.element);
+    else enlarge(row.module);
+  }
+
+  function enlarge(module) {
+    enlarged = module === enlarged ? "" : module;
+    plot.request();
+  }
+
+  function drawElement(row, place) {
+    const { frame } = painted;
+    if (frame.has_series) selection.add(row.module, `${frame.quantity}[${frame.keys[place] ?? place}]`);
+  }
+
+  function range(x0, x1) {
+    if (!painted) return;
+    const [low, high] = [painted.axis.value(x0), painted.axis.value(x1)];
+    selection.change({ window: [Math.floor(low), Math.max(Math.ceil(high), Math.floor(low) + 1)] });
+  }
+
+  function reset() {
+    selection.change({ window: null });
+  }
+
+  function scrolled(event) {
+    if (!painted) return;
+    const last = first + painted.places.length;
+    const next = first + Math.sign(event.deltaY);
+    if (next < 0 || (event.deltaY > 0 && last >= painted.frame.rows.length)) return;
+    first = next;
+    event.preventDefault();
+    plot.request();
+  }
+
+  function pressed(event) {
+    if (!painted) return;
+    const { cursor } = state;
+    const at = cursor?.row ?? -1;
+    const by = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+    if (by) climb(Math.min(Math.max(at + by, 0), painted.frame.rows.length - 1));
+    else if (event.key === "Enter" && at >= 0) enter(painted.frame.rows[at], event.shiftKey);
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  function climb(row) {
+    const { frame, places } = painted;
+    if (row < first) first = row;
+    else if (row >= first + places.length) first += 1;
+    const step = state.cursor?.step ?? frame.last_step;
+    point({ row, element: state.cursor?.element ?? 0, step, from: "vectors" });
+  }
+
+  function enter(row, isShifted) {
+    if (isShifted) drawElement(row, state.cursor.element ?? 0);
+    else enlarge(row.module);
+  }
+
+  function showCursor() {
+    if (!showsVectors(state)) return;
+    const { cursor } = state;
+    const row = state.vectors?.rows[cursor?.row ?? -1];
+    pointed = cursor?.from === "vectors" && row?.module === enlarged ? cursor.element : null;
+    plot.request(); // the slices follow
+  }
+
+  function showTips() {
+    const { cursor } = state;
+    if (!painted || !cursor) {
+      placeCursor(plot, NaN);
+      return hideTip(plot);
+    }
+    const { axis, box, frame, places } = painted;
+    const x = axis.place(cursor.step);
+    placeCursor(plot, x, box.left, box.right, box.top, box.bottom);
+    const place = places.find(({ row }) => row === cursor.row);
+    if (cursor.from !== "vectors" || !place) return hideTip(plot);
+    const row = frame.rows[cursor.row];
+    return showTip(plot, x, cursor.y ?? (place.top + place.bottom) / 2, tip(frame, row, cursor));
+  }
+
+  function tip(frame, row, { step, element: place }) {
+    const { counts } = state.vectorOptions;
+    const column = measuredColumn(frame, row, step);
+    const vector = column === null ? null : vectorAt(frame, row, column, counts);
+    const head = element("div", { class: "nbp-tip-head" }, element("b", {}, row.module), `  step ${grouped(step)}`);
+    const line = (text, kind = "") => element("div", { class: kind }, text);
+    if (!vector) return [head, line("not measured so far")];
+    const units = unitsOf(state.model, frame.quantity);
+    const value = Number.isFinite(vector[place])
+      ? elementValue(frame, vector[place], counts, units)
+      : "NaN or infinite";
+    const word = isHistogram(frame) ? "in " : "";
+    const lines = [head, line(`${word}${elementName(frame, row, place)}: ${value}`)];
+    const of = stepOf(frame, column);
+    if (step < of.first || step > of.last) lines.push(line(`of step ${grouped(of.last)}`, "nbp-soft"));
+    const draws = frame.has_series ? "click draws this as a line" : "";
+    const says = row.module === enlarged ? draws : "click enlarges it";
+    if (says) lines.push(line(says, "nbp-soft"));
+    return lines;
+  }
+
+  return { el: plot.el, canvas: plot.canvas };
+}
+
+/** The steps of a column. */
+function stepOf(frame, column) {
+  const width = (frame.last_step + 1 - frame.first_step) / frame.columns;
+  const begin = (place) => Math.ceil(frame.first_step + place * width - 1e-9);
+  return { first: begin(column), last: Math.max(begin(column), begin(column + 1) - 1) };
+}

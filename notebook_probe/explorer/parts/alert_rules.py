@@ -1,0 +1,144 @@
+"""The alert rules: which of them watch and which wait, thresholds that are tried and edited."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal, TypedDict
+
+from notebook_probe.alerts import RULES, Rule, find_alerts
+from notebook_probe.alerts.rule import Severity
+from notebook_probe.errors import ProbeError
+from notebook_probe.explorer.draw.worker import Worker
+from notebook_probe.explorer.messages.throttled import Throttled
+from notebook_probe.explorer.parts.part import Click, Part, Seen
+from notebook_probe.record.format.source import Source
+from notebook_probe.run.attach.requests import EditRule, Request
+from notebook_probe.run.controls import Controls
+
+__all__ = ["AlertRules", "EditRuleClick", "RuleRow", "Trial", "TryRule"]
+
+
+class RuleRow(TypedDict):
+    """One rule."""
+
+    name: str
+    summary: str
+    severity: Severity
+    explained_by: list[str]
+    thresholds: dict[str, float | None]
+    """None for one that is infinite."""
+    rows: int
+    steps: int
+    state: str
+    """"on", "waits for ...", "off: ..."; empty in a record that nobody watches."""
+
+
+class TryRule(TypedDict):
+    """Ask when a rule with these numbers would have fired."""
+
+    v: int
+    type: Literal["try_rule"]
+    rule: str
+    numbers: dict[str, float]
+
+
+class Trial(TypedDict):
+    """The answer."""
+
+    rule: str
+    numbers: dict[str, float]
+    steps: list[int]
+    """Of what it would have said: the first few."""
+    n: int
+    problem: str
+    """Why it cannot be told; empty where it can."""
+
+
+class EditRuleClick(TypedDict):
+    """Give a rule these numbers, for the rows to come."""
+
+    v: int
+    type: Literal["edit_rule"]
+    id: str
+    rule: str
+    numbers: dict[str, float]
+
+
+MOST_STEPS = 3
+
+
+def _edit(click: EditRuleClick) -> Request:
+    return EditRule(click["rule"], click["numbers"])
+
+
+class AlertRules(Part):
+    """What is looked for; of an opened record those that are known here, which watch nothing."""
+
+    name: ClassVar = "rules"
+    clicks: ClassVar = {"edit_rule": Click(EditRuleClick, _edit)}
+    heard: ClassVar = {"try_rule": TryRule}
+
+    def __init__(self, source: Source, controls: Controls | None) -> None:
+        super().__init__(source, controls)
+        self._seen: Sequence[Rule] = ()
+        self._states = Throttled(self._states_now)
+        self._worker = Worker("notebook_probe trial")
+        self._asked: TryRule | None = None
+        self._trial: Trial | None = None
+
+    def state(self, seen: Seen) -> Mapping[str, Any]:
+        rules = [*RULES.values()] if self._controls is None else [*self._controls.rules.values()]
+        if rules != self._seen:
+            self._seen = rules
+            self._states.expire()
+        states = self._states.value()
+        rows = [_row(rule, states.get(rule.name, "")) for rule in rules]
+        return {"rules": rows, "trial": self._trial}
+
+    def hear(self, message: TryRule) -> None:
+        """Ask the rule about all that is recorded, in a thread of its own; the newest counts."""
+        self._asked = message
+        self._worker.do(lambda: self._try(message))
+
+    def _states_now(self) -> Mapping[str, str]:
+        return {} if self._controls is None else self._controls.rules.states()
+
+    def _try(self, message: TryRule) -> None:
+        if message is not self._asked or self._controls is None:
+            return
+        steps: list[int] = []
+        problem = ""
+        try:
+            rule = self._controls.rules[message["rule"]].but(**message["numbers"])
+            steps = [alert.step for alert in find_alerts(self._source, rule)]
+        except ProbeError as error:
+            problem = str(error)
+        except Exception as error:  # a record may be on a disk that has gone
+            problem = f"{type(error).__name__}: {error}"
+        self._trial = {
+            "rule": message["rule"],
+            "numbers": message["numbers"],
+            "steps": steps[:MOST_STEPS],
+            "n": len(steps),
+            "problem": problem,
+        }
+
+
+def _row(rule: Rule, state: str) -> RuleRow:
+    return {
+        "name": rule.name,
+        "summary": (inspect.getdoc(rule.condition) or "").partition("\n")[0],
+        "severity": rule.severity,
+        "explained_by": list(rule.explained_by),
+        "thresholds": {name: _finite(number) for name, number in rule.thresholds.items()},
+        "rows": rule.rows,
+        "steps": rule.steps,
+        "state": state,
+    }
+
+
+def _finite(number: float) -> float | None:
+    """JSON knows no infinity."""
+    return number if math.isfinite(number) else None

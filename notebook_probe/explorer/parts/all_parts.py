@@ -1,0 +1,72 @@
+"""The parts of a panel together: what of them is news, what may be clicked, who hears it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from notebook_probe.explorer.messages.wire import VERSION, Frame
+from notebook_probe.explorer.parts.alert_rules import AlertRules
+from notebook_probe.explorer.parts.breaks import Breaks
+from notebook_probe.explorer.parts.history import History
+from notebook_probe.explorer.parts.knobs import Knobs
+from notebook_probe.explorer.parts.looks import Looks
+from notebook_probe.explorer.parts.part import Click, Part, Seen
+from notebook_probe.explorer.parts.probes import Probes
+from notebook_probe.record.format.source import Source
+from notebook_probe.run.controls import Controls
+
+__all__ = ["CLICKS", "PARTS", "SHAPES", "AllParts"]
+
+PARTS: tuple[type[Part], ...] = (Breaks, Knobs, Probes, AlertRules, Looks, History)
+
+CLICKS: Mapping[str, Click] = {kind: click for part in PARTS for kind, click in part.clicks.items()}
+SHAPES: Mapping[str, type] = {
+    **{kind: click.shape for kind, click in CLICKS.items()},
+    **{kind: shape for part in PARTS for kind, shape in part.heard.items()},
+}
+"""Type of every message that a view may send to a part, to its typed dictionary."""
+
+
+class AllParts:
+    """Every part of one panel.
+
+    Parameters
+    ----------
+    source : Source
+    controls : Controls or None
+    failed : callable
+        Told of an exception and where it was: a part that fails does not stop the others.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        controls: Controls | None,
+        failed: Callable[[Exception, str], None],
+    ) -> None:
+        self._parts = [part(source, controls) for part in PARTS]
+        self._failed = failed
+        self._sent: dict[str, Mapping[str, Any]] = {}
+
+    @property
+    def handlers(self) -> dict[str, Callable[[Any], None]]:
+        """Type of a message that is no request to who hears it."""
+        return {kind: part.hear for part in self._parts for kind in part.heard}
+
+    def forget(self) -> None:
+        """A view has come that knows nothing."""
+        self._sent.clear()
+
+    def news(self, seen: Seen) -> Iterator[Frame]:
+        """The messages that the views do not know yet, each with its buffers."""
+        for part in self._parts:
+            try:
+                state, frames = part.state(seen), part.frames()
+            except Exception as error:  # a record may be on a disk that has gone
+                self._failed(error, part.name)
+                continue
+            if state is not None and state != self._sent.get(part.name):
+                self._sent[part.name] = state
+                yield {"v": VERSION, "type": part.name, **state}, []
+            yield from frames

@@ -1,0 +1,247 @@
+"""What training is held by: listed, armed, edited and tried on what is recorded, in the panel."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal, TypedDict
+
+import numpy as np
+
+from notebook_probe.explorer.parts.part import Click, Part, Seen
+from notebook_probe.record.format.source import ROOT
+from notebook_probe.run.attach.requests import Request
+from notebook_probe.run.breakpoints.comparison import Comparison
+from notebook_probe.run.breakpoints.conditions import (
+    SEVERE,
+    AtStep,
+    Condition,
+    OnAlert,
+    OnError,
+    OnNan,
+    OnSeries,
+)
+from notebook_probe.run.breakpoints.requests import Break, BreakpointInfo, EditBreak, Unbreak
+from notebook_probe.run.breakpoints.series_track import would_pause
+
+__all__ = [
+    "BreakClick",
+    "BreakRow",
+    "Breaks",
+    "EditBreakClick",
+    "Trial",
+    "TryBreak",
+    "UnbreakClick",
+]
+
+Before = Literal["step", "update"]
+Sign = Literal[">", "<", ">=", "<=", "crosses"]
+
+TRIAL_S = 1.0
+"""A trial reads a whole series: at most so often while the source grows."""
+MOST_STEPS = 12
+"""Steps of a trial that are written out."""
+
+
+class BreakRow(TypedDict):
+    """One breakpoint."""
+
+    id: int
+    kind: str
+    text: str
+    number: float | None
+    """The one that can be edited."""
+    armed: bool
+    holds: bool
+    last_step: int
+    """Where it held last; -1 if it never did."""
+    module: str
+    quantity: str
+    sign: str
+    note: str
+
+
+class Trial(TypedDict):
+    """What a series that is being asked for is now, and where it would have paused."""
+
+    module: str
+    quantity: str
+    now: float | None
+    usual: float | None
+    """Its median."""
+    steps: list[int]
+    """The first few."""
+    n_steps: int
+
+
+class BreakClick(TypedDict):
+    """Hold the training by one more condition; what its kind does not have is left empty."""
+
+    v: int
+    type: Literal["break"]
+    id: str
+    kind: Literal["step", "alert", "series", "nan", "error"]
+    module: str
+    quantity: str
+    sign: Sign
+    number: float
+    for_rows: int
+    rules: list[str]
+    """None of them means every severe one."""
+    before: Before
+
+
+class EditBreakClick(TypedDict):
+    """Arm or disarm one, or give it another number."""
+
+    v: int
+    type: Literal["edit_break"]
+    id: str
+    which: int
+    armed: bool | None
+    number: float | None
+
+
+class UnbreakClick(TypedDict):
+    """Take one away."""
+
+    v: int
+    type: Literal["unbreak"]
+    id: str
+    which: int
+
+
+class TryBreak(TypedDict):
+    """A series that is being asked for; an empty quantity when none is any more."""
+
+    v: int
+    type: Literal["try_break"]
+    module: str
+    quantity: str
+    sign: Sign
+    number: float
+    for_rows: int
+
+
+def _condition(click: BreakClick) -> Condition:
+    if click["kind"] == "step":
+        return AtStep(int(click["number"]))
+    if click["kind"] == "alert":
+        return OnAlert(tuple(click["rules"]) or (SEVERE,))
+    if click["kind"] == "nan":
+        return OnNan(click["before"])
+    if click["kind"] == "error":
+        return OnError()
+    comparison = Comparison(click["sign"], click["number"])
+    return OnSeries(
+        click["module"], click["quantity"], comparison, click["for_rows"], click["before"]
+    )
+
+
+def _break(click: BreakClick) -> Request:
+    return Break(_condition(click))
+
+
+def _edit(click: EditBreakClick) -> Request:
+    return EditBreak(click["which"], click["armed"], click["number"])
+
+
+def _unbreak(click: UnbreakClick) -> Request:
+    return Unbreak(click["which"])
+
+
+class Breaks(Part):
+    """The breakpoints of a live run; an opened record has none."""
+
+    name: ClassVar = "breaks"
+    clicks: ClassVar = {
+        "break": Click(BreakClick, _break),
+        "edit_break": Click(EditBreakClick, _edit),
+        "unbreak": Click(UnbreakClick, _unbreak),
+    }
+    heard: ClassVar = {"try_break": TryBreak}
+
+    _asked: OnSeries | None = None
+    _trial: tuple[OnSeries, int, float, Trial] | None = None
+    """Of what at which revision, when, and what came of it."""
+
+    def hear(self, message: Any) -> None:
+        """Take in what is being asked for."""
+        self._asked = None
+        if message["quantity"]:
+            comparison = Comparison(message["sign"], message["number"])
+            self._asked = OnSeries(
+                message["module"], message["quantity"], comparison, max(1, message["for_rows"])
+            )
+
+    def state(self, seen: Seen) -> Mapping[str, Any] | None:
+        controls, head = self._controls, seen.head
+        if controls is None:
+            return {"live": False, "rows": [], "held": None, "traceback": "", "trial": None}
+        infos = controls.breakpoint_infos()
+        steps = [info.last_step for info in infos if info.holds]
+        held = {"text": head.held, "step": max(steps, default=-1)} if head.held else None
+        return {
+            "live": head.state != "finished",
+            "rows": [_row(info) for info in infos],
+            "held": held,
+            "traceback": head.traceback,
+            "severe": [*controls.severe_rules()],
+            "rules": [*controls.rule_names()],
+            "trial": self._tried(),
+        }
+
+    def _tried(self) -> Trial | None:
+        asked, last, revision = self._asked, self._trial, self._source.revision
+        if asked is None:
+            return None
+        if last is not None and last[0] == asked:
+            is_young = time.monotonic() - last[2] < TRIAL_S
+            if is_young or last[1] == revision:
+                return last[3]
+        found = self._read(asked)
+        self._trial = asked, revision, time.monotonic(), found
+        return found
+
+    def _read(self, asked: OnSeries) -> Trial:
+        try:
+            series = self._source.series(asked.module, asked.quantity)
+        except (KeyError, ValueError):  # nothing is recorded of it yet
+            steps, values = np.empty(0, np.int64), np.empty(0)
+        else:
+            steps, values = series.step.values, np.asarray(series.values, np.float64)
+        rows = zip(steps.tolist(), values.tolist(), strict=True)
+        found = would_pause(asked, rows) if values.ndim == 1 else []
+        finite = values[np.isfinite(values)]
+        return {
+            "module": asked.module,
+            "quantity": asked.quantity,
+            "now": _known(values[-1]) if values.ndim == 1 and len(values) else None,
+            "usual": _known(np.median(finite)) if len(finite) else None,
+            "steps": found[:MOST_STEPS],
+            "n_steps": len(found),
+        }
+
+
+def _row(info: BreakpointInfo) -> BreakRow:
+    condition = info.condition
+    series = condition if isinstance(condition, OnSeries) else None
+    return {
+        "id": info.id,
+        "kind": condition.kind,
+        "text": condition.text,
+        "number": condition.number,
+        "armed": info.armed,
+        "holds": info.holds,
+        "last_step": info.last_step,
+        "module": ROOT if series is None else series.module,
+        "quantity": "" if series is None else series.quantity,
+        "sign": "" if series is None else series.comparison.sign,
+        "note": info.note,
+    }
+
+
+def _known(value: Any) -> float | None:
+    """JSON knows no NaN."""
+    return float(value) if math.isfinite(value) else None

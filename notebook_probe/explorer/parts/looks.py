@@ -1,0 +1,161 @@
+"""Looks: the tensors of a module at a step, kept on request, shown as maps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal, NotRequired, TypedDict
+
+import numpy as np
+
+from notebook_probe.errors import ProbeError
+from notebook_probe.explorer.draw.look_blocks import Maps, maps_of
+from notebook_probe.explorer.messages.wire import VERSION, Frame
+from notebook_probe.explorer.parts.part import Click, Part, Seen
+from notebook_probe.record.format.source import Source
+from notebook_probe.record.views.looks import Look, looks_of
+from notebook_probe.run.attach.requests import LookAt, Request
+from notebook_probe.run.controls import Controls
+
+__all__ = ["LookBlock", "LookClick", "LookRow", "Looks", "ShowLook"]
+
+
+class LookRow(TypedDict):
+    """One that is kept."""
+
+    module: str
+    step: int
+    nbytes: int
+
+
+class LookClick(TypedDict):
+    """Keep the tensors of a module in the next step."""
+
+    v: int
+    type: Literal["look"]
+    id: str
+    module: str
+
+
+class ShowLook(TypedDict):
+    """A view wants to see one that is kept; it is answered with `shown_look`."""
+
+    v: int
+    type: Literal["show_look"]
+    view: str
+    module: str
+    step: int
+    other: int
+    """Step of a second one of the same module, beside it; -1 for none."""
+    sample: int
+
+
+class LookBlock(TypedDict):
+    """One tensor, as ``n`` maps in the buffer."""
+
+    tensor: str
+    places: list[int]
+    """Which channel, head or filter each map is."""
+    height: int
+    width: int
+    offset: int
+    """In float32 elements from the start of the buffer."""
+    other: NotRequired[int]
+    """Offset of the same maps of the other look."""
+    n_samples: int
+    note: str
+    facts: dict[str, Any]
+    other_facts: NotRequired[dict[str, Any]]
+
+
+def _look(click: LookClick) -> Request:
+    return LookAt(click["module"])
+
+
+class Looks(Part):
+    """What is kept, what is being looked at, and the maps of those that a view asks for."""
+
+    name: ClassVar = "looks"
+    clicks: ClassVar = {"look": Click(LookClick, _look)}
+    heard: ClassVar = {"show_look": ShowLook}
+
+    def __init__(self, source: Source, controls: Controls | None) -> None:
+        super().__init__(source, controls)
+        self._known: tuple[int, list[Look]] = 0, []
+        self._wanted: list[ShowLook] = []
+
+    def state(self, seen: Seen) -> Mapping[str, Any]:
+        rows: list[LookRow] = [
+            {"module": one.module, "step": one.step, "nbytes": one.nbytes} for one in self._kept()
+        ]
+        asked, missed = ([], {}) if self._controls is None else self._controls.pending_looks()
+        return {
+            "looks": rows,
+            "asked": [list(one) for one in asked],
+            "missed": [[*key, why] for key, why in missed.items()],
+        }
+
+    def hear(self, message: ShowLook) -> None:
+        self._wanted = [one for one in self._wanted if one["view"] != message["view"]]
+        self._wanted.append(message)
+
+    def frames(self) -> list[Frame]:
+        wanted, self._wanted = self._wanted, []
+        return [self._shown(one) for one in wanted]
+
+    def _kept(self) -> list[Look]:
+        events = self._source.events
+        if self._known[0] != len(events):
+            self._known = len(events), looks_of(events, lambda: self._source.blobs)
+        return self._known[1]
+
+    def _shown(self, wanted: ShowLook) -> Frame:
+        head = {"v": VERSION, "type": "shown_look", "seq": 0} | {
+            key: wanted[key] for key in ("view", "module", "step", "other", "sample")
+        }
+        by_step = {one.step: one for one in self._kept() if one.module == wanted["module"]}
+        try:
+            look = by_step[wanted["step"]]
+            blocks, buffers = _blocks(look, by_step.get(wanted["other"]), wanted["sample"])
+        except (LookupError, OSError, ProbeError):
+            return {**head, "blocks": [], "error": "it is not written yet, or not any more"}, []
+        return {**head, "blocks": blocks, "error": ""}, buffers
+
+
+def _blocks(
+    look: Look, other: Look | None, sample: int
+) -> tuple[list[LookBlock], list[memoryview]]:
+    blocks: list[LookBlock] = []
+    parts: list[np.ndarray[Any, Any]] = []
+    n_sent = 0
+    for tensor, facts in look.facts.items():
+        maps = maps_of(tensor, look.tensor(tensor).values, sample)
+        _, height, width = maps.values.shape
+        block: LookBlock = {
+            "tensor": tensor,
+            "places": maps.places,
+            "height": height,
+            "width": width,
+            "offset": n_sent,
+            "n_samples": maps.n_samples,
+            "note": maps.note,
+            "facts": facts.plain(),
+        }
+        n_sent += maps.values.size
+        parts.append(maps.values)
+        if other is not None and tensor in other.facts:
+            block["other_facts"] = other.facts[tensor].plain()
+            same = _same(maps, tensor, other, sample)
+            if same is not None:
+                block["other"] = n_sent
+                n_sent += same.size
+                parts.append(same)
+        blocks.append(block)
+    flat = [part.ravel() for part in parts]
+    buffer = np.concatenate(flat) if flat else np.empty(0, np.float32)
+    return blocks, [memoryview(buffer.astype("<f4").tobytes())]
+
+
+def _same(maps: Maps, tensor: str, other: Look, sample: int) -> np.ndarray[Any, Any] | None:
+    """The same maps of another look; None where they are of another size."""
+    found = maps_of(tensor, other.tensor(tensor).values, sample, maps.places).values
+    return found if found.shape == maps.values.shape else None

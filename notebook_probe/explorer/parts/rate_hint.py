@@ -1,0 +1,62 @@
+"""Whether the learning rate fits: what the updates are to the weights, against what is common."""
+
+from __future__ import annotations
+
+import math
+from typing import TypedDict
+
+import numpy as np
+
+from notebook_probe.record.format.source import Source, StreamView
+
+__all__ = ["COMMON", "RateHint", "rate_hint"]
+
+QUANTITY = "update_ratio"
+COMMON = 1e-3
+"""An update of a thousandth of the weight is what most trainings have that go well."""
+WORTH_SAYING = 3.0
+N_ROWS = 10
+
+
+class RateHint(TypedDict):
+    """What is usual among the layers, and the factor of the rate that brings it to `common`."""
+
+    ratio: float
+    common: float
+    factor: float
+
+
+def rate_hint(source: Source, after: int) -> RateHint | None:
+    """The hint; None while the ratio is not measured, or within a factor of 3 of the common one.
+
+    Parameters
+    ----------
+    source : Source
+    after : int
+        The step of the last change: what was recorded up to there was done with another rate.
+    """
+    ratio = _usual(source, after)
+    if ratio is None or abs(math.log(ratio / COMMON)) < math.log(WORTH_SAYING):
+        return None
+    rounded = float(f"{ratio:.2g}")
+    return {"ratio": rounded, "common": COMMON, "factor": COMMON / rounded}
+
+
+def _usual(source: Source, after: int) -> float | None:
+    """The median over the layers of their last few ratios."""
+    found = [
+        last
+        for stream in source.streams.values()
+        if any(one.name == QUANTITY for one in stream.variables)
+        for last in _last(stream, after)
+    ]
+    return float(np.median(found)) if found else None
+
+
+def _last(stream: StreamView, after: int) -> list[float]:
+    """Of each layer of a stream the median of its last rows."""
+    start = max(0, stream.n_rows - N_ROWS)
+    rows = stream.steps(start) > after
+    values = stream.values(QUANTITY, start)[rows]
+    columns = [column[np.isfinite(column) & (column > 0)] for column in values.T]
+    return [float(np.median(column)) for column in columns if column.size]

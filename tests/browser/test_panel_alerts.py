@@ -1,0 +1,387 @@
+"""What is wrong: the foot, the drawer below it, badges, marks, and what can be done about it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Locator, expect
+
+from tests.browser import alert_messages as gpt
+from tests.browser import panel_messages as kernel
+from tests.browser.panel_page import PanelPage, one_page
+
+
+@pytest.fixture(scope="module")
+def page(browser: Browser) -> Iterator[PanelPage]:
+    yield from one_page(browser)
+
+
+@pytest.fixture
+def panel(page: PanelPage) -> Iterator[PanelPage]:
+    page.show(880)
+    gpt.say_all(page)
+    yield page
+    assert page.errors == []
+    expect(page.page.locator(".nbp-trouble")).to_be_hidden()
+
+
+def drawer(panel: PanelPage) -> Locator:
+    return panel.page.get_by_role("region", name="Alerts")
+
+
+def line(panel: PanelPage, rule: str) -> Locator:
+    return drawer(panel).locator(f".nbp-alert[data-rule={rule}]")
+
+
+def opened(panel: PanelPage, rule: str) -> Locator:
+    """The line of a rule, opened."""
+    panel.action("alerts").click()
+    found = line(panel, rule)
+    found.locator(".nbp-alert-text").click()
+    expect(found).to_have_attribute("data-open", "true")
+    return found
+
+
+def badge(panel: PanelPage, module: str) -> Locator:
+    return panel.page.locator(f'.nbp-row[data-module="{module}"]:not([hidden]) .nbp-badge')
+
+
+def cursor_step(panel: PanelPage) -> float | None:
+    """Where the line stands in the heat map; None where there is none."""
+    found: Any = panel.page.evaluate(
+        """() => { const plot = document.querySelector(".nbp-heat").parentNode;
+        const line = plot.querySelector(".nbp-cursor");
+        if (line.hidden) return null;
+        const [left, , right] = JSON.parse(plot.querySelector("canvas").dataset.box);
+        const [low, high] = JSON.parse(plot.querySelector("canvas").dataset.axis);
+        const x = new DOMMatrix(getComputedStyle(line).transform).m41;
+        return low + (high - low) * (x - left) / (right - left); }"""
+    )
+    return None if found is None else round(float(found))
+
+
+def test_the_newest_stands_in_the_foot_and_the_count_opens_the_others_below_it(
+    panel: PanelPage,
+) -> None:
+    foot = panel.page.locator(".nbp-newest")
+    expect(foot).to_contain_text("blocks.0.mlp.fc and 26 more: the outputs use 1.6%")
+    assert foot.bounding_box()["height"] < 24  # type: ignore[index]
+    count = panel.action("alerts")
+    expect(count).to_have_text("7 alerts")
+    before = panel.heat.bounding_box()
+    panel.page.evaluate("scrollTo(0, 0)")
+    count.click()
+    expect(drawer(panel)).to_be_in_viewport()
+    assert drawer(panel).bounding_box()["y"] >= panel.page.locator(".nbp-foot").bounding_box()["y"]  # type: ignore[index]
+    panel.page.evaluate("scrollTo(0, 0)")
+    assert panel.heat.bounding_box() == before
+    steps = drawer(panel).locator(".nbp-alert-step")
+    expect(steps).to_have_text(["290", "330", "331", "341", "342", "342", "400"])
+    marks = drawer(panel).locator(".nbp-severity")
+    assert [marks.nth(k).get_attribute("data-severity") for k in range(7)] == [
+        "warning",
+        "severe",
+        "warning",
+        "severe",
+        "severe",
+        "severe",
+        "warning",
+    ]
+    expect(line(panel, "loss_spike")).to_contain_text("The model: the loss is 22.4 deviations")
+    count.click()
+    expect(drawer(panel)).to_be_hidden()
+
+
+def test_what_comes_soon_after_another_is_one_burst_with_a_first_sign(panel: PanelPage) -> None:
+    late = gpt.alert(465, "loss_spike", ["(root)"], ["loss"], "the loss is high")
+    later = gpt.alert(466, "diverging_loss", ["(root)"], ["loss"], "the loss is higher")
+    panel.action("alerts").click()
+    panel.say(gpt.alerts_message([late, later], whole=False))
+    heads = drawer(panel).locator(".nbp-burst b")
+    expect(heads).to_have_text(["Steps 290–400", "Steps 465–466"])
+    signs = drawer(panel).locator(".nbp-alert:has(.nbp-first-sign:not([hidden])) .nbp-alert-step")
+    expect(signs).to_have_text(["290", "465"])
+    near = gpt.alert(464, "loss_spike", ["(root)"], ["loss"], "the loss was high")
+    panel.say(gpt.alerts_message([near], whole=False))
+    expect(heads).to_have_text(["Steps 290–466"])
+
+
+def test_pointing_at_a_line_draws_its_step_through_both_plots_and_outlines_its_rows(
+    panel: PanelPage,
+) -> None:
+    panel.action("alerts").click()
+    outline = panel.page.locator(".nbp-outline")
+    line(panel, "attention_logit_large").hover()
+    expect(panel.page.locator(".nbp-cursor[data-from=alert]")).to_have_count(2)
+    assert cursor_step(panel) == 330
+    expect(outline).to_have_count(2)  # what lies below blocks.2.attn and below blocks.3.attn
+    line(panel, "loss_spike").hover()
+    assert cursor_step(panel) == 341
+    expect(outline).to_have_count(0)
+    panel.page.mouse.move(5, 5)
+    assert cursor_step(panel) is None
+
+
+def test_keys_open_walk_and_show(panel: PanelPage) -> None:
+    panel.root.focus()
+    panel.page.keyboard.press("n")
+    expect(line(panel, "rank_collapse")).to_be_focused()
+    for _ in range(5):
+        panel.page.keyboard.press("ArrowUp")
+    expect(line(panel, "attention_logit_large")).to_be_focused()
+    assert cursor_step(panel) == 330
+    panel.page.keyboard.press(" ")
+    expect(panel.page.locator("[data-threshold=most]")).to_be_visible()
+    panel.page.keyboard.press("Enter")
+    assert panel.wait_sent("selection")["home"] == "attn_max_logit"
+    panel.page.keyboard.press("Escape")
+    expect(drawer(panel)).to_be_hidden()
+    expect(panel.action("alerts")).to_be_focused()
+
+
+def test_show_marks_draws_and_points_and_leaves_a_window_that_has_the_step(
+    panel: PanelPage,
+) -> None:
+    panel.action("alerts").click()
+    line(panel, "exploding_gradient").locator("[data-action=show]").click()
+    sent = panel.wait_sent("selection")
+    assert sent["home"] == "grad_norm"
+    assert sent["series"][-1] == ["wte", "grad_norm"]
+    assert sent["window"] is None
+    expect(panel.row("wte")).to_have_attribute("aria-selected", "true")
+    expect(panel.action("attach")).to_have_text(f"Attach to {len(gpt.WEIGHTED)} modules")
+    panel.page.mouse.move(5, 5)
+    assert cursor_step(panel) == 342  # it stays
+    panel.root.focus()
+    panel.page.keyboard.press("Escape")
+    assert cursor_step(panel) is None
+
+
+def test_show_opens_the_way_to_its_modules_and_moves_a_window_that_has_not_the_step(
+    panel: PanelPage,
+) -> None:
+    fold = panel.row("blocks").locator(".nbp-fold")
+    fold.click()
+    shown = panel.page.locator('.nbp-row[data-module="blocks.2.attn"]:not([hidden])')
+    expect(shown).to_have_count(0)
+    panel.say(kernel.selection_message(window=[0, 100]))
+    panel.action("alerts").click()
+    line(panel, "attention_logit_large").locator("[data-action=show]").click()
+    expect(shown).to_have_attribute("aria-selected", "true")
+    low, high = panel.wait_sent("selection")["window"]
+    assert (low, high) == (280, 380)
+
+
+def test_what_is_not_recorded_any_more_cannot_be_shown(panel: PanelPage) -> None:
+    panel.action("alerts").click()
+    show = line(panel, "adam_spike_ahead").locator("[data-action=show]")
+    expect(show).to_have_attribute("aria-disabled", "true")
+    expect(show).to_have_attribute("title", "adam_update_rms is not recorded any more")
+    show.click(force=True)
+    panel.wait_frame()
+    assert panel.sent("selection") == []
+
+
+def test_what_explains_it_is_attached_here_and_the_ticket_takes_the_place(
+    panel: PanelPage,
+) -> None:
+    panel.action("alerts").click()
+    found = line(panel, "attention_logit_large")
+    found.get_by_text("attach attn_head_max_logit here").click()
+    sent = panel.wait_sent("attach")
+    assert sent["where"] == ["blocks.2.attn", "blocks.3.attn"]
+    assert (sent["quantity"], sent["schedule"]) == ("attn_head_max_logit", "every(10)")
+    panel.say(gpt.status_message(tickets=[kernel.ticket(sent["id"], "queued")]))
+    expect(found.locator(".nbp-ticket").first).to_have_text("queued 1\u202f236")
+    panel.say(gpt.status_message(tickets=[kernel.ticket(sent["id"], "applied", 413)]))
+    expect(found.locator(".nbp-ticket").first).to_have_text(
+        "✓ attn_head_max_logit attached at step 413"
+    )
+
+
+def test_only_what_fits_and_is_not_attached_there_is_offered(panel: PanelPage) -> None:
+    panel.action("alerts").click()
+    offer = line(panel, "exploding_gradient").locator(".nbp-attach-here")
+    expect(offer).to_have_text("attach weight_norm here")
+    attached = [(path, "weight_norm", "every(1)") for path in gpt.WEIGHTED]
+    panel.say(gpt.status_message(attached=attached, tallies=[(1, 1.0, 0.1)] * len(attached)))
+    expect(offer).to_be_hidden()
+    only = gpt.rule("loss_spike", ["attn_head_max_logit"])  # which does not fit at the root
+    panel.say(gpt.rules_message([only]))
+    expect(line(panel, "loss_spike").locator(".nbp-attach-here")).to_be_hidden()
+    panel.say(gpt.status_message(can={"attach": "this run has ended"}))
+    expect(offer).to_be_hidden()
+
+
+def test_a_threshold_tells_what_it_would_have_found_and_is_kept_by_enter(
+    panel: PanelPage,
+) -> None:
+    found = opened(panel, "attention_logit_large")
+    field, says = found.locator("[data-threshold=most]"), found.locator(".nbp-trial")
+    field.fill("0")
+    expect(says).to_have_text("a number above 0 is needed")
+    field.press("Enter")
+    field.fill("40")
+    asked = panel.wait_sent("try_rule")
+    assert (asked["rule"], asked["numbers"]) == ("attention_logit_large", {"most": 40})
+    trial = {**asked, "steps": [320], "n": 1, "problem": ""}
+    panel.say(gpt.rules_message(trial=trial))
+    expect(says).to_have_text("40 would have fired at step 320")
+    panel.say(gpt.rules_message(trial={**trial, "steps": [320, 330], "n": 3}))
+    expect(says).to_have_text("40 would have fired at step 320, and 2 times more")
+    panel.say(gpt.rules_message(trial={**trial, "steps": [], "n": 0}))
+    expect(says).to_have_text("40 would not have fired")
+    assert panel.sent("edit_rule") == []
+    field.press("Enter")
+    sent = panel.wait_sent("edit_rule")
+    assert (sent["rule"], sent["numbers"]) == ("attention_logit_large", {"most": 40})
+    panel.say(gpt.status_message(tickets=[kernel.ticket(sent["id"], "applied", 413)]))
+    expect(found.locator(".nbp-rule .nbp-ticket")).to_contain_text("at step 413")
+
+
+def test_escape_takes_a_threshold_back_and_only_then_closes_the_drawer(panel: PanelPage) -> None:
+    found = opened(panel, "attention_logit_large")
+    field = found.locator("[data-threshold=most]")
+    field.fill("40")
+    field.press("Escape")
+    expect(field).to_have_value("50")
+    expect(drawer(panel)).to_be_visible()
+    assert panel.sent("edit_rule") == []
+    field.press("Escape")
+    expect(drawer(panel)).to_be_hidden()
+
+
+def test_rows_are_counted_and_what_is_typed_survives_news(panel: PanelPage) -> None:
+    found = opened(panel, "rank_collapse")
+    field = found.locator("[data-threshold=rows]")
+    expect(field).to_have_value("3")
+    field.fill("2.5")
+    expect(found.locator(".nbp-trial")).to_have_text("a whole number above 0 is needed")
+    field.fill("4")
+    panel.say(gpt.rules_message())
+    panel.say(gpt.status_message(step=413))
+    news = gpt.alert(430, "loss_spike", ["(root)"], ["loss"], "the loss is high")
+    panel.say(gpt.alerts_message([news], whole=False))
+    expect(field).to_be_focused()
+    expect(field).to_have_value("4")
+
+
+def test_a_rule_that_failed_says_so_in_place_of_its_trial(panel: PanelPage) -> None:
+    news = gpt.alert(410, "mine", ["head"], ["grad_norm"], "it is odd")
+    panel.say(gpt.alerts_message([news], whole=False))
+    found = opened(panel, "mine")
+    expect(found.locator(".nbp-trial")).to_have_text(
+        "put off after an error: ValueError: no such axis"
+    )
+
+
+def test_an_opened_record_shows_its_alerts_and_changes_nothing(panel: PanelPage) -> None:
+    panel.show(880)
+    gpt.say_all(panel, live=False, state="finished")
+    panel.say(gpt.rules_message([{**one, "state": ""} for one in gpt.RULES]))
+    found = opened(panel, "attention_logit_large")
+    expect(found.locator(".nbp-trial")).to_have_text("opened record: read only")
+    expect(found.locator("[data-threshold=most]")).to_have_attribute("readonly", "")
+    expect(found.locator(".nbp-attach-here")).to_be_hidden()
+    found.locator("[data-action=show]").click()
+    assert panel.wait_sent("selection")["series"][-1] == ["blocks.2.attn", "attn_max_logit"]
+    panel.say(gpt.alerts_message([]))
+    expect(panel.page.locator(".nbp-no-alerts")).to_have_text("No alerts")
+
+
+def test_without_alerts_the_foot_says_who_watches_and_who_waits_for_what(panel: PanelPage) -> None:
+    panel.say(gpt.alerts_message([]))
+    expect(panel.page.locator(".nbp-no-alerts")).to_have_text(
+        "No alerts · 7 rules watch, 1 waits for a series, 1 put off"
+    )
+    panel.action("rules").click()
+    rules = panel.page.get_by_role("dialog", name="Alert rules")
+    expect(rules.locator("h3").first).to_have_text("Wait for a series")
+    expect(rules.locator(".nbp-rule-row").first).to_have_text("dead_unitsdead_fraction")
+    expect(rules).to_contain_text("ValueError: no such axis")
+    panel.picture("alert-rules-880")
+
+
+def test_the_preset_is_offered_while_a_rule_waits_for_what_could_be_attached(
+    panel: PanelPage,
+) -> None:
+    offer = panel.action("attach-alerts")
+    panel.say(gpt.alerts_message([]))
+    waiting = gpt.rule("rank_collapse", [], "waits for output_std")
+    panel.say(gpt.rules_message([waiting]))
+    expect(offer).to_be_hidden()  # this kernel attaches no presets by a click
+    panel.say(gpt.status_message(can={"preset": ""}))
+    expect(offer).to_have_text("attach what it waits for")
+    panel.say(gpt.rules_message([{**waiting, "state": "waits for loss"}]))
+    expect(offer).to_be_hidden()  # which the loop logs
+    attached = [("wte", "output_std", "every(1)")]
+    panel.say(gpt.rules_message([waiting]))
+    panel.say(gpt.status_message(attached=attached, tallies=[(1, 1.0, 0.1)], can={"preset": ""}))
+    expect(offer).to_be_hidden()
+    panel.say(gpt.status_message(can={"preset": ""}))
+    offer.click()
+    sent = panel.wait_sent("preset")
+    assert sent["name"] == "alerts"
+    expect(offer).to_be_hidden()
+    panel.say(gpt.status_message(tickets=[kernel.ticket(sent["id"], "applied", 413)]))
+    expect(panel.page.locator(".nbp-no-alerts .nbp-ticket")).to_have_text("✓ attached at step 413")
+
+
+def test_a_row_has_a_badge_of_its_own_alerts_and_folded_of_all_inside(panel: PanelPage) -> None:
+    expect(badge(panel, "(root)").locator("> span")).to_have_text("2")
+    expect(badge(panel, "drop")).to_be_hidden()
+    expect(badge(panel, "blocks")).to_be_hidden()  # open, and nothing of its own
+    expect(badge(panel, "blocks.0.ln1")).to_be_visible()
+    panel.row("blocks").locator(".nbp-fold").click()
+    inside = badge(panel, "blocks")
+    expect(inside).to_have_attribute("data-severity", "severe")
+    expect(inside.locator("> span")).to_have_text("5")  # of the seven, each once
+    title = panel.row("blocks").get_attribute("title")
+    assert str(title).endswith("\n5 alerts inside, 2 severe")
+
+
+def test_marks_stand_on_both_axes_and_the_heavier_hides_what_is_near(panel: PanelPage) -> None:
+    bad, brand = (179, 38, 30), (11, 98, 196)
+    for plot in (panel.heat, panel.lines):
+        bottom = bottom_of(plot)
+        for step, colour in {330: bad, 205: brand}.items():
+            x = panel.x_of_step(plot, step)
+            near = [
+                panel.pixel(plot, x + dx, bottom + dy)[:3] for dx in (-0.5, 0, 0.5) for dy in (3, 5)
+            ]
+            assert colour in near, (step, near)
+    box = panel.heat.bounding_box()
+    assert box is not None
+    x = panel.x_of_step(panel.heat, 330)
+    panel.page.mouse.move(box["x"] + x, box["y"] + bottom_of(panel.heat) + 5)
+    tip = panel.page.locator(".nbp-tip:visible")
+    expect(tip).to_contain_text("step 330")
+    expect(tip).to_contain_text("attention_logit_large at blocks.2.attn")
+    expect(tip).to_contain_text("adam_spike_ahead")  # which it hides
+    panel.page.mouse.down()
+    panel.page.mouse.up()
+    panel.page.mouse.move(5, 5)
+    assert cursor_step(panel) == 330
+
+
+def bottom_of(canvas: Locator) -> float:
+    """Where the step axis of a plot lies."""
+    return float(json.loads(canvas.get_attribute("data-box") or "")[3])
+
+
+@pytest.mark.parametrize("width", [640, 880, 1280])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_drawer_fits_every_width(page: PanelPage, width: int, theme: str) -> None:
+    page.show(width, theme, lab=True)
+    gpt.say_all(page)
+    opened(page, "attention_logit_large")
+    wide = page.page.evaluate(
+        "() => { const node = document.querySelector('.nbp-drawer');"
+        " return node.scrollWidth - node.clientWidth; }"
+    )
+    assert wide == 0
+    page.picture(f"alert-{theme}-{width}")
+    assert page.errors == []

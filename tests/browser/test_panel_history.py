@@ -1,0 +1,117 @@
+"""The history: checkpoints below the heat map, and the way back to them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, Locator, expect
+
+from tests.browser import panel_messages as kernel
+from tests.browser.panel_page import PanelPage, one_page
+
+WIDTHS = [(640, "dark"), (880, "light"), (1280, "dark")]
+
+
+@pytest.fixture(scope="module")
+def page(browser: Browser) -> Iterator[PanelPage]:
+    yield from one_page(browser)
+
+
+def history(*steps: int, gone: int = -1) -> dict[str, Any]:
+    now_ms = int(time.time() * 1000) - 14 * 60_000
+    rows = [
+        {
+            "step": step,
+            "nbytes": 314_000,
+            "path": f"kept/step_{step}.pt",
+            "loss": 0.571,
+            "time_ms": now_ms,
+            "gone": step == gone,
+        }
+        for step in steps
+    ]
+    return {"v": 1, "type": "history", "checkpoints": rows}
+
+
+def shown(page: PanelPage, width: int = 880, theme: str = "light") -> PanelPage:
+    page.show(width, theme)
+    page.say(kernel.model_message())
+    page.say(kernel.status_message(step=842))
+    page.say(kernel.selection_message())
+    cells = np.random.default_rng(0).lognormal(size=(len(kernel.WEIGHTED), 842))
+    page.draw(*kernel.heat_message(cells, kernel.WEIGHTED, last_step=841))
+    return page
+
+
+@pytest.fixture
+def panel(page: PanelPage) -> PanelPage:
+    return shown(page)
+
+
+def diamonds(panel: PanelPage) -> Locator:
+    return panel.page.locator(".nbp-diamond")
+
+
+def test_a_loop_without_checkpoints_has_no_strip(panel: PanelPage) -> None:
+    strip = panel.page.locator(".nbp-history")
+    expect(strip).to_be_hidden()
+    panel.say(history(200, 400))
+    expect(strip).to_be_visible()
+    expect(strip).to_contain_text("2 checkpoints")
+    panel.say(history())
+    expect(strip).to_be_hidden()
+
+
+def test_each_stands_at_its_step_below_the_heat_map(panel: PanelPage) -> None:
+    panel.say(history(200, 400, 800))
+    expect(diamonds(panel)).to_have_count(3)
+    canvas = panel.heat.bounding_box()
+    assert canvas is not None
+    for k, step in enumerate((200, 400, 800)):
+        box = diamonds(panel).nth(k).bounding_box()
+        assert box is not None
+        at = canvas["x"] + panel.x_of_step(panel.heat, step)
+        assert box["x"] + box["width"] / 2 == pytest.approx(at, abs=1)
+        assert box["y"] >= canvas["y"] + canvas["height"] - 4
+
+
+def test_a_click_says_what_it_is_and_how_to_go_back(panel: PanelPage) -> None:
+    panel.say(history(200, 400))
+    diamonds(panel).first.click()
+    dialog = panel.page.get_by_role("dialog", name="Back to step 200")
+    expect(dialog).to_contain_text("checkpoint 14\u202fmin ago · 314\u202fkB · loss 0.571")
+    expect(dialog).to_contain_text("What was recorded after 200 stays, as a branch: 642 steps.")
+    expect(dialog.locator("pre")).to_have_text('run = loop.rewind(200, probes="default")')
+    panel.page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+    expect(diamonds(panel).first).to_be_focused()
+    panel.page.keyboard.press("ArrowRight")
+    expect(diamonds(panel).last).to_be_focused()
+
+
+def test_one_whose_file_is_gone_says_so(panel: PanelPage) -> None:
+    panel.say(history(200, 400, gone=200))
+    first = diamonds(panel).first
+    expect(first).to_have_attribute("title", "the checkpoint of step 200 was removed")
+    first.click()
+    dialog = panel.page.get_by_role("dialog")
+    expect(dialog).to_contain_text("loop.rewind takes the newest one before it")
+    expect(dialog.locator("pre")).to_have_count(0)
+
+
+@pytest.mark.parametrize(("width", "theme"), WIDTHS)
+def test_it_fits_into_a_panel_of_every_width(page: PanelPage, width: int, theme: str) -> None:
+    panel = shown(page, width, theme)
+    panel.say(history(100, 200, 300, 400, 500, 600, 700, 800, gone=100))
+    diamonds(panel).nth(2).click()
+    inside = panel.page.get_by_role("dialog").bounding_box()
+    around = panel.root.bounding_box()
+    assert inside is not None
+    assert around is not None
+    assert around["x"] <= inside["x"]
+    assert inside["x"] + inside["width"] <= around["x"] + around["width"]
+    panel.picture(f"history-{theme}-{width}")
