@@ -55,7 +55,7 @@ class Panel:
         self._snapshot = SavedPicture(source, self._keep_picture)
         self._widget: Explorer | None = None
         self._refresher: Refresher | None = None
-        self._leave_run: Callable[[], None] | None = None
+        self._leave_run: list[Callable[[], None]] = []
         self._places: dict[str, int] = {}  # cell -> which execution of it shows a view
         self._last_state = ""
 
@@ -97,8 +97,8 @@ class Panel:
         if self._refresher is None:
             return
         self._guarded(self._take_picture, "the last picture")
-        if self._leave_run is not None:
-            self._leave_run()
+        while self._leave_run:
+            self._leave_run.pop()()
         self._refresher.close()
         self._session.close()
         self._refresher = self._widget = None
@@ -189,11 +189,12 @@ class Panel:
         _everyone.add(self)
         route.carry(explorer.comm)
         forget_cells = route.on_cell_end(_weakly(self._cell_ended))
+        self._refresher = Refresher(self, partial(_end, explorer, forget_cells))
         if self._controls is None:
             _shown.add(self)
         else:
-            self._leave_run = self._controls.each_boundary(route.pump)
-        self._refresher = Refresher(self, partial(_end, explorer, forget_cells))
+            follow, hear = self._controls.each_boundary, self._controls.each_news
+            self._leave_run = [follow(route.pump), hear(self._refresher.wake)]
         return explorer
 
     def _closed_widget(self) -> Explorer:

@@ -61,6 +61,13 @@ class Controls(Protocol):
         """
         ...
 
+    def each_news(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call ``callback`` when requests were answered, and when training is held or let go.
+
+        On the training thread, so it may only wake somebody; returns its removal.
+        """
+        ...
+
     def settle(self, error: BaseException | None = None) -> None:
         """Close the open step if its update has happened; for the end of a notebook cell.
 

@@ -92,6 +92,7 @@ class Gate:
         self._boundary = boundary
         self._waiting: queue.SimpleQueue[Ticket] = queue.SimpleQueue()
         self._callbacks: tuple[Callable[[], None], ...] = ()
+        self._told: tuple[Callable[[], None], ...] = ()
         self._pausing = self._single = self._stopping = False
         self._is_closed = False
         self._check: Check | None = None
@@ -129,6 +130,7 @@ class Gate:
         if not self._waiting.empty():
             for ticket in self._take_waiting():
                 self._do(ticket, step)
+            self._tell()
 
     def close(self) -> None:
         """Let go, refuse what still waits, and whatever is put from now on."""
@@ -147,6 +149,18 @@ class Gate:
 
         def remove() -> None:
             self._callbacks = tuple(kept for kept in self._callbacks if kept is not callback)
+
+        return remove
+
+    def each_news(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call ``callback`` once requests were answered, and when training is held or let go.
+
+        On the training thread, so it only wakes somebody; returns its removal.
+        """
+        self._told = (*self._told, callback)
+
+        def remove() -> None:
+            self._told = tuple(kept for kept in self._told if kept is not callback)
 
         return remove
 
@@ -234,13 +248,17 @@ class Gate:
         begun = time.perf_counter()
         try:
             while self._is_holding():
-                self.is_held = True
+                if not self.is_held:
+                    self.is_held = True
+                    self._tell()
                 self._wait(step)
         except BaseException:  # the interrupt button ends the pause too
             self._pausing = self._single = False
             raise
         finally:
-            self.is_held = False
+            if self.is_held:
+                self.is_held = False
+                self._tell()
             if self._is_caught and self._check is not None:
                 self._is_caught = False
                 self._check.let_go()
@@ -251,6 +269,10 @@ class Gate:
 
     def _call_followers(self) -> None:
         for callback in self._callbacks:
+            self._attempt(callback)
+
+    def _tell(self) -> None:
+        for callback in self._told:
             self._attempt(callback)
 
     def _look_up(self, step: int) -> None:
@@ -266,6 +288,7 @@ class Gate:
                 self._put_off.append(ticket)
             else:
                 self._do(ticket, step)
+                self._tell()
         if self._is_amid:
             self._call_followers()
         else:
@@ -281,6 +304,7 @@ class Gate:
     def _refuse_waiting(self) -> None:
         for ticket in self._take_waiting():
             ticket.text, ticket.state = "the run is closed", "refused"
+        self._tell()
 
     def _attempt(self, act: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
         """Do it; an exception becomes the gate's problem, never that of the training."""

@@ -142,6 +142,7 @@ class FakeControls:
         self.tickets: list[Ticket] = []
         self.attached: list[ProbeStatus] = []
         self.boundary_callbacks: list[Callable[[], None]] = []
+        self.news_callbacks: list[Callable[[], None]] = []
         self.errors: list[BaseException | None] = []
         self.background = False
         self.problem = ""
@@ -225,6 +226,10 @@ class FakeControls:
     def each_boundary(self, callback: Callable[[], None]) -> Callable[[], None]:
         self.boundary_callbacks.append(callback)
         return lambda: self.boundary_callbacks.remove(callback)
+
+    def each_news(self, callback: Callable[[], None]) -> Callable[[], None]:
+        self.news_callbacks.append(callback)
+        return lambda: self.news_callbacks.remove(callback)
 
     def settle(self, error: BaseException | None = None) -> None:
         self.errors.append(error)

@@ -16,6 +16,7 @@ from ipywidgets.widgets import widget as registry
 import notebook_probe as nbp
 from notebook_probe.explorer import Explorer, Panel
 from notebook_probe.explorer import panel as panel_module
+from notebook_probe.explorer import refresher
 from notebook_probe.explorer.draw import average_lines
 from notebook_probe.explorer.save import saved_picture
 from tests.explorer.fakes import FakeControls, FakeSource, FakeStream
@@ -236,6 +237,27 @@ def test_a_long_average_is_gone_on_with_at_once_where_no_training_is_held_up(
     panel.refresh()
     assert len(woken) == wakes
     panel.close()
+
+
+def test_an_answer_of_the_run_is_painted_without_waiting_for_the_next_turn(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(refresher, "pause_s", lambda cost_s, cores: 3600.0)
+    controls = FakeControls()
+    with Panel(source_with_rows(), controls) as panel:
+        panel.show()
+        [explorer] = notebook.explorers()
+        ear = Ear(explorer, monkeypatch)
+        panel.receive({"v": 1, "type": "hello", "view": "x"})
+        panel.receive({"v": 1, "type": "control", "id": "1", "action": "pause"})
+        ear.waits_for(lambda m: m["type"] == "status" and bool(m["tickets"]))
+        controls.apply(8)
+        [tell] = controls.news_callbacks
+        tell()
+        ear.waits_for(
+            lambda m: m["type"] == "status" and [t["state"] for t in m["tickets"]] == ["applied"]
+        )
+    assert controls.news_callbacks == []
 
 
 def test_a_ping_comes_back_to_the_route(notebook: Notebook) -> None:

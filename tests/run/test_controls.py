@@ -338,3 +338,25 @@ def test_what_is_attached_as_the_training_is_stopped_sees_a_part_that_is_called_
     run.settle()
     (value,) = run.series("0", "output_norm").values.tolist()
     assert value == pytest.approx(norm_of(output))
+
+
+def test_who_waits_for_an_answer_is_told_when_it_is_there_and_when_training_is_held_or_let_go(
+    watch: Watch, model: nn.Module
+) -> None:
+    run = watch(model, probes=None)
+    told: list[bool] = []
+    remove = run.each_news(lambda: told.append(run.status_head().state == "paused"))
+    with training(run, model) as loop:
+        wait_until(lambda: loop.n_steps > 3)
+        assert told == [], "nothing is asked of the training while nobody waits"
+        assert applied(run, Attach(("0",), "output_norm")).state == "applied"
+        wait_until(lambda: told == [False])
+        applied(run, Control("pause"))
+        wait_until(lambda: told == [False, False, True])
+        applied(run, Control("resume"))
+        wait_until(lambda: told == [False, False, True, True, False])
+        remove()
+        applied(run, Control("pause"))
+        held_at(run)
+        assert len(told) == 5
+        applied(run, Control("resume"))

@@ -238,6 +238,10 @@ class ControlActions(ABC):
         """Call ``callback`` on the training thread at every boundary; returns its removal."""
         return self._parts.gate.each_boundary(callback)
 
+    def each_news(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call ``callback`` on the training thread when requests were answered, or it is held."""
+        return self._parts.gate.each_news(callback)
+
     def train_in_background(self, function: Callable[[], Any]) -> Background:
         """Run the training function in a thread, so that the notebook stays free.
 
