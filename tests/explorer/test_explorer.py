@@ -14,9 +14,8 @@ import pytest
 from ipywidgets.widgets import widget as registry
 
 import notebook_probe as nbp
-from notebook_probe.explorer import Explorer, Panel
+from notebook_probe.explorer import Explorer, Panel, refresher
 from notebook_probe.explorer import panel as panel_module
-from notebook_probe.explorer import refresher
 from notebook_probe.explorer.draw import average_lines
 from notebook_probe.explorer.save import saved_picture
 from tests.explorer.fakes import FakeControls, FakeSource, FakeStream

@@ -1,0 +1,22 @@
+"""The panel: clicks, traffic, what it takes of a training, wide models and long runs."""
+
+from __future__ import annotations
+
+import argparse
+
+from benchmarks.panel.clicks import clicks
+from benchmarks.panel.traffic import traffic
+
+PARTS = {"clicks": clicks, "traffic": traffic}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which parts to measure."""
+    parser.add_argument("--parts", default=",".join(PARTS), help="some of " + ", ".join(PARTS))
+
+
+def run(chosen: argparse.Namespace) -> None:
+    """Print what each part takes."""
+    for name in chosen.parts.split(","):
+        print(f"{name}: {(PARTS[name].__doc__ or '').splitlines()[0]}")
+        PARTS[name]()
