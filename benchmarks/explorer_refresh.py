@@ -22,7 +22,7 @@ from matplotlib.figure import Figure
 
 from benchmarks.workloads import mlp
 from notebook_probe.explorer.draw.heat import Heat
-from notebook_probe.explorer.draw.lines import Lines
+from notebook_probe.explorer.draw.lines.lines import Lines
 from notebook_probe.explorer.draw.view import Painter
 from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.record.format.source import ModuleRow, Source, Variable

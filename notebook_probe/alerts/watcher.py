@@ -15,7 +15,7 @@ from notebook_probe.alerts.track import Finding, Track
 from notebook_probe.record.format.loss_names import LOSS, loss_name
 from notebook_probe.record.format.schema import EVALUATION
 from notebook_probe.record.format.source import Source, StreamView
-from notebook_probe.record.views.branches import IN_ORDER, read_name
+from notebook_probe.record.views.branches.branches import IN_ORDER, read_name
 
 __all__ = ["Watcher"]
 

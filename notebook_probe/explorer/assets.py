@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -39,10 +40,18 @@ def css() -> str:
 
     What holds everywhere comes first, what depends on the width last.
     """
-    folder = files(__package__) / "css"
-    between = sorted({one.name for one in folder.iterdir()} - {_FIRST_SHEET, _LAST_SHEET})
-    sheets = (_FIRST_SHEET, *between, _LAST_SHEET)
-    return "\n".join(folder.joinpath(sheet).read_text(encoding="utf-8") for sheet in sheets)
+    sheets = {sheet.name: sheet for sheet in _sheets(files(__package__) / "css")}
+    between = sorted(sheets.keys() - {_FIRST_SHEET, _LAST_SHEET})
+    ordered = (_FIRST_SHEET, *between, _LAST_SHEET)
+    return "\n".join(sheets[name].read_text(encoding="utf-8") for name in ordered)
+
+
+def _sheets(folder: Traversable) -> Iterator[Traversable]:
+    for one in folder.iterdir():
+        if one.is_dir():
+            yield from _sheets(one)
+        else:
+            yield one
 
 
 def joined(folder: Traversable) -> str:

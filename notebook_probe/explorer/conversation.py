@@ -11,10 +11,10 @@ from typing import Any, TypeAlias
 
 from notebook_probe.alerts import Alert
 from notebook_probe.explorer.draw import heat as heat
-from notebook_probe.explorer.draw import lines as lines
 from notebook_probe.explorer.draw import vectors as vectors
 from notebook_probe.explorer.draw.drawing import Moment, Room
 from notebook_probe.explorer.draw.drawings import Drawings
+from notebook_probe.explorer.draw.lines import lines as lines
 from notebook_probe.explorer.draw.view import VIEWS
 from notebook_probe.explorer.draw.what_has_values import COUNTS, Recorded
 from notebook_probe.explorer.messages import from_view, wire

@@ -43,7 +43,7 @@ from notebook_probe.run.health.state import WANTED, RunState
 from notebook_probe.run.health.why_silent import WhySilent
 from notebook_probe.run.live_source import LiveSource
 from notebook_probe.run.looks.looks import Looks
-from notebook_probe.run.loop_log import LoopLog
+from notebook_probe.run.loop.loop_log import LoopLog
 from notebook_probe.run.mirror.mirror import Mirrors
 from notebook_probe.run.rows.row_keeper import RowKeeper
 from notebook_probe.run.settings.rule_edits import edit, note_edit

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from notebook_probe.alerts import Alert, Alerts, read_alerts
 from notebook_probe.alerts.alert import alert_of
 from notebook_probe.record import Event
-from notebook_probe.record.views.line import events_of_line
+from notebook_probe.record.views.branches.line import events_of_line
 from tests.alerts.made import LAW
 
 NAMES = st.text(min_size=1, max_size=8)

@@ -19,7 +19,7 @@ from notebook_probe.record.format.source import (
     Steps,
     Variable,
 )
-from notebook_probe.record.views.branches import Branches
+from notebook_probe.record.views.branches.branches import Branches
 from notebook_probe.record.views.xarray_views import Snapshot, XarrayViews
 from notebook_probe.run.attach.requests import Fitting, Request, Ticket
 from notebook_probe.run.breakpoints.requests import BreakpointInfo

@@ -3,69 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pytest
 
 import notebook_probe as nbp
-from notebook_probe.explorer.conversation import PanelSession
-from notebook_probe.explorer.draw import average_lines
 from notebook_probe.explorer.draw.drawings import Drawings
+from notebook_probe.explorer.draw.lines import average_lines
 from notebook_probe.explorer.messages.selection import PanelSelection
-from notebook_probe.explorer.parse import parse
-from notebook_probe.explorer.parts.all_parts import PARTS
-from notebook_probe.run.attach.requests import Attach, Compiled, Control, Detach
-from notebook_probe.run.controls import Controls
-from notebook_probe.run.health.status import ProbeStatus
-from tests.explorer.fakes import FakeControls, FakeSource, FakeStream, FakeVectors
-
-
-class Talk:
-    """One view of a panel on a small run: says things, and keeps what it is told."""
-
-    def __init__(self, controls: Controls | None, *quantities: str) -> None:
-        self.stream = FakeStream("every_1", ["a", "b", "c"], quantities or ["grad_norm"])
-        self.source = FakeSource(self.stream)
-        self.conversation = PanelSession(self.source, controls)
-        self.heard: list[tuple[Mapping[str, Any], list[memoryview]]] = []
-
-    def says(self, message_type: str, /, **fields: Any) -> None:
-        message = parse({"v": 1, "type": message_type, **fields})
-        assert message["type"] != "ping"
-        self.conversation.receive(message)
-
-    def selects(self, **changes: Any) -> None:
-        self.says("selection", **{**self.conversation.look().message(), **changes})
-
-    def is_told(self) -> list[str]:
-        """The types of the messages of one refresh; those of parts have tests of their own."""
-        before = len(self.heard)
-        head = self.conversation.head()
-        self.conversation.publish(lambda *message: self.heard.append(message), "own subshell", head)
-        types = [message["type"] for message, _ in self.heard[before:]]
-        return [type for type in types if type not in {part.name for part in PARTS}]
-
-    def last(self, kind: str) -> Mapping[str, Any]:
-        return [message for message, _ in self.heard if message["type"] == kind][-1]
-
-    def acknowledges(self) -> None:
-        for kind in ("lines", "heat"):
-            if any(message["type"] == kind for message, _ in self.heard):
-                self.says("ack", view="x", painted={kind: self.last(kind)["seq"]})
-
-
-@pytest.fixture
-def controls() -> FakeControls:
-    return FakeControls()
-
-
-@pytest.fixture
-def talk(controls: FakeControls) -> Talk:
-    talk = Talk(controls)
-    talk.stream.append(range(10), grad_norm=1.0)
-    return talk
+from tests.explorer.fakes import FakeControls
+from tests.explorer.talk import Talk
 
 
 def test_a_new_view_is_told_everything(talk: Talk) -> None:
@@ -95,20 +42,6 @@ def test_an_average_that_is_not_whole_is_gone_on_with_though_nothing_was_recorde
     assert talk.is_told() == []
 
 
-def test_an_attach_without_a_schedule_is_refused_before_the_run_is_asked(
-    talk: Talk, controls: FakeControls
-) -> None:
-    talk.says("hello", view="x")
-    talk.says("attach", id="1", where=["a"], quantity="grad_norm", schedule=" ")
-    talk.is_told()
-    [ticket] = talk.last("status")["tickets"]
-    assert (ticket["state"], ticket["text"]) == (
-        "refused",
-        "say when to measure, such as every(10)",
-    )
-    assert controls.requests == []
-
-
 def test_nothing_is_told_while_nobody_looks(talk: Talk) -> None:
     talk.says("hello", view="x")
     talk.is_told()
@@ -128,179 +61,6 @@ def test_a_frame_waits_until_the_last_one_was_painted(talk: Talk) -> None:
     talk.acknowledges()
     assert talk.is_told() == ["heat", "lines"]
     assert talk.last("heat")["last_step"] == 10
-
-
-def test_the_first_data_choose_the_home_quantity_and_no_series(controls: FakeControls) -> None:
-    talk = Talk(controls, "mean", "grad_norm")
-    talk.says("hello", view="x")
-    assert "heat" not in talk.is_told()
-    talk.stream.append([0], mean=1.0)
-    talk.is_told()
-    assert (talk.last("selection")["home"], talk.last("selection")["series"]) == ("mean", [])
-    talk.stream.append([1], mean=1.0, grad_norm=1.0)
-    talk.is_told()
-    assert talk.last("selection")["home"] == "mean", "it is chosen once"
-
-
-LOSS, ACCURACY = ("(root)", "loss"), ("(root)", "accuracy")
-
-
-def test_what_the_loop_logs_is_drawn_from_its_first_value_and_stays_removed(
-    controls: FakeControls,
-) -> None:
-    talk = Talk(controls)
-    logged = FakeStream("logged", ["(root)"], ["lr", "accuracy", "loss"], logged=True)
-    talk.source.given.append(logged)
-    talk.says("hello", view="x")
-    talk.stream.append([0], grad_norm=1.0)
-    logged.append([0], lr=0.1)
-    talk.is_told()
-    assert talk.last("selection")["series"] == []
-    logged.append([1], lr=0.1, loss=2.0, accuracy=0.5)
-    talk.is_told()
-    assert talk.last("selection")["series"] == [LOSS, ACCURACY]
-    assert talk.last("selection")["home"] == "grad_norm"
-    assert talk.last("status")["logged"] == ["lr", "accuracy", "loss"]
-    talk.selects(series=[ACCURACY])
-    logged.append([2], loss=1.0)
-    talk.is_told()
-    assert talk.last("selection")["series"] == [ACCURACY]
-
-
-def test_what_is_attached_is_drawn_beside_what_nobody_chose(
-    talk: Talk, controls: FakeControls
-) -> None:
-    logged = FakeStream("logged", ["(root)"], ["loss"], logged=True)
-    talk.source.given.append(logged)
-    logged.append([0], loss=1.0)
-    talk.says("hello", view="x")
-    talk.says("attach", id="1", where=["b"], quantity="grad_norm", schedule="every(1)")
-    controls.apply(8)
-    talk.is_told()
-    assert talk.last("selection")["series"] == [LOSS, ("b", "grad_norm")]
-
-
-def test_a_choice_of_the_user_is_never_changed(controls: FakeControls) -> None:
-    talk = Talk(controls, "mean", "grad_norm")
-    talk.says("hello", view="x")
-    talk.stream.append([0], mean=1.0, grad_norm=1.0)
-    talk.is_told()
-    talk.selects(home="mean", series=[["a", "mean"]])
-    talk.says("attach", id="1", where=["b"], quantity="grad_norm", schedule="every(1)")
-    controls.apply(8)
-    talk.is_told()
-    assert talk.last("selection")["home"] == "mean"
-    assert talk.last("selection")["series"] == [("a", "mean"), ("b", "grad_norm")]
-
-
-def test_what_was_attached_is_drawn_at_each_of_its_modules(
-    talk: Talk, controls: FakeControls
-) -> None:
-    talk.says("hello", view="x")
-    talk.says("attach", id="1", where=["b", "c"], quantity="grad_norm", schedule="every(1)")
-    talk.is_told()
-    assert talk.last("selection")["series"] == []
-    controls.apply(8)
-    talk.is_told()
-    assert talk.last("selection")["series"] == [("b", "grad_norm"), ("c", "grad_norm")]
-    talk.selects(series=[])
-    talk.is_told()
-    assert talk.last("selection")["series"] == [], "once is enough"
-
-
-def test_a_vector_is_not_drawn_as_a_line(talk: Talk, controls: FakeControls) -> None:
-    talk.source.given_vectors.append(FakeVectors("every_1", ["a"], ["output_histogram"]))
-    talk.says("hello", view="x")
-    talk.says("attach", id="1", where=["a"], quantity="output_histogram", schedule="every(1)")
-    controls.apply(8)
-    talk.is_told()
-    assert talk.last("selection")["series"] == []
-    assert talk.last("selection")["home"] == "output_histogram", "it is what stands above them"
-    assert talk.last("status")["vectors"] == {"output_histogram": "bars"}
-    assert "output_histogram" not in talk.last("status")["recorded"]
-
-
-def test_a_click_that_names_no_place_leaves_it_to_the_run_and_its_first_series_is_drawn(
-    talk: Talk, controls: FakeControls
-) -> None:
-    talk.says("hello", view="x")
-    talk.says("attach", id="1", where=[], quantity="norm", schedule="every(5)")
-    assert controls.requests == [Attach(None, "norm", "every(5)")]
-    controls.attached = [ProbeStatus("b", "norm", "every(5)", 8, 0, -1)]
-    controls.apply(8)
-    talk.is_told()
-    assert talk.last("selection")["series"] == [("b", "norm")]
-
-
-def test_of_what_was_attached_to_many_modules_as_many_are_drawn_as_there_are_colours(
-    talk: Talk, controls: FakeControls
-) -> None:
-    many = [f"m{k}" for k in range(40)]
-    talk.says("hello", view="x")
-    talk.says("attach", id="1", where=many, quantity="grad_norm", schedule="every(1)")
-    controls.apply(8)
-    talk.is_told()
-    drawn = talk.last("selection")["series"]
-    assert drawn == [(one, "grad_norm") for one in many[:7]]
-
-
-def test_clicks_become_requests_with_a_ticket_each(talk: Talk, controls: FakeControls) -> None:
-    talk.says("hello", view="x")
-    talk.says("attach", id="1", where=["a", "b"], quantity="norm", schedule="every(5)")
-    talk.says("detach", id="2", where=["a"], quantity="")
-    talk.says("control", id="3", action="pause")
-    talk.says("compiled", id="4", steps="eager")
-    assert controls.requests == [
-        Attach(("a", "b"), "norm", "every(5)"),
-        Detach(("a",), ""),
-        Control("pause"),
-        Compiled("eager"),
-    ]
-    talk.is_told()
-    tickets = talk.last("status")["tickets"]
-    assert [(row["id"], row["state"], row["queued_step"]) for row in tickets] == [
-        ("1", "queued", 7),
-        ("2", "queued", 7),
-        ("3", "queued", 7),
-        ("4", "queued", 7),
-    ]
-    controls.apply(8)
-    talk.is_told()
-    assert {row["applied_step"] for row in talk.last("status")["tickets"]} == {8}
-
-
-def test_only_the_newest_tickets_are_told(talk: Talk) -> None:
-    talk.says("hello", view="x")
-    for click in range(12):
-        talk.says("detach", id=str(click), where=["a"], quantity="")
-    talk.is_told()
-    ids = [row["id"] for row in talk.last("status")["tickets"]]
-    assert ids == [str(click) for click in range(4, 12)]
-
-
-def test_a_click_that_cannot_act_is_refused_with_the_reason(
-    talk: Talk, controls: FakeControls
-) -> None:
-    talk.says("hello", view="x")
-    talk.is_told()
-    talk.says("control", id="1", action="resume")
-    controls.state = "finished"
-    talk.is_told()
-    talk.says("attach", id="2", where=["a"], quantity="norm", schedule="every(1)")
-    assert controls.requests == []
-    talk.is_told()
-    texts = [(row["state"], row["text"]) for row in talk.last("status")["tickets"]]
-    assert texts == [("refused", "not paused"), ("refused", "this run has ended")]
-
-
-def test_an_opened_record_refuses_requests() -> None:
-    talk = Talk(None)
-    talk.source.finished = True
-    talk.says("hello", view="x")
-    talk.says("control", id="1", action="stop")
-    talk.is_told()
-    assert talk.last("status")["tickets"][0]["text"] == "this run has ended"
-    assert not talk.last("model")["live"]
 
 
 def test_a_view_gets_frames_of_its_width(talk: Talk) -> None:

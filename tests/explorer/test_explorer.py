@@ -16,7 +16,7 @@ from ipywidgets.widgets import widget as registry
 import notebook_probe as nbp
 from notebook_probe.explorer import Explorer, Panel, refresher
 from notebook_probe.explorer import panel as panel_module
-from notebook_probe.explorer.draw import average_lines
+from notebook_probe.explorer.draw.lines import average_lines
 from notebook_probe.explorer.save import saved_picture
 from tests.explorer.fakes import FakeControls, FakeSource, FakeStream
 

@@ -23,9 +23,9 @@ from notebook_probe.record.read.stored_shapes import StoredBlob, StoredNames, St
 from notebook_probe.record.store.location import ROOT_KEY, Location, local_path, read_key
 from notebook_probe.record.store.opener import opener
 from notebook_probe.record.store.unwritten import unwritten
-from notebook_probe.record.views.branches import Branches
+from notebook_probe.record.views.branches.branches import Branches
+from notebook_probe.record.views.branches.line import events_of_line
 from notebook_probe.record.views.chunked import ChunksLike, check_chunks
-from notebook_probe.record.views.line import events_of_line
 from notebook_probe.record.views.xarray_views import Snapshot
 
 __all__ = ["OpenedRecord", "open_record"]

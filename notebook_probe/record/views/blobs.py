@@ -10,7 +10,7 @@ import xarray as xr
 from notebook_probe.errors import UnknownNameError, near
 from notebook_probe.record.format.source import ArrayView, Floats
 from notebook_probe.record.views import joined
-from notebook_probe.record.views.branches import Branches
+from notebook_probe.record.views.branches.branches import Branches
 from notebook_probe.record.views.lazy import Index, lazy_variable
 
 __all__ = ["by_quantity", "one"]

@@ -11,7 +11,7 @@ import numpy as np
 from notebook_probe.axis import Axis
 from notebook_probe.record.format.schema import NAMES, VECTORS
 from notebook_probe.record.format.source import Steps, StreamView, Variable, VectorView
-from notebook_probe.record.views.branches import IN_ORDER, read_name
+from notebook_probe.record.views.branches.branches import IN_ORDER, read_name
 from notebook_probe.record.views.own_widths import Counts, Widths
 
 __all__ = [

@@ -20,7 +20,8 @@ from notebook_probe.record.format.source import (
     VectorView,
 )
 from notebook_probe.record.views import blobs, channels, joined
-from notebook_probe.record.views.branches import Branches
+from notebook_probe.record.views.branches.branches import Branches
+from notebook_probe.record.views.branches.overlaid import overlaid
 from notebook_probe.record.views.by_name import ByName
 from notebook_probe.record.views.chunked import (
     PREFERRED,
@@ -31,7 +32,6 @@ from notebook_probe.record.views.chunked import (
 )
 from notebook_probe.record.views.elements import Elements
 from notebook_probe.record.views.kept import kept_rows, streams_of
-from notebook_probe.record.views.overlaid import overlaid
 from notebook_probe.record.views.own_widths import seen_as
 from notebook_probe.record.views.parts import Part, parts_of
 from notebook_probe.record.views.thinning.minmax import minmax

@@ -27,7 +27,7 @@ from notebook_probe.record.format.kinds import NUMBERS, Kind
 from notebook_probe.record.format.missing import NOT_MEASURED, measured
 from notebook_probe.record.format.schema import EVALUATION
 from notebook_probe.record.format.source import Floats, Steps, StreamView, Variable
-from notebook_probe.record.views.branches import IN_ORDER, Order, StreamName, read_name
+from notebook_probe.record.views.branches.branches import IN_ORDER, Order, StreamName, read_name
 from notebook_probe.record.write.flusher import Flusher
 from notebook_probe.record.write.recorded_source import RecordedSource
 from notebook_probe.record.write.streams.stream import StreamWriter

@@ -24,7 +24,7 @@ from notebook_probe.record.read.stored import StoredStream
 from notebook_probe.record.store.files import Files
 from notebook_probe.record.store.location import ROOT_KEY
 from notebook_probe.record.store.lock import Lock
-from notebook_probe.record.views.branches import IN_ORDER, read_name
+from notebook_probe.record.views.branches.branches import IN_ORDER, read_name
 from notebook_probe.record.write.streams.arrays import Arrays
 from notebook_probe.record.write.streams.levels import Levels
 from notebook_probe.record.write.streams.rows import Rows

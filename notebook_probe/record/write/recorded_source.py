@@ -25,8 +25,8 @@ from notebook_probe.record.format.source import (
 from notebook_probe.record.read.reader import OpenedRecord
 from notebook_probe.record.store.location import Location
 from notebook_probe.record.store.place import Place
-from notebook_probe.record.views.branches import Branches
-from notebook_probe.record.views.line import events_of_line
+from notebook_probe.record.views.branches.branches import Branches
+from notebook_probe.record.views.branches.line import events_of_line
 from notebook_probe.record.views.xarray_views import Snapshot
 from notebook_probe.record.write.flusher import Flusher
 from notebook_probe.record.write.streams.rows import Rows

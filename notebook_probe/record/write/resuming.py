@@ -17,7 +17,7 @@ from notebook_probe.record.read.reader import OpenedRecord
 from notebook_probe.record.read.stored import StoredStream
 from notebook_probe.record.read.stored_level import StoredLevel
 from notebook_probe.record.store.location import ROOT_KEY, is_unused
-from notebook_probe.record.views.branches import (
+from notebook_probe.record.views.branches.branches import (
     IN_ORDER,
     Branches,
     is_of_states,

@@ -20,7 +20,7 @@ from notebook_probe.record.format.schema import LOGGED, SCALARS, check_quantity,
 from notebook_probe.record.format.source import ModuleRow, Variable
 from notebook_probe.record.read.reader import open_record
 from notebook_probe.record.store.location import Location
-from notebook_probe.record.views.branches import StreamName, is_evaluation
+from notebook_probe.record.views.branches.branches import StreamName, is_evaluation
 from notebook_probe.record.write import closing
 from notebook_probe.record.write.backfill import Backfill
 from notebook_probe.record.write.checked_event import checked_event

@@ -12,10 +12,10 @@ from torch import Tensor, nn
 
 from notebook_probe.errors import ScheduleError
 from notebook_probe.probes.replay.probe_batch import ProbeBatch
-from notebook_probe.run.batches import Batches, read_batch
 from notebook_probe.run.handle import Handle
+from notebook_probe.run.loop.batches import Batches, read_batch
+from notebook_probe.run.loop.probe_batch import keep_probe_batch
 from notebook_probe.run.parts import RunParts
-from notebook_probe.run.probe_batch import keep_probe_batch
 from notebook_probe.schedules.span import UNKNOWN
 
 __all__ = ["LoopActions"]

@@ -10,7 +10,7 @@ import numpy as np
 from notebook_probe.record.format.missing import measured
 from notebook_probe.record.format.schema import EVALUATION
 from notebook_probe.record.format.source import ROOT, StreamView
-from notebook_probe.record.views.branches import IN_ORDER, read_name
+from notebook_probe.record.views.branches.branches import IN_ORDER, read_name
 from notebook_probe.record.write.recorded_source import RecordedSource
 
 __all__ = ["NewRows"]

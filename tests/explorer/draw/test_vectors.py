@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from notebook_probe.axis import Axis
-from notebook_probe.explorer.draw.lines import Lines
+from notebook_probe.explorer.draw.lines.lines import Lines
 from notebook_probe.explorer.draw.vectors import Vectors
 from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.record.format.elements import element_labels

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from notebook_probe.explorer.draw.heat import Heat
-from notebook_probe.explorer.draw.lines import Lines
+from notebook_probe.explorer.draw.lines.lines import Lines
 from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.figures import lines
 from notebook_probe.record import RecordWriter

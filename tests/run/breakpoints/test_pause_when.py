@@ -1,53 +1,18 @@
-"""Training held by a step, a series, an alert, NaN and an exception, and let go on."""
+"""Training held by a step, a series, an alert and NaN, after a step or before its update."""
 
 from __future__ import annotations
 
-import json
 import math
-import threading
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from typing import Any
 
 import pytest
 import torch
 from torch import nn
 
-import notebook_probe as nbp
-from notebook_probe.errors import BreakpointError, QuantityError, TrainingStopped, UnknownNameError
 from notebook_probe.run.attach.requests import Attach, Control
-from notebook_probe.run.background import Background
-from notebook_probe.run.breakpoints import check
-from notebook_probe.run.breakpoints.conditions import AtStep
-from notebook_probe.run.breakpoints.requests import Break, EditBreak, Unbreak
-from tests.models import floats, made, mlp, sgd, train_step
+from tests.models import made, mlp, sgd, train_step
+from tests.run.breakpoints.trainings import batch, go_on, logging, pauses
 from tests.run.conftest import Watch
-from tests.run.loops import PATIENCE_S, applied, held_at, training, wait_until
-
-batch = floats(5, 4)
-
-
-def logging(run: nbp.Run, model: nn.Module, values: Sequence[float]) -> Background:
-    """Train a step for each value, which is logged as the loss of its step."""
-    optimizer = sgd(model)
-
-    def loop() -> None:
-        for step, value in enumerate(values):
-            run.boundary()
-            train_step(model, optimizer, batch(step))
-            run.log(loss=value)
-        run.boundary()
-
-    return run.train_in_background(loop)
-
-
-def pauses(run: nbp.Run) -> list[dict[str, Any]]:
-    return [json.loads(event.detail) for event in run.events if event.kind == "pause"]
-
-
-def go_on(run: nbp.Run, until: Callable[[], bool]) -> None:
-    run.resume()
-    wait_until(until)
+from tests.run.loops import PATIENCE_S, held_at, wait_until
 
 
 def test_it_is_held_before_the_step_that_was_asked_for(watch: Watch, model: nn.Module) -> None:
@@ -249,196 +214,6 @@ def test_stop_before_an_update_leaves_the_weights(watch: Watch, model: nn.Module
     assert torch.equal(model[0].weight, states[1])  # type: ignore[index]
 
 
-@pytest.mark.parametrize("let_go", ["resume", "step", "stop"])
-def test_an_exception_of_the_loop_is_shown_held_and_raised_as_ever(
-    let_go: Any, watch: Watch, model: nn.Module
-) -> None:
-    run = watch(model, probes={"0": ["output_norm"]})
-    run.pause_when(error=True)
-    optimizer = sgd(model)
-
-    def loop() -> None:
-        for step in range(4):
-            if step == 2:
-                raise FloatingPointError("three is too many")
-            train_step(model, optimizer, batch(step))
-
-    background = run.train_in_background(loop)
-    held_at(run)
-    assert "FloatingPointError: three is too many" in run.status().held
-    assert background.running
-    run.put(Control(let_go))
-    with pytest.raises(FloatingPointError, match="three is too many"):
-        background.wait(PATIENCE_S)
-    head = run.status_head()
-    assert head.state == "failed"
-    assert "raise FloatingPointError" in head.traceback
-    (told,) = pauses(run)
-    assert told["error"] == "FloatingPointError"
-    for step in range(2):
-        train_step(model, optimizer, batch(step))
-    assert run.status().state != "paused", "training may go on"
-
-
-def test_without_it_an_exception_ends_the_loop_at_once(watch: Watch, model: nn.Module) -> None:
-    run = watch(model, probes=None)
-    background = run.train_in_background(lambda: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        background.wait(PATIENCE_S)
-    assert "ZeroDivisionError" in run.status_head().traceback
-
-
-def test_an_exception_in_the_with_block_holds_it_before_the_run_is_closed(
-    watch: Watch, model: nn.Module
-) -> None:
-    run = watch(model, probes=None)
-    run.pause_when(error=True)
-    seen: list[str] = []
-
-    def loop() -> None:
-        with suppress(ZeroDivisionError), run:
-            1 / 0  # noqa: B018
-
-    background = threading.Thread(target=loop)
-    background.start()
-    held_at(run)
-    seen.append(run.status().held)
-    run.resume()
-    background.join(PATIENCE_S)
-    assert "ZeroDivisionError" in seen[0]
-    assert run.closed
-
-
-def test_on_the_main_thread_without_anybody_it_goes_on_and_says_so(
-    watch: Watch,
-    model: nn.Module,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(check, "how_to_go_on", str)  # whatever else this process has done
-    run = watch(model, probes=None)
-    run.pause_when(step=1)
-    optimizer = sgd(model)
-    for step in range(3):
-        train_step(model, optimizer, batch(step))
-    assert "not paused at step 1: nobody could let it go on" in capsys.readouterr().out
-    (event,) = [event for event in run.events if event.kind == "pause"]
-    assert event.text.startswith("not paused")
-
-
-def test_without_a_panel_a_line_says_how_to_go_on(
-    watch: Watch, model: nn.Module, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run = watch(model, probes=None)
-    run.pause_when(step=1)
-    with training(run, model):
-        held_at(run)
-        assert "paused at step 1; run.resume() goes on" in capsys.readouterr().out
-
-
-def test_it_is_disarmed_edited_and_removed_from_any_thread(watch: Watch, model: nn.Module) -> None:
-    run = watch(model, probes=None)
-    high = run.pause_when("", "loss", "> 5")
-    same = run.pause_when("", "loss", "> 5")
-    assert (len(run.breakpoints), same.id) == (1, high.id)
-    gone = run.pause_when(nan=True)
-    gone.remove()
-    gone.remove()
-    high.armed = False
-    background = logging(run, model, [9, math.nan, 1, 9])
-    background.wait(PATIENCE_S)
-    assert pauses(run) == []
-    high.number = 8
-    high.armed = True
-    assert repr(high) == "<Breakpoint loss > 8: armed>"
-    background = logging(run, model, [7, 9, 1])
-    held_at(run)
-    assert run.status().held.endswith("loss 9 > 8")
-    go_on(run, lambda: not background.running)
-    kinds = [json.loads(e.detail)["what"] for e in run.events if e.kind == "breakpoint"]
-    assert kinds == ["added", "added", "removed", "armed", "changed", "armed"]
-
-
-def test_a_panel_does_the_same_by_requests(watch: Watch, model: nn.Module) -> None:
-    run = watch(model, probes=None)
-    with training(run, model):
-        ticket = applied(run, Break(AtStep(10**6)))
-        assert ticket.text == "pauses when: at step 1000000"
-        (info,) = run.breakpoint_infos()
-        assert applied(run, EditBreak(info.id, False, 10**7)).state == "applied"
-        (info,) = run.breakpoint_infos()
-        assert (info.armed, info.condition.number) == (False, 10**7)
-        refused = applied(run, EditBreak(info.id, None, 0.5))
-        assert (refused.state, refused.text) == (
-            "refused",
-            "step=0.5; a whole number from 0 is expected",
-        )
-        applied(run, Unbreak(info.id))
-        assert run.breakpoint_infos() == []
-        assert applied(run, Unbreak(info.id)).state == "refused"
-
-
-@pytest.mark.parametrize(
-    ("given", "error", "says"),
-    [
-        ((), BreakpointError, "0 conditions"),
-        (("0", "grad_norm"), BreakpointError, "a series is all three"),
-        (("0", "grad_norm", "10"), BreakpointError, "such as '> 10'"),
-        (("0", "grad_norm", "over 10"), BreakpointError, "no comparison 'over'"),
-        (("0", "grad_norm", "> nan"), BreakpointError, "a finite number"),
-        (("9", "grad_norm", "> 1"), UnknownNameError, "no module '9'"),
-        (("0", "output_histogram", "> 1"), QuantityError, "is a vector"),
-    ],
-)
-def test_what_cannot_be_is_refused_in_words(
-    given: tuple[Any, ...], error: Any, says: str, watch: Watch, model: nn.Module
-) -> None:
-    run = watch(model, probes=None)
-    with pytest.raises(error, match=says):
-        run.pause_when(*given)
-    assert run.breakpoints == []
-
-
-@pytest.mark.parametrize(
-    ("given", "error", "says"),
-    [
-        ({"step": -1}, BreakpointError, "whole number"),
-        ({"step": 1, "nan": True}, BreakpointError, "2 conditions"),
-        ({"alert": "dead_unit"}, UnknownNameError, "dead_units"),
-        ({"step": 1, "before": "update"}, BreakpointError, "can hold before"),
-    ],
-)
-def test_what_options_cannot_be_is_refused_in_words(
-    given: dict[str, Any], error: Any, says: str, watch: Watch, model: nn.Module
-) -> None:
-    with pytest.raises(error, match=says):
-        watch(model, probes=None).pause_when(**given)
-
-
-def test_what_is_known_after_the_update_cannot_hold_before_it(
-    watch: Watch, model: nn.Module
-) -> None:
-    with pytest.raises(BreakpointError, match="known after the update"):
-        watch(model).pause_when("0", "update_ratio", "> 1", before="update")
-
-
-def test_a_step_that_has_passed_is_refused(watch: Watch, model: nn.Module) -> None:
-    run = watch(model, probes=None)
-    optimizer = sgd(model)
-    for step in range(3):
-        train_step(model, optimizer, batch(step))
-    with pytest.raises(BreakpointError, match="step 1 has passed; the next one is 3"):
-        run.pause_when(step=1)
-
-
-def test_a_rank_but_the_first_leaves_it_to_that(watch: Watch, model: nn.Module) -> None:
-    run = watch(model, probes=None, rank=1)
-    handle = run.pause_when(step=1)
-    assert handle.note == "acts on rank 0, which the others wait for"
-    logging(run, model, [0.0] * 3).wait(PATIENCE_S)
-    assert pauses(run) == []
-
-
 def test_weights_are_the_same_with_breakpoints_that_are_not_met(watch: Watch) -> None:
     weights = []
     for armed in (False, True):
@@ -451,12 +226,3 @@ def test_weights_are_the_same_with_breakpoints_that_are_not_met(watch: Watch) ->
         logging(run, model, [1.0] * 5).wait(PATIENCE_S)
         weights.append([value.detach().clone() for value in model.parameters()])
     assert all(torch.equal(*pair) for pair in zip(*weights, strict=True))
-
-
-def test_stop_ends_a_training_that_a_breakpoint_holds(watch: Watch, model: nn.Module) -> None:
-    run = watch(model, probes=None)
-    run.pause_when(step=2)
-    with training(run, model) as loop:
-        assert held_at(run) == 2
-    assert loop.background.stopped
-    assert isinstance(loop.background.error, TrainingStopped | type(None))

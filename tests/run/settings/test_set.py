@@ -17,7 +17,7 @@ from torch.optim import LBFGS, SGD, Adam, AdamW, Optimizer
 
 import notebook_probe as nbp
 from notebook_probe.errors import ClosedRunError, SettingError, UnknownNameError
-from notebook_probe.explorer.draw.lines import Lines
+from notebook_probe.explorer.draw.lines.lines import Lines
 from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.figures import lines
 from notebook_probe.run.attach.requests import Control, Set

@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from notebook_probe.explorer.draw import long_lines
-from notebook_probe.explorer.draw.pixel_points import NOTHING, PixelAxis, PixelPoints, points_of
+from notebook_probe.explorer.draw.lines import long_lines
+from notebook_probe.explorer.draw.lines.pixel_points import (
+    NOTHING,
+    PixelAxis,
+    PixelPoints,
+    points_of,
+)
 from notebook_probe.explorer.messages.selection import Series
 from notebook_probe.record.format.source import StreamView
 from notebook_probe.record.views.thinning.averages import (

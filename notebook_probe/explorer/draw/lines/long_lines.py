@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from notebook_probe.explorer.draw.pixel_points import (
+from notebook_probe.explorer.draw.lines.pixel_points import (
     MOST_MARKS,
     NOTHING,
     PixelAxis,

@@ -8,10 +8,10 @@ from typing import TypeAlias
 import numpy as np
 
 from notebook_probe.alerts.alert import ALERT
-from notebook_probe.explorer.draw.average_lines import AverageLines, Look, Streams
 from notebook_probe.explorer.draw.element_series import element_streams
-from notebook_probe.explorer.draw.long_lines import Line, line_of
-from notebook_probe.explorer.draw.pixel_points import NOTHING, PixelAxis, PixelPoints, joined
+from notebook_probe.explorer.draw.lines.average_lines import AverageLines, Look, Streams
+from notebook_probe.explorer.draw.lines.long_lines import Line, line_of
+from notebook_probe.explorer.draw.lines.pixel_points import NOTHING, PixelAxis, PixelPoints, joined
 from notebook_probe.explorer.draw.view import panel_plot
 from notebook_probe.explorer.messages.selection import PanelSelection, Series
 from notebook_probe.explorer.messages.value_scale import bounded

@@ -12,7 +12,7 @@ import numpy as np
 
 from notebook_probe.record.format.missing import NOT_MEASURED, measured
 from notebook_probe.record.format.source import Floats, LevelView, Steps, StreamView
-from notebook_probe.record.views.branches import read_name
+from notebook_probe.record.views.branches.branches import read_name
 from notebook_probe.record.views.wrapped import WrappedStream
 
 __all__ = ["overlaid"]

@@ -27,7 +27,7 @@ import numpy as np
 from notebook_probe.errors import RecordFormatError, UnknownNameError
 from notebook_probe.record.format.schema import EVALUATION, LOGGED_OF_STATES, PHASE
 from notebook_probe.record.format.source import StreamView
-from notebook_probe.record.views.history import (
+from notebook_probe.record.views.branches.history import (
     ArrayHistory,
     BranchPiece,
     Cut,

@@ -1,0 +1,46 @@
+"""One view of a panel, played."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from notebook_probe.explorer.conversation import PanelSession
+from notebook_probe.explorer.parse import parse
+from notebook_probe.explorer.parts.all_parts import PARTS
+from notebook_probe.run.controls import Controls
+from tests.explorer.fakes import FakeSource, FakeStream
+
+
+class Talk:
+    """One view of a panel on a small run: says things, and keeps what it is told."""
+
+    def __init__(self, controls: Controls | None, *quantities: str) -> None:
+        self.stream = FakeStream("every_1", ["a", "b", "c"], quantities or ["grad_norm"])
+        self.source = FakeSource(self.stream)
+        self.conversation = PanelSession(self.source, controls)
+        self.heard: list[tuple[Mapping[str, Any], list[memoryview]]] = []
+
+    def says(self, message_type: str, /, **fields: Any) -> None:
+        message = parse({"v": 1, "type": message_type, **fields})
+        assert message["type"] != "ping"
+        self.conversation.receive(message)
+
+    def selects(self, **changes: Any) -> None:
+        self.says("selection", **{**self.conversation.look().message(), **changes})
+
+    def is_told(self) -> list[str]:
+        """The types of the messages of one refresh; those of parts have tests of their own."""
+        before = len(self.heard)
+        head = self.conversation.head()
+        self.conversation.publish(lambda *message: self.heard.append(message), "own subshell", head)
+        types = [message["type"] for message, _ in self.heard[before:]]
+        return [type for type in types if type not in {part.name for part in PARTS}]
+
+    def last(self, kind: str) -> Mapping[str, Any]:
+        return [message for message, _ in self.heard if message["type"] == kind][-1]
+
+    def acknowledges(self) -> None:
+        for kind in ("lines", "heat"):
+            if any(message["type"] == kind for message, _ in self.heard):
+                self.says("ack", view="x", painted={kind: self.last(kind)["seq"]})
