@@ -7,14 +7,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeAlias
 
-from IPython.core.getipython import get_ipython
-from IPython.display import display
-
 from notebook_probe.alerts import Alert
 from notebook_probe.explorer.conversation import PanelSession
 from notebook_probe.explorer.draw.drawing import HALTED
 from notebook_probe.explorer.explorer import Explorer
-from notebook_probe.explorer.kernel import kernel_route
+from notebook_probe.explorer.kernel import KernelRoute, kernel_route
 from notebook_probe.explorer.parse import parse
 from notebook_probe.explorer.refresher import Refresher
 from notebook_probe.explorer.save.saved_picture import SavedPicture
@@ -58,6 +55,7 @@ class Panel:
         self._leave_run: list[Callable[[], None]] = []
         self._places: dict[str, int] = {}  # cell -> which execution of it shows a view
         self._last_state = ""
+        self._route = kernel_route()
 
     @property
     def explorer(self) -> Explorer:
@@ -69,14 +67,13 @@ class Panel:
 
         Outside a notebook it prints one line instead.
         """
-        shell, route = get_ipython(), kernel_route()
-        if shell is None or route.name == "no kernel":
+        route = self._route
+        if route.name == "no kernel":
             print(f"{self._source.name}: there is no notebook here to show a panel in")
             return self._closed_widget()
         explorer = self.explorer
-        self._take_place(route.cell, shell.execution_count)
-        data, metadata = explorer.bundle()  # display(explorer) would come back here
-        display(data, metadata=metadata, raw=True)
+        self._take_place(route.cell, route.execution)
+        route.display(explorer)
         self._snapshot.place()
         route.verify(explorer.comm)
         self._session.expect_views(blind=route.name == "after the cell")
@@ -84,8 +81,7 @@ class Panel:
 
     def show_once_in_a_cell(self) -> None:
         """Show it unless this cell has; its widget is often the cell's last value, too."""
-        shell = get_ipython()
-        if shell is None or shell.execution_count not in self._places.values():
+        if self._route.execution not in self._places.values():
             self.show()
 
     def shows(self, explorer: Explorer) -> bool:
@@ -137,7 +133,7 @@ class Panel:
         try:
             message = parse(content)
             if message["type"] == "ping":
-                kernel_route().answered(message["token"])
+                self._route.answered(message["token"])
                 return
             self._session.receive(message)
         except Exception as error:
@@ -157,7 +153,7 @@ class Panel:
         if explorer is None:
             return
         head = self._session.head()
-        self._session.publish(explorer.send, kernel_route().name, head)
+        self._session.publish(explorer.send, self._route.name, head)
         explorer.follow(**self._session.looked_at)
         if self._session.has_more and head.state in HALTED:
             self._wake()  # there is no training to spare
@@ -184,12 +180,12 @@ class Panel:
 
     def _open(self) -> Explorer:
         """Make the widget and everything that keeps it alive while cells run."""
-        route = kernel_route()
+        route = self._route
         explorer = self._widget = Explorer(self, self._source.name)
         _everyone.add(self)
         route.carry(explorer.comm)
         forget_cells = route.on_cell_end(_weakly(self._cell_ended))
-        self._refresher = Refresher(self, partial(_end, explorer, forget_cells))
+        self._refresher = Refresher(self, partial(_end, explorer, route, forget_cells))
         if self._controls is None:
             _shown.add(self)
         else:
@@ -244,8 +240,8 @@ def _weakly(method: Callable[[CellError], None]) -> Callable[[CellError], None]:
     return call
 
 
-def _end(explorer: Explorer, forget_cells: Callable[[], None]) -> None:
+def _end(explorer: Explorer, route: KernelRoute, forget_cells: Callable[[], None]) -> None:
     """What is left to do when the panel is closed, or gone."""
     forget_cells()
-    kernel_route().forget(explorer.comm)
+    route.forget(explorer.comm)
     explorer.remove()

@@ -28,7 +28,7 @@ class Notebook:
     cell = ""
 
     def __init__(self) -> None:
-        self.execution_count = 1
+        self.execution = 1
         self.displayed: list[Any] = []
         self.updated: list[dict[str, Any]] = []
         self.carried: set[str] = set()
@@ -37,9 +37,7 @@ class Notebook:
         self.n_pumped = 0
 
     def display(self, shown: Any, **_: Any) -> None:
-        """Keep what is shown, of a widget's bundle the widget."""
-        widget = shown.get("application/vnd.jupyter.widget-view+json", {})
-        self.displayed.append(registry._instances.get(widget.get("model_id"), shown))
+        self.displayed.append(shown)
 
     def update_display(self, bundle: dict[str, Any], **_: Any) -> None:
         self.updated.append(bundle)
@@ -70,7 +68,7 @@ class Notebook:
     def ends_cell(self, error: BaseException | None = None) -> None:
         for callback in self.cell_callbacks:
             callback(error)
-        self.execution_count += 1
+        self.execution += 1
 
 
 CellEnded = Callable[[BaseException | None], None]
@@ -79,9 +77,8 @@ CellEnded = Callable[[BaseException | None], None]
 @pytest.fixture
 def notebook(monkeypatch: pytest.MonkeyPatch) -> Notebook:
     notebook = Notebook()
-    for module in (panel_module, saved_picture):
-        monkeypatch.setattr(module, "get_ipython", lambda: notebook)
-        monkeypatch.setattr(module, "display", notebook.display)
+    monkeypatch.setattr(saved_picture, "get_ipython", lambda: notebook)
+    monkeypatch.setattr(saved_picture, "display", notebook.display)
     monkeypatch.setattr(panel_module, "kernel_route", lambda: notebook)
     monkeypatch.setattr(saved_picture, "update_display", notebook.update_display)
     return notebook

@@ -1,0 +1,67 @@
+"""The way through ipykernel 6, whose one thread handles everything."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import zmq
+
+from notebook_probe.explorer.notebooks.channels import JupyterWay, client, comm_message
+from notebook_probe.explorer.notebooks.way import PUMP_INTERVAL_S, uninterrupted
+
+__all__ = ["Pump"]
+
+
+class Pump(JupyterWay):
+    """Our messages are picked out of the waiting ones, and handled between two steps."""
+
+    def __init__(self, kernel: Any) -> None:
+        super().__init__("pump")
+        self._kernel = kernel
+        self._queue = kernel.msg_queue
+        self._identities = kernel._parent_ident
+        self._next_s = 0.0
+        client()
+
+    def pump(self) -> None:
+        now = time.monotonic()
+        if now < self._next_s or threading.current_thread() is not threading.main_thread():
+            return  # off the main thread nothing blocks the kernel's own loop
+        self._next_s = now + PUMP_INTERVAL_S
+        while (found := self._take_one()) is not None:
+            self._handle(*found)
+
+    def _take_one(self) -> tuple[list[bytes], dict[str, Any]] | None:
+        """Take the first message of a carried comm; everything else stays, in its order."""
+        first = None
+        with uninterrupted():
+            self._kernel.shell_stream.flush(zmq.POLLIN)  # moves what has arrived into the queue
+            for _ in range(self._queue.qsize()):
+                entry = self._queue.get_nowait()
+                frames = entry[2][0] if entry[2] else []
+                found = comm_message(self._kernel.session, frames, self.carried)
+                if first is None and found is not None:
+                    first = found
+                else:
+                    self._queue.put_nowait(entry)
+        return first
+
+    def _handle(self, identities: list[bytes], message: dict[str, Any]) -> None:
+        """Do as the kernel does, but let an interrupt through to the cell."""
+        kernel = self._kernel
+        cell, cell_identities = kernel.get_parent("shell"), self._identities["shell"]
+        message["content"] = kernel.session.unpack(message["content"])
+        kernel.set_parent(identities, message, channel="shell")
+        try:
+            self._publish("busy")
+            kernel.shell_handlers[message["msg_type"]](kernel.shell_stream, identities, message)
+        finally:
+            self._publish("idle")
+            kernel.set_parent(cell_identities, cell, channel="shell")
+
+    def _publish(self, state: str) -> None:
+        kernel = self._kernel
+        topic = f"kernel.{kernel.ident}.status".encode()
+        kernel.send_response(kernel.iopub_socket, "status", {"execution_state": state}, topic)
