@@ -12,8 +12,8 @@ from torch import nn
 import notebook_probe as nbp
 from notebook_probe.probes import observer
 from notebook_probe.probes.step import frame, interval, step_values
-from notebook_probe.run import batches
 from notebook_probe.run.attach.requests import Attach, Control
+from notebook_probe.run.loop import batches
 from tests.models import sgd, train_step
 from tests.run.conftest import Watch
 from tests.run.loops import MANY, PATIENCE_S, applied, batch, held_at, wait_until

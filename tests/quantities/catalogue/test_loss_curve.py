@@ -19,7 +19,7 @@ from notebook_probe.probes.step import step_values
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.quantities import as_quantity
 from notebook_probe.quantities.catalogue.step_time import BatchRows, rows
-from notebook_probe.run import batches
+from notebook_probe.run.loop import batches
 from notebook_probe.run.run import Run
 
 LOSSES = np.random.default_rng(0).normal(2.0, 0.1, 150).astype(np.float32)
