@@ -257,6 +257,11 @@ def selection_message(**changes: Any) -> SelectionMessage:
         "x_axis": "step",
         "rows": [],
         "folds": [],
+        "others": [],
+        "ratio_to": "",
+        "aligned": "step",
+        "apart": (2.0, 10),
+        "grouped": False,
     }
     return {**selection, **changes}  # type: ignore[typeddict-item]
 

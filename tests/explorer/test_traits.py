@@ -58,6 +58,11 @@ def clicks(explorer: Explorer, **chosen: Any) -> None:
         "x_axis": "step",
         "rows": [],
         "folds": [],
+        "others": [],
+        "ratio_to": "",
+        "aligned": "step",
+        "apart": (2.0, 10),
+        "grouped": False,
     }
     explorer._handle_custom_msg(selection | chosen, [])
 

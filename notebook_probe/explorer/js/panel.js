@@ -19,6 +19,7 @@ import { createSelection } from "./link/selection.js";
 import { createAlerts } from "./parts/alerts/alerts.js";
 import { createBreaks } from "./parts/breaks/breaks.js";
 import { createRaised } from "./parts/breaks/raised.js";
+import { createCompare } from "./parts/compare/compare.js";
 import { createHistory } from "./parts/history/history.js";
 import { createKnobs } from "./parts/knobs/knobs.js";
 import { createLooks } from "./parts/looks/looks.js";
@@ -59,7 +60,8 @@ function render({ model, el }) {
   const probes = createCost(parts, attached.open);
   const breaks = createBreaks(parts);
   const dock = createDockButton({ ...parts, dock: createDock({ model, ...parts }) });
-  const bar = createTopBar({ ...parts, knobs: createKnobs(parts), probes, breaks, dock });
+  const compare = createCompare(parts);
+  const bar = createTopBar({ ...parts, compare, knobs: createKnobs(parts), probes, breaks, dock });
   const tree = createTree({ ...parts, attached });
   const heat = createHeatMap(parts);
   const vectors = createVectorMap(parts);
@@ -69,7 +71,7 @@ function render({ model, el }) {
   const lines = createLinePlot(parts);
   const empty = createEmptyState({ ...parts, attach });
   const alerts = createAlerts(parts);
-  createKeyboard({ ...parts, tree, attach, attached, bar, breaks, alerts, looks, dock });
+  createKeyboard({ ...parts, tree, attach, attached, bar, compare, breaks, alerts, looks, dock });
 
   const views = element(
     "div",

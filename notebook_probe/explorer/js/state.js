@@ -15,6 +15,11 @@ export const EMPTY_SELECTION = {
   x_axis: "step",
   rows: [],
   folds: [],
+  others: [],
+  ratio_to: "", // the values of this run
+  aligned: "step",
+  apart: [2, 10],
+  grouped: false,
 };
 
 const EMPTY_MODEL = {
@@ -60,6 +65,7 @@ const EMPTY_PARTS = {
   rules: { rules: [], trial: null },
   looks: { looks: [], asked: [], missed: [] },
   history: { checkpoints: [] },
+  compare: { folder: "", listed: false, problem: "", n_left_out: 0, runs: [] },
   shown_look: null,
   probes: { n_measured: 0, step_s: null, budget: null, presets: [] },
   breaks: { live: false, rows: [], held: null, traceback: "", severe: [], rules: [], trial: null },

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
-from notebook_probe.explorer.messages.wire import VERSION, SelectionMessage
+from notebook_probe.explorer.messages.wire import VERSION, Alignment, SelectionMessage
 
-__all__ = ["N_COLOURS", "PanelSelection", "Series"]
+__all__ = ["MOST_OTHERS", "N_COLOURS", "PanelSelection", "Series"]
 
 Series: TypeAlias = tuple[str, str]
 """(module, quantity)."""
@@ -19,6 +19,9 @@ N_COLOURS = 7
 
 MOST_SMOOTH = 0.999
 """Of a thousand values each average is made; more would hide a run."""
+
+MOST_OTHERS = 4
+"""Runs that can be told apart beside one, by their dashes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,15 @@ class PanelSelection:
     x_axis: Literal["step", "time"] = "step"
     rows: tuple[str, ...] = ()
     folds: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+    """Locations of the runs that are compared with this one."""
+    ratio_to: str = ""
+    """Which of them the heat map is divided by; empty for this run's own values."""
+    aligned: Alignment = "step"
+    apart: tuple[float, int] = (2.0, 10)
+    """Two runs part where their ratio is beyond the factor for so many rows."""
+    grouped: bool = False
+    """The others are drawn as a group: their mean, and how far they lie apart."""
     colours: Mapping[Series, int] = field(default_factory=lambda: MappingProxyType({}))
     """Every colour ever given out here, those of series no longer on_screen included."""
 
@@ -60,6 +72,8 @@ class PanelSelection:
     def chosen(self, message: SelectionMessage) -> PanelSelection:
         """The selection a view asks for, keeping the colours given out here."""
         first, last = message["window"] or (0.0, 0.0)
+        others = tuple(dict.fromkeys(message["others"]))[:MOST_OTHERS]
+        factor, n_rows = message["apart"]
         return replace(
             self._drawing(message["series"]),
             home=message["home"] or self.home,
@@ -72,11 +86,20 @@ class PanelSelection:
             x_axis=message["x_axis"],
             rows=tuple(message["rows"]),
             folds=tuple(message["folds"]),
+            others=others,
+            ratio_to=message["ratio_to"] if message["ratio_to"] in others else "",
+            aligned=message["aligned"],
+            apart=(factor, n_rows) if factor > 1 and n_rows > 0 else self.apart,
+            grouped=message["grouped"],
         )
 
     def looking_at(self, name: str, value: Any) -> PanelSelection:
-        """The selection with one of ``home``, ``series`` and ``window`` changed."""
-        return self._drawing(value) if name == "series" else replace(self, **{name: value})
+        """The selection with one of what the traits say changed."""
+        if name == "series":
+            return self._drawing(value)
+        changed = replace(self, **{name: value})
+        gone = changed.ratio_to not in changed.others
+        return replace(changed, ratio_to="") if gone else changed
 
     def colour(self, series: Series) -> int:
         """Index of the colour of a on_screen series."""
@@ -98,6 +121,11 @@ class PanelSelection:
             "x_axis": self.x_axis,
             "rows": list(self.rows),
             "folds": list(self.folds),
+            "others": list(self.others),
+            "ratio_to": self.ratio_to,
+            "aligned": self.aligned,
+            "apart": self.apart,
+            "grouped": self.grouped,
         }
 
     def _drawing(self, wanted: Iterable[Series]) -> PanelSelection:

@@ -22,6 +22,7 @@ __all__ = [
     "VERSION",
     "AlertRow",
     "AlertsMessage",
+    "Alignment",
     "ArrayPlace",
     "DrawnFrame",
     "EsmMessage",
@@ -41,6 +42,9 @@ __all__ = [
 ]
 
 VERSION = 1
+
+Alignment: TypeAlias = Literal["step", "time", "samples", "epochs", "loss"]
+"""What is the same in two runs where they are compared."""
 
 Frame: TypeAlias = tuple[Mapping[str, Any], list[memoryview]]
 """A message that draws something (its ``seq`` is stamped when it is sent) and its buffers."""
@@ -224,6 +228,15 @@ class SelectionMessage(TypedDict):
     """The heat map has those that are, or lie below, one of these; all of them where empty."""
     folds: list[str]
     """One row of the heat map stands for each of these and all that lies below it."""
+    others: list[str]
+    """Locations of the runs that are compared with this one."""
+    ratio_to: str
+    """Which of them the heat map is divided by; empty for the values of this run."""
+    aligned: Alignment
+    apart: tuple[float, int]
+    """Factor beyond which, and rows for which, two runs have parted."""
+    grouped: bool
+    """The others are one group."""
 
 
 class LineSeries(TypedDict):

@@ -8,6 +8,7 @@ from typing import Any
 from notebook_probe.explorer.messages.wire import VERSION, Frame
 from notebook_probe.explorer.parts.alert_rules import AlertRules
 from notebook_probe.explorer.parts.breaks import Breaks
+from notebook_probe.explorer.parts.compare import Compare
 from notebook_probe.explorer.parts.history import History
 from notebook_probe.explorer.parts.knobs import Knobs
 from notebook_probe.explorer.parts.looks import Looks
@@ -18,7 +19,7 @@ from notebook_probe.run.controls import Controls
 
 __all__ = ["CLICKS", "PARTS", "SHAPES", "AllParts"]
 
-PARTS: tuple[type[Part], ...] = (Breaks, Knobs, Probes, AlertRules, Looks, History)
+PARTS: tuple[type[Part], ...] = (Breaks, Knobs, Probes, AlertRules, Looks, History, Compare)
 
 CLICKS: Mapping[str, Click] = {kind: click for part in PARTS for kind, click in part.clicks.items()}
 SHAPES: Mapping[str, type] = {

@@ -1,4 +1,4 @@
-/** Keys: arrows move the cursor, / searches, a attaches, l looks, b breaks, space pauses, . steps, d docks. */
+/** Keys: arrows move the cursor, / searches, a attaches, l looks, b breaks, r runs, space pauses, . steps, d docks. */
 
 import { stepRange } from "../plots/step_axis.js";
 
@@ -10,6 +10,7 @@ export function createKeyboard({
   attach,
   attached,
   bar,
+  compare,
   breaks,
   alerts,
   looks,
@@ -48,6 +49,7 @@ export function createKeyboard({
     ArrowDown: () => climb(1),
     Enter: drawRow,
     n: () => alerts.open(),
+    r: () => compare.open(),
     Escape: () => {
       state.pinned = null;
       point(null);

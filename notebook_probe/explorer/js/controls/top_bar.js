@@ -8,7 +8,7 @@ import { paintSparkline } from "./sparkline.js";
 const ENDED = ["finished", "failed"];
 const BLIND = "after the cell";
 
-export function createTopBar({ state, theme, link, knobs, probes, breaks, dock, signal }) {
+export function createTopBar({ state, theme, link, compare, knobs, probes, breaks, dock, signal }) {
   const modules = element(
     "button",
     {
@@ -21,7 +21,6 @@ export function createTopBar({ state, theme, link, knobs, probes, breaks, dock, 
     },
     "☰",
   );
-  const name = element("b", { class: "nbp-run" });
   const dot = element("i", { class: "nbp-dot", "aria-hidden": "true" });
   const word = element("span");
   const before = element("span", { class: "nbp-before" });
@@ -47,7 +46,7 @@ export function createTopBar({ state, theme, link, knobs, probes, breaks, dock, 
     "div",
     { class: "nbp-bar" },
     modules,
-    name,
+    compare.el,
     running,
     breaks.reason,
     element("span", { class: "nbp-far" }, counter, rate),
@@ -79,8 +78,6 @@ export function createTopBar({ state, theme, link, knobs, probes, breaks, dock, 
   function refresh() {
     const { status, model } = state;
     const ended = ENDED.includes(status.state);
-    setText(name, model.name);
-    setAttribute(name, "title", model.name);
     el.classList.toggle("nbp-stale", state.silent);
     setAttribute(el, "data-state", state.silent ? "silent" : status.state);
     setText(word, state.silent ? "no answer" : status.state);

@@ -1,0 +1,33 @@
+/** Which runs are meant by what is typed. */
+
+import { ROOT } from "../../names.js";
+
+/** Those whose name, or what they differ in, has every word: "lr=1e-3" is two. */
+export function searchRuns(runs, query) {
+  const words = query.toLowerCase().split(/[\s=]+/).filter(Boolean);
+  return runs.filter(({ name, run, differs }) => {
+    const text = `${name} ${run} ${differs}`.toLowerCase();
+    return words.every((word) => text.includes(word));
+  });
+}
+
+/** What was typed, where it looks like the place of a record that is not listed; else "". */
+export function typedPlace(query, runs) {
+  const isPlace = /[\\/]|\.zarr|^~/.test(query);
+  return isPlace && !runs.some(({ run }) => run === query) ? query : "";
+}
+
+export function nearRuns(query, runs) {
+  const start = query.slice(0, 3).toLowerCase();
+  const near = runs.filter(({ name }) => name.toLowerCase().includes(start)).slice(0, 3);
+  const words = near.length ? `; near: ${near.map(({ name }) => name).join(", ")}` : "";
+  return `Nothing is called ${query}${words}`;
+}
+
+/** This run, in the words of a row. */
+export function ownRow({ model, status }) {
+  const [scalar, last, line] = status.scalar ?? ["", null, []];
+  const begun = model.live && status.state !== "finished" ? "now" : "";
+  const row = { run: model.location, name: model.name, begun, begun_ms: 0, steps: status.step };
+  return { ...row, scalar, last, line, differs: "this run", problem: "", module: ROOT };
+}

@@ -1,0 +1,20 @@
+/** The loss of a run as a line of some letters' width. */
+
+import { paintSparkline } from "../../controls/sparkline.js";
+
+const painted = new WeakMap();
+
+/** Once for the same values and colour. */
+export function paintRunLine(canvas, values, colour) {
+  const key = JSON.stringify([values, colour]);
+  if (painted.get(canvas) === key) return;
+  painted.set(canvas, key);
+  paintSparkline(canvas, logarithms(values), colour);
+}
+
+/** A loss falls by factors; what has no logarithm is left as it is. */
+function logarithms(values) {
+  const known = values.filter((value) => value !== null);
+  if (!known.length || Math.min(...known) <= 0) return values;
+  return values.map((value) => (value === null ? null : Math.log10(value)));
+}

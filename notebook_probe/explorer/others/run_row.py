@@ -1,0 +1,116 @@
+"""One run of a list in a row: when it was begun, how far it came, its loss, what it differs in."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TypedDict
+
+import numpy as np
+
+from notebook_probe.errors import ProbeError
+from notebook_probe.record.format.schema import LOGGED_BY
+from notebook_probe.record.format.source import ROOT, Source
+from notebook_probe.record.read.reader import OpenedRecord
+
+__all__ = ["RunRow", "run_row", "unread_row"]
+
+N_POINTS = 54
+"""Of the line of the loss, which is as wide in pixels."""
+LOSS = "loss"
+
+
+class RunRow(TypedDict):
+    """One record."""
+
+    run: str
+    """Its location, by which it is chosen."""
+    name: str
+    begun_ms: int
+    """Since 1970; 0 where the record does not say."""
+    steps: int
+    finished: bool
+    scalar: str
+    """Of which scalar the line is; empty where none was logged."""
+    line: list[float | None]
+    last: float | None
+    """Of the line; None where it is NaN or infinite."""
+    differs: str
+    problem: str
+    """Why it cannot be read; the rest says nothing then."""
+
+
+def unread_row(location: str, name: str, problem: str = "") -> RunRow:
+    """Of a record that is not read yet, or cannot be."""
+    return {
+        "run": location,
+        "name": name,
+        "begun_ms": 0,
+        "steps": 0,
+        "finished": True,
+        "scalar": "",
+        "line": [],
+        "last": None,
+        "differs": "",
+        "problem": problem,
+    }
+
+
+def run_row(location: str, name: str, record: OpenedRecord, differs: str) -> RunRow:
+    """Of one that can be read; a few numbers of it are read, and no more."""
+    scalar = scalar_of(record)
+    line, last = line_of(record, scalar) if scalar else ([], None)
+    return {
+        "run": location,
+        "name": name,
+        "begun_ms": begun_ms(record),
+        "steps": n_steps(record),
+        "finished": record.finished,
+        "scalar": scalar,
+        "line": line,
+        "last": last,
+        "differs": differs,
+        "problem": "; ".join(map(str, record.problems)),
+    }
+
+
+def scalar_of(source: Source) -> str:
+    """The loss, else the first scalar that the loop has logged."""
+    logged = [
+        one.name
+        for stream in source.streams.values()
+        for one in stream.variables
+        if one.long_name == LOGGED_BY and ROOT in stream.modules
+    ]
+    return LOSS if LOSS in logged else next(iter(logged), "")
+
+
+def line_of(source: Source, scalar: str) -> tuple[list[float | None], float | None]:
+    """The scalar in few points of its rows, and its last value; None for what is not finite."""
+    try:
+        found = source.thinned("", scalar, n_points=N_POINTS)
+    except ProbeError:  # it has a column, and no value in it
+        return [], None
+    lost = found.nonfinite
+    x = np.concatenate([found.x, lost])
+    y = np.concatenate([found.y, np.full(len(lost), np.nan)])[np.argsort(x, kind="stable")]
+    kept = y[-2 * N_POINTS :]
+    values = [float(one) if np.isfinite(one) else None for one in kept]
+    return values, values[-1] if values else None
+
+
+def begun_ms(record: OpenedRecord) -> int:
+    """When the record was made."""
+    try:
+        return round(datetime.fromisoformat(str(record.attrs["created"])).timestamp() * 1000)
+    except (KeyError, ValueError):
+        return 0
+
+
+def n_steps(source: Source) -> int:
+    """Completed steps, as a run counts them."""
+    ends = [
+        int(stream.steps(stream.n_rows - 1, stream.n_rows)[0]) + 1
+        for stream in source.streams.values()
+        if stream.n_rows
+    ]
+    return max(ends, default=0)

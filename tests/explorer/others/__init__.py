@@ -1,0 +1,1 @@
+"""Other runs beside one: records that are small and real."""

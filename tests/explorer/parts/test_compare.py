@@ -1,0 +1,81 @@
+"""The runs beside one are listed when a view asks, and those that are chosen are kept in sight."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import notebook_probe as nbp
+from notebook_probe.explorer.conversation import PanelSession
+from notebook_probe.explorer.parse import parse
+from notebook_probe.explorer.parts.compare import Compare
+from tests.explorer.others.records import train
+
+
+class Talk:
+    """A view that talks to the session of an opened record."""
+
+    def __init__(self, source: Any) -> None:
+        self.session = PanelSession(source, None)
+        self.sent: list[tuple[Any, list[memoryview]]] = []
+        self.says(type="hello", view="x")
+
+    @property
+    def part(self) -> Compare:
+        [part] = [one for one in self.session._parts._parts if isinstance(one, Compare)]
+        return part
+
+    def says(self, **message: Any) -> None:
+        self.session.receive(parse({"v": 1, **message}))  # type: ignore[arg-type]
+
+    def chooses(self, **fields: Any) -> None:
+        self.says(**(self.session.look().message() | fields))
+
+    def is_told(self, kind: str) -> list[tuple[Any, list[memoryview]]]:
+        """What of this kind is news, once all that was to be read has been."""
+        before = len(self.sent)
+        self._publish()
+        for _ in range(3):
+            done = threading.Event()
+            self.part._shelf.do(done.set)
+            assert done.wait(60)
+            self._publish()
+        return [one for one in self.sent[before:] if one[0]["type"] == kind]
+
+    def _publish(self) -> None:
+        self.session.publish(
+            lambda *message: self.sent.append(message), "pump", self.session.head()
+        )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "runs"
+
+
+def test_the_folder_is_read_when_a_view_shows_the_list(folder: Path) -> None:
+    own = train(folder / "own.zarr")
+    train(folder / "a.zarr")
+    talk = Talk(nbp.open_run(own))
+    [(state, _)] = talk.is_told("compare")
+    assert (state["folder"], state["listed"], state["runs"]) == ("runs", False, [])
+    talk.says(type="list_runs")
+    state, _ = talk.is_told("compare")[-1]
+    assert state["listed"]
+    assert [row["name"] for row in state["runs"]] == ["a"]
+    assert talk.is_told("compare") == []
+
+
+def test_at_most_four_others_are_chosen_and_the_ratio_is_to_one_of_them(folder: Path) -> None:
+    talk = Talk(nbp.open_run(train(folder / "own.zarr")))
+    runs = [str(folder / f"{name}.zarr") for name in "abcdea"]
+    talk.chooses(others=runs, ratio_to=runs[4], apart=[0.5, 0], aligned="time", grouped=True)
+    selection = talk.session.look()
+    assert selection.others == tuple(runs[:4])
+    assert (selection.ratio_to, selection.apart) == ("", (2.0, 10))
+    assert (selection.aligned, selection.grouped) == ("time", True)
+    talk.chooses(ratio_to=runs[1], apart=[3, 5])
+    assert (talk.session.look().ratio_to, talk.session.look().apart) == (runs[1], (3.0, 5))
