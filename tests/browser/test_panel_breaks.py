@@ -32,6 +32,7 @@ def row(id: int, text: str, number: float | None = None, **changes: Any) -> dict
         "module": "(root)",
         "quantity": "",
         "sign": "",
+        "rules": [],
         "note": "",
     }
     return {**plain, **changes}

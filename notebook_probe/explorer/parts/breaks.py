@@ -59,6 +59,8 @@ class BreakRow(TypedDict):
     module: str
     quantity: str
     sign: str
+    rules: list[str]
+    """Of an alert: the rules, or "severe"."""
     note: str
 
 
@@ -238,6 +240,7 @@ def _row(info: BreakpointInfo) -> BreakRow:
         "module": ROOT if series is None else series.module,
         "quantity": "" if series is None else series.quantity,
         "sign": "" if series is None else series.comparison.sign,
+        "rules": [*condition.rules] if isinstance(condition, OnAlert) else [],
         "note": info.note,
     }
 

@@ -71,6 +71,7 @@ def test_each_breakpoint_is_a_row_and_nobody_is_told_twice(
             "module": "a",
             "quantity": "grad_norm",
             "sign": ">",
+            "rules": [],
             "note": "",
         }
     ]
@@ -84,6 +85,16 @@ def test_each_breakpoint_is_a_row_and_nobody_is_told_twice(
         None,
         "Traceback ...",
     )
+
+
+@pytest.mark.parametrize("rules", [("severe",), ("dead_units",)])
+def test_a_breakpoint_on_alerts_names_its_rules(
+    rules: tuple[str, ...], session: PanelSession, controls: FakeControls
+) -> None:
+    on_alert = OnAlert(rules)
+    controls.breaks = [BreakpointInfo(1, on_alert, True, holds=False, last_step=-1, n_met=0)]
+    [message] = told(session, controls)
+    assert message["rows"][0]["rules"] == [*rules]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import { element, setAttribute, setHidden, setText } from "../../dom.js";
 import { createAlertList } from "./alert_list.js";
 import { createMark, setSeverity } from "./mark.js";
+import { createPausing, SEVERE } from "./pausing.js";
 import { createRulesWatch, watchText } from "./rules_watch.js";
 import { alertWords, alertsText } from "./words.js";
 
@@ -25,7 +26,7 @@ export function createAlerts(parts) {
   const quiet = element("span", { class: "nbp-no-alerts" }, none);
   const el = element("div", { class: "nbp-alerts-line" }, newest, count, quiet);
   const watch = createRulesWatch(parts);
-  const pausing = element("span", { "data-place": "pause-severe" }); // breakpoints have their place here
+  const pausing = createPausing(SEVERE, "severe ones pause the run", parts).el;
   const about = element("span", { class: "nbp-alerts-about" }, pausing);
   const list = createAlertList(parts, about);
 

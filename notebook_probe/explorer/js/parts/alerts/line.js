@@ -5,6 +5,7 @@ import { element, isGreyed, setAttribute, setGreyed, setHidden, setText } from "
 import { grouped } from "../../format.js";
 import { explanation } from "./explained.js";
 import { createMark } from "./mark.js";
+import { createPausing } from "./pausing.js";
 import { showAlert, whyNotShown } from "./show.js";
 import { createThresholds } from "./thresholds.js";
 import { alertWords } from "./words.js";
@@ -50,8 +51,8 @@ export function createAlertLine(alert, parts) {
     setAttribute(el, "data-open", open);
     setHidden(more, !open);
     if (!open || more.firstChild) return;
-    const pausing = element("span", { "data-place": "pause-when", "data-rule": alert.rule }); // of breakpoints
-    more.append(createThresholds(alert.rule, parts).el, pausing);
+    const pausing = createPausing(alert.rule, "pause when it happens again", parts);
+    more.append(createThresholds(alert.rule, parts).el, pausing.el);
   }
 
   function describeOffer() {
