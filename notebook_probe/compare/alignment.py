@@ -1,0 +1,93 @@
+"""Two runs put on one axis."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from notebook_probe.compare.axes import AXES, Run, RunAxis
+from notebook_probe.compare.tables import Doubles
+
+__all__ = ["Alignment", "align"]
+
+
+class Alignment:
+    r"""Which step of another run stands beside which of this one, as far as both have grown.
+
+    With :math:`p(k)` and :math:`q(j)` how far this run and the other have come along the axis at
+    steps :math:`k` and :math:`j`, step :math:`j` of the other stands at
+    :math:`p^{-1}(q(j)) = \min \{k : p(k) \ge q(j)\}`.
+
+    Parameters
+    ----------
+    this, other : Source
+        Runs or opened records.
+    by : str
+        As for `align`.
+
+    Attributes
+    ----------
+    this, other : RunAxis
+        Each run along the axis.
+    """
+
+    def __init__(self, this: Run, other: Run, by: str = "step") -> None:
+        self.by = by
+        self.this, self.other = RunAxis(this, by), RunAxis(other, by)
+
+    def read_new(self) -> bool:
+        """Take in what both have gained since the last call; whether there was anything."""
+        return any([self.this.read_new(), self.other.read_new()])
+
+    @property
+    def is_by_value(self) -> bool:
+        """Whether steps stand beside each other that have reached the same value of a scalar."""
+        return self.by not in AXES
+
+    def steps_here(self, steps: npt.ArrayLike) -> Doubles:
+        """Steps of this run at which steps of the other stand; NaN where it has not come so far.
+
+        Between two rows whose place is known it went evenly, so that a step need not be whole.
+        """
+        return self.this.places.steps_at(self.other.places.at(steps))
+
+    def steps_there(self, steps: npt.ArrayLike) -> Doubles:
+        """Steps of the other run that stand at steps of this one; NaN where it has not come so."""
+        return self.other.places.steps_at(self.this.places.at(steps))
+
+    def x_of_this(self, steps: npt.ArrayLike) -> Doubles:
+        """Where to draw steps of this run: their place on the axis; by value the step itself."""
+        return np.asarray(steps, np.float64) if self.is_by_value else self.this.places.at(steps)
+
+    def x_of_other(self, steps: npt.ArrayLike) -> Doubles:
+        """Where to draw steps of the other run on the same axis; NaN for what has no place."""
+        return self.steps_here(steps) if self.is_by_value else self.other.places.at(steps)
+
+
+def align(this: Run, other: Run, by: str = "step") -> Alignment:
+    """Put the steps of another run beside those of this one.
+
+    Parameters
+    ----------
+    this, other : Source
+        Runs or opened records; both may be growing, `Alignment.read_new` follows them.
+    by : str
+        * ``"step"``: the same number of updates,
+        * ``"time"``: seconds since each run's first row, breaks of a resumed one included,
+        * ``"samples"``: ``run.log(samples=...)``, or steps times ``batch_size`` of the config,
+        * ``"epochs"``: ``run.log(epoch=...)``, or where the record notes that epochs begin,
+        * the name of a logged scalar such as ``"loss"``: the first step at which its smallest
+          value so far is as small.
+
+    Raises
+    ------
+    UnknownNameError
+        What the axis needs is not recorded in one of them.
+
+    Examples
+    --------
+    >>> alignment = align(run, nbp.open_run("runs/other.zarr"), by="loss")  # doctest: +SKIP
+    >>> alignment.steps_there([1000])  # where the other was as good  # doctest: +SKIP
+    array([640.])
+    """
+    return Alignment(this, other, by)

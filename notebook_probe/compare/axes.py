@@ -1,0 +1,193 @@
+"""The axes along which runs are compared: what each needs of a record, and how it is read.
+
+======== ==================================================================================
+step     updates
+time     seconds since the run's first row, breaks included
+samples  what ``run.log(samples=...)`` counts, or steps times ``batch_size`` of the config
+epochs   what ``run.log(epoch=...)`` tells, or where the record notes that epochs begin
+another  the smallest value so far of a logged scalar such as ``loss``
+======== ==================================================================================
+
+A bare `watch` records step and time alone. The callbacks for other trainers note epochs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+
+from notebook_probe.compare.rows import GrowingRows, logged, times
+from notebook_probe.compare.tables import Envelope, Places, Table, line
+from notebook_probe.errors import UnknownNameError, near
+from notebook_probe.record.format.loss_names import LOSS, loss_name
+from notebook_probe.record.format.notes import CONFIG, read_notes
+from notebook_probe.record.format.source import ROOT, Source
+from notebook_probe.record.views.xarray_views import Snapshot
+
+__all__ = ["AXES", "Run", "RunAxis", "logged_names"]
+
+SAMPLES = ("samples", "n_samples", "samples_seen", "num_samples", "consumed_samples")
+EPOCHS = ("epoch", "epochs")
+BATCH = ("batch_size", "batch")
+"""Names under which they are usually logged, or kept in the config; the first that is there."""
+
+
+class Run(Source, Protocol):
+    """A run or an opened record, of which the attributes of the root are read as well."""
+
+    def snapshot(self) -> Snapshot: ...
+
+
+Reader = Callable[[Run], Places]
+
+
+class RunAxis:
+    """One run along one axis, read as far as it has grown.
+
+    Parameters
+    ----------
+    source : Source
+        A run or an opened record.
+    by : str
+        ``"step"``, ``"time"``, ``"samples"``, ``"epochs"``, or the name of a logged scalar.
+
+    Raises
+    ------
+    UnknownNameError
+        What it needs is not recorded: ``samples are not recorded in digits-cnn-5; ...``.
+    """
+
+    def __init__(self, source: Run, by: str = "step") -> None:
+        self.by, self._source = by, source
+        self._read = AXES[by](source) if by in AXES else _value(source, by)
+        self._revision = source.revision
+        self.places = self._read(source)
+
+    def read_new(self) -> bool:
+        """Take in what the run has gained; whether there was anything."""
+        revision = self._source.revision
+        if revision == self._revision:
+            return False
+        self._revision, self.places = revision, self._read(self._source)
+        return True
+
+
+def logged_names(source: Source) -> tuple[str, ...]:
+    """Numbers of the whole run: what the loop logs, and what is measured at the root.
+
+    Examples
+    --------
+    >>> logged_names(nbp.open_run("runs/first.zarr"))  # doctest: +SKIP
+    ('loss', 'samples')
+    """
+    streams = [stream for stream in source.streams.values() if ROOT in stream.modules]
+    return tuple(dict.fromkeys(one.name for stream in streams for one in stream.variables))
+
+
+def _step(source: Run) -> Reader:
+    return lambda _: line(1.0)
+
+
+def _time(source: Run) -> Reader:
+    rows = times()
+
+    def read(run: Run) -> Places:
+        steps, ms = rows.read_new(run)
+        if len(ms) == 0:
+            return _never_falling(steps, ms)
+        return _never_falling(steps, (ms - ms.min()) / 1000.0)
+
+    return read
+
+
+def _samples(source: Run) -> Reader:
+    name = _first(SAMPLES, logged_names(source))
+    if name is not None:
+        return _counted(logged(name))
+    config = read_notes(source.snapshot().attrs, CONFIG)
+    size = next((config[one] for one in BATCH if _is_size(config.get(one))), None)
+    if size is None:
+        raise _not_recorded(
+            "samples", source, "run.log(samples=...) or watch(..., config={'batch_size': 64})"
+        )
+    return lambda _: line(float(size))
+
+
+def _epochs(source: Run) -> Reader:
+    name = _first(EPOCHS, logged_names(source))
+    if name is not None:
+        return _counted(logged(name))
+    if not any(event.kind == "epoch" for event in source.events):
+        raise _not_recorded("epochs", source, "run.log(epoch=...)")
+    return _noted_epochs
+
+
+def _value(source: Run, by: str) -> Reader:
+    names = logged_names(source)
+    name = loss_name(names) if by == LOSS else source.recorded_name(by)
+    if name not in names:
+        raise UnknownNameError(
+            f"{by} is not recorded in {source.name}; allowed: {', '.join(AXES)} or a logged "
+            f"scalar; {near(by, [*AXES, *names])}"
+        )
+    rows = logged(name)
+    return lambda run: Envelope.of(*rows.read_new(run))
+
+
+AXES: Mapping[str, Callable[[Run], Reader]] = {
+    "step": _step,
+    "time": _time,
+    "samples": _samples,
+    "epochs": _epochs,
+}
+"""Those that are no logged scalar, by name."""
+
+
+def _counted(rows: GrowingRows) -> Reader:
+    return lambda run: _never_falling(*rows.read_new(run))
+
+
+def _noted_epochs(source: Run) -> Places:
+    """Epochs from one that begins to the next; the last is as long as the one before it."""
+    starts: dict[int, float] = {}
+    for event in source.events:
+        if event.kind == "epoch":
+            before = max(starts.values(), default=-1.0)
+            starts.setdefault(event.step, max(before + 1.0, _number(event.detail)))
+    steps = np.array(sorted(starts), np.int64)
+    epochs = np.array([starts[step] for step in steps.tolist()])
+    if len(steps) > 1:
+        steps = np.append(steps, 2 * steps[-1] - steps[-2])
+        epochs = np.append(epochs, epochs[-1] + 1.0)
+    return Table(steps, epochs)
+
+
+def _number(detail: str) -> float:
+    try:
+        return float(json.loads(detail)["epoch"])
+    except (ValueError, TypeError, KeyError):
+        return -1.0
+
+
+def _never_falling(steps: Any, places: Any) -> Table:
+    """One place a step, the greatest so far: clocks are set back, and counts begin anew."""
+    finite = np.isfinite(places)
+    steps, places = steps[finite], places[finite]
+    last = np.diff(steps, append=np.iinfo(np.int64).max) > 0
+    highest = np.maximum.accumulate(places) if len(places) else places
+    return Table(steps[last], highest[last])
+
+
+def _first(wanted: tuple[str, ...], names: tuple[str, ...]) -> str | None:
+    return next((name for name in wanted if name in names), None)
+
+
+def _is_size(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+
+
+def _not_recorded(what: str, source: Run, remedy: str) -> UnknownNameError:
+    return UnknownNameError(f"{what} are not recorded in {source.name}; {remedy} does it")

@@ -1,0 +1,85 @@
+"""Several runs as one: their mean, how they spread, and how many there are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from notebook_probe.compare.tables import Doubles
+
+__all__ = ["Band", "band_of", "centre_of", "noise_of"]
+
+T_95 = (12.71, 4.31, 3.19, 2.78, 2.58, 2.45, 2.37, 2.31, 2.27, 2.23)
+"""Student's t at 97.5 %, of 1 to 10 degrees of freedom, rounded up."""
+MANY = 2.21
+"""Of more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """Several runs at the same places of an axis; arrays are (place,), NaN where no run is."""
+
+    x: Doubles
+    mean: Doubles
+    std: Doubles
+    """Between the runs, with ``n - 1``; NaN where there are fewer than two."""
+    low: Doubles
+    high: Doubles
+    """The smallest and the largest of them."""
+    n: npt.NDArray[np.int64]
+    """How many runs have a finite value there."""
+
+
+def band_of(x: Doubles, runs: Sequence[Doubles]) -> Band:
+    """The band of some runs' values at places ``x``, each (place,).
+
+    Examples
+    --------
+    >>> band = band_of(np.array([0.0, 1.0]), [np.array([1.0, np.nan]), np.array([3.0, 5.0])])
+    >>> band.mean.tolist(), band.std.round(3).tolist(), band.n.tolist()
+    ([2.0, 5.0], [1.414, nan], [2, 1])
+    """
+    values = np.stack(runs) if runs else np.empty((0, len(x)))
+    n, mean, std = _moments(values)
+    finite = np.isfinite(values)
+    low = np.where(finite, values, np.inf).min(axis=0, initial=np.inf)
+    high = np.where(finite, values, -np.inf).max(axis=0, initial=-np.inf)
+    none = n == 0
+    return Band(x, mean, std, np.where(none, np.nan, low), np.where(none, np.nan, high), n)
+
+
+def centre_of(values: Doubles) -> Doubles:
+    """Mean over the first axis, of what is finite; else what there is of infinities."""
+    _, mean, _ = _moments(values)
+    known = np.where(np.isnan(values), -np.inf, values).max(axis=0, initial=-np.inf)
+    is_lost = np.isnan(mean) & ~np.isnan(values).all(axis=0)
+    return np.where(is_lost, known, mean)
+
+
+def noise_of(seeds: Doubles) -> Doubles:
+    r"""How far from a group's centre one more seed of it would be, of deviations (seed, ...).
+
+    .. math:: \max\left(t_{0.975, n-1} \, s \sqrt{1 + 1 / n},\; \max_i |d_i|\right)
+
+    the prediction interval at 95 % for one more run of a group of :math:`n` whose standard
+    deviation is :math:`s`, and never narrower than the group itself. Of one seed it is 0.
+    """
+    n, _, std = _moments(seeds)
+    t = np.array([np.nan, *T_95, MANY])[np.minimum(np.maximum(n - 1, 0), len(T_95) + 1)]
+    width = t * std * np.sqrt(1 + 1 / np.maximum(n, 1))
+    farthest = np.where(np.isfinite(seeds), np.abs(seeds), 0.0).max(axis=0, initial=0.0)
+    return np.fmax(width, farthest)
+
+
+def _moments(values: Doubles) -> tuple[npt.NDArray[np.int64], Doubles, Doubles]:
+    """How many are finite along the first axis, their mean and standard deviation."""
+    finite = np.isfinite(values)
+    n = finite.sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.where(finite, values, 0.0).sum(axis=0) / n
+        squares = np.where(finite, (values - mean) ** 2, 0.0).sum(axis=0)
+        std = np.where(n > 1, np.sqrt(squares / (n - 1)), np.nan)
+    return n, mean, std

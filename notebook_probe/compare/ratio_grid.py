@@ -1,0 +1,270 @@
+"""How far two runs are apart at every module, on the columns of the heat map."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from notebook_probe.compare.alignment import Alignment
+from notebook_probe.compare.axes import Run
+from notebook_probe.compare.band import centre_of
+from notebook_probe.compare.deviation import Scale, apart, is_signed, scale_of
+from notebook_probe.compare.tables import Doubles
+from notebook_probe.record.format.source import Floats, Source
+from notebook_probe.record.views.thinning.heat_grid import (
+    LOST,
+    MEASURED,
+    UNMEASURED,
+    Grid,
+    HeatGrid,
+)
+
+__all__ = ["Beside", "Ratio", "RatioGrid", "ratio"]
+
+FINER = 2
+"""Columns of the other run for each of this one, at least."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """Cells of (module, column); column ``c`` covers ``size`` steps from ``first + c * size``."""
+
+    modules: tuple[str, ...]
+    first: int
+    size: int
+    apart: Floats
+    """Decades, ``log10(this / other)``, or where `is_signed` differences in spreads; NaN where
+    either is not measured, infinite where one of them is not finite."""
+    state: npt.NDArray[np.uint8]
+    """Of each cell, as in a `Grid`: `MEASURED` where both are; `LOST` where one is not finite."""
+    is_signed: bool
+    """The quantity is signed or often zero: differences in units of its spread."""
+    limit: float
+    """Where a picture cuts: at 1 decade, ×10 and ÷10, or at 3 spreads."""
+
+    @property
+    def last(self) -> int:
+        """Last step of the last column."""
+        return self.first + self.size * self.apart.shape[1] - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """Means of this run and of others in the same cells; NaN unmeasured, infinite not finite."""
+
+    grid: Grid
+    this: Doubles
+    """(module, column)."""
+    others: Doubles
+    """(run, module, column)."""
+
+    @property
+    def scale(self) -> Scale:
+        """In which they are compared."""
+        signed = is_signed(self.this, self.others)
+        return scale_of(self.this, self.others, signed=signed)
+
+
+class RatioGrid:
+    """Reads every run once, however often it is looked at while they grow.
+
+    Parameters
+    ----------
+    this : Source
+        The run whose modules and steps are the rows and columns.
+    others : sequence of Source
+        One, or the seeds of a group, of which the mean of the logarithms is taken.
+    quantity : str
+    by : str
+        How steps are aligned, as for `align`.
+    n_columns : int
+        Most columns; they are those of a `HeatGrid` of as many.
+    window : (float, float), optional
+        Steps of this run outside which nothing is read.
+
+    Raises
+    ------
+    UnknownNameError
+        What the axis needs is not recorded in one of them.
+    """
+
+    def __init__(
+        self,
+        this: Run,
+        others: Sequence[Run],
+        quantity: str,
+        *,
+        by: str = "step",
+        n_columns: int = 700,
+        window: tuple[float, float] | None = None,
+    ) -> None:
+        self._this, self._window = this, window
+        self._here = HeatGrid(this.recorded_name(quantity), n_columns, window)
+        self._others = [
+            _Other(Alignment(this, one, by), one, quantity, n_columns) for one in others
+        ]
+
+    def read_new(self) -> None:
+        """Take in what the runs have gained since the last call."""
+        self._here.read_new(self._this)
+        first, last = self._window or (0.0, _last_step(self._this, self._here.quantity))
+        for other in self._others:
+            other.read_new(first, last)
+
+    def beside(self) -> Beside | None:
+        """The values themselves; None before this run has any."""
+        grid = self._here.grid([row.name for row in self._this.modules])
+        if grid is None:
+            return None
+        others = [one.beside(grid) for one in self._others]
+        return Beside(grid, _values(grid), np.stack(others))
+
+    def grid(self) -> Ratio | None:
+        """How far apart they are; None before this run has any value."""
+        found = self.beside()
+        if found is None:
+            return None
+        scale = found.scale
+        far = apart(scale.placed(found.this), centre_of(scale.placed(found.others)))
+        states = np.where(np.isnan(far), UNMEASURED, MEASURED)
+        states[~np.isnan(far) & (np.isinf(found.this) | np.isinf(found.others).all(axis=0))] = LOST
+        grid = found.grid
+        return Ratio(
+            grid.modules, grid.first, grid.size, far.astype(np.float32), states.astype(np.uint8),
+            not scale.is_ratio, scale.limit,
+        )  # fmt: skip
+
+
+def ratio(
+    this: Run,
+    others: Run | Sequence[Run],
+    quantity: str,
+    *,
+    by: str = "step",
+    n_columns: int = 700,
+    window: tuple[float, float] | None = None,
+) -> Ratio | None:
+    r"""How far apart runs are, by module and step: :math:`\log_{10}` of the ratio of cell means.
+
+    Of a quantity that is negative somewhere, or zero in more than one cell of twenty, it is the
+    difference in units of its spread (`Ratio.is_signed`).
+
+    Parameters
+    ----------
+    this : Source
+        A run or an opened record.
+    others : Source or sequence of Source
+        Another, or the seeds of a group.
+    quantity : str
+        A name or an alias.
+    by : str
+        How steps are aligned, as for `align`.
+    n_columns : int
+        Most columns; the same as those of a heat map of as many.
+    window : (float, float), optional
+        First and last step shown.
+
+    Returns
+    -------
+    Ratio or None
+        Dims (module, column); None where nothing of it is recorded in this run.
+
+    Raises
+    ------
+    UnknownNameError
+        What the axis needs is not recorded in one of them.
+
+    Examples
+    --------
+    >>> ratio(run, nbp.open_run("runs/other.zarr"), "grad_norm").apart  # doctest: +SKIP
+    array([[0.01, 0.0, 0.32, 0.55]], dtype=float32)
+    """
+    grid = RatioGrid(this, runs_of(others), quantity, by=by, n_columns=n_columns, window=window)
+    grid.read_new()
+    return grid.grid()
+
+
+def runs_of(others: Run | Sequence[Run]) -> Sequence[Run]:
+    """One run, or several."""
+    return others if isinstance(others, Sequence) else [others]
+
+
+class _Other:
+    """Another run, read as far as this one has come."""
+
+    def __init__(self, alignment: Alignment, source: Run, quantity: str, n_columns: int) -> None:
+        self._alignment, self._source = alignment, source
+        self._quantity, self._n_columns = source.recorded_name(quantity), FINER * n_columns
+        self._read: HeatGrid | None = None
+        self._window = (np.inf, -np.inf)
+
+    def read_new(self, first: float, last: float) -> None:
+        self._alignment.read_new()
+        low, high = self._alignment.steps_there([first, last]).tolist()
+        low = low if low == low else 0.0
+        if self._read is None or low < self._window[0] or self._window[1] < high:
+            self._window = low, _power_of_two(high)
+            self._read = HeatGrid(self._quantity, self._n_columns, self._window)
+        self._read.read_new(self._source)
+
+    def beside(self, here: Grid) -> Doubles:
+        """Means in the cells of this run, (module, column)."""
+        found = np.full(here.mean.shape, np.nan)
+        there = None if self._read is None else self._read.grid(here.modules)
+        if there is None:
+            return found
+        places = {module: row for row, module in enumerate(there.modules)}
+        rows = [row for row, module in enumerate(here.modules) if module in places]
+        taken = [places[here.modules[row]] for row in rows]
+        found[rows] = _spans(_values(there)[taken], *self._columns(here, there))
+        return found
+
+    def _columns(self, here: Grid, there: Grid) -> tuple[Doubles, ...]:
+        """For each column of this run the first and the last one of the other; NaN for none."""
+        starts = here.first + here.size * np.arange(here.mean.shape[1], dtype=np.float64)
+        ends = np.minimum(starts + here.size - 1, self._alignment.this.places.end)
+        low, high = self._alignment.steps_there(starts), self._alignment.steps_there(ends)
+        none = np.isnan(low) & np.isnan(high)
+        low[np.isnan(low) & ~none], high[np.isnan(high) & ~none] = -np.inf, np.inf
+        return tuple(np.floor((steps - there.first) / there.size) for steps in (low, high))
+
+
+def _spans(values: Doubles, low: Doubles, high: Doubles) -> Doubles:
+    """Means of (module, column) over the columns from ``low`` to ``high``; NaN beyond the ends."""
+    n_columns = values.shape[1]
+    inside = (high >= 0) & (low < n_columns)  # also False for NaN
+    first = np.clip(low[inside], 0, n_columns - 1).astype(np.int64)
+    stop = np.clip(high[inside], 0, n_columns - 1).astype(np.int64) + 1
+    finite, lost = np.isfinite(values), np.isinf(values)
+    sums, counts, n_lost = (
+        np.pad(np.cumsum(one, axis=1), ((0, 0), (1, 0)))
+        for one in (np.where(finite, values, 0.0), finite, lost)
+    )
+    with np.errstate(invalid="ignore"):
+        mean = (sums[:, stop] - sums[:, first]) / (counts[:, stop] - counts[:, first])
+    mean[n_lost[:, stop] > n_lost[:, first]] = np.inf
+    found = np.full((len(values), len(low)), np.nan)
+    found[:, inside] = mean
+    return found
+
+
+def _values(grid: Grid) -> Doubles:
+    """Means; infinite where something is not finite, NaN where nothing was measured."""
+    return np.where(grid.state == LOST, np.inf, grid.mean.astype(np.float64))
+
+
+def _last_step(source: Source, quantity: str) -> float:
+    streams = [
+        one
+        for one in source.streams.values()
+        if one.n_rows and any(variable.name == quantity for variable in one.variables)
+    ]
+    return max((float(one.steps(one.n_rows - 1, one.n_rows)[0]) for one in streams), default=0.0)
+
+
+def _power_of_two(step: float) -> float:
+    """Not before ``step``, so that a run that grows is seldom begun anew; infinite for NaN."""
+    return float(2 ** np.ceil(np.log2(step + 1)) - 1) if step == step else np.inf

@@ -1,0 +1,164 @@
+"""Rows of this run with the values of others beside them, row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from notebook_probe.compare.alignment import Alignment
+from notebook_probe.compare.axes import Run
+from notebook_probe.compare.tables import Doubles
+from notebook_probe.record.format.missing import measured
+from notebook_probe.record.format.source import Source, StreamView
+from notebook_probe.record.views.thinning.merged_rows import merged_rows
+from notebook_probe.record.views.thinning.zoom import in_window
+
+__all__ = ["SLIGHTLY", "RowPairs", "holding", "n_values", "row_pairs"]
+
+PATIENCE = 4
+"""A value stands until the next one, up to so many times the usual distance between two."""
+SLIGHTLY = 1e-6
+"""Of a step: what is lost on the way to another run's steps and back."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowPairs:
+    """Values of some modules that are measured together; NaN unmeasured, infinite not finite."""
+
+    modules: tuple[str, ...]
+    steps: Doubles
+    """Of this run (row,), at which the one stands that is measured most rarely."""
+    this: Doubles
+    """(module, row)."""
+    others: Doubles
+    """(run, module, row)."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Of one run, by its own steps."""
+
+    steps: Doubles
+    values: Doubles
+    """(module, row)."""
+
+    def at(self, steps: Doubles) -> Doubles:
+        """The last value before, or at, each step, as long as it stands."""
+        rows = np.searchsorted(self.steps, steps + SLIGHTLY, "right") - 1
+        gaps = np.diff(self.steps)
+        usual = float(np.median(gaps)) if len(gaps) else 1.0
+        stands = np.append(np.where(gaps <= PATIENCE * usual, gaps, usual), usual)
+        here = (rows >= 0) & (steps - self.steps[rows] < stands[rows])
+        return np.where(here, self.values[:, rows], np.nan)
+
+
+def n_values(source: Source, quantity: str) -> int:
+    """How many cells there are of a quantity."""
+    return sum(one.n_rows * len(one.modules) for one in holding(source, quantity))
+
+
+def row_pairs(
+    this: Run,
+    alignments: Sequence[Alignment],
+    others: Sequence[Run],
+    quantity: str,
+    modules: Sequence[str],
+    window: tuple[float, float] | None = None,
+) -> list[RowPairs]:
+    """Every row in a window of this run's steps; modules that share their streams together.
+
+    Modules that this run or all others lack are left out.
+    """
+    found = []
+    for group in _groups([this, *others], quantity, modules):
+        here = _read(this, quantity, group, window)
+        there = [
+            _read(one, quantity, group, _window_there(alignment, window))
+            for alignment, one in zip(alignments, others, strict=True)
+        ]
+        pairs = _paired(group, here, there, alignments)
+        if len(pairs.steps):
+            found.append(pairs)
+    return found
+
+
+def _paired(
+    group: tuple[str, ...], here: _Rows, there: Sequence[_Rows], alignments: Sequence[Alignment]
+) -> RowPairs:
+    bases = [here.steps]
+    for rows, alignment in zip(there, alignments, strict=True):
+        if len(rows.steps):
+            stand = alignment.steps_here(rows.steps)
+            bases.append(np.unique(stand[~np.isnan(stand)]))
+    steps = min(bases, key=len) if len(bases) > 1 else np.empty(0)
+    if not (len(here.steps) and len(steps)):
+        return RowPairs(group, np.empty(0), np.empty((len(group), 0)), np.empty(0))
+    others = [
+        rows.at(alignment.steps_there(steps)) if len(rows.steps) else _none(group, steps)
+        for rows, alignment in zip(there, alignments, strict=True)
+    ]
+    return RowPairs(group, steps, here.at(steps), np.stack(others))
+
+
+def _none(group: Sequence[str], steps: Doubles) -> Doubles:
+    return np.full((len(group), len(steps)), np.nan)
+
+
+def _groups(runs: Sequence[Run], quantity: str, modules: Sequence[str]) -> list[tuple[str, ...]]:
+    """Modules that lie in the same streams of every run, in their order."""
+    groups: dict[tuple[object, ...], list[str]] = {}
+    held = [
+        [(stream.name, set(stream.modules)) for stream in holding(run, quantity)] for run in runs
+    ]
+    for module in modules:
+        key = tuple(tuple(name for name, has in one if module in has) for one in held)
+        if key[0] and any(key[1:]):
+            groups.setdefault(key, []).append(module)
+    return [tuple(group) for group in groups.values()]
+
+
+def holding(source: Source, quantity: str) -> list[StreamView]:
+    """Streams with values of a quantity, by its name or an alias."""
+    quantity = source.recorded_name(quantity)
+    return [
+        stream
+        for stream in source.streams.values()
+        if any(variable.name == quantity for variable in stream.variables)
+    ]
+
+
+def _read(
+    source: Run, quantity: str, modules: Sequence[str], window: tuple[float, float] | None
+) -> _Rows:
+    wanted = set(modules)
+    parts = [
+        (stream, *in_window(stream, window))
+        for stream in holding(source, quantity)
+        if not wanted.isdisjoint(stream.modules)
+    ]
+    if not parts:
+        return _Rows(np.empty(0), np.empty((len(modules), 0)))
+    steps, found = merged_rows(parts, source.recorded_name(quantity), modules)
+    known = measured(found)
+    values = np.where(known & ~np.isfinite(found), np.inf, found.astype(np.float64))
+    some = known.any(axis=1)
+    return _once(steps[some].astype(np.float64), values[some].T)
+
+
+def _once(steps: Doubles, values: Doubles) -> _Rows:
+    """Rows of the same step as one: each cell is measured in one of them."""
+    starts = np.flatnonzero(np.diff(steps, prepend=-np.inf))
+    if len(starts) == len(steps):
+        return _Rows(steps, values)
+    return _Rows(steps[starts], np.fmax.reduceat(values, starts, axis=1))
+
+
+def _window_there(
+    alignment: Alignment, window: tuple[float, float] | None
+) -> tuple[float, float] | None:
+    if window is None:
+        return None
+    low, high = alignment.steps_there(window).tolist()
+    return (low if low == low else -np.inf, high if high == high else np.inf)

@@ -1,0 +1,207 @@
+"""Where runs part: what was planted is found at its module and row, noise is not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from notebook_probe.compare import parting
+from notebook_probe.errors import UnknownNameError
+from tests.compare.made import Made, made
+from tests.record.build import LAW
+
+N = 120
+MODULES = ("conv1", "bn1", "head")
+PLANTED = st.tuples(st.integers(0, N - 20), st.sampled_from(MODULES), st.sampled_from([-1, 1]))
+
+
+def noisy(name: str, seed: int, sigma: float = 0.05) -> dict[str, np.ndarray]:
+    """Norms that fall, each row with a noise of its own."""
+    noise = np.random.default_rng(seed).normal(0, sigma, (len(MODULES), N))
+    return dict(zip(MODULES, np.exp(-np.arange(N) / 60 + noise), strict=True))
+
+
+def planted(values: dict[str, np.ndarray], module: str, step: int, times: float) -> Made:
+    values = {**values, module: values[module].copy()}
+    values[module][step:] *= times
+    return made("this", values)
+
+
+@LAW
+@given(PLANTED, st.floats(2.6, 100), st.integers(0, 2**20))
+def test_a_planted_divergence_is_found_at_its_module_and_row(
+    where: tuple[int, str, int], times: float, seed: int
+) -> None:
+    step, module, sign = where
+    found = parting(
+        planted(noisy("a", seed), module, step, times**sign),
+        made("digits-cnn-8", noisy("b", seed + 1)),
+        "norm",
+    )
+    assert [one.module for one in found] == [module]
+    assert abs(found[0].step - step) <= 2
+    assert np.sign(found[0].now) == sign
+    np.testing.assert_allclose(found[0].now, sign * np.log10(times), atol=0.1)
+    assert set(found.within) == set(MODULES) - {module}
+
+
+@LAW
+@given(st.integers(0, 2**20))
+def test_noise_and_single_spikes_part_nothing(seed: int) -> None:
+    values = noisy("a", seed)
+    values["bn1"][::11] *= 50
+    found = parting(made("this", values), made("other", noisy("b", seed + 1)), "norm")
+    assert list(found) == []
+    assert found.text == "They stay within ×2 at all 3 modules"
+
+
+def test_they_are_sorted_by_step_and_told_in_words() -> None:
+    values = noisy("a", 0, 0.0)
+    values["head"][30:] /= 4
+    values["conv1"][50:] *= 3
+    found = parting(made("this", values), made("digits-cnn-8", noisy("b", 0, 0.0)), "norm")
+    assert [(one.module, one.step) for one in found] == [("head", 30), ("conv1", 50)]
+    assert repr(found).splitlines() == [
+        "Parts from digits-cnn-8 at step 30: head · norm ÷4.0",
+        "head: from step 30, ÷4.0; now ÷4.0",
+        "conv1: from step 50, ×3.0; now ×3.0",
+    ]
+
+
+def test_further_apart_for_fewer_rows_is_not_apart() -> None:
+    values = noisy("a", 0, 0.0)
+    values["head"][40:49] *= 9
+    this, other = made("this", values), made("other", noisy("b", 0, 0.0))
+    assert list(parting(this, other, "norm", rows=10)) == []
+    assert [one.step for one in parting(this, other, "norm", rows=9)] == [40]
+    assert list(parting(this, other, "norm", rows=9, factor=9.5)) == []
+
+
+@LAW
+@given(st.data())
+def test_who_stays_among_the_seeds_never_parts(data: st.DataObject) -> None:
+    """However far the seeds are from each other, a run between them is one of them."""
+    levels = [data.draw(st.floats(-4, 4)) for _ in range(data.draw(st.integers(2, 5)))]
+    share = data.draw(st.floats(0, 1))
+    level = min(levels) + share * (max(levels) - min(levels))
+    base = noisy("a", 0, 0.0)
+    runs = [
+        made("r", {module: row * np.exp(one) for module, row in base.items()})
+        for one in (level, *levels)
+    ]
+    assert list(parting(runs[0], runs[1:], "norm")) == []
+
+
+@LAW
+@given(PLANTED, st.integers(0, 2**20))
+def test_beyond_the_seeds_a_planted_divergence_is_found(
+    where: tuple[int, str, int], seed: int
+) -> None:
+    step, module, sign = where
+    seeds = [made(f"seed {i}", noisy("s", seed + i)) for i in range(1, 5)]
+    this = planted(noisy("a", seed), module, step, 8.0**sign)
+    found = parting(this, seeds, "norm")
+    assert [one.module for one in found] == [module]
+    assert abs(found[0].step - step) <= 2
+    assert found.text.startswith(f"Parts from 4 runs at step {found[0].step}: {module} · norm")
+
+
+def test_seeds_that_differ_by_themselves_raise_what_counts_as_apart() -> None:
+    """Three times the mean is far from one run, and near in a group as wide as that."""
+    base = noisy("a", 0, 0.0)
+    seeds = [
+        made("seed", {name: row * level for name, row in base.items()}) for level in (0.5, 1, 2)
+    ]
+    this = planted(base, "head", 60, 3.0)
+    assert [one.step for one in parting(this, seeds[1], "norm")] == [60]
+    assert list(parting(this, seeds, "norm")) == []
+    spread = np.log([0.5, 1, 2]).std(ddof=1)
+    beyond = np.exp(4.31 * spread * np.sqrt(1 + 1 / 3))
+    assert list(parting(planted(base, "head", 60, beyond * 0.99), seeds, "norm")) == []
+    assert len(parting(planted(base, "head", 60, beyond * 1.01), seeds, "norm")) == 1
+
+
+def test_a_run_that_is_nan_from_some_step_on_parts_there() -> None:
+    values = noisy("a", 0, 0.0)
+    values["bn1"][70:] = np.nan
+    found = parting(made("this", values), made("other", noisy("b", 0, 0.0)), "norm")
+    assert [(one.module, one.step, one.there) for one in found] == [("bn1", 70, np.inf)]
+    assert found.words(found[0].now) == "×∞"
+
+
+def test_signed_values_part_by_spreads() -> None:
+    wave = np.tile([-1.0, 1.0], N // 2)
+    this = wave.copy()
+    this[50:] += 3.0
+    found = parting(made("this", {"m": this}), made("other", {"m": wave}), "norm")
+    assert found.is_signed
+    assert [(one.step, one.there) for one in found] == [(50, 3.0)]
+    assert found.text == "Parts from other at step 50: m · norm +3 spreads"
+    same = parting(made("this", {"m": wave}), made("other", {"m": wave}), "norm")
+    assert same.text == "They stay within 2 spreads at m"
+
+
+def test_a_run_that_was_measured_more_rarely_counts_its_own_rows() -> None:
+    steps = range(0, N, 10)
+    rare = {name: row[::10] for name, row in noisy("b", 0, 0.0).items()}
+    values = noisy("a", 0, 0.0)
+    values["head"][60:] *= 5
+    often, rarely = made("this", values), made("other", rare, steps=steps)
+    assert [one.step for one in parting(often, rarely, "norm", rows=5)] == [60]
+    assert [one.step for one in parting(rarely, often, "norm", rows=5)] == [60]
+    assert list(parting(often, rarely, "norm", rows=7)) == []  # there are six from there on
+
+
+def test_a_module_that_only_one_run_measures_is_named() -> None:
+    this = {"conv1": np.ones(N), "head": np.ones(N)}
+    found = parting(
+        made("this", this), made("other", {"head": np.ones(N), "x": np.ones(N)}), "norm"
+    )
+    assert (found.within, found.missing) == (("head",), ("conv1", "x"))
+    nothing = parting(made("this", this), made("other", logged={"loss": [1.0]}), "norm")
+    assert nothing.text == "norm is not recorded in both at any module"
+
+
+@pytest.mark.parametrize("by", ["time", "samples", "loss"])
+def test_of_runs_at_another_pace_the_step_is_of_this_run(by: str) -> None:
+    """The other makes two steps where this one makes one; they part at step 40 of this one."""
+    n = np.arange(N)
+    values = np.exp(-n / 60)
+    other = np.exp(-n / 120)
+    this = np.where(n >= 40, 4 * values, values)
+    logged = {"loss": values, "samples": 2 * n}, {"loss": other, "samples": n}
+    a = made("this", {"m": this}, logged=logged[0], seconds=2 * n)
+    b = made("other", {"m": other}, logged=logged[1], seconds=n)
+    found = parting(a, b, "norm", by=by)
+    assert [one.module for one in found] == ["m"]
+    assert abs(found[0].step - 40) <= 1
+    assert len(parting(a, b, "norm", by=by, factor=3.9)) == 1
+    assert len(parting(a, b, "norm", by=by, factor=4.1)) == 0
+
+
+def test_an_option_that_makes_no_sense_is_refused() -> None:
+    run = made("this", {"m": [1.0]})
+    with pytest.raises(ValueError, match=r"factor=1\.0; a number above 1"):
+        parting(run, run, "norm", factor=1.0)
+    with pytest.raises(ValueError, match="rows=0; at least 1"):
+        parting(run, run, "norm", rows=0)
+    with pytest.raises(UnknownNameError, match="samples are not recorded in this"):
+        parting(run, run, "norm", by="samples")
+
+
+@pytest.mark.parametrize("module", ["m0", "m99"])
+def test_of_a_long_record_the_row_is_found_as_well(module: str) -> None:
+    """More values than are all read: columns say where, and rows when."""
+    n = 8000
+    base = np.exp(np.random.default_rng(0).normal(0, 0.1, (100, n))).astype(np.float32)
+    names = [f"m{i}" for i in range(100)]
+    other = made("other", dict(zip(names, base, strict=True)))
+    values = base[::-1].copy()
+    values[names.index(module), 4321:] *= 6
+    this = made("this", dict(zip(names, values, strict=True)))
+    found = parting(this, other, "norm")
+    assert [one.module for one in found] == [module]
+    assert abs(found[0].step - 4321) <= 1
+    assert len(found.within) == 99
