@@ -101,7 +101,7 @@ def learning_rate_by_hand(folder: Path) -> None:
     place = folder / "runs" / "small_gpt.zarr"
     raised, alone = (nbp.open_run(place, branch=branch) for branch in (1, 2))
     [change] = [event for event in raised.events if event.kind == "set"]
-    [resumed] = [event for event in raised.events if event.kind == "resume"]
+    [resumed] = [event for event in alone.events if event.kind == "resume"]
     assert resumed.step % 150 > 0  # batches of an epoch
     assert resumed.step < change.step < 250
     losses = [run.series("", "loss").values for run in (raised, alone)]
