@@ -5,20 +5,29 @@ Of `Source` alone: numpy and xarray, neither torch nor Jupyter.
 
 from notebook_probe.compare.alignment import Alignment, align
 from notebook_probe.compare.axes import AXES, RunAxis, logged_names
+from notebook_probe.compare.band import Band
 from notebook_probe.compare.deviation import told
-from notebook_probe.compare.parting import parting
+from notebook_probe.compare.differences import Differences, Setting, differences
+from notebook_probe.compare.group import group
+from notebook_probe.compare.parting import PartingSearch, parting
 from notebook_probe.compare.partings import Parting, Partings
 from notebook_probe.compare.ratio_grid import Ratio, RatioGrid, ratio
 
 __all__ = [
     "AXES",
     "Alignment",
+    "Band",
+    "Differences",
     "Parting",
+    "PartingSearch",
     "Partings",
     "Ratio",
     "RatioGrid",
     "RunAxis",
+    "Setting",
     "align",
+    "differences",
+    "group",
     "logged_names",
     "parting",
     "ratio",

@@ -31,10 +31,14 @@ class Band:
     """The smallest and the largest of them."""
     n: npt.NDArray[np.int64]
     """How many runs have a finite value there."""
+    left_out: tuple[str, ...] = ()
+    """Why other runs are not among them, a sentence each."""
 
 
-def band_of(x: Doubles, runs: Sequence[Doubles]) -> Band:
+def band_of(x: Doubles, runs: Sequence[Doubles], *, log: bool = False) -> Band:
     """The band of some runs' values at places ``x``, each (place,).
+
+    With ``log`` the mean is geometric, ``std`` a factor, and what is not positive counts not.
 
     Examples
     --------
@@ -43,7 +47,11 @@ def band_of(x: Doubles, runs: Sequence[Doubles]) -> Band:
     ([2.0, 5.0], [1.414, nan], [2, 1])
     """
     values = np.stack(runs) if runs else np.empty((0, len(x)))
-    n, mean, std = _moments(values)
+    if log:
+        values = np.where(values > 0, values, np.nan)
+    n, mean, std = _moments(np.log(values) if log else values)
+    if log:
+        mean, std = np.exp(mean), np.exp(std)
     finite = np.isfinite(values)
     low = np.where(finite, values, np.inf).min(axis=0, initial=np.inf)
     high = np.where(finite, values, -np.inf).max(axis=0, initial=-np.inf)

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from notebook_probe.compare.alignment import Alignment
 from notebook_probe.compare.axes import Run
-from notebook_probe.compare.band import centre_of, noise_of
-from notebook_probe.compare.deviation import Scale, apart, is_signed, scale_of, smoothed
+from notebook_probe.compare.deviation import Scale, is_signed, scale_of
+from notebook_probe.compare.first_rows import Found, firsts
 from notebook_probe.compare.partings import Parting, Partings
 from notebook_probe.compare.ratio_grid import RatioGrid, runs_of
-from notebook_probe.compare.row_pairs import SLIGHTLY, RowPairs, holding, n_values, row_pairs
-from notebook_probe.compare.tables import Doubles
+from notebook_probe.compare.row_pairs import RowPairs, holding, n_values, row_pairs
 
-__all__ = ["parting"]
+__all__ = ["PartingSearch", "parting"]
 
 MOST_VALUES = 500_000
 """Of one run, that are all read; of longer ones the pyramid says where to look."""
@@ -78,96 +77,110 @@ def parting(
     Parts from digits-cnn-8 at step 412: conv3 · update_ratio ×2.1
     conv3: from step 412, ×2.1; now ×3.6
     """
-    if not factor > 1:
-        raise ValueError(f"factor={factor}; a number above 1 is expected")
-    if rows < 1:
-        raise ValueError(f"rows={rows}; at least 1")
-    runs = runs_of(others)
-    search = _Search(this, runs, quantity, factor, rows, by)
-    is_short = all(n_values(run, quantity) <= MOST_VALUES for run in (this, *runs))
-    return search.in_rows() if is_short else search.in_columns()
+    return PartingSearch(this, runs_of(others), quantity, by=by).found(factor, rows)
 
 
-class _Search:
-    """One question; reads what is there now."""
+class PartingSearch:
+    """As `parting`, again and again while runs grow; long ones are read once.
+
+    Parameters
+    ----------
+    this : Source
+    others : sequence of Source
+        One, or the seeds of a group.
+    quantity, by : str
+
+    Raises
+    ------
+    UnknownNameError
+        What the axis needs is not recorded in one of them.
+
+    Examples
+    --------
+    >>> search = PartingSearch(run, [other], "update_ratio")  # doctest: +SKIP
+    >>> search.found(factor=3.0).text  # doctest: +SKIP
+    'They stay within ×3 at all 7 modules'
+    """
 
     def __init__(
-        self, this: Run, others: Sequence[Run], quantity: str, factor: float, rows: int, by: str
+        self, this: Run, others: Sequence[Run], quantity: str, *, by: str = "step"
     ) -> None:
         self._this, self._others, self._by = this, others, by
         self._quantity = this.recorded_name(quantity)
-        self._factor, self._rows = factor, rows
         self._alignments = [Alignment(this, other, by) for other in others]
-        self._modules = tuple(
-            dict.fromkeys(
-                [row.name for row in this.modules]
-                + [module for stream in this.streams.values() for module in stream.modules]
-            )
-        )
+        self._grid: RatioGrid | None = None
 
-    def in_rows(self) -> Partings:
+    def found(self, factor: float = 2.0, rows: int = 10) -> Partings:
+        """Where they part, as far as they have come.
+
+        Raises
+        ------
+        ValueError
+            For a factor of 1 or less, and less than one row.
+        """
+        if not factor > 1:
+            raise ValueError(f"factor={factor}; a number above 1 is expected")
+        if rows < 1:
+            raise ValueError(f"rows={rows}; at least 1")
+        for alignment in self._alignments:
+            alignment.read_new()
+        runs = (self._this, *self._others)
+        if all(n_values(run, self._quantity) <= MOST_VALUES for run in runs):
+            found, signed = self._in_rows(factor, rows)
+        else:
+            found, signed = self._in_columns(factor, rows)
+        return self._answer(found, signed, factor, rows)
+
+    def _in_rows(self, factor: float, rows: int) -> tuple[Found, bool]:
         """Of all rows."""
         groups = self._pairs(self._modules, None)
         signed = is_signed(*(values for one in groups for values in (one.this, one.others)))
-        found: dict[str, Parting | None] = {}
+        found: Found = {}
         for pairs in groups:
             scale = scale_of(pairs.this, pairs.others, signed=signed)
-            found |= self._firsts(pairs.modules, pairs.steps, pairs.this, pairs.others, scale)
-        return self._answer(found, signed)
+            found |= firsts(pairs, scale, factor, rows)
+        return found, signed
 
-    def in_columns(self) -> Partings:
+    def _in_columns(self, factor: float, rows: int) -> tuple[Found, bool]:
         """Of the columns of a heat map, and of the rows round those where they part."""
-        grid = RatioGrid(self._this, self._others, self._quantity, by=self._by, n_columns=N_COLUMNS)
-        grid.read_new()
-        beside = grid.beside()
+        if self._grid is None:
+            self._grid = RatioGrid(
+                self._this, self._others, self._quantity, by=self._by, n_columns=N_COLUMNS
+            )
+        self._grid.read_new()
+        beside = self._grid.beside()
         if beside is None:
-            return self._answer({}, False)
+            return {}, False
         cells, scale = beside.grid, beside.scale
         starts = cells.first + cells.size * np.arange(beside.this.shape[1], dtype=np.float64)
-        found = self._firsts(cells.modules, starts, beside.this, beside.others, scale, rows=1)
+        columns = RowPairs(cells.modules, starts, beside.this, beside.others)
+        found = firsts(columns, scale, factor, 1)
         for row, module in enumerate(cells.modules):
             if coarse := found.get(module):
-                found[module] = self._finer(coarse, cells.size, scale.of([row]))
-        return self._answer(found, not scale.is_ratio)
+                found[module] = self._finer(coarse, cells.size, scale.of([row]), factor, rows)
+        return found, not scale.is_ratio
 
-    def _finer(self, coarse: Parting, size: int, scale: Scale) -> Parting:
+    def _finer(self, coarse: Parting, size: int, scale: Scale, factor: float, rows: int) -> Parting:
         """The row at which a module parts about the column where it does."""
         window = coarse.step - AROUND * size, coarse.step + (AROUND + 1) * size
         for pairs in self._pairs([coarse.module], window):
-            each = self._firsts(pairs.modules, pairs.steps, pairs.this, pairs.others, scale)
-            if finer := each.get(coarse.module):
-                return Parting(coarse.module, finer.step, finer.there, coarse.now)
+            if finer := firsts(pairs, scale, factor, rows).get(coarse.module):
+                return replace(finer, now=coarse.now)
         return coarse
 
-    def _firsts(
-        self,
-        modules: Sequence[str],
-        steps: Doubles,
-        this: Doubles,
-        others: Doubles,
-        scale: Scale,
-        rows: int | None = None,
-    ) -> dict[str, Parting | None]:
-        """Where each module parts, None where it does not; those that have no values left out."""
-        rows = self._rows if rows is None else rows
-        seeds = scale.placed(others)
-        centre = centre_of(seeds)
-        far = smoothed(apart(scale.placed(this), centre), rows)
-        bound = np.maximum(scale.bound(self._factor), _noise(seeds, centre, rows))
-        return {
-            module: _first(module, steps, far[row], np.abs(far[row]) > bound[row], rows)
-            for row, module in enumerate(modules)
-            if not np.isnan(far[row]).all()
-        }
+    @property
+    def _modules(self) -> tuple[str, ...]:
+        """In definition order, then those that are none of the model's."""
+        known = [row.name for row in self._this.modules]
+        held = holding(self._this, self._quantity)
+        return tuple(dict.fromkeys([*known, *(one for each in held for one in each.modules)]))
 
     def _pairs(self, modules: Sequence[str], window: tuple[float, float] | None) -> list[RowPairs]:
         return row_pairs(
             self._this, self._alignments, self._others, self._quantity, modules, window
         )
 
-    def _answer(self, found: Mapping[str, Parting | None], signed: bool) -> Partings:
-        parted = sorted(filter(None, found.values()), key=lambda one: one.step)
-        within = tuple(module for module in self._modules if module in found and not found[module])
+    def _answer(self, found: Found, signed: bool, factor: float, rows: int) -> Partings:
         held = [
             {module for stream in holding(run, self._quantity) for module in stream.modules}
             for run in (self._this, *self._others)
@@ -177,32 +190,10 @@ class _Search:
             others=tuple(other.name for other in self._others),
             quantity=self._quantity,
             by=self._by,
-            factor=self._factor,
-            rows=self._rows,
-            found=tuple(parted),
-            within=within,
+            factor=factor,
+            rows=rows,
+            found=tuple(sorted(filter(None, found.values()), key=lambda one: one.step)),
+            within=tuple(one for one in self._modules if one in found and found[one] is None),
             missing=tuple(sorted(set().union(*held) - found.keys())),
             is_signed=signed,
         )
-
-
-def _noise(seeds: Doubles, centre: Doubles, rows: int) -> Doubles:
-    """How far from their centre one more seed would be."""
-    if len(seeds) == 1:
-        return np.zeros_like(centre)
-    return noise_of(np.stack([smoothed(apart(seed, centre), rows) for seed in seeds]))
-
-
-def _first(
-    module: str, steps: Doubles, far: Doubles, is_far: npt.NDArray[np.bool_], rows: int
-) -> Parting | None:
-    """The first of so many rows on end that are far; rows without a value are passed over."""
-    known = ~np.isnan(far)
-    counts = np.cumsum(np.append(0, is_far[known]))
-    starts = np.flatnonzero(counts[rows:] - counts[:-rows] == rows)
-    if not len(starts):
-        return None
-    row = np.flatnonzero(known)[starts[0]]
-    return Parting(
-        module, int(np.ceil(steps[row] - SLIGHTLY)), float(far[row]), float(far[known][-1])
-    )

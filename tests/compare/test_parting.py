@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notebook_probe.compare import parting
+from notebook_probe.compare import PartingSearch, parting
 from notebook_probe.errors import UnknownNameError
 from tests.compare.made import Made, made
 from tests.record.build import LAW
@@ -205,3 +205,17 @@ def test_of_a_long_record_the_row_is_found_as_well(module: str) -> None:
     assert [one.module for one in found] == [module]
     assert abs(found[0].step - 4321) <= 1
     assert len(found.within) == 99
+
+
+@pytest.mark.parametrize("n", [30, 6000])
+def test_a_search_follows_runs_that_grow(n: int) -> None:
+    names = [f"m{i}" for i in range(100)]
+    level = dict.fromkeys(names, np.ones(n))
+    a, b = made("a", level), made("b", level)
+    search = PartingSearch(a, [b], "norm")
+    assert list(search.found()) == []
+    for run, last in ((a, 5.0), (b, 1.0)):
+        run.given[0].append(range(n, n + 40), norm=[[1.0] * 99 + [last]] * 40)
+    found = search.found()
+    assert [(one.module, one.step) for one in found] == [("m99", n)]
+    assert list(search.found(factor=6.0)) == []

@@ -1,0 +1,108 @@
+"""In what one run was set up otherwise than another: its config, and its model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from notebook_probe.compare.axes import Run
+from notebook_probe.record.format.notes import CONFIG, read_notes
+from notebook_probe.record.format.source import ModuleRow
+
+__all__ = ["Differences", "Setting", "differences"]
+
+UNKNOWN = "–"
+LONGEST = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One key of the config that differs; None also where it was not set."""
+
+    key: str
+    """Of a nested one with dots, ``optimizer.lr``."""
+    there: Any
+    here: Any
+
+    def __str__(self) -> str:
+        return f"{self.key} {_told(self.there)}, here {_told(self.here)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """What differs in another run from this one."""
+
+    settings: tuple[Setting, ...]
+    model: str
+    """In words; empty where it is the same."""
+    has_config: bool
+    """Both runs have kept one."""
+
+    @property
+    def text(self) -> str:
+        """In a line; a dash where no config tells and the model is the same.
+
+        Examples
+        --------
+        >>> Differences((Setting("lr", 0.001, 0.003),), "GroupNorm, here BatchNorm2d", True).text
+        'GroupNorm, here BatchNorm2d; lr 0.001, here 0.003'
+        """
+        parts = [self.model, *map(str, self.settings)]
+        return "; ".join(filter(None, parts)) or ("" if self.has_config else UNKNOWN)
+
+
+def differences(this: Run, other: Run) -> Differences:
+    """In what another run was set up otherwise than this one.
+
+    Parameters
+    ----------
+    this, other : Source
+        Runs or opened records; the ``config`` given to `watch` and the tables of their modules are
+        read.
+
+    Examples
+    --------
+    >>> differences(run, nbp.open_run("runs/digits-cnn-8.zarr")).text  # doctest: +SKIP
+    'lr 0.001, here 0.003'
+    """
+    configs = [read_notes(run.snapshot().attrs, CONFIG) for run in (this, other)]
+    here, there = (dict(_flat(config)) for config in configs)
+    keys = dict.fromkeys([*here, *there]) if all(configs) else {}
+    settings = (Setting(key, there.get(key), here.get(key)) for key in keys)
+    return Differences(
+        tuple(one for one in settings if one.there != one.here),
+        _of_models(this.modules, other.modules),
+        all(configs),
+    )
+
+
+def _flat(config: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in config.items():
+        if isinstance(value, Mapping) and value:
+            yield from _flat(value, f"{above}{key}.")
+        else:
+            yield f"{above}{key}", value
+
+
+def _of_models(here: Sequence[ModuleRow], there: Sequence[ModuleRow]) -> str:
+    """The first that differs of names, classes and sizes; empty where a table is missing."""
+    if not (here and there):
+        return ""
+    mine, theirs = ({row.name: row for row in rows} for rows in (here, there))
+    common = [name for name in mine if name in theirs]
+    if len(common) < max(len(mine), len(theirs)):
+        return f"another model: {len(common)} of {len(mine)} modules in common"
+    classes = dict.fromkeys((theirs[one].class_name, mine[one].class_name) for one in common)
+    others = [f"{there}, here {here}" for there, here in classes if there != here]
+    if others:
+        return "; ".join(others)
+    sizes = [one for one in common if mine[one].n_own_params != theirs[one].n_own_params]
+    return f"other sizes at {', '.join(sizes[:2])}{' …' * (len(sizes) > 2)}" if sizes else ""
+
+
+def _told(value: Any) -> str:
+    if value is None:
+        return "not set"
+    text = f"{value:.6g}" if isinstance(value, float) else str(value)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"

@@ -1,0 +1,106 @@
+"""Several runs as one, along one axis: mean, band and how many there are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from notebook_probe.compare.alignment import Alignment
+from notebook_probe.compare.axes import Run
+from notebook_probe.compare.band import Band, band_of
+from notebook_probe.compare.tables import Doubles
+from notebook_probe.errors import ProbeError, UnknownNameError
+from notebook_probe.record.format.schema import module_label
+from notebook_probe.record.views.thinning.average import capped
+from notebook_probe.record.views.thinning.averages import average_between, holding
+
+__all__ = ["group"]
+
+
+def group(
+    runs: Sequence[Run],
+    module: str,
+    quantity: str,
+    *,
+    by: str = "step",
+    smooth: float = 0.0,
+    log: bool = False,
+    n_points: int = 700,
+) -> Band:
+    r"""Mean, spread and number of several runs at the same places of an axis.
+
+    At place :math:`x` every run that has come so far counts with its own value there,
+    :math:`\bar v(x) = \frac{1}{n(x)} \sum_i v_i(x)`: the mean of its rows that are nearest to it,
+    or between the two rows beside it where none is. A run that has not recorded the series, or
+    what the axis needs, is left out and named in `Band.left_out`.
+
+    Parameters
+    ----------
+    runs : sequence of Source
+        Such as the seeds of one setting. Where ``by`` is a scalar places are steps of the first.
+    module, quantity : str
+        Of the series; ``""`` is the whole model.
+    by : str
+        How they are aligned, as for `align`.
+    smooth : float
+        Weight of the average of each run before they are put together; 0 for none.
+    log : bool
+        Geometric mean, and in `Band.std` the factor by which runs differ from it.
+    n_points : int
+        Places, at equal distances.
+
+    Returns
+    -------
+    Band
+        Arrays (place,); ``n`` falls where runs end.
+
+    Raises
+    ------
+    UnknownNameError
+        No run is left.
+
+    Examples
+    --------
+    >>> band = group([nbp.open_run(one) for one in paths], "", "loss")  # doctest: +SKIP
+    >>> axes.fill_between(band.x, band.low, band.high)  # doctest: +SKIP
+    """
+    curves, left_out = [], []
+    for run in runs:
+        try:
+            curves.append(_curve(runs[0], run, module_label(module), quantity, by, smooth))
+        except ProbeError as error:
+            left_out.append(str(error))
+    curves = [curve for curve in curves if len(curve[0])]
+    if not curves:
+        raise UnknownNameError("; ".join(left_out) or "group: at least one run is expected")
+    ends = min(x[0] for x, _ in curves), max(x[-1] for x, _ in curves)
+    places = np.linspace(*ends, n_points)
+    band = band_of(places, [_at(places, *curve) for curve in curves], log=log)
+    return replace(band, left_out=tuple(left_out))
+
+
+def _curve(
+    first: Run, run: Run, module: str, quantity: str, by: str, smooth: float
+) -> tuple[Doubles, Doubles]:
+    """Places and values of one run, those that are finite."""
+    name = run.recorded_name(quantity)
+    held = holding(run.streams, module, name)
+    if not held:
+        raise UnknownNameError(f"{name} of {module} is not recorded in {run.name}")
+    weight = capped(smooth, sum(stream.n_rows for stream in held.values()))
+    steps, values = average_between(run.streams, module, name, None, weight, log=False)
+    x = Alignment(first, run, by).x_of_other(steps)
+    known = np.isfinite(x) & np.isfinite(values)
+    return x[known], values[known].astype(np.float64)
+
+
+def _at(places: Doubles, x: Doubles, values: Doubles) -> Doubles:
+    """Means of the values nearest to each place; between two values where none is; NaN outside."""
+    edges = (places[1:] + places[:-1]) / 2
+    nearest = np.searchsorted(edges, x)
+    n = np.bincount(nearest, minlength=len(places))
+    sums = np.bincount(nearest, values, minlength=len(places))
+    between = np.interp(places, x, values, left=np.nan, right=np.nan)
+    return np.where(n > 0, sums / np.maximum(n, 1), between)
