@@ -126,6 +126,9 @@ def test_a_look_is_asked_for_followed_and_shown_when_it_is_kept(
     expect(look(panel)).to_be_visible()
     expect(button).to_have_text("Look")
     expect(panel.heat).to_be_hidden()
+    panel.say(kernel.status_message(step=2))
+    panel.say(kernel.selection_message())
+    expect(panel.heat).to_be_hidden()
     expect(panel.page.locator(".nbp-look-place")).to_have_text("step 1 · 2 of 2 kept")
     panel.page.keyboard.press("Escape")
 

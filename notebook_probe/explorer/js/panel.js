@@ -66,7 +66,10 @@ function render({ model, el }) {
   const heat = createHeatMap(parts);
   const vectors = createVectorMap(parts);
   const heatOptions = createHeatOptions(parts);
-  const looks = createLooks({ ...parts, hides: [heat.el, heatOptions.el] });
+  const history = createHistory({ ...parts, canvas: heat.canvas });
+  // One element for what a look hides: each of these shows and hides itself, too.
+  const map = element("div", { class: "nbp-map" }, heatOptions.el, heat.el, vectors.el, history.el);
+  const looks = createLooks({ ...parts, instead: map });
   const attach = createAttach({ ...parts, look: looks });
   const lines = createLinePlot(parts);
   const empty = createEmptyState({ ...parts, attach });
@@ -76,10 +79,7 @@ function render({ model, el }) {
   const views = element(
     "div",
     { class: "nbp-views" },
-    heatOptions.el,
-    heat.el,
-    vectors.el,
-    createHistory({ ...parts, canvas: heat.canvas }).el,
+    map,
     looks.el,
     createLineOptions(parts).el,
     lines.el,

@@ -1,6 +1,6 @@
 /** One look: a header to go through those that are kept, its tensors, the chosen map and facts. */
 
-import { element, setGreyed, setHidden, setText } from "../../dom.js";
+import { element, setAttribute, setGreyed, setHidden, setText } from "../../dom.js";
 import { grouped } from "../../format.js";
 import { blockScale, createBlock, mapsOf } from "./block.js";
 import { createEnlarged } from "./enlarged.js";
@@ -10,7 +10,8 @@ const ORDER = ["output", "attention", "weight", "grad_output", "update", "grad",
 
 export function createLookView({ state, theme, again, leave, move, signal }) {
   const back = button("‹ heat map", "leave-look", "nbp-link");
-  const module = element("b", { class: "nbp-look-module" });
+  const path = element("bdi");
+  const module = element("b", { class: "nbp-look-module" }, path);
   const kind = element("span", { class: "nbp-soft" });
   const earlier = arrow("‹", "earlier-look", "Earlier look");
   const later = arrow("›", "later-look", "Later look");
@@ -119,7 +120,8 @@ export function createLookView({ state, theme, again, leave, move, signal }) {
       if (message.error) this.say(`Step ${grouped(message.step)}: ${message.error}`);
       this.list(looks, message);
       const row = state.model.byPath.get(message.module);
-      setText(module, message.module);
+      setText(path, message.module);
+      setAttribute(module, "title", message.module);
       setText(kind, row?.kind ?? "");
       fillChoices();
       setHidden(retake, !state.model.live);

@@ -7,8 +7,8 @@ import { createLookView } from "./look_view.js";
 const ONE = "Looks at one module at a time: mark it in the tree";
 const TITLE = "Keep input, output, gradient, weight and update of the marked module at the next step";
 
-/** `hides` are what a look stands in place of. */
-export function createLooks({ hides, ...parts }) {
+/** `instead` is what a look stands in place of. */
+export function createLooks({ instead, ...parts }) {
   const { state, link, signal } = parts;
   const button = element("button", { type: "button", "data-action": "look" }, "Look");
   const outcome = element("div", { class: "nbp-look-said nbp-ticket nbp-bad", role: "status" });
@@ -50,7 +50,7 @@ export function createLooks({ hides, ...parts }) {
 
   function place(isShown) {
     setHidden(view.el, !isShown);
-    for (const node of hides) setHidden(node, isShown);
+    setHidden(instead, isShown);
     setAttribute(view.el, "data-step", isShown ? shown.step : -1);
   }
 
