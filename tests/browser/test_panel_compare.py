@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 from playwright.sync_api import Browser, Locator, expect
 
+from tests.browser import panel_messages as kernel
 from tests.browser.panel_page import PanelPage, introduce, one_page
 
 NOW_MS = 1_790_000_000_000
@@ -53,8 +57,9 @@ RUNS = [
 
 
 def tells(panel: PanelPage, runs: Sequence[Any] = tuple(RUNS), **changes: Any) -> None:
-    told = {"folder": "runs", "listed": True, "problem": "", "n_left_out": 0, "runs": list(runs)}
-    panel.say({"v": 1, "type": "compare", **told, **changes})
+    told = {"folder": "runs", "listed": True, "problem": "", "n_left_out": 0}
+    state = {**told, "runs": list(runs), "refused": {}, **changes}
+    panel.say({"v": 1, "type": "compare", **state})
 
 
 def dialog(panel: PanelPage) -> Locator:
@@ -209,3 +214,125 @@ def test_a_name_with_markup_is_shown_as_it_is(panel: PanelPage) -> None:
     expect(row).to_contain_text("<img src=x onerror=alert(1)>")
     expect(row).to_contain_text("<b>lr</b>")
     assert panel.errors == []
+
+
+OTHERS = ["runs/digits-cnn-8.zarr", "runs/digits-cnn-5.zarr"]
+CONV3 = ("block.conv3", "grad_norm")
+LOSS = ("(root)", "loss")
+
+
+def decay(to: float, seed: int, n: int = 1241) -> npt.NDArray[np.float64]:
+    noise = np.random.default_rng(seed).normal(0, 0.05, n)
+    return np.asarray(to + 2.3 * np.exp(-np.arange(n) / 120 + noise) * np.exp(noise))
+
+
+def beside_message(
+    lines: Mapping[tuple[str, str, str], tuple[npt.ArrayLike, ...]], **changes: Any
+) -> tuple[dict[str, Any], list[bytes]]:
+    """(run, module, quantity) -> steps, values and, of a group, low and high."""
+    series, parts, offset = [], [], 0
+    for (run_, module, quantity), arrays in lines.items():
+        n = len(np.asarray(arrays[0])) if arrays else 0
+        head = {"run": run_, "module": module, "quantity": quantity, "n": n, "offset": offset}
+        series.append({**head, "n_runs": 0 if run_ else 3, "banded": len(arrays) == 4})
+        parts += [np.asarray(one, "<f4") for one in arrays]
+        offset += n * len(arrays)
+    message = {"v": 1, "type": "beside", "aligned": "step", "x0": 0.0, "series": series}
+    return {**message, **changes}, [b"".join(part.tobytes() for part in parts)]
+
+
+def compared(panel: PanelPage, **selection: Any) -> PanelPage:
+    """Two others beside a run whose loss and one gradient norm are drawn."""
+    steps = np.arange(1241)
+    series = {LOSS: (steps, decay(0.14, 1)), CONV3: (steps, decay(1.1, 2))}
+    panel.say(kernel.status_message(logged=["loss"]))
+    chosen = {"series": list(series), "smooth": 0.9, "others": OTHERS, **selection}
+    panel.say(kernel.selection_message(**chosen))
+    tells(panel)
+    panel.draw(*kernel.lines_message(series, smooth=0.9))
+    return panel
+
+
+def beside(panel: PanelPage) -> list[list[Any]]:
+    panel.wait_frame()
+    return list(json.loads(panel.lines.get_attribute("data-beside") or ""))
+
+
+def two_beside() -> tuple[dict[str, Any], list[bytes]]:
+    """One run that measured both, longer than this one, and one that has no gradient norm."""
+    long, short = np.arange(0, 1860, 4), np.arange(0, 1860, 4)
+    return beside_message(
+        {
+            (OTHERS[0], *LOSS): (long, decay(0.213, 3, 1860)[::4]),
+            (OTHERS[0], *CONV3): (long, decay(0.29, 4, 1860)[::4]),
+            (OTHERS[1], *LOSS): (short, decay(0.164, 5, 1860)[::4]),
+            (OTHERS[1], *CONV3): (),
+        }
+    )
+
+
+@pytest.mark.parametrize(("width", "theme"), [(880, "light"), (1280, "dark"), (640, "light")])
+def test_lines_of_other_runs_stand_beside_in_the_same_colour_named_by_run(
+    page: PanelPage, width: int, theme: str
+) -> None:
+    panel = compared(introduce(page.show(width, theme)))
+    assert beside(panel) == []
+    panel.say(*two_beside())
+    assert beside(panel) == [
+        ["digits-cnn-8", "loss", 465],
+        ["digits-cnn-8", "block.conv3 · grad_norm", 465],
+        ["digits-cnn-5", "loss", 465],
+        ["digits-cnn-5", "block.conv3 · grad_norm", 0],
+    ]
+    _, high = json.loads(panel.lines.get_attribute("data-axis") or "")
+    assert high < 1400, "the axis is this run's"
+    panel.picture(f"compare-lines-{width}-{theme}")
+    expect(panel.page.locator("[data-action=line-options]")).to_contain_text("by step")
+
+
+def test_a_hover_tells_the_values_of_the_other_runs_too(panel: PanelPage) -> None:
+    compared(panel).say(*two_beside())
+    panel.wait_frame()
+    panel.lines.hover(position={"x": panel.x_of_step(panel.lines, 620), "y": 60})
+    tip = panel.page.locator(".nbp-plot:has(.nbp-lines) .nbp-tip")
+    expect(tip).to_contain_text("digits-cnn-8: loss")
+    expect(tip).to_contain_text("digits-cnn-5: loss")
+
+
+def test_what_is_taken_away_is_drawn_no_more_at_once(panel: PanelPage) -> None:
+    compared(panel).say(*two_beside())
+    panel.action("runs").click()
+    tick(panel, "digits-cnn-8").uncheck()
+    assert [name for name, *_ in beside(panel)] == ["digits-cnn-5", "digits-cnn-5"]
+    tick(panel, "digits-cnn-5").uncheck()
+    assert beside(panel) == []
+
+
+def test_several_runs_are_drawn_as_a_group_with_their_mean_and_their_extremes(
+    panel: PanelPage,
+) -> None:
+    compared(panel)
+    panel.action("runs").click()
+    panel.page.locator("[data-role=grouped] [data-value=group]").click()
+    wait_chosen(panel, grouped=True)
+    panel.page.keyboard.press("Escape")
+    steps = np.arange(0, 1241, 4)
+    mean = decay(0.2, 3)[::4]
+    panel.say(*beside_message({("", *LOSS): (steps, mean, 0.6 * mean, 1.5 * mean)}))
+    assert beside(panel) == [["mean of 3 runs", "loss", len(steps)]]
+    panel.picture("compare-group")
+
+
+def test_runs_are_aligned_by_what_is_chosen_and_a_refusal_stands_beside_it(
+    panel: PanelPage,
+) -> None:
+    compared(panel).action("runs").click()
+    panel.page.locator("[data-role=aligned] [data-value=samples]").click()
+    wait_chosen(panel, aligned="samples")
+    refusal = "samples are not recorded in digits-cnn-5; run.log(samples=...) does it"
+    tells(panel, refused={OTHERS[1]: refusal})
+    expect(dialog(panel).locator(".nbp-refused")).to_have_text(refusal)
+    expect(panel.page.locator("[data-action=line-options]")).to_contain_text("by samples")
+    panel.page.locator("[data-role=aligned] [aria-checked=true]").press("ArrowRight")
+    wait_chosen(panel, aligned="epochs")
+    panel.picture("compare-refused")

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from notebook_probe.compare import differences
+from notebook_probe.compare.axes import Run
 from notebook_probe.explorer.draw.worker import Worker
 from notebook_probe.explorer.others.places import first_record, neighbours, resolved, stamp
 from notebook_probe.explorer.others.run_row import RunRow, run_row, unread_row
 from notebook_probe.record.format.schema import UNWRITTEN_OF
-from notebook_probe.record.format.source import Source
 from notebook_probe.record.read.reader import OpenedRecord
 from notebook_probe.record.store.location import local_path
 
@@ -61,7 +62,7 @@ class Shelf:
         Records of the folder that are not listed.
     """
 
-    def __init__(self, source: Source, run: Callable[[Task], None] | None = None) -> None:
+    def __init__(self, source: Run, run: Callable[[Task], None] | None = None) -> None:
         self._source = source
         self._worker = Worker("notebook_probe runs")
         self.do = run or self._worker.do
@@ -157,14 +158,11 @@ class Shelf:
             if UNWRITTEN_OF in record.attrs:
                 raise ValueError("rows that another record lacks: its next writer takes them in")
             _ = record.revision  # looks for a newer commit
-            row = run_row(location, name, record, self._differs(record))
+            row = run_row(location, name, record, differences(self._source, record).text)
         except Exception as error:  # a record may be anybody's, on a disk that has gone
             problem = f"cannot be read: {error}"
             return _Entry(location, unread_row(location, name, problem), None, now)
         return _Entry(location, row, record, now)
-
-    def _differs(self, record: OpenedRecord) -> str:
-        return ""
 
 
 def _begun(entry: _Entry) -> float:

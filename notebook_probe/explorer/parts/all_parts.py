@@ -58,6 +58,8 @@ class AllParts:
     def forget(self) -> None:
         """A view has come that knows nothing."""
         self._sent.clear()
+        for part in self._parts:
+            part.forget()
 
     def news(self, seen: Seen) -> Iterator[Frame]:
         """The messages that the views do not know yet, each with its buffers."""

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, TypedDict
+from typing import Any, ClassVar, Literal, TypedDict, cast
 
+from notebook_probe.compare.axes import Run
+from notebook_probe.explorer.messages.wire import Frame
+from notebook_probe.explorer.others.beside import Beside
 from notebook_probe.explorer.others.shelf import Shelf
 from notebook_probe.explorer.parts.part import Part, Seen
 from notebook_probe.record.format.source import Source
@@ -28,18 +31,28 @@ class Compare(Part):
 
     def __init__(self, source: Source, controls: Controls | None) -> None:
         super().__init__(source, controls)
-        self._shelf = Shelf(source)
+        run = cast("Run", source)  # every source that is shown has a snapshot
+        self._shelf = Shelf(run)
+        self._beside = Beside(run, self._shelf)
 
     def state(self, seen: Seen) -> Mapping[str, Any]:
         shelf = self._shelf
         shelf.keep(seen.selection.others)
+        self._beside.offer(seen.selection)
         return {
             "folder": shelf.folder,
             "listed": shelf.listed,
             "problem": shelf.problem,
             "n_left_out": shelf.n_left_out,
             "runs": shelf.rows(),
+            "refused": self._beside.problems,
         }
+
+    def frames(self) -> list[Frame]:
+        return self._beside.frames()
+
+    def forget(self) -> None:
+        self._beside.forget()
 
     def hear(self, message: ListRuns) -> None:
         self._shelf.look()

@@ -72,6 +72,9 @@ class Part(ABC):
         """Messages with buffers that were asked for, each to be sent once."""
         return ()
 
+    def forget(self) -> None:  # noqa: B027  most parts send no frames of their own accord
+        """A view has come that knows nothing: what was sent once is to be sent again."""
+
     def hear(self, message: Any) -> None:
         """Take in one of the messages in `heard`, on the thread of the refresher."""
         raise NotImplementedError(f"{type(self).__name__} hears nothing: {message!r}")

@@ -79,3 +79,19 @@ def test_at_most_four_others_are_chosen_and_the_ratio_is_to_one_of_them(folder: 
     assert (selection.aligned, selection.grouped) == ("time", True)
     talk.chooses(ratio_to=runs[1], apart=[3, 5])
     assert (talk.session.look().ratio_to, talk.session.look().apart) == (runs[1], (3.0, 5))
+
+
+def test_a_run_that_is_chosen_is_drawn_beside_this_one_and_for_every_view(folder: Path) -> None:
+    own, other = train(folder / "own.zarr"), str(train(folder / "a.zarr"))
+    talk = Talk(nbp.open_run(own))
+    talk.chooses(series=[["(root)", "loss"]], others=[other, str(folder / "gone.zarr")])
+    frames = talk.is_told("beside")
+    [line, missing] = frames[-1][0]["series"], talk.is_told("compare")
+    assert [one["run"] for one in line] == [other]
+    assert missing == []
+    state = next(told for told, _ in reversed(talk.sent) if told["type"] == "compare")
+    assert "no record at" in state["refused"][str(folder / "gone.zarr")]
+    assert {row["run"] for row in state["runs"]} == {other, str(folder / "gone.zarr")}
+    talk.says(type="hello", view="y")
+    assert len(talk.is_told("beside")) == 1
+    assert len(talk.is_told("beside")) == 0

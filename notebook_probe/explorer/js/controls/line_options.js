@@ -3,6 +3,7 @@
 import { element, setAttribute, setHidden, setText } from "../dom.js";
 import { seriesName } from "../names.js";
 import { hasSeries, isLogY, measured } from "../state.js";
+import { ALIGNMENTS } from "../parts/compare/alignments.js";
 import { createChoice } from "../options/choice.js";
 import { createPopover } from "./popover.js";
 import { createSeriesChips } from "../options/series_chips.js";
@@ -42,12 +43,13 @@ export function createLineOptions(parts) {
   const values = choice("Values", "log-y", VALUES, "log_y");
   const along = choice("Along x", "x-axis", STEPS, "x_axis");
   const spacing = choice("Spacing", "log-x", SPACING, "log_x");
+  const aligned = choice("Other runs by", "aligned-lines", ALIGNMENTS, "aligned");
   const smoothing = createSmoothing(parts);
   const word = createViewWord({
     dialogs,
     label: "Options of the lines",
     role: "line-options",
-    lines: [values, smoothing, along, spacing],
+    lines: [values, smoothing, along, spacing, aligned],
     signal,
   });
   const el = element("div", { class: "nbp-head" }, chips.el, chips.rest, picker.el, bulk, word.el);
@@ -99,7 +101,16 @@ export function createLineOptions(parts) {
     along.show(axis);
     spacing.show(wide);
     smoothing.show();
-    word.show([isLog && "log y", wide && "log x", smooth > 0 && `smooth ${smooth}`, axis === "time" && axis]);
+    const { others, aligned: by } = state.selection;
+    setHidden(aligned.el, !others.length);
+    aligned.show(by);
+    word.show([
+      isLog && "log y",
+      wide && "log x",
+      smooth > 0 && `smooth ${smooth}`,
+      axis === "time" && axis,
+      others.length > 0 && `by ${by}`,
+    ]);
     const marked = undrawn();
     setHidden(bulk, marked.length < 2);
     setText(bulk, `+ ${marked.length} marked`);

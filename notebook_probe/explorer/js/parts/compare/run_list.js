@@ -1,6 +1,7 @@
 /** The runs of the folder, newest first: ticked ones are drawn beside this one. */
 
 import { element, setAttribute, setHidden, setText } from "../../dom.js";
+import { createComparing } from "./comparing.js";
 import { nearRuns, ownRow, searchRuns, typedPlace } from "./found_runs.js";
 import { createRunRow } from "./run_row.js";
 
@@ -33,6 +34,7 @@ export function createRunList(parts) {
   const list = element("div", { class: "nbp-run-rows" });
   const place = element("button", { class: "nbp-link nbp-cut", type: "button", "data-action": "open-run", hidden: "" });
   const said = element("p", { class: "nbp-soft nbp-runs-said", role: "status" });
+  const comparing = createComparing({ ...parts, signal });
   const el = element(
     "div",
     { class: "nbp-sections nbp-runs" },
@@ -46,6 +48,7 @@ export function createRunList(parts) {
       place,
       said,
     ),
+    comparing.el,
   );
   const rows = new Map(); // run -> its row
   let refusal = "";
@@ -89,6 +92,7 @@ export function createRunList(parts) {
     setAttribute(place, "data-run", typed);
     setText(said, refusal || saying(query, shown, typed));
     said.classList.toggle("nbp-bad", Boolean(refusal));
+    comparing.refresh();
   }
 
   function rowOf(run) {

@@ -6,13 +6,15 @@ import { probeNote } from "../../probes.js";
 import { isVector } from "../../state.js";
 
 /** What tests and screen readers can know of the picture. */
-export function describeLines(canvas, prepared) {
+export function describeLines(canvas, prepared, beside) {
   const put = (name, field) => setAttribute(canvas, name, JSON.stringify(prepared.map(field)));
   put("data-series", (one) => seriesName(one.module, one.quantity));
   put("data-points", (one) => one.n);
   put("data-averages", (one) => one.n_average);
   put("data-first-step", (one) => one.first_step);
   put("data-last-step", (one) => one.last_step);
+  const others = beside.map(({ name, module, quantity, n }) => [name, seriesName(module, quantity), n]);
+  setAttribute(canvas, "data-beside", JSON.stringify(others));
 }
 
 /** Which average is drawn, while that is not yet the chosen one of every value. */

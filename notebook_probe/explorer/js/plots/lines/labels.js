@@ -11,11 +11,13 @@ const EARLY_PX = 14; // a line that ends so far from the edge is led to its labe
 
 /** Names at the ends of the lines, and leaders to them; logged scalars with their last value. */
 export function paintLabels(context, view, ground) {
-  const { axis, values, box, colours, prepared, width } = view;
+  const { axis, values, box, colours, prepared, beside, width } = view;
   context.font = colours.font;
   context.textAlign = "left";
   context.textBaseline = "middle";
-  const ends = prepared.map((series) => lastPoint(series, axis, values, box)).filter(Boolean);
+  const drawn = [...prepared, ...beside.filter((one) => one.n)];
+  const ends = drawn.map((series) => lastPoint(series, axis, values, box)).filter(Boolean);
+  for (const series of beside.filter((one) => one.missing)) ends.push({ x: box.right, y: box.bottom, series });
   const room = Math.max(1, Math.floor((box.bottom - box.top + LABEL_PX) / LABEL_PX));
   const shown = outermost(ends, ends.length > room ? room - 1 : room);
   const places = spread(
@@ -27,8 +29,8 @@ export function paintLabels(context, view, ground) {
   const space = width - box.right - 18;
   shown.forEach((end, k) => {
     context.fillStyle = context.strokeStyle = seriesColour(end.series.colour, ground, 4.5);
-    paintLeader(context, end, places[k], box);
-    paintLabel(context, view, end.series, places[k], space);
+    if (!end.series.missing) paintLeader(context, end, places[k], box);
+    paintLabel(context, view, end, places[k], space);
   });
   if (shown.length === ends.length) return;
   context.fillStyle = colours.soft;
@@ -50,13 +52,15 @@ function paintLeader(context, { x, y }, place, box) {
   context.globalAlpha = 1;
 }
 
-function paintLabel(context, { box, colours, label, isLogged }, series, y, space) {
-  const value = isLogged(series) ? ` ${significant(series.last_value)}` : "";
-  const [plain, bold] = [colours.font, `600 ${colours.font}`];
+function paintLabel(context, { box, colours, label, isLogged }, end, y, space) {
+  const { name: run, missing } = end.series;
+  const text = run ? (missing ? `${run}: ${missing}` : run) : label(end.series);
+  const value = !missing && (run || isLogged(end.series)) ? ` ${significant(end.value)}` : "";
+  const [plain, bold] = [colours.font, run ? colours.font : `600 ${colours.font}`];
   context.font = bold;
   const valueWidth = value ? context.measureText(value).width : 0;
   context.font = plain;
-  const name = fittedText(context, label(series), space - valueWidth);
+  const name = fittedText(context, text, space - valueWidth);
   const nameWidth = context.measureText(name).width;
   context.fillText(name, box.right + 14, y);
   context.font = bold;
@@ -71,7 +75,8 @@ function lastPoint(series, axis, values, box) {
     const x = u[k] * axis.factor + axis.offset;
     const y = values.at(v[k]);
     if (Number.isFinite(y) && x <= box.right + 1) {
-      return { x, y: Math.min(Math.max(y, box.top), box.bottom), series };
+      const value = series.name ? series.y[k] : series.last_value;
+      return { x, y: Math.min(Math.max(y, box.top), box.bottom), series, value };
     }
   }
   return null;

@@ -2,6 +2,7 @@
 
 import { setAttribute } from "../../dom.js";
 import { createLevels } from "../../parts/breaks/levels.js";
+import { besideLines } from "../../parts/compare/beside_lines.js";
 import { hasSeries, isLogY } from "../../state.js";
 import {
   createPlot,
@@ -34,13 +35,14 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
   const levels = createLevels({ state, link });
   plot.el.append(levels.el);
   let prepared = null;
+  let beside = []; // the same of other runs
   let painted = null; // { axis, values, box, mapping, prepared } of the last paint
 
   const refresh = () => {
     prepared = null;
     plot.request();
   };
-  for (const topic of ["lines", "selection"]) state.on(topic, refresh);
+  for (const topic of ["lines", "selection", "beside", "compare"]) state.on(topic, refresh);
   for (const topic of ["theme", "gutter", "heat", "status", "alerts", "breaks"]) state.on(topic, plot.request);
   state.on("cursor", showCursor);
   trackPointer(
@@ -59,14 +61,15 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
       top: 18,
       bottom: height - AXIS_HEIGHT,
     };
-    prepared ??= state.lines
-      ? prepareLines(chosen(state), { ...state.selection, log_y: log })
-      : [];
+    if (!prepared) {
+      prepared = state.lines ? prepareLines(chosen(state), { ...state.selection, log_y: log }) : [];
+      beside = besideLines(state, log);
+    }
     const axis = lineAxis(state, prepared, box.left, box.right);
     const range =
-      axis && valueRange(prepared, axis.forward(axis.low), axis.forward(axis.high), log);
+      axis && valueRange([...prepared, ...beside], axis.forward(axis.low), axis.forward(axis.high), log);
     painted = null;
-    describeLines(plot.canvas, prepared);
+    describeLines(plot.canvas, prepared, beside);
     showNote(plot, range ? "" : whyEmpty(state, prepared));
     if (range) {
       const count = Math.floor((box.bottom - box.top) / 44);
@@ -83,6 +86,7 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
         box,
         colours,
         prepared,
+        beside,
         marks,
         x0,
         label,
@@ -92,10 +96,11 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
       context.fillStyle = colours.soft;
       context.textAlign = "left";
       context.textBaseline = "top";
-      const notes = [title, averageText(state)];
+      const { others, aligned } = state.selection;
+      const notes = [title, averageText(state), others.length && `other runs by ${aligned}`];
       context.fillText(notes.filter(Boolean).join("   "), box.left, 0);
       describeAxes(plot.canvas, box, axis);
-      painted = { axis, values, box, prepared, mapping, marks };
+      painted = { axis, values, box, prepared: [...prepared, ...beside], mapping, marks };
     }
     levels.place(painted);
     if (state.lines) link.painted("lines", state.lines.seq);

@@ -5,6 +5,7 @@ import { LANE_PX } from "../scale.js";
 import { paintStepAxis } from "../step_axis.js";
 import { paintMarks } from "../step_marks.js";
 import { paintLabels } from "./labels.js";
+import { paintBeside } from "./paint_beside.js";
 
 const FEW_POINTS = 40; // points below which each one is drawn
 
@@ -18,6 +19,7 @@ export function paintLines(context, view) {
   context.clip();
   const ground = rgbOf(colours.ground);
   context.lineCap = "round";
+  paintBeside(context, view, ground, paintLine);
   for (const series of prepared) {
     context.strokeStyle = context.fillStyle = seriesColour(series.colour, ground);
     context.setLineDash([]);

@@ -1,0 +1,9 @@
+/** What is the same in two runs where they stand beside each other. */
+
+export const ALIGNMENTS = [
+  ["step", "step", "Other runs after as many updates."],
+  ["time", "time", "Other runs as long after their first row."],
+  ["samples", "samples", "Other runs after as many samples: run.log(samples=…) counts them."],
+  ["epochs", "epochs", "Other runs after as many epochs."],
+  ["loss", "loss", "Other runs where their least loss so far was as small."],
+];

@@ -1,0 +1,50 @@
+/** The series of other runs as the line plot draws them: in the colour of this run's, dashed by run. */
+
+import { runName } from "./names.js";
+
+const DASHES = [
+  [7, 3],
+  [2, 3],
+  [9, 3, 2, 3],
+  [1, 4],
+];
+
+/** Prepared like the series of this run, `{ name, dash, band, missing }` beside; [] without others. */
+export function besideLines(state, log) {
+  const message = state.parts.beside;
+  const { selection, lines } = state;
+  if (!message || !lines || !selection.others.length) return [];
+  const numbers = floatsOf(message.buffers[0]);
+  return message.series.flatMap((line) => {
+    const own = lines.series.find((one) => one.module === line.module && one.quantity === line.quantity);
+    const dash = line.run ? selection.others.indexOf(line.run) : 0;
+    if (!own || dash < 0 || (line.run === "" && !selection.grouped)) return [];
+    const name = line.run ? runName(state, line.run) : `mean of ${line.n_runs} runs`;
+    const head = { ...line, name, colour: own.colour, dash: DASHES[dash], missing: why(state, line) };
+    return [{ ...head, ...placed(numbers, line, message.x0, { lines, selection, log }) }];
+  });
+}
+
+/** Why there is no line; "" where there is one. */
+function why({ parts }, { run, n }) {
+  if (n) return "";
+  return parts.compare.refused[run] ?? "not recorded";
+}
+
+function placed(numbers, { offset, n, banded }, start, { lines, selection, log }) {
+  const part = (place) => numbers.subarray(offset + place * n, offset + (place + 1) * n);
+  const u = Float64Array.from(part(0), (x) => (selection.log_x ? Math.log1p(x + start) : x + start));
+  const inScale = (values) => Float64Array.from(values, (y) => (log ? logarithm(y) : y));
+  const x = Float64Array.from(part(0), (one) => one + start - lines.x0);
+  const band = banded ? { low: inScale(part(2)), high: inScale(part(3)) } : null;
+  return { x, y: part(1), u, v: inScale(part(1)), band, average: { u: [], v: [] }, marks: [] };
+}
+
+function logarithm(y) {
+  return y <= 0 ? -Infinity : Math.log10(y);
+}
+
+function floatsOf(view) {
+  const { buffer, byteOffset, byteLength } = view;
+  return new Float32Array(buffer.slice(byteOffset, byteOffset + byteLength));
+}

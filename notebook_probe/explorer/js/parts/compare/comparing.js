@@ -1,0 +1,64 @@
+/** How the chosen runs are compared: what the heat map shows, what is aligned, lines or a group. */
+
+import { element, setHidden, setText } from "../../dom.js";
+import { ALIGNMENTS } from "./alignments.js";
+import { runName } from "./names.js";
+import { createSegment } from "./segment.js";
+
+const DRAWN = [
+  ["lines", "lines"],
+  ["group", "group"],
+];
+
+export function createComparing({ state, selection, signal }) {
+  const heat = createSegment({
+    label: "Heat map",
+    role: "ratio-to",
+    choose: (value) => selection.change({ ratio_to: value }),
+    signal,
+  });
+  const drawn = createSegment({
+    label: "Drawn as",
+    role: "grouped",
+    choose: (value) => selection.change({ grouped: value === "group" }),
+    signal,
+  });
+  const aligned = createSegment({
+    label: "Aligned by",
+    role: "aligned",
+    choose: (value) => selection.change({ aligned: value }),
+    signal,
+  });
+  const word = (text) => element("span", { class: "nbp-soft" }, text);
+  const refused = element("p", { class: "nbp-bad nbp-refused", role: "status", hidden: "" });
+  const together = element("span", { class: "nbp-comparing" }, word("drawn as"), drawn.el);
+  const el = element(
+    "footer",
+    {},
+    element("span", { class: "nbp-comparing nbp-comparing-heat" }, word("heat map"), heat.el),
+    together,
+    element("span", { class: "nbp-comparing" }, word("aligned by"), aligned.el),
+    refused,
+  );
+
+  return {
+    el,
+    refresh() {
+      const { others, ratio_to: to, aligned: by, grouped } = state.selection;
+      setHidden(el, !others.length);
+      setHidden(together, others.length < 2);
+      heat.show(ratioOptions(state), to);
+      drawn.show(DRAWN, grouped ? "group" : "lines");
+      aligned.show(ALIGNMENTS, by);
+      const why = others.map((run) => state.parts.compare.refused[run]).filter(Boolean);
+      setText(refused, why.join("; "));
+      setHidden(refused, !why.length);
+    },
+  };
+}
+
+/** The values of this run, or its ratio to one that is compared. */
+export function ratioOptions(state) {
+  const { others } = state.selection;
+  return [["", "value"], ...others.map((run) => [run, `ratio to ${runName(state, run)}`])];
+}

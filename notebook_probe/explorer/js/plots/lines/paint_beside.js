@@ -1,0 +1,29 @@
+/** Lines of other runs under those of this one: lighter, dashed by run; a group as a mean in a band. */
+
+import { seriesColour } from "../colour.js";
+
+const FAINT = 0.62;
+const BAND = 0.16;
+
+export function paintBeside(context, { axis, values, beside }, ground, paintLine) {
+  for (const series of beside.filter((one) => one.n)) {
+    context.strokeStyle = context.fillStyle = seriesColour(series.colour, ground);
+    if (series.band) paintBand(context, series, axis, values);
+    context.globalAlpha = FAINT;
+    context.lineWidth = series.band ? 1.8 : 1.5;
+    context.setLineDash(series.band ? [] : series.dash);
+    paintLine(context, series, axis, values);
+  }
+  context.setLineDash([]);
+  context.globalAlpha = 1;
+}
+
+function paintBand(context, { u, band }, axis, values) {
+  const x = (k) => u[k] * axis.factor + axis.offset;
+  context.globalAlpha = BAND;
+  context.beginPath();
+  for (let k = 0; k < u.length; k++) context.lineTo(x(k), values.at(band.high[k]));
+  for (let k = u.length - 1; k >= 0; k--) context.lineTo(x(k), values.at(band.low[k]));
+  context.closePath();
+  context.fill();
+}

@@ -1,0 +1,145 @@
+"""What of other runs is drawn beside one: worked out in the thread in which they are read."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+
+from notebook_probe.compare import Alignment
+from notebook_probe.compare.axes import Run
+from notebook_probe.errors import ProbeError
+from notebook_probe.explorer.draw.pace import Pace
+from notebook_probe.explorer.messages.selection import PanelSelection, Series
+from notebook_probe.explorer.messages.wire import Frame
+from notebook_probe.explorer.others.drawn_lines import Drawn, DrawnLines, beside_frame, grouped
+from notebook_probe.explorer.others.shelf import Shelf
+from notebook_probe.record.read.reader import OpenedRecord
+
+__all__ = ["Beside"]
+
+LEAST_REST_S = 2.0
+"""Between two looks at runs that grow: a picture of a ratio is large."""
+
+
+class Beside:
+    """Draws the others of a selection; `offer` is called at each refresh and returns at once.
+
+    Parameters
+    ----------
+    source : Source
+        This run.
+    shelf : Shelf
+        Where the others are opened, and whose thread reads them.
+
+    Attributes
+    ----------
+    problems : mapping of str to str
+        Location of a run to why it cannot be put beside this one.
+    """
+
+    def __init__(
+        self, source: Run, shelf: Shelf, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._source, self._shelf, self._clock = source, shelf, clock
+        self._pace = Pace(clock)
+        self._looked_s = -LEAST_REST_S
+        self._lock = threading.Lock()
+        self._ready: dict[str, Frame] = {}
+        self._sent: dict[str, Frame] = {}
+        self._chosen: PanelSelection | None = None
+        self._busy = False
+        self._alignments: dict[tuple[str, str], Alignment] = {}
+        self._lines: dict[str, DrawnLines] = {}
+        self._records: dict[str, OpenedRecord] = {}
+        self.problems: Mapping[str, str] = {}
+
+    def offer(self, selection: PanelSelection) -> None:
+        """Draw what is chosen, at once where that is news, else when it is time."""
+        had_others = self._chosen is not None and self._chosen.others
+        if self._busy or not (selection.others or had_others):
+            return
+        rested = self._clock() - self._looked_s >= LEAST_REST_S and self._pace.rested()
+        if selection != self._chosen or rested:
+            self._busy, self._chosen = True, selection
+            self._shelf.do(lambda: self._draw(selection))
+
+    def frames(self) -> list[Frame]:
+        """What is new, each to be sent once."""
+        with self._lock:
+            ready, self._ready = self._ready, {}
+            self._sent |= ready
+        return list(ready.values())
+
+    def forget(self) -> None:
+        """A view has come that knows nothing."""
+        with self._lock:
+            self._ready = self._sent | self._ready
+
+    # ------------------------------------------------------------------- in the thread of the shelf
+
+    def _draw(self, selection: PanelSelection) -> None:
+        begun_s = time.thread_time()
+        try:
+            self.problems = self._drawn(selection)
+        except Exception as error:  # the thread goes on, whatever a source does
+            self.problems = dict.fromkeys(selection.others, _words(error))
+        self._looked_s = self._clock()
+        self._pace.drew(time.thread_time() - begun_s)
+        self._busy = False
+
+    def _drawn(self, selection: PanelSelection) -> dict[str, str]:
+        """Have it all drawn; why some of it cannot be."""
+        problems: dict[str, str] = {}
+        lines: dict[str, Mapping[Series, Drawn]] = {}
+        for run in selection.others:
+            try:
+                lines[run] = self._lines_of(run, selection)
+            except Exception as error:  # a record may be anybody's, on a disk that has gone
+                problems[run] = _words(error)
+        if selection.grouped and len(lines) > 1:
+            lines = {"": grouped(list(lines.values()), log=selection.log_y is not False)}
+        self._put(beside_frame(self._source, selection, lines))
+        return problems
+
+    def _lines_of(self, run: str, selection: PanelSelection) -> dict[Series, Drawn]:
+        record = self._record(run)
+        return self._lines[run].read(selection, self._alignment(run, record, selection.aligned))
+
+    def _record(self, run: str) -> OpenedRecord:
+        """The record as it is now; what was read of another one at its place is forgotten."""
+        record = self._shelf.opened(run)
+        if record is None:
+            row = self._shelf.row(run)
+            raise OSError(row["problem"] if row else "not read yet")
+        if self._records.get(run) is not record:
+            self._records[run] = record
+            self._lines[run] = DrawnLines(record)
+            self._alignments = {key: one for key, one in self._alignments.items() if key[0] != run}
+        _ = record.revision  # looks for a newer commit
+        return record
+
+    def _alignment(self, run: str, record: OpenedRecord, by: str) -> Alignment:
+        key = run, by
+        if key not in self._alignments:
+            self._alignments[key] = Alignment(self._source, record, by)
+        return self._alignments[key]
+
+    def _put(self, frame: Frame) -> None:
+        """Have it sent, unless the views have it."""
+        kind = str(frame[0]["type"])
+        with self._lock:
+            self._ready.pop(kind, None)
+            if not _same(self._sent.get(kind), frame):
+                self._ready[kind] = frame
+
+
+def _same(one: Frame | None, other: Frame) -> bool:
+    if one is None or one[0] != other[0]:
+        return False
+    return [bytes(part) for part in one[1]] == [bytes(part) for part in other[1]]
+
+
+def _words(error: Exception) -> str:
+    told = isinstance(error, ProbeError | OSError)
+    return str(error) if told else f"{type(error).__name__}: {error}"

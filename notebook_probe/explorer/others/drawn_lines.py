@@ -1,0 +1,174 @@
+"""The series of other runs, as they are drawn beside those of one: smoothed, over its steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypedDict
+
+import numpy as np
+
+from notebook_probe.compare import Alignment, RunAxis
+from notebook_probe.compare.axes import Run
+from notebook_probe.compare.band import band_of
+from notebook_probe.compare.tables import Doubles
+from notebook_probe.explorer.draw.lines.lines import Lines
+from notebook_probe.explorer.messages.selection import PanelSelection, Series
+from notebook_probe.explorer.messages.wire import VERSION, Frame
+from notebook_probe.record.format.source import Source
+
+__all__ = ["BesideFrame", "BesideLine", "Drawn", "DrawnLines", "beside_frame", "grouped"]
+
+FAR = 2.0**53
+"""Beyond every step."""
+WIDTH = 350
+"""Pixels, of which each has two points: what is smoothed needs no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """One series over the steps of this run."""
+
+    steps: Doubles
+    """Of this run; not whole where the other stands between two of them."""
+    values: Doubles
+    low: Doubles | None = None
+    """Of a group: the smallest and the largest of its runs."""
+    high: Doubles | None = None
+    n_runs: int = 1
+
+
+class BesideLine(TypedDict):
+    """Where one series of another run lies in the buffer: n x, n y; of a group n low, n high."""
+
+    run: str
+    """Location; empty for a group."""
+    module: str
+    quantity: str
+    n: int
+    """0 where it is not recorded there."""
+    offset: int
+    """In float32 elements."""
+    n_runs: int
+    banded: bool
+
+
+class BesideFrame(TypedDict):
+    """The lines of other runs. buffers[0]: float32, x relative to ``x0``."""
+
+    v: int
+    type: str
+    aligned: str
+    x0: float
+    series: list[BesideLine]
+
+
+class DrawnLines:
+    """Keeps the series of one other run and reads only what they gain."""
+
+    def __init__(self, record: Source) -> None:
+        self._record = record
+        self._painter = Lines()
+
+    def read(self, selection: PanelSelection, alignment: Alignment) -> dict[Series, Drawn]:
+        """The series that are drawn, those that are recorded there."""
+        window = _window_there(selection.window, alignment)
+        asked = replace(selection, window=window, x_axis="step", log_x=False)
+        message, buffer = self._drawn(asked)
+        numbers = np.frombuffer(buffer, "<f4").astype(np.float64)
+        found = {}
+        for head in message["series"]:
+            start, n = head["offset"], head["n"]
+            if head["n_average"]:
+                start, n = start + 2 * n, head["n_average"]
+            x, y = numbers[start : start + n] + message["x0"], numbers[start + n : start + 2 * n]
+            steps = alignment.steps_here(x)
+            placed = np.isfinite(steps)
+            if placed.any():
+                found[head["module"], head["quantity"]] = Drawn(steps[placed], y[placed])
+        return found
+
+    def _drawn(self, selection: PanelSelection) -> tuple[Mapping[str, Any], memoryview]:
+        """The frame with the averages of every value."""
+        while True:
+            message, [buffer] = self._painter.frame(self._record, selection, WIDTH)
+            if message["averaged"] >= 1.0:
+                return message, buffer
+
+
+def grouped(runs: Sequence[Mapping[Series, Drawn]], *, log: bool) -> dict[Series, Drawn]:
+    """Each series as the mean of the runs that have it, at even places, with their extremes."""
+    found = {}
+    for series in dict.fromkeys(one for run in runs for one in run):
+        held = [run[series] for run in runs if series in run]
+        ends = min(one.steps[0] for one in held), max(one.steps[-1] for one in held)
+        places = np.linspace(*ends, WIDTH)
+        band = band_of(places, [_at(places, one) for one in held], log=log)
+        known = band.n > 0
+        if known.any():
+            found[series] = Drawn(
+                places[known], band.mean[known], band.low[known], band.high[known], len(held)
+            )
+    return found
+
+
+def beside_frame(
+    source: Run, selection: PanelSelection, lines: Mapping[str, Mapping[Series, Drawn]]
+) -> Frame:
+    """The message and its buffer; ``lines`` by the location of their run, "" for a group."""
+    clock = RunAxis(source, "time") if selection.x_axis == "time" else None
+    found_x = [one.steps for found in lines.values() for one in found.values()]
+    x0 = float(min((steps[0] for steps in found_x), default=0.0)) if clock is None else 0.0
+    series: list[BesideLine] = []
+    parts: list[Doubles] = []
+    offset = 0
+    for run, found in lines.items():
+        for module, quantity in selection.series:
+            one = found.get((module, quantity))
+            line: BesideLine = {
+                "run": run,
+                "module": module,
+                "quantity": quantity,
+                "n": 0 if one is None else len(one.steps),
+                "offset": offset,
+                "n_runs": 0 if one is None else one.n_runs,
+                "banded": one is not None and one.low is not None,
+            }
+            series.append(line)
+            if one is None:
+                continue
+            x = one.steps if clock is None else clock.places.at(one.steps)
+            arrays = [
+                x - x0,
+                one.values,
+                *(part for part in (one.low, one.high) if part is not None),
+            ]
+            parts += arrays
+            offset += sum(map(len, arrays))
+    message: BesideFrame = {
+        "v": VERSION,
+        "type": "beside",
+        "aligned": selection.aligned,
+        "x0": x0,
+        "series": series,
+    }
+    numbers = np.concatenate([np.empty(0), *parts]).astype("<f4")
+    return message, [memoryview(numbers.tobytes())]
+
+
+def _window_there(
+    window: tuple[float, float] | None, alignment: Alignment
+) -> tuple[float, float] | None:
+    """The window in steps of the other run; open where that has not come so far."""
+    if window is None:
+        return None
+    low, high = alignment.steps_there(window).tolist()
+    return low if low == low else 0.0, high if high == high else FAR
+
+
+def _at(places: Doubles, one: Drawn) -> Doubles:
+    """Values between the points of a line; NaN before and after it."""
+    known = np.isfinite(one.values)
+    if not known.any():
+        return np.full(len(places), np.nan)
+    return np.interp(places, one.steps[known], one.values[known], left=np.nan, right=np.nan)
