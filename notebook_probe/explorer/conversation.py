@@ -14,6 +14,7 @@ from notebook_probe.explorer.draw import heat as heat
 from notebook_probe.explorer.draw import vectors as vectors
 from notebook_probe.explorer.draw.drawing import Moment, Room
 from notebook_probe.explorer.draw.drawings import Drawings
+from notebook_probe.explorer.draw.increments import Increments
 from notebook_probe.explorer.draw.lines import lines as lines
 from notebook_probe.explorer.draw.view import VIEWS
 from notebook_probe.explorer.draw.what_has_values import COUNTS, Recorded
@@ -54,6 +55,8 @@ class PanelSession:
     ----------
     has_more : bool
         The last frame that was sent is not all there is to draw yet.
+    is_held_up : bool
+        Something else was chosen, and is drawn once the last frame is painted.
     """
 
     def __init__(self, source: Source, controls: Controls | None) -> None:
@@ -82,7 +85,9 @@ class PanelSession:
         self._drawings = Drawings(source)
         self._n_hellos = 0
         self._drawn: dict[str, object] = {}
-        self.has_more = False
+        self._increments = Increments()
+        self._sent_of: dict[str, PanelSelection] = {}
+        self.has_more = self.is_held_up = False
         self._sent_selection: PanelSelection | None = None
         self._step, self._step_is_news = 0, False
         self._exports: list[from_view.ExportClick] = []
@@ -168,7 +173,7 @@ class PanelSession:
     def publish(self, send: Send, route: str, head: StatusHead) -> None:
         """Send what is new to the views that are being looked at."""
         greyed = greyed_controls(head, self._controls is not None, self._puts)
-        self.has_more = False
+        self.has_more = self.is_held_up = False
         with self._lock:
             self._take_inbox()
             self._clicks.look(greyed)
@@ -182,6 +187,8 @@ class PanelSession:
                 self._n_probes = head.n_probes
                 self._probes.expire()
             probes = self._probes.value()
+            if self._views_present.is_blind:
+                self._statuses.forget()
             messages: list[Mapping[str, Any] | None] = [
                 self._models.message(probes.attached),
                 None if selection == self._sent_selection else selection.message(),
@@ -225,9 +232,12 @@ class PanelSession:
         with self._lock:
             width = self._views_present.width(kind)
             key = (revision, selection, width)
-            if self._drawn.get(kind) == key or not self._views_present.ready(kind, now_s):
+            if self._drawn.get(kind) == key:
                 return
-            self._drawn[kind] = key
+            if not self._views_present.ready(kind, now_s):
+                self.is_held_up |= self._sent_of.get(kind) != selection
+                return
+            self._drawn[kind], self._sent_of[kind] = key, selection
         try:
             frame = self._plots[kind].frame(self._source, selection, width)
         except Exception as error:  # a view may be anybody's; the others go on
@@ -257,8 +267,9 @@ class PanelSession:
 
     def _send_frame(self, send: Send, kind: str, frame: wire.Frame) -> None:
         with self._lock:
+            goes_on = not self._views_present.waits_for(kind)
             seq = self._views_present.sends(kind, time.monotonic())
-        send({**frame[0], "seq": seq}, frame[1])
+        send(*self._increments.of(kind, ({**frame[0], "seq": seq}, frame[1]), goes_on))
 
     def _publish_exports(self, send: Send) -> None:
         with self._lock:
@@ -293,7 +304,8 @@ class PanelSession:
 
     def _on_hello(self, message: from_view.Hello) -> None:
         self._views_present.came(message["view"])
-        for sent in (self._models, self._statuses, self._alerts, self._parts):
+        known = (self._models, self._statuses, self._alerts, self._parts, self._increments)
+        for sent in known:
             sent.forget()
         self._sent_selection = None
         self._n_hellos += 1

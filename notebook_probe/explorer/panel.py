@@ -139,7 +139,7 @@ class Panel:
         except Exception as error:
             self._session.problem(error, "a click")
             message = None
-        if message is None or message["type"] not in FREQUENT:
+        if message is None or message["type"] not in FREQUENT or self._session.is_held_up:
             self._wake()
 
     # --------------------------------------------------------------- called by the refresher

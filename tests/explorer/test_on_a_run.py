@@ -70,7 +70,8 @@ class View:
 
     def _hear(self, message: Mapping[str, Any], _: list[memoryview]) -> None:
         known = json.loads(json.dumps(message, allow_nan=False))
-        before = self.heard["status"] if known["type"] == "status" else {}
+        goes_on = known["type"] == "status" or "base" in known
+        before = self.heard[known["type"]] if goes_on else {}
         self.heard[known["type"]] = {**before, **known}
 
     def silent(self, kind: str) -> list[str]:

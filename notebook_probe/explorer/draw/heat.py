@@ -50,13 +50,15 @@ class Heat:
             share=selection.home in shares(source),
             log=selection.log_heat,
         )
+        n_rows, n_cells = grid.mean.shape
         message: HeatFrame = {
             "v": VERSION,
             "type": "heat",
             "seq": 0,
+            "layout": [[(n_rows, size * n_cells)] for size in (4, 1, 4)],
             "quantity": selection.home,
             "rows": list(grid.modules),
-            "columns": grid.mean.shape[1],
+            "columns": n_cells,
             "first_step": grid.first,
             "last_step": grid.last,
             "low": scale.low,

@@ -74,10 +74,13 @@ class Vectors:
         kept = rows[0].elements
         scale = _colours(rows, streams, selection, bins is not None)
         widths = self._widths(quantity)
+        cells = np.concatenate([row.cells for row in rows])
+        last = np.concatenate([row.last for row in rows]).astype("<f4")
         message: VectorsFrame = {
             "v": VERSION,
             "type": "vectors",
             "seq": 0,
+            "layout": [[(len(cells), 2 * cells.shape[1])], [(1, 4 * len(last))]],
             "quantity": quantity,
             "rows": [_told(row, widths.get(row.module, 1.0)) for row in rows],
             "columns": grid.mean.shape[1],
@@ -95,8 +98,6 @@ class Vectors:
             "log": scale.log,
             "colours": scale.colours,
         }
-        cells = np.concatenate([row.cells for row in rows])
-        last = np.concatenate([row.last for row in rows]).astype("<f4")
         return message, [memoryview(_halves(cells).tobytes()), memoryview(last.tobytes())]
 
     def _streams(

@@ -21,9 +21,7 @@ N_RECENT = 90
 EXPECTING = ("waiting", "training", "paused")
 SILENCE_S = 1.0
 PROBLEMS_KEPT = 8
-LASTING = frozenset({"attached", "recorded", "logged", "tallies", "silent", "costs", "vectors"})
-"""Long parts of a status, sent where they have changed."""
-
+ALWAYS = frozenset({"v", "type", "state", "step"})
 Scalar: TypeAlias = tuple[str, float | None, list[float | None]]
 
 
@@ -104,14 +102,12 @@ class StatusMessages:
                 return None
         self._sent, self._sent_s = message, time.monotonic()
         known: Mapping[str, object] = {} if before is None else {**before}
-        return cast(
-            "StatusMessage",
-            {
-                name: part
-                for name, part in message.items()
-                if name not in LASTING or name not in known or part != known[name]
-            },
-        )
+        news = {
+            name: part
+            for name, part in message.items()
+            if name in ALWAYS or name not in known or part != known[name]
+        }
+        return cast("StatusMessage", news)
 
     def _is_awaited(self, message: StatusMessage) -> bool:
         """A view of a live run takes a kernel that is silent for long to be busy or gone."""
@@ -127,7 +123,7 @@ class StatusMessages:
         recent = self._recent.setdefault(name, deque(maxlen=N_RECENT))
         if head.step != self._scalar_step:
             self._scalar_step = head.step
-            recent.append(_finite(value))
+            recent.append(_finite(float(f"{value:.4g}")))
         return name, _finite(value), list(recent)
 
 

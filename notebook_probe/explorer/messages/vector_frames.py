@@ -34,6 +34,8 @@ class VectorsFrame(TypedDict):
     v: int
     type: Literal["vectors"]
     seq: int
+    layout: list[list[tuple[int, int]]]
+    """`Layout` of `wire`."""
     quantity: str
     rows: list[VectorRow]
     columns: int

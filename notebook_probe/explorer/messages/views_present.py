@@ -36,6 +36,11 @@ class ViewsPresent:
         """Somebody sees the panel."""
         return any(self._visible.values()) if self._visible else self.expected
 
+    @property
+    def is_blind(self) -> bool:
+        """Whoever sees it cannot say what has arrived."""
+        return self.expected and not self._visible
+
     def came(self, view: str) -> None:
         """A view said hello: it has nothing yet, so nothing is waited for."""
         self._visible[view] = True
@@ -69,6 +74,10 @@ class ViewsPresent:
         """Whether the last frame of this kind was painted, or is given up."""
         sent = self._waiting.get(kind)
         return sent is None or now_s - sent.at_s > PATIENCE_S
+
+    def waits_for(self, kind: str) -> bool:
+        """Whether the last frame of this kind may not have arrived."""
+        return kind in self._waiting
 
     def sends(self, kind: str, now_s: float) -> int:
         """The number of the frame that is sent now."""

@@ -29,6 +29,7 @@ __all__ = [
     "Exported",
     "Frame",
     "HeatFrame",
+    "Layout",
     "LineSeries",
     "LinesFrame",
     "ModelMessage",
@@ -48,6 +49,15 @@ Alignment: TypeAlias = Literal["step", "time", "samples", "epochs", "loss"]
 
 Frame: TypeAlias = tuple[Mapping[str, Any], list[memoryview]]
 """A message that draws something (its ``seq`` is stamped when it is sent) and its buffers."""
+
+Layout: TypeAlias = list[list[tuple[int, int]]]
+"""Of each buffer of a frame its groups of rows, one after the other: how many, bytes of each.
+
+What stands at the front of all rows of a group, and fields, may be left out where they are as in
+the frame before. Such a frame has ``base``, the ``seq`` of that one; ``kept``, for each group the
+bytes of each row that are not sent; and one buffer with the rest of all rows, in their order. A
+view that has another frame says ``hello`` again.
+"""
 
 
 class QuantityRow(TypedDict):
@@ -128,8 +138,8 @@ Tally: TypeAlias = tuple[int, float, float]
 class StatusMessage(TypedDict):
     """The top bar, the marks of the tree and the foot; a few times a second.
 
-    What is not required grows with the model: it is left out of a status in which it is what it
-    was in the one before, so a view keeps the last it got.
+    All but ``state`` and ``step`` is left out of a status in which it is what it was in the one
+    before, so a view keeps the last it got.
     """
 
     v: int
@@ -150,20 +160,20 @@ class StatusMessage(TypedDict):
     route: str
     """How clicks are answered: own subshell, pump, after the cell, no kernel."""
     scalar: NotRequired[tuple[str, float | None, list[float | None]]]
-    """Name, last value and up to 90 recent values of the user's first logged scalar (`loss`, where
-    there is one); None where it is NaN or infinite, which JSON cannot say."""
-    attached: NotRequired[list[tuple[str, str, str]]]
+    """Name, last value and up to 90 recent values, of 4 digits, of the user's first logged scalar
+    (`loss`, where there is one); None where it is NaN or infinite, which JSON cannot say."""
+    attached: list[tuple[str, str, str]]
     """(module, quantity, schedule) of every attached probe."""
-    recorded: NotRequired[dict[str, list[str]]]
+    recorded: dict[str, list[str]]
     """Quantity -> modules that have at least one value, in definition order."""
-    logged: NotRequired[list[str]]
+    logged: list[str]
     """Those of them that the loop logs, of the model as a whole."""
-    tallies: NotRequired[list[Tally]]
+    tallies: list[Tally]
     """One for each of ``attached``."""
-    silent: NotRequired[list[SilentRow]]
-    costs: NotRequired[dict[str, float]]
+    silent: list[SilentRow]
+    costs: dict[str, float]
     """Quantity -> microseconds per step of one probe of it here; only of those that have fired."""
-    vectors: NotRequired[dict[str, Glyph]]
+    vectors: dict[str, Glyph]
     """Quantities whose values are vectors or other arrays, and their signs."""
     problems: list[ProblemRow]
     tickets: list[TicketRow]
@@ -269,6 +279,7 @@ class LinesFrame(TypedDict):
     v: int
     type: Literal["lines"]
     seq: int
+    layout: Layout
     x0: float
     smooth: float
     """Weight of the averages, as chosen."""
@@ -293,6 +304,7 @@ class HeatFrame(TypedDict):
     v: int
     type: Literal["heat"]
     seq: int
+    layout: Layout
     quantity: str
     rows: list[str]
     columns: int

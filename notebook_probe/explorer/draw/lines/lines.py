@@ -82,6 +82,7 @@ class Lines:
             "v": VERSION,
             "type": "lines",
             "seq": 0,
+            "layout": [[(1, 4 * len(part)) for part in parts]],
             "x0": x0,
             "smooth": selection.smooth,
             "log_y": log_y,

@@ -1,5 +1,35 @@
 /** Binary frames from the kernel as typed arrays. */
 
+/**
+ * `{ message, buffers }` of a frame as it was drawn: what was sent, or of what was left out what the
+ * frame `base` has; null where that is not `last`, the last one that arrived.
+ */
+export function wholeFrame({ base, kept, ...said }, buffers, last) {
+  if (base === undefined) return { message: said, buffers };
+  if (last?.message.seq !== base) return null;
+  const message = { ...last.message, ...said };
+  const tails = bytesOf(buffers[0]);
+  let at = 0; // in `tails`
+  const whole = message.layout.map((groups, place) => {
+    const known = last.buffers[place] && bytesOf(last.buffers[place]);
+    const bytes = new Uint8Array(groups.reduce((sum, [count, size]) => sum + count * size, 0));
+    let [to, from] = [0, 0];
+    groups.forEach(([count, size], group) => {
+      const [oldCount, oldSize] = last.message.layout[place]?.[group] ?? [0, 0];
+      const front = kept[place][group];
+      for (let row = 0; row < count; row++) {
+        if (front) bytes.set(known.subarray(from + row * oldSize, from + row * oldSize + front), to);
+        bytes.set(tails.subarray(at, at + size - front), to + front);
+        at += size - front;
+        to += size;
+      }
+      from += oldCount * oldSize;
+    });
+    return bytes;
+  });
+  return { message, buffers: whole };
+}
+
 /** float32 buffer: per series n x values, n y values, then those of its average; x relative to x0. */
 export function decodeLines(message, buffers) {
   const floats = floatsOf(buffers[0]);

@@ -3,7 +3,7 @@
 import { throttled } from "../dom.js";
 import { indexProbes } from "../probes.js";
 import { indexModules } from "../tree/modules.js";
-import { decodeHeat, decodeLines, decodeVectors } from "./frames.js";
+import { decodeHeat, decodeLines, decodeVectors, wholeFrame } from "./frames.js";
 
 const VERSION = 1;
 const SILENT_MS = 3000;
@@ -48,15 +48,9 @@ export function createKernelLink({ model, root, state, fail, signal }) {
     alerts({ whole, rows }) {
       state.alerts = whole ? rows : [...state.alerts, ...rows];
     },
-    lines(message, buffers) {
-      state.lines = decodeLines(message, buffers);
-    },
-    heat(message, buffers) {
-      state.heat = decodeHeat(message, buffers);
-    },
-    vectors(message, buffers) {
-      state.vectors = decodeVectors(message, buffers);
-    },
+    lines: takeFrame("lines", decodeLines),
+    heat: takeFrame("heat", decodeHeat),
+    vectors: takeFrame("vectors", decodeVectors),
     pointed(message) {
       state.cursor = { step: message.step, row: null, from: "kernel" };
       state.emit("cursor");
@@ -74,6 +68,17 @@ export function createKernelLink({ model, root, state, fail, signal }) {
       state.exported = { ...message, buffer: buffers[0] };
     },
   };
+
+  /** Takes in a frame, or what is new of it; asks for all again where the one before is not here. */
+  function takeFrame(kind, decode) {
+    let last = null;
+    return (message, buffers) => {
+      const whole = wholeFrame(message, buffers, last);
+      if (!whole && last) send("hello", { view });
+      last = whole;
+      if (whole) state[kind] = decode(whole.message, whole.buffers);
+    };
+  }
 
   function receive(message, buffers) {
     lastMessageMs = performance.now();

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
@@ -91,7 +93,7 @@ def spread(rows: Places, most: int) -> Places:
 
 def _extrema(x: Points, y: Points, n_buckets: int) -> Places:
     """Places of the first minimum and maximum of each bucket, and of both ends; sorted."""
-    edges = np.linspace(x[0], x[-1], n_buckets + 1)[1:-1]
+    edges = x[0] + _width((x[-1] - x[0]) / n_buckets) * np.arange(1, n_buckets)
     starts = _distinct(np.concatenate([[0], np.searchsorted(x, edges)]))  # no empty bucket
     starts = starts[starts < len(x)]
     sizes = np.diff(starts, append=len(x))
@@ -101,6 +103,15 @@ def _extrema(x: Points, y: Points, n_buckets: int) -> Places:
         hits = np.flatnonzero(y == np.repeat(extremum.reduceat(y, starts), sizes))
         rows.append(hits[np.diff(bucket[hits], prepend=-1) > 0])
     return _distinct(np.sort(np.concatenate(rows)))
+
+
+def _width(least: float) -> float:
+    """Of 1, 5/4, 3/2 and 7/4 times the powers of two the least that is not below ``least``.
+
+    A series that grows thus keeps its buckets for a while, and with them the points in front.
+    """
+    mantissa, exponent = math.frexp(least)
+    return math.ldexp(math.ceil(8 * mantissa) / 8, exponent)
 
 
 def _distinct(ordered: Places) -> Places:

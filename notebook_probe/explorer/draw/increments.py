@@ -1,0 +1,91 @@
+"""What of a frame is new to views that have painted the one before."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from notebook_probe.explorer.messages.wire import Frame, Layout
+
+__all__ = ["Increments"]
+
+ALWAYS = {"v", "type", "seq"}
+"""Fields that every message has."""
+
+
+class Increments:
+    """Keeps the last frame of each kind, and leaves out of the next what is as it was there.
+
+    A run grows at its end: of every row of numbers the front mostly stays. What is left out is
+    found by comparing bytes, so a view that puts it back has exactly the frame that was drawn.
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[str, Frame] = {}
+
+    def forget(self) -> None:
+        """A view has come that has no frame: the next ones are whole."""
+        self._last.clear()
+
+    def of(self, kind: str, frame: Frame, goes_on: bool) -> Frame:
+        """The frame, or what is new in it, with ``base`` and ``kept``.
+
+        Parameters
+        ----------
+        frame : Frame
+            Its message has its ``seq``; without a ``layout`` it is sent as it is.
+        goes_on : bool
+            The views have the last frame of this kind.
+        """
+        if "layout" not in frame[0]:
+            return frame
+        before = self._last.get(kind) if goes_on else None
+        self._last[kind] = frame
+        return frame if before is None else _news(frame, before)
+
+
+def _news(frame: Frame, before: Frame) -> Frame:
+    (message, buffers), (old_message, old_buffers) = frame, before
+    kept: list[list[int]] = []
+    tails: list[bytes] = []
+    for place, (groups, buffer) in enumerate(zip(message["layout"], buffers, strict=True)):
+        known = _groups(old_message["layout"], old_buffers, place)
+        kept.append([])
+        for number, rows in enumerate(_rows(groups, buffer)):
+            front = _shared(rows, known[number]) if number < len(known) else 0
+            kept[-1].append(front)
+            tails.append(rows[:, front:].tobytes())
+    if not any(map(any, kept)):
+        return frame
+    said = {
+        name: value
+        for name, value in message.items()
+        if name in ALWAYS or name not in old_message or value != old_message[name]
+    }
+    return {**said, "base": old_message["seq"], "kept": kept}, [memoryview(b"".join(tails))]
+
+
+Bytes = npt.NDArray[np.uint8]
+
+
+def _groups(layout: Layout, buffers: list[memoryview], place: int) -> list[Bytes]:
+    return _rows(layout[place], buffers[place]) if place < len(layout) else []
+
+
+def _rows(groups: list[tuple[int, int]], buffer: memoryview) -> list[Bytes]:
+    """The rows of each group, (row, byte)."""
+    numbers, start, found = np.frombuffer(buffer, np.uint8), 0, []
+    for n_rows, size in groups:
+        stop = start + n_rows * size
+        found.append(numbers[start:stop].reshape(n_rows, size))
+        start = stop
+    return found
+
+
+def _shared(rows: Bytes, known: Bytes) -> int:
+    """How many bytes at the front of every row are as they were."""
+    if len(rows) != len(known):
+        return 0
+    width = min(rows.shape[1], known.shape[1])
+    differs = (rows[:, :width] != known[:, :width]).any(axis=0)
+    return int(differs.argmax()) if differs.any() else width

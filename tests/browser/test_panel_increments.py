@@ -1,0 +1,90 @@
+"""What is new of a frame is put to what the view has, and the picture is that of the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from notebook_probe.explorer.draw.increments import Increments
+from tests.browser.panel_messages import (
+    Message,
+    heat_message,
+    lines_message,
+    selection_message,
+)
+from tests.browser.panel_page import PanelPage
+
+pytestmark = pytest.mark.browser
+
+ROWS = ["stem.conv1", "block.conv2", "head.fc2"]
+SERIES = [("stem.conv1", "grad_norm"), ("head.fc2", "grad_norm")]
+Drawn = tuple[Message, Sequence[bytes]]
+
+
+def frames(n_steps: int, seq: int) -> list[Drawn]:
+    """Heat map and lines of a run that has come so far."""
+    cells = np.random.default_rng(5).lognormal(size=(300, len(ROWS))).astype(np.float32)
+    cells[40, 1] = np.nan
+    steps, values = np.arange(n_steps), cells[:n_steps].T
+    drawn = {name: (steps, values[k]) for name, k in zip(SERIES, (0, 2), strict=True)}
+    limits = (0.1, 10.0)
+    return [
+        heat_message(values, ROWS, seq=seq, limits=limits),
+        lines_message(drawn, seq=seq, smooth=0.9),
+    ]
+
+
+def pictures(panel: PanelPage) -> list[str]:
+    panel.page.mouse.move(0, 0)
+    panel.wait_frame()
+    plots = [panel.heat, panel.lines]
+    return [plot.evaluate("(canvas) => canvas.toDataURL()") for plot in plots]
+
+
+def news(known: int, n_steps: int) -> list[Drawn]:
+    """What a kernel sends to a view that has the frames of ``known`` steps."""
+    sent: list[Drawn] = []
+    for before, now in zip(frames(known, seq=1), frames(n_steps, seq=2), strict=True):
+        kept = Increments()
+        kept.of("", views(before), goes_on=False)
+        message, buffers = kept.of("", views(now), goes_on=True)
+        assert sum(map(len, buffers)) < sum(map(len, now[1])), "it is no whole frame"
+        sent.append((message, [bytes(one) for one in buffers]))
+    return sent
+
+
+def views(frame: Drawn) -> tuple[Message, list[memoryview]]:
+    return frame[0], [memoryview(one) for one in frame[1]]
+
+
+@pytest.mark.parametrize("n_steps", [201, 260])
+def test_what_is_new_makes_the_picture_of_the_whole_frame(shown: PanelPage, n_steps: int) -> None:
+    shown.say(selection_message(series=SERIES))
+    for whole in frames(n_steps, seq=1):
+        shown.draw(*whole)
+    wanted = pictures(shown)
+    for before in frames(200, seq=1):
+        shown.draw(*before)
+    assert pictures(shown) != wanted
+    for sent in news(200, n_steps):
+        shown.draw(*sent)
+    assert pictures(shown) == wanted
+    assert shown.errors == []
+
+
+def test_a_view_that_has_another_frame_asks_for_all_and_keeps_its_picture(
+    shown: PanelPage,
+) -> None:
+    shown.say(selection_message(series=SERIES))
+    for before in frames(150, seq=7):
+        shown.draw(*before)
+    picture = pictures(shown)
+    n_hellos = len(shown.sent("hello"))
+    for sent in news(200, 240):
+        shown.say(*sent)
+        shown.say(*sent)
+    assert len(shown.sent("hello")) == n_hellos + 2, "once for each plot"
+    assert pictures(shown) == picture
+    assert shown.errors == []
