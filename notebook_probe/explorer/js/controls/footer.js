@@ -81,6 +81,7 @@ export function createFooter({ state, selection, link, alerts, signal }) {
     setText(others, all ? "fewer" : `and ${grouped(rest)} more`);
     setAttribute(others, "aria-expanded", all);
     setText(budget, status.budget);
+    setAttribute(budget, "title", status.budget ?? "");
     setHidden(budget, !status.budget);
     setHidden(lift, !status.budget);
     setGreyed(lift, status.can.budget ?? "", LIFT_TITLE);
