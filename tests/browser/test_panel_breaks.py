@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -328,3 +329,39 @@ def test_an_opened_record_has_no_flag(panel: PanelPage) -> None:
     panel.root.focus()
     panel.page.keyboard.press("b")
     expect(panel.page.get_by_role("dialog")).to_have_count(0)
+
+
+def test_while_it_is_held_a_look_at_its_module_is_one_click_in_the_bar(panel: PanelPage) -> None:
+    in_bar = panel.action("look-held")
+    expect(in_bar).to_be_hidden()
+    panel.say(breaks({**HIGH, "holds": True}, held=HELD))
+    expect(in_bar).to_have_attribute(
+        "title",
+        "Keep input, output, gradient, weight and update of block.conv3 at the next step, "
+        "when the run goes on (l)",
+    )
+    in_bar.click()
+    assert panel.wait_sent("look")["module"] == CONV[0]
+    expect(in_bar).to_have_text("Looking …")
+    panel.say(breaks({**NAN, "holds": True}, held=HELD))
+    expect(in_bar).to_have_attribute("aria-disabled", "true")
+    panel.row("head.fc1").click()
+    in_bar.click()
+    assert panel.wait_sent("look", 2)["module"] == "head.fc1"
+
+
+def test_a_row_of_the_tree_has_a_flag_where_a_breakpoint_is_armed(panel: PanelPage) -> None:
+    def flag(module: str) -> Locator:
+        return panel.row(module).locator(".nbp-row-flag")
+
+    panel.say(breaks(HIGH, SEVERE))
+    expect(flag("block.conv3")).to_be_visible()
+    expect(flag("block")).to_be_hidden()
+    expect(panel.row("block.conv3")).to_have_attribute(
+        "title", re.compile("pauses at block.conv3 · grad_norm > 0.1$")
+    )
+    panel.picture("break-flag")
+    panel.row("block").locator(".nbp-fold").click()
+    expect(flag("block")).to_be_visible()
+    panel.say(breaks({**HIGH, "armed": False}))
+    expect(flag("block")).to_be_hidden()

@@ -232,3 +232,27 @@ def test_an_opened_record_shows_what_is_kept_and_asks_for_nothing(
     expect(look(page)).to_be_visible()
     assert page.sent("look") == []
     expect(page.action("look-again")).to_be_hidden()
+
+
+def test_a_look_stays_in_place_of_the_heat_map_whatever_is_told(
+    panel: PanelPage, run: nbp.Run
+) -> None:
+    opened(panel, run)
+    panel.say(kernel.status_message(state="paused"))
+    panel.say(kernel.selection_message())
+    panel.wait_frame()
+    expect(panel.heat).to_be_hidden()
+    expect(look(panel)).to_be_visible()
+
+
+def test_keys_go_through_the_looks_wherever_the_focus_is(panel: PanelPage, run: nbp.Run) -> None:
+    answering = Kernel(panel, run)
+    answering.tells()
+    panel.row("stem.conv1").click()
+    place = panel.page.locator(".nbp-look-place")
+    for key, says in (("]", "step 1 · 2"), ("[", "step 0 · 1"), ("]", "step 1 · 2")):
+        panel.root.focus()
+        panel.page.keyboard.press(key)
+        answering.answers()
+        expect(place).to_have_text(f"{says} of 2 kept")
+    assert panel.sent("look") == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 from playwright.sync_api import Locator, expect
 
@@ -175,3 +176,29 @@ def test_hostile_names_are_shown_and_never_run(bare: PanelPage) -> None:
     )
     assert bare.page.evaluate("window.hacked") is None
     assert panel.errors == []
+
+
+def test_a_name_has_the_room_that_there_is_before_its_class_has_any(bare: PanelPage) -> None:
+    long = "encoder.layers.11.attention.c_proj_weights"
+    modules: list[Module] = [
+        ("(root)", "Net", 10, 0, -1),
+        ("feed_forward_network_with_gates", "SwiGLUFeedForward", 10, 10, 0),
+        (long, "Linear", 10, 10, 0),
+    ]
+    panel = bare.show(1280)
+    panel.say(model_message(modules))
+    panel.say(status_message())
+    panel.say(selection_message())
+    name = panel.row(modules[1][0]).locator(".nbp-name")
+    expect(name).to_have_text(modules[1][0])
+    cut = """(node) => { const range = document.createRange(); range.selectNodeContents(node);
+      return range.getBoundingClientRect().width > node.getBoundingClientRect().width + 0.01; }"""
+    assert not name.evaluate(cut), "31 letters of 7 pixels stand in 300"
+    panel.picture("tree-long-names")
+    search(panel).fill("c_proj")
+    name = panel.page.locator(f'.nbp-row[data-module="{long}"]:not([hidden]) .nbp-name')
+    expect(name).to_have_text("e.l.11.attention.c_proj_weights")
+    assert not name.evaluate(cut)
+    panel.draw(*heat_message(np.ones((1, 100)), [long]))
+    expect(name).to_have_text("e.l.11.a.c_proj_weights")
+    assert not name.evaluate(cut)

@@ -15,6 +15,7 @@ from playwright.sync_api import expect
 from notebook_probe.explorer.draw.vectors import Vectors
 from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.explorer.messages.vector_frames import VectorsFrame
+from tests.browser import alert_messages as gpt
 from tests.browser.panel_messages import (
     DIGITS,
     lines_message,
@@ -229,3 +230,28 @@ def test_a_view_is_told_when_vectors_were_painted_and_the_tree_has_their_picture
     swatch = f"document.querySelector('.nbp-row[data-module=\"{PATHS[0]}\"] canvas')"
     panel.page.wait_for_function(f"({painted})({swatch})")
     assert any("vectors" in message["widths"] for message in panel.sent("viewport"))
+
+
+def test_marks_of_alerts_and_of_what_was_done_stand_below_vectors_too(bare: PanelPage) -> None:
+    panel = populate(bare.show(880), "histogram", histograms())
+    panel.say(
+        gpt.alerts_message([gpt.alert(620, "loss_spike", ["(root)"], ["loss"], "it is high")])
+    )
+    bottom = json.loads(canvas(panel).get_attribute("data-box"))[3]
+    hover(panel, 620, bottom + 5)
+    tip = panel.page.locator(".nbp-tip:visible")
+    expect(tip).to_contain_text("loss_spike at the model: it is high")
+    click(panel, 620, bottom + 5)
+    panel.page.mouse.move(0, 0)
+    cursor = panel.page.locator(".nbp-plot:has(.nbp-vectors) .nbp-cursor")
+    expect(cursor).to_be_visible()
+    expect(cursor).to_have_attribute("data-from", "pin")
+    panel.picture("vectors-marks")
+
+
+def test_arrows_move_through_vectors_wherever_the_focus_is(bare: PanelPage) -> None:
+    panel = populate(bare.show(880), "histogram", histograms())
+    panel.root.focus()
+    panel.page.keyboard.press("ArrowRight")
+    panel.page.keyboard.press("ArrowDown")
+    expect(panel.page.locator(".nbp-tip:visible")).to_contain_text(f"{PATHS[1]}  step")

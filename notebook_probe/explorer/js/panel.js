@@ -61,8 +61,6 @@ function render({ model, el }) {
   const breaks = createBreaks(parts);
   const dock = createDockButton({ ...parts, dock: createDock({ model, ...parts }) });
   const compare = createCompare(parts);
-  const bar = createTopBar({ ...parts, compare, knobs: createKnobs(parts), probes, breaks, dock });
-  const tree = createTree({ ...parts, attached });
   const heat = createHeatMap(parts);
   const vectors = createVectorMap(parts);
   const heatOptions = createHeatOptions(parts);
@@ -70,6 +68,9 @@ function render({ model, el }) {
   // One element for what a look hides: each of these shows and hides itself, too.
   const map = element("div", { class: "nbp-map" }, heatOptions.el, heat.el, vectors.el, history.el);
   const looks = createLooks({ ...parts, instead: map });
+  const knobs = createKnobs(parts);
+  const bar = createTopBar({ ...parts, compare, knobs, probes, breaks, look: looks.inBar, dock });
+  const tree = createTree({ ...parts, attached });
   const attach = createAttach({ ...parts, look: looks });
   const lines = createLinePlot(parts);
   const empty = createEmptyState({ ...parts, attach });

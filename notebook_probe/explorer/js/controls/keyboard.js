@@ -1,6 +1,7 @@
-/** Keys: arrows move the cursor, / searches, a attaches, l looks, b breaks, r runs, space pauses, . steps, d docks. */
+/** Keys: arrows move the cursor, / searches, a attaches, [ ] go through looks, letters open what is called so. */
 
 import { stepRange } from "../plots/step_axis.js";
+import { homeFrame, showsVectors } from "../state.js";
 
 export function createKeyboard({
   root,
@@ -39,6 +40,8 @@ export function createKeyboard({
     q: () => state.model.live && (root.classList.add("nbp-tree-open"), attach.choose()),
     t: () => state.model.live && (openTree(attached.el), attached.open()),
     l: looks.look,
+    "[": () => looks.go(-1),
+    "]": () => looks.go(1),
     d: dock.toggle,
     " ": () => state.model.live && bar.pause(),
     ".": () => state.model.live && bar.step(),
@@ -61,29 +64,34 @@ export function createKeyboard({
     node.focus();
   }
 
-  /** One column of the heat map, or a hundredth of the steps on the screen. */
+  /** One column of what stands above the lines, or a hundredth of the steps on the screen. */
   function move(columns) {
     const range = stepRange(state);
     if (!range) return;
-    const { heat } = state;
-    const width = heat?.columns
-      ? (heat.last_step + 1 - heat.first_step) / heat.columns
+    const frame = homeFrame(state);
+    const width = frame?.columns
+      ? (frame.last_step + 1 - frame.first_step) / frame.columns
       : (range.high - range.low) / 100;
     const start = state.cursor?.step ?? Math.round((range.low + range.high) / 2);
     const step = start + (state.cursor ? columns * Math.max(1, Math.round(width)) : 0);
-    const from = document.activeElement?.classList.contains("nbp-lines") ? "lines" : "heat";
+    const from = document.activeElement?.classList.contains("nbp-lines") ? "lines" : above();
     const clamped = Math.min(Math.max(step, range.low), range.high - 1);
-    point({ step: Math.round(clamped), row: state.cursor?.row ?? 0, from });
+    const { row, element } = { row: 0, element: 0, ...state.cursor };
+    point({ step: Math.round(clamped), row: row ?? 0, element, from });
   }
 
   function climb(rows) {
-    if (!state.heat?.rows.length) return;
+    const frame = homeFrame(state);
+    if (!frame?.rows.length) return undefined;
     if (!state.cursor) return move(0);
-    const row = Math.min(Math.max((state.cursor.row ?? 0) + rows, 0), state.heat.rows.length - 1);
-    point({ step: state.cursor.step, row, from: "heat" });
+    const row = Math.min(Math.max((state.cursor.row ?? 0) + rows, 0), frame.rows.length - 1);
+    return point({ step: state.cursor.step, row, element: state.cursor.element ?? 0, from: above() });
   }
 
+  const above = () => (showsVectors(state) ? "vectors" : "heat");
+
   function drawRow() {
+    if (showsVectors(state)) return; // which element of the row: its own keys say
     const module = state.heat?.rows[state.cursor?.row ?? -1];
     if (module !== undefined) selection.add(module, state.heat.quantity);
   }

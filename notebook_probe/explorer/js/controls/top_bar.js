@@ -8,7 +8,7 @@ import { paintSparkline } from "./sparkline.js";
 const ENDED = ["finished", "failed"];
 const BLIND = "after the cell";
 
-export function createTopBar({ state, theme, link, compare, knobs, probes, breaks, dock, signal }) {
+export function createTopBar({ state, theme, link, compare, knobs, probes, breaks, look, dock, signal }) {
   const modules = element(
     "button",
     {
@@ -39,7 +39,7 @@ export function createTopBar({ state, theme, link, compare, knobs, probes, break
   const one = controlButton("step", "Step");
   const stop = controlButton("stop", "Stop");
   const pausing = element("span", { class: "nbp-pausing" }, pause, breaks.el);
-  const controls = element("span", { class: "nbp-controls" }, pausing, one, stop);
+  const controls = element("span", { class: "nbp-controls" }, pausing, one, look, stop);
   const running = element("span", { class: "nbp-state" }, dot, word, before);
   const counter = element("span", { class: "nbp-step" }, "step ", step, end);
   const el = element(

@@ -6,14 +6,12 @@ import { shortName } from "../names.js";
 import { createMark, setSeverity } from "../parts/alerts/mark.js";
 import { alertsText } from "../parts/alerts/words.js";
 import { probeText } from "../probes.js";
-import { paintSwatch } from "./swatch.js";
+import { paintSwatch, swatchRoom } from "./swatch.js";
 
-const ROW_LETTERS = 20;
-const fitsRow = (text) => text.length <= ROW_LETTERS;
-
-/** `look` is what the tree knows: { state, folded, flat, current, problems, badges, brand }. */
-export function fillRow(node, row, { state, folded, flat, current, problems, badges, brand }) {
-  const { name, mark, fold, warn, badge, kind, count, swatch } = node.parts;
+/** `look` is what the tree knows: { state, folded, flat, room, current, problems, badges, flags, brand }. */
+export function fillRow(node, row, look) {
+  const { state, folded, flat, room, current, problems, badges, flags, brand } = look;
+  const { name, mark, fold, warn, flag, badge, kind, count, swatch } = node.parts;
   const depth = flat ? 0 : Math.max(0, row.depth - 1); // the root stands level with its children
   const open = row.children.length && !flat ? !folded.has(row.path) : null;
   const attached = state.probes.byModule.get(row.path) ?? [];
@@ -21,7 +19,9 @@ export function fillRow(node, row, { state, folded, flat, current, problems, bad
   const size = row.nParams ? `, ${grouped(row.nParams)} parameters` : "";
   const head = row.kind ? `${row.path}: ${row.kind}${size}` : row.path;
   const alerts = fillBadge(badge, badges, row.path, open === false);
-  const title = [head, ...attached.map(probeLine), problem, alerts].filter(Boolean);
+  const pauses = (open === false ? flags.inside : flags.own).get(row.path) ?? [];
+  const held = pauses.length ? `pauses at ${pauses.join(", ")}` : "";
+  const title = [head, ...attached.map(probeLine), problem, alerts, held].filter(Boolean);
   node.style.setProperty("--nbp-depth", Math.min(depth, 8));
   node.classList.toggle("nbp-current", row.path === current);
   setAttribute(node, "data-module", row.path);
@@ -31,8 +31,10 @@ export function fillRow(node, row, { state, folded, flat, current, problems, bad
   setAttribute(node, "title", title.join("\n"));
   setText(fold, foldSign(open));
   setText(mark, markSign(attached));
-  setText(name, flat ? shortName(row.path, fitsRow) : row.name);
+  const fits = (text) => text.length * room.letter <= room.width - swatchRoom(row.path, state);
+  setText(name, flat ? shortName(row.path, fits) : row.name);
   setText(warn, problem ? "▲" : "");
+  setHidden(flag, !pauses.length);
   setText(kind, row.kind);
   setText(count, row.nParams ? counted(row.nParams) : "");
   paintSwatch(swatch, row.path, state, brand);
@@ -44,13 +46,14 @@ export function emptyRow(id) {
     mark: element("span", { class: "nbp-mark" }),
     name: element("span", { class: "nbp-name" }),
     warn: element("span", { class: "nbp-warn" }),
+    flag: element("i", { class: "nbp-flag nbp-row-flag", role: "img", "aria-label": "pauses", hidden: "" }),
     badge: element("span", { class: "nbp-badge", hidden: "" }, createMark("warning"), element("span")),
     kind: element("span", { class: "nbp-class" }),
     count: element("span", { class: "nbp-count" }),
     swatch: element("canvas", { class: "nbp-swatch", width: 128, height: 10 }),
   };
-  const { fold, mark, name, warn, badge, kind, count, swatch } = parts;
-  const title = element("span", { class: "nbp-title" }, fold, mark, name, warn, badge);
+  const { fold, mark, name, warn, flag, badge, kind, count, swatch } = parts;
+  const title = element("span", { class: "nbp-title" }, fold, mark, name, warn, flag, badge);
   const what = element("span", { class: "nbp-kind" }, kind, " ", count); // the count wraps out of sight
   const node = element("div", { class: "nbp-row", role: "treeitem", id }, title, what, swatch);
   return Object.assign(node, { parts });

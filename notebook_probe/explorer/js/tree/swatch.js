@@ -3,7 +3,14 @@
 import { ROOT } from "../names.js";
 import { paintSparkline } from "../controls/sparkline.js";
 
+const ROOM_PX = 60; // with the gap beside it
+
 const painted = new WeakMap();
+
+/** What the swatch of a module leaves less for its name; 0 where there is nothing to draw. */
+export function swatchRoom(path, { status, heatPicture }) {
+  return (path === ROOT && status.scalar) || heatPicture?.placeOf(path) ? ROOM_PX : 0;
+}
 
 /** Draw the module's row of the heat map, or the line, once per picture. */
 export function paintSwatch(canvas, path, state, colour) {
@@ -13,6 +20,7 @@ export function paintSwatch(canvas, path, state, colour) {
   if (last && last.picture === picture && last.path === path && last.colour === colour) return;
   painted.set(canvas, { picture, path, colour });
   canvas.classList.toggle("nbp-line-swatch", Boolean(scalar));
+  canvas.classList.toggle("nbp-no-swatch", !swatchRoom(path, state));
   if (scalar) paintSparkline(canvas, scalar[2], colour);
   else paintStrip(canvas, path, state);
 }

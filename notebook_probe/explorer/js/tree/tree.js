@@ -4,12 +4,14 @@ import { element, setAttribute, setHidden, setText } from "../dom.js";
 import { grouped } from "../format.js";
 import { createSilentProbes } from "../controls/silent_probes.js";
 import { badgesOf } from "../parts/alerts/badges.js";
+import { flagsOf } from "../parts/breaks/flags.js";
 import { searchModules, unfoldedRows } from "./modules.js";
 import { nothingFound } from "./near_names.js";
 import { emptyRow, fillRow, problemTexts } from "./row.js";
 
 const ROW_PX = 22;
 const SPARE_ROWS = 6;
+const BESIDE_NAME_PX = 45; // paddings, fold and dot
 
 export function createTree({ state, theme, attached, signal }) {
   const search = element("input", {
@@ -40,6 +42,7 @@ export function createTree({ state, theme, attached, signal }) {
 
   const { folded } = state;
   const ids = `nbp-row-${Math.random().toString(36).slice(2)}`; // two views, no id twice
+  const paper = element("canvas").getContext("2d"); // to measure a letter with
   const pool = [];
   let shown = []; // rows in order, folded or searched
   let current = null; // path the keyboard stands on; ranges start at `anchor`
@@ -48,6 +51,7 @@ export function createTree({ state, theme, attached, signal }) {
   let placeBefore = null; // where the tree stood before it was searched
   let problems = problemTexts(state.status);
   let badges = badgesOf(state.alerts, state.model.byPath);
+  let flags = flagsOf(state.parts.breaks.rows, state.model.byPath);
 
   const listen = (node, type, run) => node.addEventListener(type, run, { signal });
   const request = () => {
@@ -69,6 +73,12 @@ export function createTree({ state, theme, attached, signal }) {
   for (const topic of ["model", "alerts"]) {
     state.on(topic, () => {
       badges = badgesOf(state.alerts, state.model.byPath);
+      request();
+    });
+  }
+  for (const topic of ["model", "breaks"]) {
+    state.on(topic, () => {
+      flags = flagsOf(state.parts.breaks.rows, state.model.byPath);
       request();
     });
   }
@@ -112,7 +122,8 @@ export function createTree({ state, theme, attached, signal }) {
       pool.push(rows.appendChild(emptyRow(`${ids}-${pool.length}`)));
     const { brand } = theme.read();
     const flat = search.value.trim() !== "";
-    const look = { state, folded, flat, current, problems, badges, brand };
+    const room = nameRoom(scroller, paper);
+    const look = { state, folded, flat, room, current, problems, badges, flags, brand };
     pool.forEach((node, k) => {
       setHidden(node, first + k >= last);
       if (first + k >= last) return;
@@ -212,4 +223,11 @@ export function createTree({ state, theme, attached, signal }) {
   }
 
   return { el, search, scroller };
+}
+
+/** { width, letter } of a name at the left edge, in pixels. */
+function nameRoom(scroller, paper) {
+  const { fontSize, fontFamily } = getComputedStyle(scroller);
+  paper.font = `${fontSize} ${fontFamily}`;
+  return { width: scroller.clientWidth - BESIDE_NAME_PX, letter: paper.measureText("m").width };
 }

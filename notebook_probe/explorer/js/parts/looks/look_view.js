@@ -54,10 +54,8 @@ export function createLookView({ state, theme, again, leave, move, signal }) {
   listen(other, "change", () => move({ ...wanted, other: Number(other.value) }));
   listen(difference, "change", paint);
   listen(el, "keydown", (event) => {
-    if (event.key === "Escape") leave();
-    else if (event.key === "[") go(-1);
-    else if (event.key === "]") go(1);
-    else return;
+    if (event.key !== "Escape") return;
+    leave();
     event.preventDefault();
     event.stopPropagation();
   });
@@ -114,6 +112,7 @@ export function createLookView({ state, theme, again, leave, move, signal }) {
 
   return {
     el,
+    go,
     show(message, looks) {
       const numbers = message.buffers?.[0];
       told = { ...message, numbers: numbers ? floats(numbers) : new Float32Array(0) };

@@ -2,32 +2,47 @@
 
 import { element, isGreyed, setAttribute, setGreyed, setHidden, setText } from "../../dom.js";
 import { grouped } from "../../format.js";
+import { ROOT } from "../../names.js";
 import { createLookView } from "./look_view.js";
 
 const ONE = "Looks at one module at a time: mark it in the tree";
-const TITLE = "Keep input, output, gradient, weight and update of the marked module at the next step";
+const KEEPS = "Keep input, output, gradient, weight and update";
+const WHEN = { false: "at the next step", true: "at the next step, when the run goes on" };
 
 /** `instead` is what a look stands in place of. */
 export function createLooks({ instead, ...parts }) {
   const { state, link, signal } = parts;
   const button = element("button", { type: "button", "data-action": "look" }, "Look");
+  const inBar = element("button", { type: "button", "data-action": "look-held", hidden: "" }, "Look");
+  const buttons = [button, inBar];
   const outcome = element("div", { class: "nbp-look-said nbp-ticket nbp-bad", role: "status" });
   const view = createLookView({ ...parts, again: ask, leave, move });
   let asked = null; // { id, module, begun }: until what it asks for is kept
   let shown = null; // { module, step, other, sample }
 
-  button.addEventListener("click", pressed, { signal });
-  for (const topic of ["looks", "marked", "status", "model"]) state.on(topic, refresh);
+  for (const one of buttons) one.addEventListener("click", pressed, { signal });
+  for (const topic of ["looks", "marked", "status", "model", "breaks"]) state.on(topic, refresh);
   state.on("shown_look", arrived);
 
-  const marked = () => ([...state.marked].length === 1 ? [...state.marked][0] : null);
+  /** What is marked; of nothing, where the run is held. */
+  function wanted() {
+    if (state.marked.size) return state.marked.size === 1 ? [...state.marked][0] : null;
+    const holds = state.parts.breaks.rows.find(({ holds: it, module }) => it && module !== ROOT);
+    return state.model.byPath.has(holds?.module) ? holds.module : null;
+  }
+
   const keptOf = (module) => state.parts.looks.looks.filter((one) => one.module === module);
 
   function pressed() {
     if (isGreyed(button)) return;
-    const newest = keptOf(marked()).at(-1);
+    const module = wanted();
+    showNewest(module);
+    if (state.model.live) ask(module);
+  }
+
+  function showNewest(module) {
+    const newest = (module === null ? state.parts.looks.looks : keptOf(module)).at(-1);
     if (newest) move({ module: newest.module, step: newest.step, other: -1, sample: 0 });
-    if (state.model.live) ask(marked());
   }
 
   function ask(module) {
@@ -63,25 +78,28 @@ export function createLooks({ instead, ...parts }) {
   }
 
   function refresh() {
+    const { held } = state.parts.breaks;
     setHidden(button, !state.model.live && !state.parts.looks.looks.length);
-    const module = marked();
+    setHidden(inBar, !held);
+    const module = wanted();
     const nothing = !state.model.live && !keptOf(module).length;
     const why = module === null ? ONE : nothing ? `No look is kept of ${module}` : state.status.can.look ?? "";
-    setGreyed(button, nothing || module === null ? why : state.model.live ? why : "", TITLE);
+    const reason = nothing || module === null || state.model.live ? why : "";
+    for (const one of buttons) setGreyed(one, reason, `${KEEPS} of ${module} ${WHEN[Boolean(held)]} (l)`);
     follow();
     if (shown) view.list(keptOf(shown.module), shown);
   }
 
   /** What became of the last request: a ticket, then a look that is kept, or the reason why not. */
   function follow() {
+    setText(inBar, asked ? "Looking …" : "Look");
     if (!asked) return setText(button, "Look");
     const { module } = asked;
     const ticket = state.status.tickets.find((one) => one.id === asked.id);
     if (ticket?.state === "refused") return over(ticket.text);
     const kept = keptOf(module);
     if (kept.length > asked.before) {
-      asked = null;
-      setText(button, "Look");
+      settle();
       return move({ module, step: kept.at(-1).step, other: -1, sample: shown?.sample ?? 0 });
     }
     const step = ticket?.applied_step ?? -1;
@@ -92,13 +110,23 @@ export function createLooks({ instead, ...parts }) {
   }
 
   function over(text) {
-    asked = null;
-    setText(button, "Look");
+    settle();
     setGreyed(button, "", text);
     view.say(text);
     setText(outcome, text);
   }
 
+  function settle() {
+    asked = null;
+    for (const one of buttons) setText(one, "Look");
+  }
+
+  /** An earlier look, or a later one; where none is shown, the newest that is kept. */
+  function go(by) {
+    if (shown) view.go(by);
+    else showNewest(keptOf(wanted()).length ? wanted() : null);
+  }
+
   refresh();
-  return { el: view.el, button, outcome, look: pressed };
+  return { el: view.el, button, inBar, outcome, look: pressed, go };
 }

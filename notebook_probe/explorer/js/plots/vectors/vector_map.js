@@ -1,17 +1,17 @@
 /** Vectors in their place: frames in, hover, a click enlarges a module or draws an element as a line. */
 
-import { element, setAttribute, setHidden } from "../../dom.js";
-import { grouped } from "../../format.js";
+import { setAttribute, setHidden } from "../../dom.js";
 import { showsVectors, unitsOf } from "../../state.js";
 import { gutterWidth } from "../heat/row_names.js";
 import { createPlot, describeAxes, hideTip, placeCursor, showNote, showTip } from "../plot.js";
 import { trackPointer } from "../pointer.js";
-import { AXIS_HEIGHT, rightMargin, stepAxis } from "../step_axis.js";
-import { elementName, elementValue } from "./element_words.js";
+import { AXIS_HEIGHT, rightMargin, stepAxis, stepMapping } from "../step_axis.js";
+import { markAt, markTip, paintMarks, pinCursor, placeMarks, stepMarks } from "../step_marks.js";
 import { paintVectors } from "./paint.js";
 import { vectorPicture } from "./picture.js";
 import { rowPlaces } from "./rows.js";
-import { isHistogram, lineOf, measuredColumn, vectorAt } from "./shown_values.js";
+import { lineOf } from "./shown_values.js";
+import { vectorTip } from "./tip.js";
 
 export function createVectorMap({ state, theme, selection, link, fail, signal }) {
   const plot = createPlot({
@@ -22,7 +22,7 @@ export function createVectorMap({ state, theme, selection, link, fail, signal })
     fail,
     signal,
   });
-  let painted = null; // { axis, box, frame, places } of the last paint
+  let painted = null; // { axis, box, frame, places, marks } of the last paint
   let made = null; // the picture, and what it was made of
   let enlarged = ""; // module
   let first = 0; // row at the top
@@ -30,10 +30,10 @@ export function createVectorMap({ state, theme, selection, link, fail, signal })
 
   const turn = () => setHidden(plot.el, !showsVectors(state));
   for (const topic of ["selection", "vectors", "status"]) state.on(topic, turn);
-  const topics = ["vectors", "vector options", "selection", "theme", "gutter", "lines", "marked"];
+  const topics = ["vectors", "vector options", "selection", "theme", "gutter", "lines", "marked", "alerts"];
   for (const topic of topics) state.on(topic, plot.request);
   state.on("cursor", showCursor);
-  const calls = { hover, leave: () => point(null), click, range, reset };
+  const calls = { hover, leave: () => point(state.pinned), click, range, reset };
   trackPointer(plot, () => painted?.box ?? { left: 0, right: 0 }, calls, signal);
   plot.canvas.addEventListener("wheel", scrolled, { signal, passive: false });
   plot.canvas.addEventListener("keydown", pressed, { signal });
@@ -84,7 +84,10 @@ export function createVectorMap({ state, theme, selection, link, fail, signal })
       full: height,
     });
     describeAxes(plot.canvas, box, axis);
-    painted = { axis, box, frame, places };
+    const mapping = stepMapping(state, state.lines?.series ?? []);
+    const marks = placeMarks(stepMarks(state, mapping), ({ step }) => axis.place(step), box);
+    paintMarks(context, marks, box.bottom, colours);
+    painted = { axis, box, frame, places, marks };
   }
 
   function isLogVectors(frame) {
@@ -122,16 +125,23 @@ export function createVectorMap({ state, theme, selection, link, fail, signal })
   }
 
   function hover(x, y) {
+    const mark = markUnder(x, y);
+    if (mark) return point({ step: mark.step, row: null, from: "mark", mark, plot });
     const cell = cellAt(x, y);
-    point(cell && { ...cell, from: "vectors" });
+    return point(cell ? { ...cell, from: "vectors" } : state.pinned);
+  }
+
+  function markUnder(x, y) {
+    return painted && markAt(painted.marks, x, y, painted.box.bottom);
   }
 
   function click(x, y) {
+    const mark = markUnder(x, y);
+    if (mark) return pinCursor(state, mark.step);
     const cell = cellAt(x, y);
-    if (!cell) return;
+    if (!cell) return undefined;
     const row = painted.frame.rows[cell.row];
-    if (row.module === enlarged) drawElement(row, cell.element);
-    else enlarge(row.module);
+    return row.module === enlarged ? drawElement(row, cell.element) : enlarge(row.module);
   }
 
   function enlarge(module) {
@@ -199,6 +209,7 @@ export function createVectorMap({ state, theme, selection, link, fail, signal })
 
   function showTips() {
     const { cursor } = state;
+    setAttribute(plot.cursor, "data-from", cursor?.from ?? null);
     if (!painted || !cursor) {
       placeCursor(plot, NaN);
       return hideTip(plot);
@@ -206,39 +217,19 @@ export function createVectorMap({ state, theme, selection, link, fail, signal })
     const { axis, box, frame, places } = painted;
     const x = axis.place(cursor.step);
     placeCursor(plot, x, box.left, box.right, box.top, box.bottom);
+    if (cursor.plot === plot) return showTip(plot, x, (box.top + box.bottom) / 2, markTip(cursor.mark));
     const place = places.find(({ row }) => row === cursor.row);
     if (cursor.from !== "vectors" || !place) return hideTip(plot);
     const row = frame.rows[cursor.row];
-    return showTip(plot, x, cursor.y ?? (place.top + place.bottom) / 2, tip(frame, row, cursor));
+    return showTip(plot, x, cursor.y ?? (place.top + place.bottom) / 2, tipOf(row, cursor));
   }
 
-  function tip(frame, row, { step, element: place }) {
-    const { counts } = state.vectorOptions;
-    const column = measuredColumn(frame, row, step);
-    const vector = column === null ? null : vectorAt(frame, row, column, counts);
-    const head = element("div", { class: "nbp-tip-head" }, element("b", {}, row.module), `  step ${grouped(step)}`);
-    const line = (text, kind = "") => element("div", { class: kind }, text);
-    if (!vector) return [head, line("not measured so far")];
+  function tipOf(row, cursor) {
+    const { frame } = painted;
     const units = unitsOf(state.model, frame.quantity);
-    const value = Number.isFinite(vector[place])
-      ? elementValue(frame, vector[place], counts, units)
-      : "NaN or infinite";
-    const word = isHistogram(frame) ? "in " : "";
-    const lines = [head, line(`${word}${elementName(frame, row, place)}: ${value}`)];
-    const of = stepOf(frame, column);
-    if (step < of.first || step > of.last) lines.push(line(`of step ${grouped(of.last)}`, "nbp-soft"));
-    const draws = frame.has_series ? "click draws this as a line" : "";
-    const says = row.module === enlarged ? draws : "click enlarges it";
-    if (says) lines.push(line(says, "nbp-soft"));
-    return lines;
+    const isEnlarged = row.module === enlarged;
+    return vectorTip(frame, row, cursor, { ...state.vectorOptions, units, isEnlarged });
   }
 
   return { el: plot.el, canvas: plot.canvas };
-}
-
-/** The steps of a column. */
-function stepOf(frame, column) {
-  const width = (frame.last_step + 1 - frame.first_step) / frame.columns;
-  const begin = (place) => Math.ceil(frame.first_step + place * width - 1e-9);
-  return { first: begin(column), last: Math.max(begin(column), begin(column + 1) - 1) };
 }

@@ -1,0 +1,33 @@
+/** What an element of a vector says when it is pointed at. */
+
+import { element } from "../../dom.js";
+import { grouped } from "../../format.js";
+import { elementName, elementValue } from "./element_words.js";
+import { isHistogram, measuredColumn, vectorAt } from "./shown_values.js";
+
+/** `{ step, element }` of a row; `isEnlarged` says what a click does. */
+export function vectorTip(frame, row, { step, element: place }, { counts, units, isEnlarged }) {
+  const column = measuredColumn(frame, row, step);
+  const vector = column === null ? null : vectorAt(frame, row, column, counts);
+  const head = element("div", { class: "nbp-tip-head" }, element("b", {}, row.module), `  step ${grouped(step)}`);
+  const line = (text, kind = "") => element("div", { class: kind }, text);
+  if (!vector) return [head, line("not measured so far")];
+  const value = Number.isFinite(vector[place])
+    ? elementValue(frame, vector[place], counts, units)
+    : "NaN or infinite";
+  const word = isHistogram(frame) ? "in " : "";
+  const lines = [head, line(`${word}${elementName(frame, row, place)}: ${value}`)];
+  const of = stepOf(frame, column);
+  if (step < of.first || step > of.last) lines.push(line(`of step ${grouped(of.last)}`, "nbp-soft"));
+  const draws = frame.has_series ? "click draws this as a line" : "";
+  const says = isEnlarged ? draws : "click enlarges it";
+  if (says) lines.push(line(says, "nbp-soft"));
+  return lines;
+}
+
+/** The steps of a column. */
+function stepOf(frame, column) {
+  const width = (frame.last_step + 1 - frame.first_step) / frame.columns;
+  const begin = (place) => Math.ceil(frame.first_step + place * width - 1e-9);
+  return { first: begin(column), last: Math.max(begin(column), begin(column + 1) - 1) };
+}
