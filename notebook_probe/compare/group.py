@@ -10,11 +10,9 @@ import numpy as np
 from notebook_probe.compare.alignment import Alignment
 from notebook_probe.compare.axes import Run
 from notebook_probe.compare.band import Band, band_of
+from notebook_probe.compare.series import read_smoothed
 from notebook_probe.compare.tables import Doubles
 from notebook_probe.errors import ProbeError, UnknownNameError
-from notebook_probe.record.format.schema import module_label
-from notebook_probe.record.views.thinning.average import capped
-from notebook_probe.record.views.thinning.averages import average_between, holding
 
 __all__ = ["group"]
 
@@ -27,6 +25,7 @@ def group(
     by: str = "step",
     smooth: float = 0.0,
     log: bool = False,
+    like: Run | None = None,
     n_points: int = 700,
 ) -> Band:
     r"""Mean, spread and number of several runs at the same places of an axis.
@@ -39,7 +38,7 @@ def group(
     Parameters
     ----------
     runs : sequence of Source
-        Such as the seeds of one setting. Where ``by`` is a scalar places are steps of the first.
+        Such as the seeds of one setting.
     module, quantity : str
         Of the series; ``""`` is the whole model.
     by : str
@@ -48,6 +47,8 @@ def group(
         Weight of the average of each run before they are put together; 0 for none.
     log : bool
         Geometric mean, and in `Band.std` the factor by which runs differ from it.
+    like : Source, optional
+        Where ``by`` is a scalar, places are the steps of this run; of the first by default.
     n_points : int
         Places, at equal distances.
 
@@ -69,31 +70,20 @@ def group(
     curves, left_out = [], []
     for run in runs:
         try:
-            curves.append(_curve(runs[0], run, module_label(module), quantity, by, smooth))
+            steps, values = read_smoothed(run, module, quantity, smooth, log=log)
+            x = Alignment(like or runs[0], run, by).x_of_other(steps)
         except ProbeError as error:
             left_out.append(str(error))
-    curves = [curve for curve in curves if len(curve[0])]
+            continue
+        known = np.isfinite(x) & np.isfinite(values)
+        if known.any():
+            curves.append((x[known], values[known].astype(np.float64)))
     if not curves:
         raise UnknownNameError("; ".join(left_out) or "group: at least one run is expected")
     ends = min(x[0] for x, _ in curves), max(x[-1] for x, _ in curves)
     places = np.linspace(*ends, n_points)
     band = band_of(places, [_at(places, *curve) for curve in curves], log=log)
     return replace(band, left_out=tuple(left_out))
-
-
-def _curve(
-    first: Run, run: Run, module: str, quantity: str, by: str, smooth: float
-) -> tuple[Doubles, Doubles]:
-    """Places and values of one run, those that are finite."""
-    name = run.recorded_name(quantity)
-    held = holding(run.streams, module, name)
-    if not held:
-        raise UnknownNameError(f"{name} of {module} is not recorded in {run.name}")
-    weight = capped(smooth, sum(stream.n_rows for stream in held.values()))
-    steps, values = average_between(run.streams, module, name, None, weight, log=False)
-    x = Alignment(first, run, by).x_of_other(steps)
-    known = np.isfinite(x) & np.isfinite(values)
-    return x[known], values[known].astype(np.float64)
 
 
 def _at(places: Doubles, x: Doubles, values: Doubles) -> Doubles:

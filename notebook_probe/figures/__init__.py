@@ -1,9 +1,11 @@
 """Static pictures of a run or a record by matplotlib: `Figure` and Agg, never pyplot."""
 
+from notebook_probe.figures.compared import compared
 from notebook_probe.figures.heat import heat
 from notebook_probe.figures.image import image
 from notebook_probe.figures.lines import Look, lines
 from notebook_probe.figures.overview import overview
+from notebook_probe.figures.ratio import ratio
 from notebook_probe.figures.vector import vector
 
-__all__ = ["Look", "heat", "image", "lines", "overview", "vector"]
+__all__ = ["Look", "compared", "heat", "image", "lines", "overview", "ratio", "vector"]

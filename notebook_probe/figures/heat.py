@@ -2,46 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colorbar import Colorbar
-from matplotlib.colors import ListedColormap, LogNorm, Normalize
+from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch, Rectangle
 
 from notebook_probe.errors import UnknownNameError, near
+from notebook_probe.figures.cells import N_COLUMNS, draw_map, heat_inches, row_names
 from notebook_probe.figures.style import (
-    EDGE,
     HEADING,
-    LOST_COLOUR,
     SOFT,
     Picture,
     drawing,
     plain_axes,
-    shortened,
     text_inches,
     ticks,
 )
 from notebook_probe.record.format.source import Source
 from notebook_probe.record.views.thinning.heat_grid import (
-    LOST,
     MEASURED,
-    UNMEASURED,
     Cells,
     Grid,
     HeatGrid,
 )
 
-__all__ = ["draw_heat", "heat", "heat_inches", "read_grid", "row_names"]
-
-N_COLUMNS = 700
-MOST_NAMES = 40
-LONGEST_NAME = 26
-HATCH = "////"
-IMAGE: dict[str, Any] = {"aspect": "auto", "interpolation": "none"}
+__all__ = ["draw_heat", "heat", "read_grid"]
 
 
 def heat(
@@ -106,40 +93,13 @@ def read_grid(
     return reduced.grid([row.name for row in source.modules])
 
 
-def heat_inches(grid: Grid) -> float:
-    """Height of the map: rows one can tell apart while there are few."""
-    return min(4.2, max(1.2, 0.24 * len(grid.modules)))
-
-
-def row_names(grid: Grid) -> list[str]:
-    """A label per row; empty ones between where there are too many."""
-    every = -(-len(grid.modules) // MOST_NAMES)
-    return [
-        shortened(name, LONGEST_NAME) if row % every == 0 else ""
-        for row, name in enumerate(grid.modules)
-    ]
-
-
 def draw_heat(axes: Axes, bar: Axes, grid: Grid, names: list[str], log: bool, cells: Cells) -> None:
     """Draw the cells, their names, the colour bar and what the other cells mean."""
-    n_rows = len(grid.modules)
-    extent = (grid.first, grid.last + 1, n_rows, 0)
-    hatched: dict[str, Any] = {"hatch": HATCH, "fill": False, "edgecolor": EDGE, "linewidth": 0}
-    width = grid.last + 1 - grid.first
-    axes.add_patch(Rectangle((grid.first, 0), width, n_rows, zorder=-1, **hatched))
     norm = _norm(grid, log, cells)
     values = np.maximum(grid.values(cells), norm.vmin or 0.0)
     shown = np.ma.masked_where(grid.state != MEASURED, values)
-    axes.imshow(shown, cmap="viridis", norm=norm, extent=extent, **IMAGE)
-    lost = np.ma.masked_where(grid.state != LOST, np.ones(grid.state.shape))
-    axes.imshow(lost, cmap=ListedColormap([LOST_COLOUR]), extent=extent, **IMAGE)
-    if n_rows <= MOST_NAMES:
-        axes.hlines(np.arange(1, n_rows), *extent[:2], color="white", linewidth=1.5)
-    plain_axes(axes, grid=False)
-    ticks(axes.xaxis, log=False)
-    axes.set_yticks(np.arange(n_rows) + 0.5, names)
+    draw_map(axes, grid, shown, names, cmap="viridis", norm=norm)
     _draw_bar(bar, norm)
-    _draw_legend(axes, grid)
 
 
 def _norm(grid: Grid, log: bool, cells: Cells) -> Normalize:
@@ -155,28 +115,3 @@ def _draw_bar(bar: Axes, norm: Normalize) -> None:
     Colorbar(bar, ScalarMappable(norm, "viridis"))
     plain_axes(bar, grid=False)
     ticks(bar.yaxis, isinstance(norm, LogNorm))
-
-
-def _draw_legend(axes: Axes, grid: Grid) -> None:
-    """Words for the cells that have no value, only where there are such cells."""
-    keys = [
-        Patch(facecolor="white", edgecolor=EDGE, hatch=HATCH, label="not measured"),
-        Patch(facecolor=LOST_COLOUR, label="NaN or infinite"),
-    ]
-    shown = [
-        key
-        for key, state in zip(keys, (UNMEASURED, LOST), strict=True)
-        if (grid.state == state).any()
-    ]
-    if shown:
-        axes.legend(
-            handles=shown,
-            loc="lower right",
-            bbox_to_anchor=(1.0, 1.0),
-            handlelength=1.4,
-            ncols=2,
-            frameon=False,
-            labelcolor=SOFT,
-            prop=HEADING,
-            borderaxespad=0.2,
-        )

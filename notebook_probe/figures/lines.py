@@ -12,9 +12,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
+from notebook_probe.figures.labels import Label, draw_labels, labels_inches
 from notebook_probe.figures.style import (
     BRAND,
-    FONT,
     LOST_COLOUR,
     Picture,
     colour,
@@ -23,11 +23,10 @@ from notebook_probe.figures.style import (
     number,
     plain_axes,
     shortened,
-    text_inches,
     ticks,
 )
 from notebook_probe.record.format.missing import measured
-from notebook_probe.record.format.source import Floats, Source, Steps
+from notebook_probe.record.format.source import ROOT, Floats, Source, Steps
 from notebook_probe.record.views.thinning.average import capped
 from notebook_probe.record.views.thinning.averages import average_between, holding
 from notebook_probe.record.views.thinning.merged_rows import merged_rows
@@ -35,13 +34,22 @@ from notebook_probe.record.views.thinning.minmax import minmax_rows
 from notebook_probe.record.views.thinning.zoom import in_window
 from notebook_probe.record.views.wall_time import WallTime
 
-__all__ = ["PLAIN_LOOK", "Look", "Series", "draw_lines", "label_inches", "lines"]
+__all__ = [
+    "PLAIN_LOOK",
+    "Look",
+    "Series",
+    "draw_lines",
+    "label_inches",
+    "lines",
+    "mark_lost",
+    "recorded",
+    "series_label",
+]
 
 N_POINTS = 1400
 SHORT = 40
 """Series of no more points are drawn as points."""
 LONGEST_LABEL = 30
-LABEL_INCHES = 0.17
 
 Series: TypeAlias = tuple[str, str]
 Float64s: TypeAlias = npt.NDArray[np.float64]
@@ -124,7 +132,7 @@ def colours_of(
 
 def label_inches(series: Sequence[Series]) -> float:
     """Room the direct labels need at the right."""
-    return 0.25 + max((text_inches(_label(one)) for one in series), default=0.0)
+    return labels_inches([series_label(one) for one in series])
 
 
 def draw_lines(
@@ -156,7 +164,7 @@ def draw_lines(
         x, y = placed[0]
         lost = ~np.isfinite(y)
         if lost.any():
-            _mark(axes, x[lost])
+            mark_lost(axes, x[lost])
         drawable = [_drawable(*curve, look) for curve in placed]
         if len(drawable[0][0]):
             ends.append((_draw(axes, drawable, colours[one]), one))
@@ -167,7 +175,8 @@ def draw_lines(
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value) + unit))
     else:
         ticks(axes.xaxis, False, unit)
-    _draw_labels(axes, ends, colours)
+    labels = [Label(value, series_label(one), colour(colours[one])) for value, one in ends]
+    draw_labels(axes, labels)
 
 
 def _draw(axes: Axes, curves: Sequence[Curve], index: int) -> float:
@@ -211,7 +220,7 @@ def _drawable(x: Float64s, y: Float64s, look: Look) -> Curve:
     return x[shown], y[shown]
 
 
-def _mark(axes: Axes, x: Float64s) -> None:
+def mark_lost(axes: Axes, x: Float64s) -> None:
     """Crosses at the bottom where a value was NaN or infinite."""
     marks = np.zeros(len(x))
     axes.plot(x, marks, "x", color=LOST_COLOUR, markersize=5, clip_on=False, **_at_bottom(axes))
@@ -235,40 +244,8 @@ def _at_bottom(axes: Axes) -> dict[str, Any]:
     return {"transform": axes.get_xaxis_transform()}
 
 
-def _draw_labels(
-    axes: Axes, ends: Sequence[tuple[float, Series]], colours: Mapping[Series, int]
-) -> None:
-    """The name of each series beside its end, moved apart where they would touch."""
-    axes.get_ylim()  # now, not when it is drawn: the labels stand beside the last points
-    to_axes = axes.transData + axes.transAxes.inverted()
-    heights = [float(to_axes.transform((0.0, value))[1]) for value, _ in ends]
-    room = LABEL_INCHES * axes.figure.dpi / axes.bbox.height
-    for height, (_, one), y in zip(heights, ends, _moved_apart(heights, room), strict=True):
-        shade = colour(colours[one])
-        axes.plot(
-            [1.005, 1.025], [height, y], color=shade, linewidth=0.8, alpha=0.6, **_beside(axes)
-        )
-        axes.text(1.03, y, _label(one), color=shade, va="center", transform=axes.transAxes, **FONT)
-
-
-def _beside(axes: Axes) -> dict[str, Any]:
-    return {"transform": axes.transAxes, "clip_on": False, "scalex": False, "scaley": False}
-
-
-def _moved_apart(heights: Sequence[float], room: float) -> list[float]:
-    """Heights at least ``room`` apart, from the top down, then up again from the bottom."""
-    order = sorted(range(len(heights)), key=lambda place: -heights[place])
-    placed = [0.0] * len(heights)
-    ceiling = 1.0
-    for place in order:
-        placed[place] = ceiling = min(heights[place], ceiling)
-        ceiling -= room
-    floor = 0.0
-    for place in reversed(order):
-        placed[place] = floor = max(placed[place], floor)
-        floor += room
-    return placed
-
-
-def _label(series: Series) -> str:
+def series_label(series: Series) -> str:
+    """As it is called beside its line; of the whole model by its quantity alone."""
+    if series[0] in ("", ROOT):
+        return series[1]
     return f"{shortened(series[0], LONGEST_LABEL - len(series[1]))} · {series[1]}"

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from matplotlib.figure import Figure
 
-from notebook_probe.figures.heat import draw_heat, heat_inches, read_grid, row_names
+from notebook_probe.figures.cells import heat_inches, row_names
+from notebook_probe.figures.heat import draw_heat, read_grid
 from notebook_probe.figures.lines import (
     PLAIN_LOOK,
     Look,

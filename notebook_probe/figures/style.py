@@ -20,12 +20,14 @@ __all__ = [
     "HEADING",
     "INK",
     "LOST_COLOUR",
+    "RUN_DASHES",
     "SOFT",
     "Picture",
     "colour",
     "dash",
     "drawing",
     "encoded",
+    "lighter",
     "number",
     "plain_axes",
     "shortened",
@@ -35,6 +37,8 @@ __all__ = [
 
 OKABE_ITO = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#f0e442")
 DASHES: tuple[Any, ...] = ("solid", (0, (5, 2)), (0, (1.5, 2)), (0, (6, 2, 1.5, 2)))
+RUN_DASHES: tuple[Any, ...] = ((0, (5, 2)), (0, (1.5, 2)), (0, (6, 2, 1.5, 2)), (0, (10, 3)))
+"""Of runs beside one that is solid."""
 INK, SOFT, EDGE, BRAND = "#1f2328", "#57606a", "#d0d7de", "#0b62c4"
 LOST_COLOUR = "#ff2a55"
 """NaN or infinite: a red that viridis does not contain."""
@@ -65,6 +69,12 @@ def colour(index: int) -> tuple[float, float, float]:
 def dash(index: int) -> Any:
     """The dash pattern that goes on where the colours are used up."""
     return DASHES[index // len(OKABE_ITO) % len(DASHES)]
+
+
+def lighter(shade: tuple[float, float, float]) -> tuple[float, float, float]:
+    """The same colour, nearer to white; for what stands beside."""
+    red, green, blue = (1 - 0.65 * (1 - channel) for channel in shade)
+    return red, green, blue
 
 
 def number(value: float) -> str:

@@ -1,0 +1,36 @@
+"""One series of a run, every row of it, smoothed if it is asked for."""
+
+from __future__ import annotations
+
+from notebook_probe.errors import UnknownNameError
+from notebook_probe.record.format.missing import measured
+from notebook_probe.record.format.schema import module_label
+from notebook_probe.record.format.source import Floats, Source, Steps
+from notebook_probe.record.views.thinning.average import capped
+from notebook_probe.record.views.thinning.averages import average_between, holding
+from notebook_probe.record.views.thinning.merged_rows import merged_rows
+
+__all__ = ["read_smoothed"]
+
+
+def read_smoothed(
+    source: Source, module: str, quantity: str, smooth: float = 0.0, *, log: bool = False
+) -> tuple[Steps, Floats]:
+    """Steps and values (row,) that were measured, or their averages; NaN where not finite.
+
+    Raises
+    ------
+    UnknownNameError
+        ``loss of (root) is not recorded in digits-cnn-5``.
+    """
+    module, quantity = module_label(module), source.recorded_name(quantity)
+    held = holding(source.streams, module, quantity)
+    if not held:
+        raise UnknownNameError(f"{quantity} of {module} is not recorded in {source.name}")
+    weight = capped(smooth, sum(stream.n_rows for stream in held.values()))
+    if weight > 0:
+        return average_between(source.streams, module, quantity, None, weight, log=log)
+    parts = [(stream, 0, stream.n_rows) for stream in held.values()]
+    steps, values = merged_rows(parts, quantity, [module])
+    known = measured(values[:, 0])
+    return steps[known], values[known, 0]

@@ -1,0 +1,238 @@
+"""Series of several runs on one axis as a static picture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from notebook_probe.compare.alignment import Alignment
+from notebook_probe.compare.axes import Run, RunAxis
+from notebook_probe.compare.group import group
+from notebook_probe.compare.ratio_grid import runs_of
+from notebook_probe.compare.series import read_smoothed
+from notebook_probe.errors import ProbeError
+from notebook_probe.figures.labels import Label, draw_labels, labels_inches
+from notebook_probe.figures.lines import (
+    PLAIN_LOOK,
+    Look,
+    Series,
+    mark_lost,
+    recorded,
+    series_label,
+)
+from notebook_probe.figures.style import (
+    HEADING,
+    RUN_DASHES,
+    SOFT,
+    Picture,
+    colour,
+    dash,
+    drawing,
+    lighter,
+    number,
+    plain_axes,
+    shortened,
+    ticks,
+)
+from notebook_probe.record.format.source import Floats
+from notebook_probe.record.views.thinning.minmax import minmax_rows
+
+__all__ = ["compared"]
+
+N_POINTS = 1400
+LONGEST_NAME = 22
+NOTE_INCHES = 0.2
+UNITS = {"time": "seconds since the first row", "samples": "samples", "epochs": "epochs"}
+
+Float64s = npt.NDArray[np.float64]
+
+
+def compared(
+    source: Run,
+    others: Run | Sequence[Run],
+    series: Sequence[Series],
+    *,
+    by: str = "step",
+    grouped: bool = False,
+    look: Look = PLAIN_LOOK,  # frozen
+) -> Figure:
+    """Lines of a run, solid, and of others in the same colours, lighter and dashed run by run.
+
+    Of the others only the smoothed line is drawn, labelled with their name and last value. What
+    cannot be drawn of a run is said below.
+
+    Parameters
+    ----------
+    source : Source
+        A run or an opened record.
+    others : Source or sequence of Source
+    series : sequence of (module, quantity)
+    by : str
+        The axis: ``"step"``, ``"time"``, ``"samples"``, ``"epochs"``, or a logged scalar such as
+        ``"loss"``, by which another run stands where its own is as small.
+    grouped : bool
+        Draw of the others their mean, from the smallest to the largest, and how many they are.
+    look : Look, optional
+        Scales and smoothing; its ``x_axis`` counts not.
+
+    Raises
+    ------
+    UnknownNameError
+        A series of which nothing is recorded in this run, or what the axis needs is not.
+
+    Examples
+    --------
+    >>> compared(run, [nbp.open_run(path)], [("", "loss")], by="time")  # doctest: +SKIP
+    """
+    series = recorded(source, series)
+    for module, quantity in series:
+        source.series(module, quantity)  # raises for a wrong name, with the close ones
+    RunAxis(source, by)
+    curves: list[_Curve] = []
+    notes: dict[str, None] = {}
+    for index, one in enumerate(series):
+        curves.append(_own(source, one, by, look, index))
+        beside = _as_group if grouped else _each
+        found, why = beside(source, runs_of(others), one, by, look, index)
+        curves += found
+        notes |= dict.fromkeys(why)
+    with drawing:
+        return _picture(curves, list(notes), _title(by), look)
+
+
+@dataclass(frozen=True, slots=True)
+class _Curve:
+    """One line, and what is drawn with it."""
+
+    x: Float64s
+    y: Float64s
+    label: str
+    shade: tuple[float, float, float]
+    dash: Any
+    under: tuple[Float64s, Float64s] | None = None
+    """The values that were smoothed."""
+    band: tuple[Float64s, Float64s] | None = None
+    """From the smallest to the largest run."""
+    lost: Float64s = field(default_factory=lambda: np.empty(0))
+    """Where the value was NaN or infinite."""
+
+
+Beside = tuple[list[_Curve], list[str]]
+"""Curves, and why others could not be drawn."""
+
+
+def _own(source: Run, one: Series, by: str, look: Look, index: int) -> _Curve:
+    alignment = Alignment(source, source, by)
+    steps, values = read_smoothed(source, *one)
+    x = alignment.x_of_this(steps)
+    shade, label = colour(index), series_label(one)
+    lost = x[~np.isfinite(values) & np.isfinite(x)]
+    line = _drawable(x, values, look)
+    if not look.smooth:
+        return _Curve(*line, label, shade, dash(index), lost=lost)
+    steps, averages = read_smoothed(source, *one, look.smooth, log=look.log_y)
+    smooth = _drawable(alignment.x_of_this(steps), averages, look)
+    return _Curve(*smooth, label, shade, dash(index), under=line, lost=lost)
+
+
+def _each(source: Run, runs: Sequence[Run], one: Series, by: str, look: Look, index: int) -> Beside:
+    """A line for each of the other runs."""
+    curves, notes = [], []
+    for place, run in enumerate(runs):
+        try:
+            alignment = Alignment(source, run, by)
+            steps, values = read_smoothed(run, *one, look.smooth, log=look.log_y)
+        except ProbeError as error:
+            notes.append(str(error))
+            continue
+        x, y = _drawable(alignment.x_of_other(steps), values, look)
+        if len(y):
+            label = f"{shortened(run.name, LONGEST_NAME)} {number(float(y[-1]))}"
+            pattern = RUN_DASHES[place % len(RUN_DASHES)]
+            curves.append(_Curve(x, y, label, lighter(colour(index)), pattern))
+    return curves, notes
+
+
+def _as_group(
+    source: Run, runs: Sequence[Run], one: Series, by: str, look: Look, index: int
+) -> Beside:
+    """One line for all of the other runs, with a band."""
+    options: dict[str, Any] = {"by": by, "smooth": look.smooth, "log": look.log_y, "like": source}
+    try:
+        found = group(runs, *one, **options)
+    except ProbeError as error:
+        return [], [str(error)]
+    known = found.n > 0
+    n, last = int(found.n.max()), number(float(found.mean[known][-1]))
+    band = found.low[known], found.high[known]
+    label = f"mean of {n} runs {last}"
+    shade = lighter(colour(index))
+    curve = _Curve(found.x[known], found.mean[known], label, shade, RUN_DASHES[0], band=band)
+    return [curve], [*found.left_out]
+
+
+def _drawable(x: Float64s, values: Floats, look: Look) -> tuple[Float64s, Float64s]:
+    """Few of the points, those that show, one at each place."""
+    y = values.astype(np.float64)
+    shown = np.isfinite(x) & np.isfinite(y) & ((y > 0) | (not look.log_y))
+    x, y = x[shown], y[shown]
+    first = np.diff(x, prepend=-np.inf) > 0
+    x, y = x[first], y[first]
+    rows = minmax_rows(y, N_POINTS, log=look.log_x)
+    return x[rows], y[rows]
+
+
+def _title(by: str) -> str:
+    return UNITS.get(by, "step" if by == "step" else f"step; others where their {by} is as small")
+
+
+def _picture(curves: Sequence[_Curve], notes: Sequence[str], title: str, look: Look) -> Figure:
+    labels = [Label(float(one.y[-1]), one.label, one.shade) for one in curves if len(one.y)]
+    width, height = 9.0, 3.5 + NOTE_INCHES * len(notes)
+    right = 0.3 + labels_inches([one.text for one in labels])
+    bottom = 0.6 + NOTE_INCHES * len(notes)
+    figure = Picture(figsize=(width, height))
+    place = (0.75 / width, bottom / height, 1 - (0.75 + right) / width, 2.7 / height)
+    axes = figure.add_axes(place)
+    plain_axes(axes, grid=True)
+    axes.margins(x=0.0)
+    axes.set_yscale("log" if look.log_y else "linear")
+    if look.log_x:
+        axes.set_xscale("symlog", linthresh=1)
+    for one in curves:
+        _draw(axes, one)
+    ticks(axes.yaxis, look.log_y)
+    if not look.log_x:
+        ticks(axes.xaxis, False)
+    _lead(axes, curves)
+    axes.set_xlabel(title, color=SOFT, fontproperties=HEADING)
+    draw_labels(axes, labels)
+    for row, note in enumerate(notes):
+        y = (bottom - 0.55 - NOTE_INCHES * row) / height
+        figure.text(0.75 / width, y, note, color=SOFT, va="center", fontproperties=HEADING)
+    return figure
+
+
+def _draw(axes: Axes, one: _Curve) -> None:
+    if one.band is not None:
+        axes.fill_between(one.x, *one.band, color=one.shade, alpha=0.25, linewidth=0)
+    if one.under is not None:
+        axes.plot(*one.under, color=one.shade, linewidth=0.8, alpha=0.35)
+    if len(one.lost):
+        mark_lost(axes, one.lost)
+    axes.plot(one.x, one.y, color=one.shade, linestyle=one.dash, linewidth=1.6)
+
+
+def _lead(axes: Axes, curves: Sequence[_Curve]) -> None:
+    """Dots from a line that ends early to its label."""
+    right = max((float(one.x[-1]) for one in curves if len(one.x)), default=0.0)
+    for one in curves:
+        if len(one.x) and one.x[-1] < right:
+            ends = [float(one.x[-1]), right], [float(one.y[-1])] * 2
+            axes.plot(*ends, color=one.shade, linewidth=0.8, linestyle=(0, (1, 3)), gid="lead")

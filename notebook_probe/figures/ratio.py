@@ -1,0 +1,132 @@
+"""How far runs are apart at every module and step, and where they part, as a static picture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colorbar import Colorbar
+from matplotlib.colors import LinearSegmentedColormap, Normalize
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter
+
+from notebook_probe.compare.axes import Run
+from notebook_probe.compare.parting import parting
+from notebook_probe.compare.partings import Partings
+from notebook_probe.compare.ratio_grid import Ratio, runs_of
+from notebook_probe.compare.ratio_grid import ratio as read_ratio
+from notebook_probe.errors import UnknownNameError
+from notebook_probe.figures.cells import N_COLUMNS, draw_map, heat_inches, row_names
+from notebook_probe.figures.style import (
+    HEADING,
+    INK,
+    SOFT,
+    Picture,
+    drawing,
+    plain_axes,
+    text_inches,
+)
+from notebook_probe.record.views.thinning.heat_grid import MEASURED
+
+__all__ = ["ratio"]
+
+BLUE_TO_ORANGE = LinearSegmentedColormap.from_list(
+    "blue_to_orange",
+    ["#063a63", "#0072b2", "#8ec4e8", "#ffffff", "#f3b98f", "#d55e00", "#7d3200"],
+)
+TIMES = {1.0: "×10", 0.5: "×3", 0.0: "same", -0.5: "÷3", -1.0: "÷10"}
+FLAG = 0.3
+"""Of the height of a row."""
+
+
+def ratio(
+    source: Run,
+    others: Run | Sequence[Run],
+    quantity: str,
+    *,
+    by: str = "step",
+    window: tuple[float, float] | None = None,
+    factor: float = 2.0,
+    rows: int = 10,
+) -> Figure:
+    """Heat map of a run divided by another, orange above, blue below, flags where they part.
+
+    Cut at ×10. Of a quantity that is signed or often zero it is the difference in units of its
+    spread, cut at 3, and the title says so. Hatched cells are not measured in both.
+
+    Parameters
+    ----------
+    source : Source
+        A run or an opened record.
+    others : Source or sequence of Source
+        Another, or the seeds of a group, whose geometric mean is compared with.
+    quantity : str
+        A name or an alias.
+    by : str
+        How steps are aligned: ``"step"``, ``"time"``, ``"samples"``, ``"epochs"`` or a scalar.
+    window : (float, float), optional
+        First and last step shown.
+    factor, rows
+        What is called parting; as for `notebook_probe.compare.parting`.
+
+    Raises
+    ------
+    UnknownNameError
+        When no value of ``quantity`` is recorded in this run, or what the axis needs in one.
+
+    Examples
+    --------
+    >>> ratio(run, nbp.open_run("runs/other.zarr"), "grad_norm")  # doctest: +SKIP
+    """
+    runs = runs_of(others)
+    found = read_ratio(source, runs, quantity, by=by, n_columns=N_COLUMNS, window=window)
+    if found is None:
+        raise UnknownNameError(f"no value of {quantity!r} is recorded in {source.name} there")
+    parted = parting(source, runs, quantity, factor=factor, rows=rows, by=by)
+    names = row_names(found)
+    left = 0.25 + max(map(text_inches, names))
+    width, height = 9.0, 1.0 + heat_inches(found)
+    with drawing:
+        figure = Picture(figsize=(width, height))
+        bottom, tall, wide = 0.55 / height, heat_inches(found) / height, 1 - (left + 1.1) / width
+        axes = figure.add_axes((left / width, bottom, wide, tall))
+        bar = figure.add_axes((left / width + wide + 0.15 / width, bottom, 0.13 / width, tall))
+        _draw(axes, bar, found, names)
+        _draw_flags(axes, found, parted)
+        axes.set_title(_title(parted), loc="left", color=SOFT, pad=8, fontproperties=HEADING)
+        words = parted.text + (f", by {by}" if by != "step" else "")
+        figure.text(left / width, 0.14 / height, words, color=INK, fontproperties=HEADING)
+    return figure
+
+
+def _title(parted: Partings) -> str:
+    n = len(parted.others)
+    whom = parted.others[0] if n == 1 else f"the mean of {n} runs"
+    if parted.is_signed:
+        return f"{parted.quantity}: {parted.this} − {whom}, in spreads"
+    return f"{parted.quantity}: {parted.this} ÷ {whom}"
+
+
+def _draw(axes: Axes, bar: Axes, found: Ratio, names: list[str]) -> None:
+    norm = Normalize(-found.limit, found.limit)
+    shown = np.ma.masked_where(found.state != MEASURED, found.apart)
+    draw_map(axes, found, shown, names, cmap=BLUE_TO_ORANGE, norm=norm)
+    Colorbar(bar, ScalarMappable(norm, BLUE_TO_ORANGE))
+    plain_axes(bar, grid=False)
+    if not found.is_signed:
+        bar.yaxis.set_major_locator(FixedLocator([*TIMES]))
+        bar.yaxis.set_major_formatter(FuncFormatter(lambda value, _: TIMES.get(value, "")))
+
+
+def _draw_flags(axes: Axes, found: Ratio, parted: Partings) -> None:
+    """A line down the row where it parts, with a flag at its top."""
+    row_of = {module: row for row, module in enumerate(found.modules)}
+    flag = 0.008 * (found.last + 1 - found.first)
+    for one in parted:
+        row = row_of.get(one.module)
+        if row is not None and found.first <= one.step <= found.last:
+            axes.plot([one.step] * 2, [row, row + 1], color=INK, linewidth=1.6, gid="flag")
+            corners = [(one.step, row), (one.step + flag, row), (one.step, row + FLAG)]
+            axes.fill(*zip(*corners, strict=True), color=INK, linewidth=0)
