@@ -65,6 +65,7 @@ class PanelSession:
         self._lock = threading.Lock()
         self._looking = threading.Lock()
         self._selection = PanelSelection()
+        self._homes: dict[str, None] = {}
         self._defaults = Defaults()
         self._views_present = ViewsPresent()
         requests = REQUESTS | {kind: click.request for kind, click in CLICKS.items()}
@@ -131,7 +132,13 @@ class PanelSession:
         with self._lock:
             self._take_inbox()
             self._selection = self._with_defaults(self._selection)
+            self._note_home()
             return self._selection
+
+    @property
+    def homes(self) -> list[str]:
+        """The quantities that the heat map has shown, the last one last."""
+        return [*self._homes]
 
     # --------------------------------------------------------------------------- from the traits
 
@@ -320,6 +327,12 @@ class PanelSession:
     def _choose(self, chosen: PanelSelection) -> None:
         self._defaults.chosen(self._selection, chosen)
         self._selection = chosen
+        self._note_home()
+
+    def _note_home(self) -> None:
+        home = self._selection.home
+        self._homes.pop(home, None)
+        self._homes[home] = None
 
     def _on_pointed(self, message: from_view.Pointed) -> None:
         self._step = message["step"]

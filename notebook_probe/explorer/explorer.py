@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 import anywidget
@@ -12,6 +14,7 @@ import traitlets
 from ipywidgets import TypedTuple
 
 from notebook_probe.alerts import Alert
+from notebook_probe.errors import ClosedRunError
 from notebook_probe.explorer.assets import css, esm
 from notebook_probe.explorer.kernel import widget_lock
 
@@ -34,6 +37,7 @@ class Keeper(Protocol):
 
     def shows(self, explorer: Explorer) -> bool: ...
     def show_once_in_a_cell(self) -> None: ...
+    def to_html(self, path: str | os.PathLike[str]) -> Path: ...
     def check(self, name: str, value: object) -> object: ...
     def showing(self, alert: Alert) -> dict[str, object]: ...
     def choose(self, name: str, value: object) -> None: ...
@@ -123,6 +127,19 @@ class Explorer(anywidget.AnyWidget):
         if panel is not None:
             for name, value in panel.showing(alert).items():
                 setattr(self, name, value)
+
+    def to_html(self, path: str | os.PathLike[str]) -> Path:
+        """As `Run.to_html`, with what is looked at in this panel.
+
+        Raises
+        ------
+        ClosedRunError
+            The panel is closed; `to_html` of the run, or of the opened record, needs none.
+        """
+        panel = self._panel()
+        if panel is None:
+            raise ClosedRunError(f"to_html({path!r}): {self!r} has ended; use to_html of the run")
+        return panel.to_html(path)
 
     def close(self) -> None:
         """Remove the panel from page and kernel and leave its picture; twice is fine."""

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import weakref
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import TypeAlias
 
 from notebook_probe.alerts import Alert
 from notebook_probe.explorer.conversation import PanelSession
 from notebook_probe.explorer.draw.drawing import HALTED
 from notebook_probe.explorer.explorer import Explorer
+from notebook_probe.explorer.handed_on.package import Looked, Packer
+from notebook_probe.explorer.handed_on.page import page
 from notebook_probe.explorer.kernel import KernelRoute, kernel_route
 from notebook_probe.explorer.parse import parse
 from notebook_probe.explorer.refresher import Refresher
+from notebook_probe.explorer.save.export import picture
 from notebook_probe.explorer.save.saved_picture import SavedPicture
 from notebook_probe.record.format.source import Source
 from notebook_probe.run.controls import Controls
@@ -50,6 +55,7 @@ class Panel:
         self._source, self._controls = source, controls
         self._session = PanelSession(source, controls)
         self._snapshot = SavedPicture(source, self._keep_picture)
+        self._packer = Packer(source)
         self._widget: Explorer | None = None
         self._refresher: Refresher | None = None
         self._leave_run: list[Callable[[], None]] = []
@@ -78,6 +84,16 @@ class Panel:
         route.verify(explorer.comm)
         self._session.expect_views(blind=route.name == "after the cell")
         return explorer
+
+    def to_html(self, path: str | os.PathLike[str]) -> Path:
+        """Write what is looked at into one file; it needs no widget, shown or not."""
+        looked = Looked(self._session.look(), self._session.homes)
+        png = picture("png", self._source, looked.selection) if looked.selection.home else b""
+        head = self._session.head()
+        made = self._packer.package(looked, head, "file", beside=len(png) * 4 // 3)
+        file = Path(path)
+        file.write_text(page(made.text, self._source.name, png), encoding="utf-8")
+        return file
 
     def show_once_in_a_cell(self) -> None:
         """Show it unless this cell has; its widget is often the cell's last value, too."""

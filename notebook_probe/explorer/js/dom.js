@@ -33,6 +33,19 @@ export function isGreyed(button) {
   return button.getAttribute("aria-disabled") === "true";
 }
 
+/** The clipboard needs https; without it the text is marked, ready for the copy key. */
+export function copyText(node, button) {
+  if (node.select) {
+    node.focus();
+    node.select();
+  } else getSelection().selectAllChildren(node);
+  if (!navigator.clipboard) return;
+  navigator.clipboard.writeText(node.value ?? node.textContent).then(
+    () => setText(button, "Copied"),
+    () => setText(button, "Press Ctrl+C"),
+  );
+}
+
 /** A function that runs at most once per `wait` ms: at once when it may, else with the last state. */
 export function throttled(wait, run, signal) {
   let timer = 0;

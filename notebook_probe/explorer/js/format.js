@@ -48,6 +48,14 @@ export function duration(seconds) {
   return `${significant(seconds / 3600, 2)}${THIN_SPACE}h`;
 }
 
+/** "22 Nov, 01:58" of milliseconds since 1970, where the reader is. */
+export function dayAndTime(ms) {
+  const at = new Date(ms);
+  const two = (n) => String(n).padStart(2, "0");
+  const month = at.toLocaleString("en", { month: "short" });
+  return `${at.getDate()} ${month}, ${two(at.getHours())}:${two(at.getMinutes())}`;
+}
+
 /** Of what is still to come: in whole seconds, so that it stands still between two of them. */
 export function timeLeft(seconds) {
   const text = seconds < 10 ? `${Math.ceil(seconds)}${THIN_SPACE}s` : duration(seconds);

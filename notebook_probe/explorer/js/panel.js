@@ -16,6 +16,7 @@ import { createDock } from "./link/dock.js";
 import { createKernelLink } from "./link/kernel_link.js";
 import { keepInNotebook } from "./link/notebook.js";
 import { createSelection } from "./link/selection.js";
+import { createSavedKernel } from "./link/saved/kernel.js";
 import { createAlerts } from "./parts/alerts/alerts.js";
 import { createBreaks } from "./parts/breaks/breaks.js";
 import { createRaised } from "./parts/breaks/raised.js";
@@ -23,6 +24,7 @@ import { createCompare } from "./parts/compare/compare.js";
 import { createHistory } from "./parts/history/history.js";
 import { createKnobs } from "./parts/knobs/knobs.js";
 import { createLooks } from "./parts/looks/looks.js";
+import { createSavedNotice } from "./parts/saved/notice.js";
 import { createAttached } from "./parts/probes/attached.js";
 import { createCost } from "./parts/probes/cost.js";
 import { createHeatMap } from "./plots/heat/heat_map.js";
@@ -50,7 +52,8 @@ function render({ model, el }) {
   };
 
   const theme = createTheme(root, state, signal);
-  const link = createKernelLink({ model, root, state, fail, signal });
+  const kernel = model.saved ? createSavedKernel(model.saved, { root, state }) : model;
+  const link = createKernelLink({ model: kernel, root, state, fail, signal });
   const selection = createSelection(state, link.send, signal);
   const dialogs = createDialogs({ root, signal });
   const drawer = createDrawer({ signal });
@@ -59,7 +62,7 @@ function render({ model, el }) {
   const attached = createAttached(parts);
   const probes = createCost(parts, attached.open);
   const breaks = createBreaks(parts);
-  const dock = createDockButton({ ...parts, dock: createDock({ model, ...parts }) });
+  const dock = createDockButton({ ...parts, dock: createDock({ model: kernel, ...parts }) });
   const compare = createCompare(parts);
   const heat = createHeatMap(parts);
   const vectors = createVectorMap(parts);
@@ -90,6 +93,7 @@ function render({ model, el }) {
   root.append(
     trouble,
     bar.el,
+    createSavedNotice(parts).el,
     createRaised(parts).el,
     createCompiledNotice(parts).el,
     element("div", { class: "nbp-body" }, left, views),
@@ -112,7 +116,7 @@ function render({ model, el }) {
   for (const topic of ["status", "model", "painted"]) state.on(topic, describe);
   describe();
   link.start(selection.receive);
-  keepInNotebook(model, signal);
+  if (!model.saved) keepInNotebook(model, signal);
 
   return () => {
     life.abort();

@@ -69,6 +69,7 @@ const EMPTY_PARTS = {
   beside: null,
   shown_look: null,
   probes: { n_measured: 0, step_s: null, budget: null, presets: [] },
+  saved: null, // what a panel without a kernel says of itself
   breaks: { live: false, rows: [], held: null, traceback: "", severe: [], rules: [], trial: null },
 };
 
@@ -164,4 +165,9 @@ export function showsVectors({ status, selection, vectors }) {
 
 export function hasSeries(selection, module, quantity) {
   return selection.series.some(([path, name]) => path === module && name === quantity);
+}
+
+/** Of what a panel without a kernel has no numbers; "" where there is a kernel. */
+export function whyNotSaved({ parts }, name) {
+  return parts.saved ? `${name} was not saved with the ${parts.saved.place}` : "";
 }

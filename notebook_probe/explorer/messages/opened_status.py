@@ -29,6 +29,11 @@ class OpenedStatus:
         self._nbytes = 0
         self._measured_s = 0.0
 
+    @property
+    def last_ms(self) -> float:
+        """When the last row was recorded, in milliseconds since 1970; 0 before the first."""
+        return 1000.0 * self._last_s
+
     def head(self) -> StatusHead:
         """What can be known of a run from its record."""
         revision = self._source.revision

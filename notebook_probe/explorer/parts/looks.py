@@ -84,15 +84,19 @@ class Looks(Part):
         self._wanted: list[ShowLook] = []
 
     def state(self, seen: Seen) -> Mapping[str, Any]:
-        rows: list[LookRow] = [
-            {"module": one.module, "step": one.step, "nbytes": one.nbytes} for one in self._kept()
-        ]
+        rows = self.rows()
         asked, missed = ([], {}) if self._controls is None else self._controls.pending_looks()
         return {
             "looks": rows,
             "asked": [list(one) for one in asked],
             "missed": [[*key, why] for key, why in missed.items()],
         }
+
+    def rows(self) -> list[LookRow]:
+        """Every look that is kept, by step."""
+        return [
+            {"module": one.module, "step": one.step, "nbytes": one.nbytes} for one in self._kept()
+        ]
 
     def hear(self, message: ShowLook) -> None:
         self._wanted = [one for one in self._wanted if one["view"] != message["view"]]

@@ -6,7 +6,7 @@ import math
 
 from notebook_probe.explorer.messages.selection import PanelSelection
 
-__all__ = ["code"]
+__all__ = ["TEMPLATES", "code"]
 
 HEAD = """\
 import matplotlib.pyplot as plt
@@ -39,6 +39,10 @@ for module, quantity in {series!r}:
 axes.set(xscale={xscale!r}, yscale={yscale!r}, xlabel={xlabel!r})
 axes.legend()
 """
+
+
+TEMPLATES = {"head": HEAD, "heat": HEAT, "lines": LINES}
+"""For a panel without a kernel, which fills them itself."""
 
 
 def code(location: str, selection: PanelSelection) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from notebook_probe.alerts import Alerts, Rule, find_alerts, read_alerts
@@ -99,6 +101,30 @@ class SourceActions:
         >>> ipywidgets.VBox([ipywidgets.Label("mine"), run.explorer])  # doctest: +SKIP
         """
         return self._open_panel().explorer
+
+    def to_html(self: _Acting, path: str | PathLike[str]) -> Path:
+        """Write the panel into one HTML file that needs no kernel, no network and no other file.
+
+        It hovers, zooms and picks modules and quantities, on numbers that are thinned to 600
+        columns; with the alerts, and the vectors and looks that there is room for, in 2 MB. What
+        is left out is named in it. It begins with what the panel shows, if there is one.
+
+        Parameters
+        ----------
+        path : path
+            Of the file; one that is there is written over.
+
+        Returns
+        -------
+        Path
+            The same.
+
+        Examples
+        --------
+        >>> nbp.open_run("runs/first.zarr").to_html("first.html")  # doctest: +SKIP
+        PosixPath('first.html')
+        """
+        return self._open_panel().to_html(path)
 
     def _open_panel(self: _Acting) -> Panel:
         """The one panel of this source, which goes when it goes."""

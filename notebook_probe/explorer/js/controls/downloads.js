@@ -1,6 +1,6 @@
 /** Picture, Code and Data: asked of the kernel, saved by the browser. */
 
-import { element, setHidden, setText } from "../dom.js";
+import { copyText, element, setHidden, setText } from "../dom.js";
 import { createPopover } from "./popover.js";
 
 const KINDS = {
@@ -51,9 +51,9 @@ export function createDownloads({ state, link, signal }) {
   }
 
   function arrived() {
-    const { filename, mime, text: lines, error, buffer } = state.exported;
+    const { filename, mime, text: lines, error, note: said, buffer } = state.exported;
     note.classList.toggle("nbp-bad", Boolean(error));
-    setText(note, error || (lines === undefined ? `${filename} saved` : ""));
+    setText(note, error || (lines === undefined ? `${said ?? filename} saved` : ""));
     if (error) return;
     if (lines === undefined) return save(filename, mime, buffer);
     text.value = lines;
@@ -74,15 +74,4 @@ function save(filename, mime, buffer) {
   const address = URL.createObjectURL(new Blob([buffer], { type: mime }));
   element("a", { href: address, download: filename }).click();
   setTimeout(() => URL.revokeObjectURL(address), 10000); // after the download has begun
-}
-
-// The clipboard needs https; without it the text is marked, ready for the copy key.
-function copyText(text, button) {
-  text.focus();
-  text.select();
-  if (!navigator.clipboard) return;
-  navigator.clipboard.writeText(text.value).then(
-    () => setText(button, "Copied"),
-    () => setText(button, "Press Ctrl+C"),
-  );
 }

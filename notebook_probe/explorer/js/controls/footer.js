@@ -54,7 +54,7 @@ export function createFooter({ state, selection, link, alerts, signal }) {
     const row = event.target.closest("[data-show]");
     if (row) show(state.status.problems[Number(row.getAttribute("data-show"))]);
   });
-  for (const topic of ["status", "model", "alerts"]) state.on(topic, refresh);
+  for (const topic of ["status", "model", "alerts", "saved"]) state.on(topic, refresh);
 
   /** Mark the module, reveal it in the tree, draw what was asked of it. */
   function show({ module, quantity }) {
@@ -102,6 +102,11 @@ export function createFooter({ state, selection, link, alerts, signal }) {
     setText(dropped, ` · ${grouped(status.dropped_rows)} dropped`);
     setAttribute(dropped, "title", "Rows that were never written");
     dropped.classList.toggle("nbp-bad", status.dropped_rows > 0);
+    const { saved } = state.parts;
+    if (saved) {
+      for (const node of [record, dropped]) setHidden(node, true);
+      setText(facts, `${bytes(saved.nbytes)} in this ${saved.place} · full record ${bytes(status.nbytes)}`);
+    }
   }
 
   refresh();

@@ -33,7 +33,7 @@ export function createHeatRows({ state, selection, dialogs, signal }) {
   function refresh() {
     const { rows, folds, home } = state.selection;
     const some = (state.status.recorded[home]?.length ?? 0) >= MANY_ROWS;
-    setHidden(button, !some && !rows.length && !folds.length);
+    setHidden(button, Boolean(state.parts.saved) || (!some && !rows.length && !folds.length));
     setText(button, wordOf(rows, folds));
     setAttribute(button, "data-rows", rows.length + folds.length);
     shown?.describe();

@@ -1,7 +1,7 @@
 /** The top bar: is it running, how far, how fast, what does watching cost, and the controls. */
 
 import { element, isGreyed, setAttribute, setGreyed, setHidden, setText } from "../dom.js";
-import { grouped, significant, timeLeft } from "../format.js";
+import { dayAndTime, grouped, significant, timeLeft } from "../format.js";
 import { createFoldedWords } from "./folded_words.js";
 import { paintSparkline } from "./sparkline.js";
 
@@ -25,6 +25,7 @@ export function createTopBar({ state, theme, link, compare, knobs, probes, break
   const word = element("span");
   const before = element("span", { class: "nbp-before" });
   const step = element("b");
+  const at = element("span", {}, "step ");
   const end = element("span", { class: "nbp-end" });
   const rate = element("span", { class: "nbp-rate" });
   const scalar = element("span", { class: "nbp-scalar" });
@@ -41,7 +42,7 @@ export function createTopBar({ state, theme, link, compare, knobs, probes, break
   const pausing = element("span", { class: "nbp-pausing" }, pause, breaks.el);
   const controls = element("span", { class: "nbp-controls" }, pausing, one, look, stop);
   const running = element("span", { class: "nbp-state" }, dot, word, before);
-  const counter = element("span", { class: "nbp-step" }, "step ", step, end);
+  const counter = element("span", { class: "nbp-step" }, at, step, end);
   const el = element(
     "div",
     { class: "nbp-bar" },
@@ -66,7 +67,7 @@ export function createTopBar({ state, theme, link, compare, knobs, probes, break
     setAttribute(modules, "aria-expanded", open);
   });
   for (const button of [pause, one, stop]) listen(button, () => ask(button));
-  for (const topic of ["status", "model", "silence", "theme"]) state.on(topic, refresh);
+  for (const topic of ["status", "model", "silence", "theme", "saved"]) state.on(topic, refresh);
 
   function ask(button) {
     if (isGreyed(button)) return;
@@ -80,11 +81,14 @@ export function createTopBar({ state, theme, link, compare, knobs, probes, break
     const ended = ENDED.includes(status.state);
     el.classList.toggle("nbp-stale", state.silent);
     setAttribute(el, "data-state", state.silent ? "silent" : status.state);
-    setText(word, state.silent ? "no answer" : status.state);
+    const { saved } = state.parts;
+    const wasBefore = saved && !ended ? "was " : "";
+    setText(word, state.silent ? "no answer" : wasBefore + status.state);
     setText(before, state.silent ? `, ${status.state} before` : "");
     setAttribute(running, "title", howClicksAct(status, model) || null);
     setText(step, grouped(status.step));
-    setText(end, howFar(status));
+    setText(at, saved ? "at step " : "step ");
+    setText(end, saved ? ` ${dayAndTime(saved.ended_ms)}` : howFar(status));
     const moving = status.state === "training" && status.rate !== null;
     setText(rate, moving ? ` · ${significant(status.rate)}/s` : "");
     setAttribute(rate, "title", "Steps per second, lately");
@@ -124,6 +128,7 @@ export function createTopBar({ state, theme, link, compare, knobs, probes, break
   }
 
   function routeText(status, model, ended, refusal) {
+    if (state.parts.saved) return "";
     if (!model.live) return "opened record";
     if (state.silent) return "kernel busy or restarted";
     if (refusal) return refusal;

@@ -1,7 +1,7 @@
 /** The heat map in its place: frames in, hover, a click draws a series, a drag zooms. */
 
 import { setAttribute, setHidden } from "../../dom.js";
-import { isLogHeat, showsVectors, unitsOf, usualOf } from "../../state.js";
+import { isLogHeat, showsVectors, unitsOf, usualOf, whyNotSaved } from "../../state.js";
 import { createPlot, describeAxes, hideTip, placeCursor, showNote, showTip } from "../plot.js";
 import { trackPointer } from "../pointer.js";
 import { rgbOf } from "../colour.js";
@@ -188,6 +188,8 @@ function describeHeat(canvas, frame) {
 }
 
 function whyNoHeat(state) {
+  const notSaved = state.selection.home && whyNotSaved(state, state.selection.home);
+  if (notSaved) return notSaved;
   if (state.selection.home) return "Waiting for the first value.";
   return Object.keys(state.status.recorded).length ? "Choose a quantity above." : "";
 }

@@ -3,7 +3,7 @@
 import { setAttribute } from "../../dom.js";
 import { seriesName, vectorCode } from "../../names.js";
 import { probeNote } from "../../probes.js";
-import { isVector } from "../../state.js";
+import { isVector, whyNotSaved } from "../../state.js";
 
 /** What tests and screen readers can know of the picture. */
 export function describeLines(canvas, prepared, beside) {
@@ -34,6 +34,8 @@ export function whyEmpty(state, prepared) {
   if (!state.selection.series.length) return howToDraw(state);
   if (prepared.some((one) => one.n)) return "No finite value here.";
   const { series } = state.selection;
+  const notSaved = whyNotSaved(state, series.map(([, quantity]) => quantity)[0]);
+  if (notSaved) return notSaved;
   const vector = series.find(([, quantity]) => isVector(state, quantity));
   if (vector) return `${vector[1]} is no number, not drawn here; notebook_probe.figures does: ${vectorCode(...vector)}`;
   const note = series.map(([module, quantity]) => probeNote(state.probes, module, quantity));

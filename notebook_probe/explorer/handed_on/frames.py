@@ -1,0 +1,106 @@
+"""The frames of a source that are handed on, made by the painters that a live panel has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from notebook_probe.explorer.draw.heat import Heat
+from notebook_probe.explorer.draw.lines import Lines
+from notebook_probe.explorer.draw.vectors import Vectors
+from notebook_probe.explorer.handed_on.coding import EXACT, FIVE_DIGITS, RAW, coded
+from notebook_probe.explorer.messages.selection import PanelSelection, Series
+from notebook_probe.explorer.messages.wire import VERSION, Frame
+from notebook_probe.explorer.parts.looks import LookRow, Looks
+from notebook_probe.record.format.source import Source
+
+__all__ = ["N_COLUMNS", "SavedFrames"]
+
+N_COLUMNS = 600
+
+
+class SavedFrames:
+    """Keeps the reductions, so that the frames of a run that grows read only what is new."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._heats: dict[str, Heat] = {}
+        self._vectors: dict[str, Vectors] = {}
+        self._lines = Lines()
+        self._looks = Looks(source, None)
+
+    def heat(self, quantity: str, selection: PanelSelection) -> bytes | None:
+        """The heat map of a quantity, over all steps; None where there is no value."""
+        painter = self._heats.setdefault(quantity, Heat())
+        frame = painter.frame(self._source, _whole(selection, quantity), N_COLUMNS)
+        if frame is None:
+            return None
+        message, buffers = frame
+        steps = self._measured_steps(quantity, message)
+        return coded({**message, "at": steps}, buffers, [FIVE_DIGITS, RAW, FIVE_DIGITS])
+
+    def vectors(self, quantity: str, selection: PanelSelection) -> bytes | None:
+        """The vectors of a quantity, likewise."""
+        painter = self._vectors.setdefault(quantity, Vectors())
+        frame = painter.frame(self._source, _whole(selection, quantity), N_COLUMNS)
+        return None if frame is None else coded(*frame, [RAW, EXACT])
+
+    def lines(self, series: list[Series], selection: PanelSelection) -> Frame:
+        """The recorded values of some series, and their averages, thinned as in the panel."""
+        wanted = _whole(selection, "").looking_at("series", series).looking_at("x_axis", "step")
+        message, buffers = self._lines.frame(self._source, wanted, N_COLUMNS)
+        while message["averaged"] < 1:  # of a long run, a part at a time
+            message, buffers = self._lines.frame(self._source, wanted, N_COLUMNS)
+        return message, buffers
+
+    def kept_looks(self) -> list[LookRow]:
+        """Every look that is kept, by step."""
+        return self._looks.rows()
+
+    def look(self, module: str, step: int) -> bytes | None:
+        """The first sample of a look; None where it cannot be read."""
+        self._looks.hear(
+            {
+                "v": VERSION,
+                "type": "show_look",
+                "view": "",
+                "module": module,
+                "step": step,
+                "other": -1,
+                "sample": 0,
+            }
+        )
+        [(message, buffers)] = self._looks.frames()
+        return None if message["error"] else coded(message, buffers, [FIVE_DIGITS])
+
+    def clock(self) -> dict[str, list[float]]:
+        """Seconds since the run began at some steps, of the stream with most rows."""
+        streams = [one for one in self._source.streams.values() if one.n_rows]
+        if not streams:
+            return {"steps": [], "seconds": []}
+        origin_ms = min(int(one.times(0, 1)[0]) for one in streams)
+        longest = max(streams, key=lambda one: one.n_rows)
+        n_rows = longest.n_rows
+        rows = np.unique(np.linspace(0, n_rows - 1, N_COLUMNS).astype(np.int64))
+        seconds = (longest.times(0, n_rows)[rows] - origin_ms) / 1000.0
+        return {"steps": longest.steps(0, n_rows)[rows].tolist(), "seconds": seconds.tolist()}
+
+    def _measured_steps(self, quantity: str, frame: Mapping[str, Any]) -> list[int]:
+        """Of each column the last step that was measured; -1 for none."""
+        streams = self._source.streams.values()
+        held = [s.steps() for s in streams if any(one.name == quantity for one in s.variables)]
+        first, last, columns = (frame[key] for key in ("first_step", "last_step", "columns"))
+        steps = np.unique(np.concatenate(held))
+        steps = steps[(steps >= first) & (steps <= last)]
+        found = np.full(columns, -1)
+        found[(steps - first) // ((last + 1 - first) // columns)] = steps
+        return [int(step) for step in found]
+
+
+def _whole(selection: PanelSelection, home: str) -> PanelSelection:
+    """All of it: what is zoomed, or left away, is there when it is looked at again."""
+    for name, value in {"home": home, "window": None, "rows": (), "folds": ()}.items():
+        selection = selection.looking_at(name, value)
+    return selection

@@ -1,0 +1,19 @@
+/** Opens a package: a text of base64 with the panel's code, its style and its numbers. */
+const inflated = (bytes) =>
+  new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).arrayBuffer();
+const textOf = async (bytes) => new TextDecoder().decode(await inflated(bytes));
+
+async function openPackage(text, el) {
+  const bytes = Uint8Array.from(atob(text.trim()), (letter) => letter.charCodeAt(0));
+  const begin = 4 + new DataView(bytes.buffer).getUint32(0, true);
+  const head = JSON.parse(await textOf(bytes.subarray(4, begin)));
+  const part = ([at, n]) => bytes.subarray(begin + at, begin + at + n);
+  const style = document.createElement("style");
+  style.textContent = await textOf(part(head.css));
+  const code = await textOf(part(head.esm));
+  const url = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
+  const panel = await import(url).finally(() => URL.revokeObjectURL(url));
+  el.append(style);
+  const read = (place) => inflated(part(place));
+  return panel.default.render({ model: { saved: { ...head, read } }, el });
+}

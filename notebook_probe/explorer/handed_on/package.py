@@ -1,0 +1,244 @@
+"""What is handed on: messages, front end and as many frames as there is room for, in one text."""
+
+from __future__ import annotations
+
+import base64
+import json
+import struct
+import threading
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from notebook_probe.explorer.assets import css, esm
+from notebook_probe.explorer.draw.what_has_values import COUNTS, Recorded
+from notebook_probe.explorer.handed_on.coding import EXACT, coded
+from notebook_probe.explorer.handed_on.frames import SavedFrames
+from notebook_probe.explorer.messages.alert_rows import AlertMessages
+from notebook_probe.explorer.messages.catalogue import Catalogue
+from notebook_probe.explorer.messages.defaults import HOMES
+from notebook_probe.explorer.messages.model_message import ModelMessages
+from notebook_probe.explorer.messages.opened_status import OpenedStatus
+from notebook_probe.explorer.messages.probe_rows import ProbeRows
+from notebook_probe.explorer.messages.selection import PanelSelection, Series
+from notebook_probe.explorer.messages.status_message import N_RECENT, StatusMessages
+from notebook_probe.explorer.messages.wire import VERSION, Frame
+from notebook_probe.explorer.save.code import TEMPLATES
+from notebook_probe.record.format.source import ROOT, Source
+from notebook_probe.run.health.status import StatusHead
+
+__all__ = ["MOST_BYTES", "Looked", "Package", "Packer", "Place"]
+
+MOST_BYTES = 2_000_000
+"""Of everything that is handed on together."""
+SPARE = 20_000
+"""For what stands around the package: a page, the names that were left out."""
+
+Place: TypeAlias = Literal["file", "notebook"]
+Message: TypeAlias = Mapping[str, Any]
+Make: TypeAlias = Callable[[], bytes | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What is, and was, looked at in a panel."""
+
+    selection: PanelSelection
+    homes: Sequence[str] = ()
+    """Quantities that the heat map has shown, the last one last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """Text of base64, and what there was no room for, in words."""
+
+    text: str
+    left_out: tuple[str, ...]
+
+
+class Packer:
+    """Packs a source again and again, reading only what it has gained.
+
+    Parameters
+    ----------
+    source : Source
+        A run or an opened record.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._frames = SavedFrames(source)
+        self._recorded = Recorded()
+        self._opened = OpenedStatus(source)
+        self._lock = threading.Lock()  # a user and the refresher may pack at once
+
+    def package(
+        self,
+        looked: Looked,
+        head: StatusHead,
+        place: Place,
+        beside: int = 0,
+        most_bytes: int = MOST_BYTES,
+    ) -> Package:
+        """Everything in at most ``most_bytes``; into a file goes what was not looked at, too.
+
+        Parameters
+        ----------
+        beside : int
+            Bytes that stand beside it, such as a picture, and count as well.
+        """
+        with self._lock:
+            return self._package(looked, head, place, beside, most_bytes)
+
+    def _package(
+        self, looked: Looked, head: StatusHead, place: Place, beside: int, most_bytes: int
+    ) -> Package:
+        self._recorded.look(self._source)
+        selection, series = looked.selection, self._series(looked.selection)
+        lines = self._frames.lines(series, selection)
+        box = _Box((most_bytes - beside) * 3 // 4 - SPARE - sum(map(len, _front_end())))
+        first = [*self._messages(looked.selection, head, lines)]
+        box.take(coded({"first": first}))
+        box.put("lines", "", "lines", lambda: coded(*lines, [EXACT]))
+        for kind, name, make in self._quantities(looked, everything=place == "file"):
+            box.put(kind, name, name, make)
+        looks = [
+            one for one in reversed(self._frames.kept_looks()) if box.put_look(self._frames, one)
+        ]
+        saved = self._saved(looked.selection, place, beside, box)
+        kept = {"v": VERSION, "type": "looks", "looks": looks[::-1], "asked": [], "missed": []}
+        return Package(_packed([*first, kept, saved], box.pieces), tuple(box.left_out))
+
+    def _messages(
+        self, selection: PanelSelection, head: StatusHead, lines: Frame
+    ) -> Iterator[Message]:
+        """What a kernel says to a view that has just come."""
+        catalogue = Catalogue(self._source, None)
+        yield ModelMessages(self._source, None, catalogue).message(()) or {}
+        nothing = ProbeRows([], [], [], [])
+        recorded = self._recorded
+        status = StatusMessages(catalogue, live=False).message(
+            head, nothing, "", recorded.modules, recorded.logged, [], {}, []
+        )
+        yield {**(status or {}), "can": {}, "rate": None, **_scalar(lines, recorded.logged)}
+        whole = selection.looking_at("rows", ()).looking_at("folds", ())
+        yield whole.message()
+        yield AlertMessages().message(self._source.events) or {}
+
+    def _saved(self, selection: PanelSelection, place: Place, beside: int, box: _Box) -> Message:
+        """What the line below the bar says, and what is needed to answer without a kernel."""
+        self._opened.head()
+        return {
+            "v": VERSION,
+            "type": "saved",
+            "place": place,
+            "open": f"nbp.open_run({json.dumps(self._source.location)}).explore()",
+            "ended_ms": self._opened.last_ms,
+            "nbytes": beside + (box.n_bytes + sum(map(len, _front_end()))) * 4 // 3,
+            "left_out": box.left_out,
+            "clock": self._frames.clock(),
+            "colours": [[*series, colour] for series, colour in selection.colours.items()],
+            "templates": TEMPLATES,
+        }
+
+    def _series(self, selection: PanelSelection) -> list[Series]:
+        """Those that are drawn, that were, and what the loop logs."""
+        logged = [(ROOT, name) for name in self._recorded.logged]
+        return [*dict.fromkeys([*selection.series, *logged, *selection.colours])]
+
+    def _quantities(self, looked: Looked, everything: bool) -> Iterator[tuple[str, str, Make]]:
+        """Kind, name and maker of the home quantity, then of others by how much they are worth."""
+        home = looked.selection.home
+        names = [home, *reversed(looked.homes)]
+        if everything:
+            logged, counts = self._recorded.logged, [*COUNTS]
+            measured = [one for one in self._recorded.modules if one not in [*logged, *counts]]
+            names += [one for one in HOMES if one in measured]
+            names += [*measured, *_vector_names(self._source), *counts]
+        for name in dict.fromkeys(filter(None, names)):
+            kind = "heat" if name in self._recorded.modules else "vectors"
+            yield kind, name, partial(getattr(self._frames, kind), name, looked.selection)
+
+
+class _Box:
+    """Pieces, as long as there is room."""
+
+    def __init__(self, room: int) -> None:
+        self._room = room
+        self.pieces: list[tuple[str, str, bytes]] = []
+        self.left_out: list[str] = []
+        self.n_bytes = 0
+
+    def take(self, content: bytes) -> bool:
+        """Whether there is room for it."""
+        fits = len(content) <= self._room - self.n_bytes
+        self.n_bytes += len(content) if fits else 0
+        return fits
+
+    def put(self, kind: str, key: str, words: str, make: Make) -> bool:
+        """Whether it is handed on; what is not is named, unless there is nothing of it."""
+        content = make()
+        if content is None:
+            return False
+        fits = self.take(content)
+        if fits:
+            self.pieces.append((kind, key, content))
+        else:
+            self.left_out.append(words)
+        return fits
+
+    def put_look(self, frames: SavedFrames, row: Mapping[str, Any]) -> bool:
+        module, step = row["module"], row["step"]
+        words = f"the look at {module} of step {step}"
+        return self.put("look", f"{step} {module}", words, lambda: frames.look(module, step))
+
+
+def _packed(first: Sequence[Message], pieces: Iterable[tuple[str, str, bytes]]) -> str:
+    """Length of a head, the head, which says what lies where, and everything else behind it."""
+    code, style = _front_end()
+    places: list[tuple[str, str, int, int]] = []
+    contents = [code, style]
+    at = len(code) + len(style)
+    for kind, key, content in pieces:
+        places.append((kind, key, at, len(content)))
+        contents.append(content)
+        at += len(content)
+    told = {
+        "v": VERSION,
+        "esm": [0, len(code)],
+        "css": [len(code), len(style)],
+        "first": [*first],
+        "pieces": places,
+    }
+    head = zlib.compress(json.dumps(told, separators=(",", ":"), allow_nan=False).encode(), 9)
+    return base64.b64encode(b"".join([struct.pack("<I", len(head)), head, *contents])).decode()
+
+
+@cache
+def _front_end() -> tuple[bytes, bytes]:
+    """The panel's own code and style, deflated."""
+    return zlib.compress(esm().encode(), 9), zlib.compress(css().encode(), 9)
+
+
+def _scalar(lines: Frame, logged: Sequence[str]) -> dict[str, Any]:
+    """The first line that is logged, for the bar: its name, last value, and those before."""
+    message, [numbers] = lines
+    found = (
+        one for one in message["series"] if one["module"] == ROOT and one["quantity"] in logged
+    )
+    one = next(found, None)
+    if one is None:
+        return {}
+    stop = one["offset"] + 2 * one["n"]
+    recent = np.frombuffer(numbers, "<f4")[max(one["offset"] + one["n"], stop - N_RECENT) : stop]
+    told = [float(value) if np.isfinite(value) else None for value in recent]
+    return {"scalar": (one["quantity"], one["last_value"], told)}
+
+
+def _vector_names(source: Source) -> list[str]:
+    streams = source.elements.values()
+    return [*dict.fromkeys(one.name for stream in streams for one in stream.variables)]

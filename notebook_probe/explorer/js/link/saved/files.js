@@ -1,0 +1,47 @@
+/** Files of what is shown, without a kernel: the plots as they stand, the columns that were saved. */
+
+/** Heat map or vectors above the lines, on the ground of the panel: a PNG's bytes. */
+export async function pictureOf(root, title) {
+  const shown = [...root.querySelectorAll(".nbp-plot canvas")].filter((one) => one.offsetParent);
+  const style = getComputedStyle(root);
+  const ratio = devicePixelRatio || 1;
+  const head = Math.round(28 * ratio);
+  const canvas = document.createElement("canvas");
+  canvas.width = Math.max(...shown.map((one) => one.width));
+  canvas.height = shown.reduce((sum, one) => sum + one.height, head);
+  const context = canvas.getContext("2d");
+  context.fillStyle = style.backgroundColor;
+  context.fillRect(0, 0, canvas.width, canvas.height);
+  context.fillStyle = style.color;
+  context.font = `600 ${13 * ratio}px ${style.fontFamily}`;
+  context.fillText(title, 10 * ratio, 19 * ratio);
+  let top = head;
+  for (const one of shown) {
+    context.drawImage(one, 0, top);
+    top += one.height;
+  }
+  const blob = await new Promise((done) => canvas.toBlob(done, "image/png"));
+  return blob.arrayBuffer();
+}
+
+/** A row per point: of the series that are drawn, then of each row of the heat map. */
+export function csvOf({ lines, heat }) {
+  const rows = ["module,quantity,step,value"];
+  const add = (module, quantity, step, value) =>
+    Number.isNaN(value) || rows.push([quoted(module), quoted(quantity), step, value].join(","));
+  for (const { module, quantity, x, y } of lines?.series ?? []) {
+    y.forEach((value, k) => add(module, quantity, Math.round(x[k] + lines.x0), value));
+  }
+  const drawn = new Set((lines?.series ?? []).map(({ module, quantity }) => `${module}\n${quantity}`));
+  (heat?.rows ?? []).forEach((module, row) => {
+    if (drawn.has(`${module}\n${heat.quantity}`)) return;
+    heat.at.forEach((step, column) => {
+      if (step >= 0) add(module, heat.quantity, step, heat.mean[row * heat.columns + column]);
+    });
+  });
+  return `${rows.join("\n")}\n`;
+}
+
+function quoted(text) {
+  return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}

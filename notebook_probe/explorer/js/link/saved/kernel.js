@@ -1,0 +1,94 @@
+/**
+ * What answers a panel that has no kernel: it says what a kernel would, from what was saved. To the
+ * panel it is the model of a widget.
+ */
+
+import { decodeHeat } from "../frames.js";
+import { codeOf } from "./code.js";
+import { csvOf, pictureOf } from "./files.js";
+import { createSavedLines } from "./lines.js";
+import { lookAt } from "./looks.js";
+import { createPieces } from "./pieces.js";
+
+const VERSION = 1;
+const EMPTY_MAP = { type: "heat", rows: [], columns: 0, first_step: 0, last_step: -1, low: null, high: null, log: true, colours: "value" };
+
+export function createSavedKernel({ first, ...packed }, { root, state }) {
+  const [model, saved, initial] = ["model", "saved", "selection"].map((type) => first.find((one) => one.type === type));
+  const pieces = createPieces(packed);
+  const linesOf = createSavedLines({ pieces, saved });
+  let views = [];
+  let selection = initial;
+  let seq = 0;
+  let shownHome = null;
+
+  function say(message, buffers = []) {
+    for (const receive of views) receive({ ...message, v: VERSION, seq: (seq += 1) }, buffers);
+  }
+
+  const answers = {
+    hello() {
+      say(saved); // the others are read in its light
+      for (const message of first) if (message !== saved) say(message);
+      return draw();
+    },
+    selection(wanted) {
+      selection = wanted;
+      say(wanted);
+      return draw();
+    },
+    async show_look(wanted) {
+      const { message, buffers } = await lookAt(wanted, pieces);
+      say(message, buffers);
+    },
+    async export({ kind }) {
+      const { buffer, ...told } = await (files[kind] ?? files.record)();
+      say({ type: "exported", ...told }, buffer ? [buffer] : []);
+    },
+  };
+
+  async function draw() {
+    const wanted = selection;
+    const [home, lines] = await Promise.all([homeOf(wanted.home), linesOf(wanted)]);
+    if (wanted !== selection) return; // something else was picked meanwhile
+    if (wanted.home !== shownHome) say(home.message, home.buffers);
+    shownHome = wanted.home;
+    say(lines.message, lines.buffers);
+  }
+
+  async function homeOf(quantity) {
+    const found = (await pieces.read("heat", quantity)) ?? (await pieces.read("vectors", quantity));
+    const nothing = [0, 1, 2].map(() => new DataView(new ArrayBuffer(0)));
+    return found ?? { message: { ...EMPTY_MAP, quantity }, buffers: nothing };
+  }
+
+  const name = model.name.replace(/[^\w.-]+/g, "-").replace(/^[-.]+|[-.]+$/g, "") || "run";
+  const files = {
+    async png() {
+      const buffer = await pictureOf(root, [model.name, selection.home].filter(Boolean).join(" · "));
+      return { filename: `${name}.png`, mime: "image/png", buffer };
+    },
+    async csv() {
+      const frame = await pieces.read("heat", selection.home);
+      const heat = frame && decodeHeat(frame.message, frame.buffers);
+      const text = csvOf({ lines: state.lines, heat });
+      const note = `the saved columns, not every step, as ${name}-columns.csv`;
+      return { filename: `${name}-columns.csv`, mime: "text/csv", buffer: new TextEncoder().encode(text), note };
+    },
+    async code() {
+      const log = { heat: state.heat?.log ?? true, lines: state.lines?.log_y ?? true };
+      const text = codeOf({ templates: saved.templates, location: model.location, selection, log });
+      return { filename: `${name}.py`, mime: "text/x-python", text };
+    },
+    async record() {
+      return { filename: "", mime: "", error: `it is made from the full record: ${saved.open}` };
+    },
+  };
+
+  return {
+    on: (_, receive) => views.push(receive),
+    off: (_, receive) => (views = views.filter((one) => one !== receive)),
+    send: ({ type, ...told }) => Promise.resolve().then(() => answers[type]?.({ type, ...told })),
+    get: () => undefined,
+  };
+}

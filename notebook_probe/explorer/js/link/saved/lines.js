@@ -1,0 +1,97 @@
+/** The line plot's frame, put together from what was saved: recorded values, or means of columns. */
+
+import { decodeHeat, decodeLines } from "../frames.js";
+import { NOT_MEASURED, NOT_FINITE } from "../../plots/heat/states.js";
+import { averageOf } from "./average.js";
+import { createClock } from "./clock.js";
+import { createColours } from "./colours.js";
+
+const NO_LINE = {
+  x: [],
+  y: [],
+  average: { x: [], y: [] },
+  marks: [],
+  n_rows: 0,
+  first_step: 0,
+  last_step: 0,
+  last_value: null,
+  n_nonfinite: 0,
+  weight: 0,
+};
+
+/** A function of the selection: its frame, `{ message, buffers }` as the kernel sends it. */
+export function createSavedLines({ pieces, saved }) {
+  const colours = createColours(saved.colours);
+  const clock = createClock(saved.clock);
+
+  return async function frame(selection) {
+    const kept = await pieces.read("lines", "");
+    const lines = kept ? decodeLines(kept.message, kept.buffers) : { smooth: 0, log_y: true, series: [], events: [], x0: 0 };
+    const { smooth, x_axis: axis } = selection;
+    const log = selection.log_y ?? lines.log_y;
+    const isAveraged = smooth === lines.smooth && log === lines.log_y;
+    const found = await Promise.all(selection.series.map((pair) => lineOf(pair, lines, pieces)));
+    const drawn = found.map((one, k) => ({
+      ...one,
+      colour: colours.of(selection.series, k),
+      average: isAveraged && one.average ? one.average : averaged(one, smooth, log),
+    }));
+    return packed({ ...lines, smooth }, drawn, axis === "time" ? clock : (step) => step);
+  };
+}
+
+/** One series over its steps: as it was recorded, or by columns of its heat map, or without a point. */
+async function lineOf([module, quantity], { series, x0 }, pieces) {
+  const name = { module, quantity };
+  const line = series.find((one) => one.module === module && one.quantity === quantity);
+  const steps = (x) => Array.from(x, (one) => one + x0); // float32 is exact only near x0
+  if (line?.n) return { ...line, x: steps(line.x), average: { ...line.average, x: steps(line.average.x) }, marks: steps(line.marks) };
+  const frame = await pieces.read("heat", quantity);
+  if (!frame) return { ...name, ...NO_LINE };
+  const heat = decodeHeat(frame.message, frame.buffers);
+  return { ...name, ...columnsOf(heat, heat.index.get(module)) };
+}
+
+/** The means of one row, each at the last step that was measured in its column. */
+function columnsOf({ at, columns, mean, states, first_step: first, last_step: last }, row) {
+  const cell = (column) => row * columns + column;
+  const taken = [...Array(row === undefined ? 0 : columns).keys()].filter(
+    (column) => at[column] >= 0 && states[cell(column)] !== NOT_MEASURED,
+  );
+  if (!taken.length) return NO_LINE;
+  const y = taken.map((column) => mean[cell(column)]);
+  const lost = taken.filter((column) => states[cell(column)] === NOT_FINITE);
+  return {
+    x: taken.map((column) => at[column]),
+    y,
+    marks: lost.map((column) => at[column]),
+    n_rows: taken.length,
+    first_step: at[taken[0]],
+    last_step: at[taken.at(-1)],
+    last_value: Number.isFinite(y.at(-1)) ? y.at(-1) : null,
+    n_nonfinite: lost.length,
+    weight: 0,
+    mean_of: (last + 1 - first) / columns,
+  };
+}
+
+function averaged({ x, y, n_rows: rows }, smooth, log) {
+  if (!smooth || !x.length) return NO_LINE.average;
+  return { x, y: averageOf(y, smooth, Math.max(1, rows / x.length), log) };
+}
+
+/** One buffer: of each series x, y, and those of its average; x relative to the first of all. */
+function packed(lines, drawn, place) {
+  const begins = drawn.flatMap(({ x }) => x.slice(0, 1)).map(place);
+  const x0 = begins.length ? Math.min(...begins) : 0;
+  const placed = (x) => x.map((one) => place(one) - x0);
+  const numbers = [];
+  const series = drawn.map(({ x, y, average, marks, ...told }) => {
+    const head = { ...told, n: x.length, n_average: average.x.length, offset: numbers.length, marks: placed(marks) };
+    for (const part of [placed(x), y, placed(average.x), average.y]) for (const one of part) numbers.push(one);
+    return head;
+  });
+  const events = lines.events.map(([at, ...rest]) => [place(at + lines.x0) - x0, ...rest]);
+  const message = { type: "lines", log_y: lines.log_y, smooth: lines.smooth, averaged: 1, x0, series, events };
+  return { message, buffers: [new DataView(Float32Array.from(numbers).buffer)] };
+}

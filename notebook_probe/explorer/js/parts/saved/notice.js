@@ -1,0 +1,22 @@
+/** The line below the bar of a panel without a kernel: what works, and how to open the record. */
+
+import { copyText, element, setAttribute, setHidden, setText } from "../../dom.js";
+
+export function createSavedNotice({ root, state, signal }) {
+  const code = element("code");
+  const copy = element("button", { type: "button", "data-action": "copy-open" }, "Copy");
+  const missing = element("div", { class: "nbp-soft nbp-left-out" });
+  const words = element("span", {}, "No kernel: hover, zoom and pick still work.");
+  const how = element("span", { class: "nbp-open" }, "The full record: ", code);
+  const el = element("div", { class: "nbp-saved-line", role: "note", hidden: "" }, words, how, copy, missing);
+  copy.addEventListener("click", () => copyText(code, copy), { signal });
+  state.on("saved", () => {
+    const { open, left_out: names } = state.parts.saved;
+    setAttribute(root, "data-saved", state.parts.saved.place);
+    setHidden(el, false);
+    setText(code, open);
+    setText(missing, names.length ? `Left out, to stay below 2 MB: ${names.join(", ")}.` : "");
+    setHidden(missing, !names.length);
+  });
+  return { el };
+}

@@ -1,0 +1,137 @@
+"""What is handed on equals what was recorded, thinned, and stays below its size."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from notebook_probe.explorer.draw.view import fresh_selection
+from notebook_probe.explorer.handed_on.package import Looked, Package, Packer, Place
+from notebook_probe.explorer.messages.opened_status import OpenedStatus
+from notebook_probe.explorer.messages.selection import PanelSelection
+from notebook_probe.record.format.source import Source
+from tests.explorer.fakes import START_MS, FakeSource, FakeStream
+from tests.explorer.handed_on.unpacked import unpacked
+
+N_STEPS = 2000
+MODULES = tuple("abc")
+
+
+@pytest.fixture
+def source() -> FakeSource:
+    """Gradient norms at three modules, one of which was not finite once; a loss."""
+    random = np.random.default_rng(0)
+    stream = FakeStream("every_1", MODULES, ["grad_norm", "weight_norm"])
+    norms = np.exp(random.normal(size=(N_STEPS, 3))).astype(np.float32)
+    norms[700, 1] = np.inf
+    norms[:, 2] = np.where(np.arange(N_STEPS) < 1200, norms[:, 2], np.nan)
+    stream.append(range(N_STEPS), grad_norm=norms, weight_norm=norms * 2)
+    logged = FakeStream("logged", ["(root)"], ["loss"], logged=True)
+    logged.append(range(N_STEPS), loss=random.normal(size=(N_STEPS, 1)))
+    return FakeSource(stream, logged)
+
+
+def packed(
+    source: Source,
+    selection: PanelSelection | None = None,
+    place: Place = "file",
+    most: int = 2_000_000,
+) -> Package:
+    looked = Looked(selection or fresh_selection(source))
+    return Packer(source).package(looked, OpenedStatus(source).head(), place, most_bytes=most)
+
+
+def test_cells_are_the_means_and_maxima_of_the_recorded_steps(source: FakeSource) -> None:
+    found = unpacked(packed(source).text).frames["heat", "grad_norm"]
+    told, columns = found.message, found.message["columns"]
+    assert (told["rows"], columns) == (list(MODULES), 500)
+    size = N_STEPS // columns
+    blocks = source.given[0].values("grad_norm").astype(np.float64).T.reshape(3, columns, size)
+    known = np.isfinite(blocks)
+    with np.errstate(invalid="ignore"):
+        mean = np.where(known, blocks, 0).sum(2) / known.sum(2)
+    largest = np.where(known, blocks, -np.inf).max(2)
+    shown = known.any(2)
+    for place, expected in [(0, mean), (2, largest)]:
+        cells = found.floats(place).reshape(3, columns)
+        assert np.allclose(cells[shown], expected[shown], rtol=2**-16, atol=0)
+        assert np.isnan(cells[2, 1300 // size])
+    states = np.frombuffer(found.buffers[1], np.uint8).reshape(3, columns)
+    assert states[1, 700 // size] == 2
+    assert told["at"] == list(range(size - 1, N_STEPS, size))
+
+
+def test_a_line_holds_recorded_values_at_their_steps(source: FakeSource) -> None:
+    found = unpacked(packed(source).text).frames["lines", ""]
+    [line] = found.message["series"]
+    numbers = found.floats(0)
+    x, y = (numbers[line["offset"] + k * line["n"] :][: line["n"]] for k in (0, 1))
+    steps = (x + found.message["x0"]).astype(int)
+    recorded = source.given[1].values("loss")[:, 0]
+    assert line["n"] <= 1201
+    assert np.array_equal(y, recorded[steps])
+    assert {int(recorded.argmin()), int(recorded.argmax())} <= {*steps.tolist()}
+
+
+def test_the_line_below_the_bar_is_told_what_it_says(source: FakeSource) -> None:
+    said = unpacked(packed(source).text).said
+    saved, status = said("saved"), said("status")
+    assert saved["open"] == 'nbp.open_run("nowhere").explore()'
+    assert saved["ended_ms"] == START_MS + (N_STEPS - 1) * 100
+    assert saved["left_out"] == []
+    assert status["scalar"][:2] == ["loss", pytest.approx(source.given[1].values("loss")[-1, 0])]
+    assert said("model")["live"] is False
+
+
+def test_seconds_are_those_of_the_recorded_rows(source: FakeSource) -> None:
+    clock = unpacked(packed(source).text).said("saved")["clock"]
+    assert np.allclose(clock["seconds"], np.array(clock["steps"]) * 0.1)
+    assert (clock["steps"][0], clock["steps"][-1]) == (0, N_STEPS - 1)
+
+
+def test_a_notebook_keeps_what_was_looked_at_and_a_file_the_rest_too(source: FakeSource) -> None:
+    selection = fresh_selection(source)
+    assert selection.home == "grad_norm"
+    assert ("heat", "weight_norm") in unpacked(packed(source, selection).text).frames
+    kept = unpacked(packed(source, selection, "notebook").text)
+    assert set(kept.frames) == {("lines", ""), ("heat", "grad_norm")}
+    assert "weight_norm" in kept.said("status")["recorded"], "it can be picked, and says so"
+
+
+def test_what_does_not_fit_is_named_and_the_home_quantity_comes_first(source: FakeSource) -> None:
+    whole = packed(source)
+    assert not whole.left_out
+    sizes = range(len(whole.text) + 30_000, 0, -2000)
+    tries = ((most, packed(source, most=most)) for most in sizes)
+    most, tight = next(one for one in tries if one[1].left_out)
+    assert tight.left_out == ("weight_norm",)
+    assert len(tight.text) <= most
+    found = unpacked(tight.text)
+    assert ("heat", "grad_norm") in found.frames
+    assert ("heat", "weight_norm") not in found.frames
+    assert found.said("saved")["left_out"] == ["weight_norm"]
+
+
+def test_zoom_and_rows_of_the_panel_leave_nothing_away(source: FakeSource) -> None:
+    zoomed = fresh_selection(source).looking_at("window", (10.0, 20.0)).looking_at("rows", ("a",))
+    found = unpacked(packed(source, zoomed).text)
+    told = found.frames["heat", "grad_norm"].message
+    assert (told["first_step"], told["last_step"], len(told["rows"])) == (0, N_STEPS - 1, 3)
+    assert found.said("selection")["window"] == [10.0, 20.0]
+
+
+def test_what_a_growing_run_gains_is_in_the_next_package(source: FakeSource) -> None:
+    packer, looked = Packer(source), Looked(fresh_selection(source))
+    status = OpenedStatus(source)
+    packer.package(looked, status.head(), "file")
+    n_read = source.given[0].n_values_read
+    source.given[0].append([N_STEPS], grad_norm=[[1, 2, 3]], weight_norm=[[1, 2, 3]])
+    text = packer.package(looked, status.head(), "file").text
+    assert unpacked(text).frames["heat", "grad_norm"].message["at"][-1] == N_STEPS
+    assert source.given[0].n_values_read - n_read < 100, "what was read is not read again"
+
+
+def test_a_source_without_any_value_is_handed_on_too() -> None:
+    found = unpacked(packed(FakeSource(FakeStream("every_1", MODULES, ["grad_norm"]))).text)
+    assert found.said("status")["recorded"] == {}
+    assert found.said("saved")["clock"] == {"steps": [], "seconds": []}
