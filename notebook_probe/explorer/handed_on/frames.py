@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from notebook_probe.explorer.draw.heat import Heat
-from notebook_probe.explorer.draw.lines import Lines
+from notebook_probe.explorer.draw.lines.lines import Lines
 from notebook_probe.explorer.draw.vectors import Vectors
 from notebook_probe.explorer.handed_on.coding import EXACT, FIVE_DIGITS, RAW, coded
 from notebook_probe.explorer.messages.selection import PanelSelection, Series
@@ -16,7 +17,7 @@ from notebook_probe.explorer.messages.wire import VERSION, Frame
 from notebook_probe.explorer.parts.looks import LookRow, Looks
 from notebook_probe.record.format.source import Source
 
-__all__ = ["N_COLUMNS", "SavedFrames"]
+__all__ = ["N_COLUMNS", "SavedFrames", "alone"]
 
 N_COLUMNS = 600
 
@@ -99,8 +100,12 @@ class SavedFrames:
         return [int(step) for step in found]
 
 
+def alone(selection: PanelSelection) -> PanelSelection:
+    """All rows of this run, and no other run: what is left away is there when it is looked at."""
+    return replace(
+        selection, rows=(), folds=(), others=(), ratio_to="", aligned="step", grouped=False
+    )
+
+
 def _whole(selection: PanelSelection, home: str) -> PanelSelection:
-    """All of it: what is zoomed, or left away, is there when it is looked at again."""
-    for name, value in {"home": home, "window": None, "rows": (), "folds": ()}.items():
-        selection = selection.looking_at(name, value)
-    return selection
+    return replace(alone(selection), home=home, window=None)

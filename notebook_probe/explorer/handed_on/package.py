@@ -17,7 +17,7 @@ import numpy as np
 from notebook_probe.explorer.assets import css, esm
 from notebook_probe.explorer.draw.what_has_values import COUNTS, Recorded
 from notebook_probe.explorer.handed_on.coding import EXACT, coded
-from notebook_probe.explorer.handed_on.frames import SavedFrames
+from notebook_probe.explorer.handed_on.frames import SavedFrames, alone
 from notebook_probe.explorer.messages.alert_rows import AlertMessages
 from notebook_probe.explorer.messages.catalogue import Catalogue
 from notebook_probe.explorer.messages.defaults import HOMES
@@ -125,8 +125,7 @@ class Packer:
             head, nothing, "", recorded.modules, recorded.logged, [], {}, []
         )
         yield {**(status or {}), "can": {}, "rate": None, **_scalar(lines, recorded.logged)}
-        whole = selection.looking_at("rows", ()).looking_at("folds", ())
-        yield whole.message()
+        yield alone(selection).message()
         yield AlertMessages().message(self._source.events) or {}
 
     def _saved(self, selection: PanelSelection, place: Place, beside: int, box: _Box) -> Message:

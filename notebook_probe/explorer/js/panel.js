@@ -52,7 +52,7 @@ function render({ model, el }) {
   };
 
   const theme = createTheme(root, state, signal);
-  const kernel = model.saved ? createSavedKernel(model.saved, { root, state }) : model;
+  const kernel = model.saved ? createSavedKernel(model.saved, { root, state, fail }) : model;
   const link = createKernelLink({ model: kernel, root, state, fail, signal });
   const selection = createSelection(state, link.send, signal);
   const dialogs = createDialogs({ root, signal });

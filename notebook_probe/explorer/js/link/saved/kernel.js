@@ -11,14 +11,25 @@ import { lookAt } from "./looks.js";
 import { createPieces } from "./pieces.js";
 
 const VERSION = 1;
-const EMPTY_MAP = { type: "heat", rows: [], columns: 0, first_step: 0, last_step: -1, low: null, high: null, log: true, colours: "value" };
+const NO_MAP = {
+  type: "heat",
+  rows: [],
+  columns: 0,
+  first_step: 0,
+  last_step: -1,
+  low: null,
+  high: null,
+  log: true,
+  colours: "value",
+};
 
-export function createSavedKernel({ first, ...packed }, { root, state }) {
-  const [model, saved, initial] = ["model", "saved", "selection"].map((type) => first.find((one) => one.type === type));
+export function createSavedKernel({ first, ...packed }, { root, state, fail }) {
+  const told = (type) => first.find((one) => one.type === type);
+  const [model, saved] = [told("model"), told("saved")];
   const pieces = createPieces(packed);
   const linesOf = createSavedLines({ pieces, saved });
   let views = [];
-  let selection = initial;
+  let selection = told("selection");
   let seq = 0;
   let shownHome = null;
 
@@ -42,8 +53,8 @@ export function createSavedKernel({ first, ...packed }, { root, state }) {
       say(message, buffers);
     },
     async export({ kind }) {
-      const { buffer, ...told } = await (files[kind] ?? files.record)();
-      say({ type: "exported", ...told }, buffer ? [buffer] : []);
+      const { buffer, ...file } = await (files[kind] ?? files.record)();
+      say({ type: "exported", ...file }, buffer ? [buffer] : []);
     },
   };
 
@@ -59,7 +70,7 @@ export function createSavedKernel({ first, ...packed }, { root, state }) {
   async function homeOf(quantity) {
     const found = (await pieces.read("heat", quantity)) ?? (await pieces.read("vectors", quantity));
     const nothing = [0, 1, 2].map(() => new DataView(new ArrayBuffer(0)));
-    return found ?? { message: { ...EMPTY_MAP, quantity }, buffers: nothing };
+    return found ?? { message: { ...NO_MAP, quantity }, buffers: nothing };
   }
 
   const name = model.name.replace(/[^\w.-]+/g, "-").replace(/^[-.]+|[-.]+$/g, "") || "run";
@@ -88,7 +99,7 @@ export function createSavedKernel({ first, ...packed }, { root, state }) {
   return {
     on: (_, receive) => views.push(receive),
     off: (_, receive) => (views = views.filter((one) => one !== receive)),
-    send: ({ type, ...told }) => Promise.resolve().then(() => answers[type]?.({ type, ...told })),
+    send: (message) => void Promise.resolve().then(() => answers[message.type]?.(message)).catch(fail),
     get: () => undefined,
   };
 }

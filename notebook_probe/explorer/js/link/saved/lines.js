@@ -19,6 +19,8 @@ const NO_LINE = {
   weight: 0,
 };
 
+const NO_FRAME = { smooth: 0, log_y: true, series: [], events: [], x0: 0 };
+
 /** A function of the selection: its frame, `{ message, buffers }` as the kernel sends it. */
 export function createSavedLines({ pieces, saved }) {
   const colours = createColours(saved.colours);
@@ -26,7 +28,7 @@ export function createSavedLines({ pieces, saved }) {
 
   return async function frame(selection) {
     const kept = await pieces.read("lines", "");
-    const lines = kept ? decodeLines(kept.message, kept.buffers) : { smooth: 0, log_y: true, series: [], events: [], x0: 0 };
+    const lines = kept ? decodeLines(kept.message, kept.buffers) : NO_FRAME;
     const { smooth, x_axis: axis } = selection;
     const log = selection.log_y ?? lines.log_y;
     const isAveraged = smooth === lines.smooth && log === lines.log_y;
@@ -45,7 +47,10 @@ async function lineOf([module, quantity], { series, x0 }, pieces) {
   const name = { module, quantity };
   const line = series.find((one) => one.module === module && one.quantity === quantity);
   const steps = (x) => Array.from(x, (one) => one + x0); // float32 is exact only near x0
-  if (line?.n) return { ...line, x: steps(line.x), average: { ...line.average, x: steps(line.average.x) }, marks: steps(line.marks) };
+  if (line?.n) {
+    const average = { ...line.average, x: steps(line.average.x) };
+    return { ...line, x: steps(line.x), marks: steps(line.marks), average };
+  }
   const frame = await pieces.read("heat", quantity);
   if (!frame) return { ...name, ...NO_LINE };
   const heat = decodeHeat(frame.message, frame.buffers);
@@ -87,11 +92,12 @@ function packed(lines, drawn, place) {
   const placed = (x) => x.map((one) => place(one) - x0);
   const numbers = [];
   const series = drawn.map(({ x, y, average, marks, ...told }) => {
-    const head = { ...told, n: x.length, n_average: average.x.length, offset: numbers.length, marks: placed(marks) };
+    const offset = numbers.length;
     for (const part of [placed(x), y, placed(average.x), average.y]) for (const one of part) numbers.push(one);
-    return head;
+    return { ...told, n: x.length, n_average: average.x.length, offset, marks: placed(marks) };
   });
   const events = lines.events.map(([at, ...rest]) => [place(at + lines.x0) - x0, ...rest]);
-  const message = { type: "lines", log_y: lines.log_y, smooth: lines.smooth, averaged: 1, x0, series, events };
+  const { log_y, smooth } = lines;
+  const message = { type: "lines", log_y, smooth, averaged: 1, x0, series, events };
   return { message, buffers: [new DataView(Float32Array.from(numbers).buffer)] };
 }

@@ -26,10 +26,11 @@ export function createCompare(parts) {
   let list = null;
 
   el.addEventListener("click", open, { signal });
-  for (const topic of ["model", "selection", "compare"]) state.on(topic, refresh);
+  for (const topic of ["model", "selection", "compare", "saved"]) state.on(topic, refresh);
   for (const topic of ["status", "selection", "compare", "theme"]) state.on(topic, () => list?.refresh());
 
   function open() {
+    if (state.parts.saved) return; // there is nobody to ask for other runs
     list = createRunList(parts);
     dialogs.open({ anchor: el, label: "Runs", content: list.el, closed });
     if (!dialogs.isOpenAt(el)) return;
@@ -48,8 +49,9 @@ export function createCompare(parts) {
     setText(beside, others.length ? `+${others.length}` : "");
     const names = others.map((run) => runName(state, run)).join(", ");
     const all = names ? `${state.model.name}, beside ${names}` : state.model.name;
-    setAttribute(el, "title", `${all}\n${TITLE}`);
-    setAttribute(el, "aria-label", `${all}: compare with other runs`);
+    const { saved } = state.parts;
+    setAttribute(el, "title", saved ? all : `${all}\n${TITLE}`);
+    setAttribute(el, "aria-label", saved ? all : `${all}: compare with other runs`);
   }
 
   refresh();
