@@ -85,10 +85,8 @@ def test_a_run_that_is_chosen_is_drawn_beside_this_one_and_for_every_view(folder
     own, other = train(folder / "own.zarr"), str(train(folder / "a.zarr"))
     talk = Talk(nbp.open_run(own))
     talk.chooses(series=[["(root)", "loss"]], others=[other, str(folder / "gone.zarr")])
-    frames = talk.is_told("beside")
-    [line, missing] = frames[-1][0]["series"], talk.is_told("compare")
-    assert [one["run"] for one in line] == [other]
-    assert missing == []
+    message, _ = talk.is_told("beside")[-1]
+    assert [line["run"] for line in message["series"]] == [other]
     state = next(told for told, _ in reversed(talk.sent) if told["type"] == "compare")
     assert "no record at" in state["refused"][str(folder / "gone.zarr")]
     assert {row["run"] for row in state["runs"]} == {other, str(folder / "gone.zarr")}

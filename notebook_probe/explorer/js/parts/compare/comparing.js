@@ -58,7 +58,7 @@ export function createComparing({ state, selection, signal }) {
 }
 
 /** The values of this run, or its ratio to one that is compared. */
-export function ratioOptions(state) {
+function ratioOptions(state) {
   const { others } = state.selection;
   return [["", "value"], ...others.map((run) => [run, `ratio to ${runName(state, run)}`])];
 }
