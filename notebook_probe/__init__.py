@@ -49,7 +49,7 @@ from notebook_probe.errors import (
     ViewError,
     near,
 )
-from notebook_probe.opened import OpenedJob, OpenedRun, open_run, open_runs
+from notebook_probe.opened import OpenedJob, OpenedRun, OpenedRuns, open_run, open_runs
 from notebook_probe.record.store.location import RemoteStore
 from notebook_probe.schedules import (
     Every,
@@ -115,6 +115,7 @@ __all__ = [
     "NotLookedError",
     "OpenedJob",
     "OpenedRun",
+    "OpenedRuns",
     "OptimizerSeries",
     "Preset",
     "PresetRow",

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from notebook_probe.record.read.many import open_runs
+import numpy as np
+
+from notebook_probe.record.read import many
 from notebook_probe.record.read.ranks import OpenedRanks, rank_folders
 from notebook_probe.record.read.reader import OpenedRecord
 from notebook_probe.record.store.location import Location
 from notebook_probe.record.views.chunked import ChunksLike
+from notebook_probe.record.views.dataset import Dataset
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.actions.source_actions import SourceActions
 
-__all__ = ["OpenedJob", "OpenedRun", "open_run", "open_runs"]
+if TYPE_CHECKING:
+    from notebook_probe.explorer import Explorer
+
+__all__ = ["OpenedJob", "OpenedRun", "OpenedRuns", "open_run", "open_runs"]
 
 
 class OpenedRun(SourceActions, OpenedRecord):
@@ -33,6 +40,31 @@ class OpenedJob(OpenedRanks, OpenedRun):
 
     The panel shows the first rank, and `alerts` are those of it; open ``rank_00001`` for another's.
     """
+
+
+class OpenedRuns(Dataset):
+    """Many recorded runs as one dataset, dims (run, module, step); see `open_runs`."""
+
+    __slots__ = ()
+
+    def explore(self) -> Explorer:
+        """Show the first run in the Explorer, with the others beside it.
+
+        Their lines are drawn with its own, the heat map is the ratio to the second, and the foot
+        says where they part. It follows runs that grow.
+
+        Warns
+        -----
+        RecordWarning
+            For those beyond the four that can be told apart.
+
+        Examples
+        --------
+        >>> nbp.open_runs("runs/digits-*.zarr").explore()  # doctest: +SKIP
+        >>> study.sel(run=study.title.str.contains("seed")).explore()  # doctest: +SKIP
+        """
+        first, *others = np.atleast_1d(self["run"].values).tolist()
+        return open_run(first).explore(others)
 
 
 def open_run(
@@ -77,3 +109,42 @@ def open_run(
     run = (OpenedJob if rank_folders(place) else OpenedRun)(place, branch, chunks)
     run.warn_of_unwritten()
     return run
+
+
+def open_runs(runs: str | PathLike[str] | Iterable[str | PathLike[str]]) -> OpenedRuns:
+    """Open many runs as one dataset with a ``run`` dimension, larger than memory.
+
+    Parameters
+    ----------
+    runs : str, path or iterable of these
+        A pattern such as ``"runs/*.zarr"``, or the locations themselves. Of a distributed job each
+        rank is a run, ``"runs/job.zarr/rank_00003"``.
+
+    Returns
+    -------
+    OpenedRuns
+        An ``xarray.Dataset``, dims (run, module, step), of vectors one more; dask arrays. Modules
+        and steps are those of any run, NaN where a run has none; vectors of every module's own
+        length stay where they are. Coordinates ``run`` (the location), ``title`` and ``run_id``.
+        Its ``explore()`` shows them beside each other.
+
+    Raises
+    ------
+    RecordFormatError
+        No record is there.
+    MissingExtraError
+        dask is not installed: ``pip install 'notebook-probe[analysis]'``.
+
+    Warns
+    -----
+    RecordWarning
+        For what matches and is no readable record; the others are there.
+
+    Examples
+    --------
+    >>> study = open_runs("runs/*.zarr")  # doctest: +SKIP
+    >>> study.weight_norm.sel(module="fc").mean("run").plot()  # doctest: +SKIP
+    >>> study.explore()  # doctest: +SKIP
+    """
+    found = many.open_runs(runs)
+    return OpenedRuns(found.data_vars, found.coords, found.attrs)

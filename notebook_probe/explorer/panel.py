@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import os
+import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
 from notebook_probe.alerts import Alert
+from notebook_probe.errors import RecordWarning
 from notebook_probe.explorer.conversation import PanelSession
 from notebook_probe.explorer.draw.drawing import HALTED
 from notebook_probe.explorer.explorer import Explorer
 from notebook_probe.explorer.handed_on.package import Looked, Packer
 from notebook_probe.explorer.handed_on.page import page
 from notebook_probe.explorer.kernel import KernelRoute, kernel_route
+from notebook_probe.explorer.messages.selection import MOST_OTHERS
 from notebook_probe.explorer.parse import parse
 from notebook_probe.explorer.refresher import Refresher
 from notebook_probe.explorer.save.export import picture
@@ -94,6 +97,15 @@ class Panel:
         file = Path(path)
         file.write_text(page(made.text, self._source.name, png), encoding="utf-8")
         return file
+
+    def compare(self, others: Sequence[str]) -> None:
+        """Put runs beside this one, as if they were ticked in the list of runs."""
+        shown = tuple(others[:MOST_OTHERS])
+        if len(others) > len(shown):
+            text = f"{len(shown)} of {len(others)} other runs are shown: {', '.join(shown)}"
+            warnings.warn(text, RecordWarning, stacklevel=3)
+        self.choose("others", shown)
+        self.choose("ratio_to", shown[0])
 
     def show_once_in_a_cell(self) -> None:
         """Show it unless this cell has; its widget is often the cell's last value, too."""

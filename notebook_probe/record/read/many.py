@@ -23,39 +23,7 @@ __all__ = ["open_runs"]
 
 
 def open_runs(runs: str | PathLike[str] | Iterable[str | PathLike[str]]) -> xr.Dataset:
-    """Open many runs as one dataset with a ``run`` dimension, larger than memory.
-
-    Parameters
-    ----------
-    runs : str, path or iterable of these
-        A pattern such as ``"runs/*.zarr"``, or the locations themselves. Of a distributed job each
-        rank is a run, ``"runs/job.zarr/rank_00003"``.
-
-    Returns
-    -------
-    xarray.Dataset
-        Dims (run, module, step), of vectors one more; dask arrays. Modules and steps are those of
-        any run, NaN where a run has none; vectors of every module's own length stay where they are.
-        Coordinates ``run`` (the location), ``title`` and
-        ``run_id``.
-
-    Raises
-    ------
-    RecordFormatError
-        No record is there.
-    MissingExtraError
-        dask is not installed: ``pip install 'notebook-probe[analysis]'``.
-
-    Warns
-    -----
-    RecordWarning
-        For what matches and is no readable record; the others are there.
-
-    Examples
-    --------
-    >>> study = open_runs("runs/*.zarr")  # doctest: +SKIP
-    >>> study.weight_norm.sel(module="fc").mean("run").plot()  # doctest: +SKIP
-    """
+    """Dims (run, module, step), of every record at these places; as `notebook_probe.open_runs`."""
     import_extra("dask.array", "analysis", "open_runs")
     records: dict[str, OpenedRecord] = {}
     problem = RecordFormatError(f"no record matches {runs!r}")
@@ -64,7 +32,7 @@ def open_runs(runs: str | PathLike[str] | Iterable[str | PathLike[str]]) -> xr.D
             records |= {run: OpenedRecord(run) for run in _ranks(place)}
         except RecordFormatError as error:
             problem = error
-            warnings.warn(f"left out: {error}", RecordWarning, stacklevel=2)
+            warnings.warn(f"left out: {error}", RecordWarning, stacklevel=3)
     if not records:
         raise problem
     titles = [record.name for record in records.values()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
-from os import PathLike
+from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -85,12 +85,30 @@ class SourceActions:
         """
         return looks_of(self.events, lambda: self.blobs)
 
-    def explore(self: _Acting) -> Explorer:
+    def explore(self: _Acting, others: Iterable[str | PathLike[str]] = ()) -> Explorer:
         """Show the Explorer under this cell; it stays alive while the cells below run.
 
         Of a recorded run it is the same panel, without controls.
+
+        Parameters
+        ----------
+        others : iterable of path or URL
+            Runs beside this one, four at most: their lines are drawn with its own, and the heat map
+            is the ratio to the first of them.
+
+        Warns
+        -----
+        RecordWarning
+            For more than four.
+
+        Examples
+        --------
+        >>> run.explore(others=["runs/digits-cnn-8.zarr"])  # doctest: +SKIP
         """
-        return self._open_panel().show()
+        panel = self._open_panel()
+        if places := [str(fspath(one)) for one in others]:
+            panel.compare(places)
+        return panel.show()
 
     @property
     def explorer(self: _Acting) -> Explorer:
