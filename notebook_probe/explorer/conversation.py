@@ -152,6 +152,8 @@ class PanelSession:
             "series": chosen.series,
             "window": chosen.window,
             "step": step,
+            "rows": chosen.rows,
+            "folds": chosen.folds,
         }
 
     def check(self, name: str, value: Any) -> Any:

@@ -29,7 +29,7 @@ IN_A_NOTEBOOK = """
 """The static picture stands right after the panel, for the time when there is no panel; and a
 panel that the same cell shows in a box of widgets need not stand above the box, too."""
 
-LINKED = ("home", "series", "window", "step")
+LINKED = ("home", "series", "window", "step", "rows", "folds")
 
 
 class Keeper(Protocol):
@@ -57,11 +57,16 @@ class Explorer(anywidget.AnyWidget):
     home : str
         Quantity of the heat map.
     series : tuple of (str, str)
-        Module and quantity of each line that is drawn.
+        Module and quantity of each line that is drawn. The whole model, with what the loop logs or
+        will log, is ``""``; it reads as ``"(root)"``.
     window : (float, float) or None
         Steps that both plots show; None for all.
     step : int
         The step under the pointer, in either plot; setting it draws the line there.
+    rows : tuple of str
+        Modules that the heat map has, with all below them; empty for all.
+    folds : tuple of str
+        Modules that have one row there, with all below them; `rows` are chosen among these.
 
     Examples
     --------
@@ -77,6 +82,8 @@ class Explorer(anywidget.AnyWidget):
         traitlets.Float(), traitlets.Float(), default_value=None, allow_none=True
     )
     step = traitlets.Int()
+    rows = TypedTuple(traitlets.Unicode())
+    folds = TypedTuple(traitlets.Unicode())
 
     _esm = traitlets.Unicode().tag(sync=True)
     _css = traitlets.Unicode().tag(sync=True)

@@ -88,6 +88,28 @@ def test_what_a_trait_is_set_to_is_what_the_panel_shows(panel: Panel) -> None:
     assert panel._session.looked_at["step"] == 5
 
 
+def test_rows_and_folds_of_the_heat_map_are_traits_too(panel: Panel) -> None:
+    explorer = panel.explorer
+    explorer.rows = ["fc2", "fc2"]
+    explorer.folds = ["fc1"]
+    looked_at = panel._session.look()
+    assert (looked_at.rows, looked_at.folds) == (("fc2",), ("fc1",))
+    noted = Noted(explorer, "rows")
+    clicks(explorer, rows=["fc1"], folds=[])
+    noted.waits_for(("fc1",))
+
+
+def test_the_whole_model_is_written_as_everywhere_and_may_be_of_what_is_logged_later(
+    panel: Panel,
+) -> None:
+    panel.explorer.series = [("", "loss"), ("", "los")]
+    assert panel._session.look().series == (("(root)", "loss"), ("(root)", "los"))
+    assert panel.explorer.series == (("(root)", "loss"), ("(root)", "los"))
+    panel._session._source.finished = True  # type: ignore[misc]
+    with pytest.raises(UnknownNameError, match="no quantity 'accuracy' here"):
+        panel.explorer.series = [("", "accuracy")]
+
+
 def test_a_trait_that_was_set_is_not_set_back_by_a_refresh_that_was_under_way(
     panel: Panel,
 ) -> None:
@@ -136,6 +158,8 @@ def test_the_explorer_stands_among_other_widgets(panel: Panel) -> None:
         ("home", "grad_nrm", UnknownNameError, "no quantity 'grad_nrm' here; close: 'grad_norm'"),
         ("series", [("fc3", "grad_norm")], UnknownNameError, "no module 'fc3' here; close: 'fc2'"),
         ("series", [("fc1", "nrm")], UnknownNameError, "no quantity 'nrm' here"),
+        ("rows", ["fc3"], UnknownNameError, "no module 'fc3' here; close: 'fc2'"),
+        ("folds", ["block"], UnknownNameError, "no module 'block' here"),
         ("window", (9, 3), ValueError, "first below last"),
         ("step", -1, ValueError, "a whole number from 0"),
         ("step", "seven", traitlets.TraitError, "step"),
@@ -187,7 +211,7 @@ def test_an_alert_is_shown_by_the_traits(panel: Panel) -> None:
     alert = Alert("lr_low", 12, "fc1: hardly moves", ("gone", "fc1"), ("no_more", "grad_norm"))
     explorer.show_alert(alert)
     assert explorer.home == "grad_norm"
-    noted.waits_for([("fc2", "weight_norm"), ("fc1", "grad_norm")])
+    noted.waits_for((("fc2", "weight_norm"), ("fc1", "grad_norm")))
     assert (explorer.window, explorer.step) == ((10.0, 14.0), 12)
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from notebook_probe.errors import UnknownNameError, near
 from notebook_probe.explorer.messages.axis_entries import axis_order
-from notebook_probe.record.format.source import Source
+from notebook_probe.record.format.source import ROOT, Source
 
 __all__ = ["check"]
 
@@ -18,7 +18,7 @@ def check(name: str, value: Any, source: Source, listed: Iterable[str]) -> Any:
     Parameters
     ----------
     name : str
-        ``"home"``, ``"series"``, ``"window"`` or ``"step"``.
+        ``"home"``, ``"series"``, ``"window"``, ``"step"``, ``"rows"`` or ``"folds"``.
     source : Source
         Whose modules and quantities there are.
     listed : iterable of str
@@ -46,14 +46,28 @@ def _home(quantity: str, source: Source, listed: Iterable[str]) -> str:
 
 def _series(
     series: Iterable[tuple[str, str]], source: Source, listed: Iterable[str]
-) -> list[tuple[str, str]]:
-    modules, found = axis_order(source), []
+) -> tuple[tuple[str, str], ...]:
+    known, found = axis_order(source), []
     for module, quantity in series:
-        if module not in modules:
-            raise UnknownNameError(f"no module {module!r} here; {near(module, modules)}")
+        place = _place(module, known)
         name, bracket, element = quantity.partition("[")
-        found.append((module, _home(name, source, listed) + bracket + element))
-    return found
+        may_come = place == ROOT and not source.finished  # the loop may log it later
+        own = source.recorded_name(name) if may_come else _home(name, source, listed)
+        found.append((place, own + bracket + element))
+    return tuple(found)
+
+
+def _rows(rows: Iterable[str], source: Source, listed: Iterable[str]) -> tuple[str, ...]:
+    known = axis_order(source)
+    return tuple(dict.fromkeys(_place(one, known) for one in rows))
+
+
+def _place(module: str, known: Sequence[str]) -> str:
+    """As module axes write it: the whole model is ``""`` elsewhere."""
+    place = module or ROOT
+    if place not in known:
+        raise UnknownNameError(f"no module {module!r} here; {near(module, known)}")
+    return place
 
 
 def _window(
@@ -75,4 +89,6 @@ CHECKS: Mapping[str, Callable[[Any, Source, Iterable[str]], Any]] = {
     "series": _series,
     "window": _window,
     "step": _step,
+    "rows": _rows,
+    "folds": _rows,
 }
