@@ -257,3 +257,16 @@ def test_the_home_quantity_is_a_chip_or_in_the_list_of_more(shown: PanelPage) ->
     shown.page.locator(".nbp-item[data-quantity=output_std]").click()
     shown.page.wait_for_function("sent.at(-1).home === 'output_std'")
     expect(shown.page.locator(".nbp-quantities [aria-pressed=true]")).to_have_text("output_std")
+
+
+def test_the_box_begins_with_what_fits_and_keeps_what_was_picked(shown: PanelPage) -> None:
+    box = shown.page.locator("[data-role=quantity]")
+    expect(box).to_have_text("weight_norm")
+    shown.row("stem.relu1").click()
+    expect(box).to_have_text("output_std")
+    shown.row("stem.conv1").click()
+    expect(box).to_have_text("output_std")
+    shown.choose("weight_norm")
+    shown.row("stem.relu1").click()
+    expect(box).to_have_text("weight_norm")
+    expect(shown.page.locator(".nbp-attach .nbp-reason")).to_contain_text("Does not fit")

@@ -17,6 +17,8 @@ from tests.browser.panel_page import PanelPage, introduce
 
 pytestmark = pytest.mark.browser
 
+LR = {"name": "lr", "value": 0.003, "low": 0.0, "high": None, "log": True, "groups": []}
+
 
 @pytest.fixture
 def shown(bare: PanelPage) -> PanelPage:
@@ -77,6 +79,23 @@ def test_pause_becomes_resume_and_a_greyed_control_says_why(shown: PanelPage) ->
     assert asked["action"] == "resume"
     shown.say(status_message(tickets=[ticket(asked["id"], "refused", text="the run has ended")]))
     expect(shown.page.locator(".nbp-route")).to_have_text("the run has ended")
+
+
+@pytest.mark.parametrize("width", [640, 880])
+def test_where_a_run_ended_is_never_cut(bare: PanelPage, width: int) -> None:
+    panel = bare.show(width)
+    panel.say({**model_message(), "name": "a-name-of-a-run-that-is-long"})
+    panel.say(
+        status_message(
+            state="finished", step=112336, end_step=112336, epoch=14, budget="budget 5 %"
+        )
+    )
+    panel.say({"v": 1, "type": "knobs", "knobs": [LR], "hint": None, "last": None})
+    route = panel.page.locator(".nbp-route")
+    expect(route).to_have_text("ended at step 112\u202f336")
+    panel.picture(f"ended-{width}")
+    assert route.evaluate("(node) => node.scrollWidth <= node.clientWidth")
+    assert panel.root.evaluate("(node) => node.scrollWidth <= node.clientWidth + 1")
 
 
 def test_a_finished_run_shows_when_it_ended_in_place_of_its_controls(shown: PanelPage) -> None:

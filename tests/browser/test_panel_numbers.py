@@ -191,3 +191,15 @@ def contrast(one: list[int], other: list[int]) -> float:
 
     low, high = sorted([luminance(one), luminance(other)])
     return (high + 0.05) / (low + 0.05)
+
+
+def test_there_are_no_halves_of_a_step_on_its_axis(parts: PanelPage) -> None:
+    labels = parts.page.evaluate(
+        "parts.stepScale(12, 15, true, false, 0, 100).ticks.map((tick) => tick.label)"
+    )
+    assert labels == ["12", "13", "14", "15"]
+    seconds = "{ label: String, least: 1e-9 }"
+    time = parts.page.evaluate(
+        f"parts.stepScale(0, 2, true, false, 0, 100, {seconds}).ticks.map((tick) => tick.value)"
+    )
+    assert time == [0, 0.5, 1, 1.5, 2]

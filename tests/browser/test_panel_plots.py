@@ -259,3 +259,12 @@ def test_shares_begin_at_the_ground_and_signs_part_from_it(bare: PanelPage, them
     assert orange[0] > orange[2] + 30
     assert apart(0.5) > apart(30.5)
     assert apart(100.5) > apart(70.5)
+
+
+def test_a_heat_map_of_one_row_ends_where_its_row_does(shown: PanelPage) -> None:
+    shown.draw(*heat_message(np.linspace(1, 300, 100)[None], ["stem.conv1"]))
+    box = json.loads(shown.heat.get_attribute("data-box") or "")
+    height = shown.heat.bounding_box()["height"]  # type: ignore[index]
+    assert height - box[3] == pytest.approx(22, abs=1), "below it is the axis alone"
+    assert height < 150
+    shown.picture("heat-one-row")

@@ -12,7 +12,7 @@ import { createScheduleExamples, fromHere } from "./schedule_examples.js";
 const NO_SCHEDULE = "Say when to measure, such as every(10)";
 
 export function createAttach({ state, selection, link, dialogs, look, signal }) {
-  const quantity = createPicker({ state, dialogs, chosen: changed, preset: attachPreset, signal });
+  const quantity = createPicker({ state, dialogs, chosen: picked, preset: attachPreset, signal });
   const schedule = element("input", {
     type: "text",
     value: "every(10)",
@@ -42,6 +42,8 @@ export function createAttach({ state, selection, link, dialogs, look, signal }) 
     outcome.el,
     look.outcome,
   );
+  let isPicked = false; // by somebody: it stays, and says why it does not fit
+
   const listen = (node, type, run) => node.addEventListener(type, run, { signal });
   listen(schedule, "input", changed);
   listen(schedule, "keydown", (event) => event.key === "Enter" && attachMarked());
@@ -56,6 +58,11 @@ export function createAttach({ state, selection, link, dialogs, look, signal }) 
   }
   state.on("status", refresh);
 
+  function picked() {
+    isPicked = true;
+    changed();
+  }
+
   function changed() {
     outcome.mended();
     refresh();
@@ -65,11 +72,11 @@ export function createAttach({ state, selection, link, dialogs, look, signal }) 
     [...state.marked].map((path) => state.model.byPath.get(path)).filter(Boolean);
   const chosen = () => state.model.quantities.find((one) => one.name === quantity.value);
 
-  /** What was chosen stays; else the first that fits. */
+  /** What was picked stays, and what fits; else it is the first that does. */
   function choose() {
     const { quantities } = state.model;
-    if (quantities.some((one) => one.name === quantity.value)) return;
-    const rows = markedRows();
+    const [one, rows] = [chosen(), markedRows()];
+    if (one && (isPicked || !misfitReason(one, rows))) return;
     const first = quantities.find((one) => !misfitReason(one, rows)) ?? quantities[0];
     quantity.value = first?.name ?? "";
   }

@@ -9,6 +9,11 @@ export function fittingRows(quantity, rows) {
   return rows.filter((row) => !misfit(quantity, row));
 }
 
+/** Those that can be measured at a row; all where there is none. */
+export function fittingQuantities(quantities, row) {
+  return row ? quantities.filter((one) => !misfit(one, row)) : quantities;
+}
+
 /** "" when the quantity fits at least one of the rows, else the first reason. */
 export function misfitReason(quantity, rows) {
   if (!rows.length || fittingRows(quantity, rows).length) return "";

@@ -80,6 +80,7 @@ export function createTopBar({ state, theme, link, compare, knobs, probes, break
     const { status, model } = state;
     const ended = ENDED.includes(status.state);
     el.classList.toggle("nbp-stale", state.silent);
+    el.classList.toggle("nbp-ended", ended && model.live);
     setAttribute(el, "data-state", state.silent ? "silent" : status.state);
     const { saved } = state.parts;
     const wasBefore = saved && !ended ? "was " : "";

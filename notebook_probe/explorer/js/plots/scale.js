@@ -47,11 +47,13 @@ export function valueScale(low, high, log, from, to, count) {
   return createScale(log ? LOG10 : IDENTITY, start, stop, ticks, from, to);
 }
 
+const OF_STEPS = { label: stepLabel, least: 1 };
+
 /** The step axis: exactly the window while zoomed, else up to the next quarter of a tick. */
-export function stepScale(low, high, zoomed, log, from, to, label = stepLabel) {
-  const tick = niceStep((high - low) / 8);
+export function stepScale(low, high, zoomed, log, from, to, { label, least } = OF_STEPS) {
+  const tick = Math.max(niceStep((high - low) / 8), least); // there are no halves of a step
   const stop = zoomed ? high : Math.ceil((high - low) / (tick / 4)) * (tick / 4) + low;
-  const values = log ? decadesFromZero(low, stop) : multiples(low, stop, Math.max(tick, 1e-9));
+  const values = log ? decadesFromZero(low, stop) : multiples(low, stop, tick);
   const ticks = values.map((value) => ({ value, label: label(value) }));
   return createScale(log ? LOG1P : IDENTITY, low, stop, ticks, from, to);
 }

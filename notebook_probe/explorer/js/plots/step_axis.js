@@ -5,6 +5,7 @@ import { homeFrame } from "../state.js";
 import { stepScale } from "./scale.js";
 
 export const AXIS_HEIGHT = 22;
+const OF_TIME = { label: duration, least: 1e-9 };
 
 /** Room right of a plot: direct labels beside the lines, the colour bar beside the heat map. */
 export function rightMargin(width) {
@@ -44,7 +45,7 @@ export function lineAxis(state, drawn, left, right) {
   if (!ends.length) return null;
   const start = state.lines.x0;
   const [low, high] = [start + Math.min(...ends), start + Math.max(...ends)];
-  return stepScale(low, Math.max(high, low + 0.1), false, log, left, right, duration);
+  return stepScale(low, Math.max(high, low + 0.1), false, log, left, right, OF_TIME);
 }
 
 /** Step -> x of the lines and back; on a time axis by the longest series, linear between its ends. */

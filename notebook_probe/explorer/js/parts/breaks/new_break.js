@@ -1,5 +1,6 @@
 /** One more breakpoint: of which kind, and what that needs; a series is tried on what is recorded. */
 
+import { fittingQuantities } from "../../controls/fitting.js";
 import { element, setAttribute, setHidden, setText, throttled } from "../../dom.js";
 import { grouped, significant } from "../../format.js";
 import { isVector } from "../../state.js";
@@ -97,7 +98,8 @@ export function createNewBreak({ state, link, follow }) {
     const here = Object.entries(state.status.recorded).filter(([, at]) => at.includes(place));
     const attached = state.status.attached.filter(([at]) => at === place);
     const known = [...here.map(([name]) => name), ...attached.map(([, name]) => name)];
-    const others = state.model.quantities.map((one) => one.name);
+    const row = state.model.byPath.get(place);
+    const others = fittingQuantities(state.model.quantities, row).map((one) => one.name);
     const names = [...new Set([...known, ...others])].filter((one) => !isVector(state, one));
     quantity.replaceChildren(...names.map((one) => new Option(one)));
     quantity.value = names.includes(wanted) ? wanted : (names[0] ?? "");

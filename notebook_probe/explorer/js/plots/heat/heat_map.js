@@ -54,7 +54,7 @@ export function createHeatMap({ state, theme, selection, link, fail, signal }) {
 
   function paintFrame(context, frame, width, height) {
     const colours = theme.read();
-    const bottom = Math.min(height - AXIS_HEIGHT, frame.rows.length * TALLEST_ROW);
+    const bottom = height - AXIS_HEIGHT;
     const names = rowNames(frame.rows, (bottom - 2) / frame.rows.length);
     setGutter(gutterWidth(context, colours, names));
     const box = { left: state.gutter, right: width - rightMargin(width), top: 2, bottom };

@@ -7,6 +7,7 @@ import { paintMarks } from "../step_marks.js";
 import { paintLabels } from "./labels.js";
 import { paintBeside } from "./paint_beside.js";
 
+const RAW_ALPHA = 0.45; // behind its average, which hides how low and how high it went
 const FEW_POINTS = 40; // points below which each one is drawn
 
 export function paintLines(context, view) {
@@ -25,7 +26,7 @@ export function paintLines(context, view) {
     context.setLineDash([]);
     const averaged = series.average.v.length > 0;
     if (averaged) {
-      context.globalAlpha = 0.3;
+      context.globalAlpha = RAW_ALPHA;
       context.lineWidth = 1;
       paintLine(context, series, axis, values);
       context.globalAlpha = 1;
