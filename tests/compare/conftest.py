@@ -1,0 +1,5 @@
+"""What the page's program needs."""
+
+from tests.run.conftest import programs
+
+__all__ = ["programs"]
