@@ -24,8 +24,9 @@ def modules_after(code: str) -> set[str]:
     return set(done.stdout.split())
 
 
-def test_importing_the_package_loads_no_torch_and_no_jupyter() -> None:
-    assert modules_after("import notebook_probe").isdisjoint(HEAVY)
+@pytest.mark.parametrize("name", ["notebook_probe", "notebook_probe.compare"])
+def test_importing_the_package_loads_no_torch_and_no_jupyter(name: str) -> None:
+    assert modules_after(f"import {name}").isdisjoint(HEAVY)
 
 
 def test_the_public_names_are_sorted_and_all_there() -> None:

@@ -4,7 +4,7 @@
 step     updates
 time     seconds since the run's first row, breaks included
 samples  what ``run.log(samples=...)`` counts, or steps times ``batch_size`` of the config
-epochs   what ``run.log(epoch=...)`` tells, or where the record notes that epochs begin
+epochs   from where ``run.log(epoch=...)``, or an event of the record, says that one begins
 another  the smallest value so far of a logged scalar such as ``loss``
 ======== ==================================================================================
 
@@ -119,7 +119,8 @@ def _samples(source: Run) -> Reader:
 def _epochs(source: Run) -> Reader:
     name = _first(EPOCHS, logged_names(source))
     if name is not None:
-        return _counted(logged(name))
+        rows = logged(name)
+        return lambda run: _begun(_never_falling(*rows.read_new(run)))
     if not any(event.kind == "epoch" for event in source.events):
         raise _not_recorded("epochs", source, "run.log(epoch=...)")
     return _noted_epochs
@@ -151,18 +152,23 @@ def _counted(rows: GrowingRows) -> Reader:
 
 
 def _noted_epochs(source: Run) -> Places:
-    """Epochs from one that begins to the next; the last is as long as the one before it."""
     starts: dict[int, float] = {}
     for event in source.events:
         if event.kind == "epoch":
             before = max(starts.values(), default=-1.0)
             starts.setdefault(event.step, max(before + 1.0, _number(event.detail)))
     steps = np.array(sorted(starts), np.int64)
-    epochs = np.array([starts[step] for step in steps.tolist()])
+    return _begun(Table(steps, np.array([starts[step] for step in steps.tolist()])))
+
+
+def _begun(epochs: Table) -> Table:
+    """Evenly from one that begins to the next; the last is as long as the one before it."""
+    begins = np.diff(epochs.places, prepend=-np.inf) > 0
+    steps, places = epochs.steps[begins], epochs.places[begins]
     if len(steps) > 1:
         steps = np.append(steps, 2 * steps[-1] - steps[-2])
-        epochs = np.append(epochs, epochs[-1] + 1.0)
-    return Table(steps, epochs)
+        places = np.append(places, 2 * places[-1] - places[-2])
+    return Table(steps, places)
 
 
 def _number(detail: str) -> float:

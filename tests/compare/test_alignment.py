@@ -80,7 +80,8 @@ def test_a_loss_is_found_by_its_usual_name_and_nan_is_none() -> None:
         ("samples", {"config": {"batch_size": 64}}, [0, 64, 128]),
         ("samples", {"logged": {"samples": [32, 64, 128]}}, [32, 64, 128]),
         ("samples", {"logged": {"samples": [32, 64, 32]}, "config": {"batch": 8}}, [32, 64, 64]),
-        ("epochs", {"logged": {"epoch": [0, 0, 1]}}, [0, 0, 1]),
+        ("epochs", {"logged": {"epoch": [0, 0, 1]}}, [0, 0.5, 1]),
+        ("epochs", {"logged": {"epoch": [0.25, 0.5, 1]}}, [0.25, 0.5, 1]),
         ("epochs", {"epochs": {0: 0, 2: 1}}, [0, 0.5, 1]),
         ("epochs", {"epochs": {0: 0, 1: 1, 2: 0}}, [0, 1, 2]),
         ("lr", {"logged": {"lr": [3.0, 1.0, 2.0]}}, [3, 1, 1]),
@@ -95,6 +96,15 @@ def test_the_last_epoch_is_taken_for_as_long_as_the_one_before() -> None:
     places = RunAxis(made("a", {"m": [1.0] * 9}, epochs={0: 0, 4: 1}), "epochs").places
     assert places.at([6, 8]).tolist() == [1.5, 2.0]
     assert np.isnan(places.at([9])[0])
+
+
+@LAW
+@given(st.integers(1, 9), st.integers(1, 9), st.integers(2, 5))
+def test_by_epochs_batches_stand_at_the_same_share_of_the_data(a: int, b: int, n: int) -> None:
+    """Runs of ``n`` epochs, of ``a`` and ``b`` batches each, that log the number of the epoch."""
+    this, other = (made("r", logged={"epoch": np.repeat(np.arange(n), one)}) for one in (a, b))
+    got = align(this, other, by="epochs").steps_here(np.arange(n * b))
+    np.testing.assert_allclose(got, np.arange(n * b) * a / b)
 
 
 @pytest.mark.parametrize(

@@ -154,6 +154,32 @@ def test_a_run_that_was_measured_more_rarely_counts_its_own_rows() -> None:
     assert list(parting(often, rarely, "norm", rows=7)) == []  # there are six from there on
 
 
+@LAW
+@given(st.integers(30, N), st.integers(30, N), st.integers(0, 15))
+def test_of_unequal_lengths_the_steps_that_both_have_are_compared(
+    n_this: int, n_other: int, step: int
+) -> None:
+    this, other = (np.exp(-np.arange(n) / 60) for n in (n_this, n_other))
+    this[step:] *= np.linspace(3, 9, n_this - step)
+    found = parting(made("this", {"m": this}), made("other", {"m": other}), "norm")
+    assert len(found) == 1
+    assert abs(found[0].step - step) <= 3  # of the first rows no five lie before
+    last = min(n_this, n_other)
+    ratios = np.log10(np.float32(this[:last]) / np.float32(other[:last]))
+    np.testing.assert_allclose(found[0].now, np.median(ratios[-6:]), atol=1e-6)
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_schedule_that_changes_while_it_trains_is_followed(swapped: bool) -> None:
+    """The other is measured at every step, and from step 40 on at every tenth."""
+    n = 400
+    steps = [*range(40), *range(40, n, 10)]
+    other = made("other", {"m": np.ones(len(steps))}, steps=steps)
+    this = made("this", {"m": np.where(np.arange(n) < 200, 1.0, 3.0)})
+    runs = (other, this) if swapped else (this, other)
+    assert [one.step for one in parting(runs[0], runs[1], "norm")] == [200]
+
+
 def test_a_module_that_only_one_run_measures_is_named() -> None:
     this = {"conv1": np.ones(N), "head": np.ones(N)}
     found = parting(

@@ -70,6 +70,27 @@ def test_modules_of_one_run_alone_are_not_measured() -> None:
     assert found.state.tolist() == [[MEASURED] * 2, [UNMEASURED] * 2]
 
 
+def test_what_is_measured_more_rarely_stands_until_it_is_measured_again() -> None:
+    this = made("a", {"m": np.full(40, 3.0)})
+    found = ratio(this, made("b", {"m": [1.0] * 4}, steps=range(0, 40, 10)), "norm")
+    assert found is not None
+    np.testing.assert_allclose(found.apart[0, :31], np.log10(3), rtol=1e-6)
+    assert np.isnan(found.apart[0, 31:]).all()
+
+
+def test_a_window_has_the_columns_of_the_heat_map_in_it() -> None:
+    values = np.exp(np.sin(np.arange(400.0)))
+    this, other = made("a", {"m": values}), made("b", {"m": np.ones(900)})
+    found = ratio(this, other, "norm", window=(100, 179), n_columns=20)
+    heat = HeatGrid("norm", 20, (100, 179))
+    heat.read_new(this)
+    grid = heat.grid(["m"])
+    assert found is not None
+    assert grid is not None
+    assert (found.first, found.last) == (grid.first, grid.last)
+    np.testing.assert_allclose(found.apart, np.log10(grid.mean), atol=1e-6)
+
+
 def test_without_a_value_there_is_no_map() -> None:
     assert ratio(made("a", {"m": [1.0]}), made("b", {"m": [1.0]}), "other") is None
 
