@@ -12,7 +12,7 @@ __all__ = ["Alignment", "align"]
 
 
 class Alignment:
-    r"""Which step of another run stands beside which of this one, as far as both have grown.
+    r"""Which step of another run stands beside which of this one, as far as both have come by now.
 
     With :math:`p(k)` and :math:`q(j)` how far this run and the other have come along the axis at
     steps :math:`k` and :math:`j`, step :math:`j` of the other stands at
@@ -34,10 +34,6 @@ class Alignment:
     def __init__(self, this: Run, other: Run, by: str = "step") -> None:
         self.by = by
         self.this, self.other = RunAxis(this, by), RunAxis(other, by)
-
-    def read_new(self) -> bool:
-        """Take in what both have gained since the last call; whether there was anything."""
-        return any([self.this.read_new(), self.other.read_new()])
 
     @property
     def is_by_value(self) -> bool:
@@ -70,7 +66,7 @@ def align(this: Run, other: Run, by: str = "step") -> Alignment:
     Parameters
     ----------
     this, other : Source
-        Runs or opened records; both may be growing, `Alignment.read_new` follows them.
+        Runs or opened records; both may be growing, and are followed.
     by : str
         * ``"step"``: the same number of updates,
         * ``"time"``: seconds since each run's first row, breaks of a resumed one included,

@@ -14,7 +14,7 @@ A bare `watch` records step and time alone. The callbacks for other trainers not
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -27,7 +27,7 @@ from notebook_probe.record.format.notes import CONFIG, read_notes
 from notebook_probe.record.format.source import ROOT, Source
 from notebook_probe.record.views.xarray_views import Snapshot
 
-__all__ = ["AXES", "Run", "RunAxis", "logged_names"]
+__all__ = ["AXES", "Run", "RunAxis", "logged_names", "look_again"]
 
 SAMPLES = ("samples", "n_samples", "samples_seen", "num_samples", "consumed_samples")
 EPOCHS = ("epoch", "epochs")
@@ -45,7 +45,7 @@ Reader = Callable[[Run], Places]
 
 
 class RunAxis:
-    """One run along one axis, read as far as it has grown.
+    """One run along one axis; of a run that grows only what is new is read.
 
     Parameters
     ----------
@@ -63,16 +63,22 @@ class RunAxis:
     def __init__(self, source: Run, by: str = "step") -> None:
         self.by, self._source = by, source
         self._read = AXES[by](source) if by in AXES else _value(source, by)
-        self._revision = source.revision
-        self.places = self._read(source)
+        self._revision = -1
+        self._places: Places = line(0.0)
 
-    def read_new(self) -> bool:
-        """Take in what the run has gained; whether there was anything."""
+    @property
+    def places(self) -> Places:
+        """Where it is at each step, as far as it has come by now."""
         revision = self._source.revision
-        if revision == self._revision:
-            return False
-        self._revision, self.places = revision, self._read(self._source)
-        return True
+        if revision != self._revision:
+            self._revision, self._places = revision, self._read(self._source)
+        return self._places
+
+
+def look_again(runs: Iterable[Run]) -> None:
+    """Have records show what has been written since; they do when asked for their revision."""
+    for run in runs:
+        _ = run.revision
 
 
 def logged_names(source: Source) -> tuple[str, ...]:

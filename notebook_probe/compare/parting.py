@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from notebook_probe.compare.alignment import Alignment
-from notebook_probe.compare.axes import Run
+from notebook_probe.compare.axes import Run, look_again
 from notebook_probe.compare.deviation import Scale, is_signed, scale_of
 from notebook_probe.compare.first_rows import Found, firsts
 from notebook_probe.compare.partings import Parting, Partings
@@ -122,9 +122,8 @@ class PartingSearch:
             raise ValueError(f"factor={factor}; a number above 1 is expected")
         if rows < 1:
             raise ValueError(f"rows={rows}; at least 1")
-        for alignment in self._alignments:
-            alignment.read_new()
         runs = (self._this, *self._others)
+        look_again(runs)
         if all(n_values(run, self._quantity) <= MOST_VALUES for run in runs):
             found, signed = self._in_rows(factor, rows)
         else:

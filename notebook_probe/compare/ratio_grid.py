@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from notebook_probe.compare.alignment import Alignment
-from notebook_probe.compare.axes import Run
+from notebook_probe.compare.axes import Run, look_again
 from notebook_probe.compare.band import centre_of
 from notebook_probe.compare.deviation import Scale, apart, is_signed, scale_of
 from notebook_probe.compare.tables import Doubles
@@ -101,7 +101,7 @@ class RatioGrid:
         n_columns: int = 700,
         window: tuple[float, float] | None = None,
     ) -> None:
-        self._this, self._window = this, window
+        self._this, self._runs, self._window = this, others, window
         self._here = HeatGrid(this.recorded_name(quantity), n_columns, window)
         self._others = [
             _Other(Alignment(this, one, by), one, quantity, n_columns) for one in others
@@ -109,6 +109,7 @@ class RatioGrid:
 
     def read_new(self) -> None:
         """Take in what the runs have gained since the last call."""
+        look_again([self._this, *self._runs])
         self._here.read_new(self._this)
         first, last = self._window or (0.0, _last_step(self._this, self._here.quantity))
         for other in self._others:
@@ -202,7 +203,6 @@ class _Other:
         self._window = (np.inf, -np.inf)
 
     def read_new(self, first: float, last: float) -> None:
-        self._alignment.read_new()
         low, high = self._alignment.steps_there([first, last]).tolist()
         low = low if low == low else 0.0
         if self._read is None or low < self._window[0] or self._window[1] < high:

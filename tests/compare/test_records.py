@@ -10,9 +10,10 @@ import torch
 from torch import nn
 
 import notebook_probe as nbp
-from notebook_probe.compare import PartingSearch, RunAxis, align, group, parting, ratio
+from notebook_probe.compare import PartingSearch, RatioGrid, RunAxis, align, group, parting, ratio
 from notebook_probe.errors import RecordFormatError
 from notebook_probe.record import OpenedRecord, RecordWriter, StreamWriter, open_record
+from notebook_probe.record.views.thinning.heat_grid import MEASURED
 from tests.record.build import GRAD, MODULES, new_writer
 
 START_MS = 1_700_000_000_000
@@ -78,10 +79,17 @@ def test_a_record_that_grows_elsewhere_is_followed(tmp_path: Path, plain: Opened
         assert writer.flush(60)
         growing = open_record(tmp_path / "a.zarr")
         search = PartingSearch(plain, [growing], "grad_norm", by="time")
+        grid = RatioGrid(plain, [growing], "grad_norm")
         assert search.found().text == "They stay within ×2 at all 3 modules"
         write(stream, range(20, 40), fc=0.1)
         assert writer.flush(60)
         assert [(one.module, one.step) for one in search.found()] == [("fc", 20)]
+        write(stream, range(40, 60), fc=0.1)
+        assert writer.flush(60)
+        grid.read_new()
+        cells = grid.grid()
+        assert cells is not None
+        assert cells.state[-1].tolist() == [MEASURED] * 60
 
 
 def test_what_is_damaged_is_named_and_the_others_are_put_together(
