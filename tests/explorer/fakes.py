@@ -9,8 +9,11 @@ import numpy as np
 
 from notebook_probe.alerts import Rules
 from notebook_probe.axis import Axis
+from notebook_probe.quantities import own_name, quantities
 from notebook_probe.record.format.schema import LOGGED_BY
 from notebook_probe.record.format.source import (
+    LIES_BETWEEN,
+    USUAL,
     ChunkGrid,
     Event,
     Floats,
@@ -35,6 +38,16 @@ from notebook_probe.run.settings.setting import KnobInfo
 START_MS = 1_790_000_000_000
 
 
+def said_of(name: str) -> dict[str, str]:
+    """What a quantity of the package says of its values, as a run records it."""
+    if own_name(name) != name or name not in quantities:
+        return {}
+    one = quantities[name]
+    usual = {} if one.usual is None else {USUAL: repr(one.usual)}
+    between = {} if one.bounds is None else {LIES_BETWEEN: " ".join(map(repr, one.bounds))}
+    return usual | between
+
+
 class FakeStream:
     """Rows in lists; counts what is read of it."""
 
@@ -49,7 +62,8 @@ class FakeStream:
         self.name = name
         self.modules = tuple(modules)
         self.variables = tuple(
-            Variable(name, "1", LOGGED_BY if logged else f"about {name}") for name in quantities
+            Variable(name, "1", LOGGED_BY if logged else f"about {name}", said_of(name))
+            for name in quantities
         )
         self._steps = np.empty(0, np.int64)
         self._values = {name: np.empty((0, len(modules)), np.float32) for name in quantities}

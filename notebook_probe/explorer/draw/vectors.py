@@ -18,11 +18,11 @@ from notebook_probe.explorer.draw.view import panel_plot
 from notebook_probe.explorer.messages.axis_entries import axis_order
 from notebook_probe.explorer.messages.glyphs import glyph_of
 from notebook_probe.explorer.messages.selection import PanelSelection
-from notebook_probe.explorer.messages.value_scale import is_share
 from notebook_probe.explorer.messages.vector_frames import VectorRow, VectorsFrame
 from notebook_probe.explorer.messages.wire import VERSION, Frame
 from notebook_probe.record.format.elements import read_element
 from notebook_probe.record.format.missing import measured
+from notebook_probe.record.format.ranges import is_share
 from notebook_probe.record.format.source import Source, StreamView
 from notebook_probe.record.views.thinning.heat_grid import LOST, UNMEASURED, Grid, HeatGrid
 

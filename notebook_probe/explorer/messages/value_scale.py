@@ -6,37 +6,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from notebook_probe.explorer.messages.selection import PanelSelection
+from notebook_probe.record.format.ranges import is_bounded, is_share
 from notebook_probe.record.format.source import Source, Variable
 
-__all__ = ["bounded", "is_bounded", "is_share", "settled", "shares"]
-
-SHARES = ("fraction", "share", "accuracy")
-"""How names of shares end."""
-
-
-def is_share(variable: Variable) -> bool:
-    """Whether it lies between 0 and 1, by what it is called or by the first word said of it.
-
-    Examples
-    --------
-    >>> [is_share(Variable(name)) for name in ("dead_fraction", "eval_accuracy", "loss")]
-    [True, True, False]
-    >>> is_share(Variable("sign_flips", "1", "Share of weights that changed sign"))
-    True
-    """
-    said = variable.name.endswith(SHARES) or variable.long_name.startswith("Share of ")
-    return variable.units == "1" and said
-
-
-def is_bounded(variable: Variable) -> bool:
-    """Whether its values lie between two that are known: a share, or a cosine.
-
-    Examples
-    --------
-    >>> is_bounded(Variable("grad_cosine", "1", "Whether gradients agree, cos(g_t, g_(t-1))"))
-    True
-    """
-    return is_share(variable) or variable.name.endswith("cosine")
+__all__ = ["bounded", "settled", "shares"]
 
 
 def bounded(source: Source) -> frozenset[str]:

@@ -9,11 +9,9 @@ import numpy as np
 
 from notebook_probe.record.format.source import Source, StreamView
 
-__all__ = ["COMMON", "RateHint", "rate_hint"]
+__all__ = ["RateHint", "rate_hint"]
 
 QUANTITY = "update_ratio"
-COMMON = 1e-3
-"""An update of a thousandth of the weight is what most trainings have that go well."""
 WORTH_SAYING = 3.0
 N_ROWS = 10
 
@@ -35,14 +33,20 @@ def rate_hint(source: Source, after: int) -> RateHint | None:
     after : int
         The step of the last change: what was recorded up to there was done with another rate.
     """
-    ratio = _usual(source, after)
-    if ratio is None or abs(math.log(ratio / COMMON)) < math.log(WORTH_SAYING):
+    ratio, common = _ratio_now(source, after), _common(source)
+    if not ratio or not common or abs(math.log(ratio / common)) < math.log(WORTH_SAYING):
         return None
     rounded = float(f"{ratio:.2g}")
-    return {"ratio": rounded, "common": COMMON, "factor": COMMON / rounded}
+    return {"ratio": rounded, "common": common, "factor": common / rounded}
 
 
-def _usual(source: Source, after: int) -> float | None:
+def _common(source: Source) -> float | None:
+    """What the quantity calls its usual value."""
+    variables = (one for stream in source.streams.values() for one in stream.variables)
+    return next((one.usual for one in variables if one.name == QUANTITY), None)
+
+
+def _ratio_now(source: Source, after: int) -> float | None:
     """The median over the layers of their last few ratios."""
     found = [
         last

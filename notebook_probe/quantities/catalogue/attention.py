@@ -154,7 +154,7 @@ def attn_entropy_min(attention_heads: Heads) -> Tensor:
     return _mean(attention_heads, attention_heads.entropy).amin()
 
 
-@quantity(source="https://arxiv.org/abs/2303.06296", question=ATTENTION)
+@quantity(source="https://arxiv.org/abs/2303.06296", question=ATTENTION, bounds=(0, 1))
 def attn_entropy_share(attention_heads: Heads) -> Tensor:
     """Entropy of the least wide head against even attention, ``min_h sum_i H_i / sum_i ln n_i``.
 
@@ -184,7 +184,7 @@ def attn_max_logit(attention_heads: Heads) -> Tensor:
     return _largest(attention_heads).amax()
 
 
-@quantity(source="https://arxiv.org/abs/2309.17453", question=ATTENTION)
+@quantity(source="https://arxiv.org/abs/2309.17453", question=ATTENTION, bounds=(0, 1))
 def attn_sink_share(attention_heads: Heads) -> Tensor:
     """Attention that goes to the first key, ``mean_i p_i0`` over all heads, items and queries.
 
@@ -227,7 +227,9 @@ def attn_head_max_logit(attention_heads: Heads) -> Tensor:
     return _largest(attention_heads)
 
 
-@quantity(axis=PER_CHANNEL, source="https://arxiv.org/abs/2309.17453", question=ATTENTION)
+@quantity(
+    axis=PER_CHANNEL, source="https://arxiv.org/abs/2309.17453", question=ATTENTION, bounds=(0, 1)
+)
 def attn_head_sink_share(attention_heads: Heads) -> Tensor:
     """Attention of each head that goes to the first key, ``mean_i p_i0``.
 

@@ -55,7 +55,9 @@ class LabelEntropy:
         return torch.special.entr(counts / counts.sum()).sum()
 
 
-@window_quantity(samples="step", cost="sort", source="definition", question=questions.DATA)
+@window_quantity(
+    samples="step", cost="sort", source="definition", question=questions.DATA, bounds=(0, 1)
+)
 class DuplicateFraction:
     """Share of samples that are copies of another in the batch, ``1 - #(distinct) / n``.
 

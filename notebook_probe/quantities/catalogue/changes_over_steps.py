@@ -114,7 +114,7 @@ class SignFlipCount(_Pair):
         return None if self.pair is None else _n_flips(*self.pair)
 
 
-@window_quantity(source="Taiyi", question=questions.RATE)
+@window_quantity(source="Taiyi", question=questions.RATE, bounds=(0, 1))
 class SignFlips(_Pair):
     """Share of weights that changed sign since the step before, ``#(w_t w_(t-1) < 0) / n``.
 
@@ -134,7 +134,7 @@ class SignFlips(_Pair):
         return None if self.pair is None else _n_flips(*self.pair) / self.pair[0].numel()
 
 
-@window_quantity(source="definition", question=questions.RATE)
+@window_quantity(source="definition", question=questions.RATE, bounds=(-1, 1))
 class GradCosine(_Pair):
     """Whether successive gradients agree, ``cos(g_t, g_(t-1))``, as applied.
 

@@ -69,7 +69,10 @@ def neural_collapse_nc1(output: Tensor, batch_targets: Tensor, module: nn.Module
 
 
 @quantity(
-    cost="factorisation", source="https://arxiv.org/abs/1610.01644", question=questions.COLLAPSE
+    cost="factorisation",
+    source="https://arxiv.org/abs/1610.01644",
+    question=questions.COLLAPSE,
+    bounds=(0, 1),
 )
 def linear_probe_accuracy(output: Tensor, batch_targets: Tensor, module: nn.Module) -> Tensor:
     """How well the classes can be read off a layer by a linear map, ``#(argmax = y) / n``.

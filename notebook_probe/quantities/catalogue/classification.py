@@ -41,7 +41,7 @@ class _Mean:
         return None if self._sum is None or self._n is None else self._sum / self._n
 
 
-@window_quantity(samples="step", source="definition", question=questions.PROGRESS)
+@window_quantity(samples="step", source="definition", question=questions.PROGRESS, bounds=(0, 1))
 class Accuracy(_Mean):
     """Share of predictions that are right, ``#(argmax_k z_ik = y_i) / n``.
 

@@ -26,7 +26,7 @@ DORMANT = 0.025
 """Share of the usual activity below which a unit is called dormant."""
 
 
-@quantity(source="definition", question=questions.DEAD)
+@quantity(source="definition", question=questions.DEAD, bounds=(0, 1))
 def zero_fraction(output_zeros: Stat) -> float:
     """Share of outputs that are exactly zero now, ``#(y = 0) / n``.
 
@@ -41,7 +41,7 @@ def zero_fraction(output_zeros: Stat) -> float:
     return output_zeros.n_zero / output_zeros.n if output_zeros.n else math.nan
 
 
-@quantity(source="definition", question=questions.RANGE)
+@quantity(source="definition", question=questions.RANGE, bounds=(0, 1))
 def nonfinite_fraction(output_nonfinite: Stat) -> float:
     """Share of outputs that are NaN or infinite, ``#(NaN or inf) / n``; 0 in a healthy network.
 
@@ -55,7 +55,7 @@ def nonfinite_fraction(output_nonfinite: Stat) -> float:
     return output_nonfinite.n_nonfinite / output_nonfinite.n if output_nonfinite.n else math.nan
 
 
-@quantity(source="Cockpit", question=questions.DEAD)
+@quantity(source="Cockpit", question=questions.DEAD, bounds=(0, 1))
 def grad_zero_fraction(grad_zeros: Stat) -> float:
     """Share of gradient elements that are exactly zero, ``#(g = 0) / n``.
 
@@ -92,7 +92,7 @@ class _DeadUnits:
         return is_dead.where(~self._largest.isnan(), torch.nan).mean()
 
 
-@window_quantity(source="definition", question=questions.DEAD)
+@window_quantity(source="definition", question=questions.DEAD, bounds=(0, 1))
 class DeadFraction(_DeadUnits):
     """Share of units never above 0 since the last due step, ``#{c : max y_c <= 0} / C``.
 
@@ -111,7 +111,9 @@ class DeadFraction(_DeadUnits):
     threshold = 0.0
 
 
-@window_quantity(aliases=("LinearDeadNeuronNum",), source="Taiyi", question=questions.DEAD)
+@window_quantity(
+    aliases=("LinearDeadNeuronNum",), source="Taiyi", question=questions.DEAD, bounds=(0, 1)
+)
 class LinearDeadFraction(_DeadUnits):
     """Share of units never above -2 since the last due step, ``#{c : max y_c <= -2} / C``.
 
@@ -129,7 +131,7 @@ class LinearDeadFraction(_DeadUnits):
     threshold = -2.0
 
 
-@quantity(source="https://arxiv.org/abs/2302.12902", question=questions.DEAD)
+@quantity(source="https://arxiv.org/abs/2302.12902", question=questions.DEAD, bounds=(0, 1))
 def dormant_fraction(output_peaks: Peaks) -> Tensor:
     """Share of units that hardly act, ``#{i : E|h_i| <= 0.025 mean_k E|h_k|} / C``.
 

@@ -121,7 +121,7 @@ def moment_ratio(
     return first / (second / _begun(state_step, group_betas[1])).sqrt()
 
 
-@quantity(source="https://arxiv.org/abs/2309.14322", question=questions.RANGE)
+@quantity(source="https://arxiv.org/abs/2309.14322", question=questions.RANGE, bounds=(0, 1))
 def grad_below_eps_fraction(grad: Tensor, group_eps: float) -> Tensor:
     """Share of the gradient that the optimizer's ``eps`` drowns, ``#(|g| < eps) / n``.
 

@@ -69,7 +69,7 @@ def output_grad_headroom_bits(grad_output: Tensor) -> Tensor | float:
     return _headroom(grad_output)
 
 
-@quantity(source="definition", question=questions.RANGE)
+@quantity(source="definition", question=questions.RANGE, bounds=(0, 1))
 def underflow_fraction(output: Tensor) -> Tensor | float:
     """Share of activations that lost precision, ``#(0 < |y| < finfo(dtype).tiny) / n``.
 
@@ -83,7 +83,7 @@ def underflow_fraction(output: Tensor) -> Tensor | float:
     return _underflow(output)
 
 
-@quantity(source="definition", question=questions.RANGE)
+@quantity(source="definition", question=questions.RANGE, bounds=(0, 1))
 def output_grad_underflow_fraction(grad_output: Tensor) -> Tensor | float:
     """Share of output gradients that float16 cannot hold, ``#(0 < |dL/dy| < 2^-24) / n``.
 
@@ -98,7 +98,7 @@ def output_grad_underflow_fraction(grad_output: Tensor) -> Tensor | float:
     return _share_below(2.0**-24, grad_output)
 
 
-@quantity(source="definition", question=questions.RANGE)
+@quantity(source="definition", question=questions.RANGE, bounds=(0, 1))
 def input_nonfinite_fraction(input_nonfinite: Stat) -> float:
     """Share of inputs that are NaN or infinite, ``#(NaN or inf) / n``; 0 in a healthy network.
 
@@ -111,7 +111,7 @@ def input_nonfinite_fraction(input_nonfinite: Stat) -> float:
     return _nonfinite(input_nonfinite)
 
 
-@quantity(source="definition", question=questions.RANGE)
+@quantity(source="definition", question=questions.RANGE, bounds=(0, 1))
 def output_grad_nonfinite_fraction(grad_output_nonfinite: Stat) -> float:
     """Share of the gradient at the output that is NaN or infinite, ``#(NaN or inf) / n``.
 
@@ -125,7 +125,7 @@ def output_grad_nonfinite_fraction(grad_output_nonfinite: Stat) -> float:
     return _nonfinite(grad_output_nonfinite)
 
 
-@quantity(source="definition", question=questions.RANGE)
+@quantity(source="definition", question=questions.RANGE, bounds=(0, 1))
 def grad_nonfinite_fraction(grad_nonfinite: Stat) -> float:
     """Share of gradient elements that are NaN or infinite, ``#(NaN or inf) / n``.
 
@@ -139,7 +139,7 @@ def grad_nonfinite_fraction(grad_nonfinite: Stat) -> float:
     return _nonfinite(grad_nonfinite)
 
 
-@quantity(source="definition", question=questions.RANGE)
+@quantity(source="definition", question=questions.RANGE, bounds=(0, 1))
 def weight_nonfinite_fraction(weight_nonfinite: Stat) -> float:
     """Share of weights that are NaN or infinite, ``#(NaN or inf) / n``; then training is lost.
 
@@ -153,7 +153,7 @@ def weight_nonfinite_fraction(weight_nonfinite: Stat) -> float:
     return _nonfinite(weight_nonfinite)
 
 
-@quantity(source="https://arxiv.org/abs/1710.03740", question=questions.RANGE)
+@quantity(source="https://arxiv.org/abs/1710.03740", question=questions.RANGE, bounds=(0, 1))
 def grad_underflow_fraction(grad_log_histogram: LogHistogram) -> Tensor:
     """Share of gradients that round to zero in float16, ``#(0 < |g| < 2^-25) / n``.
 

@@ -46,7 +46,7 @@ def effective_rank(output_spectrum: Spectrum) -> Tensor:
     return _entropy_rank(output_spectrum.singular_values)
 
 
-@quantity(source="https://arxiv.org/abs/2210.02885", question=questions.COLLAPSE)
+@quantity(source="https://arxiv.org/abs/2210.02885", question=questions.COLLAPSE, bounds=(0, 1))
 def effective_rank_share(output_spectrum: Spectrum) -> Tensor:
     """Effective rank of the outputs over the largest, ``effective_rank / min(rows, channels)``.
 
@@ -147,7 +147,9 @@ def output_grad_cov_max_eig(grad_output_leading: Spectrum) -> Tensor:
     return grad_output_leading.leading[0]
 
 
-@window_quantity(source="https://arxiv.org/abs/1907.08589; Delve", question=questions.COLLAPSE)
+@window_quantity(
+    source="https://arxiv.org/abs/1907.08589; Delve", question=questions.COLLAPSE, bounds=(0, 1)
+)
 class Saturation:
     """Share of the directions that hold 99 % of the variance, ``k / d``: Delve's saturation.
 

@@ -73,7 +73,7 @@ def saturated(
     return Saturated(values.numel(), float(n_outside) if n_outside.is_cpu else n_outside)
 
 
-@quantity(source="Glorot & Bengio 2010", question=questions.DEAD)
+@quantity(source="Glorot & Bengio 2010", question=questions.DEAD, bounds=(0, 1))
 def saturated_fraction(output_saturated: Saturated) -> Number:
     """Share of outputs at a bound, ``#(|y| > 0.97) / n``, of a sigmoid ``#(|y - 0.5| > 0.47) / n``.
 

@@ -65,7 +65,7 @@ class StepTime:
         return median(self._seconds) if self._seconds else None
 
 
-@window_quantity(source="definition", question=questions.DATA)
+@window_quantity(source="definition", question=questions.DATA, bounds=(0, 1))
 class DataWaitShare:
     """Share of the time spent waiting for data, ``wait / seconds``, since the last due step.
 

@@ -68,7 +68,7 @@ def log_step_size(each_update_sumsq: Sequence[Stat | None]) -> float:
     return math.log(length) if length else -math.inf
 
 
-@quantity(source="definition", question=questions.RATE)
+@quantity(source="definition", question=questions.RATE, bounds=(-1, 1))
 def update_cosine(update: Tensor, grad: Tensor) -> Tensor:
     """Whether the step goes down the gradient, ``cos(W_after - W_before, -g)``.
 

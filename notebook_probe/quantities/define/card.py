@@ -39,6 +39,7 @@ def _facts(quantity: Quantity) -> dict[str, str]:
         "answers": quantity.question,
         "how to read it": explained.reading,
         "usual value": "" if quantity.usual is None else f"about ``{quantity.usual:g}``",
+        "lies between": _between(quantity.bounds),
         "pitfalls": explained.pitfalls,
         "needs": ", ".join(map(_need, quantity.needs)),
         "units": _code(quantity.units),
@@ -48,6 +49,10 @@ def _facts(quantity: Quantity) -> dict[str, str]:
         "source": quantity.source or NOT_GIVEN,
     }
     return {name: text for name, text in facts.items() if text}
+
+
+def _between(bounds: tuple[float, float] | None) -> str:
+    return "" if bounds is None else f"``{bounds[0]:g}`` and ``{bounds[1]:g}``"
 
 
 def _code(text: str) -> str:

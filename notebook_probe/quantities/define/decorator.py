@@ -11,13 +11,14 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, get_args, overload
 
 from notebook_probe.axis import AxisLike
 from notebook_probe.errors import QuantityError
 from notebook_probe.quantities.define.docstring import explained
-from notebook_probe.quantities.define.quantity import Combine, Quantity, Samples
+from notebook_probe.quantities.define.quantity import Bounds, Combine, Quantity, Samples
 from notebook_probe.quantities.reduce import features
 from notebook_probe.quantities.reduce.cost import COSTS, Cost, cost_of_reading, dearest
 from notebook_probe.quantities.reduce.features import TENSORS, Feature, meeting
@@ -57,6 +58,7 @@ def quantity(
     aliases: Sequence[str] = ...,
     axis: AxisLike | None = ...,
     usual: float | None = ...,
+    bounds: Bounds | None = ...,
 ) -> Callable[[Callable[..., Any]], Quantity]: ...
 def quantity(
     function: Callable[..., Any] | None = None,
@@ -71,6 +73,7 @@ def quantity(
     aliases: Sequence[str] = (),
     axis: AxisLike | None = None,
     usual: float | None = None,
+    bounds: Bounds | None = None,
 ) -> Quantity | Callable[[Callable[..., Any]], Quantity]:
     """Make a quantity of a function of tensors, and register it under its name.
 
@@ -99,6 +102,9 @@ def quantity(
         ``IMAGE`` for a picture: (height, width), or (height, width, 3 or 4) with colours.
     usual : float, optional
         What it is like in any model where all is well; the panel marks it beside the colours.
+    bounds : (float, float), optional
+        Between which its value lies in any model, such as ``(0, 1)`` for a share: it is drawn on a
+        linear axis, and a share in colours of its own.
 
     Returns
     -------
@@ -134,6 +140,7 @@ def quantity(
             aliases=(aliases,) if isinstance(aliases, str) else tuple(aliases),
             axis=axis,
             usual=usual,
+            bounds=bounds,
         )
         quantities.add(made.name, made, made.aliases)
         return made
@@ -175,6 +182,7 @@ def define(
     axis: AxisLike | None = None,
     samples: Samples = "now",
     usual: float | None = None,
+    bounds: Bounds | None = None,
 ) -> Quantity:
     """Make a quantity that needs what the parameters of ``reads`` are called; unregistered.
 
@@ -206,7 +214,18 @@ def define(
         axis,
         samples,
         usual,
+        _read_bounds(name, bounds),
     )
+
+
+def _read_bounds(name: str, bounds: object) -> Bounds | None:
+    if bounds is None:
+        return None
+    ends = bounds if isinstance(bounds, tuple) and len(bounds) == 2 else ()
+    match [float(end) for end in ends if isinstance(end, int | float) and math.isfinite(end)]:
+        case [low, high] if low < high:
+            return low, high
+    raise QuantityError(f"{name}: bounds={bounds!r}; allowed: (low, high) with low < high, or None")
 
 
 def _check_each(name: str, needed: tuple[Feature, ...], samples: Samples) -> None:

@@ -21,7 +21,10 @@ from notebook_probe.quantities.reduce.features import (
     moment_of,
 )
 
-__all__ = ["Combine", "Quantity", "Samples"]
+__all__ = ["Bounds", "Combine", "Quantity", "Samples"]
+
+Bounds: TypeAlias = tuple[float, float]
+"""The least and the greatest that a value can be."""
 
 Combine: TypeAlias = Literal["mean", "sum", "max", "min", "last", "rss"]
 """How values of several calls or tensors in one step become one; rss = root of summed squares."""
@@ -57,6 +60,8 @@ class Quantity:
     """Which steps a value is of: its own or, ``function`` making a `Window`, several."""
     usual: float | None = None
     """What it is like where all is well, whatever the model; None for most quantities."""
+    bounds: Bounds | None = None
+    """Between which it lies, whatever the model; None where there is nothing to say."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "__doc__", self.function.__doc__)

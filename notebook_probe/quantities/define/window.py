@@ -22,7 +22,7 @@ from typing import Any, Protocol
 from notebook_probe.axis import AxisLike
 from notebook_probe.errors import QuantityError
 from notebook_probe.quantities.define.decorator import define, quantities
-from notebook_probe.quantities.define.quantity import Combine, Quantity, Samples
+from notebook_probe.quantities.define.quantity import Bounds, Combine, Quantity, Samples
 from notebook_probe.quantities.reduce.cost import Cost
 from notebook_probe.quantities.reduce.features import EACH
 
@@ -61,6 +61,7 @@ def window_quantity(
     axis: AxisLike | None = None,
     samples: Samples = "every",
     usual: float | None = None,
+    bounds: Bounds | None = None,
 ) -> Any:
     """Make a quantity of a class with ``reset``, ``update`` and ``compute``, and register it.
 
@@ -145,6 +146,7 @@ def window_quantity(
             axis=axis,
             samples=samples,
             usual=usual,
+            bounds=bounds,
         )
         if made.is_of_all and not callable(getattr(kind, "merge", None)):
             raise QuantityError(f"{own}: the class has no merge(other), for {EACH}... needs one")

@@ -21,6 +21,7 @@ from notebook_probe.axis import Axis
 
 __all__ = [
     "ALIASES",
+    "LIES_BETWEEN",
     "ROOT",
     "USUAL",
     "ArrayView",
@@ -77,6 +78,9 @@ def read_aliases(attrs: Mapping[str, Any]) -> tuple[str, ...]:
 USUAL = "usual"
 """Attribute of a quantity: what it is like where all is well, as a number in text."""
 
+LIES_BETWEEN = "lies_between"
+"""Attribute of a quantity: the two numbers that its values lie between, in text."""
+
 
 @dataclass(frozen=True, slots=True)
 class Variable:
@@ -101,6 +105,15 @@ class Variable:
             return float(self.attrs[USUAL])
         except (KeyError, ValueError):
             return None
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """What its values lie between; None where nothing, or no two numbers, are said of it."""
+        try:
+            low, high = map(float, self.attrs[LIES_BETWEEN].split())
+        except (KeyError, ValueError):
+            return None
+        return low, high
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from notebook_probe.model.selectors import standard_place
 from notebook_probe.probes.reading.plan import is_of_calls
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.record.format.schema import PHASE
-from notebook_probe.record.format.source import ALIASES, USUAL, Variable
+from notebook_probe.record.format.source import ALIASES, LIES_BETWEEN, USUAL, Variable
 
 __all__ = ["COUNTS", "StreamColumns", "columns_of"]
 
@@ -69,6 +69,8 @@ def _variable(probe: Probe) -> Variable:
         attrs[ALIASES] = ", ".join(map(probe.called, quantity.aliases))
     if quantity.usual is not None:
         attrs[USUAL] = repr(quantity.usual)
+    if quantity.bounds is not None:
+        attrs[LIES_BETWEEN] = " ".join(map(repr, quantity.bounds))
     if probe.phase != "training":
         attrs[PHASE] = "evaluation"
     return Variable(probe.variable, quantity.units, quantity.summary, attrs)

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import inspect
 from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 from IPython.core.formatters import DisplayFormatter
 from torch import Tensor
 
 import notebook_probe as nbp
+from notebook_probe.errors import QuantityError
 from notebook_probe.quantities import Quantity, as_quantity
 from notebook_probe.quantities.define import questions
+from notebook_probe.quantities.define.decorator import define
 from notebook_probe.quantities.table import built_in
 from notebook_probe.tabular import LINE
 
@@ -131,3 +136,24 @@ def test_a_card_names_the_call_that_hands_over_what_is_needed() -> None:
 def test_a_usual_value_is_told_of_the_few_that_have_one() -> None:
     assert "about 0.001" in str(as_quantity("update_ratio")).replace("`", "")
     assert "usual value" not in str(as_quantity("grad_norm"))
+
+
+def test_what_a_quantity_lies_between_is_told_and_said_in_the_record(tmp_path: Path) -> None:
+    assert "lies between 0 and 1" in " ".join(str(as_quantity("dead_fraction")).split())
+    assert "lies between" not in str(as_quantity("grad_norm"))
+    model = torch.nn.Linear(2, 1)
+    with nbp.watch(model, store=tmp_path / "a.zarr", probes={"": ["zero_fraction"]}) as run:
+        assert run.data.zero_fraction.attrs["lies_between"] == "0.0 1.0"
+
+
+def test_whatever_is_called_a_share_says_so() -> None:
+    called = ("fraction", "share", "accuracy")
+    found = [one for one in built_in() if one.name.endswith(called) and one.units == "1"]
+    assert len(found) > 15
+    assert [one.name for one in found if one.bounds != (0, 1)] == []
+
+
+@pytest.mark.parametrize("bounds", [(1, 0), (0, 0), (0, 1, 2), "01", (0, float("nan"))])
+def test_bounds_that_are_none_are_refused(bounds: Any) -> None:
+    with pytest.raises(QuantityError, match=r"allowed: \(low, high\) with low < high"):
+        define(lambda output: output, lambda output: output, name="odd", bounds=bounds)
