@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from notebook_probe.explorer.messages.vector_frames import ColourMap
 from notebook_probe.explorer.messages.wire import (
     VERSION,
     HeatFrame,
@@ -21,6 +20,7 @@ from notebook_probe.explorer.messages.wire import (
     ViewRow,
 )
 from notebook_probe.record.views.thinning.average import Average
+from notebook_probe.record.views.thinning.colour_scale import ColourMap
 
 Module = tuple[str, str, int, int, int]
 Message = Mapping[str, Any]

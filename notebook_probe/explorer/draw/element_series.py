@@ -9,9 +9,10 @@ from notebook_probe.axis import Axis
 from notebook_probe.explorer.messages.selection import Series
 from notebook_probe.record.format.elements import read_element
 from notebook_probe.record.format.source import Floats, LevelView, Source, StreamView, Variable
+from notebook_probe.record.views.thinning.vector_pictures import axis_of
 from notebook_probe.record.views.wrapped import WrappedStream
 
-__all__ = ["axis_of", "element_key", "element_streams", "read_name"]
+__all__ = ["element_key", "element_streams", "read_name"]
 
 _NAME = re.compile(r"(\w+)\[([^\]]+)\]")
 
@@ -37,14 +38,6 @@ def element_key(axis: Axis | None, index: int) -> str:
     ('0.25', '5')
     """
     return str(index) if axis is None else f"{axis.coords[axis.name][index]:.4g}"
-
-
-def axis_of(source: Source, quantity: str) -> Axis | None:
-    """The axis of a vector; None where every module has its own length."""
-    for stream in source.vectors.values():
-        if any(one.name == quantity for one in stream.variables):
-            return stream.axis
-    return None
 
 
 def element_streams(source: Source, series: Iterable[Series]) -> Mapping[str, StreamView]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TypeAlias
 
-from notebook_probe.explorer.draw.colour_scale import colour_scale
 from notebook_probe.explorer.draw.heat_rows import folded, within
 from notebook_probe.explorer.draw.view import panel_plot
 from notebook_probe.explorer.messages.axis_entries import axis_order
@@ -13,6 +12,7 @@ from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.explorer.messages.value_scale import shares
 from notebook_probe.explorer.messages.wire import VERSION, Frame, HeatFrame
 from notebook_probe.record.format.source import Source
+from notebook_probe.record.views.thinning.colour_scale import colour_scale
 from notebook_probe.record.views.thinning.heat_grid import HeatGrid
 
 __all__ = ["Heat"]

@@ -1,13 +1,12 @@
-"""Frames of vectors, and the signs of colours and vectors; the other messages are in `wire`."""
+"""Frames of vectors, and their signs; the other messages are in `wire`."""
 
 from __future__ import annotations
 
 from typing import Literal, TypeAlias, TypedDict
 
-__all__ = ["ColourMap", "Glyph", "VectorRow", "VectorsFrame"]
+from notebook_probe.record.views.thinning.colour_scale import ColourMap
 
-ColourMap: TypeAlias = Literal["value", "share", "sign"]
-"""What colours mean: a size; a share, whose nothing is the ground; one of two directions."""
+__all__ = ["Glyph", "VectorRow", "VectorsFrame"]
 
 Glyph: TypeAlias = Literal["bars", "curve", "dashes", ""]
 """Sign of a vector: of bins or channels, of a spectrum, of heads; none of what is not drawn."""

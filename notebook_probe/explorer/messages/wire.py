@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
 
-from notebook_probe.explorer.messages.vector_frames import ColourMap, Glyph
+from notebook_probe.explorer.messages.vector_frames import Glyph
+from notebook_probe.record.views.thinning.colour_scale import ColourMap
 from notebook_probe.run.health.status import ValueKind
 
 __all__ = [

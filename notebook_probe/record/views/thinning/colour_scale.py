@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from notebook_probe.explorer.messages.vector_frames import ColourMap
 from notebook_probe.record.views.thinning.robust_limits import robust_limits
 
-__all__ = ["ColourScale", "colour_scale"]
+__all__ = ["ColourMap", "ColourScale", "colour_scale"]
+
+ColourMap: TypeAlias = Literal["value", "share", "sign"]
+"""Of a size; of a share, nothing is the ground; of both signs, the ground is in the middle."""
 
 
 @dataclass(frozen=True, slots=True)

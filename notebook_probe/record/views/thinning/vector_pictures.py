@@ -1,0 +1,250 @@
+"""Vectors over steps: for each module a small picture of elements x columns of steps."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from notebook_probe.axis import Axis
+from notebook_probe.record.format.elements import read_element
+from notebook_probe.record.format.missing import measured
+from notebook_probe.record.format.ranges import is_share
+from notebook_probe.record.format.source import Source, StreamView
+from notebook_probe.record.views.thinning.colour_scale import ColourScale, colour_scale
+from notebook_probe.record.views.thinning.common_bins import CommonBins, Widest
+from notebook_probe.record.views.thinning.heat_grid import LOST, UNMEASURED, Grid, HeatGrid
+
+__all__ = ["Cells", "VectorPictures", "VectorReader", "VectorRow", "axis_of"]
+
+KEPT = 3
+
+Cells = npt.NDArray[np.float32]
+Window: TypeAlias = tuple[float, float] | None
+
+
+@dataclass(frozen=True, slots=True)
+class VectorRow:
+    """One module's cells."""
+
+    module: str
+    elements: list[int]
+    cells: Cells
+    """(element, column); NaN where nothing was measured, infinity where it was not finite."""
+    last: Cells
+    """Of each element the last value."""
+    scale: float = 1.0
+    """Width of the bins, for histograms whose width changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class VectorPictures:
+    """The pictures of all modules, with the same columns."""
+
+    rows: list[VectorRow]
+    columns: int
+    first: int
+    last: int
+    """First step of the first column, last one of the last."""
+    axis: Axis | None
+    """What the elements are; None where every module has its own number of them."""
+    edges: tuple[Cells, Cells] | None
+    """Lower and upper ends of the bins of a histogram, in widths; NaN for lanes of what is not
+    finite."""
+    has_own_widths: bool
+    is_share: bool
+
+    def shown(self, row: VectorRow) -> Cells:
+        """Cells as they are drawn: of histograms shares of a step's elements."""
+        if self.edges is None:
+            return row.cells
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return row.cells / np.where(np.isfinite(row.cells), row.cells, 0).sum(axis=0)
+
+    def colours(self, log: bool | None) -> ColourScale:
+        """Of all rows together."""
+        values = np.concatenate([self.shown(row).ravel() for row in self.rows])
+        values = values[np.isfinite(values)]
+        share = self.edges is not None or self.is_share
+        return colour_scale(values, values, share=share, log=log)
+
+
+class VectorReader:
+    """Keeps the reductions of the vectors that were read last, and reads only what they gain."""
+
+    def __init__(self) -> None:
+        self._grids: OrderedDict[tuple[str, int, Window], HeatGrid] = OrderedDict()
+        self._widest: dict[tuple[str, str], Widest] = {}
+
+    def read(
+        self,
+        source: Source,
+        quantity: str,
+        columns: Callable[[int], int],
+        window: Window = None,
+        order: Sequence[str] = (),
+    ) -> VectorPictures | None:
+        """The pictures; None where nothing is recorded.
+
+        Parameters
+        ----------
+        columns : callable
+            How many there shall be for so many elements of all modules together.
+        order : sequence of str
+            In which modules stand below each other.
+        """
+        axis = axis_of(source, quantity)
+        streams = self._streams(source, quantity, axis)
+        if not streams:
+            return None
+        n_elements = len({label for stream in streams.values() for label in stream.modules})
+        grid = self._reduced(quantity, columns(n_elements), window, streams)
+        if grid is None:
+            return None
+        counted = axis.without_width if axis is not None and axis.has_width else axis
+        edges = None if counted is None else _edges(counted)
+        widths = self._widths(quantity)
+        rows = _rows(grid, order, _last_values(streams, quantity, window), widths)
+        if edges is not None:
+            rows = _without_empty(rows, np.isnan(edges[0]))
+        variables = (one for stream in streams.values() for one in stream.variables)
+        share = any(is_share(one) for one in variables if one.name == quantity)
+        n_columns = grid.mean.shape[1]
+        return VectorPictures(
+            rows, n_columns, grid.first, grid.last, counted, edges, bool(widths), share
+        )
+
+    def _streams(
+        self, source: Source, quantity: str, axis: Axis | None
+    ) -> Mapping[str, StreamView]:
+        """What holds it; of histograms whose bins widen, in bins that all have in common."""
+        held = {
+            path: stream
+            for path, stream in source.elements.items()
+            if any(one.name == quantity for one in stream.variables)
+        }
+        if axis is None or not axis.has_width:
+            return held
+        found: dict[str, StreamView] = {}
+        for path, stream in held.items():
+            key = quantity, path
+            widest = self._widest.setdefault(key, Widest(quantity, axis))
+            widest.read_new(stream)
+        widths = self._widths(quantity)
+        for path, stream in held.items():
+            found[path] = CommonBins(stream, axis, widths)
+        return found
+
+    def _widths(self, quantity: str) -> dict[str, float]:
+        """Of each module, in whichever streams it is."""
+        widths: dict[str, float] = {}
+        for (name, _), widest in self._widest.items():
+            if name == quantity:
+                for module, width in widest.widths.items():
+                    widths[module] = max(width, widths.get(module, 0.0))
+        return widths
+
+    def _reduced(
+        self, quantity: str, columns: int, window: Window, streams: Mapping[str, StreamView]
+    ) -> Grid | None:
+        key = (quantity, columns, window)
+        if key not in self._grids:
+            self._grids[key] = HeatGrid(quantity, columns, window)
+        self._grids.move_to_end(key)
+        while len(self._grids) > KEPT:
+            self._grids.popitem(last=False)
+        self._grids[key].read(streams)
+        return self._grids[key].grid(())
+
+
+def axis_of(source: Source, quantity: str) -> Axis | None:
+    """The axis of a vector; None where every module has its own length."""
+    for stream in source.vectors.values():
+        if any(one.name == quantity for one in stream.variables):
+            return stream.axis
+    return None
+
+
+def _last_values(
+    streams: Mapping[str, StreamView], quantity: str, window: Window
+) -> dict[str, float]:
+    """Of each element the value in the last row in the window, of the newest stream that has it."""
+    found: list[tuple[int, dict[str, float]]] = []
+    for stream in streams.values():
+        stop = stream.n_rows
+        if window is not None:
+            stop = int(np.searchsorted(stream.steps(0, stop), window[1], "right"))
+        if stop:
+            [values] = stream.values(quantity, stop - 1, stop, stream.modules)
+            known = measured(values)
+            labels = (
+                label for label, is_known in zip(stream.modules, known, strict=True) if is_known
+            )
+            row = dict(zip(labels, values[known].tolist(), strict=True))
+            found.append((int(stream.steps(stop - 1, stop)[0]), row))
+    return {
+        label: value
+        for _, row in sorted(found, key=lambda one: one[0])
+        for label, value in row.items()
+    }
+
+
+def _rows(
+    grid: Grid,
+    order: Sequence[str],
+    last: Mapping[str, float],
+    widths: Mapping[str, float],
+) -> list[VectorRow]:
+    """In definition order; a module whose vectors came in two lengths has a row of each."""
+    places: dict[tuple[str, int], list[tuple[int, int]]] = {}
+    for place, label in enumerate(grid.modules):
+        module, index, size = read_element(label)
+        places.setdefault((module, size), []).append((index, place))
+    cells = grid.mean.copy()
+    cells[grid.state == UNMEASURED] = np.nan
+    cells[grid.state == LOST] = np.inf
+    known = {name: place for place, name in enumerate(order)}
+    rows = []
+    for (module, _), found in sorted(
+        places.items(), key=lambda item: known.get(item[0][0], len(known))
+    ):
+        elements, taken = zip(*sorted(found), strict=True)
+        own = cells[list(taken)]
+        ends = [last.get(grid.modules[place], np.nan) for place in taken]
+        scale = widths.get(module, 1.0)
+        rows.append(VectorRow(module, list(elements), own, np.array(ends, np.float32), scale))
+    return rows
+
+
+def _without_empty(rows: Sequence[VectorRow], is_lane: npt.NDArray[np.bool_]) -> list[VectorRow]:
+    """Without the bins at either end, and the lanes, that no module ever fills."""
+    size = len(is_lane)
+    filled = np.zeros(size, bool)
+    for row in rows:
+        filled[row.elements] |= (np.nan_to_num(row.cells, posinf=1.0) > 0).any(axis=1)
+    inside = np.flatnonzero(filled & ~is_lane)
+    wanted = np.zeros(size, bool)
+    if inside.size:
+        wanted[inside[0] : inside[-1] + 1] = True
+    wanted = (wanted & ~is_lane) | (filled & is_lane)
+    if not wanted.any():
+        wanted = ~is_lane
+    kept = []
+    for row in rows:
+        mask = wanted[row.elements]
+        elements = [one for one, keep in zip(row.elements, mask, strict=True) if keep]
+        kept.append(replace(row, elements=elements, cells=row.cells[mask], last=row.last[mask]))
+    return kept
+
+
+def _edges(axis: Axis) -> tuple[Cells, Cells] | None:
+    """Lower and upper ends of bins; None for an axis without."""
+    names = f"{axis.name}_lo", f"{axis.name}_hi"
+    if not all(name in axis.coords for name in names):
+        return None
+    low, high = (np.array(axis.coords[name], np.float32) for name in names)
+    return low, high
