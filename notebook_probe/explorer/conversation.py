@@ -59,7 +59,9 @@ class PanelSession:
         Something else was chosen, and is drawn once the last frame is painted.
     """
 
-    def __init__(self, source: Source, controls: Controls | None) -> None:
+    def __init__(
+        self, source: Source, controls: Controls | None, before: PanelSession | None = None
+    ) -> None:
         self._source, self._controls = source, controls
         self._inbox: queue.SimpleQueue[from_view.FromView] = queue.SimpleQueue()
         self._lock = threading.Lock()
@@ -72,6 +74,9 @@ class PanelSession:
         self._clicks = Clicks(controls, requests)
         self._puts: dict[str, Callable[[Any], None]] = dict.fromkeys(requests, self._clicks.put)
         self._problems = PanelProblems()
+        self._step, self._step_is_news = 0, False
+        if before is not None:
+            self._go_on(before)
         self._parts = AllParts(source, controls, self._problems.add)
         self._opened = OpenedStatus(source)
         self._catalogue = Catalogue(source, controls)
@@ -90,7 +95,6 @@ class PanelSession:
         self._sent_of: dict[str, PanelSelection] = {}
         self.has_more = self.is_held_up = False
         self._sent_selection: PanelSelection | None = None
-        self._step, self._step_is_news = 0, False
         self._exports: list[from_view.ExportClick] = []
         self._handlers: dict[str, Callable[[Any], None]] = {
             "hello": self._on_hello,
@@ -103,6 +107,14 @@ class PanelSession:
             "pointed": self._on_pointed,
             **self._parts.handlers,
         }
+
+    def _go_on(self, before: PanelSession) -> None:
+        """Show to the views of another session what they looked at there."""
+        with before._lock:
+            self._inbox, self._views_present = before._inbox, before._views_present
+            self._selection, self._defaults = before._selection, before._defaults
+            self._step, self._problems = before._step, before._problems
+        self._clicks.follow(before._clicks)
 
     def receive(self, message: from_view.FromView) -> None:
         """Take in what one view says."""

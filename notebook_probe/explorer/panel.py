@@ -62,6 +62,7 @@ class Panel:
         self._widget: Explorer | None = None
         self._refresher: Refresher | None = None
         self._leave_run: list[Callable[[], None]] = []
+        self._next: tuple[Source, Controls | None] | None = None
         self._places: dict[str, int] = {}  # cell -> which execution of it shows a view
         self._last_state = ""
         self._route = kernel_route()
@@ -115,6 +116,17 @@ class Panel:
     def shows(self, explorer: Explorer) -> bool:
         """Tell whether this is its widget; one that was closed is not."""
         return self._widget is explorer
+
+    def go_over(self, source: Source, controls: Controls | None) -> None:
+        """Show another source from now on, in all views; from any thread."""
+        self._next = source, controls
+        while self._leave_run:
+            self._leave_run.pop()()
+        if self._refresher is None:
+            self._take_over()
+            return
+        self._follow(controls)
+        self._wake()
 
     def close(self) -> None:
         """Remove the panel from page and kernel and leave its picture; twice is fine."""
@@ -177,6 +189,7 @@ class Panel:
         self._guarded(self._refresh, "refreshing the panel")
 
     def _refresh(self) -> None:
+        self._take_over()
         explorer = self._widget
         if explorer is None:
             return
@@ -191,6 +204,16 @@ class Panel:
             self._take_picture()
 
     # ------------------------------------------------------------------------------- the rest
+
+    def _take_over(self) -> None:
+        """Begin with the source that is to be shown, between two refreshes."""
+        if self._next is None:
+            return
+        (self._source, self._controls), self._next = self._next, None
+        before = self._session
+        self._session = PanelSession(self._source, self._controls, before)
+        before.close()
+        self._snapshot.draw_of(self._source)
 
     def _wake(self) -> None:
         refresher = self._refresher
@@ -216,10 +239,14 @@ class Panel:
         self._refresher = Refresher(self, partial(_end, explorer, route, forget_cells))
         if self._controls is None:
             _shown.add(self)
-        else:
-            follow, hear = self._controls.each_boundary, self._controls.each_news
-            self._leave_run = [follow(route.pump), hear(self._refresher.wake)]
+        self._follow(self._controls)
         return explorer
+
+    def _follow(self, controls: Controls | None) -> None:
+        """Hear of the steps of a live run, and of its answers."""
+        if controls is not None and self._refresher is not None:
+            pumped = controls.each_boundary(kernel_route().pump)
+            self._leave_run = [pumped, controls.each_news(self._refresher.wake)]
 
     def _closed_widget(self) -> Explorer:
         explorer = Explorer(self, self._source.name)

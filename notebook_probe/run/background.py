@@ -50,12 +50,13 @@ class Background:
         """Stop ended it."""
         self._result: Any = None
         self._stop, self._reached, self._on_error = stop, reached, on_error
+        self._on_end = on_end
         self._is_over = False
         # In the caller's context: what it prints belongs to the cell that began it.
         context = contextvars.copy_context()
         self._thread = threading.Thread(
             target=context.run,
-            args=(self._train, function, _modes_of_this_thread(), on_end),  # dropped at its end
+            args=(self._train, function, _modes_of_this_thread()),  # dropped at its end
             name="notebook-probe-training",
             daemon=True,  # a kernel that shuts down does not wait for an epoch
         )
@@ -71,6 +72,15 @@ class Background:
         """Ask it to end before its next batch, the first one too; from any thread."""
         if self.running:
             self._stop()
+
+    def goes_on(
+        self,
+        on_end: Callable[[BaseException | None], None],
+        stop: Callable[[], object],
+        on_error: Callable[[BaseException], None],
+    ) -> None:
+        """Another run records it from here on; called in the thread."""
+        self._on_end, self._stop, self._on_error = on_end, stop, on_error
 
     def wait(self, timeout_s: float | None = None, *, step: int | None = None) -> Any:
         """Wait for the end, or only until a step is reached; the function's result once it is over.
@@ -123,7 +133,6 @@ class Background:
         self,
         function: Callable[[], Any],
         carry_modes: Callable[[ExitStack], None],
-        on_end: Callable[[BaseException | None], None],
     ) -> None:
         try:
             with ExitStack() as stack:
@@ -136,7 +145,7 @@ class Background:
             self.error = error
         finally:
             try:
-                on_end(self.error)
+                self._on_end(self.error)
             finally:
                 self._is_over = True
                 self._reached.wake()

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from notebook_probe.alerts import Rules
+from notebook_probe.record.format.source import Source
 from notebook_probe.run.attach.requests import Fitting, Request, Ticket
 from notebook_probe.run.breakpoints.requests import BreakpointInfo
 from notebook_probe.run.health.status import PresetInfo, ProbeStatus, QuantityInfo, StatusHead
@@ -46,6 +47,16 @@ class Controls(Protocol):
 
     def severe_rules(self) -> Sequence[str]:
         """The alert rules that are severe."""
+
+    @property
+    def restores(self) -> str:
+        """What is as it was where the loop goes back, in words; "" where it cannot."""
+        ...
+
+    @property
+    def left(self) -> Source | None:
+        """The run that was left for this one, a branch of it."""
+        ...
 
     @property
     def rules(self) -> Rules:

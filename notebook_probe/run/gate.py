@@ -99,6 +99,7 @@ class Gate:
         self._put_off: list[Ticket] = []
         self._is_caught = False  # a breakpoint holds it
         self._is_amid = False  # it is held in the midst of a step
+        self._leaving: TrainingStopped | None = None
         self._thread: threading.Thread | None = None
         self.awaits_update = False
         self.reached = ReachedStep(step)
@@ -121,6 +122,11 @@ class Gate:
         return self.reached.step
 
     @property
+    def is_pausing(self) -> bool:
+        """The training is held, or will be at its next step."""
+        return self._pausing
+
+    @property
     def is_followed(self) -> bool:
         """Somebody is called at each boundary, as panels are."""
         return bool(self._callbacks)
@@ -131,6 +137,10 @@ class Gate:
             for ticket in self._take_waiting():
                 self._do(ticket, step)
             self._tell()
+
+    def leave(self, by: TrainingStopped) -> None:
+        """Let go, and raise this where the training thread passes; called by what acts here."""
+        self._leaving = by
 
     def close(self) -> None:
         """Let go, refuse what still waits, and whatever is put from now on."""
@@ -185,12 +195,15 @@ class Gate:
         self._thread = threading.current_thread()
         if not self._is_closed:
             self._look_up(step)
-            if self._asked() is not None:
+            if self._asked() is not None and self._leaving is None:
                 self._attempt(self._ask, lambda check: check.before_step(step))
         held = self._hold(step) if self._pausing else 0.0
         self._single = False
         check = self._asked()
         self.awaits_update = check is not None and check.awaits_update()
+        if self._leaving is not None:
+            leaving, self._leaving, self._pausing = self._leaving, None, False
+            raise leaving
         if self._stopping:
             self._stopping = self._pausing = False
             raise TrainingStopped(f"stopped before step {step}; everything recorded is kept")
@@ -265,7 +278,8 @@ class Gate:
         return time.perf_counter() - begun
 
     def _is_holding(self) -> bool:
-        return self._pausing and not (self._single or self._stopping or self._is_closed)
+        is_let_go = self._single or self._stopping or self._is_closed or self._leaving is not None
+        return self._pausing and not is_let_go
 
     def _call_followers(self) -> None:
         for callback in self._callbacks:

@@ -16,6 +16,7 @@ from notebook_probe.probes.step.budget import Budget
 from notebook_probe.probes.step.compiled import is_compiled
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.alerting import Alarm
+from notebook_probe.run.attach.denser import denser
 from notebook_probe.run.attach.flight_probes import flight_probes
 from notebook_probe.run.attach.probe_set import Attachment, ProbeSet
 from notebook_probe.run.attach.requests import (
@@ -36,6 +37,8 @@ from notebook_probe.run.breakpoints.requests import Break, EditBreak, Unbreak
 from notebook_probe.run.costs import CostAccount
 from notebook_probe.run.flight.recorder import FlightRecorder
 from notebook_probe.run.gate import Gate
+from notebook_probe.run.going_back.requests import EvaluateAt, GoBack
+from notebook_probe.run.going_back.way_back import WayBack
 from notebook_probe.run.health.catalogue import QuantityCatalogue
 from notebook_probe.run.health.meter import Meter
 from notebook_probe.run.health.probe_statuses import ProbeStatuses
@@ -100,6 +103,8 @@ class RunParts:
         What holds the training.
     flight : FlightRecorder
         Keeps the last steps.
+    way_back : WayBack
+        To earlier steps, where the loop has one.
     """
 
     writer: RecordWriter
@@ -123,6 +128,7 @@ class RunParts:
     mirrors: Mirrors
     breakpoints: Breakpoints
     flight: FlightRecorder
+    way_back: WayBack
 
     @classmethod
     def of(
@@ -154,11 +160,17 @@ class RunParts:
         settings = Settings(lambda: observer.updates.optimizers, writer)
         looks = Looks(probes, writer, lambda: writer.source.events)
         rules = Rules(lambda: alarm.states(), lambda *edited: note_edit(writer, gate.step, *edited))
+        way_back = WayBack(
+            lambda: gate.is_pausing or state.trains_in_background,
+            lambda by: gate.leave(by),
+            lambda request: denser(request, probes.model_map),
+        )
         acts: dict[type, Act] = {
             **dict.fromkeys((Set, Scale, Release), settings.apply),
             LookAt: looks.apply,
             EditRule: lambda request, step: edit(rules, request),
             **dict.fromkeys((Break, EditBreak, Unbreak), breakpoints.apply),
+            **dict.fromkeys((GoBack, EvaluateAt), way_back.apply),
         }
         gate = Gate(writer.first_step, BetweenSteps(probes, looks, flight, acts))
         past = PastSteps(writer, rows, steps, observer)
@@ -166,6 +178,9 @@ class RunParts:
         probe_statuses = ProbeStatuses(model, observer, why_silent)
         mirrors = Mirrors(writer, steps.drain)
         alarm = Alarm(writer, steps, probes, probe_statuses, gate, rules, breakpoints, flight)
+        state = RunState(
+            writer, rows, steps, observer, gate, meter, budget, mirrors, breakpoints, flight
+        )
         look = partial(alarm.look, whole=True)
         gate.ask(BreakpointCheck(breakpoints, steps, look, lambda: gate.is_followed))
         return cls(
@@ -181,9 +196,7 @@ class RunParts:
             gate=gate,
             probe_statuses=probe_statuses,
             catalogue=QuantityCatalogue(),
-            state=RunState(
-                writer, rows, steps, observer, gate, meter, budget, mirrors, breakpoints, flight
-            ),
+            state=state,
             source=LiveSource(writer, rows, steps, observer),
             past=past,
             loop_log=LoopLog(rows, steps, observer, past),
@@ -192,6 +205,7 @@ class RunParts:
             mirrors=mirrors,
             breakpoints=breakpoints,
             flight=flight,
+            way_back=way_back,
         )
 
     def put(self, request: Request) -> Ticket:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from torch import nn
@@ -21,6 +22,7 @@ from notebook_probe.record.format.source import Event, ModuleRow, StreamView, Ve
 from notebook_probe.record.views.xarray_views import Snapshot
 from notebook_probe.record.write.closing import losses_as_warnings
 from notebook_probe.record.write.writer import RecordWriter
+from notebook_probe.run.actions.branch_actions import BranchActions
 from notebook_probe.run.actions.control_actions import ControlActions
 from notebook_probe.run.actions.log_actions import LogActions
 from notebook_probe.run.actions.look_actions import LookActions
@@ -51,6 +53,7 @@ class Run(
     LookActions,
     ProbeActions,
     SettingActions,
+    BranchActions,
     SourceActions,
     Exports,
 ):
@@ -62,6 +65,8 @@ class Run(
     Attributes
     ----------
     name : str
+    options : mapping
+        How it was begun to be watched, but for what is measured and where it is kept.
     """
 
     def __init__(
@@ -79,6 +84,7 @@ class Run(
         flight: int = 0,
     ) -> None:
         self.name = name
+        self.options: Mapping[str, Any] = MappingProxyType({})
         self._is_fresh = fresh
         self._parts = RunParts.of(model, model_map, writer, budget, rank, flight)
         self._parts.probes.run_eagerly(on_compiled == "eager")

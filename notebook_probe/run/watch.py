@@ -229,6 +229,17 @@ def watch(
         number,
         flight,
     )
+    run.options = {
+        "name": name,
+        "on_compiled": on_compiled,
+        "max_bytes": max_bytes,
+        "keep_bits": keep_bits,
+        "channel_axis": channel_axis,
+        "rank": rank,
+        "budget": budget,
+        "durability": durability,
+        "flight": flight,
+    }
     note(run, model, asked)
     print(_first_line(writer, resume) + _why_there(asked, location))
     return run

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import torch
@@ -31,8 +31,8 @@ Checkpoints: TypeAlias = "Location | list[Checkpoint]"
 def recompute(
     run: Run,
     checkpoints: Checkpoints,
-    quantity: QuantityLike | Sequence[QuantityLike],
-    where: Where = "*",
+    quantity: QuantityLike | Sequence[QuantityLike] | None,
+    where: Where | Mapping[Any, Any] = "*",
     data: Iterable[Any] | None = None,
 ) -> list[int]:
     """Measure a quantity in the checkpoints that were kept, each at its step of the record.
@@ -49,8 +49,8 @@ def recompute(
         A folder means those from which the one saved last comes; ``loop.checkpoints`` is a list.
     quantity : str, Quantity, function or a list of these
         What an evaluation can measure: of inputs and outputs, not of gradients.
-    where : selection
-        As `Run.attach` takes it.
+    where : selection or dict
+        As `Run.attach` takes it; of a dict, which has quantities itself, the quantity is None.
     data : iterable of batches, optional
         As `Trainer.eval` takes it; labels are not looked at. By default the batch that
         `Run.probe_batch` has kept.

@@ -60,6 +60,8 @@ def rewind(loop: Replayed, data: Any, step: int, options: Mapping[str, Any]) -> 
     run = loop.watch(store=before.location, resume=f"branch({step})", **options)
     for knob in before.settings.knobs.values():
         run.settings.add(knob)
+    run.goes_on(before)
+    run.take_panel(before)
     return run
 
 

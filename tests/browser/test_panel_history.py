@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pytest
 from playwright.sync_api import Browser, Locator, expect
 
 from tests.browser import panel_messages as kernel
+from tests.browser.history_messages import history
 from tests.browser.panel_page import PanelPage, one_page
 
 WIDTHS = [(640, "dark"), (880, "light"), (1280, "dark")]
@@ -19,22 +18,6 @@ WIDTHS = [(640, "dark"), (880, "light"), (1280, "dark")]
 @pytest.fixture(scope="module")
 def page(browser: Browser) -> Iterator[PanelPage]:
     yield from one_page(browser)
-
-
-def history(*steps: int, gone: int = -1) -> dict[str, Any]:
-    now_ms = int(time.time() * 1000) - 14 * 60_000
-    rows = [
-        {
-            "step": step,
-            "nbytes": 314_000,
-            "path": f"kept/step_{step}.pt",
-            "loss": 0.571,
-            "time_ms": now_ms,
-            "gone": step == gone,
-        }
-        for step in steps
-    ]
-    return {"v": 1, "type": "history", "checkpoints": rows}
 
 
 def shown(page: PanelPage, width: int = 880, theme: str = "light") -> PanelPage:
@@ -84,7 +67,7 @@ def test_a_click_says_what_it_is_and_how_to_go_back(panel: PanelPage) -> None:
     diamonds(panel).first.click()
     dialog = panel.page.get_by_role("dialog", name="Back to step 200")
     expect(dialog).to_contain_text("checkpoint 14\u202fmin ago · 314\u202fkB · loss 0.571")
-    expect(dialog).to_contain_text("What was recorded after 200 stays, as a branch: 642 steps.")
+    expect(dialog).to_contain_text("What was recorded after 200 stays, as branch 1: 642 steps")
     expect(dialog.locator("pre")).to_have_text('run = loop.rewind(200, probes="default")')
     panel.page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)

@@ -234,6 +234,9 @@ class FakeControls:
     def severe_rules(self) -> Sequence[str]:
         return ["nonfinite_loss", "loss_spike"]
 
+    restores = ""
+    left = None
+
     def rule_names(self) -> Sequence[str]:
         return ["dead_units", *self.severe_rules()]
 

@@ -22,6 +22,7 @@ import { createBreaks } from "./parts/breaks/breaks.js";
 import { createRaised } from "./parts/breaks/raised.js";
 import { createCompare } from "./parts/compare/compare.js";
 import { createHistory } from "./parts/history/history.js";
+import { followLeft } from "./parts/history/left.js";
 import { createKnobs } from "./parts/knobs/knobs.js";
 import { createLooks } from "./parts/looks/looks.js";
 import { createSavedNotice } from "./parts/saved/notice.js";
@@ -59,6 +60,7 @@ function render({ model, el }) {
   const drawer = createDrawer({ signal });
   const parts = { root, state, theme, link, selection, dialogs, drawer, fail, signal };
 
+  followLeft(state);
   const attached = createAttached(parts);
   const probes = createCost(parts, attached.open);
   const breaks = createBreaks(parts);

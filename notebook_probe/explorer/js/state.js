@@ -64,7 +64,9 @@ const EMPTY_PARTS = {
   knobs: { knobs: [], hint: null, last: null },
   rules: { rules: [], trial: null },
   looks: { looks: [], asked: [], missed: [] },
-  history: { checkpoints: [] },
+  history: { checkpoints: [], branch: 1, fork: null, left: null, way: null },
+  left_lines: null,
+  left_heat: null,
   compare: { folder: "", listed: false, problem: "", n_left_out: 0, runs: [], refused: {} },
   beside: null,
   shown_look: null,
@@ -85,6 +87,8 @@ export function createState() {
     lines: null,
     heat: null,
     vectors: null,
+    /** The line that was left for a branch, { to, fork, lines, heat }; null without one. */
+    left: null,
     /** What the rules have found: { rule, step, modules, quantities, view, text, severity }. */
     alerts: [],
     /** The registered views, as the kernel lists them. */

@@ -75,6 +75,10 @@ class Clicks:
         self._clicks: deque[_Click] = deque(maxlen=KEPT)
         self._greyed: Mapping[str, str] = MappingProxyType({})
 
+    def follow(self, before: Clicks) -> None:
+        """Tell, too, what became of the clicks on another run, which this one goes on with."""
+        self._arrived, self._clicks = before._arrived, before._clicks
+
     def put(self, click: Click) -> None:
         """Queue what a click asks of the run, or note that its control was greyed."""
         control: str = click.get("action", click["type"])  # type: ignore[assignment]

@@ -11,6 +11,7 @@ from notebook_probe.explorer.parts.breaks import Breaks
 from notebook_probe.explorer.parts.compare import Compare
 from notebook_probe.explorer.parts.history import History
 from notebook_probe.explorer.parts.knobs import Knobs
+from notebook_probe.explorer.parts.left import Left
 from notebook_probe.explorer.parts.looks import Looks
 from notebook_probe.explorer.parts.part import Click, Part, Seen
 from notebook_probe.explorer.parts.probes import Probes
@@ -19,7 +20,7 @@ from notebook_probe.run.controls import Controls
 
 __all__ = ["CLICKS", "PARTS", "SHAPES", "AllParts"]
 
-PARTS: tuple[type[Part], ...] = (Breaks, Knobs, Probes, AlertRules, Looks, History, Compare)
+PARTS: tuple[type[Part], ...] = (Breaks, Knobs, Probes, AlertRules, Looks, History, Left, Compare)
 
 CLICKS: Mapping[str, Click] = {kind: click for part in PARTS for kind, click in part.clicks.items()}
 SHAPES: Mapping[str, type] = {

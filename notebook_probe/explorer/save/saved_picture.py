@@ -65,6 +65,12 @@ class SavedPicture:
             display({"text/plain": ""}, raw=True, display_id=self._id)
             self._key = None
 
+    def draw_of(self, source: Source) -> None:
+        """Show another source from the next picture on."""
+        with self._lock:
+            self._source, self._key = source, None
+            self._reduced = HeatGrid("", N_COLUMNS)
+
     def take(self, selection: PanelSelection) -> None:
         """Draw and publish what is selected, unless that is the picture already there."""
         with self._lock:

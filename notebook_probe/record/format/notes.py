@@ -9,6 +9,7 @@ from typing import Any
 __all__ = [
     "ANNOTATIONS",
     "BRANCH",
+    "CHECKPOINT",
     "CONFIG",
     "OWN_KINDS",
     "TRUNCATE",
@@ -22,6 +23,9 @@ CONFIG, ANNOTATIONS = "config", "annotations"
 BRANCH, TRUNCATE = "branch", "truncate"
 """Kinds of events where a record goes on otherwise than after its end."""
 
+CHECKPOINT = "checkpoint"
+"""Kind of the event of a state that was saved; its step is the number of updates completed."""
+
 OWN_KINDS = frozenset(
     {
         "alert",
@@ -29,7 +33,7 @@ OWN_KINDS = frozenset(
         BRANCH,
         "breakpoint",
         "budget",
-        "checkpoint",
+        CHECKPOINT,
         "code",
         "config",
         "detach",

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from notebook_probe.errors import ScheduleError
 from notebook_probe.probes.replay.probe_batch import ProbeBatch
+from notebook_probe.record.format.notes import CHECKPOINT
 from notebook_probe.run.handle import Handle
 from notebook_probe.run.loop.batches import Batches, read_batch
 from notebook_probe.run.loop.probe_batch import keep_probe_batch
@@ -258,7 +259,7 @@ class LoopActions(ABC):
         """
         detail = {"step": int(step), "bytes": int(nbytes), "path": str(path), "loss": loss}
         text = f"checkpoint of step {step}"
-        self._live.writer.event(step, "checkpoint", text, json.dumps(detail))
+        self._live.writer.event(step, CHECKPOINT, text, json.dumps(detail))
 
     @property
     def watched_model(self) -> nn.Module:

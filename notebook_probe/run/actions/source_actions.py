@@ -152,6 +152,13 @@ class SourceActions:
             self._panel = Panel(self, self._controls())
         return self._panel
 
+    def take_panel(self: _Acting, before: _Acting) -> None:
+        """Be shown where ``before`` was: its panel goes over to this source."""
+        panel, before._panel = before._panel, None
+        if panel is not None:
+            self._panel = panel
+            panel.go_over(self, self._controls())
+
     @property
     def alerts(self: _Acting) -> Alerts:
         """What the rules have found so far: each once, with its step, its place and the numbers.

@@ -154,6 +154,11 @@ class ProbeSet:
         return [*self._wanted.values()]
 
     @property
+    def attachments(self) -> tuple[Attachment, ...]:
+        """What was attached together, each with what it has come to."""
+        return self._attachments
+
+    @property
     def n_wanted(self) -> int:
         return len(self._wanted)
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from notebook_probe.run.breakpoints.requests import Break, EditBreak, Unbreak
+from notebook_probe.run.going_back.requests import EvaluateAt, GoBack
 
 __all__ = [
     "CALL_KIND",
@@ -155,6 +156,8 @@ Request: TypeAlias = (
     | Unbreak
     | Scale
     | Release
+    | GoBack
+    | EvaluateAt
 )
 
 

@@ -15,7 +15,7 @@ from notebook_probe.train.checkpoints.ranks import gathered, own_rank
 from notebook_probe.train.checkpoints.sharded import laid_out, optimizer_laid_out
 from notebook_probe.train.trainer.trainer import Trainer
 
-__all__ = ["Stateful", "Training", "contents", "restore"]
+__all__ = ["Stateful", "Training", "check", "contents", "restore"]
 
 FORMAT = "notebook_probe.train 1"
 
@@ -82,19 +82,13 @@ def restore(
     CheckpointError
         It is no checkpoint, or does not fit; nothing has been changed then.
     """
-    if state.get("format") != FORMAT:
-        raise CheckpointError(
-            f"{where} is no checkpoint of a loop; weights alone go into model.load_state_dict"
-        )
-    trainer = loop.trainer
-    saved, own = state["trainer"], trainer.state_dict()
-    weights = fitted(saved["model"], own["model"], to_restore, renames)
-    differences = _differences(weights, state, own, loop, to_restore is None)
+    weights, differences = _compared(loop, state, where, to_restore, renames)
     if differences and strict:
         raise CheckpointError(
-            f"{where} does not fit {type(trainer.model).__name__}: {differences}; strict=False "
-            f"loads the weights that fit, to_restore= those that are named"
+            f"{where} does not fit {type(loop.trainer.model).__name__}: {differences}; "
+            f"strict=False loads the weights that fit, to_restore= those that are named"
         )
+    trainer, saved = loop.trainer, state["trainer"]
     model = laid_out(weights.state, unwrap(trainer.model))
     if to_restore is not None or differences:
         trainer.load_weights(model)
@@ -106,6 +100,31 @@ def restore(
     loop.last_metrics = dict(state["metrics"])
     loop.load_state_dict(state["loops"][own_rank()[0]])
     return ""
+
+
+def check(loop: Training, state: dict[str, Any], where: str) -> None:
+    """Raise CheckpointError for a state that `restore` could not put back, with the differences."""
+    _, differences = _compared(loop, state, where)
+    if differences:
+        name = type(loop.trainer.model).__name__
+        raise CheckpointError(f"{where} does not fit {name}: {differences}")
+
+
+def _compared(
+    loop: Training,
+    state: dict[str, Any],
+    where: str,
+    to_restore: Wanted = None,
+    renames: Mapping[str, str] | None = None,
+) -> tuple[Fitted, str]:
+    """Its weights as far as they fit, and all that does not, in words."""
+    if state.get("format") != FORMAT:
+        raise CheckpointError(
+            f"{where} is no checkpoint of a loop; weights alone go into model.load_state_dict"
+        )
+    own = loop.trainer.state_dict()
+    weights = fitted(state["trainer"]["model"], own["model"], to_restore, renames)
+    return weights, _differences(weights, state, own, loop, to_restore is None)
 
 
 def _differences(

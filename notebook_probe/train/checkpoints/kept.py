@@ -12,7 +12,7 @@ from typing import Any
 from notebook_probe.errors import CheckpointError, ClosedRunError
 from notebook_probe.record.store.location import Location, local_path
 from notebook_probe.run.run import Run
-from notebook_probe.train.checkpoints.contents import Training, contents, restore
+from notebook_probe.train.checkpoints.contents import Training, check, contents, restore
 from notebook_probe.train.checkpoints.fitting import Wanted
 from notebook_probe.train.checkpoints.index import Checkpoint
 from notebook_probe.train.checkpoints.keeping import Keep
@@ -98,6 +98,12 @@ class Kept:
             There is none.
         """
         return self._before(step)[0]
+
+    def check_before(self, step: int) -> Checkpoint:
+        """Raise CheckpointError where `load_before` would: there is none, or it does not fit."""
+        found, store = self._before(step)
+        check(self._loop, store.read(found.name), found.path)
+        return found
 
     def load_before(self, step: int) -> Checkpoint:
         """Load that state."""

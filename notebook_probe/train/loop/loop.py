@@ -20,7 +20,8 @@ from notebook_probe.train.generators import generator_states, set_generators
 from notebook_probe.train.loop.finite import CheckFinite, FiniteCheck
 from notebook_probe.train.loop.interrupts import interrupts_wait
 from notebook_probe.train.loop.progress import Progress
-from notebook_probe.train.loop.rewound import Plan, Rewound
+from notebook_probe.train.loop.rewound import Plan
+from notebook_probe.train.loop.sent_back import Sent, SentBack
 from notebook_probe.train.metrics.averages import Value
 from notebook_probe.train.trainer.trainer import Trainer
 
@@ -33,7 +34,7 @@ FASTEST_S = 0.001
 """The step duration that is told before there is one."""
 
 
-class Loop(Rewound):
+class Loop(SentBack):
     """Trains: steps and epochs over data, with hooks.
 
     Parameters
@@ -130,7 +131,7 @@ class Loop(Rewound):
             The data ended before.
         """
         n = _whole(n, "run_steps")
-        return self._run(self._begin(data), self._n_steps(n)) if n > 0 else None
+        return self._run_on(self._begin(data), self._n_steps(n)) if n > 0 else None
 
     def run_to_global_step(self, data: Iterable[Any], step: int) -> dict[str, Value] | None:
         """Train until ``loop_step`` is ``step``."""
@@ -142,7 +143,7 @@ class Loop(Rewound):
         After `load_state_dict` it goes on in the epoch, and at the batch, of the checkpoint.
         """
         n = _whole(n, "run_epochs")
-        return self._run(self._begin(data), self._n_epochs(n)) if n > 0 else None
+        return self._run_on(self._begin(data), self._n_epochs(n)) if n > 0 else None
 
     def start(
         self, data: Iterable[Any], *, steps: int | None = None, epochs: int | None = None
@@ -165,7 +166,7 @@ class Loop(Rewound):
         if n is None or n <= 0:
             return self._in_background(lambda: None)
         plan = self._n_epochs(n) if steps is None else self._n_steps(n)
-        train = partial(self._run, self._begin(data), plan)
+        train = partial(self._run_on, self._begin(data), plan)
         try:
             return self._in_background(train)
         except BaseException:  # no thread has taken it over
@@ -254,6 +255,8 @@ class Loop(Rewound):
                     self.stopped = True
                 else:
                     self._on_end(self, self._metrics)
+        except Sent as sent:
+            self.stopped, self._sent = True, sent.request
         except TrainingStopped:
             self.stopped = True
         except BaseException as raised:
@@ -359,6 +362,7 @@ class Loop(Rewound):
         return self.loop_step + of_epoch * (n_epochs - self.epoch) - done
 
     def _check_idle(self) -> None:
+        self._check_elsewhere()
         if self._running:
             raise RuntimeError("the loop runs already; stop() it, or wait() for it")
 

@@ -21,6 +21,7 @@ export function createTopBar({ state, theme, link, compare, knobs, probes, break
     },
     "☰",
   );
+  const branch = element("span", { class: "nbp-branch nbp-soft", hidden: "" });
   const dot = element("i", { class: "nbp-dot", "aria-hidden": "true" });
   const word = element("span");
   const before = element("span", { class: "nbp-before" });
@@ -48,6 +49,7 @@ export function createTopBar({ state, theme, link, compare, knobs, probes, break
     { class: "nbp-bar" },
     modules,
     compare.el,
+    branch,
     running,
     breaks.reason,
     element("span", { class: "nbp-far" }, counter, rate),
@@ -67,7 +69,7 @@ export function createTopBar({ state, theme, link, compare, knobs, probes, break
     setAttribute(modules, "aria-expanded", open);
   });
   for (const button of [pause, one, stop]) listen(button, () => ask(button));
-  for (const topic of ["status", "model", "silence", "theme", "saved"]) state.on(topic, refresh);
+  for (const topic of ["status", "model", "silence", "theme", "saved", "history"]) state.on(topic, refresh);
 
   function ask(button) {
     if (isGreyed(button)) return;
@@ -79,6 +81,9 @@ export function createTopBar({ state, theme, link, compare, knobs, probes, break
   function refresh() {
     const { status, model } = state;
     const ended = ENDED.includes(status.state);
+    const { branch: number } = state.parts.history;
+    setHidden(branch, number === 1);
+    setText(branch, `branch ${number}`);
     el.classList.toggle("nbp-stale", state.silent);
     el.classList.toggle("nbp-ended", ended && model.live);
     setAttribute(el, "data-state", state.silent ? "silent" : status.state);

@@ -22,6 +22,8 @@ export function stepRange(state) {
   for (const series of state.lines?.series ?? []) {
     if (series.n) ends.push(series.first_step, series.last_step);
   }
+  if (state.left?.heat && home?.columns) ends.push(state.left.heat.last_step + 1);
+  for (const series of state.left?.lines?.series ?? []) if (series.n) ends.push(series.last_step);
   if (!ends.length) return null;
   const low = Math.min(...ends);
   return { low, high: Math.max(low + 1, ...ends) };

@@ -10,9 +10,13 @@ const MOST_TEXTS = 4;
 /** What stands below an axis: the heavier hides the lighter. A new kind of mark is a row here. */
 const KINDS = {
   done: { weight: 1, colour: "brand", paint: paintTick },
-  warning: { weight: 2, colour: "amber", paint: (...at) => paintTriangle(...at, false) },
-  severe: { weight: 3, colour: "bad", paint: (...at) => paintTriangle(...at, true) },
+  checkpoint: { weight: 2, colour: "brand", paint: paintDiamond },
+  look: { weight: 3, colour: "brand", paint: paintSquare },
+  warning: { weight: 4, colour: "amber", paint: (...at) => paintTriangle(...at, false) },
+  severe: { weight: 5, colour: "bad", paint: (...at) => paintTriangle(...at, true) },
 };
+
+const OWN = new Set(["checkpoint", "look"]); // events with a mark of their own
 
 /** { step, x, kind, text } of all there is, `x` as the lines have it: their axis may be time. */
 export function stepMarks({ alerts, lines }, mapping) {
@@ -21,7 +25,7 @@ export function stepMarks({ alerts, lines }, mapping) {
   });
   const done = (lines?.events ?? []).map(([at, kind, text]) => {
     const x = at + lines.x0;
-    return { step: Math.round(mapping.step(x)), x, kind: "done", text: text || kind };
+    return { step: Math.round(mapping.step(x)), x, kind: OWN.has(kind) ? kind : "done", text: text || kind };
   });
   return [...found, ...done];
 }
@@ -75,6 +79,30 @@ function paintTick(context, px, bottom) {
   context.beginPath();
   context.moveTo(x, bottom - 4);
   context.lineTo(x, bottom + 5);
+  context.stroke();
+}
+
+function paintSquare(context, px, bottom, colours) {
+  outlined(context, colours, () => context.rect(px - 3.5, bottom + 1.5, 7, 7));
+}
+
+function paintDiamond(context, px, bottom, colours) {
+  outlined(context, colours, () => {
+    context.moveTo(px, bottom + 0.5);
+    context.lineTo(px + 4.5, bottom + 5);
+    context.lineTo(px, bottom + 9.5);
+    context.lineTo(px - 4.5, bottom + 5);
+    context.closePath();
+  });
+}
+
+function outlined(context, colours, shape) {
+  context.lineWidth = 1.4;
+  context.lineJoin = "round";
+  context.fillStyle = colours.ground;
+  context.beginPath();
+  shape();
+  context.fill();
   context.stroke();
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from notebook_probe.record.format.notes import BRANCH, TRUNCATE
+from notebook_probe.record.format.notes import BRANCH, CHECKPOINT, TRUNCATE
 from notebook_probe.record.format.source import Event
 
 __all__ = ["events_of_line"]
@@ -30,6 +30,11 @@ def events_of_line(events: Iterable[Event], branch: int | None = None) -> tuple[
                 break
             current += 1
         if event.kind in (BRANCH, TRUNCATE):
-            line = [one for one in line if one.step < event.step]
+            line = [one for one in line if _is_before(one, event.step)]
         line.append(event)
     return tuple(line)
+
+
+def _is_before(event: Event, step: int) -> bool:
+    """Of what led to the state that a step begins with; a checkpoint may be of that very state."""
+    return event.step < step or (event.kind == CHECKPOINT and event.step == step)

@@ -1,6 +1,7 @@
 /** What is wrong: the newest alert in the foot, all of them in a drawer below it. */
 
 import { element, setAttribute, setHidden, setText } from "../../dom.js";
+import { grouped } from "../../format.js";
 import { createAlertList } from "./alert_list.js";
 import { createMark, setSeverity } from "./mark.js";
 import { createPausing, SEVERE } from "./pausing.js";
@@ -31,7 +32,7 @@ export function createAlerts(parts) {
   const list = createAlertList(parts, about);
 
   count.addEventListener("click", toggle, { signal });
-  for (const topic of ["alerts", "model", "rules", "status"]) state.on(topic, refresh);
+  for (const topic of ["alerts", "model", "rules", "status", "history"]) state.on(topic, refresh);
 
   function refresh() {
     const last = state.alerts.reduce((best, one) => (best?.step > one.step ? best : one), null);
@@ -40,7 +41,7 @@ export function createAlerts(parts) {
     const home = last ? about : quiet;
     if (watch.parentNode !== home) home.insertBefore(watch, last ? pausing : null);
     if (last) describe(last);
-    else setText(none, watchText(state.parts.rules.rules) ? "No alerts · " : "No alerts");
+    else setText(none, `${noneText(state)}${watchText(state.parts.rules.rules) ? " · " : ""}`);
     if (!drawer.isOpenAt(count)) return;
     if (last) list.fill();
     else drawer.close();
@@ -54,7 +55,9 @@ export function createAlerts(parts) {
     setAttribute(newest, "title", last.text);
     setText(number, alertsText(state.alerts.length));
     const severe = state.alerts.filter(({ severity }) => severity === "severe").length;
-    setAttribute(count, "title", `${severe} severe (n)`);
+    const before = alertsBefore(state);
+    const there = before ? `; ${grouped(before)} before, on the line that was left` : "";
+    setAttribute(count, "title", `${severe} severe${there} (n)`);
   }
 
   function toggle() {
@@ -74,4 +77,14 @@ export function createAlerts(parts) {
       else count.focus();
     },
   };
+}
+
+function noneText(state) {
+  const before = alertsBefore(state);
+  return before ? `No alerts on this branch; ${grouped(before)} before` : "No alerts";
+}
+
+/** Those of the line that was left for this branch. */
+function alertsBefore({ parts }) {
+  return parts.history.left?.n_alerts ?? 0;
 }

@@ -1,49 +1,84 @@
-/** The history below the heat map: the checkpoints of a loop as diamonds, each with the way back. */
+/** The history below the heat map: the line of the run, what was left of it, and its checkpoints. */
 
 import { element, setAttribute, setHidden, setText } from "../../dom.js";
-import { bytes, duration, grouped, significant } from "../../format.js";
+import { bytes, grouped } from "../../format.js";
+import { createBack } from "./back.js";
 
 const NEXT = { ArrowRight: 1, ArrowLeft: -1 };
+const DOWN = 20; // pixels from the line that was left to the branch
 
-export function createHistory({ state, dialogs, canvas, signal }) {
-  const line = element("i", { class: "nbp-history-line", "aria-hidden": "true" });
+export function createHistory({ state, link, dialogs, canvas, signal }) {
   const marks = element("span", { class: "nbp-history-marks", role: "group", "aria-label": "Checkpoints" });
   const name = element("span", { class: "nbp-history-name nbp-soft" }, "history");
   const count = element("span", { class: "nbp-history-count nbp-soft" });
-  const el = element("div", { class: "nbp-history", hidden: "" }, name, line, marks, count);
+  const now = element("span", { class: "nbp-history-count nbp-history-now" });
+  const old = element("i", { class: "nbp-history-line nbp-left-line", "aria-hidden": "true" });
+  const line = element("i", { class: "nbp-history-line", "aria-hidden": "true" });
+  const turn = element("i", { class: "nbp-history-turn", "aria-hidden": "true" });
+  const branch = element("i", { class: "nbp-history-line nbp-branch-line", "aria-hidden": "true" });
+  const drawn = [old, line, turn, branch];
+  const el = element("div", { class: "nbp-history", hidden: "" }, name, ...drawn, marks, count, now);
   let known = "";
+  let shown = null; // the open popover
 
-  for (const topic of ["history", "painted", "selection", "status"]) state.on(topic, refresh);
+  for (const topic of ["history", "axis", "painted", "selection", "status"]) state.on(topic, refresh);
   marks.addEventListener("keydown", pressed, { signal });
 
   function refresh() {
-    const { checkpoints } = state.parts.history;
-    setHidden(el, !checkpoints.length);
-    if (!checkpoints.length || !canvas.dataset.box || !canvas.dataset.axis) return;
-    const key = JSON.stringify([checkpoints, canvas.dataset.box, canvas.dataset.axis, state.status.step]);
+    shown?.describe();
+    const { checkpoints, left, fork } = state.parts.history;
+    setHidden(el, !checkpoints.length && !left);
+    if (el.hidden || !canvas.dataset.box || !canvas.dataset.axis) return;
+    const key = JSON.stringify([state.parts.history, canvas.dataset.box, canvas.dataset.axis, state.status.step]);
     if (key === known) return;
     known = key;
-    const [left, , right] = JSON.parse(canvas.dataset.box);
+    const [from, , to] = JSON.parse(canvas.dataset.box);
     const [low, high] = JSON.parse(canvas.dataset.axis);
-    const x = (step) => left + ((right - left) * (step - low)) / (high - low);
-    const end = Math.min(right, Math.max(left, x(state.status.step)));
-    line.style.left = `${left}px`;
-    line.style.width = `${end - left}px`;
-    name.style.width = `${left - 8}px`;
-    setText(count, checkpoints.length === 1 ? "1 checkpoint" : `${grouped(checkpoints.length)} checkpoints`);
-    const shown = checkpoints.filter(({ step }) => step >= low && step <= high);
-    show(shown, x);
-    count.style.left = `${right + 10}px`;
-    setHidden(count, count.offsetWidth > el.clientWidth - right - 12);
+    const x = (step) => Math.min(to, Math.max(from, from + ((to - from) * (step - low)) / (high - low)));
+    name.style.width = `${from - 8}px`;
+    placeLines(x, from, left, fork);
+    const seen = ({ step }) => step >= low && step <= high;
+    showMarks(
+      [...checkpoints, ...(left?.checkpoints ?? []).map((one) => ({ ...one, left: true }))].filter(seen),
+      x,
+    );
+    sayWhere(to, checkpoints, left, fork);
+  }
+
+  function placeLines(x, from, left, fork) {
+    el.classList.toggle("nbp-branched", left !== null);
+    const end = x(state.status.step);
+    stretch(line, from, left ? x(fork) : end);
+    for (const node of [old, turn, branch]) setHidden(node, !left);
+    if (!left) return;
+    stretch(old, x(fork), x(left.to));
+    stretch(turn, x(fork), x(fork) + DOWN / 2);
+    stretch(branch, x(fork) + DOWN / 2, Math.max(end, x(fork) + DOWN / 2));
+  }
+
+  function sayWhere(to, checkpoints, left, fork) {
+    const n = checkpoints.length === 1 ? "1 checkpoint" : `${grouped(checkpoints.length)} checkpoints`;
+    setText(count, left ? `before, to step ${grouped(left.to)}` : n);
+    setText(now, left ? `now, from step ${grouped(fork)}` : "");
+    for (const node of [count, now]) {
+      node.style.left = `${to + 10}px`;
+      setHidden(node, node.textContent === "");
+      setHidden(node, node.offsetWidth > el.clientWidth - to - 12);
+    }
   }
 
   /** Those that stay keep their nodes, and the focus with them. */
-  function show(checkpoints, x) {
-    const there = new Map([...marks.children].map((node) => [node.dataset.step, node]));
+  function showMarks(checkpoints, x) {
+    const there = new Map([...marks.children].map((node) => [node.dataset.key, node]));
+    const { fork } = state.parts.history;
     const nodes = checkpoints.map((one, k) => {
-      const node = there.get(String(one.step)) ?? createMark(one.step);
+      const key = `${one.step}${one.left ? " before" : ""}`;
+      const node = there.get(key) ?? createMark(key, one.step);
       node.style.left = `${x(one.step)}px`;
       node.classList.toggle("nbp-gone", one.gone);
+      node.classList.toggle("nbp-left-mark", Boolean(one.left));
+      node.classList.toggle("nbp-branch-mark", !one.left && fork !== null && one.step > fork);
+      node.disabled = Boolean(one.left);
       node.tabIndex = k === checkpoints.length - 1 ? 0 : -1;
       setAttribute(node, "title", titleOf(one));
       setAttribute(node, "aria-label", titleOf(one));
@@ -53,10 +88,11 @@ export function createHistory({ state, dialogs, canvas, signal }) {
     if (!same) marks.replaceChildren(...nodes);
   }
 
-  function createMark(step) {
+  function createMark(key, step) {
     const node = element("button", {
       type: "button",
       class: "nbp-diamond",
+      "data-key": key,
       "data-step": step,
       "aria-haspopup": "dialog",
       "aria-expanded": "false",
@@ -70,7 +106,7 @@ export function createHistory({ state, dialogs, canvas, signal }) {
     if (!way) return;
     event.preventDefault();
     event.stopPropagation();
-    const nodes = [...marks.children];
+    const nodes = [...marks.children].filter((node) => !node.disabled);
     nodes[nodes.indexOf(document.activeElement) + way]?.focus();
   }
 
@@ -79,50 +115,22 @@ export function createHistory({ state, dialogs, canvas, signal }) {
     if (!one) return;
     state.cursor = { step, row: null, from: "history" };
     state.emit("cursor");
-    dialogs.open({ anchor, label: `Back to step ${grouped(step)}`, content: contentOf(one) });
-  }
-
-  function contentOf(one) {
-    const age = (Date.now() - one.time_ms) / 1000;
-    const loss = one.loss === null ? "" : ` · loss ${significant(one.loss)}`;
-    const facts = `checkpoint ${duration(Math.max(0, age))} ago · ${bytes(one.nbytes)}${loss}`;
-    const steps = Math.max(0, state.status.step - one.step);
-    return element(
-      "div",
-      { class: "nbp-sections nbp-back" },
-      element(
-        "header",
-        {},
-        element("h3", {}, `Back to step ${grouped(one.step)}`),
-        element("span", { class: "nbp-soft" }, facts),
-      ),
-      element("section", {}, ...(one.gone ? goneWords(one) : wayBack(one, steps))),
-    );
+    const back = createBack(one, { state, link, dialogs });
+    const label = `Back to step ${grouped(step)}`;
+    dialogs.open({ anchor, label, content: back.el, closed: () => (shown = null) });
+    shown = dialogs.isOpenAt(anchor) ? back : null;
   }
 
   return { el };
 }
 
-function wayBack(one, steps) {
-  return [
-    element(
-      "p",
-      {},
-      "Weights, optimizer, scheduler, random numbers and the order of the data as they were. " +
-        `What was recorded after ${grouped(one.step)} stays, as a branch: ${grouped(steps)} steps. ` +
-        "Once the loop has stopped, in a cell:",
-    ),
-    element("pre", {}, `run = loop.rewind(${one.step}, probes="default")`),
-  ];
+function stretch(node, from, to) {
+  node.style.left = `${from}px`;
+  node.style.width = `${Math.max(0, to - from)}px`;
 }
 
-function goneWords(one) {
-  const removed = `the checkpoint of step ${grouped(one.step)} was removed`;
-  const other = "loop.rewind takes the newest one before it and trains up to the step again";
-  return [element("p", {}, `${removed}; ${other}`)];
-}
-
-function titleOf({ step, gone, nbytes }) {
+function titleOf({ step, gone, left, nbytes }) {
+  if (left) return `checkpoint of step ${grouped(step)}, before: of the branch that was left`;
   if (gone) return `the checkpoint of step ${grouped(step)} was removed`;
   return `checkpoint of step ${grouped(step)}, ${bytes(nbytes)}: back to it`;
 }

@@ -1,6 +1,7 @@
 /** The heat map in its place: frames in, hover, a click draws a series, a drag zooms. */
 
 import { setAttribute, setHidden } from "../../dom.js";
+import { leftHeat } from "../../parts/history/left.js";
 import { isLogHeat, showsVectors, unitsOf, usualOf, whyNotSaved } from "../../state.js";
 import { createPlot, describeAxes, hideTip, placeCursor, showNote, showTip } from "../plot.js";
 import { trackPointer } from "../pointer.js";
@@ -29,7 +30,7 @@ export function createHeatMap({ state, theme, selection, link, fail, signal }) {
   let painted = null; // { axis, box, frame, marks } of the last paint
   let before = []; // series before a click: a double-click gives them back
 
-  const topics = ["heat", "selection", "theme", "gutter", "lines", "status", "marked", "alerts"];
+  const topics = ["heat", "selection", "theme", "gutter", "lines", "status", "marked", "alerts", "left"];
   for (const topic of topics) state.on(topic, plot.request);
   state.on("cursor", showCursor);
   const turn = () => setHidden(plot.el, showsVectors(state));
@@ -41,7 +42,7 @@ export function createHeatMap({ state, theme, selection, link, fail, signal }) {
     const frame = state.heat;
     painted = null;
     if (showsVectors(state)) return;
-    describeHeat(plot.canvas, frame);
+    describeHeat(plot.canvas, frame, state);
     const empty = !frame?.rows.length || !frame.columns;
     showNote(plot, empty ? whyNoHeat(state) : "");
     if (!empty) {
@@ -68,6 +69,7 @@ export function createHeatMap({ state, theme, selection, link, fail, signal }) {
       box,
       colours,
       image: state.heatPicture.image,
+      left: leftPicture(frame, state),
       picture: state.heatPicture,
       names,
       frame,
@@ -75,7 +77,9 @@ export function createHeatMap({ state, theme, selection, link, fail, signal }) {
       usual: usualOf(state.model, frame.quantity),
       full: height,
     });
+    const before = plot.canvas.dataset.axis;
     describeAxes(plot.canvas, box, axis);
+    if (plot.canvas.dataset.axis !== before) state.emit("axis");
     const mapping = stepMapping(state, state.lines?.series ?? []);
     const marks = placeMarks(stepMarks(state, mapping), ({ step }) => axis.place(step), box);
     paintMarks(context, marks, box.bottom, colours);
@@ -171,6 +175,20 @@ function heatPicture(frame, state, ground) {
   return { image, map, values: known ? values : null, frame, log, cells, ground, placeOf };
 }
 
+let leftImage = { of: null, heat: null, image: null };
+
+/** The columns of the run that was left, in the colours of this one; null without any. */
+function leftPicture(frame, state) {
+  const heat = leftHeat(state, frame);
+  const { values, map } = state.heatPicture;
+  if (!heat || !values) return null;
+  if (leftImage.of !== state.heatPicture || leftImage.heat !== heat) {
+    const image = heatImage(heat, values, shownCells(heat, state), map.pixels);
+    leftImage = { of: state.heatPicture, heat, image };
+  }
+  return { frame: heat, image: leftImage.image };
+}
+
 function shownCells(frame, { selection }) {
   return selection.cells === "mean" ? frame.mean : frame.maximum;
 }
@@ -180,10 +198,11 @@ function isCurrent(picture, frame, state, ground) {
   return picture.cells === shownCells(frame, state) && picture.ground === ground;
 }
 
-function describeHeat(canvas, frame) {
+function describeHeat(canvas, frame, { left }) {
   setAttribute(canvas, "data-quantity", frame?.quantity ?? "");
   setAttribute(canvas, "data-rows", frame?.rows.length ?? 0);
   setAttribute(canvas, "data-columns", frame?.columns ?? 0);
+  setAttribute(canvas, "data-left-to", left?.heat?.last_step ?? -1);
   setAttribute(canvas, "data-last-step", frame?.last_step ?? -1);
 }
 

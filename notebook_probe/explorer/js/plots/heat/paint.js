@@ -7,6 +7,8 @@ import { hatching } from "./hatching.js";
 import { paintRowNames } from "./row_names.js";
 import { NOT_FINITE, NOT_MEASURED } from "./states.js";
 
+const LEFT = 0.38; // of the strength of what is trained now
+
 /** A frame as a small canvas, one pixel per cell; what was not measured stays transparent. */
 export function heatImage(frame, values, cells, colours) {
   const canvas = document.createElement("canvas");
@@ -30,6 +32,23 @@ function colourIndex(place) {
   return place > 0 ? Math.min(255, Math.round(place)) : 0;
 }
 
+/** What the run that was left has to the right of this one, paler; where it ends. */
+function paintLeft(context, { axis, box, frame, left }, from, rowHeight) {
+  const [begin, end] = [axis.place(left.frame.first_step), axis.place(left.frame.last_step + 1)];
+  context.save();
+  context.beginPath();
+  context.rect(from, box.top, Math.max(0, end - from), box.bottom - box.top);
+  context.clip();
+  context.globalAlpha = LEFT;
+  frame.rows.forEach((module, row) => {
+    const place = left.frame.index.get(module);
+    const at = [begin, box.top + row * rowHeight, end - begin, rowHeight];
+    if (place !== undefined) context.drawImage(left.image, 0, place, left.image.width, 1, ...at);
+  });
+  context.restore();
+  return end;
+}
+
 export function paintHeat(context, view) {
   const { axis, box, colours, image, frame, names } = view;
   const [left, right] = [axis.place(frame.first_step), axis.place(frame.last_step + 1)];
@@ -42,9 +61,10 @@ export function paintHeat(context, view) {
   context.fillRect(left, box.top, right - left, box.bottom - box.top);
   context.imageSmoothingEnabled = rowHeight < 1; // then a row is less than a pixel: blend, don't drop
   context.drawImage(image, left, box.top, right - left, box.bottom - box.top);
+  const end = view.left ? paintLeft(context, view, right, rowHeight) : right;
   context.fillStyle = colours.ground;
   for (const row of rowHeight >= 7 ? frame.rows.keys() : names.map(({ from }) => from)) {
-    if (row) context.fillRect(left, box.top + row * rowHeight - 0.75, right - left, 1.5);
+    if (row) context.fillRect(left, box.top + row * rowHeight - 0.75, end - left, 1.5);
   }
   context.restore();
   paintStepAxis(context, axis, colours, box.top, box.bottom, false);

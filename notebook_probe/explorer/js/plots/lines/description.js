@@ -9,6 +9,7 @@ import { isVector, whyNotSaved } from "../../state.js";
 export function describeLines(canvas, prepared, beside) {
   const put = (name, field) => setAttribute(canvas, name, JSON.stringify(prepared.map(field)));
   put("data-series", (one) => seriesName(one.module, one.quantity));
+  put("data-left", (one) => Boolean(one.left));
   put("data-points", (one) => one.n);
   put("data-averages", (one) => one.n_average);
   put("data-first-step", (one) => one.first_step);

@@ -22,7 +22,8 @@ export function lineLabels(state, prepared) {
   const inLabel = units.size > 1 ? withUnits : (name) => name;
   return {
     title: quantities.size === 1 ? withUnits(only) : "",
-    label({ module, quantity }) {
+    label({ module, quantity, left }) {
+      if (left) return "before";
       if (module === ROOT) return inLabel(quantity);
       if (quantities.size === 1) return ends.get(module);
       return seriesName(ends.get(module), inLabel(quantity));

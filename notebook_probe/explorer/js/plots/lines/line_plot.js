@@ -3,6 +3,7 @@
 import { setAttribute } from "../../dom.js";
 import { createLevels } from "../../parts/breaks/levels.js";
 import { besideLines } from "../../parts/compare/beside_lines.js";
+import { leftSeries } from "../../parts/history/left.js";
 import { hasSeries, isLogY } from "../../state.js";
 import {
   createPlot,
@@ -42,7 +43,7 @@ export function createLinePlot({ state, theme, selection, link, fail, signal }) 
     prepared = null;
     plot.request();
   };
-  for (const topic of ["lines", "selection", "beside", "compare"]) state.on(topic, refresh);
+  for (const topic of ["lines", "selection", "beside", "compare", "left"]) state.on(topic, refresh);
   for (const topic of ["theme", "gutter", "heat", "status", "alerts", "breaks"]) state.on(topic, plot.request);
   state.on("cursor", showCursor);
   trackPointer(
@@ -175,5 +176,5 @@ function chosen(state) {
   const series = state.lines.series.filter((one) =>
     hasSeries(state.selection, one.module, one.quantity),
   );
-  return { ...state.lines, series };
+  return { ...state.lines, series: [...series, ...leftSeries(state)] };
 }

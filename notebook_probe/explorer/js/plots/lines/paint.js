@@ -22,6 +22,10 @@ export function paintLines(context, view) {
   context.lineCap = "round";
   paintBeside(context, view, ground, paintLine);
   for (const series of prepared) {
+    if (series.left) {
+      paintLeft(context, series, axis, values, ground);
+      continue;
+    }
     context.strokeStyle = context.fillStyle = seriesColour(series.colour, ground);
     context.setLineDash([]);
     const averaged = series.average.v.length > 0;
@@ -42,6 +46,17 @@ export function paintLines(context, view) {
   paintCrosses(context, view);
   paintMarks(context, view.marks, box.bottom, colours);
   paintLabels(context, view, ground);
+}
+
+/** What was trained before, from where the branch leaves it: dashed, lighter, without its noise. */
+function paintLeft(context, series, axis, values, ground) {
+  context.strokeStyle = seriesColour(series.colour, ground);
+  context.globalAlpha = 0.6;
+  context.lineWidth = 1.4;
+  context.setLineDash([6, 4]);
+  paintLine(context, series.average.v.length ? series.average : series, axis, values);
+  context.setLineDash([]);
+  context.globalAlpha = 1;
 }
 
 function paintLine(context, { u, v }, axis, values) {

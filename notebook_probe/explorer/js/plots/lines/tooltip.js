@@ -34,7 +34,8 @@ function valueRow({ series, k }, on, elsewhere, ground, state) {
   const value = exact(series.y[k], unitsOf(state.model, series.quantity)) + elsewhere;
   const swatch = element("i", { style: `background: ${seriesColour(series.colour, ground)}` });
   const run = series.name ? `${series.name}: ` : "";
-  const name = element("span", {}, run + seriesName(series.module, series.quantity));
+  const before = series.left ? ", before" : "";
+  const name = element("span", {}, `${run}${seriesName(series.module, series.quantity)}${before}`);
   const kind = on ? "nbp-tip-row nbp-on" : "nbp-tip-row";
   return element("div", { class: kind }, swatch, name, element("b", {}, value));
 }

@@ -1,0 +1,63 @@
+"""The line that was left for a branch: its series and its heat map from there on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from notebook_probe.explorer.draw.heat import Heat
+from notebook_probe.explorer.draw.lines.lines import Lines
+from notebook_probe.explorer.messages.selection import PanelSelection
+from notebook_probe.explorer.messages.wire import Frame
+from notebook_probe.explorer.parts.part import Part, Seen
+from notebook_probe.record.format.notes import BRANCH
+from notebook_probe.record.format.source import Source
+from notebook_probe.run.controls import Controls
+
+__all__ = ["Left"]
+
+WIDTH = 700
+"""Pixels it is drawn for: faint beside what is trained now."""
+
+
+class Left(Part):
+    """Frames of the run that was left, drawn anew when something else is looked at."""
+
+    name: ClassVar = "left"
+
+    def __init__(self, source: Source, controls: Controls | None) -> None:
+        super().__init__(source, controls)
+        self._lines, self._heat = Lines(), Heat()
+        self._selection: PanelSelection | None = None
+        self._sent: PanelSelection | None = None
+
+    def state(self, seen: Seen) -> Mapping[str, Any] | None:
+        self._selection = seen.selection
+        return None
+
+    def forget(self) -> None:
+        self._sent = None
+
+    def frames(self) -> list[Frame]:
+        left = None if self._controls is None else self._controls.left
+        selection = self._selection
+        if left is None or selection is None or selection == self._sent:
+            return []
+        fork = max((one.step for one in self._source.events if one.kind == BRANCH), default=0)
+        frames = [_named("left_heat", self._heat.frame(left, selection, WIDTH))]
+        lines = self._lines.frame(left, _from(fork, selection), WIDTH)
+        frames.append(_named("left_lines", lines))
+        if lines[0]["averaged"] >= 1.0:  # else there is more to come
+            self._sent = selection
+        return [frame for frame in frames if frame is not None]
+
+
+def _from(fork: int, selection: PanelSelection) -> PanelSelection:
+    """The same of what comes from a step on."""
+    low, high = selection.window or (0.0, float("inf"))
+    return replace(selection, window=(max(low, float(fork)), max(high, float(fork))))
+
+
+def _named(kind: str, frame: Frame | None) -> Frame | None:
+    return None if frame is None else ({**frame[0], "type": kind}, frame[1])

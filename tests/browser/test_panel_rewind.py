@@ -1,0 +1,236 @@
+"""Back to a checkpoint by a click: what is asked for, why not, and the branch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, Locator, expect
+
+from tests.browser import panel_messages as kernel
+from tests.browser.history_messages import MUST, RESTORES, branched, history, way
+from tests.browser.panel_page import PanelPage, one_page
+
+THEMES = ["light", "dark"]
+WIDTHS = [640, 880, 1280]
+PRESETS = ["default", "alerts", "activations"]
+CHECKPOINTS = range(100, 801, 100)
+LOSS, NORM = ("(root)", "loss"), ("conv3", "grad_norm")
+
+
+@pytest.fixture(scope="module")
+def page(browser: Browser) -> Iterator[PanelPage]:
+    yield from one_page(browser)
+
+
+def alert(step: int) -> dict[str, Any]:
+    return {
+        "rule": "loss_spike",
+        "step": step,
+        "modules": ["(root)"],
+        "quantities": ["loss"],
+        "view": "lines",
+        "text": f"the model: the loss is 2.9, 11 times its usual value, at step {step}",
+        "severity": "severe",
+    }
+
+
+def cells(n: int) -> np.ndarray[Any, Any]:
+    return np.random.default_rng(0).lognormal(size=(len(kernel.WEIGHTED), n))
+
+
+def lines(first: int, last: int, level: float, **options: Any) -> tuple[Any, list[bytes]]:
+    steps = np.arange(first, last)
+    noise = np.random.default_rng(first).lognormal(0, 0.1, len(steps))
+    return kernel.lines_message(
+        {LOSS: (steps, level * noise), NORM: (steps, 5 * level * noise)}, **options
+    )
+
+
+def shown(page: PanelPage, width: int = 880, theme: str = "light") -> PanelPage:
+    """Held at step 842, after alerts at 341 and 400."""
+    page.show(width, theme)
+    page.say(kernel.model_message())
+    page.say(kernel.status_message(step=842, rate=4.5, state="paused", logged=["loss"]))
+    page.say(kernel.selection_message(home="grad_norm", series=[LOSS, NORM]))
+    page.say({"v": 1, "type": "alerts", "whole": True, "rows": [alert(341), alert(400)]})
+    presets = [{"name": name, "about": "", "percent": 1.0} for name in PRESETS]
+    page.say(
+        {
+            "v": 1,
+            "type": "probes",
+            "n_measured": 100,
+            "step_s": 0.2,
+            "budget": 5.0,
+            "presets": presets,
+        }
+    )
+    page.draw(*kernel.heat_message(cells(842), kernel.WEIGHTED, last_step=841))
+    page.draw(*lines(0, 842, 1.0))
+    page.say(history(*CHECKPOINTS, way=way()))
+    return page
+
+
+@pytest.fixture
+def panel(page: PanelPage) -> PanelPage:
+    return shown(page)
+
+
+def back(panel: PanelPage, step: int = 300) -> Locator:
+    panel.page.locator(f'.nbp-diamond[data-step="{step}"]').click()
+    return panel.page.get_by_role("dialog", name=f"Back to step {step}")
+
+
+def say_branch(panel: PanelPage, step: int = 371) -> None:
+    """A branch from 300 on has come to this step; the line that was left to 842."""
+    panel.say(kernel.status_message(step=step, logged=["loss"]))
+    panel.say({"v": 1, "type": "alerts", "whole": True, "rows": []})
+    panel.draw(*kernel.heat_message(cells(step), kernel.WEIGHTED, last_step=step - 1, seq=5))
+    panel.draw(*lines(0, step, 0.5, seq=6))
+    heat, buffers = kernel.heat_message(cells(842), kernel.WEIGHTED, last_step=841)
+    panel.say({**heat, "type": "left_heat"}, buffers)
+    message, buffers = lines(300, 842, 1.0)
+    panel.say({**message, "type": "left_lines"}, buffers)
+    panel.say(branched(100, 200, 300))
+
+
+def test_the_click_asks_for_all_that_stands_there(panel: PanelPage) -> None:
+    dialog = back(panel)
+    expect(dialog).to_contain_text(f"{RESTORES} as they were.")
+    expect(dialog).to_contain_text("stays, as branch 1: 542 steps, about 2\u202fmin")
+    expect(dialog).to_contain_text("5 before the first alert")
+    dialog.get_by_role("button", name="denser").click()
+    expect(dialog.get_by_label("Preset")).to_have_value("alerts")
+    dialog.get_by_label("Until step").fill("420")
+    dialog.get_by_label("Learning rate").fill("3e-3")
+    dialog.get_by_role("button", name="Rewind and run").click()
+    asked = panel.wait_sent("rewind")
+    del asked["id"]
+    assert asked == {
+        "v": 1,
+        "type": "rewind",
+        "step": 300,
+        "preset": "alerts",
+        "schedule": "every(1)",
+        "until": 420,
+        "rate": 0.003,
+        "hold_at": 336,
+    }
+
+
+def test_as_before_asks_for_nothing_else(panel: PanelPage) -> None:
+    dialog = back(panel)
+    dialog.get_by_label("Hold", exact=True).uncheck()
+    panel.page.keyboard.press("Enter")
+    asked = panel.wait_sent("rewind")
+    assert (asked["preset"], asked["until"], asked["rate"], asked["hold_at"]) == (
+        "",
+        None,
+        None,
+        None,
+    )
+
+
+def test_the_ticket_says_when_and_then_there_is_nothing_left_to_ask(panel: PanelPage) -> None:
+    dialog = back(panel)
+    dialog.get_by_role("button", name="Rewind and run").click()
+    id = panel.wait_sent("rewind")["id"]
+    panel.say(kernel.status_message(step=842, tickets=[kernel.ticket(id, "queued")]))
+    expect(dialog).to_contain_text("queued 1\u202f236")
+    applied = kernel.ticket(id, "applied", 842, "rewound to 300")
+    panel.say(kernel.status_message(step=300, tickets=[applied]))
+    expect(dialog).to_contain_text("✓ queued 1\u202f236, applied at step 842")
+    expect(dialog.get_by_role("button", name="Rewind and run")).to_be_hidden()
+    dialog.get_by_role("button", name="Close").click()
+    expect(dialog).to_have_count(0)
+
+
+def test_a_refusal_stands_beside_the_button_in_words(panel: PanelPage) -> None:
+    dialog = back(panel)
+    dialog.get_by_role("button", name="Rewind and run").click()
+    id = panel.wait_sent("rewind")["id"]
+    why = "kept/step_300.pt does not fit Digits: missing there: conv4.weight"
+    refused = kernel.ticket(id, "refused", text=why)
+    panel.say(kernel.status_message(step=842, state="paused", tickets=[refused]))
+    expect(dialog.locator(".nbp-ticket")).to_have_text(why)
+    expect(dialog.get_by_role("button", name="Rewind and run")).to_be_visible()
+
+
+def test_what_is_no_number_is_not_sent(panel: PanelPage) -> None:
+    dialog = back(panel)
+    dialog.get_by_label("Learning rate").fill("fast")
+    dialog.get_by_role("button", name="Rewind and run").click()
+    expect(dialog.locator(".nbp-ticket")).to_have_text("a number is needed there")
+    assert panel.sent("rewind") == []
+
+
+def test_a_loop_in_a_blocking_cell_must_be_held_first(panel: PanelPage) -> None:
+    panel.say(history(*CHECKPOINTS, way=way(MUST)))
+    dialog = back(panel)
+    act = dialog.get_by_role("button", name="Rewind and run")
+    expect(act).to_have_attribute("title", MUST)
+    expect(dialog.locator(".nbp-ticket")).to_have_text(MUST)
+    act.click(force=True)
+    assert panel.sent("rewind") == []
+    expect(dialog.locator("pre")).to_have_text('run = loop.rewind(300, probes="default")')
+    panel.say(history(*CHECKPOINTS, way=way()))
+    expect(dialog.locator(".nbp-ticket")).to_have_text("")
+    act.click()
+    panel.wait_sent("rewind")
+
+
+def test_only_evaluating_asks_for_no_branch(panel: PanelPage) -> None:
+    dialog = back(panel)
+    dialog.get_by_role("button", name="only evaluate it").click()
+    asked = panel.wait_sent("evaluate")
+    assert (asked["step"], asked["preset"]) == (300, "")
+    assert panel.sent("rewind") == []
+
+
+def test_the_branch_leaves_the_line_that_goes_on_in_grey(panel: PanelPage) -> None:
+    say_branch(panel)
+    strip = panel.page.locator(".nbp-history")
+    expect(strip).to_contain_text("before, to step 842")
+    expect(strip).to_contain_text("now, from step 300")
+    expect(panel.page.locator(".nbp-left-mark")).to_have_count(5)
+    for node in panel.page.locator(".nbp-left-mark").all():
+        expect(node).to_be_disabled()
+    expect(panel.page.locator(".nbp-branch")).to_have_text("branch 2")
+    expect(panel.page.locator(".nbp-no-alerts")).to_contain_text(
+        "No alerts on this branch; 4 before"
+    )
+    panel.say(history(*CHECKPOINTS, way=way()))
+    expect(panel.page.locator(".nbp-branch")).to_be_hidden()
+    expect(strip).not_to_contain_text("before")
+
+
+def test_both_plots_keep_what_was_left_paler_from_the_fork_on(panel: PanelPage) -> None:
+    say_branch(panel)
+    lines, heat = panel.lines, panel.heat
+    expect(lines).to_have_attribute("data-left", "[false,false,true,true]")
+    expect(lines).to_have_attribute("data-last-step", "[370,370,841,841]")
+    expect(heat).to_have_attribute("data-left-to", "841")
+    panel.wait_frame()
+    strength = [panel.pixel(heat, panel.x_of_step(heat, step), 30.0)[3] for step in (200, 600)]
+    assert strength == [255, pytest.approx(0.38 * 255, abs=1)]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("theme", THEMES)
+def test_it_is_drawn_at_every_width(page: PanelPage, width: int, theme: str) -> None:
+    panel = shown(page, width, theme)
+    dialog = back(panel)
+    dialog.get_by_role("button", name="denser").click()
+    inside, around = dialog.bounding_box(), panel.root.bounding_box()
+    assert inside is not None
+    assert around is not None
+    assert around["x"] <= inside["x"]
+    assert inside["x"] + inside["width"] <= around["x"] + around["width"]
+    panel.picture(f"rewind-{theme}-{width}")
+    panel.page.keyboard.press("Escape")
+    say_branch(panel)
+    panel.wait_frame()
+    panel.picture(f"rewind-branch-{theme}-{width}")
+    assert panel.errors == []
