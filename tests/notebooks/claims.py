@@ -112,8 +112,24 @@ def learning_rate_by_hand(folder: Path) -> None:
     assert tests[0][-1] < tests[1][-1] - 0.2
 
 
+def debug_a_training(folder: Path) -> None:
+    """A dead branch, a rate of the head and a mask: each is found where it is."""
+    place = folder / "runs" / "buggy.zarr"
+    dead, still, seeing = (nbp.open_run(place, branch=branch) for branch in (1, 2, 3))
+    mended = nbp.open_run(folder / "runs" / "mended.zarr")
+    assert (dead.series("blocks.1.mlp.2", "zero_fraction").values[:10] == 1).all()
+    assert (dead.series("blocks.0.mlp.2", "zero_fraction").values < 1).all()
+    assert seeing.series("blocks.1.mlp.2", "zero_fraction").values.max() < 1
+    assert still.data.update_ratio.isel(step=-1).to_series().idxmin() == "head.1"
+    held = [event.text for event in still.events if event.kind == "pause"]
+    assert any("head.1" in text for text in held)
+    ends = [float(run.series("", "loss").values[-20:].mean()) for run in (seeing, mended)]
+    assert ends[0] < 0.5 * ends[1]
+
+
 CLAIMS: dict[str, Callable[[Path], None]] = {
     "batchnorm_in_small_batches": batchnorm_in_small_batches,
+    "debug_a_training": debug_a_training,
     "edge_of_stability": edge_of_stability,
     "gain_and_depth": gain_and_depth,
     "large_directions_first": large_directions_first,
