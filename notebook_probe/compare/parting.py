@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from notebook_probe.compare.alignment import Alignment
+from notebook_probe.compare.alignment import aligned
 from notebook_probe.compare.axes import Run, look_again
 from notebook_probe.compare.deviation import Scale, is_signed, scale_of
 from notebook_probe.compare.first_rows import Found, firsts
@@ -69,7 +69,8 @@ def parting(
     ValueError
         For a factor of 1 or less, and less than one row.
     UnknownNameError
-        What the axis needs is not recorded in one of them.
+        What the axis needs is not recorded in this run, or in none of the others; of several
+        those that lack it are named in `Partings.left_out`.
 
     Examples
     --------
@@ -93,7 +94,7 @@ class PartingSearch:
     Raises
     ------
     UnknownNameError
-        What the axis needs is not recorded in one of them.
+        What the axis needs is not recorded in this run, or in none of the others.
 
     Examples
     --------
@@ -105,9 +106,9 @@ class PartingSearch:
     def __init__(
         self, this: Run, others: Sequence[Run], quantity: str, *, by: str = "step"
     ) -> None:
-        self._this, self._others, self._by = this, others, by
+        self._this, self._by = this, by
         self._quantity = this.recorded_name(quantity)
-        self._alignments = [Alignment(this, other, by) for other in others]
+        self._others, self._alignments, self._left_out = aligned(this, others, by)
         self._grid: RatioGrid | None = None
 
     def found(self, factor: float = 2.0, rows: int = 10) -> Partings:
@@ -195,4 +196,5 @@ class PartingSearch:
             within=tuple(one for one in self._modules if one in found and found[one] is None),
             missing=tuple(sorted(set().union(*held) - found.keys())),
             is_signed=signed,
+            left_out=self._left_out,
         )

@@ -42,6 +42,8 @@ class Partings(Sequence[Parting]):
     """Modules at which it is measured in this run, or in others, but not in both."""
     is_signed: bool
     """Differences in units of the spread are told instead of ratios."""
+    left_out: tuple[str, ...] = ()
+    """Why others of a group are not compared with, a sentence each."""
 
     @property
     def bound(self) -> str:
@@ -73,7 +75,7 @@ class Partings(Sequence[Parting]):
         return told(far, is_signed=self.is_signed)
 
     def __repr__(self) -> str:
-        return "\n".join([self.text, *map(self._line, self.found)])
+        return "\n".join([self.text, *map(self._line, self.found), *self.left_out])
 
     def _line(self, one: Parting) -> str:
         there, now = self.words(one.there), self.words(one.now)

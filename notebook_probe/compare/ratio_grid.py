@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from notebook_probe.compare.alignment import Alignment
+from notebook_probe.compare.alignment import Alignment, aligned
 from notebook_probe.compare.axes import Run, look_again
 from notebook_probe.compare.band import centre_of
 from notebook_probe.compare.deviation import Scale, apart, is_signed, scale_of
@@ -85,10 +85,15 @@ class RatioGrid:
     window : (float, float), optional
         Steps of this run outside which nothing is read.
 
+    Attributes
+    ----------
+    left_out : tuple of str
+        Why others of a group are not compared with, a sentence each.
+
     Raises
     ------
     UnknownNameError
-        What the axis needs is not recorded in one of them.
+        What the axis needs is not recorded in this run, or in none of the others.
     """
 
     def __init__(
@@ -101,11 +106,11 @@ class RatioGrid:
         n_columns: int = 700,
         window: tuple[float, float] | None = None,
     ) -> None:
-        self._this, self._runs, self._window = this, others, window
+        self._this, self._window = this, window
+        self._runs, alignments, self.left_out = aligned(this, others, by)
         self._here = HeatGrid(this.recorded_name(quantity), n_columns, window)
-        self._others = [
-            _Other(Alignment(this, one, by), one, quantity, n_columns) for one in others
-        ]
+        pairs = zip(alignments, self._runs, strict=True)
+        self._others = [_Other(beside, run, quantity, n_columns) for beside, run in pairs]
 
     def read_new(self) -> None:
         """Take in what the runs have gained since the last call."""
@@ -176,7 +181,7 @@ def ratio(
     Raises
     ------
     UnknownNameError
-        What the axis needs is not recorded in one of them.
+        What the axis needs is not recorded in this run, or in none of the others.
 
     Examples
     --------

@@ -37,6 +37,7 @@ BLUE_TO_ORANGE = LinearSegmentedColormap.from_list(
     ["#063a63", "#0072b2", "#8ec4e8", "#ffffff", "#f3b98f", "#d55e00", "#7d3200"],
 )
 TIMES = {1.0: "×10", 0.5: "×3", 0.0: "same", -0.5: "÷3", -1.0: "÷10"}
+LINE_INCHES = 0.2
 FLAG = 0.3
 """Of the height of a row."""
 
@@ -74,7 +75,8 @@ def ratio(
     Raises
     ------
     UnknownNameError
-        When no value of ``quantity`` is recorded in this run, or what the axis needs in one.
+        When no value of ``quantity`` is recorded in this run, or what the axis needs is not; of
+        several others those that lack it are named below.
 
     Examples
     --------
@@ -87,17 +89,20 @@ def ratio(
     parted = parting(source, runs, quantity, factor=factor, rows=rows, by=by)
     names = row_names(found)
     left = 0.25 + max(map(text_inches, names))
-    width, height = 9.0, 1.0 + heat_inches(found)
+    words = [parted.text + (f", by {by}" if by != "step" else ""), *parted.left_out]
+    below = 0.35 + LINE_INCHES * len(words)
+    width, height = 9.0, 0.45 + heat_inches(found) + below
     with drawing:
         figure = Picture(figsize=(width, height))
-        bottom, tall, wide = 0.55 / height, heat_inches(found) / height, 1 - (left + 1.1) / width
+        bottom, tall, wide = below / height, heat_inches(found) / height, 1 - (left + 1.1) / width
         axes = figure.add_axes((left / width, bottom, wide, tall))
         bar = figure.add_axes((left / width + wide + 0.15 / width, bottom, 0.13 / width, tall))
         _draw(axes, bar, found, names)
         _draw_flags(axes, found, parted)
         axes.set_title(_title(parted), loc="left", color=SOFT, pad=8, fontproperties=HEADING)
-        words = parted.text + (f", by {by}" if by != "step" else "")
-        figure.text(left / width, 0.14 / height, words, color=INK, fontproperties=HEADING)
+        for row, text in enumerate(words):
+            y, shade = (below - 0.4 - LINE_INCHES * row) / height, SOFT if row else INK
+            figure.text(left / width, y, text, color=shade, va="center", fontproperties=HEADING)
     return figure
 
 

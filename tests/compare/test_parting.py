@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notebook_probe.compare import PartingSearch, parting
+from notebook_probe.compare import PartingSearch, RatioGrid, parting
 from notebook_probe.errors import UnknownNameError
 from tests.compare.made import Made, made
 from tests.record.build import LAW
@@ -205,6 +205,23 @@ def test_of_runs_at_another_pace_the_step_is_of_this_run(by: str) -> None:
     assert abs(found[0].step - 40) <= 1
     assert len(parting(a, b, "norm", by=by, factor=3.9)) == 1
     assert len(parting(a, b, "norm", by=by, factor=4.1)) == 0
+
+
+def test_of_a_group_those_without_the_axis_are_left_out_by_name() -> None:
+    values, n = np.ones(N), np.arange(N)
+    has = [made(f"seed {i}", {"m": values}, logged={"samples": n}) for i in range(2)]
+    lacks = made("digits-cnn-5", {"m": values})
+    found = parting(has[0], [has[1], lacks], "norm", by="samples")
+    assert found.others == ("seed 1",)
+    assert [text.split(";")[0] for text in found.left_out] == [
+        "samples are not recorded in digits-cnn-5"
+    ]
+    assert repr(found).startswith("They stay within ×2 at m\nsamples are not recorded")
+    assert RatioGrid(has[0], [has[1], lacks], "norm", by="samples").left_out == found.left_out
+    with pytest.raises(UnknownNameError, match="not recorded in digits-cnn-5"):
+        parting(has[0], [lacks], "norm", by="samples")
+    with pytest.raises(UnknownNameError, match="another run is expected"):
+        parting(has[0], [], "norm")
 
 
 def test_an_option_that_makes_no_sense_is_refused() -> None:

@@ -158,6 +158,15 @@ def test_of_signed_values_the_title_says_that_they_are_differences() -> None:
     assert "They stay within 2 spreads at m" in texts(figure)
 
 
+def test_seeds_that_lack_the_axis_are_named_below() -> None:
+    has = [made(f"seed {i}", {"m": np.ones(20)}, config={"batch": 8}) for i in range(2)]
+    lacks = made("digits-cnn-5", {"m": np.ones(20)})
+    said = texts(ratio(has[0], [has[1], lacks], "norm", by="samples"))
+    assert "norm: seed 0 ÷ seed 1" in said
+    assert "They stay within ×2 at m, by samples" in said
+    assert any(text.startswith("samples are not recorded in digits-cnn-5") for text in said)
+
+
 def test_what_is_not_recorded_cannot_be_drawn(pair: list[Made]) -> None:
     with pytest.raises(UnknownNameError, match="no value of 'nrom' is recorded in digits-cnn"):
         ratio(pair[0], pair[1], "nrom")
