@@ -1,6 +1,7 @@
 """One thread, one seed and nothing compiled: a test is the same in every run and order."""
 
 import gc
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -58,3 +59,11 @@ def nothing_compiled() -> Iterator[None]:
     if "torch._dynamo" in sys.modules:  # which takes seconds to import
         torch._dynamo.reset()
         torch._dynamo.utils.counters["frames"].clear()
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """As in a kernel: a shell that starts the tests in its background has them ignore SIGINT."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

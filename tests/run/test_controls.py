@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import _thread
-import signal
 import threading
-from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -110,14 +108,6 @@ def test_stop_ends_a_pause_too(watch: Watch, model: nn.Module) -> None:
     assert loop.background.stopped
     assert loop.n_steps == 0
     assert run.status().state != "paused"
-
-
-@pytest.fixture
-def interruptible() -> Iterator[None]:
-    """As in a kernel: a shell that starts the tests in its background has them ignore SIGINT."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.usefixtures("interruptible")

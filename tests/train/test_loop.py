@@ -262,6 +262,7 @@ def test_a_stop_finishes_the_step_and_the_data_is_where_it_was_left() -> None:
     assert (loop.loop_step, data.position) == (3, 3)
 
 
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 def test_an_interrupt_finishes_the_step() -> None:
     loop, data = a_loop(), Dataset(batches(6))
@@ -277,6 +278,7 @@ def test_an_interrupt_finishes_the_step() -> None:
     assert signal.getsignal(signal.SIGINT) is before
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_the_second_interrupt_is_as_ever() -> None:
     loop = a_loop()
 

@@ -193,6 +193,7 @@ def fail(loop: Loop) -> None:
     raise OSError("something else")
 
 
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("end", [None, stop, interrupt, fail])
 def test_the_last_state_is_there_however_it_ends(
     tmp_path: Path, end: Callable[[Loop], None] | None
