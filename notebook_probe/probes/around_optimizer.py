@@ -185,6 +185,8 @@ class Updates:
 
 def _count_passes(frame: DueFrame, steps: StepOwner) -> None:
     """As they are now: an optimizer that steps later may apply more."""
+    if not (frame.passes.have_come or frame.collected):
+        return
     for name, number in ((INNER, frame.passes.n_inner), (DISCARDED, frame.passes.n_discarded)):
         if number or ("", name) in frame.collected:
             steps.announce("", name)

@@ -195,11 +195,12 @@ class Gate:
         self._thread = threading.current_thread()
         if not self._is_closed:
             self._look_up(step)
-            if self._asked() is not None and self._leaving is None:
-                self._attempt(self._ask, lambda check: check.before_step(step))
-        held = self._hold(step) if self._pausing else 0.0
+        held, check = 0.0, self._asked()
+        if check is not None and not self._is_closed and self._leaving is None:
+            self._attempt(self._ask, lambda check: check.before_step(step))
+        if self._pausing:
+            held, check = self._hold(step), self._asked()  # what was armed meanwhile counts
         self._single = False
-        check = self._asked()
         self.awaits_update = check is not None and check.awaits_update()
         if self._leaving is not None:
             leaving, self._leaving, self._pausing = self._leaving, None, False

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from torch import nn
 from torch.optim import Optimizer
@@ -31,10 +32,10 @@ class Ownership:
 
     def has(self, optimizer: Optimizer) -> bool:
         """Tell whether the optimizer holds a parameter of this model."""
-        groups = [group["params"] for group in optimizer.param_groups]
+        groups = optimizer.param_groups
         if self._knows_one_of(groups):
             return True
-        n_values = sum(map(len, groups))
+        n_values = sum(len(group["params"]) for group in groups)
         if self._strangers.get(optimizer) == n_values:
             return False
         model = self._model()
@@ -46,10 +47,10 @@ class Ownership:
             self._strangers[optimizer] = n_values
         return is_ours
 
-    def _knows_one_of(self, groups: Iterable[Iterable[nn.Parameter]]) -> bool:
+    def _knows_one_of(self, groups: Iterable[Mapping[str, Any]]) -> bool:
         own = self._own
-        for values in groups:
-            for value in values:  # usually it is the first
+        for group in groups:
+            for value in group["params"]:  # usually it is the first
                 slot = own.get(id(value))
                 if slot is not None and slot.get() is value:
                     return True

@@ -180,7 +180,7 @@ class ClosedSteps:
             with self._lock:
                 if frame.on_device or self._on_device or self._coming:  # steps stay in order
                     self._on_device.append(frame)
-                else:
+                elif not frame.is_empty:
                     self._keep(frame)
             self._record_when_due()
             self._copy_when_due()

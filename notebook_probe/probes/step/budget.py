@@ -57,8 +57,7 @@ class Budget:
         self._limit = _limit(percent)
         self._costs: Callable[[], Mapping[Probe, float]] = dict
         self._n_seen = self._n_unsettled = 0
-        self._seconds: list[float] = []
-        self._spent: list[float] = []
+        self._begin()
 
     def account(self, costs: Callable[[], Mapping[Probe, float]]) -> None:
         """Ask there what each probe costs a step, of those that are measured now."""
@@ -105,8 +104,7 @@ class Budget:
             return
         self._seconds.append(seconds)
         self._spent.append(cost)
-        enough = max(SETTLED_STEPS, 4 * max(self.factors.values(), default=1))
-        if self._n_seen >= WHOLE_STEPS and len(self._seconds) >= enough:
+        if self._n_seen >= WHOLE_STEPS and len(self._seconds) >= self._enough:
             self._decide(step, step_costs(self._seconds, self._spent))
             self._begin()
 
@@ -136,7 +134,9 @@ class Budget:
         return self.factors
 
     def _begin(self) -> None:
-        self._seconds, self._spent = [], []
+        self._seconds: list[float] = []
+        self._spent: list[float] = []
+        self._enough = max(SETTLED_STEPS, 4 * max(self.factors.values(), default=1))
 
 
 def check_budget(percent: Any) -> None:

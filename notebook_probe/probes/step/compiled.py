@@ -35,16 +35,21 @@ class EagerSteps:
 
     def __init__(self) -> None:
         self.wanted = False
+        self._holds = False
 
     def prepare(self, is_due: Callable[[], bool]) -> None:
         """Between two steps: have the coming one run eagerly if something is due in it."""
         if self.wanted and is_due():
+            self._holds = True
             _hold(self)
         else:
             self.end()
 
     def end(self) -> None:
         """Let steps run as they are compiled."""
+        if not self._holds:
+            return
+        self._holds = False
         if self in _holders:
             _holders.discard(self)
             if not _holders:

@@ -253,6 +253,13 @@ class StepFrame:
         return part
 
     @property
+    def is_empty(self) -> bool:
+        """Nothing is recorded of it: nothing was due, nothing logged."""
+        if self.scalars or self.arrays or self.collected:
+            return False
+        return self.plan is None or (not self.plan.due and self.plan.are_light)
+
+    @property
     def n_rows(self) -> int:
         """Rows of the record that it comes to: of its due probes, or of what was logged."""
         return max(1, self.plan.n_rows if self.plan is not None else 0)
@@ -330,8 +337,9 @@ class StepFrame:
     def close(self) -> None:
         """Read no more."""
         parts = self._parts
-        self.settle()
-        self.passes.clear()
+        if parts or self._came:
+            self.settle()
+            self.passes.clear()
         for frame in (self, *parts):
             frame._end()
 

@@ -65,8 +65,18 @@ def _live() -> list[Listener]:
     return [listener for ref in _listeners if (listener := ref()) is not None]
 
 
-@torch.compiler.disable  # type: ignore[untyped-decorator]
 def _before(optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    # What torch disables costs a third of all that is done here: only a trace goes through it.
+    begins = _untraced_begins if torch.compiler.is_compiling() else _begins
+    return begins(optimizer, args, kwargs)
+
+
+def _after(optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    ends = _untraced_ends if torch.compiler.is_compiling() else _ends
+    ends(optimizer)
+
+
+def _begins(optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     is_nested, listeners = _running.begin(optimizer), _live()
     if is_nested or not (listeners or has_factors(optimizer)):
         return None
@@ -122,8 +132,7 @@ def _with_reading(closure: Callable[[], Any], optimizer: Optimizer) -> Callable[
     return run
 
 
-@torch.compiler.disable  # type: ignore[untyped-decorator]
-def _after(optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def _ends(optimizer: Optimizer) -> None:
     is_nested, listeners = _running.end(optimizer), _live()
     if is_nested or not (listeners or has_factors(optimizer)):
         return
@@ -134,6 +143,10 @@ def _after(optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     for listener in listeners:
         listener.step_ends(optimizer)
     options.step_ends(optimizer)
+
+
+_untraced_begins = torch.compiler.disable(_begins)
+_untraced_ends = torch.compiler.disable(_ends)
 
 
 class _Running(threading.local):

@@ -74,6 +74,11 @@ class Passes:
         return is_whole and not self.counts(one.together)
 
     @property
+    def have_come(self) -> bool:
+        """There was any."""
+        return bool(self._known)
+
+    @property
     def have_accumulated(self) -> bool:
         """Some pass of the step was what training is about."""
         return BackwardKind.ACCUMULATED in self._ended

@@ -28,6 +28,11 @@ class ArmedSchedules:
         """Learn at the next boundary from where to where the training goes; from any thread."""
         self._expected = start, end
 
+    @property
+    def is_learning(self) -> bool:
+        """Something is expected."""
+        return self._expected is not None
+
     def learn(self, step: int) -> bool:
         """Let what is expected act from ``step`` on; tells whether anything did."""
         expected, self._expected = self._expected, None

@@ -291,7 +291,9 @@ class ProbeSet:
         model = self._model()
         if model is not None and self._attachments:
             self._look(model)
-        self._act(step)
+        is_as_wanted = self._wanted is self._measured and self._map is self._followed
+        if not is_as_wanted or self._schedules.is_learning:
+            self._act(step)
 
     def _act(self, step: int) -> None:
         with self._changing:

@@ -99,6 +99,8 @@ class Looks:
 
     def finish(self, step: int) -> None:
         """Tell of the looks whose step was before this one; between steps only."""
+        if not self._asked:  # asked at every step
+            return
         over = [one for one in self._asked if one.step < step]
         if not over:
             return
