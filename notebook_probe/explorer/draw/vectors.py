@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from notebook_probe.explorer.draw.element_series import element_key
+from notebook_probe.explorer.draw.halves import halves
 from notebook_probe.explorer.draw.heat import n_columns
 from notebook_probe.explorer.draw.view import panel_plot
 from notebook_probe.explorer.messages.axis_entries import axis_order
@@ -69,7 +69,7 @@ def _frame(found: pictures.VectorPictures, selection: PanelSelection) -> Frame:
         "log": scale.log,
         "colours": scale.colours,
     }
-    return message, [memoryview(_halves(cells).tobytes()), memoryview(last.tobytes())]
+    return message, [memoryview(halves(cells).tobytes()), memoryview(last.tobytes())]
 
 
 def _told(row: pictures.VectorRow) -> VectorRow:
@@ -79,10 +79,3 @@ def _told(row: pictures.VectorRow) -> VectorRow:
 def _finite(values: Sequence[float] | pictures.Cells) -> list[float | None]:
     """JSON has neither NaN nor infinity."""
     return [float(value) if np.isfinite(value) else None for value in values]
-
-
-def _halves(values: pictures.Cells) -> npt.NDArray[np.uint16]:
-    """The upper halves of float32: eight bits of precision, a third digit, in half the bytes."""
-    bits = values.astype("<f4").view("<u4")
-    rounded = np.where(np.isfinite(values), bits + np.uint32(0x8000), bits)
-    return (rounded >> 16).astype("<u2")

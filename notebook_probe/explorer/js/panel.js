@@ -21,6 +21,7 @@ import { createAlerts } from "./parts/alerts/alerts.js";
 import { createBreaks } from "./parts/breaks/breaks.js";
 import { createRaised } from "./parts/breaks/raised.js";
 import { createCompare } from "./parts/compare/compare.js";
+import { createParting } from "./parts/compare/parting.js";
 import { createHistory } from "./parts/history/history.js";
 import { followLeft } from "./parts/history/left.js";
 import { createKnobs } from "./parts/knobs/knobs.js";
@@ -100,7 +101,7 @@ function render({ model, el }) {
     createCompiledNotice(parts).el,
     element("div", { class: "nbp-body" }, left, views),
     createViews(parts).el,
-    createFooter({ ...parts, alerts }).el,
+    createFooter({ ...parts, alerts, parting: createParting(parts) }).el,
     drawer.el,
   );
   el.append(root);

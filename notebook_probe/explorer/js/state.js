@@ -1,5 +1,6 @@
 /** What one view knows. Parts listen to a topic and read the fields; nothing else is shared. */
 
+import { ratioFrame } from "./parts/compare/ratio_frame.js";
 import { indexProbes } from "./probes.js";
 import { indexModules } from "./tree/modules.js";
 
@@ -69,6 +70,8 @@ const EMPTY_PARTS = {
   left_heat: null,
   compare: { folder: "", listed: false, problem: "", n_left_out: 0, runs: [], refused: {} },
   beside: null,
+  ratio: null,
+  parting: null,
   shown_look: null,
   probes: { n_measured: 0, step_s: null, budget: null, presets: [] },
   saved: null, // what a panel without a kernel says of itself
@@ -137,8 +140,13 @@ export function isLogY({ selection, lines }) {
   return selection.log_y ?? lines?.log_y ?? true;
 }
 
-export function isLogHeat({ selection, heat }) {
-  return selection.log_heat ?? heat?.log ?? true;
+export function isLogHeat(state) {
+  return !ratioFrame(state) && (state.selection.log_heat ?? state.heat?.log ?? true);
+}
+
+/** The frame that the heat map shows: values of this run, or their ratio to another's. */
+export function heatFrame(state) {
+  return ratioFrame(state) ?? state.heat;
 }
 
 /** Units of a quantity, "1" where it has none. */
@@ -159,7 +167,7 @@ export function isVector({ model, status }, quantity) {
 
 /** What stands above the lines: the frame of the home quantity, numbers or vectors. */
 export function homeFrame(state) {
-  return showsVectors(state) ? state.vectors : state.heat;
+  return showsVectors(state) ? state.vectors : heatFrame(state);
 }
 
 /** Whether the home quantity is a vector that the panel draws. */

@@ -12,6 +12,7 @@ from notebook_probe.errors import ProbeError
 from notebook_probe.explorer.draw.pace import Pace
 from notebook_probe.explorer.messages.selection import PanelSelection, Series
 from notebook_probe.explorer.messages.wire import Frame
+from notebook_probe.explorer.others.apart import Apart
 from notebook_probe.explorer.others.drawn_lines import Drawn, DrawnLines, beside_frame, grouped
 from notebook_probe.explorer.others.shelf import Shelf
 from notebook_probe.record.read.reader import OpenedRecord
@@ -52,6 +53,7 @@ class Beside:
         self._alignments: dict[tuple[str, str], Alignment] = {}
         self._lines: dict[str, DrawnLines] = {}
         self._records: dict[str, OpenedRecord] = {}
+        self._apart: tuple[tuple[object, ...], Apart] | None = None
         self.problems: Mapping[str, str] = {}
 
     def offer(self, selection: PanelSelection) -> None:
@@ -97,10 +99,29 @@ class Beside:
                 lines[run] = self._lines_of(run, selection)
             except Exception as error:  # a record may be anybody's, on a disk that has gone
                 problems[run] = _words(error)
+        readable = [run for run in selection.others if run in lines]
         if selection.grouped and len(lines) > 1:
             lines = {"": grouped(list(lines.values()), log=selection.log_y is not False)}
         self._put(beside_frame(self._source, selection, lines))
+        for frame in self._apart_from(readable, selection):
+            self._put(frame)
         return problems
+
+    def _apart_from(self, readable: list[str], selection: PanelSelection) -> list[Frame]:
+        """How far this run is from the one that it is divided by, the first, or the group."""
+        to = selection.ratio_to if selection.ratio_to in readable else next(iter(readable), "")
+        if not (to and self._is_measured(selection.home)):
+            return []
+        whom = readable if selection.grouped else [to]
+        records = [self._records[run] for run in whom]
+        key = (selection.home, selection.aligned, selection.window, *map(id, records))
+        if self._apart is None or self._apart[0] != key:
+            self._apart = key, Apart(self._source, records, whom[0], selection)
+        return self._apart[1].frames(selection)
+
+    def _is_measured(self, quantity: str) -> bool:
+        streams = self._source.streams.values()
+        return any(one.name == quantity for stream in streams for one in stream.variables)
 
     def _lines_of(self, run: str, selection: PanelSelection) -> dict[Series, Drawn]:
         record = self._record(run)

@@ -25,13 +25,14 @@ def train(
     seed: int = 0,
     config: dict[str, Any] | None = None,
     watched: nn.Module | None = None,
+    quantities: Sequence[str] = ("update_ratio", "grad_norm"),
 ) -> Path:
     """One step for each loss; weights and updates are measured at every step."""
     net = watched or model(seed)
     optimizer = torch.optim.SGD(net.parameters(), lr=lr)
     inputs = torch.randn(8, 2, generator=torch.Generator().manual_seed(1))
     with nbp.watch(net, store=path, probes=None, name=path.stem, config=config) as run:
-        run.attach("Linear", ["update_ratio", "grad_norm"], "every(1)")
+        run.attach("Linear", [*quantities], "every(1)")
         for loss in losses:
             optimizer.zero_grad()
             net(inputs).square().mean().backward()

@@ -6,7 +6,7 @@ import { createDownloads } from "./downloads.js";
 
 const LIFT_TITLE = "Measure every due step again, whatever it costs; nbp.watch(..., budget=None) from the start";
 
-export function createFooter({ state, selection, link, alerts, signal }) {
+export function createFooter({ state, selection, link, alerts, parting, signal }) {
   const problems = element("div", { class: "nbp-problems", role: "status" });
   const others = element("button", {
     class: "nbp-link",
@@ -32,6 +32,7 @@ export function createFooter({ state, selection, link, alerts, signal }) {
     { class: "nbp-foot" },
     problems,
     others,
+    parting.el,
     alerts.el,
     budget,
     lift,
@@ -54,7 +55,8 @@ export function createFooter({ state, selection, link, alerts, signal }) {
     const row = event.target.closest("[data-show]");
     if (row) show(state.status.problems[Number(row.getAttribute("data-show"))]);
   });
-  for (const topic of ["status", "model", "alerts", "saved"]) state.on(topic, refresh);
+  const topics = ["status", "model", "alerts", "saved", "parting", "selection", "compare"];
+  for (const topic of topics) state.on(topic, refresh);
 
   /** Mark the module, reveal it in the tree, draw what was asked of it. */
   function show({ module, quantity }) {
@@ -93,7 +95,7 @@ export function createFooter({ state, selection, link, alerts, signal }) {
         : `flushed ${duration(status.flushed_age_s)} ago`;
     const path = status.record || state.model.location;
     setText(record, shortPath(path));
-    const wrong = state.alerts.length > 0; // then the room is for that
+    const wrong = state.alerts.length > 0 || !parting.el.hidden; // they need the room
     setHidden(record, wrong);
     const size = [bytes(status.nbytes), ...(state.model.live ? [age] : [])];
     setText(facts, [...(wrong ? [] : [""]), ...size].join(" · "));

@@ -4,6 +4,9 @@ import { element, setAttribute, setHidden } from "../dom.js";
 import { modulesText } from "../format.js";
 import { homeFrame, measured, showsVectors } from "../state.js";
 import { createChoice } from "../options/choice.js";
+import { ratioOptions } from "../parts/compare/comparing.js";
+import { ratioName } from "../parts/compare/names.js";
+import { createSegment } from "../parts/compare/segment.js";
 import { createHeatRows } from "./heat_rows.js";
 import { createPopover } from "./popover.js";
 import { createViewWord } from "../options/view_word.js";
@@ -55,11 +58,23 @@ export function createHeatOptions(parts) {
     createChoice({ label, role, options, choose: (value) => changeVectors({ [field]: value }), signal });
   const counts = ofVectors("Bins", "counts", BINS, "counts");
   const own = ofVectors("Scale", "own-scale", SCALES, "own");
+  const shows = createSegment({
+    label: "Shows",
+    role: "heat-ratio-to",
+    choose: (value) => selection.change({ ratio_to: value }),
+    signal,
+  });
+  const showing = element(
+    "div",
+    { class: "nbp-choice-line" },
+    element("span", { class: "nbp-choice-label" }, "Shows"),
+    shows.el,
+  );
   const word = createViewWord({
     dialogs,
     label: "Options of the heat map",
     role: "heat-options",
-    lines: [log, cells, counts, own],
+    lines: [{ el: showing }, log, cells, counts, own],
     signal,
   });
   const reset = element(
@@ -76,7 +91,8 @@ export function createHeatOptions(parts) {
     if (chip) selection.change({ home: chip.getAttribute("data-quantity") });
   });
   listen(reset, () => selection.change({ window: null }));
-  for (const topic of ["selection", "status", "model", "heat", "vectors", "vector options"]) state.on(topic, refresh);
+  const topics = ["selection", "status", "model", "heat", "vectors", "vector options", "compare"];
+  for (const topic of topics) state.on(topic, refresh);
 
   const drawnVectors = () =>
     Object.entries(state.status.vectors).flatMap(([name, glyph]) => (glyph ? [name] : []));
@@ -106,7 +122,8 @@ export function createHeatOptions(parts) {
 
   function refresh() {
     const names = recorded();
-    const { home, log_heat: chosen, cells: shown, window } = state.selection;
+    setHidden(reset, state.selection.window === null);
+    const { home, log_heat: chosen, cells: shown } = state.selection;
     const first = names.slice(0, MOST_CHIPS);
     if (home && !first.includes(home)) first.splice(MOST_CHIPS - 1, 1, home);
     const wanted = JSON.stringify(first);
@@ -125,7 +142,7 @@ export function createHeatOptions(parts) {
     const vectors = showsVectors(state);
     const { counts: counted, own: ownScale } = state.vectorOptions;
     const bins = Boolean(vectors && state.vectors?.low_edges.length);
-    setHidden(cells.el, vectors);
+    setHidden(cells.el, vectors || Boolean(state.selection.ratio_to));
     setHidden(counts.el, !bins);
     setHidden(own.el, !vectors);
     counts.show(counted);
@@ -133,8 +150,12 @@ export function createHeatOptions(parts) {
     log.show(chosen, chosen === null ? `Now ${isLog ? "logarithmic" : "linear"}.` : "");
     cells.show(shown);
     const unit = bins && !isLog ? (counted ? "counts" : "share") : isLog ? "log" : "linear";
-    word.show([unit, !vectors && shown === "mean" && "mean", vectors && ownScale && "own scales"]);
-    setHidden(reset, window === null);
+    const { others, ratio_to: to } = state.selection;
+    setHidden(showing, !others.length || vectors);
+    shows.show(ratioOptions(state), to);
+    setHidden(log.el, Boolean(to) && !vectors);
+    if (to && !vectors) return word.show([`ratio to ${ratioName(state)}`]);
+    return word.show([unit, !vectors && shown === "mean" && "mean", vectors && ownScale && "own scales"]);
   }
 
   /** What does not fit wraps out of sight: the quantity that is shown comes first then. */

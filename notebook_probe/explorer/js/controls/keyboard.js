@@ -1,5 +1,6 @@
 /** Keys: arrows move the cursor, / searches, a attaches, [ ] go through looks, letters open what is called so. */
 
+import { heatFrame } from "../state.js";
 import { stepRange } from "../plots/step_axis.js";
 import { homeFrame, showsVectors } from "../state.js";
 
@@ -92,8 +93,9 @@ export function createKeyboard({
 
   function drawRow() {
     if (showsVectors(state)) return; // which element of the row: its own keys say
-    const module = state.heat?.rows[state.cursor?.row ?? -1];
-    if (module !== undefined) selection.add(module, state.heat.quantity);
+    const heat = heatFrame(state);
+    const module = heat?.rows[state.cursor?.row ?? -1];
+    if (module !== undefined) selection.add(module, heat.quantity);
   }
 
   function point(cursor) {

@@ -58,7 +58,8 @@ export function createComparing({ state, selection, signal }) {
 }
 
 /** The values of this run, or its ratio to one that is compared. */
-function ratioOptions(state) {
-  const { others } = state.selection;
+export function ratioOptions(state) {
+  const { others, grouped, ratio_to: to } = state.selection;
+  if (grouped && others.length > 1) return [["", "value"], [to || others[0], `ratio to the group of ${others.length}`]];
   return [["", "value"], ...others.map((run) => [run, `ratio to ${runName(state, run)}`])];
 }

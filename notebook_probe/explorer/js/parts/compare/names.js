@@ -6,6 +6,12 @@ export function runName({ parts }, run) {
   return row?.name ?? run.replace(/\/+$/, "").split("/").at(-1).replace(/\.zarr(\.zip)?$/, "");
 }
 
+/** What the heat map is divided by. */
+export function ratioName(state) {
+  const { grouped, others, ratio_to: to } = state.selection;
+  return grouped && others.length > 1 ? `the group of ${others.length}` : runName(state, to);
+}
+
 /** "now", "today 01:52", "yesterday", "20 Nov", "20 Nov 2023"; "" where it is not known. */
 export function begunText(ms, now = new Date()) {
   if (!ms) return "";

@@ -1,17 +1,15 @@
 /** Numbers of a map as pixels: with a sign blue to orange round the ground, else viridis. */
 
-import { NOT_FINITE_COLOUR, opaquePixel, rgbOf, viridis } from "../../plots/colour.js";
-
-const STEPS = 128;
-const BLUE = [[0, 114, 178], [0, 55, 100]];
-const ORANGE = [[213, 94, 0], [122, 48, 0]];
+import { NOT_FINITE_COLOUR, opaquePixel, rgbOf } from "../../plots/colour.js";
+import { colourMap } from "../../plots/colour_maps.js";
 
 /** `{ low, high, pixels }` of a block: what the ends mean, and the colours between them. */
 export function scaleOf(block, values, ground) {
-  if (isShare(block)) return { low: 0, high: 1, pixels: rising() };
+  const { pixels } = colourMap("value", rgbOf(ground));
+  if (isShare(block)) return { low: 0, high: 1, pixels };
   const largest = largestSize(values);
-  if (isSize(block)) return { low: 0, high: largest, pixels: rising() };
-  return { low: -largest, high: largest, pixels: diverging(rgbOf(ground)) };
+  if (isSize(block)) return { low: 0, high: largest, pixels };
+  return { low: -largest, high: largest, pixels: colourMap("sign", rgbOf(ground)).pixels };
 }
 
 export function isShare({ tensor }) {
@@ -45,26 +43,4 @@ function largestSize(values) {
     if (Number.isFinite(value)) largest = Math.max(largest, Math.abs(value));
   }
   return largest || 1;
-}
-
-function rising() {
-  return Uint32Array.from({ length: 2 * STEPS + 1 }, (_, k) => opaquePixel(viridis(k / (2 * STEPS))));
-}
-
-/** Outwards darker on light ground, and lighter on dark. */
-function diverging(ground) {
-  const isDark = ground[0] + ground[1] + ground[2] < 384;
-  const arm = ([near, far]) => (share) => {
-    const outer = isDark ? mixed(near, [255, 255, 255], 0.45) : far;
-    return share < 0.6 ? mixed(ground, near, share / 0.6) : mixed(near, outer, (share - 0.6) / 0.4);
-  };
-  const [below, above] = [arm(BLUE), arm(ORANGE)];
-  return Uint32Array.from({ length: 2 * STEPS + 1 }, (_, k) => {
-    const share = (k - STEPS) / STEPS;
-    return opaquePixel(share < 0 ? below(-share) : above(share));
-  });
-}
-
-function mixed(one, other, share) {
-  return one.map((channel, k) => Math.round(channel + (other[k] - channel) * share));
 }

@@ -3,17 +3,22 @@
 import { significant } from "../../format.js";
 import { NOT_FINITE_COLOUR } from "../colour.js";
 import { AXIS_HEIGHT } from "../step_axis.js";
+import { apartText } from "../../parts/compare/ratio_frame.js";
+import { fittedText } from "../fitted_text.js";
 import { hatching } from "./hatching.js";
 import { NOT_FINITE, NOT_MEASURED } from "./states.js";
 
 const WIDTH = 10;
 const BEYOND_PX = 14; // of the mark and its number, at either end
+const TITLE_PX = 18;
 
-export function paintColourBar(context, { box, colours, picture, frame, full, usual }) {
+export function paintColourBar(context, { box, colours, picture, frame, full, usual, beside }) {
   const { map, values } = picture;
   const beyond = beyondEnds(frame, values);
+  const told = (value) => (frame.ratio ? apartText(value, frame.signed) : significant(value));
   const x = box.right + 14;
-  const top = box.top + (beyond.high === null ? 0 : BEYOND_PX);
+  const titled = beside ? TITLE_PX : 0;
+  const top = box.top + titled + (beyond.high === null ? 0 : BEYOND_PX);
   const bottom = full - AXIS_HEIGHT - 30 - (beyond.low === null ? 0 : BEYOND_PX);
   const colour = (share) => `rgb(${map.at(share).join(" ")})`;
   const gradient = context.createLinearGradient(0, bottom, 0, top);
@@ -24,9 +29,10 @@ export function paintColourBar(context, { box, colours, picture, frame, full, us
   context.textAlign = "left";
   context.textBaseline = "middle";
   paintTicks(context, values, colours, x, top, bottom, usual);
-  paintBeyond(context, colours, beyond.high, colour(1), x, top - 2, -1);
-  paintBeyond(context, colours, beyond.low, colour(0), x, bottom + 2, 1);
+  paintBeyond(context, colours, beyond.high, colour(1), x, top - 2, -1, told);
+  paintBeyond(context, colours, beyond.low, colour(0), x, bottom + 2, 1, told);
   paintLegend(context, colours, frame, x, full);
+  if (beside) paintTitle(context, beside.title, x, box.top, colours);
 }
 
 /** The extremes, where they lie beyond the colours; else null. */
@@ -71,7 +77,7 @@ function paintUsual(context, x, y, usual, colours) {
 }
 
 /** An arrow out of the bar, and how far values go. */
-function paintBeyond(context, colours, value, fill, x, y, direction) {
+function paintBeyond(context, colours, value, fill, x, y, direction, told) {
   if (value === null) return;
   context.fillStyle = fill;
   context.strokeStyle = colours.soft;
@@ -84,7 +90,7 @@ function paintBeyond(context, colours, value, fill, x, y, direction) {
   context.fill();
   context.stroke();
   context.fillStyle = colours.soft;
-  context.fillText(`to ${significant(value)}`, x + 16, y + direction * 6);
+  context.fillText(`to ${told(value)}`, x + 16, y + direction * 6);
 }
 
 function paintLegend(context, colours, frame, x, full) {
@@ -101,4 +107,11 @@ function paintLegend(context, colours, frame, x, full) {
       context.fillStyle = colours.soft;
       context.fillText(text, x + 16, y);
     });
+}
+
+/** Above the colours: what they compare. */
+function paintTitle(context, title, x, top, colours) {
+  context.fillStyle = colours.soft;
+  context.textBaseline = "top";
+  context.fillText(fittedText(context, title, context.canvas.clientWidth - x - 2), x, top);
 }

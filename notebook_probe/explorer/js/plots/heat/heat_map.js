@@ -2,7 +2,7 @@
 
 import { setAttribute, setHidden } from "../../dom.js";
 import { leftHeat } from "../../parts/history/left.js";
-import { isLogHeat, showsVectors, unitsOf, usualOf, whyNotSaved } from "../../state.js";
+import { heatFrame, isLogHeat, showsVectors, unitsOf, usualOf, whyNotSaved } from "../../state.js";
 import { createPlot, describeAxes, hideTip, placeCursor, showNote, showTip } from "../plot.js";
 import { trackPointer } from "../pointer.js";
 import { rgbOf } from "../colour.js";
@@ -10,6 +10,9 @@ import { colourMap } from "../colour_maps.js";
 import { valueScale } from "../scale.js";
 import { AXIS_HEIGHT, rightMargin, stepAxis, stepMapping } from "../step_axis.js";
 import { markAt, markTip, paintMarks, pinCursor, placeMarks, stepMarks } from "../step_marks.js";
+import { ratioName } from "../../parts/compare/names.js";
+import { partedSteps } from "../../parts/compare/partings.js";
+import { apartTicks } from "../../parts/compare/ratio_frame.js";
 import { createOutlines } from "./outlines.js";
 import { heatImage, paintHeat } from "./paint.js";
 import { gutterWidth, rowNames } from "./row_names.js";
@@ -30,8 +33,8 @@ export function createHeatMap({ state, theme, selection, link, fail, signal }) {
   let painted = null; // { axis, box, frame, marks } of the last paint
   let before = []; // series before a click: a double-click gives them back
 
-  const topics = ["heat", "selection", "theme", "gutter", "lines", "status", "marked", "alerts", "left"];
-  for (const topic of topics) state.on(topic, plot.request);
+  const topics = ["heat", "ratio", "parting", "selection", "theme", "gutter", "lines", "status", "marked"];
+  for (const topic of [...topics, "alerts", "left"]) state.on(topic, plot.request);
   state.on("cursor", showCursor);
   const turn = () => setHidden(plot.el, showsVectors(state));
   for (const topic of ["selection", "vectors", "status"]) state.on(topic, turn);
@@ -39,7 +42,7 @@ export function createHeatMap({ state, theme, selection, link, fail, signal }) {
   trackPointer(plot, () => painted?.box ?? { left: 0, right: 0 }, calls, signal);
 
   function paint(context, width, height) {
-    const frame = state.heat;
+    const frame = heatFrame(state);
     painted = null;
     if (showsVectors(state)) return;
     describeHeat(plot.canvas, frame, state);
@@ -49,7 +52,7 @@ export function createHeatMap({ state, theme, selection, link, fail, signal }) {
       plot.el.style.height = `${2 + frame.rows.length * TALLEST_ROW + AXIS_HEIGHT}px`;
       paintFrame(context, frame, width, height);
     }
-    if (frame) link.painted("heat", frame.seq);
+    if (state.heat) link.painted("heat", state.heat.seq);
     showCursor();
   }
 
@@ -74,7 +77,9 @@ export function createHeatMap({ state, theme, selection, link, fail, signal }) {
       names,
       frame,
       marked: state.marked,
-      usual: usualOf(state.model, frame.quantity),
+      usual: frame.ratio ? null : usualOf(state.model, frame.quantity),
+      parted: partedSteps(state),
+      beside: besideWords(state, frame),
       full: height,
     });
     const before = plot.canvas.dataset.axis;
@@ -155,7 +160,7 @@ export function createHeatMap({ state, theme, selection, link, fail, signal }) {
       plot,
       x,
       y,
-      cellTooltip(frame, cursor.row, cursor.step, unitsOf(state.model, frame.quantity)),
+      cellTooltip(frame, cursor.row, cursor.step, tipWords(state, frame)),
     );
   }
 
@@ -168,7 +173,8 @@ function heatPicture(frame, state, ground) {
   const cells = shownCells(frame, state);
   const known = frame.low !== null && (!log || frame.low > 0);
   const [low, high] = known ? [frame.low, frame.high] : [0.1, 1];
-  const values = valueScale(low, high, log, 0, 255, 6);
+  const scale = valueScale(low, high, log, 0, 255, 6);
+  const values = frame.ratio ? { ...scale, ticks: apartTicks(frame) } : scale;
   const map = colourMap(frame.colours, rgbOf(ground));
   const image = heatImage(frame, values, cells, map.pixels);
   const placeOf = (path) => (frame.index.has(path) ? [frame.index.get(path), 1] : null);
@@ -179,7 +185,7 @@ let leftImage = { of: null, heat: null, image: null };
 
 /** The columns of the run that was left, in the colours of this one; null without any. */
 function leftPicture(frame, state) {
-  const heat = leftHeat(state, frame);
+  const heat = frame.ratio ? null : leftHeat(state, frame);
   const { values, map } = state.heatPicture;
   if (!heat || !values) return null;
   if (leftImage.of !== state.heatPicture || leftImage.heat !== heat) {
@@ -187,6 +193,17 @@ function leftPicture(frame, state) {
     leftImage = { of: state.heatPicture, heat, image };
   }
   return { frame: heat, image: leftImage.image };
+}
+
+/** What stands beside the colours of a ratio: of what, and aligned by what. */
+function besideWords(state, frame) {
+  if (!frame.ratio) return null;
+  return { title: `this run ÷ ${ratioName(state)}`, axis: `by ${state.selection.aligned}` };
+}
+
+function tipWords(state, frame) {
+  const steps = partedSteps(state);
+  return { units: unitsOf(state.model, frame.quantity), steps, other: frame.ratio ? ratioName(state) : "" };
 }
 
 function shownCells(frame, { selection }) {
@@ -204,6 +221,7 @@ function describeHeat(canvas, frame, { left }) {
   setAttribute(canvas, "data-columns", frame?.columns ?? 0);
   setAttribute(canvas, "data-left-to", left?.heat?.last_step ?? -1);
   setAttribute(canvas, "data-last-step", frame?.last_step ?? -1);
+  setAttribute(canvas, "data-ratio-to", frame?.ratio ? frame.to : null);
 }
 
 function whyNoHeat(state) {

@@ -3,6 +3,7 @@
 import { NOT_FINITE_COLOUR, opaquePixel, rgbOf } from "../colour.js";
 import { paintStepAxis } from "../step_axis.js";
 import { paintColourBar } from "./colour_bar.js";
+import { paintFlags } from "./flags.js";
 import { hatching } from "./hatching.js";
 import { paintRowNames } from "./row_names.js";
 import { NOT_FINITE, NOT_MEASURED } from "./states.js";
@@ -66,8 +67,18 @@ export function paintHeat(context, view) {
   for (const row of rowHeight >= 7 ? frame.rows.keys() : names.map(({ from }) => from)) {
     if (row) context.fillRect(left, box.top + row * rowHeight - 0.75, end - left, 1.5);
   }
+  paintFlags(context, view);
   context.restore();
   paintStepAxis(context, axis, colours, box.top, box.bottom, false);
   paintRowNames(context, view, rowHeight);
+  if (view.beside) paintAlignment(context, view);
   paintColourBar(context, view);
+}
+
+/** Left of the step axis: what is the same in both runs. */
+function paintAlignment(context, { beside, box, colours }) {
+  context.textAlign = "right";
+  context.textBaseline = "top";
+  context.fillStyle = colours.soft;
+  context.fillText(beside.axis, box.left - 12, box.bottom + 10);
 }

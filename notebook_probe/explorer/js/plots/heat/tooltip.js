@@ -2,10 +2,11 @@
 
 import { element } from "../../dom.js";
 import { exact, grouped } from "../../format.js";
+import { apartText } from "../../parts/compare/ratio_frame.js";
 import { NOT_FINITE, NOT_MEASURED } from "./states.js";
 
 /** Module, steps and what was measured there, exactly. */
-export function cellTooltip(frame, row, step, units) {
+export function cellTooltip(frame, row, step, { units, steps: parted, other }) {
   const width = (frame.last_step + 1 - frame.first_step) / frame.columns;
   const column = Math.min(frame.columns - 1, Math.floor((step - frame.first_step) / width));
   const first = Math.ceil(frame.first_step + column * width - 1e-9);
@@ -18,6 +19,12 @@ export function cellTooltip(frame, row, step, units) {
   const line = (text) => element("div", {}, text);
   if (frame.states[cell] === NOT_MEASURED) return [head, line(`${frame.quantity}: not measured`)];
   const values = [];
+  const from = parted.get(frame.rows[row]);
+  const parts = from === undefined ? [] : [element("div", { class: "nbp-soft" }, `parts at step ${grouped(from)}`)];
+  if (frame.ratio && frame.states[cell] !== NOT_FINITE) {
+    const far = line(`${frame.quantity}  ${apartText(frame.mean[cell], frame.signed)}`);
+    return [head, far, line(`of ${other}`), ...parts];
+  }
   if (frame.states[cell] === NOT_FINITE)
     values.push(line(`${frame.quantity}: contains NaN or infinity`));
   else if (first === last)
@@ -26,5 +33,5 @@ export function cellTooltip(frame, row, step, units) {
     values.push(line(`${frame.quantity}  ${exact(frame.mean[cell], units)} in the mean`));
     values.push(line(`at most ${exact(frame.maximum[cell], units)}`));
   }
-  return [head, ...values];
+  return [head, ...values, ...parts];
 }

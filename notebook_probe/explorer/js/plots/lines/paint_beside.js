@@ -2,7 +2,7 @@
 
 import { seriesColour } from "../colour.js";
 
-const FAINT = 0.62;
+const FAINT = 0.7;
 const BAND = 0.16;
 
 export function paintBeside(context, { axis, values, beside }, ground, paintLine) {

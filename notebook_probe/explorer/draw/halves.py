@@ -1,0 +1,15 @@
+"""Pictures of many numbers in half the bytes."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["halves"]
+
+
+def halves(values: npt.NDArray[np.floating]) -> npt.NDArray[np.uint16]:
+    """The upper halves of float32: eight bits of precision, a third digit, in half the bytes."""
+    bits = values.astype("<f4").view("<u4")
+    rounded = np.where(np.isfinite(values), bits + np.uint32(0x8000), bits)
+    return (rounded >> 16).astype("<u2")

@@ -1,0 +1,13 @@
+/** Where this run parts from another, as far as it is told of what is looked at now. */
+
+/** The last answer of the kernel, where it is about what is shown; else null. */
+export function partingOf({ parts, selection }) {
+  const told = parts.parting;
+  const current = told && told.quantity === selection.home && selection.others.includes(told.to);
+  return current ? told : null;
+}
+
+/** Module -> the step from which on it is far from the other; none for what is not asked now. */
+export function partedSteps(state) {
+  return new Map((partingOf(state)?.found ?? []).map(({ module, step }) => [module, step]));
+}

@@ -1,0 +1,156 @@
+"""How far other runs are from one: the ratio as a heat map, and where they part, as messages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypedDict
+
+import numpy as np
+
+from notebook_probe.compare import PartingSearch, Ratio, RatioGrid
+from notebook_probe.compare.axes import Run
+from notebook_probe.explorer.draw.halves import halves
+from notebook_probe.explorer.draw.heat import n_columns
+from notebook_probe.explorer.draw.heat_rows import folded, within
+from notebook_probe.explorer.messages.axis_entries import axis_order
+from notebook_probe.explorer.messages.selection import PanelSelection
+from notebook_probe.explorer.messages.wire import VERSION, Frame
+from notebook_probe.record.views.thinning.heat_grid import Grid
+
+__all__ = ["Apart", "PartedRow", "PartingMessage", "RatioFrame"]
+
+WIDTH = 600
+"""Columns at most, of which a browser makes a picture of any width."""
+
+
+class RatioFrame(TypedDict):
+    """How far apart cells are, in decades or in spreads.
+
+    buffers: [0] upper halves of float32 (row, column), row-major; [1] uint8 state as in a heat map.
+    """
+
+    v: int
+    type: str
+    quantity: str
+    to: str
+    """Location of the other run, the first of a group."""
+    rows: list[str]
+    columns: int
+    first_step: int
+    last_step: int
+    limit: float
+    """Where colours end: 1 decade, or 3 spreads."""
+    signed: bool
+    """Differences in units of the spread, since ratios would tell nothing."""
+    lowest: float | None
+    highest: float | None
+
+
+class PartedRow(TypedDict):
+    """Where one module parts, and how far: there, and at the last row that both have."""
+
+    module: str
+    step: int
+    there: str
+    now: str
+
+
+class PartingMessage(TypedDict):
+    """Where a run parts from another, or from a group."""
+
+    v: int
+    type: str
+    quantity: str
+    to: str
+    text: str
+    """In a sentence."""
+    bound: str
+    """What is far, in words."""
+    found: list[PartedRow]
+    within: list[str]
+    missing: list[str]
+
+
+class Apart:
+    """One question, asked again and again while runs grow; what was read once is kept.
+
+    Parameters
+    ----------
+    this : Source
+    others : sequence of Source
+        One, or the runs of a group.
+    to : str
+        Location of the first of them.
+    selection : PanelSelection
+        Says of which quantity, aligned by what, in which window.
+
+    Raises
+    ------
+    UnknownNameError
+        What the axis needs is not recorded in one of them.
+    """
+
+    def __init__(
+        self, this: Run, others: Sequence[Run], to: str, selection: PanelSelection
+    ) -> None:
+        self._this, self._to, self._quantity = this, to, selection.home
+        by = selection.aligned
+        self._grid = RatioGrid(
+            this,
+            others,
+            self._quantity,
+            by=by,
+            n_columns=n_columns(len(axis_order(this)), WIDTH),
+            window=selection.window,
+        )
+        self._search = PartingSearch(this, others, self._quantity, by=by)
+
+    def frames(self, selection: PanelSelection) -> list[Frame]:
+        """The ratio, where there is any, and where they part."""
+        self._grid.read_new()
+        ratio = self._grid.grid()
+        drawn = [] if ratio is None else [self._ratio_frame(ratio, selection)]
+        return [*drawn, (self._parting(selection), [])]
+
+    def _ratio_frame(self, ratio: Ratio, selection: PanelSelection) -> Frame:
+        grid = Grid(ratio.modules, ratio.first, ratio.size, ratio.apart, ratio.apart, ratio.state)
+        grid = folded(within(grid, selection.rows), selection.folds)
+        finite = grid.mean[np.isfinite(grid.mean)]
+        message: RatioFrame = {
+            "v": VERSION,
+            "type": "ratio",
+            "quantity": self._quantity,
+            "to": self._to,
+            "rows": list(grid.modules),
+            "columns": grid.mean.shape[1],
+            "first_step": grid.first,
+            "last_step": grid.last,
+            "limit": ratio.limit,
+            "signed": ratio.is_signed,
+            "lowest": float(finite.min()) if finite.size else None,
+            "highest": float(finite.max()) if finite.size else None,
+        }
+        buffers = halves(grid.mean), grid.state
+        return message, [memoryview(one.tobytes()) for one in buffers]
+
+    def _parting(self, selection: PanelSelection) -> PartingMessage:
+        parted = self._search.found(*selection.apart)
+        return {
+            "v": VERSION,
+            "type": "parting",
+            "quantity": self._quantity,
+            "to": self._to,
+            "text": parted.text,
+            "bound": parted.bound,
+            "found": [
+                {
+                    "module": one.module,
+                    "step": one.step,
+                    "there": parted.words(one.there),
+                    "now": parted.words(one.now),
+                }
+                for one in parted.found
+            ],
+            "within": list(parted.within),
+            "missing": list(parted.missing),
+        }
