@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 
 from benchmarks.panel.clicks import clicks
+from benchmarks.panel.many_modules import many_modules
 from benchmarks.panel.traffic import traffic
 
-PARTS = {"clicks": clicks, "traffic": traffic}
+PARTS = {"clicks": clicks, "traffic": traffic, "many_modules": many_modules}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

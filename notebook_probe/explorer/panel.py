@@ -198,7 +198,7 @@ class Panel:
         explorer.follow(**self._session.looked_at)
         if self._session.has_more and head.state in HALTED:
             self._wake()  # there is no training to spare
-        rests = head.state not in ("training", self._last_state)
+        rests = head.state not in ("training", self._last_state or head.state)
         self._last_state = head.state
         if rests or (head.state == "training" and self._snapshot.due):
             self._take_picture()

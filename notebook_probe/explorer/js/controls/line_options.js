@@ -56,7 +56,9 @@ export function createLineOptions(parts) {
 
   bulk.addEventListener("click", drawMarked, { signal });
   for (const topic of ["selection", "lines", "status", "model", "marked"]) state.on(topic, refresh);
-  const observer = new ResizeObserver(fit);
+  let room = 0; // of the chips, in pixels
+  let beside = ""; // words that stand there, too, as they were measured
+  const observer = new ResizeObserver(() => fit(null));
   observer.observe(el);
   signal.addEventListener("abort", () => observer.disconnect());
 
@@ -115,13 +117,18 @@ export function createLineOptions(parts) {
     setHidden(bulk, marked.length < 2);
     setText(bulk, `+ ${marked.length} marked`);
     setAttribute(bulk, "title", `Draw ${state.selection.home} of the ${marked.length} marked modules`);
-    fit();
+    fit(`${marked.length} ${word.el.textContent}`);
   }
 
-  function fit() {
-    const others = [picker.el, bulk, word.el].filter((node) => !node.hidden);
-    const taken = others.reduce((sum, node) => sum + node.offsetWidth, GAPS_PX);
-    chips.fill(Math.max(0, el.clientWidth - taken));
+  /** Measuring lays the page out, which is too dear for each status. */
+  function fit(words) {
+    if (words !== beside) {
+      beside = words;
+      const others = [picker.el, bulk, word.el].filter((node) => !node.hidden);
+      const taken = others.reduce((sum, node) => sum + node.offsetWidth, GAPS_PX);
+      room = Math.max(0, el.clientWidth - taken);
+    }
+    chips.fill(room);
   }
 
   refresh();

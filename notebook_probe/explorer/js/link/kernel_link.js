@@ -14,6 +14,7 @@ export function createKernelLink({ model, root, state, fail, signal }) {
   const view = randomId();
   const widths = {}; // of each plot by name, in pixels
   const acknowledged = {};
+  let painted = {}; // and not acknowledged yet
   let settling = 0;
   let asked = 0;
   let lastMessageMs = performance.now();
@@ -125,6 +126,11 @@ export function createKernelLink({ model, root, state, fail, signal }) {
     return { step: Math.max(0, Math.round(state.cursor.step)) };
   }
 
+  function acknowledge() {
+    send("ack", { view, painted });
+    painted = {};
+  }
+
   function sendViewport() {
     send("viewport", { view, widths, pixel_ratio: devicePixelRatio || 1 });
   }
@@ -154,7 +160,8 @@ export function createKernelLink({ model, root, state, fail, signal }) {
       acknowledged[kind] = seq;
       state.frames += 1;
       state.emit("painted");
-      send("ack", { view, painted: { [kind]: seq } });
+      if (!Object.keys(painted).length) queueMicrotask(acknowledge);
+      painted[kind] = seq;
     },
     resized(name, width) {
       const rounded = Math.max(0, Math.round(width));
