@@ -7,8 +7,14 @@ import argparse
 from benchmarks.panel.clicks import clicks
 from benchmarks.panel.many_modules import many_modules
 from benchmarks.panel.traffic import traffic
+from benchmarks.panel.visible import visible
 
-PARTS = {"clicks": clicks, "traffic": traffic, "many_modules": many_modules}
+PARTS = {
+    "clicks": clicks,
+    "traffic": traffic,
+    "visible": visible,
+    "many_modules": many_modules,
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
