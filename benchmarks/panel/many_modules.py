@@ -32,7 +32,7 @@ SHOWN = """() => {
 
 
 def many_modules() -> None:
-    """From running the cell to the painted heat map and tree; the first time fonts are read, too."""
+    """From running the cell to the painted heat map and tree; the first time with its imports."""
     with notebook_of([WATCH, "run.explorer.close()\nrun.explore()"]) as notebook:
         notebook.run(0)
         for _ in range(N_TIMES):

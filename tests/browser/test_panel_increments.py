@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Sequence
 
 import numpy as np
@@ -88,3 +89,17 @@ def test_a_view_that_has_another_frame_asks_for_all_and_keeps_its_picture(
     assert len(shown.sent("hello")) == n_hellos + 2, "once for each plot"
     assert pictures(shown) == picture
     assert shown.errors == []
+
+
+def test_both_plots_of_a_refresh_are_acknowledged_in_one_message(shown: PanelPage) -> None:
+    shown.say(selection_message(series=SERIES))
+    for before in frames(100, seq=3):
+        shown.draw(*before)
+    shown.wait_frame()
+    n_acks = len(shown.sent("ack"))
+    texts = [
+        (message, [base64.b64encode(one).decode() for one in buffers])
+        for message, buffers in frames(120, seq=4)
+    ]
+    shown.page.evaluate("(frames) => frames.forEach((one) => deliver(...one))", texts)
+    assert shown.wait_sent("ack", n_acks + 1)["painted"] == {"heat": 4, "lines": 4}

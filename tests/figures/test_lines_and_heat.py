@@ -185,6 +185,15 @@ def test_a_heat_map_of_one_value_can_be_drawn(values: float, log: bool) -> None:
     assert encoded(heat(FakeSource(stream), "norm", log=log), "png")
 
 
+def test_of_thousands_of_rows_only_those_with_a_name_have_a_tick() -> None:
+    names = [f"layer{k}" for k in range(3000)]
+    stream = FakeStream("every_1", names, ["norm"])
+    stream.append(range(4), norm=1.0)
+    axes = heat(FakeSource(stream, modules=names), "norm").axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == names[::75]
+    assert axes.get_yticks().tolist() == [row + 0.5 for row in range(0, 3000, 75)]
+
+
 def test_a_wrong_name_lists_the_close_ones(source: FakeSource) -> None:
     with pytest.raises(UnknownNameError, match="close: 'norm'"):
         heat(source, "nrom")

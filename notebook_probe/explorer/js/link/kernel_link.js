@@ -16,6 +16,7 @@ export function createKernelLink({ model, root, state, fail, signal }) {
   const acknowledged = {};
   let painted = {}; // and not acknowledged yet
   let settling = 0;
+  let acknowledging = 0;
   let asked = 0;
   let lastMessageMs = performance.now();
   let unanswered = false;
@@ -36,7 +37,7 @@ export function createKernelLink({ model, root, state, fail, signal }) {
   }
   const sendStep = throttled(100, () => pointed() && send("pointed", { step: pointed().step }), signal);
   const sendWidths = throttled(100, sendViewport, signal);
-  signal.addEventListener("abort", () => clearTimeout(settling));
+  signal.addEventListener("abort", () => [settling, acknowledging].forEach(clearTimeout));
 
   const receivers = {
     model(message) {
@@ -160,8 +161,9 @@ export function createKernelLink({ model, root, state, fail, signal }) {
       acknowledged[kind] = seq;
       state.frames += 1;
       state.emit("painted");
-      if (!Object.keys(painted).length) queueMicrotask(acknowledge);
       painted[kind] = seq;
+      clearTimeout(acknowledging);
+      acknowledging = setTimeout(acknowledge); // all plots of one animation frame together
     },
     resized(name, width) {
       const rounded = Math.max(0, Math.round(width));
