@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -215,6 +216,47 @@ def test_both_plots_keep_what_was_left_paler_from_the_fork_on(panel: PanelPage) 
     panel.wait_frame()
     strength = [panel.pixel(heat, panel.x_of_step(heat, step), 30.0)[3] for step in (200, 600)]
     assert strength == [255, pytest.approx(0.38 * 255, abs=1)]
+
+
+def test_looks_are_squares_and_checkpoints_diamonds_on_both_axes(panel: PanelPage) -> None:
+    events = [
+        (200.0, "look", "look at conv1"),
+        (204.0, "checkpoint", "checkpoint of step 204"),  # too near: the look is heavier
+        (500.0, "checkpoint", "checkpoint of step 500"),
+        (600.0, "attach", "weight_norm at conv1"),
+    ]
+    panel.say({"v": 1, "type": "alerts", "whole": True, "rows": []})
+    panel.draw(*lines(0, 842, 1.0, events=events, seq=9))
+    panel.wait_frame()
+    for plot in (panel.heat, panel.lines):
+        box = plot.bounding_box()
+        assert box is not None
+        bottom = json.loads(plot.get_attribute("data-box") or "")[3]
+        outlined = {}
+        for step in (200, 500, 600):
+            x = panel.x_of_step(plot, step)
+            spots = {"corner": (-3.5, 8.5), "tip": (0, 9.3), "middle": (0, 4)}
+            outlined[step] = {
+                name
+                for name, (dx, dy) in spots.items()
+                if is_blue(panel.pixel(plot, x + dx, bottom + dy))
+            }
+        assert outlined[200] == {"corner"}, plot
+        assert outlined[500] >= {"tip"}, plot
+        assert "middle" not in outlined[500]
+        assert outlined[600] == {"middle"}, plot
+        panel.page.mouse.move(box["x"] + panel.x_of_step(plot, 200), box["y"] + bottom + 5)
+        tip = panel.page.locator(".nbp-tip:visible")
+        expect(tip).to_contain_text("look at conv1")
+        expect(tip).to_contain_text("checkpoint of step 204")
+        panel.page.mouse.move(box["x"] + panel.x_of_step(plot, 500), box["y"] + bottom + 5)
+        expect(tip).to_contain_text("checkpoint of step 500")
+    panel.picture("marks-light-880")
+
+
+def is_blue(pixel: tuple[int, int, int, int]) -> bool:
+    red, _, blue, alpha = pixel
+    return alpha > 120 and blue > red + 60
 
 
 @pytest.mark.parametrize("width", WIDTHS)

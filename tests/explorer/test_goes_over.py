@@ -150,3 +150,21 @@ def test_a_bare_loop_has_no_strip_and_no_way(tmp_path: Path) -> None:
     assert view.heard["history"]["checkpoints"] == []
     assert view.heard["history"]["way"] is None
     run.close()
+
+
+def test_an_open_widget_goes_over_by_its_own_thread(tmp_path: Path) -> None:
+    loop, data = loop_in(tmp_path)
+    assert loop.run is not None
+    explorer = loop.run.explorer
+    loop.run_epochs(data, 1)
+    panel = loop.run._open_panel()
+    explorer.home = "weight_norm"
+    run = loop.rewind(3)
+    assert run is not None
+    wait_for(lambda: panel._session._source is run)
+    assert run.explorer is explorer
+    assert panel._session.looked_at["home"] == "weight_norm"
+    assert run.is_shown
+    explorer.close()
+    assert not run.is_shown
+    run.close()

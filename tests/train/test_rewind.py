@@ -326,3 +326,19 @@ def test_the_page_about_checkpoints_runs_as_it_is_printed(
     }
     for block in re.findall(r"^```python\n(.*?)^```", page, flags=re.DOTALL | re.MULTILINE):
         exec(block, readers_own)  # the page's own code
+
+
+def test_a_loader_with_a_generator_of_its_own_begins_again_as_it_came(tmp_path: Path) -> None:
+    loop = a_loop()
+    own = torch.Generator().manual_seed(3)
+    samples: Any = batches(6)
+    data: Any = torch.utils.data.DataLoader(samples, batch_size=None, shuffle=True, generator=own)
+    loop.save_checkpoint(tmp_path)  # before it has met the data
+    trace = traced(loop)
+    loop.run_epochs(data, 2)
+    expected = list(trace)
+    for _ in range(2):
+        del trace[:]
+        loop.rewind(0)
+        loop.run_epochs(data, 2)
+        assert trace == expected

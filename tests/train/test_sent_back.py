@@ -250,3 +250,22 @@ def test_waiting_for_a_step_and_stop_follow_the_loop_onto_the_branch(tmp_path: P
     assert training.stopped is False  # the loop returns by itself
     assert loop.stopped
     run_of(loop).close()
+
+
+def test_a_way_back_that_fails_is_raised_where_the_training_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop, data = plain(tmp_path)
+    first = run_of(loop)
+    tickets = ask_at(loop, 7, GoBack(6))
+
+    def fails(*args: Any) -> None:
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(loop.kept, "load_before", fails)
+    training = loop.start(data, epochs=EPOCHS)
+    with pytest.raises(OSError, match="the disk is full"):
+        training.wait(30)
+    assert tickets[0].state == "applied"
+    assert first.closed
+    assert first.series("", "loss").step.values.tolist() == [*range(7)]

@@ -107,6 +107,7 @@ class Loop(SentBack):
         self.stopped, self.stop_reason = False, ""
         self._finite = FiniteCheck(check_finite)
         self._data: Dataset | None = None
+        self._unread: tuple[object, Mapping[str, Any]] = None, {}  # the first data, as it came
         self._resumed: Mapping[str, Any] | None = None
         self._metrics: dict[str, Value] | None = None
         self._stopping = self._running = False
@@ -348,9 +349,13 @@ class Loop(SentBack):
         known = self._data
         if known is None or (given is not known and given is not known.source):
             known = as_dataset(given)
+        if self._last_data is None:
+            self._unread = known.source, known.state_dict()
         if self._resumed is not None:
-            state = self._resumed["data"]  # None: of before any was drawn
+            state = self._resumed["data"]
             known.reset() if state is None else known.load_state_dict(state)
+            if state is None and self._unread[0] is known.source:  # of before any was drawn
+                known.load_state_dict(self._unread[1])
         self._data = self._last_data = known
         return known
 

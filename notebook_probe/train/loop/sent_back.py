@@ -64,7 +64,8 @@ class SentBack(Rewound):
     def _go_back(self, request: GoBack) -> None:
         before = self.run
         assert before is not None  # which has asked for it
-        run = self.rewind(request.step, **before.options, probes=None)
+        options = {**before.options, "rank": None}  # the folder of a rank is the record's
+        run = self.rewind(request.step, **options, probes=None)
         assert run is not None
         run.goes_on_alike(before)
         run.begin_as_asked(request)
