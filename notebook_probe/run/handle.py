@@ -10,7 +10,7 @@ from notebook_probe.model.selectors import standard_place
 
 if TYPE_CHECKING:
     from notebook_probe.probes.step.probe import Probe
-    from notebook_probe.run.attach.probe_set import Attachment
+    from notebook_probe.run.attach.attachment import Attachment
 
 __all__ = ["Handle"]
 

@@ -16,9 +16,10 @@ from notebook_probe.probes.step.budget import Budget
 from notebook_probe.probes.step.compiled import is_compiled
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.alerting import Alarm
+from notebook_probe.run.attach.attachment import Attachment
 from notebook_probe.run.attach.denser import denser
 from notebook_probe.run.attach.flight_probes import flight_probes
-from notebook_probe.run.attach.probe_set import Attachment, ProbeSet
+from notebook_probe.run.attach.probe_set import ProbeSet
 from notebook_probe.run.attach.requests import (
     EditRule,
     LookAt,

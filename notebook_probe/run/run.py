@@ -30,9 +30,9 @@ from notebook_probe.run.actions.loop_actions import LoopActions
 from notebook_probe.run.actions.probe_actions import ProbeActions
 from notebook_probe.run.actions.setting_actions import SettingActions
 from notebook_probe.run.actions.source_actions import SourceActions
+from notebook_probe.run.attach.attachment import Attachment
 from notebook_probe.run.attach.fitting import fitting
 from notebook_probe.run.attach.module_table import OnCompiled, check_on_compiled
-from notebook_probe.run.attach.probe_set import Attachment
 from notebook_probe.run.attach.request import QuantityLike, resolve
 from notebook_probe.run.attach.requests import Fitting
 from notebook_probe.run.controls import Controls

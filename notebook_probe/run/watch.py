@@ -26,6 +26,7 @@ from notebook_probe.record.format.resume import ResumeLike, read_resume
 from notebook_probe.record.store.location import Location, below, local_path
 from notebook_probe.record.write.flusher import Durability
 from notebook_probe.record.write.writer import RecordWriter
+from notebook_probe.run.attach.attachment import Attachment
 from notebook_probe.run.attach.module_table import (
     OnCompiled,
     check_on_compiled,
@@ -34,7 +35,6 @@ from notebook_probe.run.attach.module_table import (
 )
 from notebook_probe.run.attach.preset import Preset
 from notebook_probe.run.attach.presets import resolve_presets
-from notebook_probe.run.attach.probe_set import Attachment
 from notebook_probe.run.begin.earlier import close_earlier, note, place_for, remove_record
 from notebook_probe.run.begin.provenance import keep_provenance
 from notebook_probe.run.begin.ranks import own_rank, rank_name

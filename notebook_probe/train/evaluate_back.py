@@ -9,8 +9,8 @@ from typing import Any
 from notebook_probe.errors import NotApplicableError, ProbeError
 from notebook_probe.model.map import ModelMap
 from notebook_probe.probes.step.probe import Probe
+from notebook_probe.run.attach.attachment import Attachment
 from notebook_probe.run.attach.presets import resolve_presets
-from notebook_probe.run.attach.probe_set import Attachment
 from notebook_probe.run.attach.request import resolve
 from notebook_probe.run.going_back.requests import EvaluateAt
 from notebook_probe.run.run import Run

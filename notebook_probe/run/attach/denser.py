@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from notebook_probe.model.map import ModelMap
+from notebook_probe.run.attach.attachment import Attachment
 from notebook_probe.run.attach.presets import resolve_presets
-from notebook_probe.run.attach.probe_set import Attachment
 from notebook_probe.run.attach.rescheduled import Rescheduled
 from notebook_probe.run.going_back.requests import GoBack
 from notebook_probe.schedules import between, schedule

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 from torch import nn
 
@@ -20,6 +19,7 @@ from notebook_probe.probes.step.sink import Events
 from notebook_probe.quantities import as_quantity
 from notebook_probe.record.format.source import ModuleRow
 from notebook_probe.run.attach.armed_schedules import ArmedSchedules
+from notebook_probe.run.attach.attachment import Attachment, ProbeKey
 from notebook_probe.run.attach.default_places import resolve_at_default_places
 from notebook_probe.run.attach.in_words import counted, description, sentence
 from notebook_probe.run.attach.module_table import module_table
@@ -36,11 +36,9 @@ from notebook_probe.run.attach.requests import (
 )
 from notebook_probe.run.attach.rescheduled import Rescheduled, on
 from notebook_probe.run.attach.windows import check_windows
-from notebook_probe.schedules import Schedule, ScheduleLike, schedule
+from notebook_probe.schedules import ScheduleLike, schedule
 
-__all__ = ["Attachment", "ModelRecord", "ProbeColumns", "ProbeSet"]
-
-ProbeKey: TypeAlias = "tuple[str, str, Schedule, bool]"
+__all__ = ["ModelRecord", "ProbeColumns", "ProbeSet"]
 
 
 class ProbeColumns(Protocol):
@@ -59,36 +57,6 @@ class ModelRecord(Events, Protocol):
 
     def follow_model(self, modules: Sequence[ModuleRow]) -> None:
         """Note that the model now has these modules."""
-
-
-@dataclass(eq=False)
-class Attachment:
-    """What was attached together, and the probes that it has come to so far.
-
-    It goes on holding for modules that are added later.
-
-    Attributes
-    ----------
-    resolver : callable
-        Resolves the request for the model as it is now.
-    """
-
-    resolver: Resolver
-    probes: list[Probe] = field(default_factory=list)
-    skipped: tuple[str, ...] = ()
-
-    @classmethod
-    def resolved(cls, resolver: Resolver, model_map: ModelMap) -> Attachment:
-        """What a request comes to for the first time; raises what ``resolver`` raises."""
-        found = resolver(model_map)
-        check_windows(found.probes)
-        return cls(resolver, [*found.probes], found.skipped)
-
-    def move(self, probes: Mapping[ProbeKey, Probe], move: Callable[[Resolver], Resolver]) -> None:
-        """Have others in place of some of its probes, and of what comes later."""
-        if any(probe.key() in probes for probe in self.probes):
-            self.probes = [probes.get(probe.key(), probe) for probe in self.probes]
-            self.resolver = move(self.resolver)
 
 
 class ProbeSet:
