@@ -12,9 +12,9 @@ from notebook_probe.compare.tables import Doubles
 
 __all__ = ["Band", "band_of", "centre_of", "noise_of"]
 
-T_95 = (12.71, 4.31, 3.19, 2.78, 2.58, 2.45, 2.37, 2.31, 2.27, 2.23)
-"""Student's t at 97.5 %, of 1 to 10 degrees of freedom, rounded up."""
-MANY = 2.21
+T_99 = (63.66, 9.93, 5.85, 4.61, 4.04, 3.71, 3.5, 3.36, 3.25, 3.17)
+"""Student's t at 99.5 %, of 1 to 10 degrees of freedom, rounded up."""
+MANY = 3.11
 """Of more."""
 
 
@@ -70,13 +70,13 @@ def centre_of(values: Doubles) -> Doubles:
 def noise_of(seeds: Doubles) -> Doubles:
     r"""How far from a group's centre one more seed of it would be, of deviations (seed, ...).
 
-    .. math:: \max\left(t_{0.975, n-1} \, s \sqrt{1 + 1 / n},\; \max_i |d_i|\right)
+    .. math:: \max\left(t_{0.995, n-1} \, s \sqrt{1 + 1 / n},\; \max_i |d_i|\right)
 
-    the prediction interval at 95 % for one more run of a group of :math:`n` whose standard
+    the prediction interval at 99 % for one more run of a group of :math:`n` whose standard
     deviation is :math:`s`, and never narrower than the group itself. Of one seed it is 0.
     """
     n, _, std = _moments(seeds)
-    t = np.array([np.nan, *T_95, MANY])[np.minimum(np.maximum(n - 1, 0), len(T_95) + 1)]
+    t = np.array([np.nan, *T_99, MANY])[np.minimum(np.maximum(n - 1, 0), len(T_99) + 1)]
     width = t * std * np.sqrt(1 + 1 / np.maximum(n, 1))
     farthest = np.where(np.isfinite(seeds), np.abs(seeds), 0.0).max(axis=0, initial=0.0)
     return np.fmax(width, farthest)

@@ -44,7 +44,7 @@ def parting(
 
     Of several others, the seeds of a group, :math:`\log b_j` is their mean, and a module parts only
     where it also leaves the group's own noise: the interval in which one more seed would lie with
-    95 %, :math:`t_{0.975} s \sqrt{1 + 1/n_{seeds}}`, and at least as far as the farthest seed.
+    99 %, :math:`t_{0.995} s \sqrt{1 + 1/n_{seeds}}`, and at least as far as the farthest seed.
 
     Parameters
     ----------

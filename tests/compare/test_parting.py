@@ -118,7 +118,7 @@ def test_seeds_that_differ_by_themselves_raise_what_counts_as_apart() -> None:
     assert [one.step for one in parting(this, seeds[1], "norm")] == [60]
     assert list(parting(this, seeds, "norm")) == []
     spread = np.log([0.5, 1, 2]).std(ddof=1)
-    beyond = np.exp(4.31 * spread * np.sqrt(1 + 1 / 3))
+    beyond = np.exp(9.93 * spread * np.sqrt(1 + 1 / 3))
     assert list(parting(planted(base, "head", 60, beyond * 0.99), seeds, "norm")) == []
     assert len(parting(planted(base, "head", 60, beyond * 1.01), seeds, "norm")) == 1
 
