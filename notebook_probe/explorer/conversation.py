@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from notebook_probe.alerts import Alert
+from notebook_probe.errors import UnknownNameError, near
 from notebook_probe.explorer.draw import heat as heat
 from notebook_probe.explorer.draw import vectors as vectors
 from notebook_probe.explorer.draw.drawing import Moment, Room
@@ -166,6 +167,11 @@ class PanelSession:
             "step": step,
             "rows": chosen.rows,
             "folds": chosen.folds,
+            "others": chosen.others,
+            "ratio_to": chosen.ratio_to,
+            "aligned": chosen.aligned,
+            "grouped": chosen.grouped,
+            "apart": chosen.apart,
         }
 
     def check(self, name: str, value: Any) -> Any:
@@ -173,6 +179,8 @@ class PanelSession:
 
         Raises `UnknownNameError` or ValueError for what cannot be looked at.
         """
+        if name == "ratio_to":
+            return self._checked_ratio(value)
         listed = self._controls.catalogue() if self._controls is not None else ()
         return check(name, value, self._source, [one.name for one in listed])
 
@@ -183,6 +191,13 @@ class PanelSession:
                 self._step, self._step_is_news = value, True
                 return
             self._choose(self._selection.looking_at(name, value))
+
+    def _checked_ratio(self, run: str) -> str:
+        with self._lock:
+            others = self._selection.others
+        if run and run not in others:
+            raise UnknownNameError(f"no run {run!r} beside this one; {near(run, others)}")
+        return run
 
     def showing(self, alert: Alert) -> dict[str, object]:
         """The traits that go where an alert is."""

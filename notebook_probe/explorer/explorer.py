@@ -30,6 +30,7 @@ IN_A_NOTEBOOK = """
 panel that the same cell shows in a box of widgets need not stand above the box, too."""
 
 LINKED = ("home", "series", "window", "step", "rows", "folds")
+COMPARED = ("others", "ratio_to", "aligned", "grouped", "apart")
 
 
 class Keeper(Protocol):
@@ -67,6 +68,16 @@ class Explorer(anywidget.AnyWidget):
         Modules that the heat map has, with all below them; empty for all.
     folds : tuple of str
         Modules that have one row there, with all below them; `rows` are chosen among these.
+    others : tuple of str
+        Paths or URLs of the runs beside this one, four at most.
+    ratio_to : str
+        Which of them the heat map is divided by; empty for the values of this run.
+    aligned : str
+        ``"step"``, ``"time"``, ``"samples"``, ``"epochs"`` or ``"loss"``.
+    grouped : bool
+        The others are one group: its mean, and how far its runs lie apart.
+    apart : (float, int)
+        Factor beyond which, and rows for which, a module has parted.
 
     Examples
     --------
@@ -85,6 +96,12 @@ class Explorer(anywidget.AnyWidget):
     rows = TypedTuple(traitlets.Unicode())
     folds = TypedTuple(traitlets.Unicode())
 
+    others = TypedTuple(traitlets.Unicode())
+    ratio_to = traitlets.Unicode()
+    aligned = traitlets.Unicode("step")
+    grouped = traitlets.Bool(False)
+    apart = traitlets.Tuple(traitlets.Float(), traitlets.Int(), default_value=(2.0, 10))
+
     _esm = traitlets.Unicode().tag(sync=True)
     _css = traitlets.Unicode().tag(sync=True)
     _own_id = traitlets.Unicode().tag(sync=True)
@@ -93,7 +110,9 @@ class Explorer(anywidget.AnyWidget):
     def __init__(self, panel: Keeper, name: str) -> None:
         self._name = name
         self._panel = weakref.ref(panel)  # ipywidgets keeps every open widget alive
-        self._followed: dict[str, object] = {name: self.trait_defaults(name) for name in LINKED}
+        self._followed: dict[str, object] = {
+            name: self.trait_defaults(name) for name in (*LINKED, *COMPARED)
+        }
         self._setting: tuple[int, str, object] | None = None
         with widget_lock:
             super().__init__(_esm=esm(), _css=css() + IN_A_NOTEBOOK)
@@ -181,7 +200,7 @@ class Explorer(anywidget.AnyWidget):
                 finally:
                     self._setting = None
 
-    @traitlets.validate(*LINKED)
+    @traitlets.validate(*LINKED, *COMPARED)
     def _check(self, proposal: Any) -> object:
         panel = self._panel()
         name, value = proposal.trait.name, proposal.value
@@ -189,7 +208,7 @@ class Explorer(anywidget.AnyWidget):
             return panel.check(name, value)
         return value
 
-    @traitlets.observe(*LINKED)
+    @traitlets.observe(*LINKED, *COMPARED)
     def _chosen(self, change: Any) -> None:
         panel = self._panel()
         if panel is not None and not self._is_following(change.name, change.new):

@@ -58,7 +58,7 @@ RUNS = [
 
 def tells(panel: PanelPage, runs: Sequence[Any] = tuple(RUNS), **changes: Any) -> None:
     told = {"folder": "runs", "listed": True, "problem": "", "n_left_out": 0}
-    state = {**told, "runs": list(runs), "refused": {}, **changes}
+    state = {**told, "own": None, "runs": list(runs), "refused": {}, **changes}
     panel.say({"v": 1, "type": "compare", **state})
 
 

@@ -68,7 +68,7 @@ const EMPTY_PARTS = {
   history: { checkpoints: [], branch: 1, fork: null, left: null, way: null },
   left_lines: null,
   left_heat: null,
-  compare: { folder: "", listed: false, problem: "", n_left_out: 0, runs: [], refused: {} },
+  compare: { folder: "", listed: false, problem: "", n_left_out: 0, own: null, runs: [], refused: {} },
   beside: null,
   ratio: null,
   parting: null,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 from notebook_probe.errors import UnknownNameError, near
 from notebook_probe.explorer.messages.axis_entries import axis_order
+from notebook_probe.explorer.messages.selection import MOST_OTHERS
+from notebook_probe.explorer.messages.wire import Alignment
 from notebook_probe.record.format.source import ROOT, Source
 
 __all__ = ["check"]
@@ -18,7 +20,8 @@ def check(name: str, value: Any, source: Source, listed: Iterable[str]) -> Any:
     Parameters
     ----------
     name : str
-        ``"home"``, ``"series"``, ``"window"``, ``"step"``, ``"rows"`` or ``"folds"``.
+        ``"home"``, ``"series"``, ``"window"``, ``"step"``, ``"rows"``, ``"folds"``, or about other
+        runs ``"others"``, ``"aligned"``, ``"grouped"``, ``"apart"``.
     source : Source
         Whose modules and quantities there are.
     listed : iterable of str
@@ -29,7 +32,7 @@ def check(name: str, value: Any, source: Source, listed: Iterable[str]) -> Any:
     UnknownNameError
         A quantity or a module that is not there; the message lists close ones.
     ValueError
-        A window or a step that cannot be.
+        A window or a step that cannot be, more other runs than can be told apart.
     """
     return CHECKS[name](value, source, listed)
 
@@ -84,6 +87,27 @@ def _step(step: int, source: Source, listed: Iterable[str]) -> int:
     return step
 
 
+def _others(others: Iterable[str], source: Source, listed: Iterable[str]) -> tuple[str, ...]:
+    found = tuple(dict.fromkeys(others))
+    if len(found) > MOST_OTHERS or "" in found:
+        raise ValueError(f"others={found!r}: paths or URLs of at most {MOST_OTHERS} runs")
+    return found
+
+
+def _aligned(by: str, source: Source, listed: Iterable[str]) -> str:
+    allowed = get_args(Alignment)
+    if by not in allowed:
+        raise UnknownNameError(f"runs are not aligned by {by!r}; allowed: {', '.join(allowed)}")
+    return by
+
+
+def _apart(apart: tuple[float, int], source: Source, listed: Iterable[str]) -> tuple[float, int]:
+    factor, rows = apart
+    if not (factor > 1 and rows > 0):
+        raise ValueError(f"apart={apart!r}: (factor, rows), a factor above 1 and rows from 1")
+    return factor, rows
+
+
 CHECKS: Mapping[str, Callable[[Any, Source, Iterable[str]], Any]] = {
     "home": _home,
     "series": _series,
@@ -91,4 +115,8 @@ CHECKS: Mapping[str, Callable[[Any, Source, Iterable[str]], Any]] = {
     "step": _step,
     "rows": _rows,
     "folds": _rows,
+    "others": _others,
+    "aligned": _aligned,
+    "grouped": lambda grouped, *_: grouped,
+    "apart": _apart,
 }

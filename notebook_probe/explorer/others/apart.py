@@ -69,6 +69,7 @@ class PartingMessage(TypedDict):
     found: list[PartedRow]
     within: list[str]
     missing: list[str]
+    """Modules with values in this run alone."""
 
 
 class Apart:
@@ -109,8 +110,10 @@ class Apart:
         """The ratio, where there is any, and where they part."""
         self._grid.read_new()
         ratio = self._grid.grid()
-        drawn = [] if ratio is None else [self._ratio_frame(ratio, selection)]
-        return [*drawn, (self._parting(selection), [])]
+        if ratio is None:
+            return [(self._parting(selection, ()), [])]
+        drawn = self._ratio_frame(ratio, selection)
+        return [drawn, (self._parting(selection, ratio.modules), [])]
 
     def _ratio_frame(self, ratio: Ratio, selection: PanelSelection) -> Frame:
         grid = Grid(ratio.modules, ratio.first, ratio.size, ratio.apart, ratio.apart, ratio.state)
@@ -133,7 +136,7 @@ class Apart:
         buffers = halves(grid.mean), grid.state
         return message, [memoryview(one.tobytes()) for one in buffers]
 
-    def _parting(self, selection: PanelSelection) -> PartingMessage:
+    def _parting(self, selection: PanelSelection, rows: Sequence[str]) -> PartingMessage:
         parted = self._search.found(*selection.apart)
         return {
             "v": VERSION,
@@ -152,5 +155,5 @@ class Apart:
                 for one in parted.found
             ],
             "within": list(parted.within),
-            "missing": list(parted.missing),
+            "missing": [module for module in rows if module in parted.missing],
         }

@@ -7,10 +7,10 @@ from typing import TypedDict
 
 import numpy as np
 
+from notebook_probe.compare.axes import Run
 from notebook_probe.errors import ProbeError
 from notebook_probe.record.format.schema import LOGGED_BY
 from notebook_probe.record.format.source import ROOT, Source
-from notebook_probe.record.read.reader import OpenedRecord
 
 __all__ = ["RunRow", "run_row", "unread_row"]
 
@@ -55,21 +55,21 @@ def unread_row(location: str, name: str, problem: str = "") -> RunRow:
     }
 
 
-def run_row(location: str, name: str, record: OpenedRecord, differs: str) -> RunRow:
+def run_row(location: str, name: str, run: Run, differs: str, problem: str = "") -> RunRow:
     """Of one that can be read; a few numbers of it are read, and no more."""
-    scalar = scalar_of(record)
-    line, last = line_of(record, scalar) if scalar else ([], None)
+    scalar = scalar_of(run)
+    line, last = line_of(run, scalar) if scalar else ([], None)
     return {
         "run": location,
         "name": name,
-        "begun_ms": begun_ms(record),
-        "steps": n_steps(record),
-        "finished": record.finished,
+        "begun_ms": begun_ms(run),
+        "steps": n_steps(run),
+        "finished": run.finished,
         "scalar": scalar,
         "line": line,
         "last": last,
         "differs": differs,
-        "problem": "; ".join(map(str, record.problems)),
+        "problem": problem,
     }
 
 
@@ -98,10 +98,12 @@ def line_of(source: Source, scalar: str) -> tuple[list[float | None], float | No
     return values, values[-1] if values else None
 
 
-def begun_ms(record: OpenedRecord) -> int:
+def begun_ms(run: Run) -> int:
     """When the record was made."""
     try:
-        return round(datetime.fromisoformat(str(record.attrs["created"])).timestamp() * 1000)
+        return round(
+            datetime.fromisoformat(str(run.snapshot().attrs["created"])).timestamp() * 1000
+        )
     except (KeyError, ValueError):
         return 0
 

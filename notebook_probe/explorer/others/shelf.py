@@ -60,6 +60,8 @@ class Shelf:
         Why there is no list.
     n_left_out : int
         Records of the folder that are not listed.
+    own : RunRow or None
+        The run itself; None before the first `look`.
     """
 
     def __init__(self, source: Run, run: Callable[[Task], None] | None = None) -> None:
@@ -73,6 +75,7 @@ class Shelf:
         self.listed = False
         self.problem = ""
         self.n_left_out = 0
+        self.own: RunRow | None = None
 
     @property
     def folder(self) -> str:
@@ -115,6 +118,7 @@ class Shelf:
     # ------------------------------------------------------------------- in the thread of its own
 
     def _look(self) -> None:
+        self.own = run_row(self._source.location, self._source.name, self._source, "")
         try:
             found = neighbours(self._source.location)
             self.problem = ""
@@ -158,7 +162,9 @@ class Shelf:
             if UNWRITTEN_OF in record.attrs:
                 raise ValueError("rows that another record lacks: its next writer takes them in")
             _ = record.revision  # looks for a newer commit
-            row = run_row(location, name, record, differences(self._source, record).text)
+            problem = "; ".join(map(str, record.problems))
+            differs = differences(self._source, record).text
+            row = run_row(location, name, record, differs, problem)
         except Exception as error:  # a record may be anybody's, on a disk that has gone
             problem = f"cannot be read: {error}"
             return _Entry(location, unread_row(location, name, problem), None, now)

@@ -44,6 +44,7 @@ class Compare(Part):
             "listed": shelf.listed,
             "problem": shelf.problem,
             "n_left_out": shelf.n_left_out,
+            "own": shelf.own,
             "runs": shelf.rows(),
             "refused": self._beside.problems,
         }

@@ -16,6 +16,11 @@ import notebook_probe as nbp
 record = nbp.open_run({location!r})
 """
 
+HEAD_BESIDE = HEAD.replace(
+    "import notebook_probe as nbp\n",
+    "import notebook_probe as nbp\nfrom notebook_probe.figures import Look, compared, ratio\n",
+)
+
 HEAT = """
 # {home}: module x step, NaN = not measured
 {name} = record.data[{home!r}]{window}
@@ -29,6 +34,30 @@ axes.set_yticks(rows, {name}.module.values)
 axes.invert_yaxis()
 axes.set_xlabel("step")
 figure.colorbar(image, label={home!r})
+"""
+
+BESIDE = """
+# {explored} shows the same in a panel
+others = [nbp.open_run(one) for one in {others!r}]
+"""
+
+RATIO = """
+# {home}: this run over another, orange is more; flags where they part
+ratio(
+    record, {whom}, {home!r}, by={by!r}, factor={factor!r}, rows={rows!r}, window={window!r}
+).savefig("ratio.png")
+"""
+
+COMPARED = """
+# each series of this run, and of the others dashed
+compared(
+    record,
+    others,
+    {series!r},
+    by={by!r},
+    grouped={grouped!r},
+    look=Look(log_y={log_y!r}, log_x={log_x!r}, smooth={smooth!r}),
+).savefig("lines.png")
 """
 
 LINES = """
@@ -55,7 +84,11 @@ def code(location: str, selection: PanelSelection) -> str:
     """
     window = _window(selection)
     parts = [HEAD.format(location=location)]
-    if selection.home:
+    if selection.others:
+        parts = [HEAD_BESIDE.format(location=location), _beside(selection)]
+    if selection.ratio_to and selection.home:
+        parts.append(_ratio(selection))
+    elif selection.home:
         parts.append(
             HEAT.format(
                 home=selection.home,
@@ -65,7 +98,9 @@ def code(location: str, selection: PanelSelection) -> str:
                 drawn=f".where({selection.home} > 0)" if selection.log_heat else "",
             )
         )
-    if selection.series:
+    if selection.series and selection.others:
+        parts.append(_compared(selection))
+    elif selection.series:
         in_time = selection.x_axis == "time"
         parts.append(
             LINES.format(
@@ -78,6 +113,35 @@ def code(location: str, selection: PanelSelection) -> str:
             )
         )
     return "".join(parts)
+
+
+def _beside(selection: PanelSelection) -> str:
+    others = list(selection.others)
+    return BESIDE.format(others=others, explored=f"record.explore(others={others!r})")
+
+
+def _ratio(selection: PanelSelection) -> str:
+    place = selection.others.index(selection.ratio_to)
+    factor, rows = selection.apart
+    return RATIO.format(
+        home=selection.home,
+        whom="others" if selection.grouped else f"others[{place}]",
+        by=selection.aligned,
+        factor=factor,
+        rows=rows,
+        window=selection.window,
+    )
+
+
+def _compared(selection: PanelSelection) -> str:
+    return COMPARED.format(
+        series=list(selection.series),
+        by=selection.aligned,
+        grouped=selection.grouped,
+        log_y=bool(selection.log_y),
+        log_x=selection.log_x,
+        smooth=selection.smooth,
+    )
 
 
 def _window(selection: PanelSelection) -> str:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 import notebook_probe as nbp
 from notebook_probe.errors import RecordWarning
+from notebook_probe.explorer.messages.selection import PanelSelection
+from notebook_probe.explorer.save.code import code
 from tests.explorer.others.records import train
 
 
@@ -37,3 +41,58 @@ def test_of_more_than_four_it_is_said_who_is_shown(tmp_path: Path) -> None:
     ):
         run.explore(others=others)
     assert selected(run)[0] == tuple(others[:4])
+
+
+def test_every_choice_of_the_comparison_is_a_trait(tmp_path: Path) -> None:
+    here, there = (str(train(tmp_path / f"{name}.zarr")) for name in "ab")
+    run = nbp.open_run(here)
+    explorer = run.explorer
+    explorer.others = (there, there)
+    explorer.ratio_to, explorer.aligned = there, "time"
+    explorer.grouped, explorer.apart = True, (3.0, 5)
+    assert run._panel is not None
+    selection = run._panel._session.look()
+    assert (selection.others, selection.ratio_to, selection.aligned) == ((there,), there, "time")
+    assert (selection.grouped, selection.apart) == (True, (3.0, 5))
+    explorer.others = ()
+    assert run._panel._session.look().ratio_to == ""
+    explorer.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("others", tuple(f"{i}.zarr" for i in range(5)), "at most 4 runs"),
+        ("ratio_to", "runs/a.zarr", "no run 'runs/a.zarr' beside this one"),
+        ("aligned", "luck", "allowed: step, time, samples, epochs, loss"),
+        ("apart", (1.0, 10), "a factor above 1"),
+        ("apart", (2.0, 0), "rows from 1"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(
+    tmp_path: Path, name: str, value: object, says: str
+) -> None:
+    explorer = nbp.open_run(train(tmp_path / "a.zarr")).explorer
+    before = getattr(explorer, name)
+    with pytest.raises((ValueError, LookupError), match=says):
+        setattr(explorer, name, value)
+    assert getattr(explorer, name) == before
+    explorer.close()
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_the_code_of_a_comparison_draws_it(tmp_path: Path, grouped: bool) -> None:
+    here, there, third = (str(train(tmp_path / f"{name}.zarr")) for name in "abc")
+    selection = PanelSelection(
+        home="update_ratio",
+        others=(there, third),
+        ratio_to=third,
+        aligned="time",
+        grouped=grouped,
+        window=(0.0, 2.0),
+        log_y=True,
+    ).with_series(("(root)", "loss"), ("0", "grad_norm"))
+    text = code(here, selection)
+    assert f"# record.explore(others={[there, third]!r})" in text
+    subprocess.run([sys.executable, "-W", "error", "-c", text], check=True, cwd=tmp_path)
+    assert {path.name for path in tmp_path.glob("*.png")} == {"ratio.png", "lines.png"}

@@ -35,6 +35,8 @@ def test_the_records_of_the_folder_are_told_without_the_run_itself(folder: Path)
     shelf = shelf_of(own)
     assert (shelf.rows(), shelf.listed, shelf.folder) == ([], False, "runs")
     shelf.look()
+    assert shelf.own is not None
+    assert (shelf.own["name"], shelf.own["line"]) == ("own", [2.0, 1.0, 0.5])
     [row] = shelf.rows()
     assert shelf.listed
     assert (row["name"], row["steps"], row["scalar"], row["last"]) == ("a", 4, "loss", 0.25)

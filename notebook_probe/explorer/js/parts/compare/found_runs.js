@@ -1,6 +1,6 @@
 /** Which runs are meant by what is typed. */
 
-import { ROOT } from "../../names.js";
+import { begunText } from "./names.js";
 
 /** Those whose name, or what they differ in, has every word: "lr=1e-3" is two. */
 export function searchRuns(runs, query) {
@@ -25,9 +25,11 @@ export function nearRuns(query, runs) {
 }
 
 /** This run, in the words of a row. */
-export function ownRow({ model, status }) {
-  const [scalar, last, line] = status.scalar ?? ["", null, []];
-  const begun = model.live && status.state !== "finished" ? "now" : "";
-  const row = { run: model.location, name: model.name, begun, begun_ms: 0, steps: status.step };
-  return { ...row, scalar, last, line, differs: "this run", problem: "", module: ROOT };
+export function ownRow({ model, status, parts }) {
+  const { own } = parts.compare;
+  const logged = own?.scalar ? [own.scalar, own.last, own.line] : ["", null, []];
+  const [scalar, last, line] = status.scalar ?? logged;
+  const begun = model.live && status.state !== "finished" ? "now" : begunText(own?.begun_ms ?? 0);
+  const row = { run: model.location, name: model.name, begun, steps: status.step };
+  return { ...row, scalar, last, line, differs: "this run", problem: "" };
 }
