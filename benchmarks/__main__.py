@@ -9,6 +9,7 @@ from benchmarks import (
     alerts,
     attach_all,
     budget,
+    compare,
     explorer_clicks,
     explorer_refresh,
     idle,
@@ -34,6 +35,7 @@ BENCHMARKS = {
     "alerts": alerts,
     "attach_all": attach_all,
     "budget": budget,
+    "compare": compare,
     "loop": loop,
 }
 
