@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -224,6 +224,17 @@ def test_nothing_is_fetched_from_anywhere() -> None:
     fetching = r"https?://|fetch\(|XMLHttpRequest|import\((?!blobUrl\))|@import|url\("
     assert not re.search(fetching, esm() + css())
     assert set(re.findall(r"blobUrl = (.*?)\(", esm())) == {"URL.createObjectURL"}
+
+
+def test_a_class_is_styled_in_one_place() -> None:
+    """Else two parts that hit on one name style each other; widths alone come on top."""
+    places: defaultdict[str, set[str]] = defaultdict(set)
+    for path in FOLDER.with_name("css").rglob("*.css"):
+        if path.name != "widths.css":
+            for name in re.findall(r"^ *& (\.nbp-[\w-]+) \{", path.read_text(), re.MULTILINE):
+                places[name].add(path.name)
+    assert len(places) > 100
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}
 
 
 def test_every_style_rule_lies_under_the_panel() -> None:

@@ -209,7 +209,7 @@ def test_the_list_of_quantities_keeps_its_choice_while_costs_change(shown: Panel
 
 def test_a_budget_stands_in_the_foot_and_one_click_lifts_it(shown: PanelPage) -> None:
     told = "output_std every 4th due step; the aim is below 2 %"
-    budget = shown.page.locator(".nbp-foot .nbp-budget")
+    budget = shown.page.locator(".nbp-foot .nbp-stretched")
     shown.say(status_message(budget=told))
     expect(budget).to_have_text(told)
     expect(shown.page.locator(".nbp-cost")).to_have_text("probes 2.1\u202f%")

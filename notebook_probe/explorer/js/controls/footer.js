@@ -15,7 +15,7 @@ export function createFooter({ state, selection, link, alerts, parting, signal }
     "aria-expanded": "false",
     hidden: "",
   });
-  const budget = element("span", { class: "nbp-budget nbp-soft", role: "status" });
+  const budget = element("span", { class: "nbp-stretched nbp-soft", role: "status" });
   const lift = element(
     "button",
     { class: "nbp-link", type: "button", "data-action": "lift-budget", title: LIFT_TITLE, hidden: "" },
