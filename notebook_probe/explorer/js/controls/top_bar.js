@@ -81,9 +81,10 @@ export function createTopBar({ state, theme, link, compare, knobs, probes, break
   function refresh() {
     const { status, model } = state;
     const ended = ENDED.includes(status.state);
-    const { branch: number } = state.parts.history;
+    const { branch: number, fork } = state.parts.history;
     setHidden(branch, number === 1);
     setText(branch, `branch ${number}`);
+    setAttribute(branch, "title", number === 1 ? null : `branch ${number}, from step ${grouped(fork)}`);
     el.classList.toggle("nbp-stale", state.silent);
     el.classList.toggle("nbp-ended", ended && model.live);
     setAttribute(el, "data-state", state.silent ? "silent" : status.state);
