@@ -171,7 +171,7 @@ def test_the_foot_says_where_the_record_is_and_what_was_lost(shown: PanelPage) -
     )
     shown.say(status_message(dropped_rows=1234, flushed_age_s=None))
     expect(foot).to_contain_text("not flushed yet · 1\u202f234 dropped")
-    expect(foot.locator(".nbp-bad")).to_have_text(" · 1\u202f234 dropped")
+    expect(foot.locator(".nbp-place .nbp-bad")).to_have_text(" · 1\u202f234 dropped")
 
 
 def test_code_is_shown_and_a_file_is_saved(shown: PanelPage) -> None:
