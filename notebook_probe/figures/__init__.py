@@ -7,5 +7,6 @@ from notebook_probe.figures.lines import Look, lines
 from notebook_probe.figures.overview import overview
 from notebook_probe.figures.ratio import ratio
 from notebook_probe.figures.vector import vector
+from notebook_probe.figures.vectors import vectors
 
-__all__ = ["Look", "compared", "heat", "image", "lines", "overview", "ratio", "vector"]
+__all__ = ["Look", "compared", "heat", "image", "lines", "overview", "ratio", "vector", "vectors"]

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
-from matplotlib.colorbar import Colorbar
-from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
 
 from notebook_probe.errors import UnknownNameError, near
 from notebook_probe.figures.cells import N_COLUMNS, draw_map, heat_inches, row_names
-from notebook_probe.figures.style import (
-    HEADING,
-    SOFT,
-    Picture,
-    drawing,
-    plain_axes,
-    text_inches,
-    ticks,
-)
+from notebook_probe.figures.colour_maps import MAPS, draw_bar, masked, norm_of
+from notebook_probe.figures.style import HEADING, SOFT, Picture, drawing, text_inches
+from notebook_probe.record.format.ranges import is_share
 from notebook_probe.record.format.source import Source
+from notebook_probe.record.views.thinning.colour_scale import ColourScale, colour_scale
 from notebook_probe.record.views.thinning.heat_grid import (
     MEASURED,
     Cells,
@@ -28,7 +19,7 @@ from notebook_probe.record.views.thinning.heat_grid import (
     HeatGrid,
 )
 
-__all__ = ["draw_heat", "heat", "read_grid"]
+__all__ = ["draw_heat", "heat", "read_grid", "scale_of"]
 
 
 def heat(
@@ -36,13 +27,14 @@ def heat(
     quantity: str,
     *,
     window: tuple[float, float] | None = None,
-    log: bool = True,
+    log: bool | None = None,
     cells: Cells = "max",
 ) -> Figure:
     """Heat map of one quantity: a row per module, steps to the right.
 
     Hatched cells were not measured; NaN and infinity have a colour of their own. Columns are equal
-    numbers of steps.
+    numbers of steps. Shares go from white to blue, values of both signs from blue to orange. A few
+    wild values do not stretch the colours: the bar is pointed where there are values beyond it.
 
     Parameters
     ----------
@@ -51,8 +43,9 @@ def heat(
     quantity : str
     window : (float, float), optional
         First and last step shown.
-    log : bool
-        Logarithmic colours; linear ones are used where no value is positive.
+    log : bool, optional
+        Logarithmic colours, or linear ones; by default logarithmic but for shares and for values
+        of both signs. Linear ones are used where no value is positive.
     cells : {"max", "mean"}
         What a cell of several steps shows: the largest value, which keeps a spike, or their mean.
 
@@ -79,7 +72,7 @@ def heat(
         wide = 1 - (left + 1.0) / width
         axes = figure.add_axes((left / width, bottom, wide, tall))
         bar = figure.add_axes((left / width + wide + 0.15 / width, bottom, 0.13 / width, tall))
-        draw_heat(axes, bar, grid, names, log, cells)
+        draw_heat(axes, bar, grid, names, scale_of(source, quantity, grid, log, cells), cells)
         axes.set_title(quantity, loc="left", color=SOFT, pad=8, fontproperties=HEADING)
     return figure
 
@@ -93,25 +86,24 @@ def read_grid(
     return reduced.grid([row.name for row in source.modules])
 
 
-def draw_heat(axes: Axes, bar: Axes, grid: Grid, names: list[str], log: bool, cells: Cells) -> None:
+def scale_of(
+    source: Source, quantity: str, grid: Grid, log: bool | None, cells: Cells
+) -> ColourScale:
+    """The colours of a map: linear ones where no value has a logarithm."""
+    variables = (one for stream in source.streams.values() for one in stream.variables)
+    share = any(is_share(one) for one in variables if one.name == quantity)
+    values = grid.values(cells)
+    scale = colour_scale(grid.mean, values, share=share, log=log)
+    if scale.low is None and scale.log:
+        return colour_scale(grid.mean, values, share=share, log=False)
+    return scale
+
+
+def draw_heat(
+    axes: Axes, bar: Axes, grid: Grid, names: list[str], scale: ColourScale, cells: Cells
+) -> None:
     """Draw the cells, their names, the colour bar and what the other cells mean."""
-    norm = _norm(grid, log, cells)
-    values = np.maximum(grid.values(cells), norm.vmin or 0.0)
-    shown = np.ma.masked_where(grid.state != MEASURED, values)
-    draw_map(axes, grid, shown, names, cmap="viridis", norm=norm)
-    _draw_bar(bar, norm)
-
-
-def _norm(grid: Grid, log: bool, cells: Cells) -> Normalize:
-    limits = grid.limits(log, cells)
-    log = log and limits is not None
-    low, high = limits or grid.limits(False, cells) or (0.0, 1.0)
-    if log:
-        return LogNorm(low, high) if high > low else LogNorm(low / 2, high * 2)
-    return Normalize(low, high) if high > low else Normalize(low - 0.5, high + 0.5)
-
-
-def _draw_bar(bar: Axes, norm: Normalize) -> None:
-    Colorbar(bar, ScalarMappable(norm, "viridis"))
-    plain_axes(bar, grid=False)
-    ticks(bar.yaxis, isinstance(norm, LogNorm))
+    norm = norm_of(scale)
+    shown = masked(grid.values(cells), grid.state == MEASURED, norm)
+    draw_map(axes, grid, shown, names, cmap=MAPS[scale.colours], norm=norm)
+    draw_bar(bar, scale)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from matplotlib.figure import Figure
 
 from notebook_probe.figures.cells import heat_inches, row_names
-from notebook_probe.figures.heat import draw_heat, read_grid
+from notebook_probe.figures.heat import draw_heat, read_grid, scale_of
 from notebook_probe.figures.lines import (
     PLAIN_LOOK,
     Look,
@@ -34,7 +34,7 @@ def overview(
     series: Sequence[Series] = (),
     *,
     window: tuple[float, float] | None = None,
-    log_heat: bool = True,
+    log_heat: bool | None = None,
     cells: Cells = "max",
     look: Look = PLAIN_LOOK,
     colours: Mapping[Series, int] | None = None,
@@ -52,8 +52,8 @@ def overview(
         Drawn as lines; without any there is only the heat map.
     window : (float, float), optional
         First and last step shown.
-    log_heat : bool
-        Logarithmic colours.
+    log_heat : bool, optional
+        Logarithmic colours, or linear ones; as for `heat`.
     cells : {"max", "mean"}
         What a cell of several steps shows; as for `heat`.
     look : Look, optional
@@ -89,7 +89,8 @@ def overview(
             bar = figure.add_axes(
                 (bar_left, (BOTTOM + below) / height, 0.12 / WIDTH, tall / height)
             )
-            draw_heat(axes, bar, shown, names, log_heat, cells)
+            scale = scale_of(source, quantity, shown, log_heat, cells)
+            draw_heat(axes, bar, shown, names, scale, cells)
         if series:
             axes = figure.add_axes(place(BOTTOM, LINES))
             draw_lines(axes, source, series, window, look, colour_of)

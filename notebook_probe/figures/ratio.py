@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colorbar import Colorbar
-from matplotlib.colors import LinearSegmentedColormap, Normalize
+from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter
 
@@ -19,6 +19,7 @@ from notebook_probe.compare.ratio_grid import Ratio, runs_of
 from notebook_probe.compare.ratio_grid import ratio as read_ratio
 from notebook_probe.errors import UnknownNameError
 from notebook_probe.figures.cells import N_COLUMNS, draw_map, heat_inches, row_names
+from notebook_probe.figures.colour_maps import MAPS
 from notebook_probe.figures.style import (
     HEADING,
     INK,
@@ -32,10 +33,6 @@ from notebook_probe.record.views.thinning.heat_grid import MEASURED
 
 __all__ = ["ratio"]
 
-BLUE_TO_ORANGE = LinearSegmentedColormap.from_list(
-    "blue_to_orange",
-    ["#063a63", "#0072b2", "#8ec4e8", "#ffffff", "#f3b98f", "#d55e00", "#7d3200"],
-)
 TIMES = {1.0: "×10", 0.5: "×3", 0.0: "same", -0.5: "÷3", -1.0: "÷10"}
 LINE_INCHES = 0.2
 FLAG = 0.3
@@ -117,8 +114,8 @@ def _title(parted: Partings) -> str:
 def _draw(axes: Axes, bar: Axes, found: Ratio, names: list[str]) -> None:
     norm = Normalize(-found.limit, found.limit)
     shown = np.ma.masked_where(found.state != MEASURED, found.apart)
-    draw_map(axes, found, shown, names, cmap=BLUE_TO_ORANGE, norm=norm)
-    Colorbar(bar, ScalarMappable(norm, BLUE_TO_ORANGE))
+    draw_map(axes, found, shown, names, cmap=MAPS["sign"], norm=norm)
+    Colorbar(bar, ScalarMappable(norm, MAPS["sign"]))
     plain_axes(bar, grid=False)
     if not found.is_signed:
         bar.yaxis.set_major_locator(FixedLocator([*TIMES]))

@@ -280,8 +280,14 @@ def test_modules_that_are_added_appear_and_marks_and_folds_stay(shown: PanelPage
     expect(shown.row("stem.conv1")).to_have_attribute("aria-selected", "true")
 
 
-@pytest.mark.parametrize(("value", "what"), [("vector", "A vector"), ("image", "An image")])
-def test_the_box_says_of_a_vector_or_an_image_that_it_is_not_drawn(
+@pytest.mark.parametrize(
+    ("value", "what"),
+    [
+        ("vector", "A vector: its picture stands above the lines."),
+        ("image", "An image: recorded, not drawn here."),
+    ],
+)
+def test_the_box_says_of_a_vector_and_of_an_image_where_it_is_drawn(
     shown: PanelPage, value: Literal["vector", "image"], what: str
 ) -> None:
     message = model_message()
@@ -294,7 +300,7 @@ def test_the_box_says_of_a_vector_or_an_image_that_it_is_not_drawn(
     shown.choose("output_histogram")
     hint = shown.page.locator(".nbp-attach .nbp-hint[data-fits]")
     expect(hint).to_contain_text(
-        f"{what}: recorded, not drawn here. In Python, of notebook_probe.figures: "
+        f"{what} In Python, of notebook_probe.figures: "
         'vector(run.series("stem.conv1", "output_histogram"))'
     )
     shown.choose("output_std")

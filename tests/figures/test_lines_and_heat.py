@@ -244,3 +244,37 @@ def test_every_colour_stands_out_from_white() -> None:
         ]
         luminance = np.dot(linear, [0.2126, 0.7152, 0.0722])
         assert 1.05 / (luminance + 0.05) >= 3.0
+
+
+@pytest.mark.parametrize(
+    ("quantity", "values", "log", "colours", "limits"),
+    [
+        ("norm", [0.5, 40.0], True, ["#440154", "#fde725"], (0.5, 40.0)),
+        ("dead_fraction", [0.25, 0.5], False, ["#ffffff", "#063a63"], (0.0, 0.5)),
+        ("mean", [-2.0, 1.0], False, ["#063a63", "#7d3200"], (-2.0, 2.0)),
+    ],
+)
+def test_colours_say_whether_it_is_a_size_a_share_or_of_both_signs(
+    quantity: str, values: list[float], log: bool, colours: list[str], limits: tuple[float, float]
+) -> None:
+    stream = FakeStream("s", ["a", "b"], [quantity])
+    stream.append(range(4), **{quantity: values})
+    image: Any = heat(FakeSource(stream), quantity).axes[0].images[0]
+    assert isinstance(image.norm, LogNorm) is log
+    assert (image.norm.vmin, image.norm.vmax) == pytest.approx(limits)
+    assert [to_hex(image.cmap(place)) for place in (0.0, 1.0)] == colours
+
+
+def test_a_divergence_does_not_stretch_the_colours_and_the_bar_points_beyond_them() -> None:
+    values = np.geomspace(1e-2, 1e-1, 300)
+    values[290:] = np.geomspace(1e3, 1e16, 10)
+    stream = FakeStream("s", ["a"], ["norm"])
+    stream.append(range(300), norm=values[:, None])
+    figure = heat(FakeSource(stream), "norm")
+    image: Any = figure.axes[0].images[0]
+    bar: Any = figure.axes[1]
+    assert image.norm.vmin == pytest.approx(1e-2)
+    assert 1e-1 < image.norm.vmax < 1e3
+    calm = image.to_rgba(image.get_array())[0, :290, 1]
+    assert np.ptp(calm) > 0.2, "what was before it is told apart"
+    assert bar._colorbar.extend == "max"

@@ -143,11 +143,14 @@ function attachText(rows, fitting) {
   return fitting.length ? `Attach to ${modulesText(fitting.length)}` : "Attach";
 }
 
-const KINDS = { vector: "A vector", image: "An image" };
+const KINDS = {
+  vector: "A vector: its picture stands above the lines.",
+  image: "An image: recorded, not drawn here.",
+};
 
 function drawingHint(kind, module, name) {
   const drawing = element("code", {}, vectorCode(module, name));
-  const where = ` ${kind}: recorded, not drawn here. In Python, of notebook_probe.figures: `;
+  const where = ` ${kind} In Python, of notebook_probe.figures: `;
   return element("span", {}, where, drawing);
 }
 
