@@ -21,6 +21,7 @@ help:
 	@echo "make test-stories    whole notebooks, and long days in the panel of a real JupyterLab"
 	@echo "make test-crash      writers of a record killed again and again, under readers"
 	@echo "make test-kernels    the kernel protocol on other versions of ipykernel"
+	@echo "make test-frontends  the panel in marimo, Voilà, Notebook 7 and nbclassic"
 	@echo "make test-libraries  training by Lightning, Hugging Face and others; models of theirs"
 	@echo "make test-readers    a record read in JavaScript; needs npm"
 	@echo "make test-s3         records on S3, on a server of the tests' own"
@@ -33,7 +34,7 @@ lab: .venv/stamp-demo
 	$(BIN)/jupyter lab $(LAB) notebooks/quickstart.ipynb
 
 # What `make test` leaves to commands of their own.
-ELSEWHERE = stories or kernels or gpu or libraries or crash or readers or s3
+ELSEWHERE = stories or kernels or gpu or libraries or frontends or crash or readers or s3
 BROWSER = browser=$$($(BIN)/python tools/find_browser.py) && $(ONE_THREAD) NOTEBOOK_PROBE_BROWSER="$$browser"
 
 test: .venv/stamp-test
@@ -64,8 +65,12 @@ test-s3: .venv/stamp-test
 	$(ONE_THREAD) $(BIN)/python -m pytest -m s3 tests/record
 
 test-libraries: .venv/stamp-pip
-	$(BIN)/python tools/library_env.py
+	$(BIN)/python tools/group_env.py libraries
 	$(ONE_THREAD) .venv-libraries/bin/python -m pytest -m libraries tests/libraries --numprocesses 2 --dist loadfile
+
+test-frontends: .venv/stamp-test
+	$(BIN)/python tools/group_env.py frontends
+	@$(BROWSER) .venv-frontends/bin/python -m pytest -m frontends tests/frontends
 
 test-readers: .venv/stamp-test
 	@command -v npm >/dev/null || { echo "npm is needed, which comes with Node.js 20 or newer" >&2; exit 1; }
@@ -108,4 +113,4 @@ BENCH_INSTALL = .venv-bench/bin/python -m pip --disable-pip-version-check instal
 	$(BENCH_INSTALL) --editable ".[lab]" --group bench
 	@touch $@
 
-.PHONY: help demo lab test test-stories check bench test-crash test-kernels test-libraries test-readers test-s3 clean
+.PHONY: help demo lab test test-stories check bench test-crash test-kernels test-frontends test-libraries test-readers test-s3 clean

@@ -22,6 +22,7 @@ __all__ = ["Explorer"]
 
 IN_A_NOTEBOOK = """
 .jp-OutputArea-child:has(.nbp-panel) + .jp-OutputArea-child { display: none; }
+.output_area:has(.nbp-panel) + .output_area { display: none; } /* nbclassic */
 .jp-OutputArea-child:has(.nbp-panel):has(~ .jp-OutputArea-child .widget-box .nbp-panel) {
   display: none;
 }
@@ -184,7 +185,7 @@ class Explorer(anywidget.AnyWidget):
     @property
     def closed(self) -> bool:
         """There is no panel any more; ``explore()`` makes a new one."""
-        return self.comm is None
+        return self.comm is None or self.comm._closed
 
     def follow(self, **looked_at: object) -> None:
         """Bring the traits to what was chosen in the panel.

@@ -11,6 +11,7 @@ way                where                  messages of carried comms are
 ``own subshell``   ipykernel 7.1 to 7.3   the same; their address is rewritten as they arrive
 ``pump``           ipykernel 6.29 and     picked out of the waiting ones at a step boundary
                    newer 6
+``pump``           marimo                 read ahead of their turn at a step boundary
 ``after the cell`` anything else          not answered before the cell ends
 ``no kernel``      a plain script         not there
 =================  =====================  =========================================================
@@ -34,12 +35,15 @@ from comm.base_comm import BaseComm
 from IPython.core.getipython import get_ipython
 
 from notebook_probe.explorer.notebooks.jupyter import JupyterNotebook
+from notebook_probe.explorer.notebooks.marimo import MarimoNotebook, marimo_kernel
 from notebook_probe.explorer.notebooks.notebook import CellEnded, NoNotebook, Notebook, Shown
 
 __all__ = ["KernelRoute", "kernel_route", "widget_lock"]
 
 widget_lock = threading.RLock()
 """Held round every widget write of the process: two threads in ipywidgets lose updates."""
+
+KEPT_AS = "_notebook_probe_route"
 
 
 class KernelRoute:
@@ -49,8 +53,8 @@ class KernelRoute:
     where there is nothing to do.
     """
 
-    def __init__(self) -> None:
-        self._notebook = _notebook_here()
+    def __init__(self, notebook: Notebook) -> None:
+        self._notebook = notebook
         self._way = self._notebook.way
         self._works = True  # until a self-test says otherwise
         self._pings: dict[str, threading.Event] = {}
@@ -121,7 +125,7 @@ class KernelRoute:
 
 
 def kernel_route() -> KernelRoute:
-    """The one route of this process, built at the first call.
+    """The one route of this kernel, built at the first call.
 
     Examples
     --------
@@ -129,17 +133,20 @@ def kernel_route() -> KernelRoute:
     'no kernel'
     """
     with widget_lock:
-        return _the_route()
+        marimo = marimo_kernel()
+        if marimo is None:
+            return _route_of_process()
+        if KEPT_AS not in vars(marimo):  # it goes when the kernel goes, of which a server has many
+            vars(marimo)[KEPT_AS] = KernelRoute(MarimoNotebook(marimo))
+        route: KernelRoute = vars(marimo)[KEPT_AS]
+        return route
 
 
 @functools.cache
-def _the_route() -> KernelRoute:
-    return KernelRoute()
-
-
-def _notebook_here() -> Notebook:
+def _route_of_process() -> KernelRoute:
     shell = get_ipython()
-    return NoNotebook() if getattr(shell, "kernel", None) is None else JupyterNotebook(shell)
+    has_kernel = getattr(shell, "kernel", None) is not None
+    return KernelRoute(JupyterNotebook(shell) if has_kernel else NoNotebook())
 
 
 def _keep_figures(comm: Any) -> None:

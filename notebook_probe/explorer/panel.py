@@ -70,6 +70,8 @@ class Panel:
     @property
     def explorer(self) -> Explorer:
         """The widget, to be placed among others; it is not shown yet, but opened."""
+        if self._widget is not None and self._widget.closed:
+            self.close()  # by marimo, as the cell that made it runs again
         return self._widget or self._open()
 
     def show(self) -> Explorer:

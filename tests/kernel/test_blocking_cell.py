@@ -229,3 +229,23 @@ def test_a_click_does_not_flush_the_figure_the_cell_is_drawing(
     cell.click(0)
     cell.wait_for_clicks(1)
     assert cell.stop() == "training\nstopped\n0 flushed\n"
+
+
+def test_a_page_that_is_loaded_again_is_told_of_its_widgets_while_the_cell_runs(
+    front_end: FrontEnd, training: Training
+) -> None:
+    training.stop()
+    front_end.run("import ipywidgets; slider = ipywidgets.IntSlider(value=42)")
+    model = front_end.run("print(slider.model_id)").strip()
+    cell = Training(front_end, (training.name, training.comm_id))
+    asked = [front_end.send("kernel_info_request", {}), front_end.send("comm_info_request", {})]
+    front_end.until(lambda: all(map(front_end.reply, asked)), "the page is connected")
+    control = uuid.uuid4().hex
+    opened = {"comm_id": control, "target_name": "jupyter.widget.control", "data": {}}
+    front_end.send("comm_open", opened, metadata={"version": "1.0.0"})
+    front_end.send("comm_msg", {"comm_id": control, "data": {"method": "request_states"}})
+    front_end.until(lambda: front_end.from_comm(control), "the states of the widgets")
+    [told] = front_end.from_comm(control)
+    assert told["content"]["data"]["states"][model]["state"]["value"] == 42
+    assert cell.running, "told only after the cell"
+    assert cell.stop() == "training\nstopped\n"

@@ -8,6 +8,7 @@ import pytest
 from comm import create_comm
 
 from notebook_probe.explorer.kernel import KernelRoute, kernel_route
+from notebook_probe.explorer.notebooks.notebook import NoNotebook
 from tests.kernel.front_end import FrontEnd
 
 NewPanel = Callable[..., tuple[str, str]]
@@ -84,7 +85,7 @@ def test_the_running_cell_has_the_front_ends_name(front_end: FrontEnd) -> None:
 
 
 def test_without_a_kernel_everything_is_harmless() -> None:
-    route = KernelRoute()
+    route = KernelRoute(NoNotebook())
     comm = create_comm(target_name="nowhere")
     route.carry(comm)
     route.pump()

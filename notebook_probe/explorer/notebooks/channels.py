@@ -11,7 +11,7 @@ from jupyter_client.client import KernelClient
 
 from notebook_probe.explorer.notebooks.way import Way
 
-__all__ = ["JupyterWay", "client", "comm_message", "create_subshell"]
+__all__ = ["JupyterWay", "Wanted", "client", "create_subshell"]
 
 CONTROL_TIMEOUT_S = 5.0
 
@@ -57,16 +57,47 @@ def _ask_control(request: str) -> dict[str, Any]:
     return dict(reply["content"])
 
 
-def comm_message(
-    session: Any, frames: list[zmq.Frame], carried: set[str]
-) -> tuple[list[bytes], dict[str, Any]] | None:
-    """Identities and message (its content packed) when the frames are for a carried comm."""
-    try:
-        identities, parts = session.feed_identities(frames, copy=False)
-        message = session.deserialize(parts, content=False, copy=False)
-    except (ValueError, TypeError):  # not a message; the kernel itself reports it
-        return None
-    if message["msg_type"] not in {"comm_msg", "comm_close"}:
-        return None
-    comm_id = session.unpack(message["content"]).get("comm_id")
-    return (identities, message) if comm_id in carried else None
+ARRIVALS = {"kernel_info_request", "comm_info_request"}
+"""What a page asks that is loaded again, before it can ask for its widgets."""
+
+CONTROL = "jupyter.widget.control"
+"""The comm on which it then asks for the state of all widgets."""
+
+
+class Wanted:
+    """Which messages are ours to answer: of carried comms, and of a page that is loaded again.
+
+    Without the latter a page that is loaded while a cell blocks shows no widget until it ends.
+
+    Parameters
+    ----------
+    session : jupyter_client.session.Session
+    carried : set of str
+        Ids of carried comms, now and later.
+    """
+
+    def __init__(self, session: Any, carried: set[str]) -> None:
+        self.session = session
+        self._carried = carried
+        self._asking: set[str] = set()  # comms of pages that ask for their widgets
+
+    def among(self, frames: list[zmq.Frame]) -> tuple[list[bytes], dict[str, Any]] | None:
+        """Identities and message, its content packed; None when it is not ours."""
+        try:
+            identities, parts = self.session.feed_identities(frames, copy=False)
+            message = self.session.deserialize(parts, content=False, copy=False)
+        except (ValueError, TypeError):  # not a message; the kernel itself reports it
+            return None
+        return (identities, message) if self._is_ours(message) else None
+
+    def _is_ours(self, message: dict[str, Any]) -> bool:
+        kind = message["msg_type"]
+        if kind in ARRIVALS:
+            return True
+        if kind not in {"comm_open", "comm_msg", "comm_close"}:
+            return False
+        content = self.session.unpack(message["content"])
+        comm_id = content.get("comm_id")
+        if kind == "comm_open" and content.get("target_name") == CONTROL:
+            self._asking.add(comm_id)
+        return comm_id in self._carried or comm_id in self._asking

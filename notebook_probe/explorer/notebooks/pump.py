@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
 import time
+from contextlib import suppress
 from typing import Any
 
 import zmq
 
-from notebook_probe.explorer.notebooks.channels import JupyterWay, client, comm_message
+from notebook_probe.explorer.notebooks.channels import JupyterWay, Wanted, client
 from notebook_probe.explorer.notebooks.way import PUMP_INTERVAL_S, uninterrupted
 
 __all__ = ["Pump"]
 
 
 class Pump(JupyterWay):
-    """Our messages are picked out of the waiting ones, and handled between two steps."""
+    """What we answer is picked out of the waiting ones, and handled between two steps."""
 
     def __init__(self, kernel: Any) -> None:
         super().__init__("pump")
         self._kernel = kernel
         self._queue = kernel.msg_queue
+        self._wanted = Wanted(kernel.session, self.carried)
         self._identities = kernel._parent_ident
         self._next_s = 0.0
         client()
@@ -41,8 +44,8 @@ class Pump(JupyterWay):
             for _ in range(self._queue.qsize()):
                 entry = self._queue.get_nowait()
                 frames = entry[2][0] if entry[2] else []
-                found = comm_message(self._kernel.session, frames, self.carried)
-                if first is None and found is not None:
+                found = self._wanted.among(frames) if first is None else None
+                if found is not None:
                     first = found
                 else:
                     self._queue.put_nowait(entry)
@@ -56,7 +59,9 @@ class Pump(JupyterWay):
         kernel.set_parent(identities, message, channel="shell")
         try:
             self._publish("busy")
-            kernel.shell_handlers[message["msg_type"]](kernel.shell_stream, identities, message)
+            handle = kernel.shell_handlers[message["msg_type"]]
+            _finish(handle(kernel.shell_stream, identities, message))
+            kernel.shell_stream.flush(zmq.POLLOUT)  # the loop that sends replies is blocked
         finally:
             self._publish("idle")
             kernel.set_parent(cell_identities, cell, channel="shell")
@@ -65,3 +70,10 @@ class Pump(JupyterWay):
         kernel = self._kernel
         topic = f"kernel.{kernel.ident}.status".encode()
         kernel.send_response(kernel.iopub_socket, "status", {"execution_state": state}, topic)
+
+
+def _finish(handling: Any) -> None:
+    """Run a handler to its end, be it a coroutine: those of ours await nothing."""
+    if inspect.isawaitable(handling):
+        with suppress(StopIteration):
+            handling.__await__().send(None)

@@ -35,8 +35,9 @@ export function createFoldedWords(words, signal) {
   }
 
   /** What opens at one of the words belongs to them. */
-  function pressedElsewhere({ target }) {
-    if (!el.contains(target) && !button.contains(target) && !target.closest?.(".nbp-dialog")) show(false);
+  function pressedElsewhere(event) {
+    const isOurs = (node) => node === el || node === button || node.classList?.contains("nbp-dialog");
+    if (!event.composedPath().some(isOurs)) show(false);
   }
 
   return { el, button };

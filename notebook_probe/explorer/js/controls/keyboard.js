@@ -75,7 +75,7 @@ export function createKeyboard({
       : (range.high - range.low) / 100;
     const start = state.cursor?.step ?? Math.round((range.low + range.high) / 2);
     const step = start + (state.cursor ? columns * Math.max(1, Math.round(width)) : 0);
-    const from = document.activeElement?.classList.contains("nbp-lines") ? "lines" : above();
+    const from = root.querySelector("canvas.nbp-lines:focus") ? "lines" : above();
     const clamped = Math.min(Math.max(step, range.low), range.high - 1);
     const { row, element } = { row: 0, element: 0, ...state.cursor };
     point({ step: Math.round(clamped), row: row ?? 0, element, from });

@@ -98,7 +98,7 @@ export function createPopover({ button, search, items, signal }) {
   function pressed(event) {
     if (box.hidden) return;
     const nodes = [...list.children];
-    const at = nodes.indexOf(document.activeElement);
+    const at = nodes.findIndex((node) => node.matches(":focus"));
     const moves = { ArrowDown: at + 1, ArrowUp: at - 1 };
     if (event.key === "Escape") leave();
     else if (event.key in moves) (nodes[moves[event.key]] ?? (search ? field : nodes[0]))?.focus();

@@ -42,7 +42,7 @@ export function createDialogs({ root, signal }) {
   function close() {
     if (!current) return;
     const { anchor, box, inside, closed } = current;
-    const hadFocus = box.contains(document.activeElement);
+    const hadFocus = box.matches(":focus-within");
     current = null;
     observer.unobserve(inside);
     box.remove();
@@ -85,7 +85,7 @@ export function createDialogs({ root, signal }) {
   function turned(backwards) {
     const nodes = focusable(current.box);
     const [from, to] = backwards ? [nodes[0], nodes.at(-1)] : [nodes.at(-1), nodes[0]];
-    const leaves = !nodes.length || document.activeElement === from;
+    const leaves = !nodes.length || from.matches(":focus");
     if (leaves) to?.focus();
     return leaves;
   }

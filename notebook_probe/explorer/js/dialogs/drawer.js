@@ -27,7 +27,7 @@ export function createDrawer({ signal }) {
   function close() {
     if (!current) return;
     const { anchor, closed } = current;
-    const hadFocus = el.contains(document.activeElement);
+    const hadFocus = el.matches(":focus-within");
     current = null;
     setHidden(el, true);
     el.replaceChildren();

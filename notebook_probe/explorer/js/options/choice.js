@@ -32,7 +32,8 @@ export function createChoice({ label, role, options, choose, signal }) {
   function moved(event) {
     const by = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
     if (!by) return;
-    const at = (buttons.indexOf(document.activeElement) + by + buttons.length) % buttons.length;
+    const from = buttons.findIndex((button) => button.matches(":focus"));
+    const at = (from + by + buttons.length) % buttons.length;
     buttons[at].focus();
     choose(options[at][0]);
     event.preventDefault();

@@ -8,15 +8,27 @@ const ROLES = ["ink", "soft", "line", "ground", "brand", "bad", "amber"];
 export function createTheme(root, state, signal) {
   const probes = ROLES.map((role) => element("span", { style: `color: var(--nbp-${role})` }));
   root.append(element("span", { hidden: "" }, ...probes));
-  const changed = () => state.emit("theme");
+  const changed = () => {
+    adopt();
+    state.emit("theme");
+  };
   const observer = new MutationObserver(changed);
   for (const node of [document.documentElement, document.body]) {
     observer.observe(node, { attributes: true, attributeFilter: ["class", "data-jp-theme-light"] });
   }
   signal.addEventListener("abort", () => observer.disconnect());
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", changed, { signal });
+
+  /** In a shadow tree, as marimo's, no style sheet of ours sees what the page has chosen. */
+  function adopt() {
+    if (!(root.getRootNode() instanceof ShadowRoot)) return;
+    const isDark = [document.documentElement, document.body].some((node) => node.matches(".dark"));
+    root.style.colorScheme = isDark ? "dark" : "light";
+  }
+
   return {
     read() {
+      adopt(); // where it stands is known from the first drawing on
       const colours = ROLES.map((role, k) => [role, getComputedStyle(probes[k]).color]);
       return { ...Object.fromEntries(colours), font: `11px ${getComputedStyle(root).fontFamily}` };
     },

@@ -38,7 +38,7 @@ export function createThresholds(name, parts) {
     for (const [number, value] of Object.entries(numbersOf(rule))) {
       const input = inputs.get(number) ?? addField(number, value);
       setAttribute(input, "readonly", why ? "" : null);
-      if (document.activeElement !== input) put(input, value);
+      if (!input.matches(":focus")) put(input, value);
     }
     if (rule.state.startsWith(OFF)) say(`put off after an error: ${rule.state.slice(OFF.length)}`, true);
     else if (why) say(why, false);

@@ -107,7 +107,7 @@ export function createHistory({ state, link, dialogs, canvas, signal }) {
     event.preventDefault();
     event.stopPropagation();
     const nodes = [...marks.children].filter((node) => !node.disabled);
-    nodes[nodes.indexOf(document.activeElement) + way]?.focus();
+    nodes[nodes.findIndex((node) => node.matches(":focus")) + way]?.focus();
   }
 
   function open(anchor, step) {

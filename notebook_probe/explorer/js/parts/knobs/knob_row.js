@@ -58,7 +58,7 @@ export function createKnobRow(name, { state, link, signal }) {
         slider.describe({ low, high, log, now: value, value: asked ?? value });
       }
       field.placeholder = value === null ? "differ" : "";
-      if (document.activeElement !== field && asked === null) field.value = rateInput(value);
+      if (!field.matches(":focus") && asked === null) field.value = rateInput(value);
     },
   };
 }

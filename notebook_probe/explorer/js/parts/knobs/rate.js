@@ -170,14 +170,13 @@ export function createRate({ state, link, signal }) {
       knob = told;
       choice.told(told);
       ticket.describe();
-      show(document.activeElement?.closest?.(".nbp-lr") ? typingIn() : null);
+      show(typingIn());
     },
   };
 
   /** What is typed is not overwritten by what the kernel says meanwhile. */
   function typingIn() {
-    const active = document.activeElement;
-    return choice.isChanged && active?.tagName === "INPUT" ? active : null;
+    return choice.isChanged ? el.querySelector("input:focus") : null;
   }
 }
 

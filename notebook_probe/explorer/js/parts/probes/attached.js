@@ -152,7 +152,7 @@ export function createAttached(parts) {
       event.preventDefault();
       event.stopPropagation();
       const nodes = [...list.children];
-      const at = nodes.indexOf(document.activeElement?.closest?.(".nbp-attached-item"));
+      const at = nodes.findIndex((node) => node.matches(":focus-within"));
       const next = nodes[at + way];
       (next?.querySelector("[data-role=edit-schedule]") ?? search).focus();
     }

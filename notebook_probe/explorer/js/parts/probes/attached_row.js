@@ -70,7 +70,7 @@ export function createAttachedRow({ state, link, selection, signal }, ticket) {
   }
 
   function end() {
-    const had = document.activeElement === field;
+    const had = field.matches(":focus");
     setHidden(field, true);
     setHidden(edit, false);
     say("", "");

@@ -122,8 +122,8 @@ export function createCost(parts, openList) {
       const measured = n >= LEAST_STEPS;
       setText(title, measured ? `Probes take ${percentText(percent)} of a step` : "Probes");
       setText(account, measured ? accountText(percent, step, n) : "");
-      if (document.activeElement !== below) below.checked = told !== null;
-      if (told !== null && document.activeElement !== limit) limit.value = String(told);
+      if (!below.matches(":focus")) below.checked = told !== null;
+      if (told !== null && !limit.matches(":focus")) limit.value = String(told);
       setText(note, budgetText(told, percent));
       ticket.describe();
       if (measured) showDearest(percent);
