@@ -50,7 +50,7 @@ export function createPartNumber({ name, before, after, fits, refusal, kept, sai
 
   function show(now) {
     value = now;
-    if (document.activeElement !== input) put(now);
+    if (!input.matches(":focus")) put(now);
   }
 
   return { el, show };

@@ -121,7 +121,7 @@ export function createRunList(parts) {
   function moved(event) {
     const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     const ticks = [search, ...list.querySelectorAll("input:not(:disabled)")];
-    const at = ticks.indexOf(document.activeElement);
+    const at = ticks.findIndex((tick) => tick.matches(":focus"));
     if (!by || at < 0) return;
     ticks[Math.min(Math.max(at + by, 0), ticks.length - 1)].focus();
     event.preventDefault();

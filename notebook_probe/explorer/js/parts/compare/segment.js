@@ -22,7 +22,8 @@ export function createSegment({ label, role, choose, signal }) {
     const by = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
     if (!by) return;
     const all = [...el.children];
-    const next = all.at((all.indexOf(document.activeElement) + by) % all.length);
+    const from = all.findIndex((one) => one.matches(":focus"));
+    const next = all.at((from + by) % all.length);
     next.focus();
     take(next);
     event.preventDefault();
