@@ -51,7 +51,7 @@ class Background:
         self._result: Any = None
         self._stop, self._reached, self._on_error = stop, reached, on_error
         self._on_end = on_end
-        self._is_over = False
+        self._is_over = self._is_stopping = False
         # In the caller's context: what it prints belongs to the cell that began it.
         context = contextvars.copy_context()
         self._thread = threading.Thread(
@@ -71,6 +71,7 @@ class Background:
     def stop(self) -> None:
         """Ask it to end before its next batch, the first one too; from any thread."""
         if self.running:
+            self._is_stopping = True
             self._stop()
 
     def goes_on(
@@ -81,6 +82,8 @@ class Background:
     ) -> None:
         """Another run records it from here on; called in the thread."""
         self._on_end, self._stop, self._on_error = on_end, stop, on_error
+        if self._is_stopping:  # while nobody was there to be asked
+            stop()
 
     def wait(self, timeout_s: float | None = None, *, step: int | None = None) -> Any:
         """Wait for the end, or only until a step is reached; the function's result once it is over.

@@ -202,12 +202,13 @@ class Gate:
             held, check = self._hold(step), self._asked()  # what was armed meanwhile counts
         self._single = False
         self.awaits_update = check is not None and check.awaits_update()
-        if self._leaving is not None:
-            leaving, self._leaving, self._pausing = self._leaving, None, False
-            raise leaving
+        leaving, self._leaving = self._leaving, None
         if self._stopping:
             self._stopping = self._pausing = False
             raise TrainingStopped(f"stopped before step {step}; everything recorded is kept")
+        if leaving is not None:
+            self._pausing = False
+            raise leaving
         return held
 
     def before_update(self, frame: StepFrame) -> float:

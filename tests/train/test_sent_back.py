@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import notebook_probe as nbp
-from notebook_probe.run.attach.requests import Request, Ticket
+from notebook_probe.run.attach.requests import Control, Request, Ticket
 from notebook_probe.run.going_back.requests import EvaluateAt, GoBack
 from notebook_probe.train import Checkpoints, Loop
 from tests.train.checkpoints.kinds import loop_of, same_state
@@ -269,3 +269,32 @@ def test_a_way_back_that_fails_is_raised_where_the_training_is_waited_for(
     assert tickets[0].state == "applied"
     assert first.closed
     assert first.series("", "loss").step.values.tolist() == [*range(7)]
+
+
+def test_a_stop_on_the_way_back_counts_on_the_branch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop, data = plain(tmp_path)
+    ask_at(loop, 7, GoBack(6))
+    load = loop.kept.load_before
+
+    def load_and_stop(step: int) -> Any:
+        training.stop()
+        return load(step)
+
+    monkeypatch.setattr(loop.kept, "load_before", load_and_stop)
+    training = loop.start(data, epochs=EPOCHS)
+    training.wait(30)
+    assert (loop.stopped, loop.loop_step) == (True, 6)
+    run_of(loop).close()
+
+
+def test_a_stop_beside_a_way_back_is_a_stop(tmp_path: Path) -> None:
+    loop, data = plain(tmp_path)
+    first = run_of(loop)
+    ask_at(loop, 7, GoBack(6))
+    ask_at(loop, 7, Control("stop"))
+    loop.start(data, epochs=EPOCHS).wait(30)
+    assert run_of(loop) is first
+    assert (loop.stopped, loop.loop_step) == (True, 7)
+    first.close()
