@@ -8,12 +8,14 @@ from benchmarks.panel.clicks import clicks
 from benchmarks.panel.many_modules import many_modules
 from benchmarks.panel.traffic import traffic
 from benchmarks.panel.visible import visible
+from benchmarks.panel.zoom import zoom
 
 PARTS = {
     "clicks": clicks,
     "traffic": traffic,
     "visible": visible,
     "many_modules": many_modules,
+    "zoom": zoom,
 }
 
 

@@ -12,11 +12,12 @@ from notebook_probe.explorer.draw.element_series import element_streams
 from notebook_probe.explorer.draw.lines.average_lines import AverageLines, Look, Streams
 from notebook_probe.explorer.draw.lines.long_lines import Line, line_of
 from notebook_probe.explorer.draw.lines.pixel_points import NOTHING, PixelAxis, PixelPoints, joined
+from notebook_probe.explorer.draw.lines.read_together import ReadTogether
 from notebook_probe.explorer.draw.view import panel_plot
 from notebook_probe.explorer.messages.selection import PanelSelection, Series
 from notebook_probe.explorer.messages.value_scale import bounded
 from notebook_probe.explorer.messages.wire import VERSION, Frame, LineSeries, LinesFrame
-from notebook_probe.record.format.source import Source
+from notebook_probe.record.format.source import Source, StreamView
 from notebook_probe.record.views.thinning.average import capped
 from notebook_probe.record.views.thinning.averages import holding
 from notebook_probe.record.views.wall_time import WallTime
@@ -57,10 +58,14 @@ class Lines:
         self, source: Source, selection: PanelSelection, width: int, pixel_ratio: float = 1.0
     ) -> Frame:
         streams = {**source.streams, **element_streams(source, selection.series)}
+        together = {name: _together(one, selection.series) for name, one in streams.items()}
         self._timed = [*source.streams]
         self._read(source, streams, selection)
         n_points = points_per_series(len(selection.series), width)
-        lines = {series: self._points(series, selection, n_points) for series in selection.series}
+        lines = {
+            series: self._points(together, series, selection, n_points)
+            for series in selection.series
+        }
         linear = bounded(source)
         log_y = selection.log_y
         if log_y is None:
@@ -74,7 +79,7 @@ class Lines:
         heads: list[LineSeries] = []
         parts: list[np.ndarray[tuple[int], np.dtype[np.floating]]] = []
         for series, points in lines.items():
-            average = self._average(streams, series, points, selection, n_points)
+            average = self._average(together, series, points, selection, n_points)
             offset, colour = sum(map(len, parts)), selection.colour(series)
             heads.append(_head(series, colour, points, average, looks[series].weight, offset, x0))
             parts += [points.x - x0, points.y, average.x - x0, average.y]
@@ -112,10 +117,14 @@ class Lines:
         n_rows = sum(line.n_rows for (_, _, of), line in self._lines.items() if of == series)
         return capped(wanted, n_rows)
 
-    def _points(self, series: Series, selection: PanelSelection, n_points: int) -> PixelPoints:
+    def _points(
+        self, streams: Streams, series: Series, selection: PanelSelection, n_points: int
+    ) -> PixelPoints:
         return joined(
             [
-                line.points(selection.window, self._axis([stream], selection), n_points)
+                line.points(
+                    streams[stream], selection.window, self._axis([stream], selection), n_points
+                )
                 for (stream, _, of), line in self._lines.items()
                 if of == series
             ]
@@ -155,6 +164,16 @@ class Lines:
         else:
             at = [float(event.step) for event in seen]
         return [(x - x0, event.kind, event.text) for x, event in zip(at, seen, strict=True)]
+
+
+def _together(stream: StreamView, series: Iterable[Series]) -> StreamView:
+    """The stream, read once for all of these series that it has."""
+    modules, quantities = set(stream.modules), {one.name for one in stream.variables}
+    wanted: dict[str, list[str]] = {}
+    for module, quantity in series:
+        if module in modules and quantity in quantities:
+            wanted.setdefault(quantity, []).append(module)
+    return ReadTogether(stream, wanted)
 
 
 def _spans_sizes(lines: Mapping[Series, PixelPoints], linear: frozenset[str]) -> bool:

@@ -38,8 +38,10 @@ class Line(Protocol):
     def read_new(self, stream: StreamView) -> None:
         """Take in what the stream has gained since the last call."""
 
-    def points(self, window: Window, axis: PixelAxis, n_points: int) -> PixelPoints:
-        """About ``n_points`` of its points in the window."""
+    def points(
+        self, stream: StreamView, window: Window, axis: PixelAxis, n_points: int
+    ) -> PixelPoints:
+        """About ``n_points`` of its points in the window, read of the stream if need be."""
 
 
 def line_of(stream: StreamView, module: str, quantity: str) -> Line:
@@ -69,28 +71,27 @@ class _InMemory:
         self._column.append(stream.steps(start, stop)[known], values[known])
         self._n_seen = stop
 
-    def points(self, window: Window, axis: PixelAxis, n_points: int) -> PixelPoints:
+    def points(
+        self, stream: StreamView, window: Window, axis: PixelAxis, n_points: int
+    ) -> PixelPoints:
         return points_of(self._column, window, axis, n_points)
 
 
 class _Distant:
     """Counts as its rows also those in which it was not measured: that would take reading them."""
 
-    _stream: StreamView
+    n_rows = 0
 
     def __init__(self, module: str, quantity: str) -> None:
         self._series = module, quantity
         self._kept: _Read | None = None
 
-    @property
-    def n_rows(self) -> int:
-        return self._stream.n_rows
-
     def read_new(self, stream: StreamView) -> None:
-        self._stream = stream
+        self.n_rows = stream.n_rows
 
-    def points(self, window: Window, axis: PixelAxis, n_points: int) -> PixelPoints:
-        stream = self._stream
+    def points(
+        self, stream: StreamView, window: Window, axis: PixelAxis, n_points: int
+    ) -> PixelPoints:
         key = window, stream.n_rows, axis.log, n_points
         if self._kept is None or self._kept.key != key:
             first, stop = _rows(stream, window)

@@ -139,7 +139,7 @@ class _Reduced:
         """Read what lies far behind from the pyramid, in several blocks to a column."""
         if np.isfinite(self._stop_step):
             n_rows = int(np.searchsorted(stream.steps(), self._stop_step, "right"))
-        level, modules = _level(stream, quantity, n_rows - self._n_seen, self._n_columns)
+        level, modules = _level(stream, quantity, self._n_seen, n_rows, self._n_columns)
         if level is None:
             return
         low, high = -(-self._n_seen // level.size), min(level.n_blocks, n_rows // level.size)
@@ -172,19 +172,27 @@ class _Reduced:
 
 
 def _level(
-    stream: StreamView, quantity: str, n_rows: int, n_columns: int
+    stream: StreamView, quantity: str, start: int, stop: int, n_columns: int
 ) -> tuple[LevelView | None, tuple[str, ...]]:
     """The coarsest level with `BLOCKS_PER_COLUMN`, and the first modules, all those it knows."""
-    fine = [
-        level
-        for size, level in stream.levels.items()
-        if n_rows > FAR_ROWS and BLOCKS_PER_COLUMN * size * n_columns <= n_rows
-    ]
+    if stop - start <= FAR_ROWS:
+        return None, ()
+    most = _rows_per_column(stream, start, stop, n_columns) / BLOCKS_PER_COLUMN
+    fine = [level for size, level in stream.levels.items() if size <= most]
     if not fine:
         return None, ()
     level = max(fine, key=lambda one: one.size)
     known = tuple(takewhile(lambda module: level.has(quantity, module), stream.modules))
     return (level, known) if known else (None, ())
+
+
+def _rows_per_column(stream: StreamView, start: int, stop: int, n_columns: int) -> float:
+    """Columns cover a power of two steps, the least with which there are no more of them."""
+    first, last = stream.steps(start, start + 1)[0], stream.steps(stop - 1, stop)[0]
+    n_steps, size = int(last - first) + 1, 1
+    while n_steps > size * n_columns:
+        size *= 2
+    return (stop - start) * size / n_steps
 
 
 class _Cells:

@@ -164,7 +164,9 @@ def test_a_line_reads_each_row_once_and_leaves_out_what_was_not_measured() -> No
         line.read_new(stream)
     assert stream.n_values_read == 1000
     kept = np.flatnonzero(measured(values))
-    points = line.points(None, PixelAxis(lambda steps: steps.astype(np.float64), False), 2000)
+    points = line.points(
+        stream, None, PixelAxis(lambda steps: steps.astype(np.float64), False), 2000
+    )
     np.testing.assert_array_equal(points.x, kept)
     np.testing.assert_array_equal(points.y, values[kept])
 

@@ -1,0 +1,113 @@
+"""A stream read for many series at once: a chunk holds many columns, and is opened once for all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from notebook_probe.record.format.source import (
+    ChunkGrid,
+    Floats,
+    LevelView,
+    Steps,
+    StreamView,
+    Variable,
+)
+
+__all__ = ["ReadTogether"]
+
+MOST_ROWS = 2**16
+"""Longer ranges are read for one series at a time: they would not be held in memory for all."""
+
+Wanted = Mapping[str, Sequence[str]]
+"""Quantity to the modules whose series are drawn."""
+
+
+class ReadTogether:
+    """A stream as it is now; what is read of one of the wanted series is kept for all of them.
+
+    Parameters
+    ----------
+    stream : StreamView
+    wanted : mapping of str to sequence of str
+        Quantity to modules, all of which the stream has.
+    """
+
+    def __init__(self, stream: StreamView, wanted: Wanted) -> None:
+        self._stream, self._wanted = stream, wanted
+        self.n_rows = stream.n_rows
+        self.levels: Mapping[int, LevelView] = {
+            size: _Level(level, wanted) for size, level in stream.levels.items()
+        }
+        self._steps: dict[tuple[int, int | None], Steps] = {}
+        self._values: dict[tuple[str, int, int], Floats] = {}
+
+    @property
+    def name(self) -> str:
+        return self._stream.name
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        return self._stream.modules
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        return self._stream.variables
+
+    @property
+    def version(self) -> tuple[object, ...]:
+        return self._stream.version
+
+    def steps(self, start: int = 0, stop: int | None = None) -> Steps:
+        if (start, stop) not in self._steps:
+            self._steps[start, stop] = self._stream.steps(start, stop)
+        return self._steps[start, stop]
+
+    def times(self, start: int = 0, stop: int | None = None) -> Steps:
+        return self._stream.times(start, stop)
+
+    def values(
+        self,
+        quantity: str,
+        start: int = 0,
+        stop: int | None = None,
+        modules: Sequence[str] | None = None,
+    ) -> Floats:
+        wanted = self._wanted.get(quantity, ())
+        stop = self.n_rows if stop is None else stop
+        if modules is None or stop - start > MOST_ROWS or not {*modules} <= {*wanted}:
+            return self._stream.values(quantity, start, stop, modules)
+        key = quantity, start, stop
+        if key not in self._values:
+            self._values[key] = self._stream.values(quantity, start, stop, wanted)
+        return self._values[key][:, [wanted.index(module) for module in modules]]
+
+    def chunk_grid(self, quantity: str) -> ChunkGrid:
+        return self._stream.chunk_grid(quantity)
+
+
+class _Level:
+    def __init__(self, level: LevelView, wanted: Wanted) -> None:
+        self._level, self._wanted = level, wanted
+        self.size, self.n_blocks = level.size, level.n_blocks
+        self._steps: dict[tuple[int, int | None], Steps] = {}
+        self._reduced: dict[tuple[str, int, int], Mapping[str, Floats]] = {}
+
+    def has(self, quantity: str, module: str) -> bool:
+        return self._level.has(quantity, module)
+
+    def steps(self, start: int = 0, stop: int | None = None) -> Steps:
+        if (start, stop) not in self._steps:
+            self._steps[start, stop] = self._level.steps(start, stop)
+        return self._steps[start, stop]
+
+    def reduced(
+        self, quantity: str, modules: Sequence[str], start: int, stop: int
+    ) -> Mapping[str, Floats]:
+        wanted = [one for one in self._wanted.get(quantity, ()) if self.has(quantity, one)]
+        if not {*modules} <= {*wanted}:
+            return self._level.reduced(quantity, modules, start, stop)
+        key = quantity, start, stop
+        if key not in self._reduced:
+            self._reduced[key] = self._level.reduced(quantity, wanted, start, stop)
+        places = [wanted.index(module) for module in modules]
+        return {name: values[:, places] for name, values in self._reduced[key].items()}
