@@ -218,6 +218,10 @@ def test_a_budget_stands_in_the_foot_and_one_click_lifts_it(shown: PanelPage) ->
     shown.say(status_message())
     expect(budget).to_be_hidden()
     expect(shown.action("lift-budget")).to_be_hidden()
+    shown.say(model_message(live=False))
+    shown.say(status_message(budget=told))
+    expect(budget).to_be_visible()
+    expect(shown.action("lift-budget")).to_be_hidden()
 
 
 def test_what_takes_long_to_measure_is_told_in_the_foot(shown: PanelPage) -> None:

@@ -85,7 +85,7 @@ export function createFooter({ state, selection, link, alerts, parting, signal }
     setText(budget, status.budget);
     setAttribute(budget, "title", status.budget ?? "");
     setHidden(budget, !status.budget);
-    setHidden(lift, !status.budget);
+    setHidden(lift, !status.budget || !state.model.live);
     setGreyed(lift, status.can.budget ?? "", LIFT_TITLE);
     setText(progress, status.progress);
     setHidden(progress, !status.progress);
