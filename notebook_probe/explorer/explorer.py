@@ -21,8 +21,10 @@ from notebook_probe.explorer.kernel import widget_lock
 __all__ = ["Explorer"]
 
 IN_A_NOTEBOOK = """
-.jp-OutputArea-child:has(.nbp-panel) + .jp-OutputArea-child { display: none; }
-.output_area:has(.nbp-panel) + .output_area { display: none; } /* nbclassic */
+.jp-OutputArea-child:has(.nbp-panel):not(:has(.nbp-handed-on)) + .jp-OutputArea-child,
+.jp-OutputArea-child:has(.nbp-panel) + * + .jp-OutputArea-child:has(.nbp-handed-on) {
+  display: none;
+}
 .jp-OutputArea-child:has(.nbp-panel):has(~ .jp-OutputArea-child .widget-box .nbp-panel) {
   display: none;
 }
@@ -107,6 +109,7 @@ class Explorer(anywidget.AnyWidget):
     _css = traitlets.Unicode().tag(sync=True)
     _own_id = traitlets.Unicode().tag(sync=True)
     _picture = traitlets.Unicode().tag(sync=True)
+    _saved = traitlets.Unicode().tag(sync=True)
 
     def __init__(self, panel: Keeper, name: str) -> None:
         self._name = name
@@ -129,6 +132,13 @@ class Explorer(anywidget.AnyWidget):
         """Give the views a PNG in base64, which they keep for a notebook that is opened again."""
         with widget_lock:
             self._picture = picture
+
+    def keep_package(self, text: str) -> None:
+        """Likewise the panel as `Packer` packs it."""
+        with widget_lock:
+            if text == self._saved:
+                self.send_state("_saved")  # a notebook runner takes it up only in a cell
+            self._saved = text
 
     def bundle(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """What displays the widget itself, and what a reader without widgets shows instead."""
@@ -185,7 +195,7 @@ class Explorer(anywidget.AnyWidget):
     @property
     def closed(self) -> bool:
         """There is no panel any more; ``explore()`` makes a new one."""
-        return self.comm is None or self.comm._closed
+        return self.comm is None
 
     def follow(self, **looked_at: object) -> None:
         """Bring the traits to what was chosen in the panel.

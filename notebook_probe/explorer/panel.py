@@ -17,6 +17,7 @@ from notebook_probe.explorer.draw.drawing import HALTED
 from notebook_probe.explorer.explorer import Explorer
 from notebook_probe.explorer.handed_on.package import Looked, Packer
 from notebook_probe.explorer.handed_on.page import page
+from notebook_probe.explorer.handed_on.saved_panel import SavedPanel
 from notebook_probe.explorer.kernel import KernelRoute, kernel_route
 from notebook_probe.explorer.messages.selection import MOST_OTHERS
 from notebook_probe.explorer.parse import parse
@@ -59,7 +60,9 @@ class Panel:
         self._session = PanelSession(source, controls)
         self._snapshot = SavedPicture(source, self._keep_picture)
         self._packer = Packer(source)
+        self._saved = SavedPanel(self._packer, self._keep_package)
         self._widget: Explorer | None = None
+        self._widget_id = ""
         self._refresher: Refresher | None = None
         self._leave_run: list[Callable[[], None]] = []
         self._next: tuple[Source, Controls | None] | None = None
@@ -87,13 +90,14 @@ class Panel:
         self._take_place(route.cell, route.execution)
         route.display(explorer)
         self._snapshot.place()
+        self._saved.place()
         route.verify(explorer.comm)
         self._session.expect_views(blind=route.name == "after the cell")
         return explorer
 
     def to_html(self, path: str | os.PathLike[str]) -> Path:
         """Write what is looked at into one file; it needs no widget, shown or not."""
-        looked = Looked(self._session.look(), self._session.homes)
+        looked = self._looked()
         png = picture("png", self._source, looked.selection) if looked.selection.home else b""
         head = self._session.head()
         made = self._packer.package(looked, head, "file", beside=len(png) * 4 // 3)
@@ -216,6 +220,8 @@ class Panel:
         self._session = PanelSession(self._source, self._controls, before)
         before.close()
         self._snapshot.draw_of(self._source)
+        self._packer = Packer(self._source)
+        self._saved.pack_with(self._packer)
 
     def _wake(self) -> None:
         refresher = self._refresher
@@ -235,6 +241,7 @@ class Panel:
         """Make the widget and everything that keeps it alive while cells run."""
         route = self._route
         explorer = self._widget = Explorer(self, self._source.name)
+        self._widget_id = explorer.model_id
         _everyone.add(self)
         route.carry(explorer.comm)
         forget_cells = route.on_cell_end(_weakly(self._cell_ended))
@@ -274,8 +281,19 @@ class Panel:
         if self._widget is not None:
             self._widget.keep(picture)
 
+    def _keep_package(self, text: str) -> None:
+        if self._widget is not None:
+            self._widget.keep_package(text)
+
     def _take_picture(self) -> None:
-        self._snapshot.take(self._session.look())
+        """Leave in the notebook what is looked at: a picture, and the panel without its kernel."""
+        looked = self._looked()
+        self._snapshot.take(looked.selection)
+        self._saved.take(looked, self._session.head(), self._widget_id)
+
+    def _looked(self) -> Looked:
+        selection = self._session.look()
+        return Looked(selection, self._session.homes)
 
     def _guarded(self, act: Callable[[], None], where: str) -> None:
         """Run a callback; nobody would see what it raises anywhere but in the panel."""

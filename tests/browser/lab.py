@@ -69,11 +69,12 @@ class LabServer:
         self._numbers = count()
         self.token = secrets.token_hex(16)
         self._log = (folder / "server.log").open("w")
+        self._variables = self._environment(folder)
         command = [sys.executable, "-m", "jupyterlab", *QUIET]
         self._server = subprocess.Popen(
             [*command, f"--IdentityProvider.token={self.token}"],
             cwd=self.notebooks,
-            env=self._environment(folder),
+            env=self._variables,
             stdout=self._log,
             stderr=subprocess.STDOUT,
         )
@@ -153,6 +154,11 @@ class LabServer:
         path = self.notebooks / f"notebook-{next(self._numbers)}.ipynb"
         nbformat.write(notebook, path)
         return path
+
+    def trust(self, path: Path) -> None:
+        """Sign a notebook, as the front end does for who has run it."""
+        command = [sys.executable, "-m", "jupyter", "trust", str(path)]
+        subprocess.run(command, env=self._variables, check=True, capture_output=True)
 
     def end_kernels(self) -> None:
         for session in self.ask("GET", "api/sessions"):

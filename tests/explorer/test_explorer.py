@@ -17,6 +17,7 @@ import notebook_probe as nbp
 from notebook_probe.explorer import Explorer, Panel, refresher
 from notebook_probe.explorer import panel as panel_module
 from notebook_probe.explorer.draw.lines import average_lines
+from notebook_probe.explorer.handed_on import saved_panel
 from notebook_probe.explorer.save import saved_picture
 from tests.explorer.fakes import FakeControls, FakeSource, FakeStream
 
@@ -31,6 +32,7 @@ class Notebook:
         self.execution = 1
         self.displayed: list[Any] = []
         self.updated: list[dict[str, Any]] = []
+        self.panels: list[dict[str, Any]] = []
         self.carried: set[str] = set()
         self.cell_callbacks: list[CellEnded] = []
         self.answers: list[str] = []
@@ -41,6 +43,9 @@ class Notebook:
 
     def update_display(self, bundle: dict[str, Any], **_: Any) -> None:
         self.updated.append(bundle)
+
+    def update_panel(self, bundle: dict[str, Any], **_: Any) -> None:
+        self.panels.append(bundle)
 
     def explorers(self) -> list[Explorer]:
         return [shown for shown in self.displayed if isinstance(shown, Explorer)]
@@ -81,6 +86,9 @@ def notebook(monkeypatch: pytest.MonkeyPatch) -> Notebook:
     monkeypatch.setattr(saved_picture, "display", notebook.display)
     monkeypatch.setattr(panel_module, "kernel_route", lambda: notebook)
     monkeypatch.setattr(saved_picture, "update_display", notebook.update_display)
+    monkeypatch.setattr(saved_panel, "get_ipython", lambda: notebook)
+    monkeypatch.setattr(saved_panel, "display", notebook.display)
+    monkeypatch.setattr(saved_panel, "update_display", notebook.update_panel)
     return notebook
 
 
@@ -123,9 +131,9 @@ class Ear:
 def test_a_shown_panel_stands_above_the_place_of_its_picture(notebook: Notebook) -> None:
     with Panel(source_with_rows()) as panel:
         panel.show()
-        explorer, place = notebook.displayed
+        explorer, place, saved = notebook.displayed
         assert isinstance(explorer, Explorer)
-        assert place == {"text/plain": ""}
+        assert [place, saved] == 2 * [{"text/plain": ""}]
         bundle = explorer.bundle()[0]
         assert bundle["text/plain"] == "notebook_probe panel"
         assert "image/png" not in bundle

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import base64
+import re
 from pathlib import Path
 
 import nbformat
 import pytest
 from nbclient import NotebookClient
+
+from tests.explorer.handed_on.unpacked import unpacked
 
 CELLS = [
     """
@@ -40,10 +43,14 @@ def test_a_notebook_run_headless_keeps_the_picture_where_the_panel_was(tmp_path:
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code) for code in CELLS])
     resources = {"metadata": {"path": str(tmp_path)}}
     NotebookClient(notebook, timeout=120, kernel_name="python3", resources=resources).execute()
-    panel, picture = notebook.cells[0].outputs[-2:]
+    panel, picture, saved = notebook.cells[0].outputs[-3:]
     assert panel.data["text/plain"] == "notebook_probe panel"
     assert "application/vnd.jupyter.widget-view+json" in panel.data
     assert "image/png" not in panel.data
     assert base64.b64decode(picture.data["image/png"]).startswith(b"\x89PNG")
+    [text] = re.findall(r'openPackage\("([^"]+)", el\)', saved.data["text/html"])
+    kept = unpacked(text)
+    assert ("heat", "update_ratio") in kept.frames
+    assert kept.frames["lines", ""].message["series"][0]["n_rows"] == 20
     assert notebook.cells[1].outputs == []
     assert notebook.cells[2].outputs[-1].text.startswith("0 <Explorer of 'Sequential', closed>")

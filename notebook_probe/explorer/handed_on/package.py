@@ -67,10 +67,14 @@ class Packer:
     ----------
     source : Source
         A run or an opened record.
+
+    Attributes
+    ----------
+    source : Source
     """
 
     def __init__(self, source: Source) -> None:
-        self._source = source
+        self.source = source
         self._frames = SavedFrames(source)
         self._recorded = Recorded()
         self._opened = OpenedStatus(source)
@@ -97,7 +101,7 @@ class Packer:
     def _package(
         self, looked: Looked, head: StatusHead, place: Place, beside: int, most_bytes: int
     ) -> Package:
-        self._recorded.look(self._source)
+        self._recorded.look(self.source)
         selection, series = looked.selection, self._series(looked.selection)
         lines = self._frames.lines(series, selection)
         box = _Box((most_bytes - beside) * 3 // 4 - SPARE - sum(map(len, _front_end())))
@@ -117,8 +121,8 @@ class Packer:
         self, selection: PanelSelection, head: StatusHead, lines: Frame
     ) -> Iterator[Message]:
         """What a kernel says to a view that has just come."""
-        catalogue = Catalogue(self._source, None)
-        yield ModelMessages(self._source, None, catalogue).message(()) or {}
+        catalogue = Catalogue(self.source, None)
+        yield ModelMessages(self.source, None, catalogue).message(()) or {}
         nothing = ProbeRows([], [], [], [])
         recorded = self._recorded
         status = StatusMessages(catalogue, live=False).message(
@@ -126,7 +130,7 @@ class Packer:
         )
         yield {**(status or {}), "can": {}, "rate": None, **_scalar(lines, recorded.logged)}
         yield alone(selection).message()
-        yield AlertMessages().message(self._source.events) or {}
+        yield AlertMessages().message(self.source.events) or {}
 
     def _saved(self, selection: PanelSelection, place: Place, beside: int, box: _Box) -> Message:
         """What the line below the bar says, and what is needed to answer without a kernel."""
@@ -135,7 +139,7 @@ class Packer:
             "v": VERSION,
             "type": "saved",
             "place": place,
-            "open": f"nbp.open_run({json.dumps(self._source.location)}).explore()",
+            "open": f"nbp.open_run({json.dumps(self.source.location)}).explore()",
             "ended_ms": self._opened.last_ms,
             "nbytes": beside + (box.n_bytes + sum(map(len, _front_end()))) * 4 // 3,
             "left_out": box.left_out,
@@ -157,7 +161,7 @@ class Packer:
             logged, counts = self._recorded.logged, [*COUNTS]
             measured = [one for one in self._recorded.modules if one not in [*logged, *counts]]
             names += [one for one in HOMES if one in measured]
-            names += [*measured, *_vector_names(self._source), *counts]
+            names += [*measured, *_vector_names(self.source), *counts]
         for name in dict.fromkeys(filter(None, names)):
             kind = "heat" if name in self._recorded.modules else "vectors"
             yield kind, name, partial(getattr(self._frames, kind), name, looked.selection)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
+import uuid
 from functools import cache
 from importlib.resources import files
 
-__all__ = ["loader", "page"]
+from notebook_probe.explorer import assets
+
+__all__ = ["fragment", "loader", "page"]
 
 POLICY = (
     "default-src 'none'; script-src 'sha256-{digest}' blob:; style-src 'unsafe-inline'; "
@@ -49,6 +52,45 @@ body {{ max-width: 1280px; margin: 16px auto; padding: 0 16px; font: 14px/1.5 sa
 """
 
 
+FRAGMENT = """<div class="nbp-handed-on" id="{name}" style="min-height: 1px"></div>
+<script type="module">
+{loader}
+const el = document.getElementById("{name}");
+const picture = el.closest(".jp-OutputArea-child, .output_area")?.previousElementSibling;
+const widget = picture?.previousElementSibling;
+const hide = (one) => (one.style.display = "none");
+const tidy = () => widget.textContent.includes("model not found") && hide(widget);
+if (widget) {{
+  new MutationObserver(tidy).observe(widget, {{ childList: true, subtree: true }});
+  tidy();
+}}
+const watcher = new IntersectionObserver(async (entries) => {{
+  if (!entries.at(-1).isIntersecting || globalThis.notebookProbeLive?.has("{widget}")) return;
+  watcher.disconnect();
+  await openPackage("{package}", el);
+  if (picture?.querySelector("img")) hide(picture);
+}}, {{ rootMargin: "1000px" }}); // before it is seen
+watcher.observe(el);
+</script>
+"""
+"""Opened when it is seen, and not where the panel itself has been alive in this page. What stands
+above it is the picture, and the widget, which a front end may not find any more."""
+
+
+def fragment(package: str, widget: str) -> str:
+    """The panel as an output of a notebook, for readers that run scripts.
+
+    Parameters
+    ----------
+    package : str
+        As in `page`.
+    widget : str
+        Id of the panel's widget.
+    """
+    name = f"nbp-{uuid.uuid4().hex}"
+    return FRAGMENT.format(name=name, loader=loader(), widget=widget, package=package)
+
+
 def page(package: str, title: str, png: bytes) -> str:
     """The file's text.
 
@@ -75,7 +117,8 @@ def page(package: str, title: str, png: bytes) -> str:
 @cache
 def loader() -> str:
     """The script that opens a package; ``openPackage(text, element)``."""
-    return (files(__package__) / "loader.js").read_text(encoding="utf-8")
+    source = files(assets.__package__) / "js" / "link" / "saved" / "loader.js"
+    return source.read_text(encoding="utf-8").replace("export async", "async")
 
 
 def _picture(png: bytes) -> str:

@@ -14,9 +14,10 @@ import { createDrawer } from "./dialogs/drawer.js";
 import { element, setAttribute, setHidden, setText } from "./dom.js";
 import { createDock } from "./link/dock.js";
 import { createKernelLink } from "./link/kernel_link.js";
-import { keepInNotebook } from "./link/notebook.js";
+import { isLeftAlone, keepInNotebook } from "./link/notebook.js";
 import { createSelection } from "./link/selection.js";
 import { createSavedKernel } from "./link/saved/kernel.js";
+import { openPackage } from "./link/saved/loader.js";
 import { createAlerts } from "./parts/alerts/alerts.js";
 import { createBreaks } from "./parts/breaks/breaks.js";
 import { createRaised } from "./parts/breaks/raised.js";
@@ -119,12 +120,23 @@ function render({ model, el }) {
   for (const topic of ["status", "model", "painted"]) state.on(topic, describe);
   describe();
   link.start(selection.receive);
-  if (!model.saved) keepInNotebook(model, signal);
-
-  return () => {
+  let end = () => {
     life.abort();
     root.remove();
   };
+  if (!model.saved) {
+    keepInNotebook(model, signal);
+    standIn().catch(() => {}); // not JupyterLab: this view stays as it is
+  }
+
+  /** A view without a kernel gives way to one of what was saved. */
+  async function standIn() {
+    if (!(await isLeftAlone(model)) || signal.aborted) return;
+    end();
+    end = await openPackage(model.get("_saved"), el);
+  }
+
+  return () => end();
 }
 
 export default { render };

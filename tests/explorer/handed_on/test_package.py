@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from notebook_probe.explorer import Panel
 from notebook_probe.explorer.draw.view import fresh_selection
+from notebook_probe.explorer.handed_on import saved_panel
 from notebook_probe.explorer.handed_on.package import Looked, Package, Packer, Place
 from notebook_probe.explorer.messages.opened_status import OpenedStatus
 from notebook_probe.explorer.messages.selection import PanelSelection
@@ -135,3 +140,24 @@ def test_a_source_without_any_value_is_handed_on_too() -> None:
     found = unpacked(packed(FakeSource(FakeStream("every_1", MODULES, ["grad_norm"]))).text)
     assert found.said("status")["recorded"] == {}
     assert found.said("saved")["clock"] == {"steps": [], "seconds": []}
+
+
+def test_a_model_of_79_modules_and_2000_steps_fits(tmp_path: Path) -> None:
+    """Noise, which nothing makes smaller; what there is no room for is named."""
+    random, names = np.random.default_rng(0), [f"blocks.{k}.attention" for k in range(79)]
+    quantities = ["grad_norm", "update_ratio", *(f"quantity_{k}" for k in range(8))]
+    stream = FakeStream("every_1", names, quantities)
+    values = {one: np.exp(random.normal(size=(N_STEPS, 79))) for one in quantities}
+    stream.append(range(N_STEPS), **values)
+    source = FakeSource(stream, modules=names)
+    file = Panel(source).to_html(tmp_path / "run.html")
+    assert 1_500_000 < file.stat().st_size <= 2_000_000
+    [text] = re.findall(r'id="package">([^<]+)<', file.read_text())
+    kept = {key for _, key in unpacked(text).frames}
+    left_out = unpacked(text).said("saved")["left_out"]
+    assert {"update_ratio", "grad_norm"} < kept
+    assert kept - {""} | set(left_out) == set(quantities)
+    assert left_out
+    notebook = packed(source, place="notebook", most=saved_panel.MOST_BYTES)
+    assert len(notebook.text) <= saved_panel.MOST_BYTES
+    assert not notebook.left_out

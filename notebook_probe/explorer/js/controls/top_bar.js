@@ -6,6 +6,7 @@ import { createFoldedWords } from "./folded_words.js";
 import { paintSparkline } from "./sparkline.js";
 
 const ENDED = ["finished", "failed"];
+const MOVING = ["waiting", "training", "paused"];
 const BLIND = "after the cell";
 
 export function createTopBar({ state, theme, link, compare, knobs, probes, breaks, look, dock, signal }) {
@@ -89,7 +90,7 @@ export function createTopBar({ state, theme, link, compare, knobs, probes, break
     el.classList.toggle("nbp-ended", ended && model.live);
     setAttribute(el, "data-state", state.silent ? "silent" : status.state);
     const { saved } = state.parts;
-    const wasBefore = saved && !ended ? "was " : "";
+    const wasBefore = saved && MOVING.includes(status.state) ? "was " : "";
     setText(word, state.silent ? "no answer" : wasBefore + status.state);
     setText(before, state.silent ? `, ${status.state} before` : "");
     setAttribute(running, "title", howClicksAct(status, model) || null);

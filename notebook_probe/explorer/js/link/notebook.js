@@ -1,25 +1,47 @@
 /** What a notebook that is opened again shows in the panel's place: kept in its own metadata. */
 
+import { openPackage } from "./saved/loader.js";
+
 const STATES = "application/vnd.jupyter.widget-state+json";
 const VIEW = "application/vnd.jupyter.widget-view+json";
 
-/** All of the widget that is kept: its picture, and the few lines that show it. */
-const SAVED_VIEW = `export default { render({ model, el }) {
-  const image = document.createElement("img");
-  image.className = "nbp-saved";
-  image.alt = "The panel as it was last; its kernel has gone";
-  image.src = "data:image/png;base64," + model.get("_picture");
-  el.append(image);
-} };`;
-const SAVED_STYLE = `.nbp-saved { max-width: 100%; }
-.jp-OutputArea-child:has(.nbp-saved) + .jp-OutputArea-child { display: none; }`;
+const SAVED_STYLE = `.nbp-saved > img { max-width: 100%; }
+.jp-OutputArea-child:has(.nbp-saved) + .jp-OutputArea-child { display: none; }
+.jp-OutputArea-child:has(.nbp-saved) + * + .jp-OutputArea-child:has(.nbp-handed-on) { display: none; }`;
 
-/** Keep every new picture, as long as the panel is shown; the newest view does it for all. */
+/** Draws what is kept of the widget: the panel without its kernel, else its picture. */
+async function renderSaved({ model, el }) {
+  el.classList.add("nbp-saved");
+  try {
+    return await openPackage(model.get("_saved"), el);
+  } catch {
+    const image = document.createElement("img");
+    image.alt = "The panel as it was last; its kernel has gone";
+    image.src = "data:image/png;base64," + model.get("_picture");
+    el.replaceChildren(image);
+    return undefined;
+  }
+}
+
+/** All of its code that is kept. */
+const SAVED_VIEW = `${openPackage}\n${renderSaved}\nexport default { render: renderSaved };`;
+
+/** Keep what is new, as long as the panel is shown; the newest view does it for all. */
 export function keepInNotebook(model, signal) {
-  const keep = () => kept(model, signal).catch(() => {}); // not JupyterLab: its output has a picture
-  model.on("change:_picture", keep);
-  signal.addEventListener("abort", () => model.off("change:_picture", keep));
+  const keep = () => kept(model, signal).catch(() => {}); // not JupyterLab: its outputs are kept
+  for (const name of ["_picture", "_saved"]) {
+    model.on(`change:${name}`, keep);
+    signal.addEventListener("abort", () => model.off(`change:${name}`, keep));
+  }
+  (globalThis.notebookProbeLive ??= new Set()).add(model.get?.("_own_id"));
   keep();
+}
+
+/** Whether it was read from a notebook, with all its traits, and nobody in the kernel knows it. */
+export async function isLeftAlone(model) {
+  if (!model.get?.("_saved") || !model.widget_manager) return false;
+  const own = await model.widget_manager.get_model(model.get("_own_id"));
+  return own.comm_live === false;
 }
 
 async function kept(model, signal) {
