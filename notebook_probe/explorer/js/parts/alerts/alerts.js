@@ -53,11 +53,11 @@ export function createAlerts(parts) {
     setText(place, words.place);
     setText(rest, words.rest);
     setAttribute(newest, "title", last.text);
-    setText(number, alertsText(state.alerts.length));
     const severe = state.alerts.filter(({ severity }) => severity === "severe").length;
     const before = alertsBefore(state);
-    const there = before ? `; ${grouped(before)} before, on the line that was left` : "";
-    setAttribute(count, "title", `${severe} severe${there} (n)`);
+    setText(number, alertsText(state.alerts.length) + (before ? ` · ${grouped(before)} before` : ""));
+    const where = before ? " on this branch; those before are of the line that was left" : "";
+    setAttribute(count, "title", `${severe} severe${where} (n)`);
   }
 
   function toggle() {
