@@ -391,3 +391,5 @@ class Exported(TypedDict):
     mime: str
     text: NotRequired[str]
     error: NotRequired[str]
+    note: NotRequired[str]
+    """What was saved, where the name of the file does not say it all."""

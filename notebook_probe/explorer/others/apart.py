@@ -19,7 +19,7 @@ from notebook_probe.record.views.thinning.heat_grid import Grid
 
 __all__ = ["Apart", "PartedRow", "PartingMessage", "RatioFrame"]
 
-WIDTH = 600
+WIDTH = 450
 """Columns at most, of which a browser makes a picture of any width."""
 
 

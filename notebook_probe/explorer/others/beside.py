@@ -19,7 +19,7 @@ from notebook_probe.record.read.reader import OpenedRecord
 
 __all__ = ["Beside"]
 
-LEAST_REST_S = 2.0
+LEAST_REST_S = 3.0
 """Between two looks at runs that grow: a picture of a ratio is large."""
 
 

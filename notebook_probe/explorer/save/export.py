@@ -85,4 +85,6 @@ def export(
         return {**message, "error": f"{type(error).__name__}: {error}"}, []
     if kind == "code":
         return {**message, "text": content.decode()}, []
+    if selection.others:
+        message["note"] = f"{message['filename']}, of this run alone,"
     return message, [memoryview(content)]

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import threading
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 import notebook_probe as nbp
 from notebook_probe.explorer.conversation import PanelSession
+from notebook_probe.explorer.others.beside import Beside
 from notebook_probe.explorer.parse import parse
 from notebook_probe.explorer.parts.compare import Compare
-from tests.explorer.others.records import train
+from tests.explorer.others.records import model, train
 
 
 class Talk:
-    """A view that talks to the session of an opened record."""
+    """A view that talks to the session of an opened record, or of a live run."""
 
-    def __init__(self, source: Any) -> None:
-        self.session = PanelSession(source, None)
+    def __init__(self, source: Any, controls: Any = None) -> None:
+        self.session = PanelSession(source, controls)
         self.sent: list[tuple[Any, list[memoryview]]] = []
         self.says(type="hello", view="x")
 
@@ -44,6 +47,9 @@ class Talk:
             assert done.wait(60)
             self._publish()
         return [one for one in self.sent[before:] if one[0]["type"] == kind]
+
+    def all_told(self, kind: str) -> list[tuple[Any, list[memoryview]]]:
+        return [one for one in self.sent if one[0]["type"] == kind]
 
     def _publish(self) -> None:
         self.session.publish(
@@ -93,3 +99,37 @@ def test_a_run_that_is_chosen_is_drawn_beside_this_one_and_for_every_view(folder
     talk.says(type="hello", view="y")
     assert len(talk.is_told("beside")) == 1
     assert len(talk.is_told("beside")) == 0
+
+
+def test_a_live_run_is_compared_while_it_trains_and_grows_into_the_picture(folder: Path) -> None:
+    other = str(train(folder / "a.zarr", [1.0] * 8, lr=1e-3))
+    net = model()
+    optimizer = torch.optim.SGD(net.parameters(), lr=3e-3)
+    inputs = torch.randn(8, 2, generator=torch.Generator().manual_seed(1))
+    with nbp.watch(net, store=folder / "own.zarr", probes=None) as run:
+        run.attach("Linear", "update_ratio", "every(1)")
+        talk = Talk(run, run)
+        clock = count(step=100).__next__  # time enough between two looks
+        talk.part._beside = Beside(run, talk.part._shelf, clock)
+
+        def goes_on(n: int) -> None:
+            for _ in range(n):
+                optimizer.zero_grad()
+                net(inputs).square().mean().backward()
+                run.log(loss=1.0)
+                optimizer.step()
+
+        goes_on(4)
+        talk.chooses(home="update_ratio", others=[other], ratio_to=other, apart=[2.0, 3])
+        assert talk.is_told("ratio")[-1][0]["last_step"] <= 4
+        assert talk.all_told("parting")[-1][0]["text"].startswith("Parts from a at step 0: ")
+        goes_on(4)
+        assert talk.is_told("ratio")[-1][0]["last_step"] >= 6
+
+
+def test_a_picture_of_a_run_beside_others_says_that_it_is_of_this_one_alone(folder: Path) -> None:
+    talk = Talk(nbp.open_run(train(folder / "own.zarr")))
+    talk.chooses(home="update_ratio", others=[str(train(folder / "a.zarr"))])
+    talk.says(type="export", kind="png")
+    [(message, _)] = talk.is_told("exported")
+    assert message["note"] == "own.png, of this run alone,"
