@@ -34,7 +34,7 @@ export function createParting(parts) {
     const text = told?.text ?? why;
     setText(words, text);
     setAttribute(words, "title", text);
-    words.classList.toggle("nbp-bad", !told);
+    words.classList.toggle("nbp-bad", !told && Boolean(why));
     const n = told?.found.length ?? 0;
     setText(number, n ? modulesText(n) : "where");
     if (!drawer.isOpenAt(count)) return;
