@@ -203,7 +203,7 @@ def test_the_branch_leaves_the_line_that_goes_on_in_grey(panel: PanelPage) -> No
         "No alerts on this branch; 4 before"
     )
     panel.say({"v": 1, "type": "alerts", "whole": True, "rows": [alert(310)]})
-    count = panel.page.locator("button.nbp-alert-count")
+    count = panel.action("alerts")
     expect(count).to_have_text("1 alert · 4 before")
     panel.say(history(*CHECKPOINTS, way=way()))
     expect(count).to_have_text("1 alert")
