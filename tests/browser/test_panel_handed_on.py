@@ -195,6 +195,16 @@ def test_n_opens_the_alerts_and_show_goes_there(opened: PanelPage) -> None:
     expect(opened.page.locator(".nbp-plot:has(canvas.nbp-lines) .nbp-cursor")).to_be_visible()
 
 
+def painted_swatches(panel: PanelPage) -> int:
+    """Rows of the tree with anything but a line beside them."""
+    found: int = panel.page.evaluate(
+        """() => [...document.querySelectorAll('.nbp-row:not([data-module="(root)"]) canvas')]
+          .filter((one) => one.width && one.offsetParent && one.getContext("2d")
+            .getImageData(0, 0, one.width, one.height).data.some((byte) => byte)).length"""
+    )
+    return found
+
+
 def test_what_was_not_saved_says_so(page: Page, run: nbp.OpenedRun, tmp_path: Path) -> None:
     from notebook_probe.explorer.draw.view import fresh_selection
     from notebook_probe.explorer.handed_on.package import Looked, Packer
@@ -207,9 +217,11 @@ def test_what_was_not_saved_says_so(page: Page, run: nbp.OpenedRun, tmp_path: Pa
     file.write_text(page_of(package.text, "kept", b""), encoding="utf-8")
     panel = PanelPage(page)
     open_file(panel, file)
+    assert painted_swatches(panel) > 5
     panel.page.locator(".nbp-chip[data-quantity=grad_norm]").click()
     note = panel.page.locator(".nbp-plot:has(canvas.nbp-heat) .nbp-note")
     expect(note).to_have_text("grad_norm was not saved with the notebook")
+    assert painted_swatches(panel) == 0, "nor are there swatches of another quantity"
     panel.page.locator(".nbp-chip[data-quantity=update_ratio]").click()
     expect(note).to_be_hidden()
 

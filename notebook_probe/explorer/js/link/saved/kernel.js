@@ -62,7 +62,11 @@ export function createSavedKernel({ first, ...packed }, { root, state, fail }) {
     const wanted = selection;
     const [home, lines] = await Promise.all([homeOf(wanted.home), linesOf(wanted)]);
     if (wanted !== selection) return; // something else was picked meanwhile
-    if (wanted.home !== shownHome) say(home.message, home.buffers);
+    if (wanted.home !== shownHome) {
+      state.heatPicture = null; // the tree's swatches are cut from it, of this quantity or of none
+      say(home.message, home.buffers);
+      state.emit("picture");
+    }
     shownHome = wanted.home;
     say(lines.message, lines.buffers);
   }
