@@ -89,7 +89,7 @@ class KernelRoute:
         self._way.forget(comm)
 
     def pump(self) -> None:
-        """Answer waiting messages now, at most 20 times a second; for every step boundary."""
+        """Answer waiting messages now, at most 50 times a second; for every step boundary."""
         self._way.pump()
 
     def verify(self, comm: BaseComm, timeout_s: float = 0.5) -> str:

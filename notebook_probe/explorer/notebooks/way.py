@@ -12,7 +12,7 @@ from comm.base_comm import BaseComm
 
 __all__ = ["PUMP_INTERVAL_S", "Way", "uninterrupted"]
 
-PUMP_INTERVAL_S = 0.05
+PUMP_INTERVAL_S = 0.02
 
 
 class Way:
