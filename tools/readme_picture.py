@@ -17,7 +17,7 @@ from tests.browser.test_explorer import BEFORE, PANEL, TRAINING, quickstart_code
 
 PICTURE = ROOT / "docs" / "explorer.png"
 SHARPNESS = 1.5  # device pixels per pixel
-SIZE = (1632, 1000)  # leaves the panel about 1200 pixels beside JupyterLab's file browser
+SIZE = (1632, 1060)  # leaves the panel about 1200 pixels beside JupyterLab's file browser
 ATTACH_AT, SHOWN_AT = 300, 1150  # the learning rate drops at step 920
 SERIES = ("conv1", "head")
 
@@ -53,7 +53,6 @@ def take_picture(browser: Browser, server: LabServer) -> None:
     panel.wait_step(ATTACH_AT)
     panel.attach("bn2", "input_std", "every(10)")
     panel.wait_attached()
-    panel.press("draw")
     panel.wait_step(SHOWN_AT)
     panel.heat.hover(0.3, 0.35)
     PICTURE.parent.mkdir(exist_ok=True)
