@@ -507,6 +507,7 @@ def test_signed_quantities_are_apart_in_spreads_and_the_bar_says_so(panel: Panel
 
 def test_a_click_in_the_drawer_goes_to_module_and_step(panel: PanelPage) -> None:
     divided(panel, window=(0, 300)).action("partings").click()
+    expect(drawer(panel)).to_contain_text("this run ÷ digits-cnn-8, steps in view")
     rows = drawer(panel).locator(".nbp-parted-rows .nbp-parted")
     rows.nth(0).focus()
     rows.nth(0).press("ArrowDown")

@@ -88,7 +88,8 @@ export function createPartedList(parts) {
     factor.show(apart[0]);
     rows.show(apart[1]);
     setText(quantity, told.quantity);
-    setText(whom, `this run ÷ ${state.selection.grouped ? "the group" : runName(state, told.to)}, all steps`);
+    const other = state.selection.grouped ? "the group" : runName(state, told.to);
+    setText(whom, `this run ÷ ${other}, ${state.selection.window ? "steps in view" : "all steps"}`);
     setText(rest, restText(told));
     setHidden(head, !told.found.length);
     const ratio = state.parts.ratio;
