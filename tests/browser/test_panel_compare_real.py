@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import base64
 import threading
+import time
 from collections import OrderedDict
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from playwright.sync_api import expect
+from playwright.sync_api import Locator, expect
 from torch import Tensor, nn
 
 import notebook_probe as nbp
 from notebook_probe.explorer.conversation import PanelSession
 from notebook_probe.explorer.parse import parse
 from notebook_probe.explorer.parts.compare import Compare
+from tests.browser.lab import PATIENCE_S
 from tests.browser.panel_page import PanelPage
 
 N_BLOCKS, N_STEPS, PLANTED = 19, 60, 25
@@ -68,19 +70,30 @@ class Kernel:
         parts = self.session._parts._parts
         self._shelf = next(one for one in parts if isinstance(one, Compare))._shelf
 
-    def turns(self, n: int = 3) -> None:
-        """Hear the page and tell it what is new, so many times; runs are read in between."""
-        for _ in range(n):
-            self.page.page.wait_for_timeout(120)  # a choice is sent at most ten times a second
-            heard = self.page.page.evaluate("(n) => sent.slice(n)", self._n_heard)
-            self._n_heard += len(heard)
-            for message in heard:
-                self.session.receive(parse(message))  # type: ignore[arg-type]
-            self.session.publish(self._say, "own subshell", self.session.head())
-            done = threading.Event()
-            self._shelf.do(done.set)
-            assert done.wait(60)
+    def until(self, place: Locator, text: str) -> None:
+        """Hear the page and tell it what is new until it says something."""
+        latest_s = time.monotonic() + PATIENCE_S
+        while text not in "".join(place.all_text_contents()):
+            assert time.monotonic() < latest_s, f"{text!r} is not said"
+            self._turn()
+
+    def until_drawn(self, series: str) -> None:
+        """The same, until a series of the other run is drawn."""
+        latest_s = time.monotonic() + PATIENCE_S
+        while series not in (self.page.lines.get_attribute("data-beside") or ""):
+            assert time.monotonic() < latest_s, f"{series!r} is not drawn"
+            self._turn()
+
+    def _turn(self) -> None:
+        self.page.wait_frame()
+        heard = self.page.page.evaluate("(n) => sent.slice(n)", self._n_heard)
+        self._n_heard += len(heard)
+        for message in heard:
+            self.session.receive(parse(message))  # type: ignore[arg-type]
         self.session.publish(self._say, "own subshell", self.session.head())
+        done = threading.Event()
+        self._shelf.do(done.set)
+        assert done.wait(PATIENCE_S)
 
     def _say(self, message: Any, buffers: Any) -> None:
         texts = [base64.b64encode(bytes(one)).decode() for one in buffers]
@@ -88,6 +101,7 @@ class Kernel:
 
 
 @pytest.mark.browser
+@pytest.mark.stories
 def test_two_runs_of_a_large_model_part_where_one_layer_was_trained_faster(
     bare: PanelPage, tmp_path: Path
 ) -> None:
@@ -97,19 +111,15 @@ def test_two_runs_of_a_large_model_part_where_one_layer_was_trained_faster(
     assert len(run.modules) > 60
     panel = bare.show(880)
     kernel = Kernel(panel, run)
-    kernel.turns()
+    kernel.until(panel.action("runs"), "own")
     panel.action("runs").click()
-    kernel.turns()
     row = panel.page.locator(".nbp-run-rows .nbp-run-row")
-    expect(row).to_contain_text("before")
-    expect(row).to_contain_text("lr of the late layer 0.001, here 0.01")
+    kernel.until(row, "lr of the late layer 0.001, here 0.01")
     panel.page.get_by_role("checkbox", name="Compare with before").check()
-    kernel.turns()
     foot = panel.page.locator(".nbp-parting")
-    expect(foot).to_contain_text(f"Parts from before at step {PLANTED}: {LATE} · update_ratio ×")
+    kernel.until(foot, f"Parts from before at step {PLANTED}: {LATE} · update_ratio ×")
     there = str(tmp_path / "before.zarr")
     panel.page.locator(f"[data-role=ratio-to] [data-value='{there}']").click()
-    kernel.turns()
     panel.picture("compare-real-picker")
     panel.page.keyboard.press("Escape")
     expect(panel.heat).to_have_attribute("data-ratio-to", there)
@@ -119,8 +129,7 @@ def test_two_runs_of_a_large_model_part_where_one_layer_was_trained_faster(
     expect(first).to_contain_text(LATE)
     first.get_by_role("button", name="show").click()
     expect(panel.row(LATE)).to_have_attribute("aria-selected", "true")
-    kernel.turns()
-    beside = panel.lines.get_attribute("data-beside") or ""
-    assert f"{LATE} · update_ratio" in beside
+    kernel.until(panel.page.locator(".nbp-chips"), "12.up")
+    kernel.until_drawn(f"{LATE} · update_ratio")
     panel.picture("compare-real")
     assert panel.errors == []
