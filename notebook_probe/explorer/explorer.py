@@ -25,6 +25,11 @@ IN_A_NOTEBOOK = """
 .jp-OutputArea-child:has(.nbp-panel) + * + .jp-OutputArea-child:has(.nbp-handed-on) {
   display: none;
 }
+/* nbclassic */
+.output_area:has(.nbp-panel):not(:has(.nbp-handed-on)) + .output_area,
+.output_area:has(.nbp-panel) + * + .output_area:has(.nbp-handed-on) {
+  display: none;
+}
 .jp-OutputArea-child:has(.nbp-panel):has(~ .jp-OutputArea-child .widget-box .nbp-panel) {
   display: none;
 }
@@ -195,7 +200,7 @@ class Explorer(anywidget.AnyWidget):
     @property
     def closed(self) -> bool:
         """There is no panel any more; ``explore()`` makes a new one."""
-        return self.comm is None
+        return self.comm is None or self.comm._closed
 
     def follow(self, **looked_at: object) -> None:
         """Bring the traits to what was chosen in the panel.
