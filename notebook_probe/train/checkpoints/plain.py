@@ -23,14 +23,15 @@ class _Copies:
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
-        self._known: dict[tuple[Any, ...], Tensor] = {}
+        self._known: dict[tuple[Any, ...], tuple[Tensor, Tensor]] = {}
 
     def of(self, value: Tensor) -> Tensor:
-        value = whole(value.detach())
+        value = value.detach()
         key = (value.device, _address(value), value.shape, value.stride(), value.dtype)
         if key not in self._known:
-            self._known[key] = self._memory.copy(value)
-        return self._known[key]
+            # Kept beside its copy: what is let go leaves its address to the next tensor.
+            self._known[key] = value, self._memory.copy(whole(value))
+        return self._known[key][1]
 
 
 def copied(state: Mapping[str, Any], memory: Memory) -> dict[str, Any]:
