@@ -4,14 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from notebook_probe.record.format.source import (
-    ChunkGrid,
-    Floats,
-    LevelView,
-    Steps,
-    StreamView,
-    Variable,
-)
+from notebook_probe.record.format.source import Floats, LevelView, Steps, StreamView
+from notebook_probe.record.views.wrapped import WrappedStream
 
 __all__ = ["ReadTogether"]
 
@@ -22,7 +16,7 @@ Wanted = Mapping[str, Sequence[str]]
 """Quantity to the modules whose series are drawn."""
 
 
-class ReadTogether:
+class ReadTogether(WrappedStream):
     """A stream as it is now; what is read of one of the wanted series is kept for all of them.
 
     Parameters
@@ -33,37 +27,27 @@ class ReadTogether:
     """
 
     def __init__(self, stream: StreamView, wanted: Wanted) -> None:
-        self._stream, self._wanted = stream, wanted
-        self.n_rows = stream.n_rows
-        self.levels: Mapping[int, LevelView] = {
+        super().__init__(stream)
+        self._wanted = wanted
+        self._n_rows = stream.n_rows
+        self._levels: Mapping[int, LevelView] = {
             size: _Level(level, wanted) for size, level in stream.levels.items()
         }
         self._steps: dict[tuple[int, int | None], Steps] = {}
         self._values: dict[tuple[str, int, int], Floats] = {}
 
     @property
-    def name(self) -> str:
-        return self._stream.name
+    def n_rows(self) -> int:
+        return self._n_rows
 
     @property
-    def modules(self) -> tuple[str, ...]:
-        return self._stream.modules
-
-    @property
-    def variables(self) -> tuple[Variable, ...]:
-        return self._stream.variables
-
-    @property
-    def version(self) -> tuple[object, ...]:
-        return self._stream.version
+    def levels(self) -> Mapping[int, LevelView]:
+        return self._levels
 
     def steps(self, start: int = 0, stop: int | None = None) -> Steps:
         if (start, stop) not in self._steps:
             self._steps[start, stop] = self._stream.steps(start, stop)
         return self._steps[start, stop]
-
-    def times(self, start: int = 0, stop: int | None = None) -> Steps:
-        return self._stream.times(start, stop)
 
     def values(
         self,
@@ -80,9 +64,6 @@ class ReadTogether:
         if key not in self._values:
             self._values[key] = self._stream.values(quantity, start, stop, wanted)
         return self._values[key][:, [wanted.index(module) for module in modules]]
-
-    def chunk_grid(self, quantity: str) -> ChunkGrid:
-        return self._stream.chunk_grid(quantity)
 
 
 class _Level:
