@@ -2,37 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Locator, expect
+from playwright.sync_api import Locator, expect
 
 from tests.browser import alert_messages as gpt
 from tests.browser import panel_messages as kernel
-from tests.browser.panel_page import PanelPage, one_page
+from tests.browser.panel_page import PanelPage
 
 LOGIT = "attention_logit_large"
 
 
-@pytest.fixture(scope="module")
-def page(browser: Browser) -> Iterator[PanelPage]:
-    yield from one_page(browser)
-
-
-def shown(page: PanelPage, width: int = 880, theme: str = "light") -> PanelPage:
-    page.show(width, theme)
-    gpt.say_all(page)
-    page.say(breaks())
-    page.action("alerts").click()
-    logit = page.page.locator(f".nbp-alert[data-rule={LOGIT}]")
+def shown(bare: PanelPage, width: int = 880, theme: str = "light") -> PanelPage:
+    bare.show(width, theme)
+    gpt.say_all(bare)
+    bare.say(breaks())
+    bare.action("alerts").click()
+    logit = bare.page.locator(f".nbp-alert[data-rule={LOGIT}]")
     logit.locator(".nbp-alert-text").click()
-    return page
+    return bare
 
 
 @pytest.fixture
-def panel(page: PanelPage) -> PanelPage:
-    return shown(page)
+def panel(bare: PanelPage) -> PanelPage:
+    return shown(bare)
 
 
 def breaks(*on: tuple[int, str, bool], live: bool = True) -> dict[str, Any]:
@@ -126,8 +120,8 @@ def test_without_a_kernel_nothing_can_pause(panel: PanelPage) -> None:
 
 @pytest.mark.parametrize("width", [640, 880, 1280])
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_it_is_worth_a_look(page: PanelPage, width: int, theme: str) -> None:
-    panel = shown(page, width, theme)
+def test_it_is_worth_a_look(bare: PanelPage, width: int, theme: str) -> None:
+    panel = shown(bare, width, theme)
     panel.say(breaks((3, LOGIT, True)))
     panel.picture(f"alert-pauses-{width}-{theme}")
     assert not panel.root.evaluate("(node) => node.scrollWidth > node.clientWidth + 1")

@@ -7,25 +7,20 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Locator, expect
+from playwright.sync_api import Locator, expect
 
 from tests.browser import alert_messages as gpt
 from tests.browser import panel_messages as kernel
-from tests.browser.panel_page import PanelPage, one_page
-
-
-@pytest.fixture(scope="module")
-def page(browser: Browser) -> Iterator[PanelPage]:
-    yield from one_page(browser)
+from tests.browser.panel_page import PanelPage
 
 
 @pytest.fixture
-def panel(page: PanelPage) -> Iterator[PanelPage]:
-    page.show(880)
-    gpt.say_all(page)
-    yield page
-    assert page.errors == []
-    expect(page.page.locator(".nbp-trouble")).to_be_hidden()
+def panel(bare: PanelPage) -> Iterator[PanelPage]:
+    bare.show(880)
+    gpt.say_all(bare)
+    yield bare
+    assert bare.errors == []
+    expect(bare.page.locator(".nbp-trouble")).to_be_hidden()
 
 
 def drawer(panel: PanelPage) -> Locator:
@@ -374,14 +369,14 @@ def bottom_of(canvas: Locator) -> float:
 
 @pytest.mark.parametrize("width", [640, 880, 1280])
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_the_drawer_fits_every_width(page: PanelPage, width: int, theme: str) -> None:
-    page.show(width, theme, lab=True)
-    gpt.say_all(page)
-    opened(page, "attention_logit_large")
-    wide = page.page.evaluate(
+def test_the_drawer_fits_every_width(bare: PanelPage, width: int, theme: str) -> None:
+    bare.show(width, theme, lab=True)
+    gpt.say_all(bare)
+    opened(bare, "attention_logit_large")
+    wide = bare.page.evaluate(
         "() => { const node = document.querySelector('.nbp-drawer');"
         " return node.scrollWidth - node.clientWidth; }"
     )
     assert wide == 0
-    page.picture(f"alert-{theme}-{width}")
-    assert page.errors == []
+    bare.picture(f"alert-{theme}-{width}")
+    assert bare.errors == []

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Locator, expect
+from playwright.sync_api import Locator, expect
 
 from tests.browser import panel_messages as kernel
-from tests.browser.panel_page import PanelPage, one_page
+from tests.browser.panel_page import PanelPage
 
 CONV = ("block.conv3", "grad_norm")
-
-
-@pytest.fixture(scope="module")
-def page(browser: Browser) -> Iterator[PanelPage]:
-    yield from one_page(browser)
 
 
 def row(id: int, text: str, number: float | None = None, **changes: Any) -> dict[str, Any]:
@@ -70,12 +64,12 @@ def draw(panel: PanelPage) -> None:
     panel.draw(*kernel.lines_message({CONV: (steps, norms[CONV[0]])}, seq=2, smooth=0.9))
 
 
-def shown(page: PanelPage, width: int = 880, theme: str = "light") -> PanelPage:
-    page.show(width, theme)
-    page.say(kernel.model_message())
-    page.say(kernel.status_message())
-    page.say(breaks())
-    page.say(
+def shown(bare: PanelPage, width: int = 880, theme: str = "light") -> PanelPage:
+    bare.show(width, theme)
+    bare.say(kernel.model_message())
+    bare.say(kernel.status_message())
+    bare.say(breaks())
+    bare.say(
         {
             "v": 1,
             "type": "knobs",
@@ -84,12 +78,12 @@ def shown(page: PanelPage, width: int = 880, theme: str = "light") -> PanelPage:
             ],
         }
     )
-    return page
+    return bare
 
 
 @pytest.fixture
-def panel(page: PanelPage) -> PanelPage:
-    return shown(page)
+def panel(bare: PanelPage) -> PanelPage:
+    return shown(bare)
 
 
 def opened(panel: PanelPage) -> Locator:
@@ -99,8 +93,8 @@ def opened(panel: PanelPage) -> Locator:
 
 @pytest.mark.parametrize("width", [640, 880, 1280])
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_it_is_worth_a_look_while_it_is_held(page: PanelPage, width: int, theme: str) -> None:
-    panel = shown(page, width, theme)
+def test_it_is_worth_a_look_while_it_is_held(bare: PanelPage, width: int, theme: str) -> None:
+    panel = shown(bare, width, theme)
     draw(panel)
     can = {"pause": "already paused", "resume": "", "step": "", "stop": ""}
     panel.say(kernel.status_message(state="paused", step=213, can=can))

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
 from tests.browser.compare_messages import (
     LOSS,
@@ -22,24 +21,19 @@ from tests.browser.compare_messages import (
     two_beside,
     wait_chosen,
 )
-from tests.browser.panel_page import PanelPage, introduce, one_page
-
-
-@pytest.fixture(scope="module")
-def page(browser: Browser) -> Iterator[PanelPage]:
-    yield from one_page(browser)
+from tests.browser.panel_page import PanelPage, introduce
 
 
 @pytest.fixture
-def panel(page: PanelPage) -> PanelPage:
-    return introduce(page.show(880))
+def panel(bare: PanelPage) -> PanelPage:
+    return introduce(bare.show(880))
 
 
 @pytest.mark.parametrize(("width", "theme"), [(880, "light"), (1280, "dark"), (640, "light")])
 def test_lines_of_other_runs_stand_beside_in_the_same_colour_named_by_run(
-    page: PanelPage, width: int, theme: str
+    bare: PanelPage, width: int, theme: str
 ) -> None:
-    panel = compared(introduce(page.show(width, theme)))
+    panel = compared(introduce(bare.show(width, theme)))
     assert beside(panel) == []
     panel.say(*two_beside())
     assert beside(panel) == [

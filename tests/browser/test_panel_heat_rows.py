@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
-from playwright.sync_api import Browser, Locator, expect
+from playwright.sync_api import Locator, expect
 
 from tests.browser import panel_messages as kernel
-from tests.browser.panel_page import PanelPage, one_page
-
-
-@pytest.fixture(scope="module")
-def page(browser: Browser) -> Iterator[PanelPage]:
-    yield from one_page(browser)
+from tests.browser.panel_page import PanelPage
 
 
 @pytest.fixture
-def panel(page: PanelPage) -> PanelPage:
-    page.show(880)
-    page.say(kernel.model_message())
-    page.say(kernel.status_message())
-    page.say(kernel.selection_message(home="grad_norm"))
-    return page
+def panel(bare: PanelPage) -> PanelPage:
+    bare.show(880)
+    bare.say(kernel.model_message())
+    bare.say(kernel.status_message())
+    bare.say(kernel.selection_message(home="grad_norm"))
+    return bare
 
 
 def choice(panel: PanelPage, value: str) -> Locator:

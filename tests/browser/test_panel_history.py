@@ -2,37 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Locator, expect
+from playwright.sync_api import Locator, expect
 
 from tests.browser import panel_messages as kernel
 from tests.browser.history_messages import history
-from tests.browser.panel_page import PanelPage, one_page
+from tests.browser.panel_page import PanelPage
 
 WIDTHS = [(640, "dark"), (880, "light"), (1280, "dark")]
 
 
-@pytest.fixture(scope="module")
-def page(browser: Browser) -> Iterator[PanelPage]:
-    yield from one_page(browser)
-
-
-def shown(page: PanelPage, width: int = 880, theme: str = "light") -> PanelPage:
-    page.show(width, theme)
-    page.say(kernel.model_message())
-    page.say(kernel.status_message(step=842))
-    page.say(kernel.selection_message())
+def shown(bare: PanelPage, width: int = 880, theme: str = "light") -> PanelPage:
+    bare.show(width, theme)
+    bare.say(kernel.model_message())
+    bare.say(kernel.status_message(step=842))
+    bare.say(kernel.selection_message())
     cells = np.random.default_rng(0).lognormal(size=(len(kernel.WEIGHTED), 842))
-    page.draw(*kernel.heat_message(cells, kernel.WEIGHTED, last_step=841))
-    return page
+    bare.draw(*kernel.heat_message(cells, kernel.WEIGHTED, last_step=841))
+    return bare
 
 
 @pytest.fixture
-def panel(page: PanelPage) -> PanelPage:
-    return shown(page)
+def panel(bare: PanelPage) -> PanelPage:
+    return shown(bare)
 
 
 def diamonds(panel: PanelPage) -> Locator:
@@ -87,8 +80,8 @@ def test_one_whose_file_is_gone_says_so(panel: PanelPage) -> None:
 
 
 @pytest.mark.parametrize(("width", "theme"), WIDTHS)
-def test_it_fits_into_a_panel_of_every_width(page: PanelPage, width: int, theme: str) -> None:
-    panel = shown(page, width, theme)
+def test_it_fits_into_a_panel_of_every_width(bare: PanelPage, width: int, theme: str) -> None:
+    panel = shown(bare, width, theme)
     panel.say(history(100, 200, 300, 400, 500, 600, 700, 800, gone=100))
     diamonds(panel).nth(2).click()
     inside = panel.page.get_by_role("dialog").bounding_box()

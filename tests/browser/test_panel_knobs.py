@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Locator, expect
+from playwright.sync_api import Locator, expect
 
 from tests.browser import panel_messages as kernel
-from tests.browser.panel_page import PanelPage, one_page
-
-
-@pytest.fixture(scope="module")
-def page(browser: Browser) -> Iterator[PanelPage]:
-    yield from one_page(browser)
+from tests.browser.panel_page import PanelPage
 
 
 def group(text: str, scheduled: float | None = None, held: bool = False) -> dict[str, Any]:
@@ -49,16 +43,16 @@ def knobs(*rows: Any, hint: Any = None, last: Any = None) -> dict[str, Any]:
 
 
 @pytest.fixture
-def panel(page: PanelPage) -> PanelPage:
-    return shown(page, knobs(DROPOUT, LR))
+def panel(bare: PanelPage) -> PanelPage:
+    return shown(bare, knobs(DROPOUT, LR))
 
 
-def shown(page: PanelPage, message: Any, width: int = 880, theme: str = "light") -> PanelPage:
-    page.show(width, theme)
-    page.say(kernel.model_message())
-    page.say(kernel.status_message())
-    page.say(message)
-    return page
+def shown(bare: PanelPage, message: Any, width: int = 880, theme: str = "light") -> PanelPage:
+    bare.show(width, theme)
+    bare.say(kernel.model_message())
+    bare.say(kernel.status_message())
+    bare.say(message)
+    return bare
 
 
 def opened(panel: PanelPage) -> Locator:
@@ -265,12 +259,12 @@ def test_tab_stays_in_the_dialog(panel: PanelPage) -> None:
 
 @pytest.mark.parametrize("width", [640, 880, 1280])
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_it_fits_into_a_panel_of_every_width(page: PanelPage, width: int, theme: str) -> None:
+def test_it_fits_into_a_panel_of_every_width(bare: PanelPage, width: int, theme: str) -> None:
     hint = {"ratio": 0.0041, "common": 0.001, "factor": 0.25}
     scheduled = [group("7 weights, decay 0.1", 3e-3), group("13 biases and norms", 3e-3)]
     last = {"step": 640, "text": "lr 0.01 → 0.003"}
     rows = (rate(3e-3, 3e-3, details=scheduled), DROPOUT, HEAT, DECAY)
-    panel = shown(page, knobs(*rows, hint=hint, last=last), width, theme)
+    panel = shown(bare, knobs(*rows, hint=hint, last=last), width, theme)
     if not panel.action("knobs").is_visible():
         pytest.skip("behind another button at this width")
     dialog = opened(panel)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import torch
-from playwright.sync_api import Browser, Locator, expect
+from playwright.sync_api import Locator, expect
 from torch import Tensor, nn
 
 import notebook_probe as nbp
@@ -16,7 +15,7 @@ from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.explorer.parts.looks import Looks
 from notebook_probe.explorer.parts.part import Seen
 from tests.browser import panel_messages as kernel
-from tests.browser.panel_page import PanelPage, one_page
+from tests.browser.panel_page import PanelPage
 
 
 class Attention(nn.Module):
@@ -52,8 +51,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> nbp.Run:
 class Kernel:
     """Answers what the panel asks of looks, as the kernel's part of it does."""
 
-    def __init__(self, page: PanelPage, run: nbp.Run) -> None:
-        self.page, self.part = page, Looks(run, None)
+    def __init__(self, bare: PanelPage, run: nbp.Run) -> None:
+        self.page, self.part = bare, Looks(run, None)
         self._n_answered = 0
 
     def tells(self, **changes: Any) -> None:
@@ -69,11 +68,6 @@ class Kernel:
             self.page.say(message, [bytes(buffer) for buffer in buffers])
 
 
-@pytest.fixture(scope="module")
-def page(browser: Browser) -> Iterator[PanelPage]:
-    yield from one_page(browser)
-
-
 MODULES = [
     ("(root)", "Sequential", 1000, 0, -1),
     ("stem", "Sequential", 416, 0, 0),
@@ -84,15 +78,15 @@ MODULES = [
 
 
 @pytest.fixture
-def panel(page: PanelPage) -> PanelPage:
-    show(page, 880)
-    return page
+def panel(bare: PanelPage) -> PanelPage:
+    show(bare, 880)
+    return bare
 
 
-def show(page: PanelPage, width: int, theme: str = "light") -> None:
-    page.show(width, theme)
-    page.say({**kernel.model_message(), "modules": MODULES, "entries": [], "kinds": []})
-    page.say(kernel.status_message(state="paused"))
+def show(bare: PanelPage, width: int, theme: str = "light") -> None:
+    bare.show(width, theme)
+    bare.say({**kernel.model_message(), "modules": MODULES, "entries": [], "kinds": []})
+    bare.say(kernel.status_message(state="paused"))
 
 
 def look(panel: PanelPage) -> Locator:
@@ -150,30 +144,30 @@ def test_what_came_to_nothing_says_why_beside_the_button(panel: PanelPage, run: 
 
 @pytest.mark.parametrize(("width", "theme"), [(880, "light"), (1280, "dark"), (640, "light")])
 def test_its_tensors_stand_in_blocks_with_the_chosen_channel_and_facts(
-    page: PanelPage, run: nbp.Run, width: int, theme: str
+    bare: PanelPage, run: nbp.Run, width: int, theme: str
 ) -> None:
-    show(page, width, theme)
+    show(bare, width, theme)
     if width < 740:
-        page.action("modules").click()
-    opened(page, run)
+        bare.action("modules").click()
+    opened(bare, run)
     if width < 740:
-        page.action("modules").click()
+        bare.action("modules").click()
     names = ["output", "weight", "gradient", "update", "weight's gradient", "input"]
-    expect(page.page.locator(".nbp-look-head > b")).to_have_text(names)
-    output = page.page.locator("[data-tensor=output]")
+    expect(bare.page.locator(".nbp-look-head > b")).to_have_text(names)
+    output = bare.page.locator("[data-tensor=output]")
     output.click(position={"x": 5, "y": 5})
     output.press("ArrowRight")
     expect(output).to_have_attribute("data-selected", "1")
-    expect(page.page.locator("[data-tensor=weight]")).to_have_attribute("data-selected", "1")
-    expect(page.page.locator(".nbp-look-large > b")).to_have_text("channel 1")
-    large = page.page.locator(".nbp-look-pair canvas").first
+    expect(bare.page.locator("[data-tensor=weight]")).to_have_attribute("data-selected", "1")
+    expect(bare.page.locator(".nbp-look-large > b")).to_have_text("channel 1")
+    large = bare.page.locator(".nbp-look-pair canvas").first
     large.hover(position={"x": 70, "y": 70})
     kept = run.looks[1].data.output[0, 1]
-    words = page.page.locator(".nbp-look-value")
+    words = bare.page.locator(".nbp-look-value")
     expect(words).to_contain_text("row 7, column 7")
     shown = float((words.text_content() or "").rpartition(": ")[2].replace("−", "-"))
     assert shown == pytest.approx(float(kept[7, 7]), rel=1e-4)
-    page.picture(f"look-{width}-{theme}")
+    bare.picture(f"look-{width}-{theme}")
 
 
 def test_earlier_and_later_looks_and_two_beside_each_other(panel: PanelPage, run: nbp.Run) -> None:
@@ -218,20 +212,20 @@ def test_the_heat_map_comes_back(panel: PanelPage, run: nbp.Run) -> None:
 
 
 def test_an_opened_record_shows_what_is_kept_and_asks_for_nothing(
-    page: PanelPage, run: nbp.Run
+    bare: PanelPage, run: nbp.Run
 ) -> None:
-    page.show(880)
+    bare.show(880)
     message = kernel.model_message()
-    page.say({**message, "modules": MODULES, "entries": [], "kinds": [], "live": False})
-    page.say(kernel.status_message(state="finished"))
-    answering = Kernel(page, run)
+    bare.say({**message, "modules": MODULES, "entries": [], "kinds": [], "live": False})
+    bare.say(kernel.status_message(state="finished"))
+    answering = Kernel(bare, run)
     answering.tells()
-    page.row("stem.conv1").click()
-    page.page.locator(".nbp-panel").press("l")
+    bare.row("stem.conv1").click()
+    bare.page.locator(".nbp-panel").press("l")
     answering.answers()
-    expect(look(page)).to_be_visible()
-    assert page.sent("look") == []
-    expect(page.action("look-again")).to_be_hidden()
+    expect(look(bare)).to_be_visible()
+    assert bare.sent("look") == []
+    expect(bare.action("look-again")).to_be_hidden()
 
 
 def test_a_look_stays_in_place_of_the_heat_map_whatever_is_told(

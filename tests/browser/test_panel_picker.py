@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Locator, expect
+from playwright.sync_api import Locator, expect
 
 from notebook_probe.quantities import quantities
 from notebook_probe.quantities.define.questions import topic
 from tests.browser import panel_messages as kernel
-from tests.browser.panel_page import PanelPage, one_page
+from tests.browser.panel_page import PanelPage
 
 THIN = "\u202f"
 PRESETS = [
     {"name": "gradients", "about": "Whether they vanish or explode.", "percent": 6.28},
     {"name": "spectra", "about": "Singular values.", "percent": None},
 ]
-
-
-@pytest.fixture(scope="module")
-def page(browser: Browser) -> Iterator[PanelPage]:
-    yield from one_page(browser)
 
 
 def row(name: str, question: str = "Are my ReLUs dead?", **changes: Any) -> Any:
@@ -75,18 +69,18 @@ def built_in() -> Any:
     return {**message, "quantities": rows}
 
 
-def shown(page: PanelPage, message: Any, width: int = 880, theme: str = "light") -> PanelPage:
-    page.show(width, theme)
-    page.say(message)
+def shown(bare: PanelPage, message: Any, width: int = 880, theme: str = "light") -> PanelPage:
+    bare.show(width, theme)
+    bare.say(message)
     known = {"n_measured": 64, "step_s": 0.023, "budget": None, "presets": PRESETS}
-    page.say({"v": 1, "type": "probes", **known})
-    page.say(kernel.status_message(costs={"grad_norm": 4.6}))
-    return page
+    bare.say({"v": 1, "type": "probes", **known})
+    bare.say(kernel.status_message(costs={"grad_norm": 4.6}))
+    return bare
 
 
 @pytest.fixture
-def panel(page: PanelPage) -> PanelPage:
-    panel = shown(page, own_catalogue())
+def panel(bare: PanelPage) -> PanelPage:
+    panel = shown(bare, own_catalogue())
     panel.row("stem.conv1").click()
     panel.page.locator("[data-role=quantity]").click()
     return panel
@@ -157,8 +151,8 @@ def test_what_is_not_there_is_told_with_what_comes_near(panel: PanelPage) -> Non
     expect(heading).to_have_text("Nothing is called zzz")
 
 
-def test_among_all_that_is_built_in_dropped_is_near_dead_fraction(page: PanelPage) -> None:
-    panel = shown(page, built_in())
+def test_among_all_that_is_built_in_dropped_is_near_dead_fraction(bare: PanelPage) -> None:
+    panel = shown(bare, built_in())
     panel.page.locator("[data-role=quantity]").click()
     search(panel).fill("dead_fractions")
     expect(panel.page.locator(".nbp-pick-side > p")).to_contain_text("near: dead_fraction")
@@ -199,8 +193,8 @@ def test_the_key_q_opens_it_and_a_preset_is_attached_by_a_click(panel: PanelPage
 
 @pytest.mark.parametrize("width", [640, 880, 1280])
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_it_fits_into_a_panel_of_every_width(page: PanelPage, width: int, theme: str) -> None:
-    panel = shown(page, built_in(), width, theme)
+def test_it_fits_into_a_panel_of_every_width(bare: PanelPage, width: int, theme: str) -> None:
+    panel = shown(bare, built_in(), width, theme)
     if width >= 740:
         panel.row("block.conv3").click()
     panel.root.focus()

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Locator, expect
+from playwright.sync_api import Locator, expect
 
 from tests.browser import panel_messages as kernel
-from tests.browser.panel_page import PanelPage, one_page
+from tests.browser.panel_page import PanelPage
 
 THIN = "\u202f"
 RELUS = ["stem.relu1", "block.relu2", "block.relu3"]
@@ -21,11 +21,6 @@ PLACES: dict[str, tuple[Sequence[str], str, float]] = {
     "zero_fraction": (RELUS, "every(1)", 3.0),
 }
 """Quantity to places, schedule, and per cent of a step at all of them."""
-
-
-@pytest.fixture(scope="module")
-def page(browser: Browser) -> Iterator[PanelPage]:
-    yield from one_page(browser)
 
 
 def dear_status(**changes: Any) -> Any:
@@ -47,17 +42,17 @@ def account(**changes: Any) -> dict[str, Any]:
     return {"v": 1, "type": "probes", **known, **changes}
 
 
-def shown(page: PanelPage, width: int = 880, theme: str = "light") -> PanelPage:
-    page.show(width, theme)
-    page.say(kernel.model_message())
-    page.say(dear_status())
-    page.say(account())
-    return page
+def shown(bare: PanelPage, width: int = 880, theme: str = "light") -> PanelPage:
+    bare.show(width, theme)
+    bare.say(kernel.model_message())
+    bare.say(dear_status())
+    bare.say(account())
+    return bare
 
 
 @pytest.fixture
-def panel(page: PanelPage) -> PanelPage:
-    return shown(page)
+def panel(bare: PanelPage) -> PanelPage:
+    return shown(bare)
 
 
 def opened(panel: PanelPage, action: str) -> Locator:
@@ -276,21 +271,21 @@ def test_the_key_t_opens_it_and_arrows_go_from_row_to_row(panel: PanelPage) -> N
     expect(dialog).to_have_count(0)
 
 
-def test_a_record_that_was_opened_has_neither(page: PanelPage) -> None:
-    page.show(880)
-    page.say(kernel.model_message(live=False))
-    page.say(dear_status())
-    expect(page.action("probes")).to_be_hidden()
-    expect(page.action("attached")).to_be_hidden()
+def test_a_record_that_was_opened_has_neither(bare: PanelPage) -> None:
+    bare.show(880)
+    bare.say(kernel.model_message(live=False))
+    bare.say(dear_status())
+    expect(bare.action("probes")).to_be_hidden()
+    expect(bare.action("attached")).to_be_hidden()
 
 
 @pytest.mark.parametrize("width", [640, 880, 1280])
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("action", ["probes", "attached"])
 def test_both_fit_into_a_panel_of_every_width(
-    page: PanelPage, width: int, theme: str, action: str
+    bare: PanelPage, width: int, theme: str, action: str
 ) -> None:
-    panel = shown(page, width, theme)
+    panel = shown(bare, width, theme)
     if width < 740 and action == "attached":
         panel.root.focus()
         panel.page.keyboard.press("t")

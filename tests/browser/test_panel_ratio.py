@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
 from tests.browser import panel_messages as kernel
 from tests.browser.compare_messages import (
@@ -25,26 +24,21 @@ from tests.browser.compare_messages import (
     tells,
     wait_chosen,
 )
-from tests.browser.panel_page import PanelPage, introduce, one_page
-
-
-@pytest.fixture(scope="module")
-def page(browser: Browser) -> Iterator[PanelPage]:
-    yield from one_page(browser)
+from tests.browser.panel_page import PanelPage, introduce
 
 
 @pytest.fixture
-def panel(page: PanelPage) -> PanelPage:
-    return introduce(page.show(880))
+def panel(bare: PanelPage) -> PanelPage:
+    return introduce(bare.show(880))
 
 
 @pytest.mark.parametrize(
     ("width", "theme"), [(880, "light"), (880, "dark"), (1280, "dark"), (640, "light")]
 )
 def test_the_heat_map_shows_the_ratio_to_one_run_with_flags_and_the_drawer_where_they_part(
-    page: PanelPage, width: int, theme: str
+    bare: PanelPage, width: int, theme: str
 ) -> None:
-    panel = divided(introduce(page.show(width, theme)))
+    panel = divided(introduce(bare.show(width, theme)))
     expect(panel.heat).to_have_attribute("data-ratio-to", OTHERS[0])
     options = panel.page.locator("[data-action=heat-options]")
     expect(options).to_have_text("ratio to digits-cnn-8")

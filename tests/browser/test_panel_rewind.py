@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Locator, expect
+from playwright.sync_api import Locator, expect
 
 from tests.browser import panel_messages as kernel
 from tests.browser.history_messages import MUST, RESTORES, branched, history, way
-from tests.browser.panel_page import PanelPage, one_page
+from tests.browser.panel_page import PanelPage
 
 THEMES = ["light", "dark"]
 WIDTHS = [640, 880, 1280]
 PRESETS = ["default", "alerts", "activations"]
 CHECKPOINTS = range(100, 801, 100)
 LOSS, NORM = ("(root)", "loss"), ("conv3", "grad_norm")
-
-
-@pytest.fixture(scope="module")
-def page(browser: Browser) -> Iterator[PanelPage]:
-    yield from one_page(browser)
 
 
 def alert(step: int) -> dict[str, Any]:
@@ -50,15 +44,15 @@ def lines(first: int, last: int, level: float, **options: Any) -> tuple[Any, lis
     )
 
 
-def shown(page: PanelPage, width: int = 880, theme: str = "light") -> PanelPage:
+def shown(bare: PanelPage, width: int = 880, theme: str = "light") -> PanelPage:
     """Held at step 842, after alerts at 341 and 400."""
-    page.show(width, theme)
-    page.say(kernel.model_message())
-    page.say(kernel.status_message(step=842, rate=4.5, state="paused", logged=["loss"]))
-    page.say(kernel.selection_message(home="grad_norm", series=[LOSS, NORM]))
-    page.say({"v": 1, "type": "alerts", "whole": True, "rows": [alert(341), alert(400)]})
+    bare.show(width, theme)
+    bare.say(kernel.model_message())
+    bare.say(kernel.status_message(step=842, rate=4.5, state="paused", logged=["loss"]))
+    bare.say(kernel.selection_message(home="grad_norm", series=[LOSS, NORM]))
+    bare.say({"v": 1, "type": "alerts", "whole": True, "rows": [alert(341), alert(400)]})
     presets = [{"name": name, "about": "", "percent": 1.0} for name in PRESETS]
-    page.say(
+    bare.say(
         {
             "v": 1,
             "type": "probes",
@@ -68,15 +62,15 @@ def shown(page: PanelPage, width: int = 880, theme: str = "light") -> PanelPage:
             "presets": presets,
         }
     )
-    page.draw(*kernel.heat_message(cells(842), kernel.WEIGHTED, last_step=841))
-    page.draw(*lines(0, 842, 1.0))
-    page.say(history(*CHECKPOINTS, way=way()))
-    return page
+    bare.draw(*kernel.heat_message(cells(842), kernel.WEIGHTED, last_step=841))
+    bare.draw(*lines(0, 842, 1.0))
+    bare.say(history(*CHECKPOINTS, way=way()))
+    return bare
 
 
 @pytest.fixture
-def panel(page: PanelPage) -> PanelPage:
-    return shown(page)
+def panel(bare: PanelPage) -> PanelPage:
+    return shown(bare)
 
 
 def back(panel: PanelPage, step: int = 300) -> Locator:
@@ -265,8 +259,8 @@ def is_blue(pixel: tuple[int, int, int, int]) -> bool:
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("theme", THEMES)
-def test_it_is_drawn_at_every_width(page: PanelPage, width: int, theme: str) -> None:
-    panel = shown(page, width, theme)
+def test_it_is_drawn_at_every_width(bare: PanelPage, width: int, theme: str) -> None:
+    panel = shown(bare, width, theme)
     dialog = back(panel)
     dialog.get_by_role("button", name="denser").click()
     inside, around = dialog.bounding_box(), panel.root.bounding_box()

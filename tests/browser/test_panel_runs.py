@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
 from tests.browser.compare_messages import (
     RUNS,
@@ -18,17 +17,12 @@ from tests.browser.compare_messages import (
     tick,
     wait_chosen,
 )
-from tests.browser.panel_page import PanelPage, introduce, one_page
-
-
-@pytest.fixture(scope="module")
-def page(browser: Browser) -> Iterator[PanelPage]:
-    yield from one_page(browser)
+from tests.browser.panel_page import PanelPage, introduce
 
 
 @pytest.fixture
-def panel(page: PanelPage) -> PanelPage:
-    return introduce(page.show(880))
+def panel(bare: PanelPage) -> PanelPage:
+    return introduce(bare.show(880))
 
 
 def test_the_name_opens_the_runs_of_the_folder_newest_first(panel: PanelPage) -> None:
@@ -50,9 +44,9 @@ def test_the_name_opens_the_runs_of_the_folder_newest_first(panel: PanelPage) ->
 
 @pytest.mark.parametrize(("width", "theme"), [(880, "light"), (1280, "dark"), (640, "light")])
 def test_a_tick_draws_a_run_beside_this_one_and_the_bar_counts_them(
-    page: PanelPage, width: int, theme: str
+    bare: PanelPage, width: int, theme: str
 ) -> None:
-    panel = opened(introduce(page.show(width, theme)))
+    panel = opened(introduce(bare.show(width, theme)))
     tick(panel, "digits-cnn-8").check()
     tick(panel, "digits-cnn-5").check()
     wait_chosen(panel, others=["runs/digits-cnn-8.zarr", "runs/digits-cnn-5.zarr"])

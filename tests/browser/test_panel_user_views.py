@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
-from playwright.sync_api import Browser, Locator, expect
+from playwright.sync_api import Locator, expect
 
 from notebook_probe.explorer.draw.returned import frame_of
 from tests.browser.explorer_page import MODEL, PICTURES, Panel, plain, watch
@@ -25,7 +25,7 @@ from tests.browser.panel_messages import (
     status_message,
     view_row,
 )
-from tests.browser.panel_page import PanelPage, one_page
+from tests.browser.panel_page import PanelPage
 from tests.browser.test_panel_look import FAINT
 
 pytestmark = pytest.mark.browser
@@ -39,11 +39,6 @@ FRAGILE = """export default {
     element.textContent = data.names.join(" ");
   },
 }"""
-
-
-@pytest.fixture(scope="module")
-def bare(browser: Browser) -> Iterator[PanelPage]:
-    yield from one_page(browser)
 
 
 @pytest.fixture
