@@ -23,13 +23,16 @@ from typing import Any, Literal, TypeAlias, get_args, overload
 from notebook_probe.errors import RuleError, UnknownNameError, near
 from notebook_probe.registry import Registry
 
-__all__ = ["RULES", "SEVERITIES", "Once", "Rule", "Severity", "rule"]
+__all__ = ["FLOWS", "RULES", "SEVERITIES", "Flow", "Once", "Rule", "Severity", "rule"]
 
+Flow: TypeAlias = Literal["forward", "backward"]
 Once: TypeAlias = Literal["module", "run"]
 Severity: TypeAlias = Literal["warning", "severe"]
 
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 """The heaviest last."""
+
+FLOWS: tuple[Flow, ...] = get_args(Flow)
 
 WORDS = ("step", "since", "steps_held")
 """What a sentence can tell beside its quantities and thresholds."""
@@ -61,6 +64,12 @@ class Rule:
         Severe: what is trained from here on is hardly worth it.
     explained_by : tuple of str
         Quantities that tell more of it where it was said, the most telling first.
+    flow : "forward", "backward" or None
+        How what it is about travels: activations forward, gradients backward. Of the modules that
+        fulfil it at one step it began at the one that this comes to first. None: it does not
+        travel.
+    consequence_of : tuple of str
+        The rules whose alerts may be its cause, the most direct first.
     """
 
     name: str
@@ -78,6 +87,8 @@ class Rule:
     source: str = ""
     severity: Severity = "warning"
     explained_by: tuple[str, ...] = ()
+    flow: Flow | None = None
+    consequence_of: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         _check(self)
@@ -149,6 +160,8 @@ def rule(
     source: str = ...,
     severity: Severity = ...,
     explained_by: Sequence[str] = ...,
+    flow: Flow | None = ...,
+    consequence_of: Sequence[str] = ...,
 ) -> Callable[[Callable[..., Any]], Rule]: ...
 def rule(
     function: Callable[..., Any] | None = None,
@@ -165,6 +178,8 @@ def rule(
     source: str = "",
     severity: Severity = "warning",
     explained_by: Sequence[str] = (),
+    flow: Flow | None = None,
+    consequence_of: Sequence[str] = (),
 ) -> Rule | Callable[[Callable[..., Any]], Rule]:
     """Make an alert rule of a condition, and have every run follow it.
 
@@ -195,6 +210,12 @@ def rule(
     explained_by : sequence of str
         Quantities that tell more of it, the most telling first: the panel offers to attach the
         first that fits where it was said.
+    flow : "forward" or "backward", optional
+        How what it is about travels through the model, activations forward and gradients backward;
+        tells at which of several modules it began.
+    consequence_of : sequence of str
+        The rules whose alerts may be its cause, the most direct first; where one of them was
+        raised shortly before, this one is listed below it.
 
     Raises
     ------
@@ -220,7 +241,7 @@ def rule(
             quantities,
             MappingProxyType(thresholds),
             says if says is not None else _first_paragraph(function),
-            (tells,) if isinstance(tells, str) else tuple(tells),
+            _several(tells),
             rows,
             steps,
             again,
@@ -228,12 +249,19 @@ def rule(
             view,
             source,
             severity,
-            (explained_by,) if isinstance(explained_by, str) else tuple(explained_by),
+            _several(explained_by),
+            flow,
+            _several(consequence_of),
         )
         RULES.add(made.name, made)
         return made
 
     return make if function is None else make(function)
+
+
+def _several(given: str | Sequence[str]) -> tuple[str, ...]:
+    """One may be given by itself."""
+    return (given,) if isinstance(given, str) else tuple(given)
 
 
 def _parameters(function: Callable[..., Any]) -> tuple[tuple[str, ...], dict[str, Any]]:
@@ -257,11 +285,12 @@ def _first_paragraph(function: Callable[..., Any]) -> str:
 
 def _check(one: Rule) -> None:
     """Raise RuleError unless it can work."""
-    for text in (one.name, one.says, one.view, one.source, *one.tells, *one.explained_by):
+    lists = (*one.tells, *one.explained_by, *one.consequence_of)
+    for text in (one.name, one.says, one.view, one.source, *lists):
         if not isinstance(text, str):
             raise RuleError(
-                f"rule {one.name}: {text!r}; name, says, tells, view, source are text, and so is "
-                f"explained_by"
+                f"rule {one.name}: {text!r}; name, says, tells, view, source are text, and so are "
+                f"explained_by and consequence_of"
             )
     if not one.name.isidentifier():
         raise RuleError(f"rule name {one.name!r} must be an identifier, like 'top_heavy'")
@@ -270,6 +299,10 @@ def _check(one: Rule) -> None:
     if one.severity not in SEVERITIES:
         allowed = ", ".join(SEVERITIES)
         raise RuleError(f"rule {one.name}: severity={one.severity!r}; allowed: {allowed}")
+    if one.flow not in (None, *FLOWS):
+        raise RuleError(f"rule {one.name}: flow={one.flow!r}; allowed: {', '.join(FLOWS)}, or None")
+    if one.name in one.consequence_of:
+        raise RuleError(f"rule {one.name}: it is no consequence of itself")
     for name, number in one.thresholds.items():
         if not isinstance(number, Real) or isinstance(number, bool) or number != number:
             raise RuleError(f"rule {one.name}: {name}={number!r}; a threshold is a real number")

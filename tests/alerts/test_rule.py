@@ -52,6 +52,25 @@ def test_a_rule_tells_how_bad_it_is_and_what_explains_it() -> None:
         nbp.rule(name="test_fatal", says="high", severity="fatal")(lambda loss: loss > 0)  # type: ignore[call-overload]
 
 
+def test_a_rule_tells_how_it_travels_and_what_it_may_come_of() -> None:
+    made = nbp.rule(name="test_late", says="x", flow="backward", consequence_of="lr_high")
+    rule = made(lambda grad_norm: grad_norm > 0)
+    assert (rule.flow, rule.consequence_of) == ("backward", ("lr_high",))
+    assert (rule.but(rows=2).flow, rule.but(rows=2).consequence_of) == ("backward", ("lr_high",))
+    plain = nbp.rule(name="test_still", says="x")(lambda loss: loss > 0)
+    assert (plain.flow, plain.consequence_of) == (None, ())
+    with pytest.raises(RuleError, match="flow='up'; allowed: forward, backward, or None"):
+        nbp.rule(name="test_up", says="x", flow="up")(lambda loss: loss > 0)  # type: ignore[call-overload]
+    with pytest.raises(RuleError, match="it is no consequence of itself"):
+        nbp.rule(name="test_own", says="x", consequence_of=("test_own",))(lambda loss: loss > 0)
+
+
+def test_the_causes_of_a_rule_are_rules_and_none_is_named_twice() -> None:
+    for rule in RULES.values():
+        assert {*rule.consequence_of} <= {*RULES}, rule.name
+        assert len({*rule.consequence_of}) == len(rule.consequence_of), rule.name
+
+
 def test_what_ruins_a_training_is_severe_and_the_rest_a_warning() -> None:
     severe = {rule.name for rule in RULES.values() if rule.severity == "severe"}
     assert {name for name in severe if not name.startswith("test_")} == {
@@ -130,7 +149,15 @@ def test_a_rule_that_cannot_work_is_refused_with_the_reason(
 
 
 @pytest.mark.parametrize(
-    "settings", [{"name": 3}, {"says": 3}, {"view": 3}, {"tells": (3,)}, {"source": 3}]
+    "settings",
+    [
+        {"name": 3},
+        {"says": 3},
+        {"view": 3},
+        {"tells": (3,)},
+        {"source": 3},
+        {"consequence_of": (3,)},
+    ],
 )
 def test_what_should_be_text_and_is_not_is_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(RuleError, match="3; name, says, tells, view, source are text"):

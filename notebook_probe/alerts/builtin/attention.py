@@ -21,6 +21,8 @@ __all__ = ["attention_collapse", "attention_logit_growing", "attention_logit_lar
     view="heat",
     source="https://arxiv.org/abs/2303.06296",
     explained_by=("attn_head_entropy", "attn_max_logit", "attn_sink_share"),
+    flow="forward",
+    consequence_of=("attention_logit_large", "attention_logit_growing", "lr_high"),
 )
 def attention_collapse(attn_entropy_share: Doubles, least: float = 0.1) -> Any:
     """A head that looks at one position alone."""
@@ -35,6 +37,8 @@ def attention_collapse(attn_entropy_share: Doubles, least: float = 0.1) -> Any:
     source="https://arxiv.org/abs/2309.14322",
     severity="severe",
     explained_by=("attn_head_max_logit", "attn_entropy_share", "weight_norm"),
+    flow="forward",
+    consequence_of=("attention_logit_growing", "exploding_gradient", "lr_high"),
 )
 def attention_logit_large(attn_max_logit: Doubles, most: float = 50.0) -> Any:
     """Logits at which the softmax has no gradient."""
@@ -48,6 +52,8 @@ def attention_logit_large(attn_max_logit: Doubles, most: float = 50.0) -> Any:
     ),
     source="https://arxiv.org/abs/2309.14322",
     explained_by=("attn_head_max_logit", "attn_entropy_share", "weight_norm"),
+    flow="forward",
+    consequence_of=("lr_high",),
 )
 def attention_logit_growing(
     attn_max_logit: Doubles, least: float = 20.0, factor: float = 1.2, window: int = 149

@@ -27,6 +27,8 @@ __all__ = [
     tells=("factor",),
     severity="severe",
     explained_by=("grad_abs_max", "output_grad_norm", "update_ratio", "weight_norm"),
+    flow="backward",
+    consequence_of=("attention_logit_large", "loss_spike", "diverging_loss", "lr_high"),
 )
 def exploding_gradient(grad_norm: Doubles, times: float = 10.0, window: int = 50) -> Any:
     """A gradient many times as large as usual, the median of the rows before."""
@@ -39,6 +41,8 @@ def exploding_gradient(grad_norm: Doubles, times: float = 10.0, window: int = 50
     rows=3,
     source="https://arxiv.org/abs/2110.09456",
     explained_by=("output_grad_rms", "saturated_fraction", "zero_fraction", "grad_zero_fraction"),
+    flow="backward",
+    consequence_of=("vanishing_with_depth", "dead_units", "attention_logit_large"),
 )
 def vanishing_gradient(grad_rms: Doubles, least: float = 1e-8) -> Any:
     """A gradient so small that float16 and Adam's epsilon lose it."""
@@ -51,6 +55,7 @@ def vanishing_gradient(grad_rms: Doubles, least: float = 1e-8) -> Any:
     tells=("factor",),
     source="https://arxiv.org/abs/2110.09456",
     explained_by=("output_grad_norm", "grad_norm"),
+    consequence_of=("dead_units", "rank_collapse"),
 )
 def vanishing_with_depth(grad_depth_slope: Doubles, least: float = -0.3) -> Any:
     """Gradients that shrink from layer to layer on their way back."""
@@ -64,6 +69,7 @@ def vanishing_with_depth(grad_depth_slope: Doubles, least: float = -0.3) -> Any:
     ),
     tells=("share",),
     explained_by=("grad_norm", "grad_raw_norm"),
+    consequence_of=("lr_high", "exploding_gradient", "diverging_loss"),
 )
 def always_clipped(clip_coefficient: Doubles, most: float = 0.9, window: int = 100) -> Any:
     """Clipping in nearly every step."""

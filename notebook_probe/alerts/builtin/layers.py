@@ -18,6 +18,8 @@ __all__ = ["batchnorm_mismatch", "dead_units", "rank_collapse"]
     steps=200,
     source="https://arxiv.org/abs/2302.12902",
     explained_by=("output_histogram", "output_channel_mean", "input_std"),
+    flow="forward",
+    consequence_of=("lr_high", "exploding_gradient", "diverging_loss", "loss_spike"),
 )
 def dead_units(dead_fraction: Doubles, most: float = 0.5) -> Any:
     """Units that are below zero for every sample."""
@@ -31,6 +33,8 @@ def dead_units(dead_fraction: Doubles, most: float = 0.5) -> Any:
     rows=3,
     source="https://arxiv.org/abs/2210.02885",
     explained_by=("output_std", "output_cov_eigs", "participation_ratio"),
+    flow="forward",
+    consequence_of=("dead_units", "lr_high", "exploding_gradient", "diverging_loss"),
 )
 def rank_collapse(effective_rank_share: Doubles, least: float = 0.05) -> Any:
     """Outputs that lie in few directions."""
@@ -47,6 +51,8 @@ def rank_collapse(effective_rank_share: Doubles, least: float = 0.05) -> Any:
     tells=("usual",),
     source="https://arxiv.org/abs/2210.05153",
     explained_by=("bn_var_tid", "input_mean", "input_std"),
+    flow="forward",
+    consequence_of=("lr_high", "exploding_gradient", "diverging_loss"),
 )
 def batchnorm_mismatch(bn_mean_tid: Doubles, most: float = 0.5, window: int = 10) -> Any:
     """Running statistics that are not those of the batches."""

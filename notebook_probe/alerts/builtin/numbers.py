@@ -27,6 +27,15 @@ __all__ = ["nonfinite_gradient", "nonfinite_loss", "nonfinite_output", "overflow
         "weight_nonfinite_fraction",
         "range_headroom_bits",
     ),
+    flow="forward",
+    consequence_of=(
+        "overflow_near",
+        "nonfinite_gradient",
+        "attention_logit_large",
+        "exploding_gradient",
+        "diverging_loss",
+        "lr_high",
+    ),
 )
 def nonfinite_output(nonfinite_fraction: Doubles) -> Any:
     """Outputs that are NaN or infinite: the first module, at the first such step.
@@ -44,6 +53,14 @@ def nonfinite_output(nonfinite_fraction: Doubles) -> Any:
     view="heat",
     severity="severe",
     explained_by=("grad_nonfinite_fraction", "output_grad_nonfinite_fraction", "grad_abs_max"),
+    flow="backward",
+    consequence_of=(
+        "nonfinite_output",
+        "nonfinite_loss",
+        "overflow_near",
+        "exploding_gradient",
+        "lr_high",
+    ),
 )
 def nonfinite_gradient(grad_norm: Doubles) -> Any:
     """A gradient that is NaN or infinite and was applied.
@@ -58,6 +75,14 @@ def nonfinite_gradient(grad_norm: Doubles) -> Any:
     again=1000,
     severity="severe",
     explained_by=("logit_logsumexp", "grad_norm", "nonfinite_fraction"),
+    consequence_of=(
+        "nonfinite_output",
+        "nonfinite_gradient",
+        "diverging_loss",
+        "exploding_gradient",
+        "loss_spike",
+        "lr_high",
+    ),
 )
 def nonfinite_loss(loss: Doubles) -> Any:
     """A loss that is NaN or infinite, as the loop logs it."""
@@ -73,6 +98,8 @@ def nonfinite_loss(loss: Doubles) -> Any:
     source="definition",
     severity="severe",
     explained_by=("output_abs_max", "massive_ratio", "output_log_histogram"),
+    flow="forward",
+    consequence_of=("attention_logit_large", "exploding_gradient", "diverging_loss", "lr_high"),
 )
 def overflow_near(range_headroom_bits: Doubles, least: float = 2.0) -> Any:
     """Outputs that are close to the largest number of their dtype."""

@@ -49,6 +49,7 @@ def lr_high(
     rows=10,
     view="heat",
     explained_by=("update_norm", "weight_norm", "grad_below_eps_fraction"),
+    consequence_of=("vanishing_gradient", "vanishing_with_depth", "dead_units"),
 )
 def lr_low(update_ratio: Doubles, grad_norm: Doubles, least: float = 1e-6) -> Any:
     """A layer with a gradient that hardly changes."""
@@ -65,6 +66,13 @@ def lr_low(update_ratio: Doubles, grad_norm: Doubles, least: float = 1e-6) -> An
     tells=("factor",),
     severity="severe",
     explained_by=("grad_norm", "update_ratio", "weight_norm"),
+    consequence_of=(
+        "exploding_gradient",
+        "adam_spike_ahead",
+        "loss_spike",
+        "attention_logit_large",
+        "lr_high",
+    ),
 )
 def diverging_loss(loss: Doubles, times: float = 10.0, window: int = 50) -> Any:
     """A loss that rises to many times what it was, as it may in the very first steps.
@@ -80,6 +88,7 @@ def diverging_loss(loss: Doubles, times: float = 10.0, window: int = 50) -> Any:
     again=100,
     severity="severe",
     explained_by=("grad_norm", "sample_loss_quantiles", "update_ratio"),
+    consequence_of=("adam_spike_ahead", "exploding_gradient", "attention_logit_large", "lr_high"),
 )
 def loss_spike(loss_spike_score: Doubles, most: float = 6.0) -> Any:
     """A loss far above its usual value."""
@@ -94,6 +103,8 @@ def loss_spike(loss_spike_score: Doubles, most: float = 6.0) -> Any:
     again=1000,
     source="https://arxiv.org/abs/2304.13013",
     explained_by=("moment_ratio", "grad_norm", "update_ratio"),
+    flow="backward",
+    consequence_of=("exploding_gradient", "attention_logit_large", "lr_high"),
 )
 def adam_spike_ahead(
     adam_update_rms: Doubles, most: float = 2.3, times: float = 3.0, window: int = 50
