@@ -28,7 +28,7 @@ __all__ = ["add_arguments", "run"]
 LIMIT = 1.06
 PERCENT = 5.0
 COLUMNS = {
-    "model": 10,
+    "model": 11,
     "step ms": 7,
     "whole": 6,
     "budget": 6,
