@@ -62,6 +62,24 @@ class Alignment:
         """Where to draw steps of the other run on the same axis; NaN for what has no place."""
         return self.steps_here(steps) if self.is_by_value else self.other.places.at(steps)
 
+    def drawn(self, steps: npt.ArrayLike, x: Doubles) -> npt.NDArray[np.intp]:
+        """Which of the other run's steps are drawn, given where they stand: one at each x.
+
+        Of several at one x it is the one that came furthest, and of those the first: while a run
+        gets no better all its steps stand where it was as good for the first time, and where it
+        gets better faster than this run several stand at one step. So a step that
+        `steps_there` gives for an x is the one that is drawn there.
+
+        Examples
+        --------
+        >>> alignment.drawn([0, 1, 2], alignment.x_of_other([0, 1, 2]))  # doctest: +SKIP
+        array([1, 2])
+        """
+        places = self.other.places.at(steps)
+        rows = np.flatnonzero(np.isfinite(x))
+        rows = rows[np.diff(places[rows], prepend=np.nan) != 0]
+        return rows[np.diff(x[rows], append=np.inf) > 0]
+
 
 def align(this: Run, other: Run, by: str = "step") -> Alignment:
     """Put the steps of another run beside those of this one.

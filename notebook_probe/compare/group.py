@@ -71,13 +71,15 @@ def group(
     for run in runs:
         try:
             steps, values = read_smoothed(run, module, quantity, smooth, log=log)
-            x = Alignment(like or runs[0], run, by).x_of_other(steps)
+            alignment = Alignment(like or runs[0], run, by)
+            x = alignment.x_of_other(steps)
         except ProbeError as error:
             left_out.append(str(error))
             continue
-        known = np.isfinite(x) & np.isfinite(values)
-        if known.any():
-            curves.append((x[known], values[known].astype(np.float64)))
+        rows = alignment.drawn(steps, x)
+        rows = rows[np.isfinite(values[rows])]
+        if len(rows):
+            curves.append((x[rows], values[rows].astype(np.float64)))
     if not curves:
         raise UnknownNameError("; ".join(left_out) or "group: at least one run is expected")
     ends = min(x[0] for x, _ in curves), max(x[-1] for x, _ in curves)

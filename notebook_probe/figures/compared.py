@@ -151,7 +151,9 @@ def _each(source: Run, runs: Sequence[Run], one: Series, by: str, look: Look, in
         except ProbeError as error:
             notes.append(str(error))
             continue
-        x, y = _drawable(alignment.x_of_other(steps), values, look)
+        x = alignment.x_of_other(steps)
+        rows = alignment.drawn(steps, x)
+        x, y = _drawable(x[rows], values[rows], look)
         if len(y):
             label = f"{shortened(run.name, LONGEST_NAME)} {number(float(y[-1]))}"
             pattern = RUN_DASHES[place % len(RUN_DASHES)]
@@ -178,12 +180,10 @@ def _as_group(
 
 
 def _drawable(x: Float64s, values: Floats, look: Look) -> tuple[Float64s, Float64s]:
-    """Few of the points, those that show, one at each place."""
+    """Few of the points, those that show."""
     y = values.astype(np.float64)
     shown = np.isfinite(x) & np.isfinite(y) & ((y > 0) | (not look.log_y))
     x, y = x[shown], y[shown]
-    first = np.diff(x, prepend=-np.inf) > 0
-    x, y = x[first], y[first]
     rows = minmax_rows(y, N_POINTS, log=look.log_x)
     return x[rows], y[rows]
 

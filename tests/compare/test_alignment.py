@@ -65,6 +65,37 @@ def test_by_loss_steps_stand_where_the_least_so_far_is_as_small(
         assert got == reached[0] if reached else np.isnan(got)
 
 
+@LAW
+@given(LOSSES, LOSSES)
+def test_by_loss_one_step_is_drawn_at_each_the_first_of_those_that_came_furthest(
+    a: list[float], b: list[float]
+) -> None:
+    alignment = align(*(made("r", logged={"loss": one}) for one in (a, b)), by="loss")
+    steps = np.arange(len(b))
+    x = alignment.x_of_other(steps)
+    rows = alignment.drawn(steps, x)
+    assert x[rows].tolist() == sorted(set(x[~np.isnan(x)].tolist()))
+    lowest = np.minimum.accumulate(b)
+    for row in rows:
+        [together] = np.nonzero(x == x[row])
+        assert row == min(together, key=lambda j: (lowest[j], j))
+    as_good = dict(zip(rows.tolist(), x[rows].tolist(), strict=True))
+    for here in range(len(a)):
+        there = alignment.steps_there([here])[0]
+        if not np.isnan(there) and here in x[int(there) :][:1]:
+            assert as_good[int(there)] == here
+
+
+@LAW
+@given(GAPS)
+def test_by_time_the_first_of_the_rows_of_one_moment_is_drawn(gaps: list[int]) -> None:
+    seconds = np.repeat(np.cumsum([0, *gaps]), 2).astype(float)
+    run = made("a", {"m": np.ones(len(seconds))}, seconds=seconds)
+    steps = np.arange(len(seconds))
+    alignment = align(run, run, by="time")
+    assert alignment.drawn(steps, alignment.x_of_other(steps)).tolist() == steps[::2].tolist()
+
+
 def test_a_loss_is_found_by_its_usual_name_and_nan_is_none() -> None:
     a = made("a", logged={"loss": [3.0, np.nan, 1.0]})
     b = made("b", logged={"train/loss": [np.inf, 2.0, 1.0]})

@@ -83,9 +83,9 @@ class DrawnLines:
                 start, n = start + 2 * n, head["n_average"]
             x, y = numbers[start : start + n] + message["x0"], numbers[start + n : start + 2 * n]
             steps = alignment.steps_here(x)
-            placed = np.isfinite(steps)
-            if placed.any():
-                found[head["module"], head["quantity"]] = Drawn(steps[placed], y[placed])
+            rows = alignment.drawn(x, steps)
+            if len(rows):
+                found[head["module"], head["quantity"]] = Drawn(steps[rows], y[rows])
         return found
 
     def _drawn(self, selection: PanelSelection) -> tuple[Mapping[str, Any], memoryview]:

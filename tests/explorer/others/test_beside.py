@@ -15,6 +15,7 @@ import notebook_probe as nbp
 from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.explorer.others.beside import Beside
 from notebook_probe.explorer.others.shelf import Shelf
+from notebook_probe.figures import Look, compared
 from tests.explorer.others.records import train
 
 LOSS = ("(root)", "loss")
@@ -96,7 +97,11 @@ def test_what_is_not_recorded_there_is_named_with_no_points(panel: Panel) -> Non
 def test_by_loss_a_run_stands_where_this_one_was_as_good(panel: Panel) -> None:
     [frame] = panel.shows("a", aligned="loss")
     # own loss is 4, 3, 2, 1 at steps 0 to 3: 8 is worse than any, 0.5 and 0.25 it never reached
-    np.testing.assert_array_equal(drawn(frame)["a", "loss"], [[0, 0, 2, 3], [8, 4, 2, 1]])
+    np.testing.assert_array_equal(drawn(frame)["a", "loss"], [[0, 2, 3], [4, 2, 1]])
+    source, other = nbp.open_run(panel.run("own")), nbp.open_run(panel.run("a"))
+    picture = compared(source, other, [("", "loss")], by="loss", look=Look(log_y=False))
+    [line] = [one for one in picture.axes[0].lines if one.get_linestyle() != "-"]
+    np.testing.assert_array_equal(line.get_xydata().T, drawn(frame)["a", "loss"])  # type: ignore[union-attr]
 
 
 def test_by_samples_steps_are_as_far_apart_as_their_batches_are_large(tmp_path: Path) -> None:
