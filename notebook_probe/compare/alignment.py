@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import numpy.typing as npt
 
 from notebook_probe.compare.axes import AXES, Run, RunAxis
 from notebook_probe.compare.tables import Doubles
-from notebook_probe.errors import UnknownNameError
 
-__all__ = ["Alignment", "align", "aligned"]
+__all__ = ["Alignment", "align"]
 
 
 class Alignment:
@@ -108,26 +105,3 @@ def align(this: Run, other: Run, by: str = "step") -> Alignment:
     array([640.])
     """
     return Alignment(this, other, by)
-
-
-def aligned(
-    this: Run, others: Sequence[Run], by: str
-) -> tuple[list[Run], list[Alignment], tuple[str, ...]]:
-    """The others that have what the axis needs, how each stands, and of the rest why not.
-
-    Raises
-    ------
-    UnknownNameError
-        This run lacks it, or all others do; or there are none.
-    """
-    RunAxis(this, by)
-    runs, alignments, left_out = [], [], []
-    for other in others:
-        try:
-            alignments.append(Alignment(this, other, by))
-            runs.append(other)
-        except UnknownNameError as error:
-            left_out.append(str(error))
-    if not runs:
-        raise UnknownNameError("; ".join(left_out) or "another run is expected to compare with")
-    return runs, alignments, tuple(left_out)

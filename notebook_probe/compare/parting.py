@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from notebook_probe.compare.alignment import aligned
 from notebook_probe.compare.axes import Run, look_again
 from notebook_probe.compare.deviation import Scale, is_signed, scale_of
 from notebook_probe.compare.first_rows import Found, firsts
@@ -108,8 +107,13 @@ class PartingSearch:
     ) -> None:
         self._this, self._by = this, by
         self._quantity = this.recorded_name(quantity)
-        self._others, self._alignments, self._left_out = aligned(this, others, by)
-        self._grid: RatioGrid | None = None
+        self._grid = RatioGrid(this, others, self._quantity, by=by, n_columns=N_COLUMNS)
+        self._members = self._grid.members
+
+    @property
+    def lost(self) -> list[tuple[Run, str]]:
+        """Others that are left out so far, each with a sentence why."""
+        return self._members.lost
 
     def found(self, factor: float = 2.0, rows: int = 10) -> Partings:
         """Where they part, as far as they have come.
@@ -123,12 +127,14 @@ class PartingSearch:
             raise ValueError(f"factor={factor}; a number above 1 is expected")
         if rows < 1:
             raise ValueError(f"rows={rows}; at least 1")
-        runs = (self._this, *self._others)
-        look_again(runs)
-        if all(n_values(run, self._quantity) <= MOST_VALUES for run in runs):
-            found, signed = self._in_rows(factor, rows)
-        else:
-            found, signed = self._in_columns(factor, rows)
+        look_again([self._this, *self._members.runs])
+        n_members = -1
+        while n_members != len(self._members.runs):  # again, without who could not be read
+            n_members = len(self._members.runs)
+            runs = (self._this, *self._members.runs)
+            is_short = all(n_values(run, self._quantity) <= MOST_VALUES for run in runs)
+            look = self._in_rows if is_short else self._in_columns
+            found, signed = look(factor, rows)
         return self._answer(found, signed, factor, rows)
 
     def _in_rows(self, factor: float, rows: int) -> tuple[Found, bool]:
@@ -143,10 +149,6 @@ class PartingSearch:
 
     def _in_columns(self, factor: float, rows: int) -> tuple[Found, bool]:
         """Of the columns of a heat map, and of the rows round those where they part."""
-        if self._grid is None:
-            self._grid = RatioGrid(
-                self._this, self._others, self._quantity, by=self._by, n_columns=N_COLUMNS
-            )
         self._grid.read_new()
         beside = self._grid.beside()
         if beside is None:
@@ -176,18 +178,16 @@ class PartingSearch:
         return tuple(dict.fromkeys([*known, *(one for each in held for one in each.modules)]))
 
     def _pairs(self, modules: Sequence[str], window: tuple[float, float] | None) -> list[RowPairs]:
-        return row_pairs(
-            self._this, self._alignments, self._others, self._quantity, modules, window
-        )
+        return row_pairs(self._this, self._members, self._quantity, modules, window)
 
     def _answer(self, found: Found, signed: bool, factor: float, rows: int) -> Partings:
         held = [
             {module for stream in holding(run, self._quantity) for module in stream.modules}
-            for run in (self._this, *self._others)
+            for run in (self._this, *self._members.runs)
         ]
         return Partings(
             this=self._this.name,
-            others=tuple(other.name for other in self._others),
+            others=tuple(other.name for other in self._members.runs),
             quantity=self._quantity,
             by=self._by,
             factor=factor,
@@ -196,5 +196,5 @@ class PartingSearch:
             within=tuple(one for one in self._modules if one in found and found[one] is None),
             missing=tuple(sorted(set().union(*held) - found.keys())),
             is_signed=signed,
-            left_out=self._left_out,
+            left_out=self._members.left_out,
         )

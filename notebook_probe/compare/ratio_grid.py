@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from notebook_probe.compare.alignment import Alignment, aligned
 from notebook_probe.compare.axes import Run, look_again
 from notebook_probe.compare.band import centre_of
 from notebook_probe.compare.deviation import Scale, apart, is_signed, scale_of
+from notebook_probe.compare.members import Member, Members
 from notebook_probe.compare.tables import Doubles
 from notebook_probe.record.format.source import Floats, Source
 from notebook_probe.record.views.thinning.heat_grid import (
@@ -44,6 +44,8 @@ class Ratio:
     """The quantity is signed or often zero: differences in units of its spread."""
     limit: float
     """Where a picture cuts: at 1 decade, ×10 and ÷10, or at 3 spreads."""
+    left_out: tuple[str, ...] = ()
+    """Why others of a group are not compared with, a sentence each."""
 
     @property
     def last(self) -> int:
@@ -87,8 +89,8 @@ class RatioGrid:
 
     Attributes
     ----------
-    left_out : tuple of str
-        Why others of a group are not compared with, a sentence each.
+    members : Members
+        The others, but for those of a group that cannot be read.
 
     Raises
     ------
@@ -107,18 +109,22 @@ class RatioGrid:
         window: tuple[float, float] | None = None,
     ) -> None:
         self._this, self._window = this, window
-        self._runs, alignments, self.left_out = aligned(this, others, by)
+        self.members = Members(this, others, by)
         self._here = HeatGrid(this.recorded_name(quantity), n_columns, window)
-        pairs = zip(alignments, self._runs, strict=True)
-        self._others = [_Other(beside, run, quantity, n_columns) for beside, run in pairs]
+        self._others = self.members.each(lambda one: _Other(one, quantity, n_columns))
 
     def read_new(self) -> None:
         """Take in what the runs have gained since the last call."""
-        look_again([self._this, *self._runs])
+        look_again([self._this, *self.members.runs])
         self._here.read_new(self._this)
         first, last = self._window or (0.0, _last_step(self._this, self._here.quantity))
-        for other in self._others:
-            other.read_new(first, last)
+        known = {id(other.member): other for other in self._others}
+
+        def read(member: Member) -> _Other:
+            known[id(member)].read_new(first, last)
+            return known[id(member)]
+
+        self._others = self.members.each(read)
 
     def beside(self) -> Beside | None:
         """The values themselves; None before this run has any."""
@@ -140,7 +146,7 @@ class RatioGrid:
         grid = found.grid
         return Ratio(
             grid.modules, grid.first, grid.size, far.astype(np.float32), states.astype(np.uint8),
-            not scale.is_ratio, scale.limit,
+            not scale.is_ratio, scale.limit, self.members.left_out,
         )  # fmt: skip
 
 
@@ -201,19 +207,19 @@ def runs_of(others: Run | Sequence[Run]) -> Sequence[Run]:
 class _Other:
     """Another run, read as far as this one has come."""
 
-    def __init__(self, alignment: Alignment, source: Run, quantity: str, n_columns: int) -> None:
-        self._alignment, self._source = alignment, source
-        self._quantity, self._n_columns = source.recorded_name(quantity), FINER * n_columns
+    def __init__(self, member: Member, quantity: str, n_columns: int) -> None:
+        self.member = member
+        self._quantity, self._n_columns = member.run.recorded_name(quantity), FINER * n_columns
         self._read: HeatGrid | None = None
         self._window = (np.inf, -np.inf)
 
     def read_new(self, first: float, last: float) -> None:
-        low, high = self._alignment.steps_there([first, last]).tolist()
+        low, high = self.member.alignment.steps_there([first, last]).tolist()
         low = low if low == low else 0.0
         if self._read is None or low < self._window[0] or self._window[1] < high:
             self._window = low, _power_of_two(high)
             self._read = HeatGrid(self._quantity, self._n_columns, self._window)
-        self._read.read_new(self._source)
+        self._read.read_new(self.member.run)
 
     def beside(self, here: Grid) -> Doubles:
         """Means in the cells of this run, (module, column)."""
@@ -230,8 +236,8 @@ class _Other:
     def _columns(self, here: Grid, there: Grid) -> tuple[Doubles, ...]:
         """For each column of this run the first and the last one of the other; NaN for none."""
         starts = here.first + here.size * np.arange(here.mean.shape[1], dtype=np.float64)
-        ends = np.minimum(starts + here.size - 1, self._alignment.this.places.end)
-        low, high = self._alignment.steps_there(starts), self._alignment.steps_there(ends)
+        ends = np.minimum(starts + here.size - 1, self.member.alignment.this.places.end)
+        low, high = self.member.alignment.steps_there(starts), self.member.alignment.steps_there(ends)
         none = np.isnan(low) & np.isnan(high)
         low[np.isnan(low) & ~none], high[np.isnan(high) & ~none] = -np.inf, np.inf
         return tuple(np.floor((steps - there.first) / there.size) for steps in (low, high))

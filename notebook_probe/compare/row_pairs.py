@@ -9,6 +9,7 @@ import numpy as np
 
 from notebook_probe.compare.alignment import Alignment
 from notebook_probe.compare.axes import Run
+from notebook_probe.compare.members import Member, Members
 from notebook_probe.compare.tables import Doubles
 from notebook_probe.record.format.missing import measured
 from notebook_probe.record.format.source import Source, StreamView
@@ -61,8 +62,7 @@ def n_values(source: Source, quantity: str) -> int:
 
 def row_pairs(
     this: Run,
-    alignments: Sequence[Alignment],
-    others: Sequence[Run],
+    others: Members,
     quantity: str,
     modules: Sequence[str],
     window: tuple[float, float] | None = None,
@@ -72,13 +72,14 @@ def row_pairs(
     Modules that this run or all others lack are left out.
     """
     found = []
-    for group in _groups([this, *others], quantity, modules):
+    for group in _groups([this, *others.runs], quantity, modules):
         here = _read(this, quantity, group, window)
-        there = [
-            _read(one, quantity, group, _window_there(alignment, window))
-            for alignment, one in zip(alignments, others, strict=True)
-        ]
-        pairs = _paired(group, here, there, alignments)
+
+        def read(one: Member, group: tuple[str, ...] = group) -> _Rows:
+            return _read(one.run, quantity, group, _window_there(one.alignment, window))
+
+        there = others.each(read)
+        pairs = _paired(group, here, there, others.alignments)
         if len(pairs.steps):
             found.append(pairs)
     return found
@@ -158,6 +159,7 @@ def _once(steps: Doubles, values: Doubles) -> _Rows:
 def _window_there(
     alignment: Alignment, window: tuple[float, float] | None
 ) -> tuple[float, float] | None:
+    _ = alignment.other.places  # read here, where it is known whose they are
     if window is None:
         return None
     low, high = alignment.steps_there(window).tolist()

@@ -86,7 +86,8 @@ def ratio(
     parted = parting(source, runs, quantity, factor=factor, rows=rows, by=by)
     names = row_names(found)
     left = 0.25 + max(map(text_inches, names))
-    words = [parted.text + (f", by {by}" if by != "step" else ""), *parted.left_out]
+    left_out = dict.fromkeys(parted.left_out + found.left_out)
+    words = [parted.text + (f", by {by}" if by != "step" else ""), *left_out]
     below = 0.35 + LINE_INCHES * len(words)
     width, height = 9.0, 0.45 + heat_inches(found) + below
     with drawing:

@@ -176,6 +176,19 @@ def test_a_run_that_cannot_be_compared_says_why_in_the_foot(panel: PanelPage) ->
     expect(panel.action("partings")).to_be_hidden()
 
 
+def test_who_is_left_out_of_a_group_is_told_beside_where_the_others_part(panel: PanelPage) -> None:
+    divided(panel, grouped=True)
+    why = "digits-cnn-5 is left out: cannot read runs/digits-cnn-5.zarr/scalars/every_1/grad_norm"
+    tells(panel, refused={OTHERS[1]: why})
+    foot = panel.page.locator(".nbp-parting [role=status]")
+    expect(foot).to_contain_text("Parts from")
+    expect(foot).to_contain_text(why)
+    panel.action("partings").click()
+    expect(drawer(panel)).to_contain_text(why)
+    panel.picture("compare-left-out")
+    panel.page.keyboard.press("Escape")
+
+
 def test_the_ratio_may_be_to_a_group(panel: PanelPage) -> None:
     divided(panel, grouped=True)
     expect(panel.page.locator("[data-action=heat-options]")).to_have_text("ratio to the group of 2")

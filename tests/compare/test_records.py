@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from matplotlib.figure import Figure
+from matplotlib.text import Text
 from torch import nn
 
 import notebook_probe as nbp
 from notebook_probe.compare import PartingSearch, RatioGrid, RunAxis, align, group, parting, ratio
 from notebook_probe.errors import RecordFormatError
+from notebook_probe.figures import ratio as drawn_ratio
 from notebook_probe.record import OpenedRecord, RecordWriter, StreamWriter, open_record
 from notebook_probe.record.views.thinning.heat_grid import MEASURED
 from tests.record.build import GRAD, MODULES, new_writer
+
+def texts(figure: Figure) -> list[str]:
+    return [text.get_text() for text in figure.findobj(Text)]  # type: ignore[attr-defined]
+
 
 START_MS = 1_700_000_000_000
 NAMES = [row.name for row in MODULES[1:]]
@@ -103,6 +111,29 @@ def test_what_is_damaged_is_named_and_the_others_are_put_together(
     band = group([plain, bad], "fc", "grad_norm")
     assert band.n.max() == 1
     assert "grad_norm" in band.left_out[0]
+
+
+def test_who_is_damaged_is_left_out_of_a_group_and_the_others_are_compared_with(
+    tmp_path: Path, plain: OpenedRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seeds = [record(tmp_path / f"{k}.zarr", fc=8.0, from_step=20) for k in range(3)]
+    for chunk in (tmp_path / "1.zarr/scalars/every_1/grad_norm").rglob("c/*/*"):
+        chunk.write_bytes(b"\0" * chunk.stat().st_size)
+    fine = [seeds[0], seeds[2]]
+    for most in (500_000, 1):  # row by row, and by columns
+        monkeypatch.setattr(sys.modules[PartingSearch.__module__], "MOST_VALUES", most)
+        found = parting(plain, seeds, "grad_norm")
+        assert found.found == parting(plain, fine, "grad_norm").found
+        assert [(one.module, one.step) for one in found] == [("fc", 20)]
+        assert found.others == tuple(one.name for one in fine)
+        [why] = found.left_out
+        assert why.startswith(f"{seeds[1].name} is left out: cannot read")
+    cells, wanted = ratio(plain, seeds, "grad_norm"), ratio(plain, fine, "grad_norm")
+    assert cells is not None
+    assert wanted is not None
+    np.testing.assert_array_equal(cells.apart, wanted.apart)
+    assert cells.left_out == (why,)
+    assert why in texts(drawn_ratio(plain, seeds, "grad_norm"))
 
 
 def test_what_is_packed_into_one_file_is_compared_as_well(

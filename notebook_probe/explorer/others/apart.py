@@ -106,6 +106,11 @@ class Apart:
         )
         self._search = PartingSearch(this, others, self._quantity, by=by)
 
+    @property
+    def lost(self) -> list[tuple[Run, str]]:
+        """Others that are left out, as something of them cannot be read, each with a sentence."""
+        return [*self._grid.members.lost, *self._search.lost]
+
     def frames(self, selection: PanelSelection) -> list[Frame]:
         """The ratio, where there is any, and where they part."""
         self._grid.read_new()

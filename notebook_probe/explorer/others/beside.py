@@ -103,21 +103,24 @@ class Beside:
         if selection.grouped and len(lines) > 1:
             lines = {"": grouped(list(lines.values()), log=selection.log_y is not False)}
         self._put(beside_frame(self._source, selection, lines))
-        for frame in self._apart_from(readable, selection):
-            self._put(frame)
+        to = selection.ratio_to if selection.ratio_to in readable else next(iter(readable), "")
+        if to and self._is_measured(selection.home):
+            problems |= self._put_apart(readable if selection.grouped else [to], selection)
         return problems
 
-    def _apart_from(self, readable: list[str], selection: PanelSelection) -> list[Frame]:
-        """How far this run is from the one that it is divided by, the first, or the group."""
-        to = selection.ratio_to if selection.ratio_to in readable else next(iter(readable), "")
-        if not (to and self._is_measured(selection.home)):
-            return []
-        whom = readable if selection.grouped else [to]
+    def _put_apart(self, whom: list[str], selection: PanelSelection) -> dict[str, str]:
+        """How far this run is from another, or from a group; who is left out of that and why."""
         records = [self._records[run] for run in whom]
         key = (selection.home, selection.aligned, selection.window, *map(id, records))
-        if self._apart is None or self._apart[0] != key:
-            self._apart = key, Apart(self._source, records, whom[0], selection)
-        return self._apart[1].frames(selection)
+        try:
+            if self._apart is None or self._apart[0] != key:
+                self._apart = key, Apart(self._source, records, whom[0], selection)
+            for frame in self._apart[1].frames(selection):
+                self._put(frame)
+        except Exception as error:
+            return dict.fromkeys(whom, _words(error))
+        places = dict(zip(map(id, records), whom, strict=True))
+        return {places[id(run)]: why for run, why in self._apart[1].lost}
 
     def _is_measured(self, quantity: str) -> bool:
         streams = self._source.streams.values()

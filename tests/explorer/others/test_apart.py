@@ -110,3 +110,23 @@ def test_a_frame_follows_a_run_that_grows(tmp_path: Path) -> None:
     after = cells(apart.frames(SELECTION)[0])
     assert np.isfinite(before[0]).sum() == pytest.approx(2)
     assert np.isfinite(after[0]).sum() == pytest.approx(4)
+
+
+def test_a_damaged_run_of_a_group_is_told_and_the_others_are_compared_with(tmp_path: Path) -> None:
+    for name, lr in {"own": 4e-3, "a": 1e-3, "b": 2e-3, "c": 1e-3}.items():
+        train(tmp_path / f"{name}.zarr", STEPS, lr=lr)
+    for chunk in (tmp_path / "b.zarr/scalars/every_1/update_ratio").rglob("c/*/*"):
+        chunk.write_bytes(b"\0" * chunk.stat().st_size)
+    shelf = Shelf(nbp.open_run(tmp_path / "own.zarr"), run=lambda task: task())
+    beside = Beside(nbp.open_run(tmp_path / "own.zarr"), shelf)
+    runs = tuple(str(tmp_path / f"{name}.zarr") for name in "abc")
+    shelf.keep(runs)
+    beside.offer(replace(SELECTION, others=runs, grouped=True))
+    found = {str(frame[0]["type"]): frame for frame in beside.frames()}
+    np.testing.assert_allclose(cells(found["ratio"])[:, 0], np.log10(4), atol=2e-3)
+    assert str(found["parting"][0]["text"]).startswith("Parts from 2 runs at step 0")
+    assert list(beside.problems) == [runs[1]]
+    assert beside.problems[runs[1]].startswith("b is left out: cannot read")
+    beside.offer(replace(SELECTION, others=runs, ratio_to=runs[1]))
+    assert list(beside.problems) == [runs[1]]
+    assert "cannot read" in beside.problems[runs[1]]

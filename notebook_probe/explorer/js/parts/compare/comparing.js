@@ -3,6 +3,7 @@
 import { element, setHidden, setText } from "../../dom.js";
 import { ALIGNMENTS } from "./alignments.js";
 import { runName } from "./names.js";
+import { refusedText } from "./partings.js";
 import { createSegment } from "./segment.js";
 
 const DRAWN = [
@@ -50,9 +51,9 @@ export function createComparing({ state, selection, signal }) {
       heat.show(ratioOptions(state), to);
       drawn.show(DRAWN, grouped ? "group" : "lines");
       aligned.show(ALIGNMENTS, by);
-      const why = others.map((run) => state.parts.compare.refused[run]).filter(Boolean);
-      setText(refused, why.join("; "));
-      setHidden(refused, !why.length);
+      const why = refusedText(state);
+      setText(refused, why);
+      setHidden(refused, !why);
     },
   };
 }

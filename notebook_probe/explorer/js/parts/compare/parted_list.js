@@ -6,7 +6,7 @@ import { shortList } from "../../probes.js";
 import { showAlert } from "../alerts/show.js";
 import { runName } from "./names.js";
 import { createPartNumber } from "./part_number.js";
-import { partingOf } from "./partings.js";
+import { partingOf, refusedText } from "./partings.js";
 import { frameOf } from "./ratio_frame.js";
 import { paintStrip } from "./strip.js";
 
@@ -90,7 +90,7 @@ export function createPartedList(parts) {
     setText(quantity, told.quantity);
     const other = state.selection.grouped ? "the group" : runName(state, told.to);
     setText(whom, `this run ÷ ${other}, ${state.selection.window ? "steps in view" : "all steps"}`);
-    setText(rest, restText(told));
+    setText(rest, [restText(told), refusedText(state)].filter(Boolean).join("; "));
     setHidden(head, !told.found.length);
     const ratio = state.parts.ratio;
     const frame = ratio?.to === told.to && ratio.quantity === told.quantity ? frameOf(ratio) : null;

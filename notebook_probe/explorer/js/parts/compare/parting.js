@@ -3,7 +3,7 @@
 import { element, setAttribute, setHidden, setText } from "../../dom.js";
 import { modulesText } from "../../format.js";
 import { createPartedList } from "./parted_list.js";
-import { partingOf } from "./partings.js";
+import { partingOf, refusedText } from "./partings.js";
 
 export function createParting(parts) {
   const { state, drawer, signal } = parts;
@@ -28,10 +28,10 @@ export function createParting(parts) {
 
   function refresh() {
     const told = partingOf(state);
-    const why = state.selection.others.map((run) => state.parts.compare.refused[run]).find(Boolean) ?? "";
+    const why = refusedText(state);
     setHidden(el, !told && !why);
     setHidden(count, !told);
-    const text = told?.text ?? why;
+    const text = [told?.text, why].filter(Boolean).join("; ");
     setText(words, text);
     setAttribute(words, "title", text);
     words.classList.toggle("nbp-bad", !told && Boolean(why));

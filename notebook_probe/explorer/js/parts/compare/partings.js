@@ -11,3 +11,11 @@ export function partingOf({ parts, selection }) {
 export function partedSteps(state) {
   return new Map((partingOf(state)?.found ?? []).map(({ module, step }) => [module, step]));
 }
+
+/** Why some of the others are not compared with, or not drawn; empty where all are. */
+export function refusedText({ parts, selection }) {
+  return selection.others
+    .map((run) => parts.compare.refused[run])
+    .filter(Boolean)
+    .join("; ");
+}
