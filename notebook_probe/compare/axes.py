@@ -3,12 +3,14 @@
 ======== ==================================================================================
 step     updates
 time     seconds since the run's first row, breaks included
-samples  what ``run.log(samples=...)`` counts, or steps times ``batch_size`` of the config
+samples  what ``run.log(samples=...)`` counts, or how many a step takes: as the record notes it of
+         ``run.batches(loader)``, or ``batch_size`` of the config
 epochs   from where ``run.log(epoch=...)``, or an event of the record, says that one begins
 another  the smallest value so far of a logged scalar such as ``loss``
 ======== ==================================================================================
 
-A bare `watch` records step and time alone. The callbacks for other trainers note epochs.
+A bare `watch` records step and time alone. ``run.batches``, loops, and the callbacks for other
+trainers note epochs.
 """
 
 from __future__ import annotations
@@ -20,16 +22,16 @@ from typing import Any, Protocol
 import numpy as np
 
 from notebook_probe.compare.rows import GrowingRows, logged, times
-from notebook_probe.compare.tables import Envelope, Places, Table, line
+from notebook_probe.compare.tables import FAR, Envelope, Places, Table, line
 from notebook_probe.errors import UnknownNameError, near
 from notebook_probe.record.format.loss_names import LOSS, loss_name
-from notebook_probe.record.format.notes import CONFIG, read_notes
-from notebook_probe.record.format.source import ROOT, Source
+from notebook_probe.record.format.notes import CONFIG, EPOCH, SAMPLES, read_notes
+from notebook_probe.record.format.source import ROOT, Event, Source
 from notebook_probe.record.views.xarray_views import Snapshot
 
 __all__ = ["AXES", "Run", "RunAxis", "logged_names", "look_again"]
 
-SAMPLES = ("samples", "n_samples", "samples_seen", "num_samples", "consumed_samples")
+COUNTS = ("samples", "n_samples", "samples_seen", "num_samples", "consumed_samples")
 EPOCHS = ("epoch", "epochs")
 BATCH = ("batch_size", "batch")
 """Names under which they are usually logged, or kept in the config; the first that is there."""
@@ -110,15 +112,16 @@ def _time(source: Run) -> Reader:
 
 
 def _samples(source: Run) -> Reader:
-    name = _first(SAMPLES, logged_names(source))
+    name = _first(COUNTS, logged_names(source))
     if name is not None:
         return _counted(logged(name))
+    if any(_per_step(event) for event in source.events):
+        return _noted_samples
     config = read_notes(source.snapshot().attrs, CONFIG)
     size = next((config[one] for one in BATCH if _is_size(config.get(one))), None)
     if size is None:
-        raise _not_recorded(
-            "samples", source, "run.log(samples=...) or watch(..., config={'batch_size': 64})"
-        )
+        ways = "run.log(samples=...), run.batches(loader) or watch(..., config={'batch_size': 64})"
+        raise _not_recorded("samples", source, ways)
     return lambda _: line(float(size))
 
 
@@ -127,8 +130,8 @@ def _epochs(source: Run) -> Reader:
     if name is not None:
         rows = logged(name)
         return lambda run: _begun(_never_falling(*rows.read_new(run)))
-    if not any(event.kind == "epoch" for event in source.events):
-        raise _not_recorded("epochs", source, "run.log(epoch=...)")
+    if not any(event.kind == EPOCH for event in source.events):
+        raise _not_recorded("epochs", source, "run.log(epoch=...) or run.batches(loader)")
     return _noted_epochs
 
 
@@ -157,12 +160,22 @@ def _counted(rows: GrowingRows) -> Reader:
     return lambda run: _never_falling(*rows.read_new(run))
 
 
+def _noted_samples(source: Source) -> Places:
+    """So many a step from each event on; those before the first are like those after it."""
+    found = {event.step: _per_step(event) for event in source.events if _per_step(event)}
+    begins = sorted(found)
+    steps = np.array([0, *begins[1:], int(FAR)], np.int64)
+    taken = np.diff(steps) * np.array([found[step] for step in begins])
+    return Table(steps, np.cumsum([0.0, *taken]))
+
+
 def _noted_epochs(source: Run) -> Places:
     starts: dict[int, float] = {}
     for event in source.events:
-        if event.kind == "epoch":
+        if event.kind == EPOCH:
             before = max(starts.values(), default=-1.0)
-            starts.setdefault(event.step, max(before + 1.0, _number(event.detail)))
+            number = _number(event, "epoch", -1.0)
+            starts.setdefault(event.step, max(before + 1.0, number))
     steps = np.array(sorted(starts), np.int64)
     return _begun(Table(steps, np.array([starts[step] for step in steps.tolist()])))
 
@@ -177,11 +190,17 @@ def _begun(epochs: Table) -> Table:
     return Table(steps, places)
 
 
-def _number(detail: str) -> float:
+def _per_step(event: Event) -> float:
+    """Samples of a step from there on; 0 where the event tells of none."""
+    per_step = _number(event, "per_step", 0.0) if event.kind == SAMPLES else 0.0
+    return per_step if 0 < per_step < FAR else 0.0
+
+
+def _number(event: Event, name: str, other: float) -> float:
     try:
-        return float(json.loads(detail)["epoch"])
+        return float(json.loads(event.detail)[name])
     except (ValueError, TypeError, KeyError):
-        return -1.0
+        return other
 
 
 def _never_falling(steps: Any, places: Any) -> Table:

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Doubles", "Envelope", "Places", "Table", "line"]
+__all__ = ["FAR", "Doubles", "Envelope", "Places", "Table", "line"]
 
 Doubles = npt.NDArray[np.float64]
 

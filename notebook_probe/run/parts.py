@@ -48,6 +48,7 @@ from notebook_probe.run.health.why_silent import WhySilent
 from notebook_probe.run.live_source import LiveSource
 from notebook_probe.run.looks.looks import Looks
 from notebook_probe.run.loop.loop_log import LoopLog
+from notebook_probe.run.loop.passes import Passes
 from notebook_probe.run.mirror.mirror import Mirrors
 from notebook_probe.run.rows.row_keeper import RowKeeper
 from notebook_probe.run.settings.rule_edits import edit, note_edit
@@ -94,6 +95,8 @@ class RunParts:
         Writes into steps that have passed.
     loop_log : LoopLog
         Puts what is logged where it belongs.
+    passes : Passes
+        Notes passes through the training data.
     rules : Rules
         What is looked for in what is recorded.
     alarm : Alarm
@@ -124,6 +127,7 @@ class RunParts:
     source: LiveSource
     past: PastSteps
     loop_log: LoopLog
+    passes: Passes
     rules: Rules
     alarm: Alarm
     mirrors: Mirrors
@@ -201,6 +205,7 @@ class RunParts:
             source=LiveSource(writer, rows, steps, observer),
             past=past,
             loop_log=LoopLog(rows, steps, observer, past),
+            passes=Passes(writer, lambda: observer.clock.upcoming),
             rules=rules,
             alarm=alarm,
             mirrors=mirrors,

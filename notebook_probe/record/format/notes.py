@@ -11,7 +11,9 @@ __all__ = [
     "BRANCH",
     "CHECKPOINT",
     "CONFIG",
+    "EPOCH",
     "OWN_KINDS",
+    "SAMPLES",
     "TRUNCATE",
     "read_notes",
     "written_notes",
@@ -25,6 +27,9 @@ BRANCH, TRUNCATE = "branch", "truncate"
 
 CHECKPOINT = "checkpoint"
 """Kind of the event of a state that was saved; its step is the number of updates completed."""
+
+EPOCH, SAMPLES = "epoch", "samples"
+"""Kinds of events of the training data: a pass begins, a step takes another number of samples."""
 
 OWN_KINDS = frozenset(
     {

@@ -68,6 +68,10 @@ class LoopActions(ABC):
     def batches(self, loader: Iterable[Batch]) -> Batches[Batch]:
         """The batches of ``loader``, with the time spent waiting for them measured.
 
+        Where each pass through them begins is noted in the record, and of a loader that has a
+        ``batch_size`` how many samples a step takes, so that runs can be compared by epochs and
+        by samples.
+
         Parameters
         ----------
         loader : iterable
@@ -79,7 +83,7 @@ class LoopActions(ABC):
         >>> for x, y in run.batches(loader):  # doctest: +SKIP
         ...     train(x, y)
         """
-        return Batches(loader, self._live.observer)
+        return Batches(loader, self._live.observer, self._live.passes)
 
     def expect(
         self,

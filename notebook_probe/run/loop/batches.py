@@ -1,4 +1,4 @@
-"""Batches of the training loop: how long it waits for them, and what it hands over of them."""
+"""Batches of the training loop: how long it waits for them, how many, and what of them it tells."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from torch import Tensor
 from notebook_probe.errors import QuantityError
 from notebook_probe.probes.observer import Observer
 from notebook_probe.probes.step.containers import tensors_of
+from notebook_probe.run.loop.passes import Passes
 
 __all__ = ["Batches", "read_batch"]
 
@@ -25,21 +26,29 @@ class Batches(Generic[Batch]):
     ----------
     loader : iterable
     observer : Observer
+    passes : Passes
+        Notes where one begins, and how many samples a step takes.
     """
 
-    def __init__(self, loader: Iterable[Batch], observer: Observer) -> None:
-        self._loader, self._observer = loader, observer
+    def __init__(self, loader: Iterable[Batch], observer: Observer, passes: Passes) -> None:
+        self._loader, self._observer, self._passes = loader, observer, passes
 
     def __len__(self) -> int:
         return len(cast(Sized, self._loader))
 
     def __iter__(self) -> Iterator[Batch]:
-        begun = time.perf_counter()
-        for batch in self._loader:
-            self._waited(time.perf_counter() - begun)
-            yield batch
+        through = self._passes.begin(self._loader)
+        try:
             begun = time.perf_counter()
-        self._waited(time.perf_counter() - begun)
+            for batch in self._loader:
+                self._waited(time.perf_counter() - begun)
+                through.draw()
+                yield batch
+                begun = time.perf_counter()
+            self._waited(time.perf_counter() - begun)
+            through.exhaust()
+        finally:
+            through.close()
 
     def _waited(self, seconds: float) -> None:
         training = self._observer.training

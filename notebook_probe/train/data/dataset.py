@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol, runtime_checkable
 
+from notebook_probe.run.loop.passes import samples_per_batch
 from notebook_probe.train.data.batch import Batch, Spec, read_item
 from notebook_probe.train.data.loader_generators import loader_generators, set_loader_generators
 from notebook_probe.train.generators import generator_states, same_generators, set_generators
@@ -69,6 +70,11 @@ class Dataset:
             return len(self.source)  # type: ignore[arg-type]
         except TypeError:
             return None
+
+    @property
+    def samples_per_batch(self) -> float | None:
+        """On average over a pass; None where its source does not tell."""
+        return samples_per_batch(self.source)
 
     def __iter__(self) -> Iterator[Batch]:
         return self
