@@ -19,6 +19,7 @@ from benchmarks import (
     quantities,
     record,
     reductions,
+    rules,
     step_time,
 )
 
@@ -33,6 +34,7 @@ BENCHMARKS = {
     "explorer_clicks": explorer_clicks,
     "explorer_refresh": explorer_refresh,
     "alerts": alerts,
+    "rules": rules,
     "attach_all": attach_all,
     "budget": budget,
     "compare": compare,

@@ -1,0 +1,67 @@
+"""How often the alert rules are wrong: 40 healthy trainings, and each of them with a cause planted.
+
+A rule is right when it names the cause, within 50 steps; whatever is said of a healthy training is
+false. Thresholds are set on one half of the trainings and judged on the other. Goals, of 40 each:
+at most 1 healthy training with an alert, at least 36 causes named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from fnmatch import fnmatch
+
+from benchmarks.rules.recipe import HALVES, Case
+from benchmarks.rules.registry import CASES
+from benchmarks.rules.report import line, print_rules, print_totals
+from benchmarks.rules.runner import Outcome, trained
+from benchmarks.rules.verdict import Verdict, judged
+
+__all__ = ["add_arguments", "run"]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which trainings, and what is measured."""
+    parser.add_argument("--half", choices=(*HALVES, "both"), default="both")
+    parser.add_argument(
+        "--names", default="*", help="globs over the names of the trainings, by commas"
+    )
+    parser.add_argument("--probes", default="default,alerts", help="presets, by commas")
+    parser.add_argument("--processes", type=int, default=1)
+
+
+def run(chosen: argparse.Namespace) -> None:
+    """Print a line per training, a table of the rules, and the totals."""
+    halves = HALVES if chosen.half == "both" else (chosen.half,)
+    cases = [
+        case
+        for case in CASES.values()
+        if case.recipe.half in halves
+        and any(fnmatch(case.name, glob) for glob in chosen.names.split(","))
+    ]
+    verdicts: dict[str, Verdict] = {}
+    for case, outcome in _outcomes(cases, chosen.probes.split(","), chosen.processes):
+        verdict = verdicts[case.name] = judged(case, outcome)
+        print(line(verdict, verdicts.get(case.recipe.name)), flush=True)
+    print_rules([*verdicts.values()])
+    print_totals([*verdicts.values()])
+
+
+def _outcomes(
+    cases: Iterable[Case], probes: list[str], processes: int
+) -> Iterator[tuple[Case, Outcome]]:
+    """In the order of the cases; by name in other processes, as a recipe is a function."""
+    cases = [*cases]
+    if processes == 1:
+        yield from ((case, trained(case, probes)) for case in cases)
+        return
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes, mp_context=context) as pool:
+        outcomes = pool.map(_by_name, [case.name for case in cases], [probes] * len(cases))
+        yield from zip(cases, outcomes, strict=True)
+
+
+def _by_name(name: str, probes: list[str]) -> Outcome:
+    return trained(CASES[name], probes)

@@ -1,0 +1,1 @@
+"""The networks of the trainings, as their kinds are commonly written."""

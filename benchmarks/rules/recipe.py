@@ -1,0 +1,90 @@
+"""A recipe: a training as it is healthy, and with one cause of failure planted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+
+from benchmarks.rules.training import Training
+
+__all__ = ["HALVES", "Case", "Cause", "Half", "Recipe", "Recipes"]
+
+Half = Literal["set", "judge"]
+HALVES: tuple[Half, ...] = ("set", "judge")
+
+
+@dataclass(frozen=True)
+class Cause:
+    """What is planted, from which step on, and which rules name it rightly.
+
+    Attributes
+    ----------
+    name : str
+        Of the cause.
+    step : int
+        The first that it acts upon.
+    names : frozenset of str
+        Rules of which each, alone, tells who reads it what is wrong.
+    follows : frozenset of str
+        Rules about what the cause leads to, or that another word for it: neither right nor false.
+    """
+
+    name: str
+    step: int
+    names: frozenset[str]
+    follows: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Builds a training, with its cause or without."""
+
+    name: str
+    half: Half
+    cause: Cause
+    build: Callable[[bool], Training]
+
+    def cases(self) -> tuple[Case, Case]:
+        """The healthy one and the spoiled."""
+        return Case(self, planted=False), Case(self, planted=True)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One training of the benchmark."""
+
+    recipe: Recipe
+    planted: bool
+
+    @property
+    def name(self) -> str:
+        """The recipe's, and that of what is planted."""
+        return f"{self.recipe.name}+{self.recipe.cause.name}" if self.planted else self.recipe.name
+
+    def build(self) -> Training:
+        """The training, always from the same seed."""
+        torch.manual_seed(0)
+        return self.recipe.build(self.planted)
+
+
+class Recipes(list[Recipe]):
+    """The recipes of one half, in the order in which they are written."""
+
+    def __init__(self, half: Half) -> None:
+        super().__init__()
+        self._half: Half = half
+
+    def add(
+        self, cause: str, names: Sequence[str], *, step: int = 0, follows: Sequence[str] = ()
+    ) -> Callable[[Callable[[bool], Training]], Callable[[bool], Training]]:
+        """Add the decorated function, under its name."""
+
+        def added(build: Callable[[bool], Training]) -> Callable[[bool], Training]:
+            planted = Cause(cause, step, frozenset(names), frozenset(follows))
+            self.append(Recipe(build.__name__, self._half, planted, build))
+            return build
+
+        return added

@@ -1,0 +1,61 @@
+"""Which alerts of a training are right, and what it lacks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from benchmarks.rules.recipe import Case
+from benchmarks.rules.runner import Outcome, Said
+
+__all__ = ["WITHIN", "Verdict", "judged"]
+
+WITHIN = 50
+"""Steps after the cause in which it should be named."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The alerts of one training, sorted.
+
+    Attributes
+    ----------
+    right : tuple of Said
+        Names of the cause, since it was planted.
+    false : tuple of Said
+        Whatever is said of a training that is healthy, or not yet spoiled.
+    follows : tuple of Said
+        Consequences of the cause.
+    also : tuple of Said
+        Said of a spoiled training, and neither.
+    """
+
+    case: Case
+    outcome: Outcome
+    right: tuple[Said, ...]
+    false: tuple[Said, ...]
+    follows: tuple[Said, ...]
+    also: tuple[Said, ...]
+
+    @property
+    def is_named(self) -> bool:
+        """Whether the cause was named in time."""
+        deadline = self.case.recipe.cause.step + WITHIN
+        return any(one.step <= deadline for one in self.right)
+
+    @property
+    def word(self) -> str:
+        """The verdict in one word."""
+        if not self.case.planted:
+            return "FALSE" if self.false else "silent"
+        return "right" if self.is_named else "LATE" if self.right else "MISSED"
+
+
+def judged(case: Case, outcome: Outcome) -> Verdict:
+    """Sort what was said."""
+    cause = case.recipe.cause
+    since = [one for one in outcome.said if case.planted and one.step >= cause.step]
+    false = [one for one in outcome.said if one not in since]
+    right = [one for one in since if one.rule in cause.names]
+    follows = [one for one in since if one.rule in cause.follows - cause.names]
+    also = [one for one in since if one.rule not in cause.names | cause.follows]
+    return Verdict(case, outcome, *map(tuple, (right, false, follows, also)))

@@ -1,0 +1,43 @@
+"""The benchmark of alert rules: its trainings are what they say they are, and always the same."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.rules.registry import CASES, RECIPES
+from benchmarks.rules.runner import Outcome, Said, trained
+from benchmarks.rules.verdict import judged
+
+
+def test_every_training_has_a_name_of_its_own() -> None:
+    assert len(CASES) == 2 * len(RECIPES)
+
+
+def test_a_training_is_the_same_every_time() -> None:
+    case = CASES["likelihood_by_hand+log_of_0"]
+
+    first, second = (trained(case, []) for _ in range(2))
+
+    assert (first.improved, first.harm) == pytest.approx(
+        (second.improved, second.harm), nan_ok=True
+    )
+
+
+def test_what_is_said_before_the_cause_is_false_and_a_name_in_time_is_right() -> None:
+    case = CASES["reinforced_cart+lr_times_100"]
+    said = (Said(149, "lr_high", "0"), Said(150, "lr_high", "0"), Said(151, "dead_units", "1"))
+
+    verdict = judged(case, Outcome((*said, Said(152, "loader_bound", "")), 0.1, True, 1.0, 0.0))
+
+    assert verdict.false == said[:1]
+    assert verdict.right == said[1:2]
+    assert verdict.follows == said[2:]
+    assert [one.rule for one in verdict.also] == ["loader_bound"]
+    assert verdict.is_named
+
+
+@pytest.mark.parametrize("half", ["set", "judge"])
+def test_halves_are_of_trainings_with_causes_of_their_own(half: str) -> None:
+    causes = [recipe.cause.name for recipe in RECIPES if recipe.half == half]
+
+    assert len(set(causes)) == len(causes)
