@@ -9,6 +9,7 @@ Nothing here needs torch: a finished record is looked at by the same code as a g
 
 from notebook_probe.alerts import builtin
 from notebook_probe.alerts.alert import Alert
+from notebook_probe.alerts.causes import Cause
 from notebook_probe.alerts.find import find_alerts
 from notebook_probe.alerts.listing import Alerts, read_alerts
 from notebook_probe.alerts.rolling import mean_before, median, over_median
@@ -20,6 +21,7 @@ __all__ = [
     "RULES",
     "Alert",
     "Alerts",
+    "Cause",
     "Rule",
     "Rules",
     "Watcher",

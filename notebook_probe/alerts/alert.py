@@ -6,10 +6,10 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from notebook_probe.alerts.rule import RULES, SEVERITIES, Severity
+from notebook_probe.alerts.rule import FLOWS, RULES, SEVERITIES, Flow, Severity
 from notebook_probe.record.format.source import ROOT, Event
 
-__all__ = ["ALERT", "Alert", "alert_of", "where"]
+__all__ = ["ALERT", "Alert", "alert_of", "began_at", "where"]
 
 ALERT = "alert"
 """The kind of its event."""
@@ -28,7 +28,7 @@ class Alert:
     text : str
         The sentence, with the place and the numbers; those of the first of `modules`.
     modules : tuple of str
-        Where, in definition order; ``"(root)"`` for the model as a whole.
+        Where; ``"(root)"`` for the model as a whole. What travels began at the first of them.
     quantities : tuple of str
         What the condition is about: series of the record.
     view : str
@@ -37,6 +37,13 @@ class Alert:
         When it was found, milliseconds since 1970; 0 when nobody was waiting for it.
     severity : "warning" or "severe"
         That of the rule.
+    flow : "forward", "backward" or None
+        In which direction `modules` are in order; None where that is the order of definition.
+    consequence_of : tuple of str
+        The rules whose alerts may be its cause.
+    began : tuple of int, optional
+        The steps between which it began, at the first module: after the last row that was measured
+        without it, up to the first with it. None where a record does not say.
     """
 
     rule: str
@@ -47,6 +54,9 @@ class Alert:
     view: str = "lines"
     time_ms: int = 0
     severity: Severity = "warning"
+    flow: Flow | None = None
+    consequence_of: tuple[str, ...] = ()
+    began: tuple[int, int] | None = None
 
     @property
     def module(self) -> str:
@@ -64,6 +74,11 @@ class Alert:
         return self.text.removeprefix(f"{self.place}: ")
 
     @property
+    def said(self) -> str:
+        """The rule, where it began, and the sentence."""
+        return f"{self.rule} {began_at(self.modules, self.flow)}: {self.sentence}"
+
+    @property
     def detail(self) -> str:
         """What a program needs to know of it, for its event: JSON."""
         return json.dumps(
@@ -73,11 +88,14 @@ class Alert:
                 "quantities": self.quantities,
                 "view": self.view,
                 "severity": self.severity,
+                "flow": self.flow,
+                "consequence_of": self.consequence_of,
+                "began": self.began,
             }
         )
 
     def __str__(self) -> str:
-        return f"step {self.step}: {self.rule} at {self.text}"
+        return f"step {self.step}: {self.said}"
 
 
 def alert_of(event: Event) -> Alert:
@@ -85,9 +103,9 @@ def alert_of(event: Event) -> Alert:
 
     Examples
     --------
-    >>> alert_of(Event(7, 0, "alert", "fc: 60 % dead", '{"rule": "dead", "modules": ["fc"]}'))
-    Alert(rule='dead', step=7, text='fc: 60 % dead', modules=('fc',), quantities=(), view='lines', \
-time_ms=0, severity='warning')
+    >>> alert = alert_of(Event(7, 0, "alert", "fc: dead", '{"rule": "dead", "modules": ["fc"]}'))
+    >>> alert.rule, alert.modules, alert.severity, alert.began
+    ('dead', ('fc',), 'warning', None)
     """
     try:
         detail = json.loads(event.detail)
@@ -104,6 +122,9 @@ time_ms=0, severity='warning')
         _text(fields.get("view")) or "lines",
         event.time_ms,
         _severity(fields.get("severity"), rule),
+        _flow(fields.get("flow")),
+        _causes(fields.get("consequence_of"), rule),
+        _two_steps(fields.get("began")),
     )
 
 
@@ -119,11 +140,45 @@ def where(modules: Sequence[str]) -> str:
     return first if len(modules) == 1 else f"{first} and {len(modules) - 1} more"
 
 
+def began_at(modules: Sequence[str], flow: Flow | None) -> str:
+    """Some modules in words, of what travels where it began.
+
+    Examples
+    --------
+    >>> began_at(["b", "a"], "backward"), began_at(["b", "a", "c"], "forward")
+    ('began at b, seen in a', 'began at b, seen in a and 1 more')
+    >>> began_at(["a", "b"], None), began_at(["a"], "forward"), began_at(["(root)"], None)
+    ('at a and 1 more', 'at a', 'at the model')
+    """
+    if flow is None or len(modules) < 2:
+        return f"at {where(modules)}" if modules else "at an unknown place"
+    return f"began at {where(modules[:1])}, seen in {where(modules[1:])}"
+
+
 def _severity(found: object, rule: str) -> Severity:
     """As it was written; of a record that does not say, that of the rule as it is known here."""
     if found in SEVERITIES:
         return found
     return RULES[rule].severity if rule in RULES else "warning"
+
+
+def _flow(found: object) -> Flow | None:
+    """As it was written; modules of a record that does not say are in the order of definition."""
+    return next((flow for flow in FLOWS if flow == found), None)
+
+
+def _causes(found: object, rule: str) -> tuple[str, ...]:
+    """As they were written; of a record that does not say, those of the rule as known here."""
+    if isinstance(found, list):
+        return _texts(found)
+    return RULES[rule].consequence_of if rule in RULES else ()
+
+
+def _two_steps(found: object) -> tuple[int, int] | None:
+    match found:
+        case [int(first), int(last)] if first <= last:
+            return first, last
+    return None
 
 
 def _text(found: object) -> str:

@@ -13,7 +13,7 @@ from notebook_probe.record.format.lookup import recorded_name
 from notebook_probe.record.format.missing import measured
 from notebook_probe.record.format.source import ROOT, Floats, Steps, StreamView
 
-__all__ = ["CELLS", "Following", "has", "rows_at_a_time", "start_row"]
+__all__ = ["CELLS", "Following", "has", "nearest", "rows_at_a_time", "start_row"]
 
 CELLS = 1 << 20
 """Values that are looked at together: 8 MB."""
@@ -134,7 +134,7 @@ class _Cursor:
         key = len(labels), len(self.labels)
         if self._columns is None or self._columns[0] != key:
             own = {label: i for i, label in enumerate(self.labels)}
-            self._columns = key, np.array([_nearest(label, own) for label in labels], np.intp)
+            self._columns = key, np.array([nearest(label, own) for label in labels], np.intp)
         return self._columns[1]
 
 
@@ -148,7 +148,7 @@ def _filled(last: Doubles, values: npt.NDArray[np.float32]) -> Doubles:
     return filled
 
 
-def _nearest(label: str, own: Mapping[str, int]) -> int:
+def nearest(label: str, own: Mapping[str, int]) -> int:
     """The column of a module, or of the nearest one above it; -1 for none."""
     while label not in own:
         if not label or label == ROOT:

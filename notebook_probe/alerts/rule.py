@@ -184,10 +184,11 @@ def rule(
     """Make an alert rule of a condition, and have every run follow it.
 
     Parameters of the condition without a default are quantities, those with one its thresholds.
-    The quantities are float64 arrays (row, module), the rows in order of their steps, with NaN
-    where nothing was measured; of all but the first the last known value, of the module or of the
-    nearest one above it. It returns a mask of their shape, or one per row, (row,), for the model as
-    a whole. Of a row it may depend on that row and on ``window`` rows before it, no others.
+    The quantities are float64 arrays (row, module), the rows in order of their steps, the modules
+    in that of the flow, or of definition, with NaN where nothing was measured; of all but the first
+    the last known value, of the module or of the nearest one above it. It returns a mask of their
+    shape, or one per row, (row,), for the model as a whole. Of a row it may depend on that row and
+    on ``window`` rows before it, no others.
 
     Parameters
     ----------

@@ -19,6 +19,8 @@ class Stretch:
     rows: int = 0
     since: int = -1
     """Step of the first of them."""
+    after: int = -1
+    """Step of the measured row before it, which did not fulfil it; -1 where there was none."""
     rows_since: int = 0
     """Measured rows since the last that fulfilled it."""
 
@@ -28,10 +30,18 @@ class Stretch:
         if n_rows:
             self.rows = 0
 
-    def hold(self, step: int, rule: Rule, *, tells: bool) -> bool:
-        """One measured row fulfils it; True when that is to be said, which it is once."""
+    @property
+    def began(self) -> tuple[int, int]:
+        """The steps between which it began: after the last row without it, up to the first."""
+        return (self.since if self.after < 0 else self.after + 1), self.since
+
+    def hold(self, step: int, after: int, rule: Rule, *, tells: bool) -> bool:
+        """One measured row fulfils it, the one ``after`` that of another step.
+
+        True when that is to be said, which it is once.
+        """
         if not self.rows:
-            self.since = step
+            self.since, self.after = step, after
             self.reported = self.reported and not rule.is_new_after(self.rows_since)
         self.rows_since = 0
         self.rows += 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,7 @@ BEFORE = 128
 """Rows before the first that are looked at, so that what has held for some time is known."""
 
 Mask = npt.NDArray[np.bool_]
+Indices = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,8 @@ class Finding:
     step: int
     modules: tuple[str, ...]
     sentence: str
+    began: tuple[int, int]
+    """The steps between which it began, at the first of the modules."""
 
 
 class Track:
@@ -48,6 +51,8 @@ class Track:
         Of what is said; rows before it are only looked back at.
     reported : collection of str
         Modules of which it was said before.
+    order : callable
+        Of labels the indices, in the order in which a condition gets and a finding names them.
     """
 
     def __init__(
@@ -57,14 +62,17 @@ class Track:
         stream: StreamView,
         first_step: int,
         reported: frozenset[str],
+        order: Callable[[Sequence[str]], Indices],
     ) -> None:
         n_before = rule.window + BEFORE
         self._rule, self._first_step, self._reported = rule, first_step, reported
         self._row = start_row(stream, first_step, n_before)
         self._leading = series[0]
         self._following = [Following(name, first_step, n_before) for name in series[1:]]
-        self._columns = np.zeros(0, bool)  # measured so far; the others have no part
+        self._order = order
+        self._columns: Indices = np.zeros(0, np.intp)  # measured so far; the others have no part
         self._labels: tuple[str, ...] = ()
+        self._before: Steps = np.zeros(0, np.int64)  # step of the newest row of each column
         self._past = [np.empty((0, 0)) for _ in rule.quantities]
         self._stretches: dict[str, Stretch] = {}
 
@@ -94,14 +102,20 @@ class Track:
 
     def _widen(self, every: tuple[str, ...], present: Mask) -> Mask:
         """Modules have been measured for the first time; tells which of all had been before."""
-        old = np.pad(self._columns, (0, len(every) - len(self._columns)))
-        self._columns = old | present.any(axis=0)
+        old = np.zeros(len(every), bool)
+        old[self._columns] = True
+        some: Mask = old | present.any(axis=0)
+        if some.sum() == len(self._columns):
+            return np.ones(len(self._columns), bool)
+        order = self._order(every)
+        self._columns = order[some[order]]
+        self._labels = tuple(every[column] for column in self._columns)
         begun: Mask = old[self._columns]
-        if not begun.all():
-            self._labels = tuple(np.array(every, object)[self._columns].tolist())
-            for i, past in enumerate(self._past):
-                self._past[i] = np.full((len(past), len(begun)), np.nan)
-                self._past[i][:, begun] = past
+        for i, past in enumerate(self._past):
+            self._past[i] = np.full((len(past), len(begun)), np.nan)
+            self._past[i][:, begun] = past
+        before, self._before = self._before, np.full(len(begun), -1, np.int64)
+        self._before[begun] = before
         return begun
 
     def _evaluate(
@@ -121,22 +135,30 @@ class Track:
             )
         if hits.dtype != bool:
             raise RuleError(f"rule {rule.name} returned {hits.dtype}; a mask of bools is expected")
-        new = _Evaluated(steps, hits[n_past:], self._labels, tables, _from(extra, n_past), present)
+        before, self._before = self._before, _newest(steps, present, self._before)
+        new = _Evaluated(
+            steps, hits[n_past:], self._labels, tables, _from(extra, n_past), present, before
+        )
         yield from self._findings(new if hits.ndim == 2 else new.as_a_whole())
 
     def _findings(self, new: _Evaluated) -> Iterator[Finding]:
-        found: dict[int, list[tuple[int, int]]] = {}
+        found: dict[int, list[tuple[int, tuple[int, int]]]] = {}
         hits = new.hits & new.present
         some: Mask = np.any(hits, axis=0, keepdims=True)
         for column, label in enumerate(new.labels):
             if some[0, column] or label in self._stretches:
-                for row, since in self._advanced(new, column, hits[:, column]):
-                    found.setdefault(row, []).append((column, since))
+                for row, began in self._advanced(new, column, hits[:, column]):
+                    found.setdefault(row, []).append((column, began))
         for row, columns in sorted(found.items()):
+            columns.sort(key=lambda one: one[1][1])  # those of one step stay in the order of flow
             modules = tuple(new.labels[column] for column, _ in columns)
-            yield Finding(int(new.steps[row]), modules, self._sentence(new, row, *columns[0]))
+            first, began = columns[0]
+            sentence = self._sentence(new, row, first, began[1])
+            yield Finding(int(new.steps[row]), modules, sentence, began)
 
-    def _advanced(self, new: _Evaluated, column: int, hits: Mask) -> Iterator[tuple[int, int]]:
+    def _advanced(
+        self, new: _Evaluated, column: int, hits: Mask
+    ) -> Iterator[tuple[int, tuple[int, int]]]:
         """Rows at which one module's stretch is long enough and was not reported, and its begin."""
         label = new.labels[column]
         stretch = self._stretches.get(label)
@@ -147,13 +169,14 @@ class Track:
         if not hits.any():
             stretch.rest(int(new.present[:, column].sum()))
             return
+        before = int(new.before[column])
         for row in np.flatnonzero(new.present[:, column]):
+            step = int(new.steps[row])
             if not hits[row]:
                 stretch.rest(1)
-            elif stretch.hold(
-                int(new.steps[row]), self._rule, tells=new.steps[row] >= self._first_step
-            ):
-                yield int(row), stretch.since
+            elif stretch.hold(step, before, self._rule, tells=step >= self._first_step):
+                yield int(row), stretch.began
+            before = step
 
     def _sentence(self, new: _Evaluated, row: int, column: int, since: int) -> str:
         rule, step = self._rule, int(new.steps[row])
@@ -176,6 +199,8 @@ class _Evaluated:
     extra: Mapping[str, Doubles]
     present: Mask
     """Which cells of the first quantity were measured."""
+    before: Steps
+    """Of each module the step of the measured row before these; -1 without one."""
 
     is_whole: bool = False
     """The condition is about the model, not about one module."""
@@ -184,8 +209,11 @@ class _Evaluated:
         """One column, of the model."""
         extra = {name: table[:, None] for name, table in self.extra.items()}
         anywhere: Mask = np.any(self.present, axis=1, keepdims=True)
+        before = self.before.max(initial=-1, keepdims=True)
         hits = self.hits[:, None]
-        return _Evaluated(self.steps, hits, (ROOT,), self.tables, extra, anywhere, is_whole=True)
+        return _Evaluated(
+            self.steps, hits, (ROOT,), self.tables, extra, anywhere, before, is_whole=True
+        )
 
     def number(self, table: Doubles, row: int, column: int) -> float:
         """What a sentence says of a quantity: its value, of the model the median of its modules."""
@@ -194,3 +222,9 @@ class _Evaluated:
 
 def _from(extra: Mapping[str, Any], row: int) -> dict[str, Doubles]:
     return {name: np.asarray(table, np.float64)[row:] for name, table in extra.items()}
+
+
+def _newest(steps: Steps, present: Mask, before: Steps) -> Steps:
+    """Of each module the step of its newest measured row."""
+    back = np.argmax(present[::-1], axis=0)
+    return np.where(present.any(axis=0), steps[len(steps) - 1 - back], before)

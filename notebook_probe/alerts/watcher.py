@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from notebook_probe.alerts.alert import Alert, where
+from notebook_probe.alerts.flow_order import flow_order
 from notebook_probe.alerts.following import has
-from notebook_probe.alerts.rule import Rule
-from notebook_probe.alerts.track import Finding, Track
+from notebook_probe.alerts.rule import Flow, Rule
+from notebook_probe.alerts.track import Finding, Indices, Track
 from notebook_probe.record.format.loss_names import LOSS, loss_name
 from notebook_probe.record.format.schema import EVALUATION
 from notebook_probe.record.format.source import Source, StreamView
@@ -124,10 +125,14 @@ class Watcher:
             key = view.name, meant
             if key not in tracks:  # it, or the rule, is new: there was nothing to say before
                 reported = self._reported_of(name)
-                tracks[key] = Track(rule, meant, view, self._next_step, reported)
+                order = partial(self._in_order, flow=rule.flow)
+                tracks[key] = Track(rule, meant, view, self._next_step, reported, order)
             others = [other for other in views if other is not view]
             alone = all(has(view, quantity) for quantity in meant)
             yield from tracks[key].look(view, others, None if alone else newest)
+
+    def _in_order(self, labels: Sequence[str], flow: Flow | None) -> Indices:
+        return flow_order(labels, self._source.modules, flow)
 
     def _raise_alerts(
         self, name: str, followed: _Followed, findings: Callable[[], Iterable[Finding]]
@@ -159,7 +164,19 @@ class Watcher:
         meant = _meant(rule.quantities, _in_order(self._source))
         quantities = tuple(map(self._source.recorded_name, meant))
         self._tell(
-            Alert(name, finding.step, text, modules, quantities, rule.view, now, rule.severity)
+            Alert(
+                name,
+                finding.step,
+                text,
+                modules,
+                quantities,
+                rule.view,
+                now,
+                rule.severity,
+                rule.flow,
+                rule.consequence_of,
+                finding.began,
+            )
         )
 
 

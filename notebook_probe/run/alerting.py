@@ -97,5 +97,5 @@ class Alarm:
 
     def _keep(self, alert: Alert) -> None:
         self._writer.event(alert.step, ALERT, alert.text, alert.detail)
-        self._breakpoints.told(alert, alert.severity == "severe")
+        self._breakpoints.told(alert)
         self._flight.happened(f"{alert.rule} fired at step {alert.step}")

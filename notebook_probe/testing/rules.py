@@ -181,8 +181,8 @@ def _check_sentence(alert: Alert) -> None:
     assert re.search(r"\d|nan|inf", sentence), f"{alert.rule} says no number: {alert.text}"
 
 
-def _words(alerts: Sequence[Alert]) -> list[tuple[int, tuple[str, ...], str]]:
-    return [(alert.step, alert.modules, alert.text) for alert in alerts]
+def _words(alerts: Sequence[Alert]) -> list[tuple[object, ...]]:
+    return [(alert.step, alert.modules, alert.text, alert.began) for alert in alerts]
 
 
 def _shortened(tables: Tables) -> str:

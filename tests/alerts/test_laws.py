@@ -38,15 +38,15 @@ def in_pieces(rule: Rule, table: Table, cuts: list[int], every: int) -> list[Ale
     found: list[Alert] = []
     quantity, start = rule.quantities[0], 0
     stream = FakeStream("every_1", MODULES, [quantity])
-    source: Any = SimpleNamespace(streams={"every_1": stream}, recorded_name=str)
+    source: Any = SimpleNamespace(streams={"every_1": stream}, modules=(), recorded_name=str)
     watcher = Watcher(source, {rule.name: rule}, found.append)
     while start < len(table):
         piece = table[start : start + cuts[start % len(cuts)]]
         stream.append([(start + row) * every for row in range(len(piece))], **{quantity: piece})
         watcher.look()
         start += len(piece)
-    assert [(one.step, one.modules, one.text) for one in found] == [
-        (one.step, one.modules, one.text) for one in find_alerts(source, rule)
+    assert [(one.step, one.modules, one.text, one.began) for one in found] == [
+        (one.step, one.modules, one.text, one.began) for one in find_alerts(source, rule)
     ]
     return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,10 +12,12 @@ from hypothesis import strategies as st
 
 from notebook_probe.alerts import Alert, Alerts, read_alerts
 from notebook_probe.alerts.alert import alert_of
+from notebook_probe.alerts.rule import FLOWS
 from notebook_probe.record import Event
 from notebook_probe.record.views.branches.line import events_of_line
 from tests.alerts.made import LAW
 
+FIELDS = ["rule", "modules", "quantities", "view", "flow", "consequence_of", "began"]
 NAMES = st.text(min_size=1, max_size=8)
 JSON = st.recursive(
     st.none() | st.booleans() | st.floats(allow_nan=False) | st.text(max_size=5),
@@ -23,11 +26,21 @@ JSON = st.recursive(
 
 
 @LAW
-@given(NAMES, st.integers(0, 2**40), st.text(), st.lists(NAMES).map(tuple), NAMES)
+@given(
+    NAMES,
+    st.integers(0, 2**40),
+    st.text(),
+    st.lists(NAMES).map(tuple),
+    NAMES,
+    st.sampled_from([None, *FLOWS]),
+    st.integers(0, 99),
+)
 def test_an_alert_comes_back_from_its_event(
-    rule: str, step: int, text: str, modules: tuple[str, ...], view: str
+    rule: str, step: int, text: str, modules: tuple[str, ...], view: str, flow: Any, span: int
 ) -> None:
-    alert = Alert(rule, step, text, modules, (rule,), view, 17)
+    alert = Alert(
+        rule, step, text, modules, (rule,), view, 17, "severe", flow, modules, (step - span, step)
+    )
     assert alert_of(Event(step, 17, "alert", text, alert.detail)) == alert
 
 
@@ -36,17 +49,26 @@ def test_an_alert_comes_back_from_its_event(
     st.one_of(
         st.text(),
         JSON.map(json.dumps),
-        st.dictionaries(st.sampled_from(["rule", "modules", "quantities", "view"]), JSON).map(
-            json.dumps
-        ),
+        st.dictionaries(st.sampled_from(FIELDS), JSON).map(json.dumps),
     )
 )
 def test_of_a_detail_that_makes_no_sense_the_sentence_is_left(detail: str) -> None:
     alert = alert_of(Event(3, 0, "alert", "what was said", detail))
     assert (alert.step, alert.text) == (3, "what was said")
     assert isinstance(alert.rule, str)
-    assert all(isinstance(one, str) for one in (*alert.modules, *alert.quantities, alert.view))
+    texts = (*alert.modules, *alert.quantities, *alert.consequence_of, alert.view)
+    assert all(isinstance(one, str) for one in texts)
     assert alert.module
+    assert str(alert).endswith("what was said")
+    assert Alerts([alert]).causes[0].alert == alert
+
+
+def test_a_record_from_before_rules_had_causes_takes_them_from_the_rules_of_today() -> None:
+    event = Event(9, 0, "alert", "fc: dead", '{"rule": "dead_units", "modules": ["fc", "a"]}')
+    alert = alert_of(event)
+    assert "lr_high" in alert.consequence_of
+    assert (alert.flow, alert.began) == (None, None)
+    assert str(alert).startswith("step 9: dead_units at fc and 1 more: "), "they are in no order"
 
 
 def test_the_list_is_in_the_order_of_steps_and_filters_by_rule() -> None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
+from torch import nn
 
-from notebook_probe.alerts import RULES
+import notebook_probe as nbp
+from notebook_probe.alerts import RULES, Cause
 from notebook_probe.run.attach.presets import presets
-from tests.alerts.trainings import HEALTHY, ILL, run_it
+from tests.alerts.trainings import HEALTHY, ILL, deep, run_it
 
 
 @pytest.mark.parametrize("rule", ILL)
@@ -37,6 +40,37 @@ def test_the_preset_of_the_alerts_feeds_every_rule_and_is_silent_on_what_goes_we
     needed = {quantity for rule in rules for quantity in rule.quantities}
     asked = {name for row in presets["alerts"].rows for name in row.names}
     assert needed == asked | {"loss"}
+
+
+def test_a_rate_that_jumps_is_told_as_one_cause_and_where_each_thing_began(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model = deep(nn.ReLU, 4)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    probes = {nn.Linear: ["grad_norm", "nonfinite_fraction"], nn.ReLU: ["nonfinite_fraction"]}
+    run = nbp.watch(model, optimizer, tmp_path / "a.zarr", probes, budget=None)
+    x, y = torch.randn(32, 64), torch.randn(32, 10)
+    for step in range(36):
+        if step == 24:
+            optimizer.param_groups[0]["lr"] = 3.0
+        loss = nn.functional.mse_loss(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        run.log(loss=loss)
+    run.close()
+    assert [(depth, one.alert.step, one.alert.rule, one.where) for depth, one in lines(run)] == [
+        (0, 26, "diverging_loss", "at the model"),
+        (1, 26, "exploding_gradient", "began at 8, seen in 6 and 3 more"),  # from the last layer on
+        (1, 27, "nonfinite_loss", "at the model"),
+        (2, 27, "nonfinite_gradient", "began at 8, seen in 6 and 3 more"),
+        (3, 28, "nonfinite_output", "began at 0, seen in 1 and 7 more"),  # of weights that are none
+    ]
+    assert nbp.open_run(run.location).alerts.causes == run.alerts.causes
+
+
+def lines(run: nbp.Run) -> list[tuple[int, Cause]]:
+    (cause,) = run.alerts.causes
+    return [*cause.lines()]
 
 
 def test_there_is_a_training_for_every_rule() -> None:

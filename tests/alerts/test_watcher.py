@@ -13,7 +13,7 @@ import notebook_probe as nbp
 from notebook_probe.alerts import RULES, Alert, Rules, Watcher, find_alerts, median
 from notebook_probe.alerts.following import start_row
 from notebook_probe.errors import RuleError
-from notebook_probe.record import RecordWriter
+from notebook_probe.record import ModuleRow, RecordWriter
 from tests.alerts.made import GAP, NAN, record, writer_at
 
 
@@ -37,7 +37,8 @@ def test_a_sentence_has_the_place_and_the_numbers_of_its_step(writer: RecordWrit
         "a and 1 more: 60% of the units were never above zero, since step 50"
     )
     assert (alert.quantities, alert.view) == (("dead_fraction",), "lines")
-    assert str(alert).startswith("step 250: dead_units at a and 1 more: 60%")
+    assert (alert.flow, alert.began) == ("forward", (41, 50)), "the row at 40 had none"
+    assert str(alert).startswith("step 250: dead_units began at a, seen in b: 60%")
 
 
 def test_what_is_not_measured_neither_makes_nor_breaks_a_stretch(writer: RecordWriter) -> None:
@@ -65,6 +66,28 @@ def test_of_outputs_that_are_not_finite_the_first_module_is_told_once(writer: Re
     assert (alert.step, alert.modules) == (2, ("b", "b.c"))
     assert alert.text.startswith("b and 1 more: 25.00% of the outputs are NaN or infinite")
     assert "number of modules before it with finite outputs: 1" in alert.text
+
+
+def test_of_one_step_what_travels_is_named_in_the_order_in_which_it_does(tmp_path: Path) -> None:
+    above = {"": -1, "b": 0, "b.1": 1, "b.2": 1, "up": 0}
+    rows = [ModuleRow(name, "Net", 1, 1, parent) for name, parent in above.items()]
+    with RecordWriter(tmp_path / "a.zarr", title="run", modules=rows, flush_s=3600.0) as writer:
+        names = ["(root)", "up", "b.2", "b", "b.1"]  # as they were attached
+        record(writer, {"nonfinite_fraction": [[0] * 5, [1, 0, 1, 1, 0]]}, names)
+        norms = [[1] * 5] * 12 + [[90, 90, 1, 90, 90]] * 2
+        record(writer, {"grad_norm": norms}, names, every=2)
+        forward, backward = find_alerts(writer.source)
+    assert (forward.rule, forward.modules) == ("nonfinite_output", ("b.2", "b", "(root)"))
+    assert "number of modules before it with finite outputs: 1" in forward.text, "that is b.1"
+    assert backward.modules == ("up", "b.1", "b", "(root)")
+    assert "began at up, seen in b.1 and 2 more: the gradient's norm is 90" in str(backward)
+
+
+def test_a_module_at_which_it_has_held_for_longer_comes_first(writer: RecordWriter) -> None:
+    rank = np.array([[0.5, 0.5], [0.5, 0.01], [GAP, GAP], [0.01, 0.01], [0.01, GAP], [0.01, 0.01]])
+    record(writer, {"effective_rank_share": rank}, ["a", "b"])
+    (alert,) = find_alerts(writer.source, RULES["rank_collapse"])
+    assert (alert.step, alert.modules, alert.began) == (5, ("b", "a"), (1, 1))
 
 
 def test_series_on_several_schedules_are_compared_by_the_last_known_value(

@@ -40,7 +40,7 @@ __all__ = ["nonfinite_gradient", "nonfinite_loss", "nonfinite_output", "overflow
 def nonfinite_output(nonfinite_fraction: Doubles) -> Any:
     """Outputs that are NaN or infinite: the first module, at the first such step.
 
-    First in definition order: what came in there was finite where a module before it was measured.
+    First on the way forward: what came in there was finite where a module before it was measured.
     """
     bad = nonfinite_fraction > 0
     finite = np.cumsum(nonfinite_fraction == 0, axis=1)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from notebook_probe.alerts import Alert
+from notebook_probe.alerts.causes import may_come_of
 from notebook_probe.errors import BreakpointError, UnknownNameError
 from notebook_probe.probes.step.measured import MeasuredStep
 from notebook_probe.run.breakpoints.breakpoint import Breakpoint
@@ -36,6 +37,9 @@ __all__ = ["BREAKPOINT", "PAUSE", "Breakpoints"]
 PAUSE, BREAKPOINT = "pause", "breakpoint"
 """Kinds of events: training was held; what it is to be held by was changed."""
 
+MOST_SEVERE = 64
+"""Alerts that are remembered, so that what comes of them is known as such."""
+
 
 class DetailedEvents(Protocol):
     """Who keeps what happened."""
@@ -51,6 +55,8 @@ class _Armed:
     track: SeriesTrack | None = None
     was_bad: bool = False
     """Of `OnNan`: the row before had something that was not finite."""
+    severe: list[Alert] = field(default_factory=list)
+    """Of `OnAlert`: the severe ones that it was told of."""
 
 
 @dataclass(slots=True)
@@ -176,14 +182,18 @@ class Breakpoints:
                 if one.info.condition.before == before:
                     self._hits += self._met(one, step)
 
-    def told(self, alert: Alert, severe: bool) -> None:
-        """Take in an alert."""
+    def told(self, alert: Alert) -> None:
+        """Take in an alert.
+
+        What a severe one has led to is no second reason to hold for "severe"; a rule that is named
+        holds whatever it came of.
+        """
         with self._lock:
             for one in self._acting():
                 condition = one.info.condition
                 if isinstance(condition, OnAlert):
-                    wanted = {*condition.rules}
-                    if alert.rule in wanted or (severe and SEVERE in wanted):
+                    severe = SEVERE in condition.rules and _is_newly_severe(one, alert)
+                    if severe or alert.rule in condition.rules:
                         self._hits.append(_of_alert(one.info, alert))
 
     def taken(self) -> list[Hit]:
@@ -297,8 +307,17 @@ def _tracked(one: _Armed) -> _Armed:
     """With nothing seen yet."""
     condition = one.info.condition
     one.track = SeriesTrack(condition) if isinstance(condition, OnSeries) else None
-    one.was_bad = False
+    one.was_bad, one.severe = False, []
     return one
+
+
+def _is_newly_severe(one: _Armed, alert: Alert) -> bool:
+    """Whether it is severe and comes of no other that was; it is remembered."""
+    if alert.severity != SEVERE:
+        return False
+    known = any(may_come_of(alert, other) for other in one.severe)
+    one.severe = [*one.severe, alert][-MOST_SEVERE:]
+    return not known
 
 
 def _of_series(info: BreakpointInfo, condition: OnSeries, step: int, value: float) -> Hit:
@@ -320,7 +339,7 @@ def _of_series(info: BreakpointInfo, condition: OnSeries, step: int, value: floa
 
 def _of_alert(info: BreakpointInfo, alert: Alert) -> Hit:
     quantity = alert.quantities[0] if alert.quantities else ""
-    what = f"{alert.rule} at {alert.text}"
+    what = alert.said
     more = {"rule": alert.rule}
     return Hit(info.id, info.condition, alert.step, what, alert.module, quantity, None, None, more)
 

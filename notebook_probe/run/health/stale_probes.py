@@ -48,7 +48,8 @@ class StaleProbes:
         for note, ones in silent.items():
             names = ", ".join(dict.fromkeys(one.quantity for one in ones))
             modules = tuple(dict.fromkeys(one.module for one in ones))
-            yield Finding(step, modules, rule.says.format(names=names, missed=most, note=note))
+            sentence = rule.says.format(names=names, missed=most, note=note)
+            yield Finding(step, modules, sentence, (step, step))
 
 
 def _says_why(probe: Probe, status: ProbeStatus, used: set[str]) -> bool:

@@ -109,6 +109,43 @@ def test_an_alert_holds_it_at_the_step_after_its_row(watch: Watch, model: nn.Mod
     go_on(run, lambda: not background.running)
 
 
+def test_what_came_of_a_severe_alert_holds_it_no_second_time_but_by_its_name(
+    watch: Watch, model: nn.Module
+) -> None:
+    run = watch(model, probes=None)
+    severe = run.pause_when(alert="severe")
+    background = logging(run, model, [*[1.0] * 12, 20, 30, 40, math.nan, 1])
+    wait_until(lambda: len(pauses(run)) == 1)
+    by_name = run.pause_when(alert="nonfinite_loss")
+    run.resume()
+    wait_until(lambda: len(pauses(run)) == 2)
+    assert [(one["rule"], one["step"]) for one in pauses(run)] == [
+        ("diverging_loss", 13),
+        ("nonfinite_loss", 15),
+    ]
+    assert (severe.last_step, by_name.last_step) == (13, 15)
+    go_on(run, lambda: not background.running)
+    (cause,) = run.alerts.causes
+    assert [alert.rule for alert in cause] == ["diverging_loss", "nonfinite_loss"]
+
+
+def test_a_severe_alert_holds_it_that_came_of_one_before_the_breakpoint_was_armed(
+    watch: Watch, model: nn.Module
+) -> None:
+    run = watch(model, probes=None)
+    handle = run.pause_when(alert="severe")
+    handle.armed = False
+    first = run.pause_when(alert="diverging_loss")
+    background = logging(run, model, [*[1.0] * 12, 20, 30, 40, math.nan, 1])
+    wait_until(lambda: len(pauses(run)) == 1)
+    first.remove()
+    handle.armed = True
+    run.resume()
+    wait_until(lambda: len(pauses(run)) == 2)
+    assert pauses(run)[1]["rule"] == "nonfinite_loss"
+    go_on(run, lambda: not background.running)
+
+
 def test_a_rule_that_was_not_asked_for_does_not_hold_it(watch: Watch, model: nn.Module) -> None:
     run = watch(model, probes=None)
     run.pause_when(alert="dead_units")

@@ -1,0 +1,65 @@
+"""The modules in the order in which something travels through them.
+
+Which module is called when is not recorded: the order of definition stands for it, which is the
+same in models that call their modules as they list them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from notebook_probe.alerts.following import nearest
+from notebook_probe.alerts.rule import Flow
+from notebook_probe.record.format.source import ROOT, ModuleRow
+
+__all__ = ["flow_order"]
+
+
+def flow_order(
+    labels: Sequence[str], modules: Sequence[ModuleRow], flow: Flow | None
+) -> npt.NDArray[np.intp]:
+    """Indices of labels, those that it comes to first at the front.
+
+    A module's output is there once those inside it have theirs, and its gradient is that of what is
+    inside: forward and backward a module comes after all inside it. Without a flow it is the order
+    of definition.
+
+    Parameters
+    ----------
+    labels : sequence of str
+        Modules, or what belongs to one; what belongs to none is where the model is.
+    modules : sequence of ModuleRow
+        All of the model, in the order of definition.
+
+    Examples
+    --------
+    >>> rows = [ModuleRow(name, "", 0, 0, above) for name, above in
+    ...         [("", -1), ("a", 0), ("a.1", 1), ("b", 0)]]
+    >>> labels = ["(root)", "a", "a.1", "b"]
+    >>> [labels[i] for i in flow_order(labels, rows, "forward")]
+    ['a.1', 'a', 'b', '(root)']
+    >>> [labels[i] for i in flow_order(labels, rows, "backward")]
+    ['b', 'a.1', 'a', '(root)']
+    """
+    rows = {row.name or ROOT: i for i, row in enumerate(modules)}
+    ranks = [*_ranks(modules, flow), 0]  # the last one of what is nowhere
+    return np.argsort([ranks[nearest(label, rows)] for label in labels], kind="stable")
+
+
+def _ranks(modules: Sequence[ModuleRow], flow: Flow | None) -> list[int]:
+    """Where each module comes."""
+    definition = range(len(modules))
+    if flow != "forward":
+        return [-i for i in definition] if flow == "backward" else [*definition]
+    last = [*definition]  # of all inside
+    for i in reversed(definition):
+        above = modules[i].parent
+        if above >= 0:
+            last[above] = max(last[above], last[i])
+    ranks = [0] * len(modules)
+    for rank, i in enumerate(sorted(definition, key=lambda i: (last[i], -i))):
+        ranks[i] = rank
+    return ranks
