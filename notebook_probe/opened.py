@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from notebook_probe.compare.differences import differ_in_seed_alone
+from notebook_probe.errors import ProbeError, RecordWarning
 from notebook_probe.record.read import many
 from notebook_probe.record.read.ranks import OpenedRanks, rank_folders
 from notebook_probe.record.read.reader import OpenedRecord
@@ -51,7 +54,8 @@ class OpenedRuns(Dataset):
         """Show the first run in the Explorer, with the others beside it.
 
         Their lines are drawn with its own, the heat map is the ratio to the second, and the foot
-        says where they part. It follows runs that grow.
+        says where they part. Others whose configs differ in nothing but a seed are one group, its
+        mean and how far they lie apart, until a click separates them. It follows runs that grow.
 
         Warns
         -----
@@ -64,7 +68,18 @@ class OpenedRuns(Dataset):
         >>> study.sel(run=study.title.str.contains("seed")).explore()  # doctest: +SKIP
         """
         first, *others = np.atleast_1d(self["run"].values).tolist()
-        return open_run(first).explore(others)
+        return open_run(first).explore(others, _is_one_setting(others))
+
+
+def _is_one_setting(locations: Sequence[str]) -> bool:
+    """Whether these are the seeds of one setting; who cannot be read now is told in the panel."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RecordWarning)  # of what `open_runs` has warned
+        try:
+            runs = [open_run(one) for one in locations]
+        except (ProbeError, OSError):
+            return False
+    return len(runs) > 1 and differ_in_seed_alone(runs)
 
 
 def open_run(

@@ -10,7 +10,7 @@ from notebook_probe.compare.axes import Run
 from notebook_probe.record.format.notes import CONFIG, read_notes
 from notebook_probe.record.format.source import ModuleRow
 
-__all__ = ["Differences", "Setting", "differences"]
+__all__ = ["Differences", "Setting", "differ_in_seed_alone", "differences"]
 
 UNKNOWN = "–"
 LONGEST = 40
@@ -38,6 +38,12 @@ class Differences:
     """In words; empty where it is the same."""
     has_config: bool
     """Both runs have kept one."""
+
+    @property
+    def is_seed_alone(self) -> bool:
+        """Both were set up alike but for a seed, ``seed`` or ``data.random_seed`` of the config."""
+        seeds = all(one.key.lower().endswith("seed") for one in self.settings)
+        return self.has_config and seeds and not self.model
 
     @property
     def text(self) -> str:
@@ -75,6 +81,17 @@ def differences(this: Run, other: Run) -> Differences:
         _of_models(this.modules, other.modules),
         all(configs),
     )
+
+
+def differ_in_seed_alone(runs: Sequence[Run]) -> bool:
+    """Whether runs are seeds of one setting, as far as their configs tell; those without do not.
+
+    Examples
+    --------
+    >>> differ_in_seed_alone([nbp.open_run(one) for one in paths])  # doctest: +SKIP
+    True
+    """
+    return all(differences(runs[0], other).is_seed_alone for other in runs[1:])
 
 
 def _flat(config: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:

@@ -105,7 +105,7 @@ class Panel:
         file.write_text(page(made.text, self._source.name, png), encoding="utf-8")
         return file
 
-    def compare(self, others: Sequence[str]) -> None:
+    def compare(self, others: Sequence[str], grouped: bool) -> None:
         """Put runs beside this one, as if they were ticked in the list of runs."""
         shown = tuple(others[:MOST_OTHERS])
         if len(others) > len(shown):
@@ -113,6 +113,7 @@ class Panel:
             warnings.warn(text, RecordWarning, stacklevel=3)
         self.choose("others", shown)
         self.choose("ratio_to", shown[0])
+        self.choose("grouped", grouped)
 
     def show_once_in_a_cell(self) -> None:
         """Show it unless this cell has; its widget is often the cell's last value, too."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from notebook_probe.compare import differences
+from notebook_probe.compare import differ_in_seed_alone, differences
 from notebook_probe.record.format.source import ModuleRow
 from tests.compare.made import made
 
@@ -28,6 +28,25 @@ NET = (ModuleRow("", "Net", 30, 0, -1), ModuleRow("bn1", "BatchNorm2d", 4, 4, 0)
 def test_keys_of_the_config_that_differ(here: Any, there: Any, text: str) -> None:
     runs = [made("r", {"m": [1.0]}, config=one) for one in (here, there)]
     assert differences(runs[0], runs[1]).text == text
+
+
+@pytest.mark.parametrize(
+    ("configs", "alike"),
+    [
+        ([{"lr": 1, "seed": 1}, {"lr": 1, "seed": 2}, {"lr": 1, "seed": 3}], True),
+        ([{"lr": 1, "data": {"random_seed": 1}}, {"lr": 1, "data": {"random_seed": 2}}], True),
+        ([{"lr": 1}, {"lr": 1}], True),
+        ([{"lr": 1, "seed": 1}, {"lr": 1, "seed": 2}, {"lr": 2, "seed": 3}], False),
+        ([{"lr": 1, "seeds_per_row": 1}, {"lr": 1, "seeds_per_row": 2}], False),
+        ([{"lr": 1}, None], False),
+        ([None, None], False),
+    ],
+)
+def test_runs_that_differ_in_nothing_but_a_seed_are_of_one_setting(
+    configs: Any, alike: bool
+) -> None:
+    runs = [made("r", {"m": [1.0]}, config=one) for one in configs]
+    assert differ_in_seed_alone(runs) is alike
 
 
 @pytest.mark.parametrize(

@@ -117,7 +117,8 @@ def code(location: str, selection: PanelSelection) -> str:
 
 def _beside(selection: PanelSelection) -> str:
     others = list(selection.others)
-    return BESIDE.format(others=others, explored=f"record.explore(others={others!r})")
+    grouped = ", grouped=True" if selection.grouped else ""
+    return BESIDE.format(others=others, explored=f"record.explore(others={others!r}{grouped})")
 
 
 def _ratio(selection: PanelSelection) -> str:

@@ -85,7 +85,9 @@ class SourceActions:
         """
         return looks_of(self.events, lambda: self.blobs)
 
-    def explore(self: _Acting, others: Iterable[str | PathLike[str]] = ()) -> Explorer:
+    def explore(
+        self: _Acting, others: Iterable[str | PathLike[str]] = (), grouped: bool = False
+    ) -> Explorer:
         """Show the Explorer under this cell; it stays alive while the cells below run.
 
         Of a recorded run it is the same panel, without controls.
@@ -95,6 +97,8 @@ class SourceActions:
         others : iterable of path or URL
             Runs beside this one, four at most: their lines are drawn with its own, and the heat map
             is the ratio to the first of them.
+        grouped : bool
+            They are one group: its mean, and how far its runs lie apart.
 
         Warns
         -----
@@ -107,7 +111,7 @@ class SourceActions:
         """
         panel = self._open_panel()
         if places := [str(fspath(one)) for one in others]:
-            panel.compare(places)
+            panel.compare(places, grouped)
         return panel.show()
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -41,6 +42,60 @@ def test_of_more_than_four_it_is_said_who_is_shown(tmp_path: Path) -> None:
     ):
         run.explore(others=others)
     assert selected(run)[0] == tuple(others[:4])
+
+
+@pytest.fixture
+def explored(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[str], bool]]:
+    """What runs were asked to be explored beside, and whether as a group."""
+    asked: list[tuple[list[str], bool]] = []
+
+    def explore(run: nbp.OpenedRun, others: list[str], grouped: bool) -> None:
+        asked.append(([Path(one).stem for one in others], grouped))
+
+    monkeypatch.setattr(nbp.OpenedRun, "explore", explore)
+    return asked
+
+
+@pytest.mark.parametrize(
+    ("configs", "grouped"),
+    [
+        ([{"lr": 1.0}, {"lr": 0.1, "seed": 1}, {"lr": 0.1, "seed": 2}], True),
+        ([{"lr": 0.1, "seed": 0}, {"lr": 0.1, "seed": 1}, {"lr": 0.2, "seed": 1}], False),
+        ([{"lr": 0.1, "seed": 0}, {"lr": 0.1, "seed": 1}], False),
+        ([None, None, None], False),
+    ],
+)
+def test_seeds_of_one_setting_open_as_a_group_and_other_runs_as_lines(
+    tmp_path: Path,
+    explored: list[tuple[list[str], bool]],
+    configs: list[dict[str, float] | None],
+    grouped: bool,
+) -> None:
+    for k, config in enumerate(configs):
+        train(tmp_path / f"{k}.zarr", config=config)
+    nbp.open_runs(str(tmp_path / "*.zarr")).explore()
+    assert explored == [([str(k) for k in range(1, len(configs))], grouped)]
+
+
+def test_who_is_gone_since_runs_were_opened_keeps_nobody_from_exploring(
+    tmp_path: Path, explored: list[tuple[list[str], bool]]
+) -> None:
+    for k in range(3):
+        train(tmp_path / f"{k}.zarr", config={"seed": k})
+    study = nbp.open_runs(str(tmp_path / "*.zarr"))
+    shutil.rmtree(tmp_path / "2.zarr")
+    study.explore()
+    assert explored == [(["1", "2"], False)]
+
+
+def test_others_are_a_group_until_they_are_separated(tmp_path: Path) -> None:
+    here, *others = (train(tmp_path / f"{name}.zarr") for name in "abc")
+    run = nbp.open_run(here)
+    run.explore(others=others, grouped=True)
+    assert run._panel is not None
+    assert run._panel._session.look().grouped
+    run.explore(others=others)
+    assert not run._panel._session.look().grouped
 
 
 def test_every_choice_of_the_comparison_is_a_trait(tmp_path: Path) -> None:
@@ -93,6 +148,7 @@ def test_the_code_of_a_comparison_draws_it(tmp_path: Path, grouped: bool) -> Non
         log_y=True,
     ).with_series(("(root)", "loss"), ("0", "grad_norm"))
     text = code(here, selection)
-    assert f"# record.explore(others={[there, third]!r})" in text
+    more = ", grouped=True" if grouped else ""
+    assert f"# record.explore(others={[there, third]!r}{more})" in text
     subprocess.run([sys.executable, "-W", "error", "-c", text], check=True, cwd=tmp_path)
     assert {path.name for path in tmp_path.glob("*.png")} == {"ratio.png", "lines.png"}
