@@ -16,6 +16,7 @@ from typing import ParamSpec, Protocol
 from notebook_probe.errors import ProbeError, TrainingStopped
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.run.attach.requests import Control, Request, Ticket
+from notebook_probe.run.going_back.requests import GoBack
 from notebook_probe.run.reached_step import ReachedStep
 
 __all__ = ["Boundary", "Check", "Gate"]
@@ -127,6 +128,11 @@ class Gate:
         return self._pausing
 
     @property
+    def is_amid(self) -> bool:
+        """It is held in the midst of a step: most of what is requested waits for the next one."""
+        return self._is_amid and self.is_held
+
+    @property
     def is_followed(self) -> bool:
         """Somebody is called at each boundary, as panels are."""
         return bool(self._callbacks)
@@ -202,19 +208,14 @@ class Gate:
             held, check = self._hold(step), self._asked()  # what was armed meanwhile counts
         self._single = False
         self.awaits_update = check is not None and check.awaits_update()
-        leaving, self._leaving = self._leaving, None
-        if self._stopping:
-            self._stopping = self._pausing = False
-            raise TrainingStopped(f"stopped before step {step}; everything recorded is kept")
-        if leaving is not None:
-            self._pausing = False
-            raise leaving
+        self._end(f"stopped before step {step}; everything recorded is kept")
         return held
 
     def before_update(self, frame: StepFrame) -> float:
         """Let the training be held before an update; raises TrainingStopped after Stop.
 
-        Pause, Step and Stop act here; whatever else is requested waits for the next step.
+        Pause, Step, Stop and a way back act here; whatever else is requested waits for the next
+        step.
 
         Returns
         -------
@@ -223,17 +224,27 @@ class Gate:
         """
         self._attempt(self._ask, lambda check: check.before_update(frame))
         held = self._hold_amid(frame.step)
-        if self._stopping:
-            self._stopping = self._pausing = False
-            raise TrainingStopped(f"stopped before the update of step {frame.step}")
+        self._end(f"stopped before the update of step {frame.step}")
         return held
 
     def hold_on_error(self, step: int, error: BaseException) -> None:
-        """Let a training be held that has raised; whatever lets it go on, it ends."""
+        """Let a training be held that has raised; what lets it go on but a way back ends it."""
         if not self._is_closed:
             self._attempt(self._ask, lambda check: check.on_error(step, error))
             self._hold_amid(step)
-            self._pausing = self._stopping = False
+            self._stopping = False
+            self._end("")
+            self._pausing = False
+
+    def _end(self, text: str) -> None:
+        """Raise where somebody wants the training to end, or to leave, here."""
+        leaving, self._leaving = self._leaving, None
+        if self._stopping:
+            self._stopping = self._pausing = False
+            raise TrainingStopped(text)
+        if leaving is not None:
+            self._pausing = False
+            raise leaving
 
     def _asked(self) -> Check | None:
         """Who may have the training held now."""
@@ -246,7 +257,7 @@ class Gate:
             self._is_caught = True
 
     def _hold_amid(self, step: int) -> float:
-        """Hold in the midst of a step, where nothing but the controls can act."""
+        """Hold in the midst of a step, where nothing but the controls and a way back can act."""
         if not self._is_caught:
             return 0.0
         self._is_amid = True
@@ -300,7 +311,7 @@ class Gate:
         """Hold for a tick, or until a request comes."""
         with suppress(queue.Empty):
             ticket = self._waiting.get(timeout=TICK_S)
-            if self._is_amid and not isinstance(ticket.request, Control):
+            if self._is_amid and not isinstance(ticket.request, Control | GoBack):
                 self._put_off.append(ticket)
             else:
                 self._do(ticket, step)

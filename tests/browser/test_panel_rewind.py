@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Locator, expect
 
+from notebook_probe.explorer.parts.history import AMID
 from tests.browser import panel_messages as kernel
 from tests.browser.history_messages import MUST, RESTORES, branched, history, way
 from tests.browser.panel_page import PanelPage
@@ -113,6 +114,16 @@ def test_the_click_asks_for_all_that_stands_there(panel: PanelPage) -> None:
         "rate": 0.003,
         "hold_at": 336,
     }
+
+
+def test_held_in_the_midst_of_a_step_it_says_what_waits_and_what_does_not(panel: PanelPage) -> None:
+    panel.say(history(*CHECKPOINTS, way=way(waits=AMID)))
+    dialog = back(panel)
+    expect(dialog.locator("[data-role=waits]")).to_have_text(AMID)
+    panel.picture("rewind-amid")
+    panel.say(history(*CHECKPOINTS, way=way()))
+    expect(dialog.locator("[data-role=waits]")).to_be_hidden()
+    expect(dialog.get_by_role("button", name="Rewind and run")).to_be_visible()
 
 
 def test_as_before_asks_for_nothing_else(panel: PanelPage) -> None:

@@ -122,6 +122,101 @@ def test_a_held_loop_goes_back_in_the_cell_that_trains_and_is_held_again_where_a
     run.close()
 
 
+@pytest.mark.parametrize("in_background", [False, True])
+def test_held_before_an_update_it_goes_back_at_once_and_all_is_as_it_was(
+    tmp_path: Path, in_background: bool
+) -> None:
+    never, data = plain(tmp_path / "never", n=STEPS)
+    never.run_steps(data, STEPS)
+    loop, data = plain(tmp_path / "sent", n=STEPS, probes={"0": ["grad_norm"]})
+    first = run_of(loop)
+    tickets: list[Ticket] = []
+
+    def arm(loop: Loop, metrics: Any) -> None:
+        if loop.loop_step == 7 and run_of(loop) is first:
+            first.pause_when("0", "grad_norm", "> 0", before="update")
+
+    def pump() -> None:
+        if first.status_head().state == "paused" and not tickets:
+            assert first.status_head().amid
+            tickets.append(first.put(EvaluateAt(3)))
+            tickets.append(first.put(GoBack(6)))
+
+    def follow(run: nbp.Run | None) -> None:
+        """What holds goes on along the branch."""
+        if run is not None and run is not first:
+            run.each_boundary(partial(let_go, run))
+
+    def let_go(run: nbp.Run) -> None:
+        if run.status_head().state == "paused":
+            run.resume()
+
+    loop.on_step(arm)
+    loop.on_start(lambda loop, data: follow(loop.run))
+    first.each_boundary(pump)
+    if in_background:
+        loop.start(data, steps=STEPS).wait()
+    else:
+        loop.run_steps(data, STEPS)
+    run = run_of(loop)
+    evaluated, back = tickets
+    assert (back.state, back.text, back.applied_step) == ("applied", "rewound to 6", 8)
+    assert evaluated.text == "the run is closed", "of what was left nothing is measured"
+    assert run is not first
+    assert run.series("", "loss").step.values.tolist() == [*range(STEPS)]
+    assert same_state(loop.trainer.state_dict(), never.trainer.state_dict())
+    run.close()
+    run_of(never).close()
+
+
+def test_held_by_an_exception_it_goes_back_instead_of_raising_it(tmp_path: Path) -> None:
+    loop, data = plain(tmp_path, n=STEPS)
+    first = run_of(loop)
+    first.pause_when(error=True)
+    tickets: list[Ticket] = []
+    asked = [GoBack(99), GoBack(3)]  # one that cannot be: it is held on
+
+    def raise_once(loop: Loop, metrics: Any) -> None:
+        if loop.loop_step == 7 and run_of(loop) is first:
+            raise FloatingPointError("once")
+
+    def pump() -> None:
+        if first.status_head().state == "paused" and asked:
+            tickets.append(first.put(asked.pop(0)))
+
+    loop.on_step(raise_once)
+    first.each_boundary(pump)
+    loop.run_steps(data, STEPS)
+    run = run_of(loop)
+    assert [one.state for one in tickets] == ["refused", "applied"]
+    assert loop.n_updates == STEPS
+    assert run.series("", "loss").step.values.tolist() == [*range(STEPS)]
+    run.close()
+
+
+def test_what_raises_outside_the_loop_is_raised_as_ever(tmp_path: Path) -> None:
+    loop, data = plain(tmp_path, n=STEPS)
+    run = run_of(loop)
+    run.pause_when(error=True)
+    tickets: list[Ticket] = []
+
+    def train() -> None:
+        loop.run_steps(data, 4)
+        raise FloatingPointError("after it")
+
+    def pump() -> None:
+        if run.status_head().state == "paused":
+            tickets.append(run.put(GoBack(3)))
+            run.resume()
+
+    run.each_boundary(pump)
+    with pytest.raises(FloatingPointError, match="after it"):
+        run.train_in_background(train).wait()
+    assert tickets[0].state == "refused"
+    assert "loop.rewind" in tickets[0].text
+    run.close()
+
+
 def test_what_was_measured_what_holds_and_the_rules_go_on(tmp_path: Path) -> None:
     loop, data = plain(tmp_path, probes={"0": ["weight_norm"], "3": [["grad_norm", "every(2)"]]})
     first = run_of(loop)

@@ -18,7 +18,13 @@ from notebook_probe.run.going_back.requests import EvaluateAt, GoBack
 from notebook_probe.run.going_back.way_back import MUST_BE_FREE
 from notebook_probe.run.health.status import StatusHead
 
-__all__ = ["CheckpointRow", "EvaluateClick", "History", "LeftLine", "RewindClick", "Way"]
+__all__ = ["AMID", "CheckpointRow", "EvaluateClick", "History", "LeftLine", "RewindClick", "Way"]
+
+
+AMID = (
+    "The training is held in the midst of a step: Rewind acts at once, "
+    "only evaluate it waits until the training goes on"
+)
 
 
 class CheckpointRow(TypedDict):
@@ -50,6 +56,8 @@ class Way(TypedDict):
     """What is as it was, in words."""
     why_not: str
     """Why it cannot be gone now; empty where it can."""
+    waits: str
+    """What an evaluation waits for; empty where it acts at the next step."""
 
 
 class RewindClick(TypedDict):
@@ -111,7 +119,8 @@ class History(Part):
         if not restores:
             return None
         is_free = head.state == "paused" or head.background
-        return {"restores": restores, "why_not": "" if is_free else MUST_BE_FREE}
+        why_not = "" if is_free else MUST_BE_FREE
+        return {"restores": restores, "why_not": why_not, "waits": AMID if head.amid else ""}
 
     def _lines_now(self) -> Mapping[str, Any]:
         events = self._source.events

@@ -122,6 +122,7 @@ class RunState:
             epoch=self.epoch,
             end_step=end_step,
             held=self._breakpoints.held_text,
+            amid=self._gate.is_amid,
             flight=self._flight.text,
             traceback=failure.traceback if failure is not None else self._breakpoints.traceback,
             seconds_left=self._seconds_for(end_step - step) if state in UNDER_WAY else None,

@@ -138,6 +138,9 @@ class StatusHead:
     """Until then, at the speed of the last steps; None when it is not known, or nothing trains."""
     held: str = ""
     """Why a breakpoint holds the training, in words; empty while none does."""
+    amid: bool = False
+    """It is held before an update, or by an exception: what is requested waits for the next step,
+    but for controls and a way back."""
     flight: str = ""
     """What the flight recorder keeps in memory, in words; empty without one."""
     traceback: str = ""

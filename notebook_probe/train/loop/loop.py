@@ -261,10 +261,9 @@ class Loop(SentBack):
         except TrainingStopped:
             self.stopped = True
         except BaseException as raised:
-            error = raised
-            if self._recording is not None:
-                self._recording.raised(raised)
-            raise
+            if not self._goes_back_instead(raised):
+                error = raised
+                raise
         finally:
             self._running, self._resumed = False, None
             try:
@@ -273,6 +272,15 @@ class Loop(SentBack):
                 if self._recording is not None:
                     self._recording.ended(error)
         return self._metrics
+
+    def _goes_back_instead(self, raised: BaseException) -> bool:
+        """Whether it was held by what it raised, and sent back from there."""
+        try:
+            if self._recording is not None:
+                self._recording.raised(raised)
+        except Sent as sent:
+            self.stopped, self._sent = True, sent.request
+        return self._sent is not None
 
     def _steps(self, data: Dataset, n: int) -> None:
         batches = self._batches(data)

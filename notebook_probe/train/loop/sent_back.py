@@ -27,6 +27,7 @@ class SentBack(Rewound):
         super().__init__(trainer)
         self._sent: GoBack | None = None
         self._going_back: int | None = None  # the thread that does
+        self._running = False
 
     def record_to(self, run: Run) -> None:
         """Record losses, metrics, targets, waiting and evaluations in a run of your own."""
@@ -37,6 +38,8 @@ class SentBack(Rewound):
         """Raise a ProbeError that says why the state after ``step`` updates cannot be had."""
         if own_rank()[1] > 1:
             raise ProbeError("of several processes each goes back by loop.rewind, all together")
+        if not self._running:
+            raise ProbeError("the loop does not run; loop.rewind goes back")
         if not 0 <= step <= self.n_updates:
             raise CheckpointError(f"step {step}: the training is at {self.n_updates}")
         self.kept.check_before(step)

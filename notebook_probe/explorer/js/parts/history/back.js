@@ -18,6 +18,7 @@ export function createBack(one, { state, link, dialogs }) {
   const way = element("div", {}, element("p", {}, NO_WAY), callOf(one));
   const foot = element("footer", {}, evaluate, ticket.el, cancel, act);
   const words = element("p", { class: "nbp-soft" });
+  const waits = element("p", { role: "status", "data-role": "waits" });
   const gone = element("p", {}, goneText(one));
   let said = ""; // why it could not be asked for
   const el = element(
@@ -30,7 +31,7 @@ export function createBack(one, { state, link, dialogs }) {
       element("span", { class: "nbp-soft" }, factsOf(one)),
     ),
     form.el,
-    element("section", {}, ...(one.gone ? [gone] : [words, way])),
+    element("section", {}, ...(one.gone ? [gone] : [words, waits, way])),
     foot,
   );
 
@@ -66,6 +67,8 @@ export function createBack(one, { state, link, dialogs }) {
     if (why !== said) why ? ticket.say("refused", why) : ticket.clear();
     said = why;
     setText(words, restoredText(state, one));
+    setText(waits, known?.waits ?? "");
+    setHidden(waits, !acts || !waits.textContent);
     form.describe();
     ticket.describe();
   }
