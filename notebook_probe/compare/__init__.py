@@ -7,7 +7,12 @@ from notebook_probe.compare.alignment import Alignment, align
 from notebook_probe.compare.axes import AXES, RunAxis, logged_names
 from notebook_probe.compare.band import Band
 from notebook_probe.compare.deviation import told
-from notebook_probe.compare.differences import Differences, Setting, differ_in_seed_alone, differences
+from notebook_probe.compare.differences import (
+    Differences,
+    Setting,
+    differ_in_seed_alone,
+    differences,
+)
 from notebook_probe.compare.group import group
 from notebook_probe.compare.parting import PartingSearch, parting
 from notebook_probe.compare.partings import Parting, Partings

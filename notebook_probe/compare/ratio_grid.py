@@ -237,7 +237,10 @@ class _Other:
         """For each column of this run the first and the last one of the other; NaN for none."""
         starts = here.first + here.size * np.arange(here.mean.shape[1], dtype=np.float64)
         ends = np.minimum(starts + here.size - 1, self.member.alignment.this.places.end)
-        low, high = self.member.alignment.steps_there(starts), self.member.alignment.steps_there(ends)
+        low, high = (
+            self.member.alignment.steps_there(starts),
+            self.member.alignment.steps_there(ends),
+        )
         none = np.isnan(low) & np.isnan(high)
         low[np.isnan(low) & ~none], high[np.isnan(high) & ~none] = -np.inf, np.inf
         return tuple(np.floor((steps - there.first) / there.size) for steps in (low, high))

@@ -70,7 +70,8 @@ def test_by_loss_steps_stand_where_the_least_so_far_is_as_small(
 def test_by_loss_one_step_is_drawn_at_each_the_first_of_those_that_came_furthest(
     a: list[float], b: list[float]
 ) -> None:
-    alignment = align(*(made("r", logged={"loss": one}) for one in (a, b)), by="loss")
+    this, other = (made("r", logged={"loss": one}) for one in (a, b))
+    alignment = align(this, other, by="loss")
     steps = np.arange(len(b))
     x = alignment.x_of_other(steps)
     rows = alignment.drawn(steps, x)

@@ -217,7 +217,9 @@ def test_of_a_group_those_without_the_axis_are_left_out_by_name() -> None:
         "samples are not recorded in digits-cnn-5"
     ]
     assert repr(found).startswith("They stay within ×2 at m\nsamples are not recorded")
-    assert RatioGrid(has[0], [has[1], lacks], "norm", by="samples").members.left_out == found.left_out
+    assert (
+        RatioGrid(has[0], [has[1], lacks], "norm", by="samples").members.left_out == found.left_out
+    )
     with pytest.raises(UnknownNameError, match="not recorded in digits-cnn-5"):
         parting(has[0], [lacks], "norm", by="samples")
     with pytest.raises(UnknownNameError, match="another run is expected"):

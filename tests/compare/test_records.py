@@ -20,8 +20,9 @@ from notebook_probe.record import OpenedRecord, RecordWriter, StreamWriter, open
 from notebook_probe.record.views.thinning.heat_grid import MEASURED
 from tests.record.build import GRAD, MODULES, new_writer
 
+
 def texts(figure: Figure) -> list[str]:
-    return [text.get_text() for text in figure.findobj(Text)]  # type: ignore[attr-defined]
+    return [text.get_text() for text in figure.findobj(Text)]
 
 
 START_MS = 1_700_000_000_000

@@ -203,7 +203,7 @@ class Odd:
         (loader(10, 4), 10 / 3),
         (loader(10, 4, drop_last=True), 4.0),
         (DataLoader(Stream(), batch_size=2), 2.0),
-        (DataLoader(range(4), batch_size=None), None),
+        (DataLoader(Stream(), batch_size=None), None),
         ([1, 2, 3], None),
         (Odd(), 4.0),
     ],
