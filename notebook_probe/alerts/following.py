@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,9 @@ from notebook_probe.record.format.missing import measured
 from notebook_probe.record.format.source import ROOT, Floats, Steps, StreamView
 
 __all__ = ["CELLS", "Following", "has", "nearest", "rows_at_a_time", "start_row"]
+
+Columns = npt.NDArray[np.intp]
+Mask = npt.NDArray[np.bool_]
 
 CELLS = 1 << 20
 """Values that are looked at together: 8 MB."""
@@ -87,9 +91,7 @@ class Following:
             if view.name not in self._cursors:
                 row = start_row(view, self._first_step, self._n_before)
                 self._cursors[view.name] = _Cursor(row)
-            table, columns = self._cursors[view.name].read(view, self._quantity, steps, labels)
-            found = table[:, columns]
-            found[:, columns < 0] = np.nan
+            found = self._cursors[view.name].read(view, self._quantity, steps, labels)
             out = np.where(np.isnan(out), found, out)
         return out
 
@@ -101,14 +103,28 @@ class _Cursor:
     row: int
     labels: tuple[str, ...] = ()
     last: Doubles = field(default_factory=lambda: np.empty(0))
-    _columns: tuple[tuple[int, int], npt.NDArray[np.intp]] | None = None
+    begun: Mask = field(default_factory=lambda: np.empty(0, bool))
+    """Which of the labels have been measured."""
+    _columns: tuple[tuple[int, int], list[Columns]] | None = None
 
-    def read(
-        self, view: StreamView, quantity: str, steps: Steps, labels: Sequence[str]
-    ) -> tuple[Doubles, npt.NDArray[np.intp]]:
-        """Values at the steps, and which of their columns are those of the labels."""
+    def read(self, view: StreamView, quantity: str, steps: Steps, labels: Sequence[str]) -> Doubles:
+        """Values at the steps, of the labels or of the nearest above them that has one."""
         self._widen(view.modules)
+        values, begun = self._advance(view, quantity, steps)
+        out = np.full((len(steps), len(labels)), np.nan)
+        is_open = np.ones(out.shape, bool)
+        for columns in self._columns_of(labels):  # of the labels, then of those above them
+            here = is_open & begun[:, columns] & (columns >= 0)
+            out[here] = values[:, columns][here]
+            is_open &= ~here
+            if not is_open.any():
+                break
+        return out
+
+    def _advance(self, view: StreamView, quantity: str, steps: Steps) -> tuple[Doubles, Mask]:
+        """What was known of each column at the steps, and whether anything was."""
         out = np.repeat(self.last[None], len(steps), axis=0)
+        begun = np.repeat(self.begun[None], len(steps), axis=0)
         size, n_rows = rows_at_a_time(len(self.labels)), view.n_rows
         while self.row < n_rows:
             stop = min(self.row + size, n_rows)
@@ -117,31 +133,39 @@ class _Cursor:
             if not n:
                 break
             values = values_of(view, quantity, self.row, self.row + n, self.labels)
-            known = _filled(self.last, values)
+            present = measured(values)
+            known = _filled(self.last, values, present)
+            seen = np.logical_or.accumulate(np.concatenate([self.begun[None], present]), axis=0)
             place = np.searchsorted(own[:n], steps, side="right")
             out[place > 0] = known[place[place > 0]]
-            self.last, self.row = known[-1], self.row + n
+            begun[place > 0] = seen[place[place > 0]]
+            self.last, self.begun, self.row = known[-1], seen[-1], self.row + n
             if n < len(own):
                 break
-        return out, self._columns_of(labels)
+        return out, begun
 
     def _widen(self, labels: tuple[str, ...]) -> None:
-        if len(labels) > len(self.labels):
-            new = np.full(len(labels) - len(self.labels), np.nan)
-            self.labels, self.last = labels, np.concatenate([self.last, new])
+        n_new = len(labels) - len(self.labels)
+        if n_new > 0:
+            self.labels = labels
+            self.last = np.concatenate([self.last, np.full(n_new, np.nan)])
+            self.begun = np.concatenate([self.begun, np.zeros(n_new, bool)])
 
-    def _columns_of(self, labels: Sequence[str]) -> npt.NDArray[np.intp]:
+    def _columns_of(self, labels: Sequence[str]) -> list[Columns]:
+        """Of each label its column, then that of the nearest one above it, and so on; or -1."""
         key = len(labels), len(self.labels)
         if self._columns is None or self._columns[0] != key:
             own = {label: i for i, label in enumerate(self.labels)}
-            self._columns = key, np.array([nearest(label, own) for label in labels], np.intp)
+            ways = [[*_upwards(label, own)] for label in labels]
+            ranks = zip_longest(*ways, fillvalue=-1)
+            self._columns = key, [np.array(columns, np.intp) for columns in ranks]
         return self._columns[1]
 
 
-def _filled(last: Doubles, values: npt.NDArray[np.float32]) -> Doubles:
+def _filled(last: Doubles, values: npt.NDArray[np.float32], present: Mask) -> Doubles:
     """``last`` and the rows, each cell that was not measured as the one above it."""
     known = np.concatenate([last[None], values.astype(np.float64)])
-    is_measured = np.concatenate([np.ones((1, len(last)), bool), measured(values)])
+    is_measured = np.concatenate([np.ones((1, len(last)), bool), present])
     rows = np.where(is_measured, np.arange(len(known))[:, None], 0)
     newest = np.maximum.accumulate(rows, axis=0)
     filled: Doubles = np.take_along_axis(known, newest, axis=0)
@@ -150,8 +174,14 @@ def _filled(last: Doubles, values: npt.NDArray[np.float32]) -> Doubles:
 
 def nearest(label: str, own: Mapping[str, int]) -> int:
     """The column of a module, or of the nearest one above it; -1 for none."""
-    while label not in own:
-        if not label or label == ROOT:
-            return own.get(ROOT, -1)
+    return next(_upwards(label, own), -1)
+
+
+def _upwards(label: str, own: Mapping[str, int]) -> Iterator[int]:
+    """The columns of a module and of all above it, as far as there are any."""
+    while label and label != ROOT:
+        if label in own:
+            yield own[label]
         label = label[: label.index("[")] if "[" in label else label.rpartition(".")[0]
-    return own[label]
+    if ROOT in own:
+        yield own[ROOT]

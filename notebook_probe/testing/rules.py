@@ -40,9 +40,9 @@ class RuleSuite:
     Examples
     --------
     >>> class TestNorms(RuleSuite):
-    ...     rules = ("vanishing_gradient",)
-    ...     fires = {"vanishing_gradient": [{"grad_rms": [1e-9] * 3}]}
-    ...     silent = {"vanishing_gradient": [{"grad_rms": [1e-9, 1e-9, 1.0]}]}
+    ...     rules = ("rank_collapse",)
+    ...     fires = {"rank_collapse": [{"effective_rank_share": [0.01] * 3}]}
+    ...     silent = {"rank_collapse": [{"effective_rank_share": [0.01, 0.01, 0.5]}]}
     """
 
     rules: ClassVar[Sequence[Rule | str]] = ()

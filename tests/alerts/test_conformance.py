@@ -18,8 +18,40 @@ STEADY = [1.0] * 12
 GROWING = [15.0] * 50 + [18.1] * 50
 
 
-def rates(ratio: float, other: float, n: int, name: str = "grad_cosine") -> dict[str, Any]:
-    return {"update_ratio": [ratio] * n, name: [other] * n}
+def rates(ratio: float, cosine: float, n: int) -> dict[str, Any]:
+    return {"update_ratio": [ratio] * n, "grad_cosine": [cosine] * n}
+
+
+def unmoved(ratio: float, grad_norm: float, n: int) -> dict[str, Any]:
+    return {"update_ratio": [ratio] * n, "grad_norm": [grad_norm] * n, "weight_norm": [2.0] * n}
+
+
+def explodes(ratio: float, *grad_norm: float) -> dict[str, Any]:
+    """Layers of usual gradients and updates, and then these."""
+    after = [ratio] * len(grad_norm)
+    return {"grad_norm": [*STEADY, *grad_norm], "update_ratio": [0.005] * len(STEADY) + after}
+
+
+def deep(slope: float, n_layers: int, n: int) -> dict[str, Any]:
+    return {"grad_norm": [[1.0] * n_layers] * n, "grad_depth_slope": [[slope] * n_layers] * n}
+
+
+def early(ratios: list[float], *losses: float) -> dict[str, Any]:
+    """Of three layers one changes by far less than the others."""
+    table = [[0.001, ratio, ratio, ratio] for ratio in ratios]
+    return {"update_ratio": table, "loss": [[loss] * 4 for loss in (2.0, *losses)]}
+
+
+def lost(rms: float, n: int, largest: float = 1.0) -> dict[str, Any]:
+    return {"grad_rms": [[rms, largest]] * n}
+
+
+def surprised(rms: float, loss: float) -> dict[str, Any]:
+    steady = [[0.7, 0.7, 0.7]] * 12
+    return {
+        "adam_update_rms": [*steady, [0.7, rms, rms]],
+        "loss": [[1.0] * 3] * 12 + [[loss] * 3],
+    }
 
 
 FIRES: dict[str, list[dict[str, Any]]] = {
@@ -27,21 +59,26 @@ FIRES: dict[str, list[dict[str, Any]]] = {
     "nonfinite_gradient": [{"grad_norm": [1.0, np.inf]}, {"grad_norm": [1.0, np.nan]}],
     "nonfinite_loss": [{"loss": [1.0, -np.inf]}, {"loss": [np.nan]}],
     "overflow_near": [{"range_headroom_bits": [1.99]}],
-    "exploding_gradient": [{"grad_norm": [*STEADY, 10.1, 10.1]}],
-    "vanishing_gradient": [{"grad_rms": [9.9e-9] * 3}],
-    "vanishing_with_depth": [{"grad_depth_slope": [-0.301] * 3}],
-    "always_clipped": [{"clip_coefficient": [0.99] * 91 + [1.0] * 9}],
+    "exploding_gradient": [explodes(0.021, 10.1, 10.1)],
+    "vanishing_gradient": [lost(9.9e-9, 10), lost(0.0, 10, 1e-6)],
+    "vanishing_with_depth": [deep(-0.301, 15, 10), deep(-0.81, 6, 10)],
+    "always_clipped": [{"clip_coefficient": [0.19] * 37 + [1.0] * 3}],
     "dead_units": [{"dead_fraction": [0.501] * 201}],
     "rank_collapse": [{"effective_rank_share": [0.0499] * 3}],
     "batchnorm_mismatch": [{"bn_mean_tid": [0.501] * 60}],
     "attention_collapse": [{"attn_entropy_share": [0.0999] * 201}],
     "attention_logit_large": [{"attn_max_logit": [50.1]}],
     "attention_logit_growing": [{"attn_max_logit": [*GROWING, *[21.8] * 50]}],
-    "lr_high": [rates(1.01e-2, -0.01, 20)],
-    "lr_low": [rates(0.99e-6, 1e-3, 10, "grad_norm")],
+    "early_divergence": [
+        early([0.11] * 4, 2.1, 2.1, 2.1),
+        early([0.11, 0.0, 0.11, 0.0, 0.0, 0.11, 0.0, 0.11], 1.0, 2.1, 1.0, 1.0, 2.1, 1.0, 2.1),
+        early([0.0] * 96 + [0.11] * 4, *[2.1] * 99),
+    ],
+    "lr_high": [rates(0.101, 0.29, 20)],
+    "lr_low": [unmoved(0.99e-6, 2.1e-3, 10)],
     "diverging_loss": [{"loss": [2.0, 2.0, 20.1, 20.2]}, {"loss": [2.3, 17.2, 5e4, 1e7]}],
-    "loss_spike": [{"loss_spike_score": [6.01]}],
-    "adam_spike_ahead": [{"adam_update_rms": [0.7] * 12 + [2.31]}],
+    "loss_spike": [{"loss": [1.0, 1.2, 1.0] * 7 + [1.51]}],
+    "adam_spike_ahead": [surprised(4.51, 1.01)],
     "loader_bound": [{"data_wait_share": [0.301] * 50}],
 }
 
@@ -51,16 +88,28 @@ SILENT: dict[str, list[dict[str, Any]]] = {
     "nonfinite_loss": [{"loss": [0.0, -3e38]}],
     "overflow_near": [{"range_headroom_bits": [2.0, 100.0]}],
     "exploding_gradient": [
-        {"grad_norm": [*STEADY, 10.1, 1.0, 10.1, 1.0]},
-        {"grad_norm": [*STEADY, 9.9, 9.9]},
-        {"grad_norm": [1.0] * 9 + [10.1, 10.1]},
-        {"grad_norm": [10.1] * 50 + [1.0] * 24 + [10.1] * 2 + [100.9] * 2},
+        explodes(0.021, 10.1, 1.0, 10.1, 1.0),
+        explodes(0.021, 9.9, 9.9),
+        explodes(0.019, 5e-28, 1e9, 1e9),
+        {"grad_norm": [*STEADY, 99.0, 99.0], "update_ratio": [0.03] * 12 + [0.05] * 2},
+        {"grad_norm": [1.0] * 9 + [10.1, 10.1], "update_ratio": [0.005] * 9 + [0.1] * 2},
     ],
-    "vanishing_gradient": [{"grad_rms": [9e-9, 9e-9, 1.01e-8, 9e-9]}],
-    "vanishing_with_depth": [{"grad_depth_slope": [-0.31, -0.31, -0.299, 0.31]}],
+    "vanishing_gradient": [
+        {"grad_rms": [[9e-9, 1.0]] * 9 + [[1.01e-8, 1.0]] + [[9e-9, 1.0]]},
+        lost(9e-9, 20, 8e-5),
+        {"grad_rms": [1e-30] * 20},
+    ],
+    "vanishing_with_depth": [
+        deep(-0.31, 14, 9),
+        deep(-0.29, 20, 20),
+        deep(-0.31, 13, 20),
+        deep(-0.44, 4, 20),
+        deep(0.31, 20, 20),
+    ],
     "always_clipped": [
-        {"clip_coefficient": [0.99] * 90 + [1.0] * 10},
-        {"clip_coefficient": [0.5] * 99},
+        {"clip_coefficient": [0.19] * 36 + [1.0] * 4},
+        {"clip_coefficient": [0.1] * 39},
+        {"clip_coefficient": [0.21] * 99},
     ],
     "dead_units": [{"dead_fraction": [0.501] * 200 + [0.5]}],
     "rank_collapse": [{"effective_rank_share": [0.049, 0.049, 0.051, 0.049]}],
@@ -76,11 +125,31 @@ SILENT: dict[str, list[dict[str, Any]]] = {
         {"attn_max_logit": [*GROWING, *[21.8] * 49]},
         {"attn_max_logit": [*[10.0] * 50, *[13.0] * 50, *[19.9] * 50]},
     ],
-    "lr_high": [rates(0.99e-2, -0.01, 25), rates(1.1e-2, 0.01, 25), rates(1.1e-2, -0.01, 19)],
+    "early_divergence": [
+        early([0.09] * 20, *[9.0] * 19),
+        early([0.11] * 20, *[2.0] * 19),
+        early([0.11] * 3, 2.1, 2.1),
+        early([0.11] * 12, 2.1, 2.1, *[1.0] * 9),
+        early([0.11, 0.11] + [0.0] * 12 + [0.11, 0.11], *[2.1] * 15),
+        early([0.0] * 98 + [0.11] * 30, *[2.1] * 127),
+        {"update_ratio": [[0.01, 0.02, 0.9, 0.9]] * 9, "loss": [[1.0] * 4, *[[5.0] * 4] * 8]},
+    ],
+    "lr_high": [rates(0.099, -1.0, 25), rates(0.11, 0.31, 25), rates(0.11, -1.0, 19)],
     "lr_low": [
-        rates(0.99e-6, 0.0, 12, "grad_norm"),
-        rates(1.01e-6, 1.0, 12, "grad_norm"),
-        rates(0.99e-6, 1.0, 9, "grad_norm"),
+        unmoved(0.99e-6, 1.9e-3, 12),
+        unmoved(0.0, 1.0, 12),
+        unmoved(1.01e-6, 1.0, 12),
+        unmoved(0.99e-6, 1.0, 9),
+        {
+            "update_ratio": [1e-9 * step for step in range(300)],
+            "grad_norm": [1.0] * 300,
+            "weight_norm": [2.0] * 300,
+        },
+        {
+            "update_ratio": [1e-3] * 200 + [1e-7] * 50,
+            "grad_norm": [1.0] * 250,
+            "weight_norm": [2.0] * 250,
+        },
     ],
     "diverging_loss": [
         {"loss": [2.0, 2.0, 19.9, 19.95]},
@@ -88,11 +157,22 @@ SILENT: dict[str, list[dict[str, Any]]] = {
         {"loss": [2.0, 40.0, 50.0, 2.0, 60.0]},
         {"loss": [-2.0, -2.0, -50.0, -90.0]},
         {"loss": [30.0, *[0.01] * 30, 0.2, 0.3, 0.4]},
+        {"loss": [0.5, *[0.01] * 450, 0.2, 0.3, 0.4]},
     ],
-    "loss_spike": [{"loss_spike_score": [6.0, -9.0]}],
+    "loss_spike": [
+        {"loss": [1.0, 1.2, 1.0] * 7 + [1.49]},
+        {"loss": [1.0, 1.02, 1.0] * 7 + [1.2]},
+        {"loss": [1.0, 1.2, 1.0] * 6 + [99.0]},
+        {"loss": [5.0, *[1.0] * 99, 5.9]},
+    ],
     "adam_spike_ahead": [
-        {"adam_update_rms": [0.7] * 12 + [2.29]},
-        {"adam_update_rms": [0.8] * 12 + [2.35]},
+        surprised(4.49, 1.01),
+        surprised(9.0, 1.0),
+        {"adam_update_rms": [1.6] * 12 + [4.79], "loss": [1.0] * 12 + [2.0]},
+        {
+            "adam_update_rms": [[0.7] * 3] * 12 + [[9.0, 0.7, 0.7]],
+            "loss": [[1.0] * 3] * 12 + [[2.0] * 3],
+        },
     ],
     "loader_bound": [{"data_wait_share": [0.299] * 60}, {"data_wait_share": [0.9] * 49}],
 }
@@ -112,18 +192,23 @@ def test_there_are_series_for_every_built_in_rule_that_is_about_series() -> None
 
 WORKED_OUT = {
     "nonfinite_output": [": 1"],
-    "exploding_gradient": ["is 10.1,", " 10 times"],
-    "vanishing_with_depth": [" 0.5 times"],
-    "always_clipped": ["91%"],
+    "exploding_gradient": ["is 10.1,", " 10 times", "by 2.10%"],
+    "vanishing_gradient": [" 9.9e-09,", " is 1:"],
+    "vanishing_with_depth": [" 0.5 times", " 6e-05 times", "15 of them"],
+    "early_divergence": [" 11% ", "of 2.1 is", "the 2 that", " 0.01 times as large"],
+    "always_clipped": ["92%", "less than 20%"],
     "batchnorm_mismatch": [" 0.50 "],
-    "lr_high": [" 1.01% ", "(cosine -0.01)", " 0.1 times as large"],
+    "lr_high": [" 10% ", "(cosine 0.29)", " 0.01 times as large"],
+    "lr_low": [" 9.9e-07 ", " 0.0021:"],
+    "loss_spike": ["is 1.51,", " 2.5 times"],
+    "adam_spike_ahead": [" 4.5 times"],
     "loader_bound": ["30%"],
 }
 
 
 @pytest.mark.parametrize("name", WORKED_OUT)
 def test_a_sentence_has_the_numbers_that_were_worked_out_for_it(name: str) -> None:
-    [tables] = FIRES[name]
+    tables = FIRES[name][0]
     values = filled(tables)
     n_rows, n_modules = next(iter(values.values())).shape
     rows = StreamInMemory(values, tuple(f"layer{i}" for i in range(n_modules)), n_rows)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from notebook_probe.alerts import RULES, Alert, Rule, Watcher, find_alerts
+from notebook_probe.alerts import RULES, Alert, Rule, Watcher, find_alerts, over_median, rule
 from tests.alerts.made import GAP, LAW, NAN, Table, expected
 from tests.explorer.fakes import FakeStream
 
@@ -81,7 +81,10 @@ def test_a_threshold_is_told_once_per_stretch(
 def test_a_rule_with_a_window_sees_the_rows_before_in_every_piece(
     table: Table, holes: np.ndarray, cuts: list[int]
 ) -> None:
-    rule = RULES["exploding_gradient"].but(rows=1, again=2, times=4, window=12)
+    def sudden(grad_norm: np.ndarray, window: int = 12) -> np.ndarray:
+        """{grad_norm}"""
+        return over_median(grad_norm, window, 4.0) > 4
+
     table = with_holes(table, holes)
 
     def exceeds(seen: list[float]) -> bool:
@@ -89,5 +92,6 @@ def test_a_rule_with_a_window_sees_the_rows_before_in_every_piece(
         usual = exact_median(before) if len(before) >= 10 else 0.0
         return usual > 0 and math.isfinite(seen[-1]) and seen[-1] / usual > 4
 
-    found = in_pieces(rule, table, cuts, 1)
-    assert places(found) == expected(rule, exceeds, table, range(len(table)))
+    made = rule(again=2)(sudden)
+    found = in_pieces(made, table, cuts, 1)
+    assert places(found) == expected(made, exceeds, table, range(len(table)))

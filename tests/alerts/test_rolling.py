@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from notebook_probe.alerts import mean_before, median, over_median
-from notebook_probe.alerts.rolling import LEAST, Doubles
+from notebook_probe.alerts.rolling import LEAST, Doubles, highest_before, of_most
 from tests.alerts.made import LAW
 
 NUMBERS = st.one_of(
@@ -60,7 +60,31 @@ def test_the_rolling_mean_begins_with_a_whole_window(table: Doubles, window: int
             assert mean == pytest.approx(np.mean(known), rel=1e-9, abs=np.nanmax(known) * 1e-9)
 
 
+@LAW
+@given(TABLES, st.integers(0, 50))
+def test_the_highest_before_is_that_of_the_rows_before(table: Doubles, window: int) -> None:
+    found = highest_before(table, window)
+    for (row, module), highest in np.ndenumerate(found):
+        before = table[max(0, row - window) : row, module]
+        known = before[~np.isnan(before)]
+        assert highest == known.max() if len(known) else math.isnan(highest)
+
+
+@LAW
+@given(TABLES)
+def test_two_of_three_reach_what_most_have(table: Doubles) -> None:
+    for row, found in zip(table, of_most(table), strict=True):
+        known = np.sort(row[np.isfinite(row)])
+        if not len(known) or np.isinf(row).any():
+            continue
+        assert known[0] <= found * (1 + 1e-9)
+        assert found <= known[-1] * (1 + 1e-9)
+        assert np.count_nonzero(known * (1 + 1e-9) >= found) * 3 >= 2 * (len(known) - 1)
+
+
 def test_nothing_is_made_of_nothing() -> None:
     empty = np.empty((0, 2))
+    assert of_most(empty).shape == of_most(np.empty((0, 0))).shape == (0,)
+    assert highest_before(empty, 3).shape == (0, 2)
     assert over_median(empty, 5, 2.0).shape == mean_before(empty, 5).shape == (0, 2)
     assert np.isnan(median(np.empty((3, 0)), axis=1)).all()

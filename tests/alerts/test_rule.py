@@ -81,6 +81,7 @@ def test_what_ruins_a_training_is_severe_and_the_rest_a_warning() -> None:
         "exploding_gradient",
         "attention_logit_large",
         "diverging_loss",
+        "early_divergence",
         "loss_spike",
     }
 
@@ -188,10 +189,10 @@ def test_a_cell_that_is_run_twice_replaces_its_rule_and_another_of_the_name_is_r
 def test_the_rules_of_a_run_can_be_edited_taken_away_and_added() -> None:
     rules = Rules()
     n = len(rules)
-    rules.edit("loss_spike", most=3)
+    rules.edit("loss_spike", times=3)
     del rules["dead_units"]
     other = RULES["dead_units"].but(most=0.1)
-    assert rules["loss_spike"].thresholds["most"] == 3
+    assert rules["loss_spike"].thresholds["times"] == 3
     assert (len(rules), "dead_units" in rules) == (n - 1, False)
     with pytest.raises(KeyError, match="taken away"):
         rules["dead_units"]
@@ -201,7 +202,7 @@ def test_the_rules_of_a_run_can_be_edited_taken_away_and_added() -> None:
         rules["loss_spik"]
     with pytest.raises(RuleError, match="a Rule is expected"):
         rules["x"] = lambda loss: loss  # type: ignore[assignment]
-    assert RULES["loss_spike"].thresholds["most"] == 6  # those of other runs
+    assert RULES["loss_spike"].thresholds["times"] == 2.5  # those of other runs
 
 
 def test_a_rule_that_is_registered_later_is_followed_as_well() -> None:
@@ -216,8 +217,11 @@ def test_a_rule_that_is_registered_later_is_followed_as_well() -> None:
 
 
 def test_rules_are_shown_with_what_they_do_and_names_are_escaped() -> None:
-    rules = Rules(lambda: {"loss_spike": "waits for <loss>"})
-    assert "<rule loss_spike(loss_spike_score, most=6)>  waits for <loss>" in repr(rules)
+    rules = Rules(lambda: {"diverging_loss": "waits for <loss>"})
+    assert (
+        "<rule diverging_loss(loss, times=10, recent=50, window=500, rows=2)>  waits for <loss>"
+        in repr(rules)
+    )
     html = rules._repr_html_()
     assert "waits for &lt;loss&gt;" in html
-    assert "loss_spike(loss_spike_score, most=6)" in html
+    assert "diverging_loss(loss, times=10, recent=50, window=500, rows=2)" in html

@@ -74,8 +74,8 @@ def test_of_one_step_what_travels_is_named_in_the_order_in_which_it_does(tmp_pat
     with RecordWriter(tmp_path / "a.zarr", title="run", modules=rows, flush_s=3600.0) as writer:
         names = ["(root)", "up", "b.2", "b", "b.1"]  # as they were attached
         record(writer, {"nonfinite_fraction": [[0] * 5, [1, 0, 1, 1, 0]]}, names)
-        norms = [[1] * 5] * 12 + [[90, 90, 1, 90, 90]] * 2
-        record(writer, {"grad_norm": norms}, names, every=2)
+        norms = np.array([[1] * 5] * 12 + [[90, 90, 1, 90, 90]] * 2)
+        record(writer, {"grad_norm": norms, "update_ratio": norms / 1000}, names, every=2)
         forward, backward = find_alerts(writer.source)
     assert (forward.rule, forward.modules) == ("nonfinite_output", ("b.2", "b", "(root)"))
     assert "number of modules before it with finite outputs: 1" in forward.text, "that is b.1"
@@ -93,13 +93,13 @@ def test_a_module_at_which_it_has_held_for_longer_comes_first(writer: RecordWrit
 def test_series_on_several_schedules_are_compared_by_the_last_known_value(
     writer: RecordWriter,
 ) -> None:
-    record(writer, {"update_ratio": np.full((60, 1), 0.05)}, ["a"])
+    record(writer, {"update_ratio": np.full((60, 1), 0.3)}, ["a"])
     cosine = np.array([0.5, -0.25, GAP, -0.5, 0.5, 0.5])[:, None]
     record(writer, {"grad_cosine": cosine}, ["(root)"], every=10)
-    (alert,) = find_alerts(writer.source, RULES["lr_high"])
+    (alert,) = find_alerts(writer.source, RULES["lr_high"].but(agree=0.0))
     # Of the last 20 rows six have 0.5 and fourteen -0.25: the first mean that is below 0.
     assert (alert.step, alert.module) == (23, "(root)")
-    assert alert.text.startswith("the model: a step changes the usual layer by 5.00% of its size")
+    assert alert.text.startswith("the model: a step changes most layers by 30% of their size")
     assert "cosine -0.03" in alert.text
     assert "a learning rate 0.01 times as large" in alert.text
 
@@ -128,11 +128,30 @@ def test_a_value_of_the_nearest_module_above_stands_for_one_that_has_none(
     assert seen[0].tolist() == [[20.0, 10.0, 10.0, 10.0]]
 
 
+def test_a_module_that_is_recorded_without_the_quantity_has_it_from_above_until_it_has_its_own(
+    writer: RecordWriter,
+) -> None:
+    seen: list[Any] = []
+
+    @nbp.rule
+    def spy(weight_norm, loss):  # type: ignore[no-untyped-def]
+        """never"""
+        seen.append(loss)
+        return loss < 0
+
+    labels = ["a", "b", "b.c", "(root)"]
+    losses = [[GAP, GAP, GAP, 7], [GAP, 5, GAP, 8], [GAP, NAN, 3, GAP]]
+    record(writer, {"weight_norm": [[1, 1, 1, GAP]] * 3, "loss": losses}, labels)
+    find_alerts(writer.source, spy)
+    wanted = np.array([[7, 7, 7], [8, 5, 5], [8, np.nan, 3]])
+    assert np.array_equal(seen[0], wanted, equal_nan=True)
+
+
 def test_a_step_whose_other_rows_may_still_come_waits_for_them(writer: RecordWriter) -> None:
     found: list[Alert] = []
     rule = RULES["lr_low"].but(rows=1)
     watcher = Watcher(writer.source, {"lr_low": rule}, found.append)
-    record(writer, {"update_ratio": [[0.0]]}, ["a"])
+    record(writer, {"update_ratio": [[1e-9]], "weight_norm": [[1.0]]}, ["a"])
     watcher.look()
     assert found == []
     record(writer, {"grad_norm": [[1.0]]}, ["a"], every=2)
@@ -162,7 +181,7 @@ def test_modules_and_series_that_come_later_are_followed(writer: RecordWriter) -
     watcher.look()
     assert told(found) == [(6, "rank_collapse", ("b",)), (8, "overflow_near", ("b.c",))]
     assert watcher.states()["overflow_near"] == "on"
-    assert watcher.states()["loss_spike"] == "waits for loss_spike_score"
+    assert watcher.states()["loss_spike"] == "waits for loss"
 
 
 def test_a_threshold_that_is_edited_counts_from_then_on_and_nothing_is_told_twice(
@@ -226,7 +245,7 @@ def test_a_long_record_is_looked_at_in_blocks(
 ) -> None:
     norms = np.ones((300, 3))
     norms[250:, 1] = 50.0
-    record(writer, {"grad_norm": norms}, ["a", "b", "b.c"])
+    record(writer, {"grad_norm": norms, "update_ratio": norms / 1000}, ["a", "b", "b.c"])
     rule = RULES["exploding_gradient"]
     whole = find_alerts(writer.source, rule)
     monkeypatch.setattr("notebook_probe.alerts.following.CELLS", 21)

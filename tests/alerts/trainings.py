@@ -162,10 +162,10 @@ def of_the_model(*names: str) -> dict[str, Any]:
 
 
 ATTENTION: dict[str, Any] = {"attention": ["attn_entropy_share", "attn_max_logit"]}
-RATES = at_all("update_ratio", "grad_cosine", "grad_norm")
+RATES = at_all("update_ratio", "grad_cosine", "grad_norm", "weight_norm")
+SLOPES: dict[str, Any] = {**at_all("grad_norm"), **of_the_model("grad_depth_slope")}
 CLIPPING = of_the_model("clip_coefficient")
 WAITING = of_the_model("data_wait_share")
-SPIKES = of_the_model("loss_spike_score")
 RANKS = at_all("effective_rank_share")
 SURPRISE = at_all("adam_update_rms")
 TID: dict[Any, Any] = {nn.BatchNorm1d: ["bn_mean_tid"]}
@@ -190,20 +190,20 @@ ILL: dict[str, tuple[Training, Training]] = {
         Training(lambda: Half(1.0), n_steps=5, probes=at_all("range_headroom_bits")),
     ),
     "exploding_gradient": (
-        Training(HE, sgd(0.02), probes=at_all("grad_norm"), then=hundredfold),
-        Training(HE, sgd(0.02), probes=at_all("grad_norm")),
+        Training(HE, sgd(0.02), probes=RATES, then=hundredfold),
+        Training(HE, sgd(0.02), probes=RATES),
     ),
     "vanishing_gradient": (
-        Training(SIGMOID, n_steps=5, probes=at_all("grad_rms")),
-        Training(HE, n_steps=5, probes=at_all("grad_rms")),
+        Training(SIGMOID, n_steps=12, probes=at_all("grad_rms")),
+        Training(HE, n_steps=12, probes=at_all("grad_rms")),
     ),
     "vanishing_with_depth": (
-        Training(SIGMOID, n_steps=5, probes=of_the_model("grad_depth_slope")),
-        Training(HE, n_steps=5, probes=of_the_model("grad_depth_slope")),
+        Training(SIGMOID, n_steps=12, probes=SLOPES),
+        Training(HE, n_steps=12, probes=SLOPES),
     ),
     "always_clipped": (
-        Training(n_steps=110, clip=1e-3, probes=CLIPPING),
-        Training(n_steps=110, clip=10.0, probes=CLIPPING),
+        Training(n_steps=50, clip=1e-3, probes=CLIPPING),
+        Training(n_steps=50, clip=1.0, probes=CLIPPING),
     ),
     "dead_units": (
         Training(optimizer=sgd(4.0), n_steps=260, probes=DEAD),
@@ -229,6 +229,10 @@ ILL: dict[str, tuple[Training, Training]] = {
         Training(attention_net, adam(0.03), n_steps=400, probes=ATTENTION),
         Training(attention_net, n_steps=160, probes=ATTENTION),
     ),
+    "early_divergence": (
+        Training(optimizer=adam(0.3), n_steps=10, probes=at_all("update_ratio")),
+        Training(optimizer=adam(0.01), n_steps=50, probes=at_all("update_ratio")),
+    ),
     "lr_high": (
         Training(optimizer=sgd(2.0), probes=RATES),
         Training(probes=RATES),
@@ -239,14 +243,14 @@ ILL: dict[str, tuple[Training, Training]] = {
     ),
     "diverging_loss": (Training(optimizer=sgd(100.0), n_steps=5), Training()),
     "loss_spike": (
-        Training(n_steps=150, data=lambda: with_a_strange_batch(140, 8.0), probes=SPIKES),
-        Training(n_steps=150, probes=SPIKES),
+        Training(n_steps=150, data=lambda: with_a_strange_batch(140, 8.0)),
+        Training(n_steps=150),
     ),
     "adam_spike_ahead": (
         Training(
-            optimizer=adam(1e-3), n_steps=110, data=lambda: shifted(100, 10.0), probes=SURPRISE
+            optimizer=adam(5e-3), n_steps=110, data=lambda: shifted(100, 10.0), probes=SURPRISE
         ),
-        Training(optimizer=adam(1e-3), n_steps=110, probes=SURPRISE),
+        Training(optimizer=adam(5e-3), n_steps=110, probes=SURPRISE),
     ),
     "loader_bound": (
         Training(data=slow, probes=WAITING, handed=True),

@@ -34,6 +34,7 @@ __all__ = ["nonfinite_gradient", "nonfinite_loss", "nonfinite_output", "overflow
         "attention_logit_large",
         "exploding_gradient",
         "diverging_loss",
+        "early_divergence",
         "lr_high",
     ),
 )
@@ -59,6 +60,7 @@ def nonfinite_output(nonfinite_fraction: Doubles) -> Any:
         "nonfinite_loss",
         "overflow_near",
         "exploding_gradient",
+        "early_divergence",
         "lr_high",
     ),
 )
@@ -81,6 +83,7 @@ def nonfinite_gradient(grad_norm: Doubles) -> Any:
         "diverging_loss",
         "exploding_gradient",
         "loss_spike",
+        "early_divergence",
         "lr_high",
     ),
 )
@@ -99,7 +102,13 @@ def nonfinite_loss(loss: Doubles) -> Any:
     severity="severe",
     explained_by=("output_abs_max", "massive_ratio", "output_log_histogram"),
     flow="forward",
-    consequence_of=("attention_logit_large", "exploding_gradient", "diverging_loss", "lr_high"),
+    consequence_of=(
+        "attention_logit_large",
+        "exploding_gradient",
+        "diverging_loss",
+        "early_divergence",
+        "lr_high",
+    ),
 )
 def overflow_near(range_headroom_bits: Doubles, least: float = 2.0) -> Any:
     """Outputs that are close to the largest number of their dtype."""

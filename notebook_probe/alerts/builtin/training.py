@@ -6,12 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from notebook_probe.alerts.rolling import Doubles, highest_before, mean_before, median, over_median
+from notebook_probe.alerts.rolling import (
+    Doubles,
+    highest_before,
+    mean_before,
+    median,
+    of_most,
+    over_median,
+)
 from notebook_probe.alerts.rule import rule
 
 __all__ = [
     "adam_spike_ahead",
     "diverging_loss",
+    "early_divergence",
     "loader_bound",
     "loss_spike",
     "lr_high",
@@ -21,9 +29,9 @@ __all__ = [
 
 @rule(
     says=(
-        "a step changes the usual layer by {ratio:.2%} of its size, and successive gradients "
-        "oppose (cosine {cosine:.2f}), on average over {window:.0f} steps; a learning rate "
-        "{decade:g} times as large would bring it to about 0.1%"
+        "a step changes most layers by {ratio:.0%} of their size and more, and successive "
+        "gradients do not agree (cosine {cosine:.2f}), on average over {window:.0f} steps; a "
+        "learning rate {decade:g} times as large would bring it to about 0.1%"
     ),
     again=1000,
     tells=("ratio", "cosine", "decade"),
@@ -31,14 +39,54 @@ __all__ = [
     explained_by=("update_cosine", "log_step_size", "distance_from_init"),
 )
 def lr_high(
-    update_ratio: Doubles, grad_cosine: Doubles, most: float = 1e-2, window: int = 20
+    update_ratio: Doubles,
+    grad_cosine: Doubles,
+    most: float = 0.1,
+    agree: float = 0.3,
+    window: int = 20,
 ) -> Any:
-    """Steps that are large for every layer, and whose gradients turn round."""
-    ratio, cosine = (
-        mean_before(median(table, axis=1), window) for table in (update_ratio, grad_cosine)
-    )
-    decade = 10.0 ** np.round(np.log10(1e-3 / ratio))
-    return (ratio > most) & (cosine < 0), {"ratio": ratio, "cosine": cosine, "decade": decade}
+    """Steps that are large for most layers, and whose gradients do not lead on.
+
+    Healthy trainings have steps of 1 to 7 % over so many steps, with cosines from -0.6 to 1; at
+    more than a tenth those that went astray had none above 0.26, and small networks that learn from
+    all of their data in each step had 0.9 and more.
+    """
+    ratio = mean_before(of_most(update_ratio)[:, None], window)[:, 0]
+    cosine = mean_before(median(grad_cosine, axis=1)[:, None], window)[:, 0]
+    tells = {"ratio": ratio, "cosine": cosine, "decade": _decade(ratio)}
+    return (ratio > most) & (cosine < agree), tells
+
+
+@rule(
+    says=(
+        "a step changes most layers by {ratio:.0%} of their size and more, and the loss of "
+        "{now:.3g} is above the {start:.3g} that it began with; a learning rate {decade:g} times "
+        "as large would bring the change to about 0.1%"
+    ),
+    tells=("ratio", "now", "start", "decade"),
+    view="heat",
+    severity="severe",
+    explained_by=("update_norm", "log_step_size", "weight_norm"),
+)
+def early_divergence(
+    update_ratio: Doubles, loss: Doubles, most: float = 0.1, times: float = 3, window: int = 100
+) -> Any:
+    """Steps that are large for most layers, and a loss above its first, in 3 of the last 10 rows.
+
+    Of the first rows alone, ``window`` of them. Two layers of three must change so much: weights
+    that begin at zero, as the second matrix of LoRA, gains and small heads do for some steps where
+    nothing is wrong. Adam with a rate of 0.01 begins above 10 % in small layers, while its loss
+    falls. Among healthy trainings none had more than 2 such rows.
+    """
+    ratio, now = of_most(update_ratio), np.fmax.reduce(loss, axis=1)
+    known = np.flatnonzero(np.isfinite(now))
+    start = np.full(len(now), now[known[0]] if len(known) else np.nan)
+    is_bad = (ratio > most) & (now > start)
+    so_far = np.cumsum(np.pad(is_bad, (10, 0)))
+    often = so_far[10:] - so_far[:-10] >= times
+    is_early = np.arange(len(now)) < window
+    tells = {"ratio": ratio, "now": now, "start": start, "decade": _decade(ratio)}
+    return is_bad & often & is_early, tells
 
 
 @rule(
@@ -48,12 +96,28 @@ def lr_high(
     ),
     rows=10,
     view="heat",
-    explained_by=("update_norm", "weight_norm", "grad_below_eps_fraction"),
+    explained_by=("lr", "update_norm", "grad_below_eps_fraction"),
     consequence_of=("vanishing_gradient", "vanishing_with_depth", "dead_units"),
 )
-def lr_low(update_ratio: Doubles, grad_norm: Doubles, least: float = 1e-6) -> Any:
-    """A layer with a gradient that hardly changes."""
-    return (update_ratio < least) & (grad_norm > 0)
+def lr_low(
+    update_ratio: Doubles,
+    grad_norm: Doubles,
+    weight_norm: Doubles,
+    least: float = 1e-6,
+    share: float = 1e-3,
+    window: int = 200,
+) -> Any:
+    """A layer that has hardly changed from the first rows on, though its gradient is no trifle.
+
+    The gradient is at least ``share`` of the weight: a small one vanishes, or has nothing left to
+    learn. A weight that does not move at all has none, the gradient being that of a bias. Not where
+    steps grow, as in a warmup, nor later than ``window`` rows, as at the end of a schedule.
+    """
+    is_low = (update_ratio > 0) & (update_ratio < least) & (grad_norm > share * weight_norm)
+    row = np.arange(len(update_ratio))
+    largest = np.fmax.accumulate(update_ratio, axis=0)
+    grows = update_ratio > 1.5 * largest[row // 2]
+    return is_low & ~grows & (row < window)[:, None]
 
 
 @rule(
@@ -71,50 +135,85 @@ def lr_low(update_ratio: Doubles, grad_norm: Doubles, least: float = 1e-6) -> An
         "adam_spike_ahead",
         "loss_spike",
         "attention_logit_large",
+        "early_divergence",
         "lr_high",
     ),
 )
-def diverging_loss(loss: Doubles, times: float = 10.0, window: int = 50) -> Any:
+def diverging_loss(loss: Doubles, times: float = 10.0, recent: int = 50, window: int = 500) -> Any:
     """A loss that rises to many times what it was, as it may in the very first steps.
 
-    Each row must exceed all before it, so that noise about a small loss is none.
+    Each row must exceed the ``window`` before it, so that noise about a small loss is none, nor the
+    waves of one that has converged.
     """
-    factor = over_median(loss, window, times, least=2)
+    factor = over_median(loss, int(recent), times, least=2)
     return (factor > times) & (loss > highest_before(loss, window)), {"factor": factor}
 
 
 @rule(
-    says="the loss is {loss_spike_score:.1f} deviations above its usual value",
+    says=(
+        "the loss is {loss:.3g}, {factor:.1f} times as far above its usual value as the highest of "
+        "the {window:.0f} before it"
+    ),
     again=100,
+    tells=("factor",),
     severity="severe",
     explained_by=("grad_norm", "sample_loss_quantiles", "update_ratio"),
-    consequence_of=("adam_spike_ahead", "exploding_gradient", "attention_logit_large", "lr_high"),
+    consequence_of=(
+        "adam_spike_ahead",
+        "exploding_gradient",
+        "attention_logit_large",
+        "early_divergence",
+        "lr_high",
+    ),
 )
-def loss_spike(loss_spike_score: Doubles, most: float = 6.0) -> Any:
-    """A loss far above its usual value."""
-    return loss_spike_score > most
+def loss_spike(loss: Doubles, times: float = 2.5, rise: float = 0.2, window: int = 100) -> Any:
+    """A loss far above its usual value, the median, and far above the highest before it.
+
+    The spread of small batches has a long tail, which deviations of all of them know nothing of:
+    healthy trainings came to 15 of these, and to twice the highest. A fifth more than it is asked
+    for as well, so that a loss that has hardly moved has no spikes.
+    """
+    highest = highest_before(loss, window)
+    factor = np.full(loss.shape, np.nan)
+    for row, column in np.argwhere(loss - highest > rise * np.abs(highest)):
+        before = loss[max(0, row - int(window)) : row, column]
+        if np.count_nonzero(np.isfinite(before)) >= 20:
+            usual = median(before, axis=0)
+            factor[row, column] = (loss[row, column] - usual) / (highest[row, column] - usual)
+    return factor > times, {"factor": factor}
 
 
 @rule(
     says=(
-        "the gradient is {adam_update_rms:.1f} times what Adam's second moment expects, and was "
-        "not before; a loss spike may follow, which a lower beta2 prevents"
+        "the usual gradient is {rms:.1f} times what Adam's second moment expects, and was not "
+        "before; a loss spike may follow, which a lower beta2 prevents"
     ),
     again=1000,
+    tells=("rms",),
     source="https://arxiv.org/abs/2304.13013",
     explained_by=("moment_ratio", "grad_norm", "update_ratio"),
     flow="backward",
-    consequence_of=("exploding_gradient", "attention_logit_large", "lr_high"),
+    consequence_of=("exploding_gradient", "attention_logit_large", "early_divergence", "lr_high"),
 )
 def adam_spike_ahead(
-    adam_update_rms: Doubles, most: float = 2.3, times: float = 3.0, window: int = 50
+    adam_update_rms: Doubles,
+    loss: Doubles,
+    most: float = 4.5,
+    times: float = 3.0,
+    recent: int = 10,
+    window: int = 50,
 ) -> Any:
-    """A gradient that Adam's second moment has not seen the like of.
+    """Gradients that Adam's second moment has not seen the like of, and no longer a falling loss.
 
-    Gradients that grow steadily, as those of a network that begins to learn, exceed it as well:
-    what counts is the sudden one.
+    The paper has 2.3, of one weight. Single weights come to 6 where nothing follows, and all of
+    them to 4 where the loss falls faster than before, or has nearly converged: what counts is the
+    sudden change of the usual weight; before spikes that were made it was 5 and more.
     """
-    return (adam_update_rms > most) & (over_median(adam_update_rms, window, times) > times)
+    rms = median(adam_update_rms, axis=1)
+    now = np.fmax.reduce(loss, axis=1)[:, None]
+    is_sudden = over_median(rms[:, None], window, times) > times
+    rises = over_median(now, int(recent), 1.0) > 1.0
+    return (rms > most) & (is_sudden & rises)[:, 0], {"rms": rms}
 
 
 @rule(
@@ -126,3 +225,8 @@ def loader_bound(data_wait_share: Doubles, most: float = 0.3, window: int = 50) 
     """A loop that waits for its data."""
     share = mean_before(data_wait_share, window)
     return share > most, {"share": share}
+
+
+def _decade(ratio: Doubles) -> Doubles:
+    """By which power of ten a rate has to change to bring a relative step to the usual 1e-3."""
+    return np.asarray(10.0 ** np.round(np.log10(1e-3 / ratio)), np.float64)

@@ -114,16 +114,13 @@ _add(
 _add(
     "alerts",
     "What the alert rules look at, beside the loss, which the loop logs.",
-    PresetRow(("grad_norm", "grad_rms", "grad_cosine", "update_ratio", "adam_update_rms")),
-    PresetRow(("nonfinite_fraction", "range_headroom_bits")),
+    PresetRow(("grad_norm", "grad_rms", "grad_cosine", "adam_update_rms")),
+    PresetRow(("weight_norm", "update_ratio", "nonfinite_fraction", "range_headroom_bits")),
     PresetRow(("bn_mean_tid",), schedule="every(10)"),
     PresetRow(("effective_rank_share",), schedule="every(50)"),
     PresetRow(("dead_fraction",), relu_modules, "every(10)"),
     PresetRow(("attn_entropy_share", "attn_max_logit"), attention_places, "every(10)"),
-    PresetRow(
-        ("grad_depth_slope", "clip_coefficient", "loss_spike_score", "data_wait_share"),
-        root,
-    ),
+    PresetRow(("grad_depth_slope", "clip_coefficient", "data_wait_share"), root),
 )
 _add(
     "step",
