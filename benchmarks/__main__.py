@@ -12,6 +12,7 @@ from benchmarks import (
     compare,
     explorer_clicks,
     explorer_refresh,
+    honest,
     idle,
     loop,
     memory,
@@ -37,6 +38,7 @@ BENCHMARKS = {
     "rules": rules,
     "attach_all": attach_all,
     "budget": budget,
+    "honest": honest,
     "compare": compare,
     "loop": loop,
 }

@@ -52,7 +52,7 @@ threads     what the process's other threads, such as a writer, add to every rat
 children    to be added: CPU time of child processes, from start to end, over that of as many plain
             steps; without those that outlive their parent (wandb's gatherer of system metrics)
 self-timed  what the run says it takes of a step (status().cost_percent), and threads, as a ratio;
-            without what autograd spends on calling a tensor hook, about 5 us per module
+            with what torch takes to call our hooks, as it was measured when the run began
 target      of ours. Long steps give few pairs, and two equal networks differ by 3 % anyway: there
             P1 to P3 are judged by what the run says. P4 is held against Taiyi's overhead.
 """

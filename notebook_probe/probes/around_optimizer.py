@@ -17,7 +17,7 @@ from notebook_probe.probes.parameters.scalers import read_step
 from notebook_probe.probes.reading.options import owned_by
 from notebook_probe.probes.reading.plan import Plan
 from notebook_probe.probes.step.frame import StepFrame
-from notebook_probe.probes.step.optimizer_steps import StepClock
+from notebook_probe.probes.step.optimizer_steps import StepClock, lap
 from notebook_probe.probes.step.sink import StepGate
 
 __all__ = ["StepOwner", "Updates"]
@@ -96,11 +96,11 @@ class Updates:
         self.meet(optimizer)
         if steps.clock.stepped_before(optimizer):
             steps.boundary()
+            lap()  # which has counted itself
         frame = steps.open_frame()
-        begun = time.perf_counter()
         self.read_before(steps.clock, frame, optimizer)
         steps.clock.enter(optimizer)
-        frame.seconds += time.perf_counter() - begun
+        frame.seconds += lap()
 
     def read_before(self, clock: StepClock, frame: DueFrame, optimizer: Optimizer) -> None:
         """Read the weights, once per step, and copy those the optimizer is about to change."""
@@ -118,20 +118,18 @@ class Updates:
 
     def gradients_ready(self, optimizer: Optimizer) -> None:
         """The Listener's part: gradients as they will be applied."""
-        begun = time.perf_counter()
         steps = self._of(optimizer)
         frame = steps.frame if steps is not None else None
         if steps is None or frame is None:
             return
         frame.passes.apply(lambda value: id(value) in owned_by(optimizer))
         frame.readings.reader.read_gradients(frame, optimizer)
-        frame.seconds += time.perf_counter() - begun
+        frame.seconds += lap()
         if steps.gate.awaits_update:
             frame.begun += steps.gate.before_update(frame)
 
     def step_ends(self, optimizer: Optimizer) -> None:
         """The Listener's part: updates and state."""
-        begun = time.perf_counter()
         steps = self._of(optimizer)
         frame = steps.frame if steps is not None else None
         if steps is None or frame is None:
@@ -146,7 +144,7 @@ class Updates:
             frame.collect("", SKIPPED, skipped.detach().reshape(()).clone(), "max")
         _count_passes(frame, steps)
         steps.prepare()
-        frame.seconds += time.perf_counter() - begun
+        frame.seconds += lap()
 
     def read_by_hand(self, frame: DueFrame) -> None:
         """Read what can be read of a step that no optimizer told us of."""

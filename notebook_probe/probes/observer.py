@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from notebook_probe.model.map import ModelMap
 from notebook_probe.model.parameter_slots import Slot
 from notebook_probe.probes.around_optimizer import Updates
+from notebook_probe.probes.calibration import calibrate
 from notebook_probe.probes.calls.collect import collect_for
 from notebook_probe.probes.calls.forwards import Forwards
 from notebook_probe.probes.calls.root_hooks import hook_root
@@ -33,6 +34,7 @@ from notebook_probe.probes.reading.plan import is_of_calls
 from notebook_probe.probes.replay.probe_batch import ProbeBatch
 from notebook_probe.probes.replay.replay import Replay
 from notebook_probe.probes.step.budget import Budget
+from notebook_probe.probes.step.calling import seconds_of_a_call
 from notebook_probe.probes.step.compiled import EagerSteps
 from notebook_probe.probes.step.forks import silence_in_children
 from notebook_probe.probes.step.frame import StepFrame
@@ -104,6 +106,7 @@ class Observer:
 
     def hook(self, gate: StepGate) -> None:
         """Put the hooks on: from now on calls and updates are seen, and pass the gate."""
+        calibrate()
         self.gate = gate
         model = self._model()
         if model is not None:
@@ -299,9 +302,13 @@ class Observer:
 
     def leave(self, output: object) -> None:
         """A call of the root ends; without an output if it raised."""
+        begun = time.perf_counter()
         self.phase.leave()
         if self.phase.now is None:
             self.forwards.end(output)
+        frame = self.training.frame
+        if frame is not None:
+            frame.seconds += time.perf_counter() - begun + seconds_of_a_call("forward")
 
     def enter(self, root: nn.Module) -> None:
         """A call of the root begins."""
@@ -316,14 +323,16 @@ class Observer:
         if self.phase.now != "training":
             return
         if self.training.frame is None or self.clock.ready:
+            before = time.perf_counter() - begun
             try:
                 self.boundary(rooted=True)
             except BaseException:
                 self.phase.leave()
                 raise
-            begun = time.perf_counter()  # a pause is no cost
+            begun = time.perf_counter() - before  # a boundary counts itself, and a pause is no cost
         self.n_forwards, self.was_rooted = self.n_forwards + 1, True
-        self.open_frame(rooted=True).seconds += time.perf_counter() - begun
+        frame = self.open_frame(rooted=True)
+        frame.seconds += time.perf_counter() - begun + seconds_of_a_call("forward")
 
     def called(self, module: nn.Module) -> tuple[Phase | None, StepFrame | None]:
         """Phase and frame of a call of ``module``, also where the root was not entered."""

@@ -7,6 +7,7 @@ interrupt runs no hook: what it leaves behind is deaf, and is taken off at the n
 
 from __future__ import annotations
 
+import time
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -24,7 +25,7 @@ from notebook_probe.errors import UnreadableError
 from notebook_probe.model.parameter_slots import weight_of
 from notebook_probe.model.unwrapped import unwrapped
 from notebook_probe.probes.calls.attention_functions import READERS, Reader
-from notebook_probe.probes.reading.attempt import attempt
+from notebook_probe.probes.reading.attempt import attempt_in_hook
 from notebook_probe.probes.reading.plan import Plan
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.phase import call_is_active, is_traced
@@ -102,8 +103,16 @@ class AttentionMode(TorchFunctionMode):
             _push_mode(mode)
 
     def _attempt(self, reader: Reader, args: Any, kwargs: Any) -> None:
-        self._frame.seconds += attempt(
-            self._frame, self.plan, "inside", plain_mode, self._read, reader, args, kwargs
+        attempt_in_hook(
+            time.perf_counter(),
+            self._frame,
+            self.plan,
+            "inside",
+            plain_mode,
+            self._read,
+            reader,
+            args,
+            kwargs,
         )
 
     def _read(self, reader: Reader, args: Any, kwargs: Any) -> None:

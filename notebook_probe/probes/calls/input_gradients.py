@@ -6,6 +6,7 @@ inside the module are found when it returns, and what each sends is summed.
 
 from __future__ import annotations
 
+import time
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from notebook_probe.model.parameter_slots import weight_of
 from notebook_probe.model.unwrapped import unwrapped
 from notebook_probe.probes.calls.cut_views import Narrowed, Widened, cut_view
 from notebook_probe.probes.calls.output_gradients import InPlace, hook_output
-from notebook_probe.probes.reading.attempt import attempt
+from notebook_probe.probes.reading.attempt import attempt_in_hook
 from notebook_probe.probes.reading.plan import Plan
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.phase import is_traced
@@ -218,13 +219,14 @@ class _Share:
             self._frame.blame_all(self._plan.of("entry"), error)
 
     def _finish(self) -> None:
+        begun = time.perf_counter()
         is_whole = self._n_come == self.n_links or not any(one.has_changed() for one in self.views)
         total, self._sum, self._n_come = self._sum, None, 0
         module, plan, frame, self._into = self._module(), self._plan, self._into, None
         if total is None or module is None or frame is None or not is_whole or self._frame.closed:
             return
-        frame.seconds += attempt(
-            frame, plan, "entry", plain_mode, self._measure, frame, total, module
+        attempt_in_hook(
+            begun, frame, plan, "entry", plain_mode, self._measure, frame, total, module
         )
 
     def _measure(self, frame: StepFrame, gradient: Tensor, module: nn.Module) -> None:

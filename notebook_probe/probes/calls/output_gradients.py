@@ -5,6 +5,7 @@ Full backward hooks raise behind in-place modules, are silent for dict outputs a
 
 from __future__ import annotations
 
+import time
 import weakref
 from collections.abc import Callable
 
@@ -14,7 +15,7 @@ from torch import Tensor, nn
 from notebook_probe.model.parameter_slots import weight_of
 from notebook_probe.model.unwrapped import unwrapped
 from notebook_probe.probes.calls.cut_views import Narrowed
-from notebook_probe.probes.reading.attempt import attempt
+from notebook_probe.probes.reading.attempt import attempt_in_hook
 from notebook_probe.probes.reading.plan import Plan
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.phase import is_traced
@@ -74,6 +75,7 @@ class OutputGradientReader:
     def __call__(self, gradient: Tensor | None) -> None:
         if torch.compiler.is_compiling():  # folds away in a compiled region
             return
+        begun = time.perf_counter()
         module, plan = self._module(), self._plan
         if gradient is None or module is None or self._frame.closed or is_traced():
             return
@@ -81,8 +83,8 @@ class OutputGradientReader:
         if frame is None:
             return
         frame.arrivals[plan.counter] += self._counts
-        frame.seconds += attempt(
-            frame, plan, "backward", plain_mode, self._measure, frame, gradient, module
+        attempt_in_hook(
+            begun, frame, plan, "backward", plain_mode, self._measure, frame, gradient, module
         )
 
     def _measure(self, frame: StepFrame, gradient: Tensor, module: nn.Module) -> None:

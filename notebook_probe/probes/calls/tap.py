@@ -8,6 +8,7 @@ until the call returns.
 from __future__ import annotations
 
 import sys
+import time
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from notebook_probe.model.unwrapped import unwrapped
 from notebook_probe.probes.calls.attention_mode import AttentionMode, read_attention
 from notebook_probe.probes.calls.input_gradients import Entry, hook_entry, mark_entry
 from notebook_probe.probes.calls.output_gradients import hook_outputs
-from notebook_probe.probes.reading.attempt import attempt
+from notebook_probe.probes.reading.attempt import attempt_in_hook
 from notebook_probe.probes.reading.plan import Plan
 from notebook_probe.probes.step.containers import stranger_in, tensors_of
 from notebook_probe.probes.step.frame import StepFrame
@@ -146,6 +147,7 @@ class Tap:
 
     def before(self, module: nn.Module, args: Any, kwargs: Mapping[str, Any]) -> None:
         """A call begins."""
+        begun = time.perf_counter()
         listener = self._listener()
         if listener is None or self.module() is not module or is_traced():  # or a copy
             return
@@ -157,7 +159,7 @@ class Tap:
         given = [*args, kwargs] if kwargs else args
         key = id(sys._getframe(FRAMES_TO_TORCH))
         reading = module, given, plan, frame, recomputed, key
-        frame.seconds += attempt(frame, plan, "forward", plain_mode, self._read_inputs, *reading)
+        attempt_in_hook(begun, frame, plan, "forward", plain_mode, self._read_inputs, *reading)
 
     def _forget_interrupted(self, frame: StepFrame, key: int) -> None:
         """Drop what calls that raised have left."""
@@ -171,6 +173,7 @@ class Tap:
 
     def after(self, module: nn.Module, output: Any) -> None:
         """A call returns."""
+        begun = time.perf_counter()
         listener = self._listener()
         if listener is None or self.module() is not module or is_traced():  # or a copy
             return
@@ -181,7 +184,7 @@ class Tap:
             return
         key = id(sys._getframe(FRAMES_TO_TORCH))
         reading = module, output, plan, frame, recomputed, key
-        frame.seconds += attempt(frame, plan, "forward", plain_mode, self._read_outputs, *reading)
+        attempt_in_hook(begun, frame, plan, "forward", plain_mode, self._read_outputs, *reading)
 
     def _read_inputs(
         self,

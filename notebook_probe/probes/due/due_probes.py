@@ -149,11 +149,13 @@ class DueProbes:
         """Close the open frame and hand it to somebody."""
         frame, self.frame = self.frame, None
         if frame is not None:
+            begun = time.perf_counter()
             frame.close()
             read_at_end(frame)
             frame.readings.end_windows(frame, on_host=False)
             for probe in frame.readings.due:
                 probe.was_due = True
+            frame.seconds += time.perf_counter() - begun
             to(frame)
             self._wall_s += time.perf_counter() - frame.begun
             if frame.has_failures:

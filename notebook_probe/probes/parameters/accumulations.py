@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import time
 import weakref
 from typing import Any, Protocol
 
@@ -13,7 +14,7 @@ from torch import Tensor
 from torch.utils.hooks import RemovableHandle
 
 from notebook_probe.model.parameter_slots import Slot
-from notebook_probe.probes.reading.attempt import attempt
+from notebook_probe.probes.reading.attempt import attempt_in_hook
 from notebook_probe.probes.reading.plan import Plan
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.phase import is_traced
@@ -125,8 +126,9 @@ def _put_first(handle: RemovableHandle) -> None:
 
 
 def _read(frame: StepFrame, plan: Plan, given: dict[str, Any]) -> None:
+    begun = time.perf_counter()
     frame.arrivals[plan.counter] += 1
-    frame.seconds += attempt(frame, plan, "accumulated", plain_mode, _measure, frame, plan, given)
+    attempt_in_hook(begun, frame, plan, "accumulated", plain_mode, _measure, frame, plan, given)
 
 
 def _measure(frame: StepFrame, plan: Plan, given: dict[str, Any]) -> None:

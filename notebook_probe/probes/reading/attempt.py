@@ -7,27 +7,49 @@ from collections.abc import Callable
 from typing import Any
 
 from notebook_probe.probes.reading.plan import Plan
+from notebook_probe.probes.step.calling import seconds_of_a_call
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.quantities.reduce.features import Moment
 
-__all__ = ["attempt"]
+__all__ = ["attempt", "attempt_in_hook"]
 
 
 def attempt(
     frame: StepFrame, plan: Plan, moment: Moment, read: Callable[..., object], *given: Any
-) -> float:
-    """Call ``read(*given)``: an error and the time are those of the plan's probes of the moment.
-
-    Returns
-    -------
-    float
-        The seconds it took, for whoever adds up what the step has cost.
-    """
+) -> None:
+    """Call ``read(*given)``: an error and the time are those of the plan's probes of the moment."""
     begun = time.perf_counter()
+    _try(frame, plan, moment, read, given)
+    plan.spent(moment, time.perf_counter() - begun)
+
+
+def attempt_in_hook(
+    begun: float,
+    frame: StepFrame,
+    plan: Plan,
+    moment: Moment,
+    read: Callable[..., object],
+    *given: Any,
+) -> None:
+    """As `attempt`, where torch has called a hook of ours, whose whole time the step has cost.
+
+    Parameters
+    ----------
+    begun : float
+        When the hook was called. What it did before the frame was there, such as waiting in a
+        pause, is no part of the frame.
+    """
+    _try(frame, plan, moment, read, given)
+    now = time.perf_counter()
+    seconds = now - max(begun, frame.begun) + seconds_of_a_call(moment)
+    plan.spent(moment, seconds)
+    frame.seconds += seconds
+
+
+def _try(
+    frame: StepFrame, plan: Plan, moment: Moment, read: Callable[..., object], given: Any
+) -> None:
     try:
         read(*given)
     except Exception as error:  # whatever a tensor, a model or a user's quantity is
         frame.blame_all(plan.of(moment), error)
-    seconds = time.perf_counter() - begun
-    plan.spent(moment, seconds)
-    return seconds

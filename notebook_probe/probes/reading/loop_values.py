@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 
 from torch import Tensor
 
-from notebook_probe.probes.reading.attempt import attempt
+from notebook_probe.probes.reading.attempt import attempt_in_hook
 from notebook_probe.probes.reading.plan import Plan
 from notebook_probe.probes.step.containers import first_of
 from notebook_probe.probes.step.frame import StepFrame
@@ -31,6 +32,7 @@ def take(
     values : dict
         Name -> tensors. A name that was there already begins the next micro-batch.
     """
+    begun = time.perf_counter()
     given = {f"batch.{name}": tensors for name, tensors in values.items()}
     given = {need: [*tensors] for need, tensors in given.items() if tensors}
     if not (needed := wanted & given.keys()):
@@ -39,7 +41,7 @@ def take(
         frame.batch.clear()
     frame.batch.update({need: first_of(given[need]) for need in needed})
     read = {need: given[need] for need in needed}
-    frame.seconds += attempt(frame, plan, "batch", plain_mode, _read, frame, plan, read)
+    attempt_in_hook(begun, frame, plan, "batch", plain_mode, _read, frame, plan, read)
 
 
 def _read(frame: StepFrame, plan: Plan, given: Mapping[str, Sequence[Tensor]]) -> None:

@@ -8,6 +8,7 @@ live `Listener`, held weakly in a tuple that is replaced rather than changed.
 from __future__ import annotations
 
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
@@ -24,7 +25,7 @@ from torch.utils.hooks import RemovableHandle
 from notebook_probe.probes.step.live_options import has_factors, live_options
 from notebook_probe.probes.step.phase import step_is_active
 
-__all__ = ["Listener", "StepClock", "listen"]
+__all__ = ["Listener", "StepClock", "lap", "listen"]
 
 
 class Listener(Protocol):
@@ -61,17 +62,25 @@ def _replace(
         _listeners = kept + add
 
 
+def lap() -> float:
+    """Seconds since torch called the optimizer's hook that runs on this thread, or the last lap."""
+    last, _running.lap = _running.lap, time.perf_counter()
+    return _running.lap - last
+
+
 def _live() -> list[Listener]:
     return [listener for ref in _listeners if (listener := ref()) is not None]
 
 
 def _before(optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    lap()
     # What torch disables costs a third of all that is done here: only a trace goes through it.
     begins = _untraced_begins if torch.compiler.is_compiling() else _begins
     return begins(optimizer, args, kwargs)
 
 
 def _after(optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    lap()
     ends = _untraced_ends if torch.compiler.is_compiling() else _ends
     ends(optimizer)
 
@@ -103,6 +112,7 @@ def _with_closure(
 
 
 def _tell_gradients(optimizer: Optimizer) -> None:
+    lap()  # the closure is the user's
     for listener in _live():
         listener.gradients_ready(optimizer)
 
@@ -159,6 +169,7 @@ class _Running(threading.local):
 
     def __init__(self) -> None:
         self._begun: list[int] = []
+        self.lap = 0.0
 
     def begin(self, optimizer: Optimizer) -> bool:
         """A step begins; True when it is part of another of the same optimizer."""

@@ -12,6 +12,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from notebook_probe.probes.parameters.ownership import Ownership
+from notebook_probe.probes.step import calling
+from notebook_probe.probes.step.frame import StepFrame
+from notebook_probe.probes.step.sink import OpenGate
 from tests.models import made, sgd
 from tests.run.conftest import Watch
 from tests.run.health.parts import Strange, batch, broken, only, train
@@ -42,7 +46,15 @@ class Clock:
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+def beside(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
+    """Seconds that a call of a hook takes beside what it sees itself; none, until told."""
+    made_up = dict.fromkeys(("forward", "backward"), 0.0)
+    monkeypatch.setattr(calling, "_seconds", made_up)
+    return made_up
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch, beside: dict[str, float]) -> Clock:
     made_up = Clock()
     monkeypatch.setattr(time, "perf_counter", made_up)
     return made_up
@@ -148,6 +160,75 @@ def test_what_evaluations_cost_is_a_share_of_the_training_too(clock: Clock, watc
             model.train()
     run.settle()
     assert only(run).cost_percent == pytest.approx(100 * 40 / 140)
+
+
+def test_what_torch_takes_to_call_a_hook_is_counted_and_shared_by_who_asked_for_it(
+    clock: Clock, beside: dict[str, float], watch: Watch
+) -> None:
+    """A step of 100 ms: the root has two hooks, the part one of its own, and its gradient another.
+
+    Of these 24 ms of which no hook sees anything eight are of the root, which serves nobody.
+    """
+    beside.update(forward=0.004, backward=0.012)
+    model = made(Net)
+    run = watch(model, probes={"part": ["output_norm", "output_grad_norm"]})
+    trained(model, 10, clock, 0.100)
+    run.settle()
+    status = run.status()
+    assert status.total_cost_s == pytest.approx(10 * 0.024)
+    assert status.total_s == pytest.approx(10 * 0.100), "torch's own time is in the step's already"
+    costs = {probe.quantity: probe.cost_us for probe in status.probes}
+    assert costs == pytest.approx({"output_norm": 4_000, "output_grad_norm": 12_000})
+
+
+def test_what_hooks_do_around_a_reading_and_what_closing_takes_is_counted(
+    clock: Clock, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock moves by 2 ms when an optimizer's hook looks whose it is, by 5 as a step closes."""
+    has, close = Ownership.has, StepFrame.close
+
+    def looking(ownership: Ownership, optimizer: Any) -> bool:
+        clock.now += 0.002
+        return has(ownership, optimizer)
+
+    def closing(frame: StepFrame) -> None:
+        clock.now += 0.005
+        close(frame)
+
+    monkeypatch.setattr(Ownership, "has", looking)
+    monkeypatch.setattr(StepFrame, "close", closing)
+    model = made(Net)
+    run = watch(model, probes=None)
+    trained(model, 10, clock, 0.100)
+    run.settle()
+    status = run.status()
+    assert status.total_cost_s == pytest.approx(10 * (3 * 0.002 + 0.005))
+    assert status.total_s - status.total_cost_s == pytest.approx(10 * 0.100)
+
+
+@pytest.mark.parametrize("calls_root", [True, False])
+def test_a_pause_is_no_cost(calls_root: bool, clock: Clock, watch: Watch) -> None:
+    """Also where modules are called one by one, so that a hook of a part opens the step."""
+
+    class Held(OpenGate):
+        def pass_to(self, step: int) -> float:
+            clock.now += 50.0
+            return 50.0
+
+    model = made(Net)
+    run = watch(model, probes={"part": ["output_norm"]})
+    run._parts.observer.gate = Held()
+    optimizer = sgd(model)
+    for step in range(5):
+        optimizer.zero_grad()
+        output = model(batch(step)) if calls_root else model.head(model.part(batch(step)))
+        clock.now += 0.1
+        output.square().mean().backward()
+        optimizer.step()
+    run.settle()
+    status = run.status()
+    assert status.total_cost_s == pytest.approx(0.0)
+    assert status.total_s == pytest.approx(0.5)
 
 
 # ---------------------------------------------------------------- in words
