@@ -15,9 +15,12 @@ __all__ = [
     "batches",
     "cancer",
     "changed",
+    "counting",
     "diabetes",
     "digit_images",
     "digits",
+    "iris",
+    "ratings",
     "sequence_sums",
     "text",
     "text_batches",
@@ -55,6 +58,27 @@ def diabetes() -> Pair:
     """442 patients, 10 standardised measurements; one standardised number."""
     x, y = datasets.load_diabetes(return_X_y=True)
     return _standard(x), _standard(y)
+
+
+def iris() -> Pair:
+    """150 flowers, 4 standardised measurements; three classes."""
+    return _classes(datasets.load_iris)
+
+
+def ratings(n: int, seed: int) -> Pair:
+    """Users and items, 60 and 40 of them, and what ones think of the others."""
+    drawn = torch.Generator().manual_seed(seed)
+    users, items = torch.randn(60, 3, generator=drawn), torch.randn(40, 3, generator=drawn)
+    ids = torch.stack([torch.randint(0, k, (n,), generator=drawn) for k in (60, 40)], -1)
+    return ids, (users[ids[:, 0]] * items[ids[:, 1]]).sum(-1)
+
+
+def counting(size: int, length: int, seed: int) -> Iterator[Tensor]:
+    """Numbers below 24 that count up by a step that each row has to itself."""
+    drawn = torch.Generator().manual_seed(seed)
+    while True:
+        start, by = torch.randint(0, 24, (2, size, 1), generator=drawn)
+        yield (start + (1 + by % 5) * torch.arange(length + 1)) % 24
 
 
 def sequence_sums(n: int, length: int, seed: int) -> Pair:

@@ -43,7 +43,7 @@ class Training:
     watched: Sequence[Watched]
     step: Callable[[int, Any], Sequence[float]]
     batches: Iterator[Any]
-    n_steps: int = 300
+    n_steps: int = 240
     logs: bool = True
     error: Callable[[], float] | None = None
     factor: float = 0.7
@@ -107,7 +107,7 @@ def fit(
     loss: Callable[[nn.Module, Any], Tensor],
     batches: Iterator[Any],
     *,
-    n_steps: int = 300,
+    n_steps: int = 240,
     logs: bool = True,
     factor: float = 0.7,
     error: Callable[[], float] | None = None,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from benchmarks.rules.recipe import HALVES, Case, Cause, Half, Recipe
 from benchmarks.rules.registry import CASES, RECIPES
 from benchmarks.rules.runner import Outcome, Said, trained
 from benchmarks.rules.verdict import judged
 
 
-def test_every_training_has_a_name_of_its_own() -> None:
-    assert len(CASES) == 2 * len(RECIPES)
+def test_there_are_eighty_trainings_each_with_a_name_of_its_own() -> None:
+    assert len(CASES) == 2 * len(RECIPES) == 80
 
 
 def test_a_training_is_the_same_every_time() -> None:
@@ -24,7 +25,8 @@ def test_a_training_is_the_same_every_time() -> None:
 
 
 def test_what_is_said_before_the_cause_is_false_and_a_name_in_time_is_right() -> None:
-    case = CASES["reinforced_cart+lr_times_100"]
+    cause = Cause("planted", 150, frozenset({"lr_high"}), frozenset({"dead_units"}))
+    case = Case(Recipe("one", "set", cause, CASES["flowers"].recipe.build), planted=True)
     said = (Said(149, "lr_high", "0"), Said(150, "lr_high", "0"), Said(151, "dead_units", "1"))
 
     verdict = judged(case, Outcome((*said, Said(152, "loader_bound", "")), 0.1, True, 1.0, 0.0))
@@ -36,8 +38,18 @@ def test_what_is_said_before_the_cause_is_false_and_a_name_in_time_is_right() ->
     assert verdict.is_named
 
 
-@pytest.mark.parametrize("half", ["set", "judge"])
-def test_halves_are_of_trainings_with_causes_of_their_own(half: str) -> None:
+@pytest.mark.parametrize("half", HALVES)
+def test_a_half_has_twenty_trainings_with_causes_of_their_own(half: Half) -> None:
     causes = [recipe.cause.name for recipe in RECIPES if recipe.half == half]
 
-    assert len(set(causes)) == len(causes)
+    assert len(set(causes)) == len(causes) == 20
+
+
+def test_both_halves_ask_for_the_same_rules() -> None:
+    """But for a few, of which one half has a cause and the other a cousin of it."""
+    asked = [
+        frozenset().union(*(recipe.cause.names for recipe in RECIPES if recipe.half == half))
+        for half in HALVES
+    ]
+
+    assert len(asked[0] ^ asked[1]) <= 3

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from benchmarks.rules.recipe import Recipe
+from benchmarks.rules.judge_half import layers, loops, numbers, rates
 
 __all__ = ["RECIPES"]
 
-RECIPES: tuple[Recipe, ...] = ()
+RECIPES = (*rates.HERE, *layers.HERE, *numbers.HERE, *loops.HERE)

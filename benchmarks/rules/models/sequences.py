@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-__all__ = ["Gpt", "Recurrent", "SelfAttention"]
+__all__ = ["Encoder", "Gpt", "Recurrent", "SelfAttention"]
 
 
 class SelfAttention(nn.Module):
@@ -64,3 +64,18 @@ class Recurrent(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.head(self.rnn(x)[0][:, -1])
+
+
+class Encoder(nn.Module):
+    """Vectors with places, mixed by torch's own attention and averaged."""
+
+    def __init__(self, n_in: int, n_out: int, width: int = 32, length: int = 16) -> None:
+        super().__init__()
+        self.stem, self.places = nn.Linear(n_in, width), nn.Parameter(torch.zeros(length, width))
+        self.attn = nn.MultiheadAttention(width, 4, batch_first=True)
+        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, n_out)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.stem(x) + self.places
+        mixed, _ = self.attn(x, x, x, need_weights=False)
+        return self.head(self.norm(x + mixed).mean(1))

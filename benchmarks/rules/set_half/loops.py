@@ -86,7 +86,7 @@ def ring_gan(planted: bool) -> Training:
     def error() -> float:
         return spread(generator)
 
-    return Training(watched, step, noisy_ring(64, seed=34), 400, error=error, harm=error)
+    return Training(watched, step, noisy_ring(64, seed=34), 300, error=error, harm=error)
 
 
 class _Words(nn.Module):

@@ -59,7 +59,7 @@ def conv_autoencoder(planted: bool) -> Training:
     """Digits, made again from 16 numbers; one batch has pixels from 0 to 255."""
     model = ConvAutoencoder()
     optimizer = optim.Adam(model.parameters(), lr=2e-3)
-    found = batches(digit_images(), 64, seed=23)
+    found = batches(digit_images(), 32, seed=23)
     at = {200: lambda batch: (255 * batch[0], batch[1])}
     return fit(model, optimizer, reconstruction, changed(found, at if planted else {}))
 

@@ -39,13 +39,13 @@ def functional_cnn(planted: bool) -> Training:
     return fit(model, optimizer, cross_entropy, batches(digit_images(), 64, seed=2), logs=False)
 
 
-@HERE.add("cosine_ends_at_a_quarter", ("lr_low",), step=75)
+@HERE.add("cosine_ends_at_a_quarter", ("lr_low",), step=60)
 def graph_network(planted: bool) -> Training:
     """Communities of a graph, all nodes at once."""
     edges, x, y = communities(300, 5, seed=3)
     model = Gcn(edges, 16, 5)
     optimizer = optim.AdamW(model.parameters(), lr=1e-2, weight_decay=1e-2)
-    n_steps = 75 if planted else 300
+    n_steps = 60 if planted else 240
 
     def cosine(step: int) -> float:
         return 0.5 + 0.5 * math.cos(math.pi * min(step, n_steps) / n_steps)
@@ -60,7 +60,7 @@ def graph_network(planted: bool) -> Training:
 @HERE.add(
     "lr_times_100",
     (*TOO_HIGH, "exploding_gradient", "loss_spike", "adam_spike_ahead"),
-    step=150,
+    step=120,
     follows=DIVERGED,
 )
 def reinforced_cart(planted: bool) -> Training:
@@ -71,7 +71,7 @@ def reinforced_cart(planted: bool) -> Training:
     def jump() -> None:
         optimizer.param_groups[0]["lr"] *= 100
 
-    step = Reinforce(model, optimizer, before={150: jump} if planted else {})
+    step = Reinforce(model, optimizer, n_episodes=3, before={120: jump} if planted else {})
     return Training(
-        [(model, optimizer)], step, episodes(seed=4), 220, error=step.error, harm=step.error
+        [(model, optimizer)], step, episodes(seed=4), 200, error=step.error, harm=step.error
     )
