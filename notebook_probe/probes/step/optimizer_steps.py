@@ -73,19 +73,18 @@ def _live() -> list[Listener]:
 
 
 def _before(optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    lap()
     # What torch disables costs a third of all that is done here: only a trace goes through it.
     begins = _untraced_begins if torch.compiler.is_compiling() else _begins
     return begins(optimizer, args, kwargs)
 
 
 def _after(optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    lap()
     ends = _untraced_ends if torch.compiler.is_compiling() else _ends
     ends(optimizer)
 
 
 def _begins(optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    lap()
     is_nested, listeners = _running.begin(optimizer), _live()
     if is_nested or not (listeners or has_factors(optimizer)):
         return None
@@ -143,6 +142,7 @@ def _with_reading(closure: Callable[[], Any], optimizer: Optimizer) -> Callable[
 
 
 def _ends(optimizer: Optimizer) -> None:
+    lap()
     is_nested, listeners = _running.end(optimizer), _live()
     if is_nested or not (listeners or has_factors(optimizer)):
         return
