@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
+from itertools import product
 from pathlib import Path
 
 import torch
@@ -19,7 +20,7 @@ import notebook_probe as nbp
 from benchmarks.pairs import paired
 from benchmarks.peers.ours import begin
 from benchmarks.selection import add_selection
-from benchmarks.small_workloads import SIZES
+from benchmarks.small_workloads import OPTIMIZERS, SIZES, with_optimizer
 from benchmarks.table import Table
 from notebook_probe.run.attach.presets import presets
 
@@ -29,6 +30,7 @@ LIMIT = 1.06
 PERCENT = 5.0
 COLUMNS = {
     "model": 11,
+    "optimizer": 9,
     "step ms": 7,
     "whole": 6,
     "budget": 6,
@@ -40,28 +42,30 @@ WARM_STEPS, MOST_STEPS = 400, 3000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_selection(parser, workloads=SIZES)
+    add_selection(parser, workloads=SIZES, optimizers=OPTIMIZERS)
     parser.add_argument(
         "--seconds", type=float, default=20.0, help="of pairs for each ratio (default 20)"
     )
 
 
 def run(chosen: argparse.Namespace) -> None:
-    """Print a line per model."""
+    """Print a line per model and optimizer."""
     torch.set_num_threads(1)
     print(f"default probes, CPU time beside the plain twin; a budget of {PERCENT:g} %\n")
     table = Table(COLUMNS)
-    for name in chosen.workloads:
-        step_ms, whole, _ = _ratio(name, None, chosen.seconds / 4)
-        _, ratio, settled = _ratio(name, PERCENT, chosen.seconds)
+    for name, optimizer in product(chosen.workloads, chosen.optimizers):
+        step_ms, whole, _ = _ratio(name, optimizer, None, chosen.seconds / 4)
+        _, ratio, settled = _ratio(name, optimizer, PERCENT, chosen.seconds)
         met = "yes" if ratio <= LIMIT else "NO"
-        row = name, f"{step_ms:.2f}", f"{whole:.3f}", f"{ratio:.3f}", f"<= {LIMIT}", met, settled
-        table.row(*row)
+        figures = f"{step_ms:.2f}", f"{whole:.3f}", f"{ratio:.3f}", f"<= {LIMIT}", met
+        table.row(name, optimizer, *figures, settled)
 
 
-def _ratio(name: str, percent: float | None, seconds: float) -> tuple[float, float, str]:
+def _ratio(
+    name: str, optimizer: str, percent: float | None, seconds: float
+) -> tuple[float, float, str]:
     """Milliseconds of the plain step, the ratio, and what the budget says."""
-    watched, plain = SIZES[name](), SIZES[name]()
+    watched, plain = (with_optimizer(SIZES[name](), optimizer) for _ in range(2))
     with (
         tempfile.TemporaryDirectory() as folder,
         begin(watched, presets["default"], Path(folder), percent) as run,

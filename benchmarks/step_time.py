@@ -17,10 +17,11 @@ from benchmarks.pairs import Pairs, alone, paired
 from benchmarks.peers import TOOLS, Absent
 from benchmarks.probe_sets import SETS
 from benchmarks.selection import add_selection
+from benchmarks.small_workloads import OPTIMIZERS, with_optimizer
 from benchmarks.table import Table
 from benchmarks.targets import is_judged_by_pairs, self_timed_ratio, target
 from benchmarks.values import largest_errors
-from benchmarks.workloads import WORKLOADS
+from benchmarks.workloads import WORKLOADS, Workload
 
 __all__ = ["add_arguments", "run"]
 
@@ -88,6 +89,9 @@ class Cost:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_selection(parser, sets=SETS, workloads=WORKLOADS, tools=TOOLS)
     parser.add_argument(
+        "--optimizer", choices=OPTIMIZERS, help="of every workload (default: each its own)"
+    )
+    parser.add_argument(
         "--seconds", type=float, default=30.0, help="for each line, at least (default 30)"
     )
 
@@ -99,7 +103,7 @@ def run(chosen: argparse.Namespace) -> None:
     table, checked = Table(COLUMNS), []
     for workload in chosen.workloads:
         for probes in chosen.sets:
-            measured = _print_group(table, workload, probes, chosen.tools, chosen.seconds)
+            measured = _print_group(table, workload, probes, chosen)
             if "ours" in measured:
                 checked.append((workload, probes))
     print(READING)
@@ -109,13 +113,14 @@ def run(chosen: argparse.Namespace) -> None:
 
 
 def _print_group(
-    table: Table, workload: str, probes: str, tools: list[str], seconds: float
+    table: Table, workload: str, probes: str, chosen: argparse.Namespace
 ) -> dict[str, float]:
     """The lines of one set on one workload, ours last: its target may need a peer's ratio."""
     ratios: dict[str, float] = {}
-    for tool in sorted(tools, key=lambda tool: tool == "ours"):
+    for tool in sorted(chosen.tools, key=lambda tool: tool == "ours"):
         try:
-            cost = _measured(workload, probes, tool, seconds)
+            twins = _made(workload, chosen.optimizer), _made(workload, chosen.optimizer)
+            cost = _measured(*twins, probes, tool, chosen.seconds)
         except Absent as reason:
             table.row(workload, probes, tool, f"absent: {reason}")
             continue
@@ -125,8 +130,12 @@ def _print_group(
     return ratios
 
 
-def _measured(workload: str, probes: str, tool: str, seconds: float) -> Cost:
-    twin, plain = WORKLOADS[workload](), WORKLOADS[workload]()
+def _made(workload: str, optimizer: str | None) -> Workload:
+    made = WORKLOADS[workload]()
+    return with_optimizer(made, optimizer) if optimizer else made
+
+
+def _measured(twin: Workload, plain: Workload, probes: str, tool: str, seconds: float) -> Cost:
     children_s = _children_s()
     with tempfile.TemporaryDirectory() as folder:
         watched = TOOLS[tool](twin, SETS[probes], Path(folder))

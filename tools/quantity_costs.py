@@ -13,8 +13,9 @@ HEAD = """# What presets and quantities cost
 
 <!-- written by `python -m tools.quantity_pages` -->
 
-Of three training steps: an MLP, a ResNet-18 and a small GPT, as [benchmarks](../benchmarks.md)
-describes them. Their steps are short and their batches small, where watching costs most:
+Of training steps of an MLP, a ResNet-18 and a small GPT, as [benchmarks](../benchmarks.md)
+describes them; presets also of the MLP trained by AdamW and of a LeNet, 32 images of 28 x 28.
+Their steps are short and their batches small, where watching costs most:
 `python -m benchmarks quantities` measures it where you are, and `run.budget(2.0)` bounds it.
 Measured on: MACHINE.
 
@@ -45,21 +46,22 @@ def costs_page(
     link: Callable[[Quantity], str],
 ) -> str:
     """The page's text; ``link`` is a quantity's name that leads to its section."""
-    rows = (*costs.presets.values(), *costs.quantities.values())
-    workloads = [*dict.fromkeys(name for row in rows for name in row)]
     notes: dict[str, int] = {}
 
-    def line(shown: str, cells: Mapping[str, Cell]) -> str:
-        told = (_cell(cells.get(workload), notes) for workload in workloads)
-        return f"| {' | '.join((shown, *told))} |"
+    def table(first: str, shown: Mapping[str, Mapping[str, Cell]]) -> list[str]:
+        workloads = [*dict.fromkeys(name for row in shown.values() for name in row)]
+        lines = (
+            (name, *(_cell(row.get(workload), notes) for workload in workloads))
+            for name, row in shown.items()
+        )
+        return [*_head(first, workloads), *(f"| {' | '.join(line)} |" for line in lines)]
 
-    lines = [HEAD.replace("MACHINE", costs.machine), PRESETS, *_head("preset", workloads)]
-    lines += [line(f"`{name}`", costs.presets.get(name, {})) for name in presets]
-    lines += ["", QUANTITIES, *_head("quantity | class", workloads)]
-    lines += [
-        line(f"{link(each)} | `{each.cost}`", costs.quantities.get(each.name, {}))
-        for each in quantities
-    ]
+    of_presets = {f"`{name}`": costs.presets.get(name, {}) for name in presets}
+    of_quantities = {
+        f"{link(each)} | `{each.cost}`": costs.quantities.get(each.name, {}) for each in quantities
+    }
+    lines = [HEAD.replace("MACHINE", costs.machine), PRESETS, *table("preset", of_presets)]
+    lines += ["", QUANTITIES, *table("quantity | class", of_quantities)]
     told = [f"* note {number}: {reason}" for reason, number in notes.items()]
     return "\n".join([*lines, "", NOTES, *told]) + "\n"
 

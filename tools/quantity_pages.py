@@ -48,7 +48,7 @@ cost class says what is done with the tensors where a quantity is due:
 | `forward` | the model is run again |
 | `backward` | gradients or Hessian products |
 
-[What each costs](quantities/costs.md) was measured on three models.
+[What each costs](quantities/costs.md) was measured on three models, of presets on five.
 
 Each quantity has a picture from a short training of a small network on handwritten digits, in which
 something happens; the line below says what. Dashed lines are values to compare with, dotted ones

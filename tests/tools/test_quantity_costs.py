@@ -144,6 +144,6 @@ def test_the_page_tells_costs_and_notes_why_there_are_none() -> None:
     page = costs_page(costs, ["default"], some, lambda quantity: quantity.name)
     assert "Measured on: a desk calculator." in page
     assert "| preset | MLP | GPT |\n|---|---|---|\n| `default` | 1,234 us, 4 % | note 1 |" in page
-    assert "| lr | `scalar` | 0.5 us, 0.25 % | not measured |" in page
-    assert "| momentum | `scalar` | not measured | not measured |" in page
+    assert "| quantity | class | MLP |\n|---|---|---|\n| lr | `scalar` | 0.5 us, 0.25 % |" in page
+    assert "| momentum | `scalar` | not measured |" in page
     assert page.endswith("* note 1: none\n")

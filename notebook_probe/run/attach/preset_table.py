@@ -69,7 +69,8 @@ def list_presets() -> PresetTable:
     -------
     PresetTable
         Shown as a table, with what each preset costs: per cent of a training step, measured on
-        three models. Iterate it, or take one by its name, which shows all that it measures.
+        models of different size. Iterate it, or take one by its name, which shows all that it
+        measures.
 
     Examples
     --------
@@ -104,5 +105,6 @@ def _costs(preset: Preset) -> list[str]:
 def _legend() -> str:
     return (
         f"per cent of a training step without it, on average over its schedules "
-        f"({measured_costs().machine}); {NOTHING}: the model has none of what it measures"
+        f"({measured_costs().machine}), by SGD but of the GPT and where AdamW is named; "
+        f"{NOTHING}: the model has none of what it measures"
     )
