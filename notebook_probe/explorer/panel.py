@@ -92,7 +92,10 @@ class Panel:
         self._snapshot.place()
         self._saved.place()
         route.verify(explorer.comm)
-        self._session.expect_views(blind=route.name == "after the cell")
+        is_blind = route.name == "after the cell"
+        self._session.expect_views(blind=is_blind)
+        if is_blind:
+            self._saved.wait(self._source.name)
         return explorer
 
     def to_html(self, path: str | os.PathLike[str]) -> Path:

@@ -44,3 +44,31 @@ def test_the_panel_is_live_again_while_the_cell_still_trains(
     notebook.wait_connected()
     notebook.run(3)
     assert int(notebook.text(3)) >= again.step - 1
+
+
+BLIND = """
+from notebook_probe.explorer.notebooks import jupyter
+from notebook_probe.explorer.notebooks.way import Way
+
+jupyter._choose = lambda kernel: Way("after the cell")
+"""
+
+
+def test_where_nothing_is_answered_before_the_cell_ends_the_page_says_so(
+    open_notebook: OpenNotebook,
+) -> None:
+    notebook = open_notebook([BLIND, MODEL, watch("blind"), TRAINING])
+    notebook.run(0, 1, 2)
+    said = notebook.locate(2).get_by_text("is back when the running cell ends")
+    expect(Panel(notebook, 2).root).to_be_visible()
+    expect(said).to_be_hidden()
+    notebook.start(3)
+    notebook.save()
+    notebook.reload(connected=False)
+    expect(notebook.locate(2)).to_contain_text("Loading widget")
+    expect(said).to_be_visible()
+    notebook.screenshot(PICTURES / "reloaded_blind.png")
+    notebook.interrupt()
+    notebook.wait_connected()
+    expect(Panel(notebook, 2).root).to_be_visible()
+    expect(said).to_be_hidden()

@@ -11,7 +11,7 @@ from importlib.resources import files
 
 from notebook_probe.explorer import assets
 
-__all__ = ["fragment", "loader", "page"]
+__all__ = ["fragment", "loader", "page", "waiting"]
 
 POLICY = (
     "default-src 'none'; script-src 'sha256-{digest}' blob:; style-src 'unsafe-inline'; "
@@ -77,6 +77,12 @@ watcher.observe(el);
 above it is the picture, and the widget, which a front end may not find any more."""
 
 
+WAITING = """\
+<p class="nbp-handed-on">The panel of <b>{title}</b> is back when the running cell ends. Its kernel \
+answers nothing before; what is trained goes on, and is recorded.</p>
+"""
+
+
 def fragment(package: str, widget: str) -> str:
     """The panel as an output of a notebook, for readers that run scripts.
 
@@ -89,6 +95,20 @@ def fragment(package: str, widget: str) -> str:
     """
     name = f"nbp-{uuid.uuid4().hex}"
     return FRAGMENT.format(name=name, loader=loader(), widget=widget, package=package)
+
+
+def waiting(title: str) -> str:
+    """What stands below a panel that cannot be asked for before the running cell ends.
+
+    As an output of the notebook: hidden while the panel is there, and read by who loads the page
+    again meanwhile.
+
+    Parameters
+    ----------
+    title : str
+        Any text; it is escaped.
+    """
+    return WAITING.format(title=html.escape(title))
 
 
 def page(package: str, title: str, png: bytes) -> str:

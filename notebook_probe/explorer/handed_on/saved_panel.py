@@ -10,7 +10,7 @@ from IPython.core.getipython import get_ipython
 from IPython.display import display, update_display
 
 from notebook_probe.explorer.handed_on.package import Looked, Packer
-from notebook_probe.explorer.handed_on.page import fragment
+from notebook_probe.explorer.handed_on.page import fragment, waiting
 from notebook_probe.run.health.status import StatusHead
 
 __all__ = ["SavedPanel"]
@@ -55,6 +55,12 @@ class SavedPanel:
         if self._placed:
             display({"text/plain": ""}, raw=True, display_id=self._id)
             self._published = None
+
+    def wait(self, title: str) -> None:
+        """Until there is more, have it say that the panel of a page loaded again has to wait."""
+        if self._placed:
+            bundle = {"text/html": waiting(title), "text/plain": ""}
+            update_display(bundle, raw=True, display_id=self._id)
 
     def take(self, looked: Looked, head: StatusHead, widget: str) -> None:
         """Pack what is looked at and hand it over, unless it is that already."""
