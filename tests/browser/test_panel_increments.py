@@ -44,10 +44,11 @@ def pictures(panel: PanelPage) -> list[str]:
     return [plot.evaluate("(canvas) => canvas.toDataURL()") for plot in plots]
 
 
-def news(known: int, n_steps: int) -> list[Drawn]:
+def news(known: int, n_steps: int, base: int) -> list[Drawn]:
     """What a kernel sends to a view that has the frames of ``known`` steps."""
     sent: list[Drawn] = []
-    for before, now in zip(frames(known, seq=1), frames(n_steps, seq=2), strict=True):
+    pairs = zip(frames(known, seq=base), frames(n_steps, seq=base + 1), strict=True)
+    for before, now in pairs:
         kept = Increments()
         kept.of("", views(before), goes_on=False)
         message, buffers = kept.of("", views(now), goes_on=True)
@@ -66,10 +67,10 @@ def test_what_is_new_makes_the_picture_of_the_whole_frame(shown: PanelPage, n_st
     for whole in frames(n_steps, seq=1):
         shown.draw(*whole)
     wanted = pictures(shown)
-    for before in frames(200, seq=1):
+    for before in frames(200, seq=2):  # a frame is awaited by its number: each has its own
         shown.draw(*before)
     assert pictures(shown) != wanted
-    for sent in news(200, n_steps):
+    for sent in news(200, n_steps, base=2):
         shown.draw(*sent)
     assert pictures(shown) == wanted
     assert shown.errors == []
@@ -83,7 +84,7 @@ def test_a_view_that_has_another_frame_asks_for_all_and_keeps_its_picture(
         shown.draw(*before)
     picture = pictures(shown)
     n_hellos = len(shown.sent("hello"))
-    for sent in news(200, 240):
+    for sent in news(200, 240, base=1):
         shown.say(*sent)
         shown.say(*sent)
     assert len(shown.sent("hello")) == n_hellos + 2, "once for each plot"

@@ -78,8 +78,8 @@ above it is the picture, and the widget, which a front end may not find any more
 
 
 WAITING = """\
-<p class="nbp-handed-on">The panel of <b>{title}</b> is back when the running cell ends. Its kernel \
-answers nothing before; what is trained goes on, and is recorded.</p>
+<p class="nbp-handed-on">The panel of <b>{title}</b> is back when the running cell ends. Its \
+kernel answers nothing before; what is trained goes on, and is recorded.</p>
 """
 
 

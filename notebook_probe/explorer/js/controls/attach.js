@@ -9,6 +9,7 @@ import { firstReason, fittingRows, misfitReason } from "./fitting.js";
 import { createRequestOutcome } from "./request_outcome.js";
 import { createScheduleExamples, fromHere } from "./schedule_examples.js";
 
+const USEFUL = ["update_ratio", "grad_norm", "output_std", "weight_norm"]; // what most ask for first
 const NO_SCHEDULE = "Say when to measure, such as every(10)";
 
 export function createAttach({ state, selection, link, dialogs, look, signal }) {
@@ -72,13 +73,14 @@ export function createAttach({ state, selection, link, dialogs, look, signal }) 
     [...state.marked].map((path) => state.model.byPath.get(path)).filter(Boolean);
   const chosen = () => state.model.quantities.find((one) => one.name === quantity.value);
 
-  /** What was picked stays, and what fits; else it is the first that does. */
+  /** What was picked stays, and what fits; else it is the most useful that does. */
   function choose() {
     const { quantities } = state.model;
     const [one, rows] = [chosen(), markedRows()];
     if (one && (isPicked || !misfitReason(one, rows))) return;
-    const first = quantities.find((one) => !misfitReason(one, rows)) ?? quantities[0];
-    quantity.value = first?.name ?? "";
+    const fitting = quantities.filter((one) => !misfitReason(one, rows));
+    const useful = USEFUL.map((name) => fitting.find((one) => one.name === name)).find(Boolean);
+    quantity.value = (useful ?? fitting[0] ?? quantities[0])?.name ?? "";
   }
 
   function refresh() {
