@@ -259,9 +259,11 @@ def test_the_home_quantity_is_a_chip_or_in_the_list_of_more(shown: PanelPage) ->
     expect(shown.page.locator(".nbp-quantities [aria-pressed=true]")).to_have_text("output_std")
 
 
-def test_the_box_begins_with_what_fits_and_keeps_what_was_picked(shown: PanelPage) -> None:
+def test_the_box_begins_with_the_most_useful_that_fits_and_keeps_what_was_picked(
+    shown: PanelPage,
+) -> None:
     box = shown.page.locator("[data-role=quantity]")
-    expect(box).to_have_text("weight_norm")
+    expect(box).to_have_text("update_ratio")
     shown.row("stem.relu1").click()
     expect(box).to_have_text("output_std")
     shown.row("stem.conv1").click()

@@ -202,3 +202,18 @@ def test_a_name_has_the_room_that_there_is_before_its_class_has_any(bare: PanelP
     panel.draw(*heat_message(np.ones((1, 100)), [long]))
     expect(name).to_have_text("e.l.11.a.c_proj_weights")
     assert not name.evaluate(cut)
+
+
+def test_a_class_has_the_room_of_a_swatch_that_is_not_there(bare: PanelPage) -> None:
+    modules: list[Module] = [
+        ("(root)", "Net", 10, 0, -1),
+        ("fc", "Linear", 10, 10, 0),
+        ("embedding_dropout_", "Dropout", 0, 0, 0),
+    ]
+    panel = bare.show(880)
+    panel.say(model_message(modules))
+    panel.say(status_message())
+    panel.say(selection_message())
+    panel.draw(*heat_message(np.ones((1, 100)), ["fc"]))
+    named = panel.row("embedding_dropout_").locator(".nbp-class")
+    assert named.evaluate("(node) => node.scrollWidth <= node.clientWidth")

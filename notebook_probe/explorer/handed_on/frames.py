@@ -27,15 +27,17 @@ class SavedFrames:
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self._heats: dict[str, Heat] = {}
+        self._heats: dict[tuple[str, int], Heat] = {}
         self._vectors: dict[str, Vectors] = {}
         self._lines = Lines()
         self._looks = Looks(source, None)
 
-    def heat(self, quantity: str, selection: PanelSelection) -> bytes | None:
+    def heat(
+        self, quantity: str, selection: PanelSelection, n_columns: int = N_COLUMNS
+    ) -> bytes | None:
         """The heat map of a quantity, over all steps; None where there is no value."""
-        painter = self._heats.setdefault(quantity, Heat())
-        frame = painter.frame(self._source, _whole(selection, quantity), N_COLUMNS)
+        painter = self._heats.setdefault((quantity, n_columns), Heat())
+        frame = painter.frame(self._source, _whole(selection, quantity), n_columns)
         if frame is None:
             return None
         message, buffers = frame

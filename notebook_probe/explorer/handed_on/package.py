@@ -35,6 +35,8 @@ __all__ = ["MOST_BYTES", "Looked", "Package", "Packer", "Place"]
 
 MOST_BYTES = 2_000_000
 """Of everything that is handed on together."""
+COARSER = (300, 150, 75, 36)
+"""Columns of the home quantity, where there is no room for more."""
 SPARE = 20_000
 """For what stands around the package: a page, the names that were left out."""
 
@@ -109,13 +111,26 @@ class Packer:
         box.take(coded({"first": first}))
         box.put("lines", "", "lines", lambda: coded(*lines, [EXACT]))
         for kind, name, make in self._quantities(looked, everything=place == "file"):
-            box.put(kind, name, name, make)
+            if not (name == selection.home and kind == "heat"):
+                box.put(kind, name, name, make)
+            elif not box.put(kind, name, name, make):
+                self._put_coarser(box, selection)
         looks = [
             one for one in reversed(self._frames.kept_looks()) if box.put_look(self._frames, one)
         ]
-        saved = self._saved(looked.selection, place, beside, box)
+        saved = self._saved(looked.selection, place, beside, most_bytes, box)
         kept = {"v": VERSION, "type": "looks", "looks": looks[::-1], "asked": [], "missed": []}
         return Package(_packed([*first, kept, saved], box.pieces), tuple(box.left_out))
+
+    def _put_coarser(self, box: _Box, selection: PanelSelection) -> None:
+        """What is looked at in fewer columns, since without it there is no heat map at all."""
+        home = selection.home
+        for n_columns in COARSER:
+            make = partial(self._frames.heat, home, selection, n_columns)
+            if home in box.left_out and box.put("heat", home, home, make):
+                box.left_out = [one for one in box.left_out if one != home]
+                box.left_out.append(f"{home} finer than {n_columns} columns")
+        box.left_out = [*dict.fromkeys(box.left_out)]
 
     def _messages(
         self, selection: PanelSelection, head: StatusHead, lines: Frame
@@ -132,7 +147,9 @@ class Packer:
         yield alone(selection).message()
         yield AlertMessages().message(self.source.events) or {}
 
-    def _saved(self, selection: PanelSelection, place: Place, beside: int, box: _Box) -> Message:
+    def _saved(
+        self, selection: PanelSelection, place: Place, beside: int, most_bytes: int, box: _Box
+    ) -> Message:
         """What the line below the bar says, and what is needed to answer without a kernel."""
         self._opened.head()
         return {
@@ -143,6 +160,7 @@ class Packer:
             "ended_ms": self._opened.last_ms,
             "nbytes": beside + (box.n_bytes + sum(map(len, _front_end()))) * 4 // 3,
             "left_out": box.left_out,
+            "most": most_bytes,
             "clock": self._frames.clock(),
             "colours": [[*series, colour] for series, colour in selection.colours.items()],
             "templates": TEMPLATES,

@@ -161,3 +161,23 @@ def test_a_model_of_79_modules_and_2000_steps_fits(tmp_path: Path) -> None:
     notebook = packed(source, place="notebook", most=saved_panel.MOST_BYTES)
     assert len(notebook.text) <= saved_panel.MOST_BYTES
     assert not notebook.left_out
+
+
+def test_the_quantity_that_is_looked_at_is_there_in_fewer_columns_if_need_be() -> None:
+    random, names = np.random.default_rng(0), [f"blocks.{k}.attention" for k in range(79)]
+    stream = FakeStream("every_1", names, ["grad_norm", "update_ratio"])
+    noise = np.exp(random.normal(size=(2, N_STEPS, 79)))
+    stream.append(range(N_STEPS), grad_norm=noise[0], update_ratio=noise[1])
+    source = FakeSource(stream, modules=names)
+    home = fresh_selection(source).home
+    whole = packed(source, place="notebook", most=saved_panel.MOST_BYTES)
+    columns = unpacked(whole.text).frames["heat", home].message["columns"]
+    assert unpacked(whole.text).said("saved")["most"] == saved_panel.MOST_BYTES
+    most = len(whole.text) - 60_000  # what it takes, less than its heat map
+    tight = packed(source, place="notebook", most=most)
+    found = unpacked(tight.text)
+    assert len(tight.text) <= most
+    frame = found.frames["heat", home].message
+    assert frame["columns"] <= 300 < columns
+    assert frame["rows"] == names
+    assert found.said("saved")["left_out"] == [f"{home} finer than 300 columns"]

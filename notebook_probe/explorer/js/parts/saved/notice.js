@@ -1,6 +1,7 @@
 /** The line below the bar of a panel without a kernel: what works, and how to open the record. */
 
 import { copyText, element, setAttribute, setHidden, setText } from "../../dom.js";
+import { bytes } from "../../format.js";
 
 export function createSavedNotice({ root, state, signal }) {
   const code = element("code");
@@ -11,11 +12,11 @@ export function createSavedNotice({ root, state, signal }) {
   const el = element("div", { class: "nbp-saved-line", role: "note", hidden: "" }, words, how, copy, missing);
   copy.addEventListener("click", () => copyText(code, copy), { signal });
   state.on("saved", () => {
-    const { open, left_out: names } = state.parts.saved;
+    const { open, left_out: names, most } = state.parts.saved;
     setAttribute(root, "data-saved", state.parts.saved.place);
     setHidden(el, false);
     setText(code, open);
-    setText(missing, names.length ? `Left out, to stay below 2 MB: ${names.join(", ")}.` : "");
+    setText(missing, names.length ? `Left out, to stay below ${bytes(most)}: ${names.join(", ")}.` : "");
     setHidden(missing, !names.length);
   });
   return { el };
