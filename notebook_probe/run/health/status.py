@@ -105,7 +105,7 @@ class StatusHead:
     """The step being trained now: the number of completed updates."""
     steps_per_second: float
     cost_percent: float
-    """Time spent in probes and row keeping, per cent of step time, over the last steps."""
+    """Time spent in probes, in calling them and in row keeping, per cent of step time, lately."""
     n_probes: int
     dropped_rows: int
     nbytes: int
