@@ -10,12 +10,12 @@ import weakref
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from notebook_probe.model.parameter_slots import Slot, current_values
 from notebook_probe.probes.parameters.batched import BatchedMeasure
+from notebook_probe.probes.parameters.changes import Changes
 from notebook_probe.probes.parameters.gradients import GradientReader
 from notebook_probe.probes.reading.attempt import attempt
 from notebook_probe.probes.reading.options import Group, as_tensor, options_in, owned_by
@@ -47,7 +47,7 @@ class ParameterReader:
         owners: list[tuple[weakref.ref[nn.Module], Plan]],
         buffers: dict[Slot, Tensor],
     ) -> None:
-        self._buffers, self._owners = buffers, owners
+        self._owners = owners
         self._before = [(s, p) for s, p in plans.items() if p.wants("weight", "before")]
         self._slots = [slot for slot, _ in self._before]
         self._weights = BatchedMeasure("weight", [plan for _, plan in self._before])
@@ -55,18 +55,13 @@ class ParameterReader:
             place for place, (_, plan) in enumerate(self._before) if plan.at("before")
         ]
         self._gradients = GradientReader(plans)
-        self._changing = [
-            (s, p) for s, p in plans.items() if p.differences or p.wants("update", "after")
-        ]
-        self._after = [
-            (s, p) for s, p in plans.items() if p.differences or p.at("after") or p.after_cells
-        ]
-        self._before_copies: dict[Slot, Tensor] = {}
+        self._changes = Changes(plans, buffers)
+        self._after = [(slot, plan) for slot, plan in plans.items() if plan.is_read_after]
 
     @property
     def reads_before(self) -> bool:
         """Something is read, or copied, before an optimizer's step."""
-        return bool(self._before or self._owners or self._changing)
+        return bool(self._before or self._owners or self._changes)
 
     def read_before(self, frame: StepFrame, weights: set[int] | None, changing: set[int]) -> None:
         """Weights as this step's forward used them, and copies of those that will change.
@@ -80,8 +75,8 @@ class ParameterReader:
             plain_mode(self._read_weights, frame, weights)
         if self._owners and weights is None:
             plain_mode(self._read_modules, frame)
-        if self._changing:
-            plain_mode(self._copy_weights, frame, changing)
+        if self._changes:
+            plain_mode(self._changes.copy, frame, changing)
 
     def _read_weights(self, frame: StepFrame, owned: set[int] | None) -> None:
         weights = current_values(self._slots, owned)
@@ -97,12 +92,6 @@ class ParameterReader:
             if module is not None:
                 attempt(frame, plan, "before", self._read_module, frame, plan, module)
 
-    def _copy_weights(self, frame: StepFrame, owned: set[int]) -> None:
-        for slot, plan in self._changing:
-            weight = slot.get()
-            if weight is not None and id(weight) in owned:
-                attempt(frame, plan, "after", self._copy_before, frame, plan, slot, weight)
-
     def read_gradients(self, frame: StepFrame, optimizer: Optimizer | None) -> None:
         """Gradients as they will be applied, and the options with which; see `GradientReader`."""
         if not self._gradients.is_idle:
@@ -110,11 +99,13 @@ class ParameterReader:
 
     def read_after(self, frame: StepFrame, optimizer: Optimizer) -> None:
         """What the step changed, after minus before from the stored values, and its state."""
-        if self._after:
+        if self._changes or self._after:
             plain_mode(self._read_all_after, frame, optimizer)
 
     def _read_all_after(self, frame: StepFrame, optimizer: Optimizer) -> None:
-        owned, groups = owned_by(optimizer), self._gradients.groups(optimizer)
+        owned = owned_by(optimizer)
+        self._changes.measure(frame, owned)
+        groups = self._gradients.groups(optimizer) if self._after else {}
         for slot, plan in self._after:
             new = slot.get()
             if new is not None and id(new) in owned:
@@ -127,6 +118,7 @@ class ParameterReader:
         """Seconds spent on what is measured together, with the probes that share them."""
         yield from self._weights.costs()
         yield from self._gradients.costs()
+        yield from self._changes.costs()
 
     def _read_module(self, frame: StepFrame, plan: Plan, module: nn.Module) -> None:
         for function in plan.at("before"):
@@ -145,28 +137,19 @@ class ParameterReader:
         optimizer: Optimizer,
         group: Group,
     ) -> None:
-        old, now = self._before_copies.pop(slot, None), local(new)
-        before = old if old is not None and old.shape == now.shape else None
-        if plan.after_cells or plan.at("after"):
-            state = optimizer.state.get(new, {})
-            given: dict[str, Any] = {f"state.{key}": as_tensor(v) for key, v in state.items()}
-            given |= options_in(group, plan.options)
-            given["grad"] = self._gradients.take(slot)
-            if before is not None and plan.wants("update", "after"):
-                given["update"] = wide(now) - wide(before)
-            given |= {"weight": now if before is None else before, "module": slot.owner()}
-            _call_after(frame, plan, given)
+        now = local(new)
+        before = self._changes.take(slot, now)
+        state = optimizer.state.get(new, {})
+        given: dict[str, Any] = {f"state.{key}": as_tensor(v) for key, v in state.items()}
+        given |= options_in(group, plan.options)
+        given["grad"] = self._gradients.take(slot)
+        if before is not None and plan.wants("update", "after"):
+            given["update"] = wide(now) - wide(before)
+        given |= {"weight": now if before is None else before, "module": slot.owner()}
+        _call_after(frame, plan, given)
         if before is not None:
             for difference in plan.differences:  # these write over the old values
                 difference.put(frame, now, before)
-
-    def _copy_before(self, frame: StepFrame, plan: Plan, slot: Slot, weight: Tensor) -> None:
-        """Copy a weight before it changes."""
-        buffer, value = self._buffers.get(slot), local(weight.detach())
-        if buffer is None or buffer.shape != value.shape or buffer.dtype != value.dtype:
-            with torch.inference_mode(False):  # it will be written outside of one too
-                buffer = self._buffers[slot] = torch.empty_like(value)
-        self._before_copies[slot] = buffer.copy_(value)
 
 
 def _call_after(frame: StepFrame, plan: Plan, given: dict[str, Any]) -> None:

@@ -75,6 +75,11 @@ class Plan:
         return tuple(t for t, cells in self.cells.items() if cells and moment_of(t) == "after")
 
     @cached_property
+    def is_read_after(self) -> bool:
+        """More than the size of what the optimizer's step changed is read after it."""
+        return bool(self.after_cells or self.at("after")) or len(self.differences) > 1
+
+    @cached_property
     def options(self) -> tuple[str, ...]:
         """The options of the parameter's group that something needs."""
         functions = (function for some in self.functions.values() for function in some)

@@ -7,8 +7,9 @@ On a CPU the elements pass in pieces that stay in cache between two reads; a BLA
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Iterable, Sequence
-from functools import cache
+from contextvars import Context
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -24,11 +25,11 @@ __all__ = ["STAT", "measure", "measure_difference"]
 ROW = 4096
 """Elements of one float32 dot: few enough for its rounding not to show in float32."""
 
-PIECE = 64 * ROW
-"""Elements read at a time: 1 MB, so that the second of two sums finds them in cache."""
+PIECE = 32
+"""Rows read at a time: 512 kB, so that the second and the third sum find them in cache."""
 
-_Sums: TypeAlias = tuple[float, float]
-"""Sum of squares and, where it is asked for, plain sum."""
+_Sums: TypeAlias = tuple[float, float, int]
+"""Sum of squares and, where they are asked for, plain sum and number of elements that are not 0."""
 
 _SUMSQ = frozenset({"sumsq", "nonfinite"})
 """Parts that the sum of squares tells where it is finite."""
@@ -74,9 +75,7 @@ def _stats(tensors: Sequence[Tensor], wanted: frozenset[str]) -> list[Stat]:
     nothing but that, between what comes before and after it for all tensors.
     """
     arrays = [dense(tensor) for tensor in tensors]
-    with np.errstate(all="ignore"):
-        sums = [_sums(array, wanted) for array in arrays if array is not None]
-    read = iter(sums)
+    read = iter(_quiet.run(_sums_of_all, [one for one in arrays if one is not None], wanted))
     pairs = [*zip(tensors, arrays, strict=True)]
     others = iter(
         _measure_tensors([readable(one) for one, array in pairs if array is None], wanted)
@@ -112,73 +111,74 @@ def measure_difference(new: Tensor, old: Tensor, parts: frozenset[str]) -> Stat:
     return _measure_array(array, parts)
 
 
-@cache
-def _ones() -> Floats:
-    return np.ones(ROW, np.float32)
+class _Quiet(threading.local):
+    """Runs what numpy is not to warn in: to enter such a context takes a tenth of `np.errstate`."""
+
+    def __init__(self) -> None:
+        self.run = Context().run
+        self.run(np.seterr, all="ignore")
+
+
+_quiet = _Quiet()
+_ONES = np.ones(ROW, np.float32)
+_ZERO = np.float32(0)
 
 
 def _measure_array(array: Floats, parts: frozenset[str]) -> Stat:
-    if array.size <= ROW:  # which is read by a dot that warns of nothing
-        return _finished(array, _sums(array, parts), parts)
-    with np.errstate(all="ignore"):
-        sums = _sums(array, parts)
-    return _finished(array, sums, parts)
+    return _finished(array, _quiet.run(_sums, array, parts), parts)
 
 
 def _finished(array: Floats, sums: _Sums, parts: frozenset[str]) -> Stat:
-    sumsq, total = sums
+    sumsq, total, n_nonzero = sums
     if not SMALLEST < sumsq < math.inf and array.any():
-        with np.errstate(all="ignore"):
-            return _measure_again(array, parts)
+        return _quiet.run(_measure_again, array, parts)
     stat = Stat(array.size, sumsq, n_nonfinite=0)
     if parts <= _SUMSQ:
         return stat
     if "moments" in parts:
         stat.mean, stat.spread = _moments(array, sumsq, total)
     if "zeros" in parts:
-        stat.n_zero = array.size - _n_nonzero(array)
+        stat.n_zero = array.size - n_nonzero
     if "largest" in parts and array.size:
         stat.largest = float(max(array.max(), -array.min())) + 0.0  # of -0.0
     return stat
 
 
+def _sums_of_all(arrays: list[Floats], parts: frozenset[str]) -> list[_Sums]:
+    return [_sums(array, parts) for array in arrays]
+
+
 def _sums(array: Floats, parts: frozenset[str]) -> _Sums:
-    """Sum of squares of the elements, and their sum where it is wanted."""
+    """What is summed of the elements, as far as it is wanted."""
     size = array.size
     if size > ROW:
         return _sums_of_rows(array, parts)
-    squares = float(np.vdot(array, array))
-    return squares, float(np.vdot(array, _ones()[:size])) if "moments" in parts else 0.0
+    total = float(array.dot(_ONES[:size])) if "moments" in parts else 0.0
+    n_nonzero = int(np.count_nonzero(array)) if "zeros" in parts else 0
+    return float(array.dot(array)), total, n_nonzero
 
 
 def _sums_of_rows(array: Floats, parts: frozenset[str]) -> _Sums:
+    """The same of many elements, piece by piece: each is in cache after it was read once."""
     whole = array.size - array.size % ROW
+    squares, total, n_nonzero = _sums(array[whole:], parts)
     rows = (array if whole == array.size else array[:whole]).reshape(-1, ROW)
-    squares, total = _sums_with_total(rows) if "moments" in parts else (_dots(rows, rows), 0.0)
-    if whole == array.size:
-        return squares, total
-    more = _sums(array[whole:], parts)
-    return squares + more[0], total + more[1]
-
-
-def _sums_with_total(rows: Floats) -> _Sums:
-    """Both sums, piece by piece, so that the second finds what the first has read in cache."""
-    squares = total = 0.0
-    for start in range(0, len(rows), PIECE // ROW):
-        piece = rows[start : start + PIECE // ROW]
+    sums, counts = "moments" in parts, "zeros" in parts
+    if not (sums or counts):
+        return squares + _dots(rows, rows), total, n_nonzero
+    for start in range(0, len(rows), PIECE):
+        piece = rows[start : start + PIECE]
         squares += _dots(piece, piece)
-        total += _dots(piece, _ones())
-    return squares, total
+        if sums:
+            total += _dots(piece, _ONES)
+        if counts:
+            n_nonzero += int(np.count_nonzero(piece != _ZERO))
+    return squares, total, n_nonzero
 
 
 def _dots(rows: Floats, others: Floats) -> float:
     """Sum of the products, each row's in float32, those of all rows in float64."""
     return sum(np.vecdot(rows, others).tolist())
-
-
-def _n_nonzero(array: Floats) -> int:
-    pieces = range(0, array.size, PIECE)
-    return sum(int(np.count_nonzero(array[start : start + PIECE] != 0.0)) for start in pieces)
 
 
 def _moments(array: Floats, sumsq: float, total: float) -> tuple[float, float]:
@@ -191,8 +191,8 @@ def _moments(array: Floats, sumsq: float, total: float) -> tuple[float, float]:
     if spread > 0.05 * sumsq:
         return mean, spread
     squares = rest = 0.0  # round the mean as it was found, whose own error is then corrected
-    for start in range(0, size, PIECE):
-        deviation = array[start : start + PIECE].astype(np.float64) - mean
+    for start in range(0, size, PIECE * ROW):
+        deviation = array[start : start + PIECE * ROW].astype(np.float64) - mean
         squares += float(deviation.dot(deviation))
         rest += float(deviation.sum())
     return mean + rest / size, max(0.0, squares - rest * rest / size)
