@@ -101,6 +101,9 @@ class OutputGradientReader:
             function.call(frame, given, call)
 
 
+_NOTHING = torch.empty(0)
+
+
 class InPlace:
     """Notices operations that change a tensor in place, from now on."""
 
@@ -109,7 +112,7 @@ class InPlace:
     def __init__(self, tensor: Tensor) -> None:
         # Shares the count of such operations, and after the next line no memory.
         self._counter = tensor.detach()
-        self._counter.data = tensor.new_empty(0)
+        self._counter.data = _NOTHING if tensor.is_cpu else tensor.new_empty(0)
         self._version = self._counter._version
 
     def has_changed(self) -> bool:

@@ -32,80 +32,86 @@ class Changes:
 
     def __init__(self, plans: dict[Slot, Plan], buffers: dict[Slot, Tensor]) -> None:
         self._buffers = buffers
-        self._plans = {
-            slot: plan
+        self._plans = [
+            (slot, plan)
             for slot, plan in plans.items()
             if plan.differences or plan.wants("update", "after")
-        }
-        self._slots = [*self._plans]
-        self._together: list[tuple[Slot, DifferenceCell]] = [
-            (slot, plan.differences[0])
-            for slot, plan in self._plans.items()
+        ]
+        self._slots = [slot for slot, _ in self._plans]
+        self._places = {slot: place for place, slot in enumerate(self._slots)}
+        self._together: list[tuple[int, DifferenceCell]] = [
+            (place, plan.differences[0])
+            for place, (_, plan) in enumerate(self._plans)
             if plan.differences and not plan.is_read_after
         ]
-        self._copies: dict[Slot, Tensor] = {}
+        self._copies: list[Tensor | None] = [None] * len(self._plans)
+        self._sizes = [0] * len(self._plans)
         self._copy_s = self._measure_s = 0.0
 
     def __bool__(self) -> bool:
-        return bool(self._slots)
+        return bool(self._plans)
 
     def copy(self, frame: StepFrame, owned: set[int]) -> None:
         """Copy the weights among those that the optimizer is about to change."""
         begun = time.perf_counter()
-        weights = zip(self._slots, current_values(self._slots, owned), strict=True)
-        there = {slot: weight for slot, weight in weights if weight is not None}
+        weights = enumerate(current_values(self._slots, owned))
+        there = [(place, weight) for place, weight in weights if weight is not None]
         try:
             with torch.no_grad():
-                values = {slot: local(weight) for slot, weight in there.items()}
-                copies = {slot: self._buffer(slot, value) for slot, value in values.items()}
-                torch._foreach_copy_([*copies.values()], [*values.values()])
-            self._copies |= copies
+                values = [local(weight) for _, weight in there]
+                copies = [self._buffer(p, v) for (p, _), v in zip(there, values, strict=True)]
+                torch._foreach_copy_(copies, values)
+            for (place, _), copied in zip(there, copies, strict=True):
+                self._copies[place] = copied
         except Exception:  # one by one it shows whose it is
-            for slot, weight in there.items():
-                attempt(frame, self._plans[slot], "after", self._copy, slot, weight)
+            for place, weight in there:
+                attempt(frame, self._plans[place][1], "after", self._copy, place, weight)
         self._copy_s += time.perf_counter() - begun
 
-    def _copy(self, slot: Slot, weight: Tensor) -> None:
+    def _copy(self, place: int, weight: Tensor) -> None:
         value = local(weight.detach())
-        self._copies[slot] = self._buffer(slot, value).copy_(value)
+        self._copies[place] = self._buffer(place, value).copy_(value)
 
-    def _buffer(self, slot: Slot, value: Tensor) -> Tensor:
+    def _buffer(self, place: int, value: Tensor) -> Tensor:
+        slot = self._slots[place]
         buffer = self._buffers.get(slot)
         if buffer is None or buffer.shape != value.shape or buffer.dtype != value.dtype:
             with torch.inference_mode(False):  # it will be written outside of one too
-                buffer = self._buffers[slot] = torch.empty_like(value, requires_grad=False)
+                buffer = self._buffers[slot] = torch.empty_like(value)
+        self._sizes[place] = buffer.numel()
         return buffer
 
-    def take(self, slot: Slot, now: Tensor) -> Tensor | None:
+    def before(self, slot: Slot, now: Tensor) -> Tensor | None:
         """The weight as it was before the step; None where it was another one."""
-        old = self._copies.pop(slot, None)
+        place = self._places.get(slot)
+        return self._before(place, now) if place is not None else None
+
+    def _before(self, place: int, now: Tensor) -> Tensor | None:
+        old, self._copies[place] = self._copies[place], None
         return old if old is not None and old.shape == now.shape else None
 
     def measure(self, frame: StepFrame, owned: set[int]) -> None:
         """Measure the differences that are all that is wanted of their parameters."""
         begun = time.perf_counter()
-        for slot, cell in self._together:
-            new = slot.get()
+        for place, cell in self._together:
+            new = self._slots[place].get()
             if new is not None and id(new) in owned:
                 now = local(new)
-                before = self.take(slot, now)
-                if before is not None:
-                    cell.put(frame, now, before)
+                old = self._before(place, now)
+                if old is not None:
+                    cell.put(frame, now, old)
         self._measure_s += time.perf_counter() - begun
 
     def costs(self) -> Iterator[tuple[Sequence[Probe], float]]:
         """Seconds spent so far, with the probes that share them."""
-        copied = [(plan.of("after"), slot) for slot, plan in self._plans.items()]
+        copied = [(place, plan.of("after")) for place, (_, plan) in enumerate(self._plans)]
+        measured = [(place, cell.probes) for place, cell in self._together]
         yield from self._shares(copied, self._copy_s)
-        yield from self._shares([(cell.probes, s) for s, cell in self._together], self._measure_s)
+        yield from self._shares(measured, self._measure_s)
 
     def _shares(
-        self, sharing: Sequence[tuple[Sequence[Probe], Slot]], seconds: float
+        self, sharing: Sequence[tuple[int, list[Probe]]], seconds: float
     ) -> Iterator[tuple[Sequence[Probe], float]]:
-        sizes = [
-            buffer.numel() if (buffer := self._buffers.get(s)) is not None else 0
-            for _, s in sharing
-        ]
-        total = max(1, sum(sizes))
-        for (probes, _), size in zip(sharing, sizes, strict=True):
-            yield probes, seconds * size / total
+        total = max(1, sum(self._sizes[place] for place, _ in sharing))
+        for place, probes in sharing:
+            yield probes, seconds * self._sizes[place] / total

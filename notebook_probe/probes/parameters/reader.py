@@ -138,7 +138,7 @@ class ParameterReader:
         group: Group,
     ) -> None:
         now = local(new)
-        before = self._changes.take(slot, now)
+        before = self._changes.before(slot, now)
         state = optimizer.state.get(new, {})
         given: dict[str, Any] = {f"state.{key}": as_tensor(v) for key, v in state.items()}
         given |= options_in(group, plan.options)

@@ -56,9 +56,8 @@ class CellSource:
 
     def state(self, frame: StepFrame) -> Any:
         """What all its cells have measured together; None when none has."""
-        states = frame.states
-        state = states[self.indices[0]] if self.indices else None
-        for index in self.indices[1:]:
+        state, states = None, frame.states
+        for index in self.indices:
             other = states[index]
             if other is not None:
                 state = other if state is None else state.merge(other)
@@ -130,15 +129,17 @@ class SummaryResult:
     sources: tuple[StateSource, ...]
 
     def values(self, frame: StepFrame) -> Values:
+        states = []
         try:
-            return self._of_calls(frame) if self.probe.per_call else self._pooled(frame)
+            if self.probe.per_call:
+                return self._of_calls(frame)
+            for source in self.sources:
+                state = source.state(frame)
+                if state is None:  # not called, no gradient, no update
+                    return ()
+                states.append(state)
         except Exception as error:  # states that nobody can pool: it is this probe's alone
             frame.blame(self.probe, error)
-            return ()
-
-    def _pooled(self, frame: StepFrame) -> Values:
-        states = [source.state(frame) for source in self.sources]
-        if None in states:  # not called, no gradient, no update
             return ()
         return self._computed(frame, states, POOLED)
 

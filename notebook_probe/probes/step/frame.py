@@ -7,14 +7,13 @@ import operator
 import time
 from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
-from torch.utils.hooks import unserializable_hook
 
 from notebook_probe.errors import UnreadableError
+from notebook_probe.probes.step.gradient_hooks import hook_in_graph, hook_leaf
 from notebook_probe.probes.step.measured import StreamValues
 from notebook_probe.probes.step.passes import BackwardKind, Pass, Passes, Together
 from notebook_probe.probes.step.probe import Probe
@@ -326,9 +325,9 @@ class StepFrame:
         """Have a gradient read; a leaf outlives its graph, so that its hook ends with the step."""
         self.awaits_gradient = True
         if tensor.is_leaf:
-            self.keep(tensor.register_hook(_unsaved(read)))
+            self.keep(hook_leaf(tensor, read))
         else:
-            tensor.register_hook(read)
+            hook_in_graph(tensor, read)
 
     def keep(self, handle: Removable) -> None:
         """Take something down when the step ends, should it still be up."""
@@ -383,9 +382,3 @@ def _counting(parts: list[StepFrame]) -> list[StepFrame]:
     with_gradient = [part for part in asked if part.has_gradient]
     found = with_gradient or [part for part in asked if part.has_returned] or asked
     return [part for part in parts if part.counts or part in found]
-
-
-def _unsaved(read: Callable[[Tensor], None]) -> Callable[[Tensor], None]:
-    """A hook of which torch does not say, each time its tensor is saved, that it is not."""
-    hook: Callable[[Tensor], None] = unserializable_hook(partial(read))
-    return hook

@@ -101,7 +101,8 @@ class Probe:
         self.n_values += 1
         self.last_step = step
         self.values_failed = 0
-        self.went_well(step)
+        if step != self.error_step:  # as `went_well`, for thousands of values
+            self.errors_in_a_row = 0
 
     def went_well(self, step: int) -> None:
         """Nothing failed in a step."""

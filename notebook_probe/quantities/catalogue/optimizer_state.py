@@ -248,6 +248,6 @@ def _unbiased(average: Tensor, step: Tensor, beta: float) -> Tensor:
     return components(average) / _begun(step, beta)
 
 
-def _begun(step: Tensor, beta: float) -> Tensor:
+def _begun(step: Tensor, beta: float) -> Tensor | float:
     """What the weights of a running average add up to, which began at zero."""
-    return 1 - beta ** step.double()
+    return 1.0 - beta ** (float(step) if step.is_cpu else step.double())

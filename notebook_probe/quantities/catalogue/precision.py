@@ -10,7 +10,7 @@ from torch import Tensor
 from notebook_probe.quantities.catalogue.log_histograms import BINS, LogHistogram
 from notebook_probe.quantities.define import questions
 from notebook_probe.quantities.define.decorator import quantity
-from notebook_probe.quantities.reduce.arrays import readable
+from notebook_probe.quantities.reduce.arrays import dense, readable
 from notebook_probe.quantities.reduce.stat import Stat
 
 __all__ = [
@@ -177,8 +177,11 @@ def _nonfinite(stat: Stat) -> float:
 def _headroom(tensor: Tensor) -> Tensor | float:
     if not (tensor.is_floating_point() or tensor.is_complex()) or not tensor.numel():
         return math.nan
-    largest = readable(tensor).abs().amax().double()
-    return math.log2(torch.finfo(tensor.dtype).max) - largest.log2()
+    most, array = math.log2(torch.finfo(tensor.dtype).max), dense(tensor)
+    if array is None:
+        return most - readable(tensor).abs().amax().double().log2()
+    largest = max(abs(float(array.max())), abs(float(array.min())))
+    return most - math.log2(largest) if largest else math.inf
 
 
 def _underflow(tensor: Tensor) -> Tensor | float:

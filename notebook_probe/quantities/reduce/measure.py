@@ -7,9 +7,7 @@ On a CPU the elements pass in pieces that stay in cache between two reads; a BLA
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Iterable, Sequence
-from contextvars import Context
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from notebook_probe.quantities.reduce.arrays import Floats, dense, readable, wide
+from notebook_probe.quantities.reduce.quiet import quiet
 from notebook_probe.quantities.reduce.reductions import measuring, reduction
 from notebook_probe.quantities.reduce.stat import Stat
 
@@ -75,7 +74,7 @@ def _stats(tensors: Sequence[Tensor], wanted: frozenset[str]) -> list[Stat]:
     nothing but that, between what comes before and after it for all tensors.
     """
     arrays = [dense(tensor) for tensor in tensors]
-    read = iter(_quiet.run(_sums_of_all, [one for one in arrays if one is not None], wanted))
+    read = iter(quiet.run(_sums_of_all, [one for one in arrays if one is not None], wanted))
     pairs = [*zip(tensors, arrays, strict=True)]
     others = iter(
         _measure_tensors([readable(one) for one, array in pairs if array is None], wanted)
@@ -111,27 +110,18 @@ def measure_difference(new: Tensor, old: Tensor, parts: frozenset[str]) -> Stat:
     return _measure_array(array, parts)
 
 
-class _Quiet(threading.local):
-    """Runs what numpy is not to warn in: to enter such a context takes a tenth of `np.errstate`."""
-
-    def __init__(self) -> None:
-        self.run = Context().run
-        self.run(np.seterr, all="ignore")
-
-
-_quiet = _Quiet()
 _ONES = np.ones(ROW, np.float32)
 _ZERO = np.float32(0)
 
 
 def _measure_array(array: Floats, parts: frozenset[str]) -> Stat:
-    return _finished(array, _quiet.run(_sums, array, parts), parts)
+    return _finished(array, quiet.run(_sums, array, parts), parts)
 
 
 def _finished(array: Floats, sums: _Sums, parts: frozenset[str]) -> Stat:
     sumsq, total, n_nonzero = sums
     if not SMALLEST < sumsq < math.inf and array.any():
-        return _quiet.run(_measure_again, array, parts)
+        return quiet.run(_measure_again, array, parts)
     stat = Stat(array.size, sumsq, n_nonfinite=0)
     if parts <= _SUMSQ:
         return stat

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from notebook_probe.quantities.reduce.arrays import Floats, dense
 from notebook_probe.quantities.reduce.measure import ROW, SMALLEST
+from notebook_probe.quantities.reduce.quiet import quiet
 
 __all__ = ["cosine", "dot", "length"]
 
@@ -24,19 +25,10 @@ def dot(one: Tensor, other: Tensor) -> Tensor:
     On a CPU rows of float32 are multiplied in float32 and their sums added in float64; where
     products leave the range of float32 all is done again in float64, as it is elsewhere.
     """
-    first, second = dense(one), dense(other)
-    if first is not None and second is not None and one.stride() == other.stride():
-        found = _by_rows(first, second)
-        if SMALLEST < abs(found) < math.inf:
-            return torch.tensor(found, dtype=torch.float64)
-    return one.double().flatten().dot(other.double().flatten())
-
-
-def _by_rows(one: Floats, other: Floats) -> float:
-    whole = one.size - one.size % ROW
-    with np.errstate(all="ignore"):
-        rows = np.vecdot(one[:whole].reshape(-1, ROW), other[:whole].reshape(-1, ROW))
-        return float(rows.sum(dtype=np.float64)) + float(np.vdot(one[whole:], other[whole:]))
+    arrays = _arrays(one, other)
+    if arrays is None:
+        return one.double().flatten().dot(other.double().flatten())
+    return torch.tensor(_product(*arrays), dtype=torch.float64)
 
 
 def length(tensor: Tensor) -> Tensor:
@@ -46,4 +38,35 @@ def length(tensor: Tensor) -> Tensor:
 
 def cosine(one: Tensor, other: Tensor) -> Tensor:
     """Of the angle between two real tensors of one size; NaN where one is all zero."""
-    return dot(one, other) / (length(one) * length(other))
+    arrays = _arrays(one, other)
+    if arrays is None:
+        return dot(one, other) / (length(one) * length(other))
+    first, second = arrays
+    lengths = math.sqrt(_product(first, first)) * math.sqrt(_product(second, second))
+    found = _product(first, second) / lengths if lengths else math.nan
+    return torch.tensor(found, dtype=torch.float64)
+
+
+def _arrays(one: Tensor, other: Tensor) -> tuple[Floats, Floats] | None:
+    """Both as flat float32 views in one order, if there are any."""
+    if one is not other and one.stride() != other.stride():
+        return None
+    first = dense(one)
+    second = first if one is other or first is None else dense(other)
+    return None if first is None or second is None else (first, second)
+
+
+def _product(one: Floats, other: Floats) -> float:
+    found = quiet.run(_by_rows, one, other)
+    if SMALLEST < abs(found) < math.inf:
+        return found
+    return float(quiet.run(np.vdot, one.astype(np.float64), other.astype(np.float64)))
+
+
+def _by_rows(one: Floats, other: Floats) -> float:
+    whole = one.size - one.size % ROW
+    rest = float(one[whole:].dot(other[whole:]))
+    if not whole:
+        return rest
+    rows = np.vecdot(one[:whole].reshape(-1, ROW), other[:whole].reshape(-1, ROW))
+    return sum(rows.tolist(), rest)
