@@ -48,8 +48,10 @@ class Changes:
         self._sizes = [0] * len(self._plans)
         self._copy_s = self._measure_s = 0.0
 
-    def __bool__(self) -> bool:
-        return bool(self._plans)
+    @property
+    def is_idle(self) -> bool:
+        """Nothing is copied."""
+        return not self._plans
 
     def copy(self, frame: StepFrame, owned: set[int]) -> None:
         """Copy the weights among those that the optimizer is about to change."""

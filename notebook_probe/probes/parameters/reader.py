@@ -56,12 +56,10 @@ class ParameterReader:
         ]
         self._gradients = GradientReader(plans)
         self._changes = Changes(plans, buffers)
+        self._reads_changes = not self._changes.is_idle
         self._after = [(slot, plan) for slot, plan in plans.items() if plan.is_read_after]
-
-    @property
-    def reads_before(self) -> bool:
+        self.reads_before = bool(self._before or owners) or self._reads_changes
         """Something is read, or copied, before an optimizer's step."""
-        return bool(self._before or self._owners or self._changes)
 
     def read_before(self, frame: StepFrame, weights: set[int] | None, changing: set[int]) -> None:
         """Weights as this step's forward used them, and copies of those that will change.
@@ -75,7 +73,7 @@ class ParameterReader:
             plain_mode(self._read_weights, frame, weights)
         if self._owners and weights is None:
             plain_mode(self._read_modules, frame)
-        if self._changes:
+        if self._reads_changes:
             plain_mode(self._changes.copy, frame, changing)
 
     def _read_weights(self, frame: StepFrame, owned: set[int] | None) -> None:
@@ -99,7 +97,7 @@ class ParameterReader:
 
     def read_after(self, frame: StepFrame, optimizer: Optimizer) -> None:
         """What the step changed, after minus before from the stored values, and its state."""
-        if self._changes or self._after:
+        if self._reads_changes or self._after:
             plain_mode(self._read_all_after, frame, optimizer)
 
     def _read_all_after(self, frame: StepFrame, optimizer: Optimizer) -> None:

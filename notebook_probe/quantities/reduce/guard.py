@@ -68,5 +68,4 @@ def _modes() -> tuple[bool, torch.dtype]:
 
 def _versions(given: Sequence[Any]) -> list[int]:
     """How often each tensor has been written to; those of inference mode do not count."""
-    tensors = (one for one in given if isinstance(one, Tensor))
-    return [tensor._version for tensor in tensors if not tensor.is_inference()]
+    return [one._version for one in given if isinstance(one, Tensor) and not one.is_inference()]
