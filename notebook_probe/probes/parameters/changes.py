@@ -98,11 +98,16 @@ class Changes:
         for place, cell in self._together:
             new = self._slots[place].get()
             if new is not None and id(new) in owned:
-                now = local(new)
-                old = self._before(place, now)
-                if old is not None:
-                    cell.put(frame, now, old)
+                try:
+                    self._difference(frame, place, cell, local(new))
+                except Exception as error:  # whatever a parameter is, training goes on
+                    frame.blame_all(cell.probes, error)
         self._measure_s += time.perf_counter() - begun
+
+    def _difference(self, frame: StepFrame, place: int, cell: DifferenceCell, now: Tensor) -> None:
+        old = self._before(place, now)
+        if old is not None:
+            cell.put(frame, now, old)
 
     def costs(self) -> Iterator[tuple[Sequence[Probe], float]]:
         """Seconds spent so far, with the probes that share them."""

@@ -1,0 +1,63 @@
+"""What a step changes, read of many weights together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import notebook_probe as nbp
+
+
+class Sharded(nn.Parameter):
+    """A weight of which this process cannot get its shard."""
+
+    def to_local(self) -> Tensor:
+        raise RuntimeError("the others have gone")
+
+
+def lengths(model: nn.Sequential) -> dict[str, float]:
+    """Of the change of each layer's weight, by the definition, in a step of plain descent."""
+    layers = {path: layer for path, layer in model.named_children() if isinstance(layer, nn.Linear)}
+    before = {path: layer.weight.detach().double().clone() for path, layer in layers.items()}
+    descend(model)
+    after = {path: layer.weight.detach().double() for path, layer in layers.items()}
+    return {path: float((after[path] - before[path]).norm()) for path in layers}
+
+
+def descend(model: nn.Module) -> None:
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+    model(torch.ones(5, 4)).square().sum().backward()
+    optimizer.step()
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
+def test_changes_of_layers_of_many_shapes_are_those_of_each(
+    tmp_path: Path, kind: torch.dtype
+) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 7), nn.Tanh(), nn.Linear(7, 1), nn.Linear(1, 1300))
+    model[2].to(kind)
+    model[2].register_forward_pre_hook(lambda module, args: args[0].to(kind))
+    model[3].register_forward_pre_hook(lambda module, args: args[0].float())
+    with nbp.watch(model, store=tmp_path / "run.zarr", probes={"*": ["update_norm"]}) as run:
+        wanted = [lengths(model) for _ in range(3)]
+        assert not run.status().errors
+    for path in ("0", "2", "3"):
+        found = run.series(path, "update_norm").values
+        np.testing.assert_allclose(found, [step[path] for step in wanted], rtol=1e-5)
+
+
+def test_a_weight_that_cannot_be_copied_takes_no_other_with_it(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    last = nn.Linear(3, 2)
+    last.weight = Sharded(last.weight.detach())
+    model = nn.Sequential(nn.Linear(4, 3), last)
+    with nbp.watch(model, store=tmp_path / "run.zarr", probes={"*": ["update_norm"]}) as run:
+        wanted = [lengths(model)["0"] for _ in range(2)]
+        errors = run.status().errors
+    assert "the others have gone" in str(errors)
+    np.testing.assert_allclose(run.series("0", "update_norm").values, wanted, rtol=1e-5)
