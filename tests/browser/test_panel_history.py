@@ -69,6 +69,30 @@ def test_a_click_says_what_it_is_and_how_to_go_back(panel: PanelPage) -> None:
     expect(diamonds(panel).last).to_be_focused()
 
 
+def test_dragged_along_the_strip_the_cursor_goes_to_the_nearest_and_let_go_it_opens(
+    panel: PanelPage,
+) -> None:
+    panel.say(history(200, 400, 800))
+    canvas, strip = panel.heat.bounding_box(), panel.page.locator(".nbp-history").bounding_box()
+    assert canvas is not None
+    assert strip is not None
+    mouse, y = panel.page.mouse, strip["y"] + strip["height"] / 2
+
+    def at(step: int) -> float:
+        return canvas["x"] + panel.x_of_step(panel.heat, step)
+
+    mouse.move(at(260), y)
+    mouse.down()
+    expect(diamonds(panel).nth(0)).to_be_focused()
+    mouse.move(at(650), y)
+    expect(diamonds(panel).nth(2)).to_be_focused()
+    expect(panel.page.get_by_role("dialog")).to_have_count(0)
+    mouse.move(at(450), y)
+    mouse.up()
+    expect(panel.page.get_by_role("dialog", name="Back to step 400")).to_be_visible()
+    panel.page.keyboard.press("Escape")
+
+
 def test_one_whose_file_is_gone_says_so(panel: PanelPage) -> None:
     panel.say(history(200, 400, gone=200))
     first = diamonds(panel).first

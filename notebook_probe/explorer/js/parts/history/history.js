@@ -23,6 +23,9 @@ export function createHistory({ state, link, dialogs, canvas, signal }) {
 
   for (const topic of ["history", "axis", "painted", "selection", "status"]) state.on(topic, refresh);
   marks.addEventListener("keydown", pressed, { signal });
+  el.addEventListener("pointerdown", grabbed, { signal });
+  el.addEventListener("pointermove", dragged, { signal });
+  el.addEventListener("pointerup", released, { signal });
 
   function refresh() {
     shown?.describe();
@@ -108,6 +111,35 @@ export function createHistory({ state, link, dialogs, canvas, signal }) {
     event.stopPropagation();
     const nodes = [...marks.children].filter((node) => !node.disabled);
     nodes[nodes.findIndex((node) => node.matches(":focus")) + way]?.focus();
+  }
+
+  /** Dragged along the line, the cursor goes from checkpoint to checkpoint; let go, it opens one. */
+  function grabbed(event) {
+    if (event.button !== 0 || event.target.closest("button")) return;
+    event.preventDefault(); // no text is selected
+    el.setPointerCapture(event.pointerId);
+    dragged(event);
+  }
+
+  function dragged(event) {
+    if (!el.hasPointerCapture(event.pointerId)) return;
+    const node = nearestMark(event.clientX);
+    if (!node) return;
+    node.focus();
+    state.cursor = { step: Number(node.dataset.step), row: null, from: "history" };
+    state.emit("cursor");
+  }
+
+  function released(event) {
+    if (!el.hasPointerCapture(event.pointerId)) return;
+    el.releasePointerCapture(event.pointerId);
+    nearestMark(event.clientX)?.click();
+  }
+
+  function nearestMark(x) {
+    const away = (node) => Math.abs(node.getBoundingClientRect().x + node.offsetWidth / 2 - x);
+    const nodes = [...marks.children].filter((node) => !node.disabled);
+    return nodes.sort((one, other) => away(one) - away(other))[0];
   }
 
   function open(anchor, step) {
