@@ -2,10 +2,10 @@
 
 An alert may come of another one when its rule names the other's (``consequence_of``), and
 
-* it begins at most `WITHIN` steps after the other was found: a training that is ill shows it soon;
+* it begins at most `NEAR` steps after the other was found: a training that is ill shows it soon;
 * the other may have begun by then. Of a series that is measured every hundred steps it is only
   known after which row it began (`Alert.began`), so that what is found later may be the cause; and
-  a rule without a flow, which speaks of the training on average, may be `LATE` steps behind.
+  a rule without a flow, which speaks of the training on average, may be as many steps behind.
 
 Of several that may be its cause it is the nearest before it; only where there is none, one that was
 found later.
@@ -21,16 +21,11 @@ from itertools import accumulate, chain
 
 from notebook_probe.alerts.alert import Alert, began_at
 
-__all__ = ["APART", "LATE", "WITHIN", "Cause", "causes", "may_come_of"]
+__all__ = ["NEAR", "Cause", "causes", "may_come_of"]
 
-APART = 64
-"""Steps of quiet after which a rule's next alert is a finding of its own."""
-
-WITHIN = 200
-"""Steps after a cause within which its consequences begin."""
-
-LATE = 64
-"""Steps by which a rule that speaks of the training on average may be behind."""
+NEAR = 64
+"""Steps that what belongs together is apart at most: alerts of one rule, a cause and what came of
+it, and an average that is behind what it explains."""
 
 STAGES = ("forward", None, "backward")
 """Within one step: the activations, the loss, the gradients."""
@@ -117,7 +112,7 @@ def causes(alerts: Iterable[Alert]) -> tuple[Cause, ...]:
 def may_come_of(alert: Alert, other: Alert) -> bool:
     """Whether one alert belongs to another: it may be its consequence, or is its like."""
     if other.rule == alert.rule:
-        return _began(alert)[0] - other.step <= APART
+        return _began(alert)[0] - other.step <= NEAR
     return other.rule in alert.consequence_of and (_before(alert, other) or _by_then(alert, other))
 
 
@@ -127,7 +122,7 @@ def _findings(alerts: Iterable[Alert]) -> list[list[Alert]]:
     newest: dict[str, list[Alert]] = {}
     for alert in sorted(alerts, key=_order):
         known = newest.get(alert.rule)
-        if known is not None and _began(alert)[0] - known[-1].step <= APART:
+        if known is not None and _began(alert)[0] - known[-1].step <= NEAR:
             known.append(alert)
         else:
             newest[alert.rule] = [alert]
@@ -176,8 +171,8 @@ class _OfRule:
     def near(self, alert: Alert) -> Iterator[tuple[Alert, int]]:
         """All that may be its cause, and some that may not."""
         first, last = _began(alert)
-        i = bisect_right(self._began, last + LATE)
-        while i and self._newest[i - 1] >= first - WITHIN:
+        i = bisect_right(self._began, last + NEAR)
+        while i and self._newest[i - 1] >= first - NEAR:
             i -= 1
             yield self._alerts[i]
 
@@ -189,12 +184,12 @@ def _before(alert: Alert, other: Alert) -> bool:
 
 def _by_then(alert: Alert, other: Alert) -> bool:
     """The other one may have begun before, though it was found later."""
-    late = LATE if other.flow is None else 0
+    late = NEAR if other.flow is None else 0
     return _began(other)[0] <= _began(alert)[1] + late and _soon(alert, other)
 
 
 def _soon(alert: Alert, other: Alert) -> bool:
-    return _began(alert)[0] - other.step <= WITHIN
+    return _began(alert)[0] - other.step <= NEAR
 
 
 def _is_above(i: int, j: int, above: Mapping[int, int]) -> bool:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from notebook_probe.alerts import RULES, Alert, Alerts, Cause
-from notebook_probe.alerts.causes import APART, LATE, WITHIN, causes, may_come_of
+from notebook_probe.alerts.causes import NEAR, causes, may_come_of
 from notebook_probe.alerts.rule import FLOWS
 from tests.alerts.made import LAW
 
@@ -61,7 +61,7 @@ def test_a_rate_that_is_too_high_has_all_that_came_of_it_below_it() -> None:
 
 
 def test_modules_that_follow_soon_belong_to_the_finding_and_are_no_line_of_their_own() -> None:
-    steps = [(100, "b"), (100 + APART, "a"), (100 + 2 * APART, "c"), (101 + 3 * APART, "d")]
+    steps = [(100, "b"), (100 + NEAR, "a"), (100 + 2 * NEAR, "c"), (101 + 3 * NEAR, "d")]
     alerts = Alerts(alert("dead", step, name, flow="forward") for step, name in steps)
     first, second = alerts.causes
     assert (first.alert.module, first.modules) == ("b", ("b", "a", "c"))
@@ -80,7 +80,7 @@ def test_a_module_that_is_named_again_is_named_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("step", "is_below"), [(99, True), (100 + WITHIN, True), (101 + WITHIN, False)]
+    ("step", "is_below"), [(99, True), (100 + NEAR, True), (101 + NEAR, False)]
 )
 def test_a_consequence_begins_before_the_window_is_over(step: int, is_below: bool) -> None:
     high = alert("high", 100, began=(90, 100))
@@ -101,8 +101,8 @@ def test_what_was_measured_seldom_may_have_begun_before_what_was_found_sooner() 
 def test_a_rule_about_the_training_on_average_may_be_late_and_one_that_travels_not() -> None:
     effect = alert("effect", 100, of="cause")
     for flow, late, is_below in [
-        (None, LATE, True),
-        (None, LATE + 1, False),
+        (None, NEAR, True),
+        (None, NEAR + 1, False),
         ("forward", 1, False),
     ]:
         cause = alert("cause", 100 + late, flow=flow)
@@ -121,8 +121,8 @@ def test_of_several_the_nearest_before_it_is_the_cause_and_at_one_step_the_first
         ["last 100"],
         "far 90",
     ]
-    assert tree(causes([alert("far", 10), alert("late", 101), last])) == [
-        "far 10",
+    assert tree(causes([alert("far", 40), alert("late", 101), last])) == [
+        "far 40",
         ["last 100"],
         "late 101",
     ]

@@ -6,7 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from notebook_probe.explorer.messages.wire import AlertRow, AlertsMessage
+from notebook_probe.alerts import RULES as BUILT_IN
+from notebook_probe.alerts import Alert
+from notebook_probe.alerts.alert import where
+from notebook_probe.explorer.messages.alert_rows import AlertMessages
+from notebook_probe.record.format.source import Event
 from tests.browser import panel_messages as kernel
 from tests.browser.panel_page import PanelPage
 
@@ -59,24 +63,25 @@ QUANTITIES: list[Any] = [
 N_KINDS = 9  # more than there are kinds of places
 
 
-def alert(step: int, rule: str, modules: list[str], quantities: list[str], says: str) -> AlertRow:
-    first = "the model" if modules[0] == "(root)" else modules[0]
-    more = f" and {len(modules) - 1} more" if len(modules) > 1 else ""
-    return {
-        "rule": rule,
-        "step": step,
-        "modules": modules,
-        "quantities": quantities,
-        "view": "lines",
-        "text": f"{first}{more}: {says}",
-        "severity": SEVERITIES.get(rule, "warning"),  # type: ignore[typeddict-item]
-    }
+def alert(step: int, rule: str, modules: list[str], quantities: list[str], says: str) -> Alert:
+    """As the rule of this name says it; of what travels the modules are as it comes to them."""
+    known = next((one for one in BUILT_IN.values() if one.name == rule), None)
+    return Alert(
+        rule,
+        step,
+        f"{where(modules)}: {says}",
+        tuple(modules),
+        tuple(quantities),
+        severity=SEVERITIES.get(rule, "warning"),  # type: ignore[arg-type]
+        flow=known.flow if known else None,
+        consequence_of=known.consequence_of if known else (),
+    )
 
 
 SEVERITIES = dict.fromkeys(
     ("attention_logit_large", "loss_spike", "exploding_gradient", "diverging_loss"), "severe"
 )
-ALERTS: list[AlertRow] = [
+ALERTS = [
     alert(
         290,
         "attention_logit_growing",
@@ -161,8 +166,15 @@ RULES = [
 ]
 
 
-def alerts_message(rows: list[AlertRow], whole: bool = True) -> AlertsMessage:
-    return {"v": 1, "type": "alerts", "whole": whole, "rows": rows}
+def alerts_message(alerts: list[Alert], before: list[Alert] | None = None) -> Any:
+    """What a view is told of alerts; as news, where it knows of others from before."""
+    messages = AlertMessages()
+    events = [
+        Event(one.step, 0, "alert", one.text, one.detail) for one in (*(before or []), *alerts)
+    ]
+    if before is not None:
+        messages.message(events[: len(before)])
+    return messages.message(events)
 
 
 def rules_message(rows: list[dict[str, Any]] = RULES, trial: Any = None) -> dict[str, Any]:

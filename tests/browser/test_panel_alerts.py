@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -31,9 +32,20 @@ def line(panel: PanelPage, rule: str) -> Locator:
     return drawer(panel).locator(f".nbp-alert[data-rule={rule}]")
 
 
+def fold(panel: PanelPage, rule: str = "attention_logit_growing") -> Locator:
+    """The button at a cause that lists what came of it."""
+    return line(panel, rule).locator(".nbp-consequences")
+
+
+def open_all(panel: PanelPage) -> None:
+    """Open the drawer, with all that came of the one cause."""
+    panel.action("alerts").click()
+    fold(panel).click()
+
+
 def opened(panel: PanelPage, rule: str) -> Locator:
     """The line of a rule, opened."""
-    panel.action("alerts").click()
+    open_all(panel)
     found = line(panel, rule)
     found.locator(".nbp-alert-text").click()
     expect(found).to_have_attribute("data-open", "true")
@@ -58,14 +70,24 @@ def cursor_step(panel: PanelPage) -> float | None:
     return None if found is None else round(float(found))
 
 
-def test_the_newest_stands_in_the_foot_and_the_count_opens_the_others_below_it(
+LATE = [
+    gpt.alert(600, "loader_bound", ["(root)"], ["data_wait_share"], "41% of the step is spent"),
+    gpt.alert(700, "loss_spike", ["(root)"], ["loss"], "the loss is high"),
+    gpt.alert(701, "exploding_gradient", ["head"], ["grad_norm"], "the gradient's norm is 9"),
+    gpt.alert(720, "exploding_gradient", ["wte", "wpe"], ["grad_norm"], "the gradient's norm is 7"),
+]
+
+
+def test_the_newest_cause_stands_in_the_foot_and_the_count_opens_all_below_it(
     panel: PanelPage,
 ) -> None:
     foot = panel.page.locator(".nbp-newest")
-    expect(foot).to_contain_text("blocks.0.mlp.fc and 26 more: the outputs use 1.6%")
+    expect(foot).to_have_text(re.compile(r"^blocks\.2\.attn: the largest attention logit is 24\.1"))
+    expect(foot.locator(".nbp-severity")).to_have_attribute("data-severity", "severe")
     assert foot.bounding_box()["height"] < 24  # type: ignore[index]
     count = panel.action("alerts")
-    expect(count).to_have_text("7 alerts")
+    expect(count).to_have_text("1 cause")
+    expect(count).to_have_attribute("title", "7 alerts, 4 severe (n)")
     before = panel.heat.bounding_box()
     panel.page.evaluate("scrollTo(0, 0)")
     count.click()
@@ -73,41 +95,68 @@ def test_the_newest_stands_in_the_foot_and_the_count_opens_the_others_below_it(
     assert drawer(panel).bounding_box()["y"] >= panel.page.locator(".nbp-foot").bounding_box()["y"]  # type: ignore[index]
     panel.page.evaluate("scrollTo(0, 0)")
     assert panel.heat.bounding_box() == before
-    steps = drawer(panel).locator(".nbp-alert-step")
-    expect(steps).to_have_text(["290", "330", "331", "341", "342", "342", "400"])
-    marks = drawer(panel).locator(".nbp-severity")
-    assert [marks.nth(k).get_attribute("data-severity") for k in range(7)] == [
-        "warning",
-        "severe",
-        "warning",
-        "severe",
-        "severe",
-        "severe",
-        "warning",
-    ]
-    expect(line(panel, "loss_spike")).to_contain_text("The model: the loss is 22.4 deviations")
+    expect(drawer(panel).locator(".nbp-alerts-head")).to_contain_text("7 alerts, 1 cause")
     count.click()
     expect(drawer(panel)).to_be_hidden()
 
 
-def test_what_comes_soon_after_another_is_one_burst_with_a_first_sign(panel: PanelPage) -> None:
-    late = gpt.alert(465, "loss_spike", ["(root)"], ["loss"], "the loss is high")
-    later = gpt.alert(466, "diverging_loss", ["(root)"], ["loss"], "the loss is higher")
+def test_what_came_of_a_cause_is_folded_below_it(panel: PanelPage) -> None:
     panel.action("alerts").click()
-    panel.say(gpt.alerts_message([late, later], whole=False))
-    heads = drawer(panel).locator(".nbp-burst b")
-    expect(heads).to_have_text(["Steps 290–400", "Steps 465–466"])
-    signs = drawer(panel).locator(".nbp-alert:has(.nbp-first-sign:not([hidden])) .nbp-alert-step")
-    expect(signs).to_have_text(["290", "465"])
-    near = gpt.alert(464, "loss_spike", ["(root)"], ["loss"], "the loss was high")
-    panel.say(gpt.alerts_message([near], whole=False))
-    expect(heads).to_have_text(["Steps 290–466"])
+    steps = drawer(panel).locator(".nbp-alert:not([hidden]) .nbp-alert-step")
+    expect(steps).to_have_text(["290"])
+    expect(fold(panel)).to_have_text("6 consequences")
+    expect(fold(panel).get_by_role("img", name="severe")).to_be_visible()  # it is a warning itself
+    fold(panel).click()
+    expect(fold(panel)).to_have_attribute("aria-expanded", "true")
+    expect(steps).to_have_text(["290", "330", "331", "341", "342", "342", "400"])
+    expect(line(panel, "loss_spike")).to_contain_text("The loss is 22.4 deviations")
+    expect(line(panel, "exploding_gradient")).to_contain_text(
+        "began at wte, seen in wpe and 38 more"
+    )
+    expect(line(panel, "rank_collapse")).to_have_attribute("aria-level", "2")
+    fold(panel).click()
+    expect(steps).to_have_text(["290"])
+
+
+def test_several_causes_stand_by_their_steps_and_a_finding_that_spreads_is_one_line(
+    panel: PanelPage,
+) -> None:
+    panel.say(gpt.alerts_message(LATE[:-1], before=gpt.ALERTS))
+    expect(panel.action("alerts")).to_have_text("3 causes")
+    expect(panel.page.locator(".nbp-newest")).to_have_text("The loss is high")
+    panel.action("alerts").click()
+    causes = drawer(panel).locator(".nbp-alert[aria-level='1'] .nbp-alert-step")
+    expect(causes).to_have_text(["290", "600", "700"])
+    late = drawer(panel).locator(".nbp-alert[data-rule=exploding_gradient]").last
+    folds = drawer(panel).locator(".nbp-consequences:visible")
+    folds.last.click()
+    expect(late).to_contain_text("head: the gradient's norm is 9")
+    panel.say(gpt.alerts_message(LATE[-1:], before=[*gpt.ALERTS, *LATE[:-1]]))
+    expect(late).to_contain_text("began at head, seen in wte and 1 more: the gradient's norm is 9")
+    expect(folds).to_have_text(["6 consequences", "1 consequence"])
+    late.locator("[data-action=show]").click()
+    expect(panel.action("attach")).to_have_text("Attach to 3 modules")
+
+
+def test_a_cause_that_is_told_later_takes_what_came_of_it_below_it(panel: PanelPage) -> None:
+    spike = gpt.alert(10, "loss_spike", ["(root)"], ["loss"], "the loss is high")
+    high = gpt.alert(30, "lr_high", ["(root)"], ["update_ratio"], "a step changes the usual layer")
+    panel.say(gpt.alerts_message([spike]))
+    panel.action("alerts").click()
+    line(panel, "loss_spike").locator(".nbp-alert-text").click()
+    panel.say(gpt.alerts_message([high], before=[spike]))
+    expect(panel.action("alerts")).to_have_text("1 cause")
+    expect(line(panel, "loss_spike")).to_be_hidden()
+    fold(panel, "lr_high").click()
+    expect(line(panel, "loss_spike")).to_have_attribute("data-open", "true")  # as it was
+    panel.say(gpt.alerts_message(LATE[:1], before=[spike, high]))
+    expect(line(panel, "loss_spike")).to_be_visible()
 
 
 def test_pointing_at_a_line_draws_its_step_through_both_plots_and_outlines_its_rows(
     panel: PanelPage,
 ) -> None:
-    panel.action("alerts").click()
+    open_all(panel)
     outline = panel.page.locator(".nbp-outline")
     line(panel, "attention_logit_large").hover()
     expect(panel.page.locator(".nbp-cursor[data-from=alert]")).to_have_count(2)
@@ -123,9 +172,19 @@ def test_pointing_at_a_line_draws_its_step_through_both_plots_and_outlines_its_r
 def test_keys_open_walk_and_show(panel: PanelPage) -> None:
     panel.root.focus()
     panel.page.keyboard.press("n")
-    expect(line(panel, "rank_collapse")).to_be_focused()
-    for _ in range(5):
-        panel.page.keyboard.press("ArrowUp")
+    cause = line(panel, "attention_logit_growing")
+    expect(cause).to_be_focused()
+    panel.page.keyboard.press("ArrowDown")
+    expect(cause).to_be_focused()  # what is folded away is not walked to
+    panel.page.keyboard.press("ArrowRight")
+    for _ in range(2):
+        panel.page.keyboard.press("ArrowDown")
+    expect(line(panel, "adam_spike_ahead")).to_be_focused()
+    panel.page.keyboard.press("ArrowLeft")
+    expect(cause).to_be_focused()
+    expect(fold(panel)).to_have_attribute("aria-expanded", "false")
+    panel.page.keyboard.press("ArrowRight")
+    panel.page.keyboard.press("ArrowDown")
     expect(line(panel, "attention_logit_large")).to_be_focused()
     assert cursor_step(panel) == 330
     panel.page.keyboard.press(" ")
@@ -140,7 +199,7 @@ def test_keys_open_walk_and_show(panel: PanelPage) -> None:
 def test_show_marks_draws_and_points_and_leaves_a_window_that_has_the_step(
     panel: PanelPage,
 ) -> None:
-    panel.action("alerts").click()
+    open_all(panel)
     line(panel, "exploding_gradient").locator("[data-action=show]").click()
     sent = panel.wait_sent("selection")
     assert sent["home"] == "grad_norm"
@@ -163,7 +222,7 @@ def test_show_opens_the_way_to_its_modules_and_moves_a_window_that_has_not_the_s
     shown = panel.page.locator('.nbp-row[data-module="blocks.2.attn"]:not([hidden])')
     expect(shown).to_have_count(0)
     panel.say(kernel.selection_message(window=[0, 100]))
-    panel.action("alerts").click()
+    open_all(panel)
     line(panel, "attention_logit_large").locator("[data-action=show]").click()
     expect(shown).to_have_attribute("aria-selected", "true")
     low, high = panel.wait_sent("selection")["window"]
@@ -171,7 +230,7 @@ def test_show_opens_the_way_to_its_modules_and_moves_a_window_that_has_not_the_s
 
 
 def test_what_is_not_recorded_any_more_cannot_be_shown(panel: PanelPage) -> None:
-    panel.action("alerts").click()
+    open_all(panel)
     show = line(panel, "adam_spike_ahead").locator("[data-action=show]")
     expect(show).to_have_attribute("aria-disabled", "true")
     expect(show).to_have_attribute("title", "adam_update_rms is not recorded any more")
@@ -183,7 +242,7 @@ def test_what_is_not_recorded_any_more_cannot_be_shown(panel: PanelPage) -> None
 def test_what_explains_it_is_attached_here_and_the_ticket_takes_the_place(
     panel: PanelPage,
 ) -> None:
-    panel.action("alerts").click()
+    open_all(panel)
     found = line(panel, "attention_logit_large")
     found.get_by_text("attach attn_head_max_logit here").click()
     sent = panel.wait_sent("attach")
@@ -198,7 +257,7 @@ def test_what_explains_it_is_attached_here_and_the_ticket_takes_the_place(
 
 
 def test_only_what_fits_and_is_not_attached_there_is_offered(panel: PanelPage) -> None:
-    panel.action("alerts").click()
+    open_all(panel)
     offer = line(panel, "exploding_gradient").locator(".nbp-attach-here")
     expect(offer).to_have_text("attach weight_norm here")
     attached = [(path, "weight_norm", "every(1)") for path in gpt.WEIGHTED]
@@ -259,14 +318,14 @@ def test_rows_are_counted_and_what_is_typed_survives_news(panel: PanelPage) -> N
     panel.say(gpt.rules_message())
     panel.say(gpt.status_message(step=413))
     news = gpt.alert(430, "loss_spike", ["(root)"], ["loss"], "the loss is high")
-    panel.say(gpt.alerts_message([news], whole=False))
+    panel.say(gpt.alerts_message([news], before=gpt.ALERTS))
     expect(field).to_be_focused()
     expect(field).to_have_value("4")
 
 
 def test_a_rule_that_failed_says_so_in_place_of_its_trial(panel: PanelPage) -> None:
     news = gpt.alert(410, "mine", ["head"], ["grad_norm"], "it is odd")
-    panel.say(gpt.alerts_message([news], whole=False))
+    panel.say(gpt.alerts_message([news], before=gpt.ALERTS))
     found = opened(panel, "mine")
     expect(found.locator(".nbp-trial")).to_have_text(
         "put off after an error: ValueError: no such axis"
@@ -372,7 +431,9 @@ def bottom_of(canvas: Locator) -> float:
 def test_the_drawer_fits_every_width(bare: PanelPage, width: int, theme: str) -> None:
     bare.show(width, theme, lab=True)
     gpt.say_all(bare)
+    bare.say(gpt.alerts_message([*gpt.ALERTS, *LATE]))
     opened(bare, "attention_logit_large")
+    drawer(bare).locator(".nbp-alerts-scroll").evaluate("(node) => { node.scrollTop = 0; }")
     wide = bare.page.evaluate(
         "() => { const node = document.querySelector('.nbp-drawer');"
         " return node.scrollWidth - node.clientWidth; }"

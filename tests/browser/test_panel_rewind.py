@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 from playwright.sync_api import Locator, expect
 
+from notebook_probe.alerts import Alert
 from notebook_probe.explorer.parts.history import AMID
 from tests.browser import panel_messages as kernel
+from tests.browser.alert_messages import alerts_message
 from tests.browser.history_messages import MUST, RESTORES, branched, history, way
 from tests.browser.panel_page import PanelPage
 
@@ -21,16 +23,9 @@ CHECKPOINTS = range(100, 801, 100)
 LOSS, NORM = ("(root)", "loss"), ("conv3", "grad_norm")
 
 
-def alert(step: int) -> dict[str, Any]:
-    return {
-        "rule": "loss_spike",
-        "step": step,
-        "modules": ["(root)"],
-        "quantities": ["loss"],
-        "view": "lines",
-        "text": f"the model: the loss is 2.9, 11 times its usual value, at step {step}",
-        "severity": "severe",
-    }
+def alert(step: int) -> Alert:
+    text = f"the model: the loss is 2.9, 11 times its usual value, at step {step}"
+    return Alert("loss_spike", step, text, ("(root)",), ("loss",), severity="severe")
 
 
 def cells(n: int) -> np.ndarray[Any, Any]:
@@ -51,7 +46,7 @@ def shown(bare: PanelPage, width: int = 880, theme: str = "light") -> PanelPage:
     bare.say(kernel.model_message())
     bare.say(kernel.status_message(step=842, rate=4.5, state="paused", logged=["loss"]))
     bare.say(kernel.selection_message(home="grad_norm", series=[LOSS, NORM]))
-    bare.say({"v": 1, "type": "alerts", "whole": True, "rows": [alert(341), alert(400)]})
+    bare.say(alerts_message([alert(341), alert(400)]))
     presets = [{"name": name, "about": "", "percent": 1.0} for name in PRESETS]
     bare.say(
         {
@@ -82,7 +77,7 @@ def back(panel: PanelPage, step: int = 300) -> Locator:
 def say_branch(panel: PanelPage, step: int = 371) -> None:
     """A branch from 300 on has come to this step; the line that was left to 842."""
     panel.say(kernel.status_message(step=step, logged=["loss"]))
-    panel.say({"v": 1, "type": "alerts", "whole": True, "rows": []})
+    panel.say(alerts_message([]))
     panel.draw(*kernel.heat_message(cells(step), kernel.WEIGHTED, last_step=step - 1, seq=5))
     panel.draw(*lines(0, step, 0.5, seq=6))
     heat, buffers = kernel.heat_message(cells(842), kernel.WEIGHTED, last_step=841)
@@ -207,11 +202,11 @@ def test_the_branch_leaves_the_line_that_goes_on_in_grey(panel: PanelPage) -> No
     expect(panel.page.locator(".nbp-no-alerts")).to_contain_text(
         "No alerts on this branch; 4 before"
     )
-    panel.say({"v": 1, "type": "alerts", "whole": True, "rows": [alert(310)]})
+    panel.say(alerts_message([alert(310)]))
     count = panel.action("alerts")
-    expect(count).to_have_text("1 alert · 4 before")
+    expect(count).to_have_text("1 cause · 4 alerts before")
     panel.say(history(*CHECKPOINTS, way=way()))
-    expect(count).to_have_text("1 alert")
+    expect(count).to_have_text("1 cause")
     expect(panel.page.locator(".nbp-branch")).to_be_hidden()
     expect(strip).not_to_contain_text("before")
 
@@ -234,7 +229,7 @@ def test_looks_are_squares_and_checkpoints_diamonds_on_both_axes(panel: PanelPag
         (500.0, "checkpoint", "checkpoint of step 500"),
         (600.0, "attach", "weight_norm at conv1"),
     ]
-    panel.say({"v": 1, "type": "alerts", "whole": True, "rows": []})
+    panel.say(alerts_message([]))
     panel.draw(*lines(0, 842, 1.0, events=events, seq=9))
     panel.wait_frame()
     for plot in (panel.heat, panel.lines):

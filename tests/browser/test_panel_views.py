@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Locator, expect
 
+from tests.browser import alert_messages as gpt
 from tests.browser.panel_messages import (
     STEPS,
     WEIGHTED,
@@ -320,25 +321,20 @@ def test_events_are_ticks_with_their_text_on_hover(shown: PanelPage) -> None:
 def test_an_alert_is_a_tick_whose_tip_tells_its_rule_and_its_place(shown: PanelPage) -> None:
     shown.say(selection_message(series=[CONV1]))
     shown.draw(*lines_message({CONV1: (range(101), np.linspace(1, 2, 101))}))
-    row = {
-        "rule": "dead_units",
-        "step": 50,
-        "modules": ["block.relu2", "block.relu3"],
-        "quantities": ["dead_fraction"],
-        "view": "heat",
-        "text": "block.relu2 and 1 more: 60 % of the units were never above zero",
-        "severity": "warning",
-    }
-    shown.say({"v": 1, "type": "alerts", "whole": True, "rows": [row]})
-    shown.say({"v": 1, "type": "alerts", "whole": False, "rows": [{**row, "step": 70}]})
+    dead = [
+        gpt.alert(step, "dead_units", ["block.relu2", "block.relu3"], ["dead_fraction"], "60 % of")
+        for step in (50, 70)
+    ]
+    shown.say(gpt.alerts_message(dead[:1]))
+    shown.say(gpt.alerts_message(dead[1:], before=dead[:1]))
     shown.wait_frame()
     for step in (50, 70):
         hover(shown, "lines", shown.x_of_step(shown.lines, step), 60)
         tip = shown.page.locator(".nbp-tip:visible")
-        expect(tip).to_contain_text("dead_units at block.relu2 and 1 more: 60 % of the units")
+        expect(tip).to_contain_text("dead_units at block.relu2 and 1 more: 60 % of")
     hover(shown, "lines", shown.x_of_step(shown.lines, 60), 60)
     expect(tip).not_to_contain_text("dead_units")
-    shown.say({"v": 1, "type": "alerts", "whole": True, "rows": []})
+    shown.say(gpt.alerts_message([]))
     shown.wait_frame()
     hover(shown, "lines", shown.x_of_step(shown.lines, 50), 60)
     expect(tip).not_to_contain_text("dead_units")

@@ -35,6 +35,7 @@ __all__ = ["nonfinite_gradient", "nonfinite_loss", "nonfinite_output", "overflow
         "exploding_gradient",
         "diverging_loss",
         "early_divergence",
+        "loss_spike",
         "lr_high",
     ),
 )
@@ -107,6 +108,7 @@ def nonfinite_loss(loss: Doubles) -> Any:
         "exploding_gradient",
         "diverging_loss",
         "early_divergence",
+        "loss_spike",
         "lr_high",
     ),
 )

@@ -92,8 +92,10 @@ export function createState() {
     vectors: null,
     /** The line that was left for a branch, { to, fork, lines, heat }; null without one. */
     left: null,
-    /** What the rules have found: { rule, step, modules, quantities, view, text, severity }. */
+    /** What the rules have found: { number, rule, step, modules, quantities, view, text, severity }. */
     alerts: [],
+    /** Which of them belong together, causes before what came of them: { first, modules, where, sentence, cause }. */
+    findings: [],
     /** The registered views, as the kernel lists them. */
     views: [],
     /** The last message to one of them. */

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from notebook_probe.alerts import Alert
 from notebook_probe.explorer.messages.alert_rows import MOST, AlertMessages
@@ -23,6 +24,7 @@ def test_a_new_view_gets_all_alerts_and_later_only_those_that_are_new() -> None:
     assert first["whole"]
     assert first["rows"] == [
         {
+            "number": 0,
             "rule": "dead_units",
             "step": 40,
             "modules": ["fc1", "fc2"],
@@ -30,6 +32,15 @@ def test_a_new_view_gets_all_alerts_and_later_only_those_that_are_new() -> None:
             "view": "heat",
             "text": "fc1 and 1 more: 60 % dead",
             "severity": "warning",
+        }
+    ]
+    assert first["findings"] == [
+        {
+            "first": 0,
+            "modules": ["fc1", "fc2"],
+            "where": "at fc1 and 1 more",
+            "sentence": "60 % dead",
+            "cause": None,
         }
     ]
     assert json.loads(json.dumps(first)) == first
@@ -44,11 +55,33 @@ def test_a_new_view_gets_all_alerts_and_later_only_those_that_are_new() -> None:
     assert (again["whole"], len(again["rows"])) == (True, 2)
 
 
+def test_what_came_of_a_cause_is_behind_it_whichever_was_found_first() -> None:
+    alerts = AlertMessages()
+    dead = replace(DEAD, flow="forward", consequence_of=("lr_high",))
+    also = replace(dead, step=50, text="fc3: 70 % dead", modules=("fc3",))
+    high = Alert("lr_high", 45, "the model: too high", ("(root)",), ("lr",))
+    alone = Alert("loader_bound", 42, "the model: waits", ("(root)",))
+    first = alerts.message([event(one) for one in (dead, alone)])
+    assert first is not None
+    assert [(row["first"], row["cause"]) for row in first["findings"]] == [(0, None), (1, None)]
+    news = alerts.message([event(one) for one in (dead, alone, high, also)])
+    assert news is not None
+    assert [row["number"] for row in news["rows"]] == [2, 3]
+    found = [(row["first"], row["cause"], row["where"]) for row in news["findings"]]
+    assert found == [
+        (1, None, "at the model"),
+        (2, None, "at the model"),
+        (0, 2, "began at fc1, seen in fc2 and 1 more"),
+    ]
+
+
 def test_a_new_view_gets_the_newest_of_very_many() -> None:
     events = [event(Alert("r", step, "fc: x", ("fc",))) for step in range(3 * MOST)]
     message = AlertMessages().message(events)
     assert message is not None
     assert [row["step"] for row in message["rows"]] == list(range(2 * MOST, 3 * MOST))
+    [finding] = message["findings"]
+    assert finding["first"] == 2 * MOST
 
 
 def test_of_an_alert_that_cannot_be_read_its_sentence_is_left() -> None:

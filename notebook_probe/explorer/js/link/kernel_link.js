@@ -47,8 +47,9 @@ export function createKernelLink({ model, root, state, fail, signal }) {
       state.status = { ...state.status, ...message }; // long parts are left out while they last
       state.probes = indexProbes(state.status, state.probes);
     },
-    alerts({ whole, rows }) {
+    alerts({ whole, rows, findings }) {
       state.alerts = whole ? rows : [...state.alerts, ...rows];
+      state.findings = findings;
     },
     lines: takeFrame("lines", decodeLines),
     heat: takeFrame("heat", decodeHeat),

@@ -1,22 +1,23 @@
-/** The alerts line by line, in bursts: what is hovered or has the focus is pointed at in the plots. */
+/** What was found line by line, below each cause what came of it; what is hovered is pointed at in the plots. */
 
 import { element, setHidden, setText } from "../../dom.js";
 import { grouped } from "../../format.js";
-import { burstWords, burstsOf } from "./bursts.js";
+import { causesOf } from "./causes.js";
 import { createAlertLine } from "./line.js";
+import { alertsText, causesText } from "./words.js";
 
-const MOST_LINES = 200;
-
-/** `about` stands at the right of the newest burst's head. */
+/** `about` stands at the right of the head. */
 export function createAlertList(parts, about) {
   const { state, signal } = parts;
   const list = element("div", { class: "nbp-alerts", role: "list" });
   const earlier = element("p", { class: "nbp-soft nbp-earlier", hidden: "" });
-  const el = element("div", { class: "nbp-alerts-scroll" }, earlier, list);
-  const lines = new Map(); // key of an alert -> its line
-  const heads = new Map(); // key of a burst's first alert -> its head
+  const scroll = element("div", { class: "nbp-alerts-scroll" }, earlier, list);
+  const count = element("span", { class: "nbp-soft" });
+  const el = element("div", {}, element("div", { class: "nbp-alerts-head" }, count, about), scroll);
+  const lines = new Map(); // key of a finding -> its line
   let pointed = null;
   let known = []; // what the lines were filled from
+  let newest = null; // the line of the newest cause
 
   const listen = (type, run) => list.addEventListener(type, run, { signal });
   listen("pointerover", (event) => point(lineOf(event.target)));
@@ -27,30 +28,32 @@ export function createAlertList(parts, about) {
 
   /** Only what is new is put in, so that what has the focus keeps it. */
   function fill() {
-    const { alerts, status, model } = state;
+    const { alerts, findings, status, model } = state;
     const facts = [alerts, model, status.recorded, status.attached, status.can.attach, state.parts.rules];
     if (known.length && facts.every((fact, k) => fact === known[k])) return;
     known = facts;
-    const nodes = [];
-    const bursts = burstsOf(alerts.slice(-MOST_LINES));
-    for (const burst of bursts) {
-      const head = kept(heads, keyOf(burst[0]), () => createHead());
-      head.describe(burst);
-      if (burst === bursts.at(-1)) head.el.append(about);
-      nodes.push(head.el);
-      for (const alert of burst) {
-        const line = kept(lines, keyOf(alert), () => createAlertLine(alert, parts));
-        line.describe(alert === burst[0] && burst.length > 1);
-        nodes.push(line.el);
-      }
-    }
+    const causes = causesOf(state);
+    const nodes = causes.flatMap((one) => {
+      const cause = (newest = describe(one, null));
+      return [cause, ...one.below.map((below) => describe(below, cause))].map((line) => line.el);
+    });
     arrange(list, nodes);
-    for (const map of [lines, heads]) {
-      for (const [key, one] of map) if (one.el.parentNode !== list) map.delete(key);
-    }
-    const n = alerts.length - MOST_LINES;
-    setHidden(earlier, n <= 0);
-    setText(earlier, `${grouped(Math.max(0, n))} earlier ones: run.alerts lists them all`);
+    for (const [key, one] of lines) if (one.el.parentNode !== list) lines.delete(key);
+    setText(count, `${alertsText(alerts.length)}, ${causesText(causes.length)}`);
+    const n = Math.min(...findings.map(({ first }) => first));
+    setHidden(earlier, !n);
+    setText(earlier, `${grouped(n)} earlier ones: run.alerts lists them all`);
+  }
+
+  function describe(finding, cause) {
+    const { key } = finding;
+    if (!lines.has(key)) lines.set(key, createAlertLine(parts, refold));
+    lines.get(key).describe(finding, cause);
+    return lines.get(key);
+  }
+
+  function refold() {
+    for (const { el: line, cause } of lines.values()) setHidden(line, Boolean(cause) && !cause.fold.isOpen());
   }
 
   function lineOf(node) {
@@ -80,12 +83,14 @@ export function createAlertList(parts, about) {
     if (event.key === "ArrowDown" || event.key === "ArrowUp") neighbour(line, event.key)?.focus();
     else if (own && event.key === " ") line.toggle();
     else if (own && event.key === "Enter") line.show();
+    else if (event.key === "ArrowRight" && line.fold.open(true));
+    else if (event.key === "ArrowLeft" && (line.cause ?? line).fold.open(false)) (line.cause ?? line).el.focus();
     else return;
     event.preventDefault();
   }
 
   function neighbour({ el: from }, key) {
-    const all = [...list.querySelectorAll(".nbp-alert")];
+    const all = [...list.querySelectorAll(".nbp-alert:not([hidden])")];
     return all[all.indexOf(from) + (key === "ArrowDown" ? 1 : -1)];
   }
 
@@ -93,34 +98,11 @@ export function createAlertList(parts, about) {
     el,
     fill,
     leave: () => point(null),
-    focusNewest: () => [...list.querySelectorAll(".nbp-alert")].at(-1)?.focus(),
+    focusNewest: () => newest?.el.focus(),
     scrollToNewest() {
-      const head = about.parentNode;
-      if (head !== list.firstChild) el.scrollTop = head.offsetTop - el.offsetTop;
+      if (newest && newest.el !== list.firstChild) scroll.scrollTop = newest.el.offsetTop;
     },
   };
-}
-
-function createHead() {
-  const steps = element("b");
-  const words = element("span", { class: "nbp-soft" });
-  return {
-    el: element("div", { class: "nbp-burst" }, steps, words),
-    describe(burst) {
-      const [first, rest] = burstWords(burst);
-      setText(steps, first);
-      setText(words, rest);
-    },
-  };
-}
-
-function keyOf({ step, rule, text }) {
-  return `${step} ${rule} ${text}`;
-}
-
-function kept(map, key, make) {
-  if (!map.has(key)) map.set(key, make());
-  return map.get(key);
 }
 
 function arrange(list, nodes) {

@@ -1,19 +1,21 @@
-/** What is wrong: the newest alert in the foot, all of them in a drawer below it. */
+/** What is wrong: the newest cause in the foot, all of them in a drawer below it. */
 
 import { element, setAttribute, setHidden, setText } from "../../dom.js";
 import { grouped } from "../../format.js";
 import { createAlertList } from "./alert_list.js";
+import { causesOf, heaviest, isSevere } from "./causes.js";
 import { createMark, setSeverity } from "./mark.js";
 import { createPausing, SEVERE } from "./pausing.js";
 import { createRulesWatch, watchText } from "./rules_watch.js";
-import { alertWords, alertsText } from "./words.js";
+import { alertsText, causesText, findingWords } from "./words.js";
 
 export function createAlerts(parts) {
   const { state, drawer, signal } = parts;
   const mark = createMark("warning");
+  const before = element("span");
   const place = element("code");
   const rest = element("span");
-  const newest = element("span", { class: "nbp-newest" }, mark, element("span", {}, place, rest));
+  const newest = element("span", { class: "nbp-newest" }, mark, element("span", {}, before, place, rest));
   const count = element("button", {
     class: "nbp-alert-count",
     type: "button",
@@ -35,29 +37,31 @@ export function createAlerts(parts) {
   for (const topic of ["alerts", "model", "rules", "status", "history"]) state.on(topic, refresh);
 
   function refresh() {
-    const last = state.alerts.reduce((best, one) => (best?.step > one.step ? best : one), null);
+    const causes = causesOf(state);
+    const last = causes.at(-1) ?? null;
     for (const node of [newest, count]) setHidden(node, !last);
     setHidden(quiet, Boolean(last));
     const home = last ? about : quiet;
     if (watch.parentNode !== home) home.insertBefore(watch, last ? pausing : null);
-    if (last) describe(last);
+    if (last) describe(last, causes.length);
     else setText(none, `${noneText(state)}${watchText(state.parts.rules.rules) ? " · " : ""}`);
     if (!drawer.isOpenAt(count)) return;
     if (last) list.fill();
     else drawer.close();
   }
 
-  function describe(last) {
-    const words = alertWords(last);
-    setSeverity(mark, last.severity);
+  function describe(last, n) {
+    const words = findingWords(last);
+    setSeverity(mark, heaviest(last));
+    setText(before, words.before);
     setText(place, words.place);
     setText(rest, words.rest);
     setAttribute(newest, "title", last.text);
-    const severe = state.alerts.filter(({ severity }) => severity === "severe").length;
-    const before = alertsBefore(state);
-    setText(number, alertsText(state.alerts.length) + (before ? ` · ${grouped(before)} before` : ""));
-    const where = before ? " on this branch; those before are of the line that was left" : "";
-    setAttribute(count, "title", `${severe} severe${where} (n)`);
+    const { alerts } = state;
+    const left = alertsBefore(state);
+    setText(number, causesText(n) + (left ? ` · ${alertsText(left)} before` : ""));
+    const where = left ? " on this branch; those before are of the line that was left" : "";
+    setAttribute(count, "title", `${alertsText(alerts.length)}, ${alerts.filter(isSevere).length} severe${where} (n)`);
   }
 
   function toggle() {

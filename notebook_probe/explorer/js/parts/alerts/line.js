@@ -1,41 +1,50 @@
-/** One alert in the drawer: what and where; opened, what can be done about it. */
+/** A finding in the drawer: what and where; opened, what can be done about it. */
 
 import { createTicket } from "../../dialogs/ticket.js";
 import { element, isGreyed, setAttribute, setGreyed, setHidden, setText } from "../../dom.js";
 import { grouped } from "../../format.js";
 import { explanation } from "./explained.js";
-import { createMark } from "./mark.js";
+import { createFold } from "./fold.js";
+import { createMark, setSeverity } from "./mark.js";
 import { createPausing } from "./pausing.js";
 import { showAlert, whyNotShown } from "./show.js";
 import { createThresholds } from "./thresholds.js";
-import { alertWords } from "./words.js";
+import { findingWords } from "./words.js";
 
 const SCHEDULE = "every(10)";
 
-/** `el` is a line that has focus as a whole; `describe(isFirst)` brings it up to date. */
-export function createAlertLine(alert, parts) {
+/**
+ * `el` is a line that has focus as a whole; `describe(finding, cause)` brings it up to date, `cause` being the
+ * line that it stands below. `folded()` is called when what came of it is folded or unfolded.
+ */
+export function createAlertLine(parts, folded) {
   const { state, link, signal } = parts;
-  const { place, rest } = alertWords(alert);
-  const first = element("span", { class: "nbp-first-sign", hidden: "" }, "first sign");
+  const mark = createMark("warning");
+  const before = element("span");
+  const place = element("code");
+  const rest = element("span");
+  const fold = createFold(folded, signal);
   const attach = element("button", { class: "nbp-link nbp-attach-here", type: "button", hidden: "" });
   const show = element("button", { class: "nbp-link", type: "button", "data-action": "show" }, "show");
   const more = element("div", { class: "nbp-alert-more", hidden: "" });
-  const step = element("span", { class: "nbp-alert-step" }, grouped(alert.step));
+  const step = element("span", { class: "nbp-alert-step" });
   const el = element(
     "div",
-    { class: "nbp-alert", role: "listitem", tabindex: "-1", "data-rule": alert.rule, "data-open": "false" },
-    createMark(alert.severity),
+    { class: "nbp-alert", role: "listitem", tabindex: "-1", "data-open": "false" },
+    mark,
     step,
-    element("span", { class: "nbp-alert-text" }, element("code", {}, place), rest, " ", first),
+    element("span", { class: "nbp-alert-text" }, before, place, rest),
     element("span", { class: "nbp-alert-acts" }, attach, show),
+    fold.el,
     more,
   );
+  const line = { el, fold, describe, toggle, show: () => show.click(), alert: null, cause: null };
   let offered = null; // what `attach` would attach
   let ticket = null; // of what was asked for
 
   const listen = (node, type, run) => node.addEventListener(type, run, { signal });
   listen(el, "click", (event) => event.target.closest("button, input, label, .nbp-alert-more") || toggle());
-  listen(show, "click", () => isGreyed(show) || showAlert(alert, parts));
+  listen(show, "click", () => isGreyed(show) || showAlert(line.alert, parts));
   listen(attach, "click", attachHere);
 
   function attachHere() {
@@ -51,25 +60,36 @@ export function createAlertLine(alert, parts) {
     setAttribute(el, "data-open", open);
     setHidden(more, !open);
     if (!open || more.firstChild) return;
-    const pausing = createPausing(alert.rule, "pause when it happens again", parts);
-    more.append(createThresholds(alert.rule, parts).el, pausing.el);
+    const { rule } = line.alert;
+    const pausing = createPausing(rule, "pause when it happens again", parts);
+    more.append(createThresholds(rule, parts).el, pausing.el);
   }
 
   function describeOffer() {
     if (ticket) return;
-    const rule = state.parts.rules.rules.find((one) => one.name === alert.rule);
-    offered = explanation(alert, rule, state);
+    const rule = state.parts.rules.rules.find((one) => one.name === line.alert.rule);
+    offered = explanation(line.alert, rule, state);
     setHidden(attach, !offered);
     if (!offered) return;
     setText(attach, `attach ${offered.quantity} here`);
     setGreyed(attach, state.status.can.attach ?? "", `Measure it ${SCHEDULE} where this was found`);
   }
 
-  function describe(isFirst) {
-    setHidden(first, !isFirst);
+  function describe(alert, cause) {
+    Object.assign(line, { alert, cause });
+    const words = findingWords(alert);
+    setAttribute(el, "data-rule", alert.rule);
+    setAttribute(el, "aria-level", cause ? 2 : 1);
+    setHidden(el, Boolean(cause) && !cause.fold.isOpen());
+    setSeverity(mark, alert.severity);
+    setText(step, grouped(alert.step));
+    setText(before, words.before);
+    setText(place, words.place);
+    setText(rest, words.rest);
+    fold.describe(alert);
     setGreyed(show, whyNotShown(alert, state), "Mark its modules, draw its series, go to its step");
     describeOffer();
   }
 
-  return { el, alert, describe, toggle, show: () => show.click() };
+  return line;
 }

@@ -1,14 +1,29 @@
-/** An alert in words: its place, which is code, and the sentence behind it. */
+/** What was found in words: where, of which the first module is code, and the sentence behind it. */
 
 import { grouped } from "../../format.js";
 
-/** { place, rest } of "fc1 and 2 more: 60 % dead"; the place is "" for the model as a whole. */
-export function alertWords({ modules, text }) {
-  const [first] = modules;
-  if (first && text.startsWith(first)) return { place: first, rest: text.slice(first.length) };
-  return { place: "", rest: text.charAt(0).toUpperCase() + text.slice(1) };
+const BEGAN = "began at ";
+const AT = "at ";
+
+/** { before, place, rest } of "began at fc1, seen in fc2: 60 % dead"; of the model as a whole the sentence alone. */
+export function findingWords({ modules, where, sentence }) {
+  const [first = ""] = modules;
+  const before = where.startsWith(BEGAN) ? BEGAN : AT;
+  const behind = where.slice(before.length);
+  if (first && behind.startsWith(first))
+    return { before: before === AT ? "" : before, place: first, rest: `${behind.slice(first.length)}: ${sentence}` };
+  if (before === BEGAN) return { before, place: "", rest: `${behind}: ${sentence}` };
+  return { before: "", place: "", rest: sentence.charAt(0).toUpperCase() + sentence.slice(1) };
 }
 
 export function alertsText(n) {
   return n === 1 ? "1 alert" : `${grouped(n)} alerts`;
+}
+
+export function causesText(n) {
+  return n === 1 ? "1 cause" : `${grouped(n)} causes`;
+}
+
+export function consequencesText(n) {
+  return n === 1 ? "1 consequence" : `${grouped(n)} consequences`;
 }

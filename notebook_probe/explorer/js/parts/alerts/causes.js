@@ -1,0 +1,23 @@
+/** What was found, put together by the kernel: causes, and below each what came of it. */
+
+/** [{ key, …first alert, modules, where, sentence, below: [finding, …] }], the newest cause last. */
+export function causesOf({ alerts, findings }) {
+  const byNumber = new Map(alerts.map((alert) => [alert.number, alert]));
+  const causes = new Map(); // number of the first alert -> the cause
+  for (const { first, cause, ...words } of findings) {
+    const alert = byNumber.get(first);
+    const finding = { ...alert, ...words, key: `${first} ${alert.step} ${alert.text}`, below: [] };
+    if (cause === null) causes.set(first, finding);
+    else causes.get(cause).below.push(finding);
+  }
+  return [...causes.values()];
+}
+
+/** "severe" where it, or anything that came of it, is. */
+export function heaviest({ severity, below }) {
+  return [severity, ...below.map((one) => one.severity)].includes("severe") ? "severe" : severity;
+}
+
+export function isSevere({ severity }) {
+  return severity === "severe";
+}
