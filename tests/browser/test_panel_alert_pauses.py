@@ -19,7 +19,7 @@ def shown(bare: PanelPage, width: int = 880, theme: str = "light") -> PanelPage:
     gpt.say_all(bare)
     bare.say(breaks())
     bare.action("alerts").click()
-    bare.page.locator(".nbp-consequences").click()
+    bare.page.locator(".nbp-consequences:visible").click()
     logit = bare.page.locator(f".nbp-alert[data-rule={LOGIT}]")
     logit.locator(".nbp-alert-text").click()
     return bare
