@@ -59,7 +59,7 @@ FIRES: dict[str, list[dict[str, Any]]] = {
     "nonfinite_gradient": [{"grad_norm": [1.0, np.inf]}, {"grad_norm": [1.0, np.nan]}],
     "nonfinite_loss": [{"loss": [1.0, -np.inf]}, {"loss": [np.nan]}],
     "overflow_near": [{"range_headroom_bits": [1.99]}],
-    "exploding_gradient": [explodes(0.021, 10.1, 10.1)],
+    "exploding_gradient": [explodes(0.051, 10.1, 10.1)],
     "vanishing_gradient": [lost(9.9e-9, 10), lost(0.0, 10, 1e-6)],
     "vanishing_with_depth": [deep(-0.301, 15, 10), deep(-0.81, 6, 10)],
     "always_clipped": [{"clip_coefficient": [0.19] * 37 + [1.0] * 3}],
@@ -75,7 +75,14 @@ FIRES: dict[str, list[dict[str, Any]]] = {
         early([0.0] * 96 + [0.11] * 4, *[2.1] * 99),
     ],
     "lr_high": [rates(0.101, 0.29, 20)],
-    "lr_low": [unmoved(0.99e-6, 2.1e-3, 10)],
+    "lr_low": [
+        unmoved(0.99e-6, 2.1e-3, 10),
+        {
+            "update_ratio": [[1e-3] * 2] * 300 + [[0.0] * 2] * 30,
+            "grad_norm": [[1.0] * 2] * 330,
+            "weight_norm": [[2.0] * 2] * 330,
+        },
+    ],
     "diverging_loss": [{"loss": [2.0, 2.0, 20.1, 20.2]}, {"loss": [2.3, 17.2, 5e4, 1e7]}],
     "loss_spike": [{"loss": [1.0, 1.2, 1.0] * 7 + [1.51]}],
     "adam_spike_ahead": [surprised(4.51, 1.01)],
@@ -88,10 +95,10 @@ SILENT: dict[str, list[dict[str, Any]]] = {
     "nonfinite_loss": [{"loss": [0.0, -3e38]}],
     "overflow_near": [{"range_headroom_bits": [2.0, 100.0]}],
     "exploding_gradient": [
-        explodes(0.021, 10.1, 1.0, 10.1, 1.0),
-        explodes(0.021, 9.9, 9.9),
-        explodes(0.019, 5e-28, 1e9, 1e9),
-        {"grad_norm": [*STEADY, 99.0, 99.0], "update_ratio": [0.03] * 12 + [0.05] * 2},
+        explodes(0.051, 10.1, 1.0, 10.1, 1.0),
+        explodes(0.051, 9.9, 9.9),
+        explodes(0.049, 5e-28, 1e9, 1e9),
+        {"grad_norm": [*STEADY, 99.0, 99.0], "update_ratio": [0.03] * 12 + [0.059] * 2},
         {"grad_norm": [1.0] * 9 + [10.1, 10.1], "update_ratio": [0.005] * 9 + [0.1] * 2},
     ],
     "vanishing_gradient": [
@@ -137,7 +144,17 @@ SILENT: dict[str, list[dict[str, Any]]] = {
     "lr_high": [rates(0.099, -1.0, 25), rates(0.11, 0.31, 25), rates(0.11, -1.0, 19)],
     "lr_low": [
         unmoved(0.99e-6, 1.9e-3, 12),
-        unmoved(0.0, 1.0, 12),
+        unmoved(0.0, 1.0, 29),
+        {
+            "update_ratio": [[0.0] * 3] * 50,
+            "grad_norm": [[0.0, 0.0, 1.0]] * 50,
+            "weight_norm": [[2.0] * 3] * 50,
+        },
+        {
+            "update_ratio": [0.1, *[1e-7] * 50],
+            "grad_norm": [1.0] * 51,
+            "weight_norm": [2.0] * 51,
+        },
         unmoved(1.01e-6, 1.0, 12),
         unmoved(0.99e-6, 1.0, 9),
         {
@@ -192,7 +209,7 @@ def test_there_are_series_for_every_built_in_rule_that_is_about_series() -> None
 
 WORKED_OUT = {
     "nonfinite_output": [": 1"],
-    "exploding_gradient": ["is 10.1,", " 10 times", "by 2.10%"],
+    "exploding_gradient": ["is 10.1,", " 10 times", "by 5.10%"],
     "vanishing_gradient": [" 9.9e-09,", " is 1:"],
     "vanishing_with_depth": [" 0.5 times", " 6e-05 times", "15 of them"],
     "early_divergence": [" 11% ", "of 2.1 is", "the 2 that", " 0.01 times as large"],

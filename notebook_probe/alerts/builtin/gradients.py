@@ -40,14 +40,14 @@ def exploding_gradient(
     grad_norm: Doubles,
     update_ratio: Doubles,
     times: float = 10.0,
-    least: float = 0.02,
+    least: float = 0.05,
     window: int = 50,
 ) -> Any:
     """A gradient many times as large as usual, the median of the rows before, and a larger step.
 
     Gradients of a network that has converged, or has not begun, grow tenfold as well. What tells is
-    the step: 4 % of the weight and more where trainings went astray, below 1 % in those that went
-    well, or no longer than before.
+    the step: 8 % of the weight and more where trainings went astray, 3 % and less in those that
+    went well, or no longer than before.
     """
     factor = over_median(grad_norm, window, times)
     longer = over_median(update_ratio, window, 2.0) > 2.0

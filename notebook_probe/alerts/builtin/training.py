@@ -49,10 +49,10 @@ def lr_high(
 
     Healthy trainings have steps of 1 to 7 % over so many steps, with cosines from -0.6 to 1; at
     more than a tenth those that went astray had none above 0.26, and small networks that learn from
-    all of their data in each step had 0.9 and more.
+    all of their data in each step had 0.9 and more. Gradients of zeros agree with nothing.
     """
     ratio = mean_before(of_most(update_ratio)[:, None], window)[:, 0]
-    cosine = mean_before(median(grad_cosine, axis=1)[:, None], window)[:, 0]
+    cosine = np.nan_to_num(mean_before(median(grad_cosine, axis=1)[:, None], window)[:, 0])
     tells = {"ratio": ratio, "cosine": cosine, "decade": _decade(ratio)}
     return (ratio > most) & (cosine < agree), tells
 
@@ -107,17 +107,22 @@ def lr_low(
     share: float = 1e-3,
     window: int = 200,
 ) -> Any:
-    """A layer that has hardly changed from the first rows on, though its gradient is no trifle.
+    """Layers that hardly change though their gradients are no trifle.
 
-    The gradient is at least ``share`` of the weight: a small one vanishes, or has nothing left to
-    learn. A weight that does not move at all has none, the gradient being that of a bias. Not where
-    steps grow, as in a warmup, nor later than ``window`` rows, as at the end of a schedule.
+    One that has not from the first row on, nor gets into motion as in a warmup, in the first
+    ``window`` rows; later, as schedules end near 0, all of them, when no step has changed any for
+    20 rows. The gradient is at least ``share`` of the weight: a small one vanishes, or has nothing
+    left to learn. One weight that does not move at all has none, the gradient being that of a bias.
     """
-    is_low = (update_ratio > 0) & (update_ratio < least) & (grad_norm > share * weight_norm)
+    matters = grad_norm > share * weight_norm
     row = np.arange(len(update_ratio))
     largest = np.fmax.accumulate(update_ratio, axis=0)
-    grows = update_ratio > 1.5 * largest[row // 2]
-    return is_low & ~grows & (row < window)[:, None]
+    starts = update_ratio > 1.5 * largest[row // 2]
+    never = (update_ratio > 0) & (largest < least) & ~starts & (row < window)[:, None]
+    moved = np.fmax.reduce(update_ratio, axis=1, keepdims=True)
+    is_still = (moved == 0) & (highest_before(moved, 20) == 0) & (row >= 20)[:, None]
+    in_most = 3 * matters.sum(axis=1) >= 2 * np.isfinite(grad_norm).sum(axis=1)
+    return matters & (never | (is_still & in_most[:, None]))
 
 
 @rule(
