@@ -74,6 +74,8 @@ class Scores:
             "attn_entropy_share": self.evenness().min(),
             "attn_max_logit": largest.max(),
             "attn_sink_share": first.mean(),
+            "attn_narrowest_head": self.evenness().argmin(),
+            "attn_max_logit_head": largest.argmax(),
             "attn_head_entropy": self.entropies(),
             "attn_head_max_logit": largest,
             "attn_head_sink_share": first,

@@ -8,6 +8,7 @@ that may see none. All calls of a step count as one with all their queries.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 
@@ -30,6 +31,8 @@ __all__ = [
     "attn_head_max_logit",
     "attn_head_sink_share",
     "attn_max_logit",
+    "attn_max_logit_head",
+    "attn_narrowest_head",
     "attn_sink_share",
     "heads",
 ]
@@ -198,6 +201,34 @@ def attn_sink_share(attention_heads: Heads) -> Tensor:
     return _mean(attention_heads, attention_heads.first).mean()
 
 
+@quantity(source="https://arxiv.org/abs/2303.06296", question=ATTENTION)
+def attn_narrowest_head(attention_heads: Heads) -> Tensor:
+    """Number of the head that looks least widely, ``argmin_h sum_i H_i / sum_i ln n_i``, from 0.
+
+    That of ``attn_entropy_share``, which says how narrow it is. The same head for long is one that
+    has settled, or collapsed; where heads are alike it is one of them at random.
+
+    Warnings
+    --------
+    Heads that were folded into the batch count as one, the head 0.
+    """
+    return _number_of(attention_heads.entropy / attention_heads.possible, torch.argmin)
+
+
+@quantity(source="https://arxiv.org/abs/2309.14322", question=ATTENTION)
+def attn_max_logit_head(attention_heads: Heads) -> Tensor:
+    """Number of the head with the largest score, ``argmax_h max_ij q_i.k_j / sqrt(d)``, from 0.
+
+    That of ``attn_max_logit``, which says how large it is. Where one head's scores grow, its
+    queries and keys are the ones to look at.
+
+    Warnings
+    --------
+    As of ``attn_max_logit`` and ``attn_narrowest_head``.
+    """
+    return _number_of(_largest(attention_heads), torch.argmax)
+
+
 @quantity(
     units="nat", axis=PER_CHANNEL, source="https://arxiv.org/abs/2303.06296", question=ATTENTION
 )
@@ -245,6 +276,11 @@ def attn_head_sink_share(attention_heads: Heads) -> Tensor:
 def _mean(heads: Heads, sums: Tensor) -> Tensor:
     """Per query; NaN of a head without any."""
     return sums / heads.n_queries
+
+
+def _number_of(values: Tensor, found: Callable[[Tensor], Tensor]) -> Tensor:
+    """Of one head among all; NaN where one cannot be compared."""
+    return found(values).double().where(~values.isnan().any(), torch.nan)
 
 
 def _largest(heads: Heads) -> Tensor:
