@@ -15,6 +15,7 @@ from notebook_probe.run.flight.recorder import FlightRecorder
 from notebook_probe.run.gate import Gate
 from notebook_probe.run.health.probe_statuses import ProbeStatuses
 from notebook_probe.run.health.stale_probes import StaleProbes
+from notebook_probe.run.health.untrained import UntrainedAdapters
 
 __all__ = ["Alarm"]
 
@@ -34,6 +35,7 @@ class Alarm:
     probes : ProbeSet
     statuses : ProbeStatuses
         What became of each probe.
+    untrained : UntrainedAdapters
     gate : Gate
         Knows the open step.
     rules : mapping of str to Rule
@@ -50,6 +52,7 @@ class Alarm:
         steps: ClosedSteps,
         probes: ProbeSet,
         statuses: ProbeStatuses,
+        untrained: UntrainedAdapters,
         gate: Gate,
         rules: Mapping[str, Rule],
         breakpoints: Breakpoints,
@@ -57,6 +60,7 @@ class Alarm:
     ) -> None:
         self._writer, self._steps = writer, steps
         self._probes, self._statuses, self._gate = probes, statuses, gate
+        self._untrained = untrained
         self._rules, self._breakpoints, self._flight = rules, breakpoints, flight
         self._watcher = Watcher(
             writer.source,
@@ -73,12 +77,14 @@ class Alarm:
         """Hand over the rows that wait, and look at them; called before each flush."""
         self._steps.record()
         self._watcher.look(wait=False)
+        self._look_at_adapters()
         if time.monotonic() > self._next_look:
             self.look_at_probes()
 
     def look(self, *, whole: bool = False) -> None:
         """Look at all that was recorded so far."""
         self._watcher.look(whole=whole)
+        self._look_at_adapters()
 
     def states(self) -> dict[str, str]:
         """What each rule is doing, in words."""
@@ -94,6 +100,12 @@ class Alarm:
             self._watcher.ask(rule, lambda: self._stale.look(probes, statuses, step, rule))
         cost_s = time.thread_time() - begun_s
         self._next_look = time.monotonic() + max(PROBES_S, cost_s / SHARE)
+
+    def _look_at_adapters(self) -> None:
+        """Say what was found of them on the training thread."""
+        rule, found = self._rules.get("untrained_adapter"), self._untrained.take()
+        if rule is not None and found:
+            self._watcher.ask(rule, lambda: found)
 
     def _keep(self, alert: Alert) -> None:
         self._writer.event(alert.step, ALERT, alert.text, alert.detail)

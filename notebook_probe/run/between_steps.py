@@ -26,6 +26,8 @@ class BetweenSteps:
     flight: FlightRecorder
     acts: Mapping[type, Act]
     """Who does requests of a kind that is not about probes."""
+    look: Callable[[int], None]
+    """Somebody who looks at the model before each step."""
 
     def apply(self, request: Request, step: int) -> str:
         return self.acts.get(type(request), self.probes.apply)(request, step)
@@ -34,3 +36,4 @@ class BetweenSteps:
         self.looks.finish(step)
         self.probes.change(step)
         self.flight.write_due()
+        self.look(step)

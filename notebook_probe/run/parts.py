@@ -44,6 +44,7 @@ from notebook_probe.run.health.catalogue import QuantityCatalogue
 from notebook_probe.run.health.meter import Meter
 from notebook_probe.run.health.probe_statuses import ProbeStatuses
 from notebook_probe.run.health.state import WANTED, RunState
+from notebook_probe.run.health.untrained import UntrainedAdapters
 from notebook_probe.run.health.why_silent import WhySilent
 from notebook_probe.run.live_source import LiveSource
 from notebook_probe.run.looks.looks import Looks
@@ -177,12 +178,15 @@ class RunParts:
             **dict.fromkeys((Break, EditBreak, Unbreak), breakpoints.apply),
             **dict.fromkeys((GoBack, EvaluateAt), way_back.apply),
         }
-        gate = Gate(writer.first_step, BetweenSteps(probes, looks, flight, acts))
+        untrained = UntrainedAdapters(model, lambda: observer.updates.optimizers, rules)
+        gate = Gate(writer.first_step, BetweenSteps(probes, looks, flight, acts, untrained.look))
         past = PastSteps(writer, rows, steps, observer)
         why_silent = WhySilent(model, observer, steps.scalars)
         probe_statuses = ProbeStatuses(model, observer, why_silent)
         mirrors = Mirrors(writer, steps.drain)
-        alarm = Alarm(writer, steps, probes, probe_statuses, gate, rules, breakpoints, flight)
+        alarm = Alarm(
+            *(writer, steps, probes, probe_statuses, untrained, gate, rules, breakpoints, flight)
+        )
         state = RunState(
             writer, rows, steps, observer, gate, meter, budget, mirrors, breakpoints, flight
         )

@@ -18,6 +18,19 @@ STEADY = [1.0] * 12
 GROWING = [15.0] * 50 + [18.1] * 50
 
 
+def ranks(rows: int, *of_width: tuple[float, int]) -> dict[str, Any]:
+    """Modules in order, each with its effective rank and the largest there could be."""
+    return {
+        "effective_rank": [[rank for rank, _ in of_width]] * rows,
+        "effective_rank_share": [[rank / width for rank, width in of_width]] * rows,
+    }
+
+
+def heads(name: str, values: list[float], head: float = 3) -> dict[str, Any]:
+    number = {"attn_entropy_share": "attn_narrowest_head", "attn_max_logit": "attn_max_logit_head"}
+    return {name: values, number[name]: [head] * len(values)}
+
+
 def rates(ratio: float, cosine: float, n: int) -> dict[str, Any]:
     return {"update_ratio": [ratio] * n, "grad_cosine": [cosine] * n}
 
@@ -63,12 +76,13 @@ FIRES: dict[str, list[dict[str, Any]]] = {
     "vanishing_gradient": [lost(9.9e-9, 10), lost(0.0, 10, 1e-6)],
     "vanishing_with_depth": [deep(-0.301, 15, 10), deep(-0.81, 6, 10)],
     "always_clipped": [{"clip_coefficient": [0.19] * 37 + [1.0] * 3}],
-    "dead_units": [{"dead_fraction": [0.501] * 201}],
-    "rank_collapse": [{"effective_rank_share": [0.0499] * 3}],
-    "batchnorm_mismatch": [{"bn_mean_tid": [0.501] * 60}],
-    "attention_collapse": [{"attn_entropy_share": [0.0999] * 201}],
-    "attention_logit_large": [{"attn_max_logit": [50.1]}],
-    "attention_logit_growing": [{"attn_max_logit": [*GROWING, *[21.8] * 50]}],
+    "dead_units": [{"dead_fraction": [0.501] * 41}],
+    "silent_inputs": [{"silent_input_fraction": [0.601] * 3}],
+    "rank_collapse": [ranks(3, (20.0, 64), (1.94, 64), (1.1, 30)), ranks(3, (9.0, 64), (1.0, 10))],
+    "batchnorm_mismatch": [{"bn_mean_tid": [0.501] * 25}],
+    "attention_collapse": [heads("attn_entropy_share", [0.0999] * 41)],
+    "attention_logit_large": [heads("attn_max_logit", [50.1])],
+    "attention_logit_growing": [heads("attn_max_logit", [*GROWING, *[21.8] * 50])],
     "early_divergence": [
         early([0.11] * 4, 2.1, 2.1, 2.1),
         early([0.11, 0.0, 0.11, 0.0, 0.0, 0.11, 0.0, 0.11], 1.0, 2.1, 1.0, 1.0, 2.1, 1.0, 2.1),
@@ -118,19 +132,29 @@ SILENT: dict[str, list[dict[str, Any]]] = {
         {"clip_coefficient": [0.1] * 39},
         {"clip_coefficient": [0.21] * 99},
     ],
-    "dead_units": [{"dead_fraction": [0.501] * 200 + [0.5]}],
-    "rank_collapse": [{"effective_rank_share": [0.049, 0.049, 0.051, 0.049]}],
+    "dead_units": [{"dead_fraction": [0.501] * 40 + [0.5]}],
+    "silent_inputs": [{"silent_input_fraction": [0.601, 0.601, 0.599, 0.601, np.nan, 0.9]}],
+    "rank_collapse": [
+        ranks(9, (20.0, 64), (1.96, 64), (15.0, 64)),
+        ranks(9, (3.1, 64), (3.0, 64), (1.2, 64), (2.5, 10)),  # four inputs bound all that follows
+        ranks(9, (20.0, 64), (1.01, 64), (1.0, 1)),  # one output needs one direction
+        ranks(9, (20.0, 64), (1.3, 64), (1.2, 2)),
+        ranks(9, (1.01, 64)),  # nothing tells what came in
+    ],
     "batchnorm_mismatch": [
         {"bn_mean_tid": [0.499] * 70},
-        {"bn_mean_tid": [0.501] * 59 + [0.0] * 3},
+        {"bn_mean_tid": [0.501] * 24 + [0.0] * 3},
     ],
-    "attention_collapse": [{"attn_entropy_share": [0.099] * 200 + [0.101]}],
-    "attention_logit_large": [{"attn_max_logit": [50.0, -60.0]}],
+    "attention_collapse": [
+        heads("attn_entropy_share", [0.099] * 40 + [0.101]),
+        {"attn_entropy_share": [0.0] * 60},
+    ],
+    "attention_logit_large": [heads("attn_max_logit", [50.0, -60.0])],
     "attention_logit_growing": [
-        {"attn_max_logit": [*GROWING, *[21.6] * 50]},
-        {"attn_max_logit": [*[15.0] * 50, *[17.9] * 50, *[21.8] * 50]},
-        {"attn_max_logit": [*GROWING, *[21.8] * 49]},
-        {"attn_max_logit": [*[10.0] * 50, *[13.0] * 50, *[19.9] * 50]},
+        heads("attn_max_logit", [*GROWING, *[21.6] * 50]),
+        heads("attn_max_logit", [*[15.0] * 50, *[17.9] * 50, *[21.8] * 50]),
+        heads("attn_max_logit", [*GROWING, *[21.8] * 49]),
+        heads("attn_max_logit", [*[10.0] * 50, *[13.0] * 50, *[19.9] * 50]),
     ],
     "early_divergence": [
         early([0.09] * 20, *[9.0] * 19),
@@ -204,7 +228,7 @@ class TestBuiltIn(RuleSuite):
 def test_there_are_series_for_every_built_in_rule_that_is_about_series() -> None:
     ours = "notebook_probe.alerts.builtin."
     built_in = {one.name for one in RULES.values() if one.condition.__module__.startswith(ours)}
-    assert built_in - {"stale_probe"} == FIRES.keys() == SILENT.keys()
+    assert built_in - {"stale_probe", "untrained_adapter"} == FIRES.keys() == SILENT.keys()
 
 
 WORKED_OUT = {
@@ -219,6 +243,9 @@ WORKED_OUT = {
     "lr_low": [" 9.9e-07 ", " 0.0021:"],
     "loss_spike": ["is 1.51,", " 2.5 times"],
     "adam_spike_ahead": [" 4.5 times"],
+    "attention_collapse": ["head 3 is 10.0%"],
+    "attention_logit_large": ["head 3 is 50,"],
+    "attention_logit_growing": ["of head 3,"],
     "loader_bound": ["30%"],
 }
 

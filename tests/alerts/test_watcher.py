@@ -32,27 +32,27 @@ def test_a_sentence_has_the_place_and_the_numbers_of_its_step(writer: RecordWrit
     dead[5:] = [0.6, 0.75]
     record(writer, {"dead_fraction": dead}, ["a", "b"], every=10)
     (alert,) = find_alerts(writer.source, RULES["dead_units"])
-    assert (alert.step, alert.module, alert.modules) == (250, "a", ("a", "b"))
+    assert (alert.step, alert.module, alert.modules) == (90, "a", ("a", "b"))
     assert alert.text.startswith(
         "a and 1 more: 60% of the units were never above zero, since step 50"
     )
     assert (alert.quantities, alert.view) == (("dead_fraction",), "lines")
     assert (alert.flow, alert.began) == ("forward", (41, 50)), "the row at 40 had none"
-    assert str(alert).startswith("step 250: dead_units began at a, seen in b: 60%")
+    assert str(alert).startswith("step 90: dead_units began at a, seen in b: 60%")
 
 
 def test_what_is_not_measured_neither_makes_nor_breaks_a_stretch(writer: RecordWriter) -> None:
-    rank = np.array([[0.01], [GAP], [0.02], [GAP], [GAP], [0.03], [0.5]])
-    record(writer, {"effective_rank_share": rank}, ["a"])
-    assert told(find_alerts(writer.source, RULES["rank_collapse"])) == [
-        (5, "rank_collapse", ("a",))
+    share = np.array([[0.9], [GAP], [0.8], [GAP], [GAP], [0.7], [0.5]])
+    record(writer, {"silent_input_fraction": share}, ["a"])
+    assert told(find_alerts(writer.source, RULES["silent_inputs"])) == [
+        (5, "silent_inputs", ("a",))
     ]
 
 
 def test_a_measured_nan_breaks_a_stretch_and_is_what_the_nonfinite_rules_look_for(
     writer: RecordWriter,
 ) -> None:
-    record(writer, {"effective_rank_share": [[0.01], [NAN], [0.02], [0.03]]}, ["a"])
+    record(writer, {"silent_input_fraction": [[0.9], [NAN], [0.8], [0.7]]}, ["a"])
     record(writer, {"loss": [[1.0], [GAP], [NAN], [1.0]]}, ["(root)"], every=2)
     assert told(find_alerts(writer.source)) == [(4, "nonfinite_loss", ("(root)",))]
 
@@ -173,13 +173,13 @@ def test_a_rule_over_the_model_gets_the_median_of_its_modules(writer: RecordWrit
 def test_modules_and_series_that_come_later_are_followed(writer: RecordWriter) -> None:
     found: list[Alert] = []
     watcher = Watcher(writer.source, Rules(), found.append)
-    record(writer, {"effective_rank_share": [[0.5]] * 4}, ["a"])
+    record(writer, {"silent_input_fraction": [[0.5]] * 4}, ["a"])
     watcher.look()
-    record(writer, {"effective_rank_share": [[0.5, 0.01]] * 4}, ["a", "b"], first=4)
+    record(writer, {"silent_input_fraction": [[0.5, 0.9]] * 4}, ["a", "b"], first=4)
     watcher.look()
     record(writer, {"range_headroom_bits": [[1.0]]}, ["b.c"], first=8)
     watcher.look()
-    assert told(found) == [(6, "rank_collapse", ("b",)), (8, "overflow_near", ("b.c",))]
+    assert told(found) == [(6, "silent_inputs", ("b",)), (8, "overflow_near", ("b.c",))]
     assert watcher.states()["overflow_near"] == "on"
     assert watcher.states()["loss_spike"] == "waits for loss"
 
@@ -190,15 +190,15 @@ def test_a_threshold_that_is_edited_counts_from_then_on_and_nothing_is_told_twic
     found: list[Alert] = []
     rules = Rules()
     watcher = Watcher(writer.source, rules, found.append)
-    table = [[0.04, 0.2]] * 4
-    record(writer, {"effective_rank_share": table}, ["a", "b"])
+    table = [[0.9, 0.4]] * 4
+    record(writer, {"silent_input_fraction": table}, ["a", "b"])
     watcher.look()
-    rules.edit("rank_collapse", least=0.3)
-    record(writer, {"effective_rank_share": table}, ["a", "b"], first=4)
+    rules.edit("silent_inputs", most=0.3)
+    record(writer, {"silent_input_fraction": table}, ["a", "b"], first=4)
     watcher.look()
-    assert told(found) == [(2, "rank_collapse", ("a",)), (4, "rank_collapse", ("b",))]
-    del rules["rank_collapse"]
-    record(writer, {"effective_rank_share": np.zeros((4, 1))}, ["b.c"], first=8)
+    assert told(found) == [(2, "silent_inputs", ("a",)), (4, "silent_inputs", ("b",))]
+    del rules["silent_inputs"]
+    record(writer, {"silent_input_fraction": np.ones((4, 1))}, ["b.c"], first=8)
     watcher.look()
     assert len(found) == 2
 
@@ -232,9 +232,9 @@ def test_a_rule_that_fails_is_told_of_and_put_off_until_it_is_changed(writer: Re
 def test_rows_that_are_written_out_of_order_say_nothing(writer: RecordWriter) -> None:
     found: list[Alert] = []
     watcher = Watcher(writer.source, Rules(), found.append)
-    record(writer, {"effective_rank_share": [[0.5]] * 9}, ["a"])
+    record(writer, {"silent_input_fraction": [[0.5]] * 9}, ["a"])
     watcher.look()
-    writer.backfill("a", "effective_rank_share", [2, 3, 4], [0.01, 0.01, 0.01])
+    writer.backfill("a", "silent_input_fraction", [2, 3, 4], [0.9, 0.9, 0.9])
     writer.backfill("b", "nonfinite_fraction", [2], [1.0])
     watcher.look(whole=True)
     assert found == []

@@ -68,6 +68,22 @@ def deep(act: type[nn.Module], n_layers: int, norm: bool = False, he: bool = Tru
     return nn.Sequential(*layers, nn.Linear(64, 10))
 
 
+class Functional(nn.Module):
+    """An MLP without modules for its activations; ``bias`` is a mistake in the initialisation."""
+
+    def __init__(self, bias: float) -> None:
+        super().__init__()
+        self.first, self.second, self.third = (
+            nn.Linear(64, 32),
+            nn.Linear(32, 32),
+            nn.Linear(32, 10),
+        )
+        nn.init.constant_(self.first.bias, bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.third(self.second(self.first(x).relu()).relu())
+
+
 class AttentionNet(nn.Module):
     """The rows of an image attend to each other; ``scale`` is a mistake in the initialisation."""
 
@@ -161,12 +177,20 @@ def of_the_model(*names: str) -> dict[str, Any]:
     return {"": list(names)}
 
 
-ATTENTION: dict[str, Any] = {"attention": ["attn_entropy_share", "attn_max_logit"]}
+ATTENTION: dict[str, Any] = {
+    "attention": [
+        "attn_entropy_share",
+        "attn_narrowest_head",
+        "attn_max_logit",
+        "attn_max_logit_head",
+    ]
+}
 RATES = at_all("update_ratio", "grad_cosine", "grad_norm", "weight_norm")
 SLOPES: dict[str, Any] = {**at_all("grad_norm"), **of_the_model("grad_depth_slope")}
 CLIPPING = of_the_model("clip_coefficient")
 WAITING = of_the_model("data_wait_share")
-RANKS = at_all("effective_rank_share")
+RANKS = at_all("effective_rank", "effective_rank_share")
+SILENCE = at_all("silent_input_fraction")
 SURPRISE = at_all("adam_update_rms")
 TID: dict[Any, Any] = {nn.BatchNorm1d: ["bn_mean_tid"]}
 DEAD: dict[Any, Any] = {nn.ReLU: [["dead_fraction", "every(20)"]]}
@@ -206,20 +230,24 @@ ILL: dict[str, tuple[Training, Training]] = {
         Training(n_steps=50, clip=1.0, probes=CLIPPING),
     ),
     "dead_units": (
-        Training(optimizer=sgd(4.0), n_steps=260, probes=DEAD),
-        Training(n_steps=260, probes=DEAD),
+        Training(optimizer=sgd(4.0), n_steps=100, probes=DEAD),
+        Training(n_steps=100, probes=DEAD),
+    ),
+    "silent_inputs": (
+        Training(lambda: Functional(-10.0), n_steps=5, probes=SILENCE),
+        Training(lambda: Functional(0.0), n_steps=5, probes=SILENCE),
     ),
     "rank_collapse": (
         Training(BARE, sgd(1e-4), n_steps=4, probes=RANKS),
         Training(NORMALISED, sgd(1e-4), n_steps=4, probes=RANKS),
     ),
     "batchnorm_mismatch": (
-        Training(WITH_NORM, data=lambda: batches(2), n_steps=130, probes=TID),
-        Training(WITH_NORM, data=lambda: batches(64), n_steps=130, probes=TID),
+        Training(WITH_NORM, data=lambda: batches(2), n_steps=60, probes=TID),
+        Training(WITH_NORM, data=lambda: batches(64), n_steps=60, probes=TID),
     ),
     "attention_collapse": (
-        Training(lambda: attention_net(60.0), sgd(0.01), n_steps=230, probes=ATTENTION),
-        Training(attention_net, n_steps=230, probes=ATTENTION),
+        Training(lambda: attention_net(60.0), sgd(0.01), n_steps=60, probes=ATTENTION),
+        Training(attention_net, n_steps=60, probes=ATTENTION),
     ),
     "attention_logit_large": (
         Training(lambda: attention_net(60.0), sgd(0.01), n_steps=3, probes=ATTENTION),

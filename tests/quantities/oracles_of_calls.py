@@ -65,6 +65,14 @@ def entropy_rank(rows: Array) -> float:
     return float(np.prod(p**-p))
 
 
+def silent(rows: Array) -> float | None:
+    """Of data, as all of these layers are given."""
+    live = rows[:, (rows != 0).any(0)]
+    if len(rows) < 32 or (live.size and (live != 0).mean() < 0.25):
+        return None
+    return 1 - live.shape[1] / rows.shape[1]
+
+
 def saturation(rows: Array) -> float:
     shares = np.cumsum(eigenvalues(rows)) / eigenvalues(rows).sum()
     return float((np.argmax(shares >= 0.99) + 1) / rows.shape[1])
@@ -130,6 +138,7 @@ OF_CALLS: dict[str, Oracle] = {
     "dead_fraction": of_y(lambda y: (y.max(0) <= 0).mean()),
     "linear_dead_fraction": of_y(lambda y: (y.max(0) <= -2).mean()),
     "dormant_fraction": of_y(lambda y: (np.abs(y).mean(0) <= 0.025 * np.abs(y).mean()).mean()),
+    "silent_input_fraction": of_x(silent),
     "range_headroom_bits": lambda h: math.log2(LARGEST / largest(h[-1].y)),
     "output_grad_headroom_bits": lambda h: math.log2(LARGEST / largest(h[-1].gy)),
     "underflow_fraction": lambda h: ((h[-1].y != 0) & (np.abs(h[-1].y) < TINY)).mean(),

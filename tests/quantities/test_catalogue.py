@@ -76,6 +76,7 @@ output_grad_cov_eigs     | factorisation | d  | one     | BackwardOutputEigOfCov
 dead_fraction            | activations   | y  | several
 linear_dead_fraction     | activations   | y  | several | LinearDeadNeuronNum
 dormant_fraction         | activations   | y  | one
+silent_input_fraction    | activations   | x  | one
 saturated_fraction       | activations   | y  | one
 output_histogram         | sort          | y  | one     | activation_histogram
 output_log_histogram     | sort          | y  | one
@@ -115,6 +116,8 @@ attn_entropy             | forward       | a  | one
 attn_entropy_min         | forward       | a  | one
 attn_max_logit           | forward       | a  | one
 attn_sink_share          | forward       | a  | one
+attn_narrowest_head      | forward       | a  | one
+attn_max_logit_head      | forward       | a  | one
 logit_logsumexp          | activations   | y  | one
 prediction_entropy       | activations   | y  | one
 confidence               | activations   | y  | one

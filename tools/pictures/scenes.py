@@ -105,6 +105,7 @@ SCENES = {
                 Shown(marks={"ln 16, even": math.log(16)}, told=COLLAPSING),
             ),
             "attn_max_logit": Shown(log=False),
+            **_all("attn_narrowest_head attn_max_logit_head", Shown(log=False)),
             **_all("attn_entropy_share attn_head_entropy", Shown(told=COLLAPSING)),
             "attn_sink_share": Shown(),
             **_all("attn_head_max_logit attn_head_sink_share"),
@@ -116,7 +117,7 @@ SCENES = {
         dense.dying,
         {
             **_all("dead_fraction dormant_fraction zero_fraction", RELUS),
-            **_all("grad_zero_fraction linear_dead_fraction", LINEARS),
+            **_all("grad_zero_fraction linear_dead_fraction silent_input_fraction", LINEARS),
         },
         every={"activations": 2, "parameters": 2},
         events={"learning rate x 40": 50},

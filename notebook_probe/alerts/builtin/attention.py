@@ -14,25 +14,27 @@ __all__ = ["attention_collapse", "attention_logit_growing", "attention_logit_lar
 
 @rule(
     says=(
-        "the entropy of its narrowest head is {attn_entropy_share:.1%} of the largest there "
-        "could be, since step {since}: it looks at one position"
+        "the entropy of head {attn_narrowest_head:.0f} is {attn_entropy_share:.1%} of the largest "
+        "there could be, and one has been so narrow since step {since}: it looks at one position"
     ),
-    steps=200,
+    steps=40,
     view="heat",
     source="https://arxiv.org/abs/2303.06296",
     explained_by=("attn_head_entropy", "attn_max_logit", "attn_sink_share"),
     flow="forward",
     consequence_of=("attention_logit_large", "attention_logit_growing", "lr_high"),
 )
-def attention_collapse(attn_entropy_share: Doubles, least: float = 0.1) -> Any:
+def attention_collapse(
+    attn_entropy_share: Doubles, attn_narrowest_head: Doubles, least: float = 0.1
+) -> Any:
     """A head that looks at one position alone."""
-    return attn_entropy_share < least
+    return (attn_entropy_share < least) & (attn_narrowest_head >= 0)
 
 
 @rule(
     says=(
-        "the largest attention logit is {attn_max_logit:.0f}, above {most:g}: the softmax has"
-        " no gradient there; normalise queries and keys"
+        "the largest attention logit of head {attn_max_logit_head:.0f} is {attn_max_logit:.0f}, "
+        "above {most:g}: the softmax has no gradient there; normalise queries and keys"
     ),
     source="https://arxiv.org/abs/2309.14322",
     severity="severe",
@@ -40,14 +42,17 @@ def attention_collapse(attn_entropy_share: Doubles, least: float = 0.1) -> Any:
     flow="forward",
     consequence_of=("attention_logit_growing", "exploding_gradient", "lr_high"),
 )
-def attention_logit_large(attn_max_logit: Doubles, most: float = 50.0) -> Any:
+def attention_logit_large(
+    attn_max_logit: Doubles, attn_max_logit_head: Doubles, most: float = 50.0
+) -> Any:
     """Logits at which the softmax has no gradient."""
-    return attn_max_logit > most
+    return (attn_max_logit > most) & (attn_max_logit_head >= 0)
 
 
 @rule(
     says=(
-        "the largest attention logit is {attn_max_logit:.0f} and has grown by a factor of "
+        "the largest attention logit is {attn_max_logit:.0f}, of head {attn_max_logit_head:.0f}, "
+        "and has grown by a factor of "
         "{factor:g} or more in each of the last two thirds of {window:.0f} rows"
     ),
     source="https://arxiv.org/abs/2309.14322",
@@ -56,12 +61,16 @@ def attention_logit_large(attn_max_logit: Doubles, most: float = 50.0) -> Any:
     consequence_of=("lr_high",),
 )
 def attention_logit_growing(
-    attn_max_logit: Doubles, least: float = 20.0, factor: float = 1.2, window: int = 149
+    attn_max_logit: Doubles,
+    attn_max_logit_head: Doubles,
+    least: float = 20.0,
+    factor: float = 1.2,
+    window: int = 149,
 ) -> Any:
     """Logits that grow from window to window."""
     part = (int(window) + 1) // 3
     out = np.zeros(attn_max_logit.shape, bool)
-    large = np.argwhere(attn_max_logit > least)
+    large = np.argwhere((attn_max_logit > least) & (attn_max_logit_head >= 0))
     for row, module in large[large[:, 0] >= 3 * part - 1]:
         thirds = attn_max_logit[row + 1 - 3 * part : row + 1, module].reshape(3, part)
         first, second, third = median(thirds, axis=1)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from notebook_probe.alerts.rolling import Doubles, mean_before
 from notebook_probe.alerts.rule import rule
 
-__all__ = ["batchnorm_mismatch", "dead_units", "rank_collapse"]
+__all__ = ["batchnorm_mismatch", "dead_units", "rank_collapse", "silent_inputs"]
 
 
 @rule(
@@ -15,7 +17,7 @@ __all__ = ["batchnorm_mismatch", "dead_units", "rank_collapse"]
         "{dead_fraction:.0%} of the units were never above zero, since step {since}; a lower "
         "learning rate, or another initialisation, keeps them alive"
     ),
-    steps=200,
+    steps=40,
     source="https://arxiv.org/abs/2302.12902",
     explained_by=("output_histogram", "output_channel_mean", "input_std"),
     flow="forward",
@@ -28,17 +30,50 @@ def dead_units(dead_fraction: Doubles, most: float = 0.5) -> Any:
 
 @rule(
     says=(
-        "the outputs use {effective_rank_share:.1%} of the directions they could, as effective rank"
+        "{silent_input_fraction:.0%} of what comes in here is zero in every row, since step "
+        "{since}: what is before it is dead, or fed with nothing"
     ),
     rows=3,
+    explained_by=("zero_fraction", "input_channel_abs_max", "input_std"),
+    flow="forward",
+    consequence_of=("dead_units", "lr_high", "exploding_gradient", "diverging_loss", "loss_spike"),
+)
+def silent_inputs(silent_input_fraction: Doubles, most: float = 0.6) -> Any:
+    """Channels of a layer's input that are zero for every sample."""
+    return silent_input_fraction > most
+
+
+@rule(
+    says=(
+        "the outputs have an effective rank of {effective_rank:.2f} where {possible:.0f} could be: "
+        "they are nearly the same for every input"
+    ),
+    rows=3,
+    tells=("possible",),
     source="https://arxiv.org/abs/2210.02885",
     explained_by=("output_std", "output_cov_eigs", "participation_ratio"),
     flow="forward",
-    consequence_of=("dead_units", "lr_high", "exploding_gradient", "diverging_loss"),
+    consequence_of=(
+        "dead_units",
+        "silent_inputs",
+        "lr_high",
+        "exploding_gradient",
+        "diverging_loss",
+    ),
 )
-def rank_collapse(effective_rank_share: Doubles, least: float = 0.05) -> Any:
-    """Outputs that lie in few directions."""
-    return effective_rank_share < least
+def rank_collapse(
+    effective_rank: Doubles, effective_rank_share: Doubles, least: float = 0.05
+) -> Any:
+    """Outputs that lie in few directions.
+
+    A layer can have as many as the richest layer before it had, so that none is blamed for what is
+    lost in the data, and needs no more than the narrowest behind it can hold.
+    """
+    given = np.fmax.accumulate(effective_rank, axis=1)
+    held = effective_rank / effective_rank_share
+    needed = np.fmin.accumulate(held[:, ::-1], axis=1)[:, ::-1]
+    possible = np.minimum(given, needed)
+    return effective_rank - 1 < least * (possible - 1), {"possible": possible}
 
 
 @rule(
@@ -47,14 +82,14 @@ def rank_collapse(effective_rank_share: Doubles, least: float = 0.05) -> Any:
         "{window:.0f} rows: evaluation sees other numbers than training; larger batches, or a "
         "running mean that follows faster"
     ),
-    steps=50,
+    steps=20,
     tells=("usual",),
     source="https://arxiv.org/abs/2210.05153",
     explained_by=("bn_var_tid", "input_mean", "input_std"),
     flow="forward",
     consequence_of=("lr_high", "exploding_gradient", "diverging_loss"),
 )
-def batchnorm_mismatch(bn_mean_tid: Doubles, most: float = 0.5, window: int = 10) -> Any:
+def batchnorm_mismatch(bn_mean_tid: Doubles, most: float = 0.5, window: int = 5) -> Any:
     """Running statistics that are not those of the batches."""
     usual = mean_before(bn_mean_tid, window)
     return usual > most, {"usual": usual}

@@ -1,4 +1,4 @@
-"""Probes that have fallen silent; no series tells of them, so the run itself is asked."""
+"""Probes and adapters that lie still; no series tells of them, so the run itself is asked."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from notebook_probe.alerts.rule import RULES, Rule
 
-__all__ = ["stale_probe"]
+__all__ = ["stale_probe", "untrained_adapter"]
 
 
 def _asked_of_the_run() -> None:
@@ -21,4 +21,15 @@ stale_probe = Rule(
     "{names} had no value at {missed:.0f} due steps: {note}",
     tells=("names", "missed", "note"),
 )
-RULES.add(stale_probe.name, stale_probe)
+untrained_adapter = Rule(
+    "untrained_adapter",
+    _asked_of_the_run,
+    (),
+    MappingProxyType({"after": 20}),
+    "{n_steps} steps have left it as it was: {why}",
+    tells=("n_steps", "why"),
+    severity="severe",
+    explained_by=("grad_norm", "update_norm", "weight_norm"),
+)
+for asked in (stale_probe, untrained_adapter):
+    RULES.add(asked.name, asked)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -14,12 +14,15 @@ from notebook_probe.quantities.define import questions
 from notebook_probe.quantities.define.decorator import quantity
 from notebook_probe.quantities.reduce.arrays import readable
 from notebook_probe.quantities.reduce.reductions import reduction
-from notebook_probe.quantities.reduce.samples import channel_axis
+from notebook_probe.quantities.reduce.samples import channel_axis, refuse_indices
 
 __all__ = ["Reach", "reach", "silent_input_fraction"]
 
 FEW_ROWS = 32
 """Of fewer rows a unit that is well may miss all."""
+
+DENSE = 0.25
+"""Data of which the channels that are not silent are zero more often is sparse altogether."""
 
 
 @dataclass(slots=True)
@@ -29,6 +32,13 @@ class Reach:
     n_rows: int
     largest: Tensor
     smallest: Tensor
+    n_nonzero: Tensor | None = None
+    """Elements of data that are not zero; None of what a network made."""
+
+    @property
+    def is_silent(self) -> Tensor:
+        """Which channels are zero in every row; not one with a NaN."""
+        return (self.largest == 0) & (self.smallest == 0)
 
     def merge(self, other: Reach) -> Reach:
         """Of the rows of both."""
@@ -37,41 +47,44 @@ class Reach:
                 f"calls with {len(self.largest)} and with {len(other.largest)} channels in one "
                 f"step have no common channels"
             )
-        largest = torch.maximum(self.largest, other.largest)
-        smallest = torch.minimum(self.smallest, other.smallest)
-        return Reach(self.n_rows + other.n_rows, largest, smallest)
+        is_data = self.n_nonzero is not None and other.n_nonzero is not None
+        return Reach(
+            self.n_rows + other.n_rows,
+            torch.maximum(self.largest, other.largest),
+            torch.minimum(self.smallest, other.smallest),
+            self.n_nonzero + other.n_nonzero if is_data else None,
+        )
 
 
 @reduction("reach", first_only=True)
 def reach(
     tensor: Tensor, module: nn.Module | None = None, wanted: frozenset[str] = frozenset()
 ) -> Reach:
-    """Measure how far each channel comes up and down, of what the network computed.
+    """Measure how far each channel comes up and down.
 
-    Two passes that copy nothing, in the tensor's own type.
+    Two passes that copy nothing, in the tensor's own type; of data one more.
 
     Raises
     ------
     UnreadableError
-        Data, which no gradient passes through, and what cannot be read.
+        Indices, nothing at all, and what cannot be read.
 
     Examples
     --------
-    >>> made = 2 * torch.tensor([[0.0, -1.0], [2.0, -3.0]], requires_grad=True)
-    >>> reach(made, nn.Linear(2, 2)).largest
-    tensor([ 4., -2.])
+    >>> reach(torch.tensor([[0.0, -1.0], [2.0, -3.0]]), nn.Linear(2, 2)).largest
+    tensor([ 2., -1.])
     """
-    if tensor.grad_fn is None:
-        raise UnreadableError("what comes in is data, or nothing that is trained has made it")
+    refuse_indices(tensor, module)
     values = torch.atleast_2d(readable(tensor))
     if not values.numel():
         raise UnreadableError(f"no row in a tensor of shape {tuple(tensor.shape)}")
     axis = channel_axis(module, values.shape)
-    width = values.shape[axis]
-    return Reach(values.numel() // width, _along(values, axis, torch.amax), _along(values, axis, torch.amin))
+    largest, smallest = (_along(values, axis, extreme) for extreme in (torch.amax, torch.amin))
+    n_nonzero = torch.count_nonzero(values) if tensor.grad_fn is None else None
+    return Reach(values.numel() // len(largest), largest, smallest, n_nonzero)
 
 
-def _along(values: Tensor, axis: int, extreme: Any) -> Tensor:
+def _along(values: Tensor, axis: int, extreme: Callable[..., Tensor]) -> Tensor:
     """The extreme of each channel: over the first axis at once, where memory lies as it is read."""
     if axis:
         values, axis = extreme(values, 0), axis - 1
@@ -85,13 +98,19 @@ def silent_input_fraction(input_reach: Reach) -> Tensor | float:
 
     Rows are samples and positions of the step. What a ReLU lets nothing through of arrives here as
     zero, whether it is a module or a function in somebody's ``forward``: so it sees dead units that
-    have no module of their own. Of data it says nothing: their zeros may be as they should.
+    have no module of their own, and features that a mistake has left empty.
 
     Warnings
     --------
-    Missing for fewer than 32 rows, in evaluation, and behind layers that are all frozen. Of what a
-    convolution's images are flattened to, a channel is a place: at their border many may be zero.
+    Missing for fewer than 32 rows, and for data that is sparse altogether, as bags of words are:
+    where the other channels are zero in three of four rows, too. Of what images are flattened to, a
+    channel is a place: at the border many may be zero.
     """
     if input_reach.n_rows < FEW_ROWS:
         return math.nan
-    return ((input_reach.largest == 0) & (input_reach.smallest == 0)).double().mean()
+    is_silent = input_reach.is_silent
+    share = is_silent.double().mean()
+    if input_reach.n_nonzero is None:
+        return share
+    n_others = (len(is_silent) - is_silent.sum()) * input_reach.n_rows
+    return share.where(input_reach.n_nonzero >= DENSE * n_others, torch.nan)

@@ -18,7 +18,7 @@ from notebook_probe.model.channel_axes import channel_axis_of
 from notebook_probe.model.unwrapped import unwrapped
 from notebook_probe.quantities.reduce.arrays import readable
 
-__all__ = ["channel_axis", "sample_blocks", "sampled_rows", "samples"]
+__all__ = ["channel_axis", "refuse_indices", "sample_blocks", "sampled_rows", "samples"]
 
 BLOCK = 1 << 17
 """Elements of a block, where that makes enough rows: so much stays in the cache."""
@@ -92,8 +92,7 @@ def samples(
     """
     if tensor.is_nested:
         tensor = torch.cat([*tensor.detach().unbind()])
-    if _are_indices(tensor, unwrapped(module)):
-        raise UnreadableError(f"{tensor.dtype} numbers are indices, which have no channels")
+    refuse_indices(tensor, module)
     values = readable(tensor)
     axis = channel_axis(module, torch.atleast_2d(values).shape)
     wide = torch.float64 if values.device.type != "mps" else torch.float32
@@ -103,10 +102,11 @@ def samples(
     return max(1, torch.atleast_2d(values).shape[axis]), sample_blocks(values, axis, wide)
 
 
-def _are_indices(tensor: Tensor, module: nn.Module | None) -> bool:
-    """Whether numbers stand for rows or classes, of which none is larger than another."""
-    is_looked_up = isinstance(module, nn.Embedding | nn.EmbeddingBag)
-    return tensor.dtype is torch.int64 or (is_looked_up and not tensor.is_floating_point())
+def refuse_indices(tensor: Tensor, module: nn.Module | None) -> None:
+    """Raise UnreadableError for numbers that stand for rows or classes: none is the larger one."""
+    is_looked_up = isinstance(unwrapped(module), nn.Embedding | nn.EmbeddingBag)
+    if tensor.dtype is torch.int64 or (is_looked_up and not tensor.is_floating_point()):
+        raise UnreadableError(f"{tensor.dtype} numbers are indices, which have no channels")
 
 
 def sample_blocks(tensor: Tensor, axis: int, dtype: torch.dtype) -> Iterator[Tensor]:

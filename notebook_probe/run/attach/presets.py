@@ -116,10 +116,12 @@ _add(
     "What the alert rules look at, beside the loss, which the loop logs.",
     PresetRow(("grad_norm", "grad_rms", "grad_cosine", "adam_update_rms")),
     PresetRow(("weight_norm", "update_ratio", "nonfinite_fraction", "range_headroom_bits")),
-    PresetRow(("bn_mean_tid",), schedule="every(10)"),
-    PresetRow(("effective_rank_share",), schedule="every(50)"),
+    PresetRow(("bn_mean_tid",), schedule="every(5)"),
+    PresetRow(("silent_input_fraction",), schedule="every(10)"),
+    PresetRow(("effective_rank", "effective_rank_share"), schedule="every(25)"),
     PresetRow(("dead_fraction",), relu_modules, "every(10)"),
-    PresetRow(("attn_entropy_share", "attn_max_logit"), attention_places, "every(10)"),
+    PresetRow(("attn_entropy_share", "attn_narrowest_head"), attention_places, "every(10)"),
+    PresetRow(("attn_max_logit", "attn_max_logit_head"), attention_places, "every(10)"),
     PresetRow(("grad_depth_slope", "clip_coefficient", "data_wait_share"), root),
 )
 _add(
