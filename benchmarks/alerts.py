@@ -24,7 +24,7 @@ USUAL = {
     "attn_max_logit_head": 1.0, "attn_narrowest_head": 0.0, "bn_mean_tid": 0.1,
     "dead_fraction": 0.1, "effective_rank": 20.0, "effective_rank_share": 0.4,
     "grad_cosine": 0.2, "grad_norm": 0.5, "grad_rms": 1e-3, "nonfinite_fraction": 0.0,
-    "range_headroom_bits": 100.0,    "silent_input_fraction": 0.1, "update_ratio": 1e-3,
+    "range_headroom_bits": 100.0, "silent_input_fraction": 0.1, "update_ratio": 1e-3,
 }  # fmt: skip
 OF_THE_STEP = {
     "clip_coefficient": 1.0, "data_wait_share": 0.05, "grad_depth_slope": -0.05, "loss": 0.7,

@@ -84,9 +84,9 @@ def test_of_one_step_what_travels_is_named_in_the_order_in_which_it_does(tmp_pat
 
 
 def test_a_module_at_which_it_has_held_for_longer_comes_first(writer: RecordWriter) -> None:
-    rank = np.array([[0.5, 0.5], [0.5, 0.01], [GAP, GAP], [0.01, 0.01], [0.01, GAP], [0.01, 0.01]])
-    record(writer, {"effective_rank_share": rank}, ["a", "b"])
-    (alert,) = find_alerts(writer.source, RULES["rank_collapse"])
+    share = np.array([[0.5, 0.5], [0.5, 0.9], [GAP, GAP], [0.9, 0.9], [0.9, GAP], [0.9, 0.9]])
+    record(writer, {"silent_input_fraction": share}, ["a", "b"])
+    (alert,) = find_alerts(writer.source, RULES["silent_inputs"])
     assert (alert.step, alert.modules, alert.began) == (5, ("b", "a"), (1, 1))
 
 

@@ -62,18 +62,23 @@ def silent_inputs(silent_input_fraction: Doubles, most: float = 0.6) -> Any:
     ),
 )
 def rank_collapse(
-    effective_rank: Doubles, effective_rank_share: Doubles, least: float = 0.05
+    effective_rank: Doubles,
+    effective_rank_share: Doubles,
+    least: float = 0.05,
+    width: float = 5.0,
 ) -> Any:
     """Outputs that lie in few directions.
 
     A layer can have as many as the richest layer before it had, so that none is blamed for what is
-    lost in the data, and needs no more than the narrowest behind it can hold.
+    lost in the data, and needs no more than the narrowest behind it can hold; of fewer than
+    ``width`` one may be all there is to say.
     """
     given = np.fmax.accumulate(effective_rank, axis=1)
     held = effective_rank / effective_rank_share
     needed = np.fmin.accumulate(held[:, ::-1], axis=1)[:, ::-1]
     possible = np.minimum(given, needed)
-    return effective_rank - 1 < least * (possible - 1), {"possible": possible}
+    is_one = effective_rank - 1 < least * (possible - 1)
+    return is_one & (possible >= width), {"possible": possible}
 
 
 @rule(

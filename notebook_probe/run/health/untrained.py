@@ -93,8 +93,8 @@ class UntrainedAdapters:
         whys[NOT_APPLIED] = [path for path in _not_applied(model, held) if path not in told]
         for why, paths in whys.items():
             if paths:
-                n = step - self._first_step
-                yield Finding(step, tuple(paths), rule.says.format(n_steps=n, why=why))
+                sentence = rule.says.format(n_steps=step - self._first_step, why=why)
+                yield Finding(step, tuple(paths), sentence, (self._first_step,) * 2)
 
 
 def adapters(model: nn.Module) -> dict[str, tuple[nn.Parameter, ...]]:

@@ -47,8 +47,9 @@ def trial_of(session: PanelSession, head: Any) -> Mapping[str, Any]:
 
 @pytest.fixture
 def logits() -> FakeSource:
-    stream = FakeStream("every_1", ["a", "b", "c"], ["attn_max_logit"])
-    stream.append(range(60), attn_max_logit=[[step, 0.0, 0.0] for step in range(60)])
+    stream = FakeStream("every_1", ["a", "b", "c"], ["attn_max_logit", "attn_max_logit_head"])
+    logit, head = [[step, 0.0, 0.0] for step in range(60)], [[1.0, 0.0, 0.0]] * 60
+    stream.append(range(60), attn_max_logit=logit, attn_max_logit_head=head)
     return FakeSource(stream)
 
 
@@ -73,7 +74,7 @@ def test_each_rule_tells_its_numbers_what_explains_it_and_what_it_does(
         "explained_by": list(RULES["dead_units"].explained_by),
         "thresholds": {"most": 0.5},
         "rows": 1,
-        "steps": 200,
+        "steps": 40,
         "state": "on",
     }
     assert rows["lr_high"]["state"] == "waits for grad_cosine"
