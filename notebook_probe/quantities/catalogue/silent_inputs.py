@@ -47,12 +47,12 @@ class Reach:
                 f"calls with {len(self.largest)} and with {len(other.largest)} channels in one "
                 f"step have no common channels"
             )
-        is_data = self.n_nonzero is not None and other.n_nonzero is not None
+        counts = [one.n_nonzero for one in (self, other) if one.n_nonzero is not None]
         return Reach(
             self.n_rows + other.n_rows,
             torch.maximum(self.largest, other.largest),
             torch.minimum(self.smallest, other.smallest),
-            self.n_nonzero + other.n_nonzero if is_data else None,
+            counts[0] + counts[1] if len(counts) == 2 else None,
         )
 
 
