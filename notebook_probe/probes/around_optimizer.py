@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 import weakref
+from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
 import torch
@@ -12,12 +14,14 @@ from torch.optim import Optimizer
 
 from notebook_probe.model.parameter_slots import Slot
 from notebook_probe.probes.due.readings import DueFrame
+from notebook_probe.probes.loss import backwards
+from notebook_probe.probes.loss.step_loss import StepLoss
 from notebook_probe.probes.parameters.ownership import Ownership
 from notebook_probe.probes.parameters.scalers import read_step
 from notebook_probe.probes.reading.options import owned_by
 from notebook_probe.probes.reading.plan import Plan
 from notebook_probe.probes.step.frame import StepFrame
-from notebook_probe.probes.step.optimizer_steps import StepClock, lap
+from notebook_probe.probes.step.optimizer_steps import StepClock, lap, listen
 from notebook_probe.probes.step.sink import StepGate
 
 __all__ = ["StepOwner", "Updates"]
@@ -64,6 +68,7 @@ class Updates:
 
     def __init__(self, model: nn.Module, steps: StepOwner) -> None:
         self._steps = weakref.ref(steps)
+        self.loss = StepLoss(model, self._ignores)
         self._ownership = Ownership(model)
         self._weights_read = False
         self._stepped_in = NO_BACKWARD
@@ -73,6 +78,10 @@ class Updates:
     def optimizers(self) -> list[Optimizer]:
         """Those that step this model, in the order in which they were met."""
         return [*self._met]
+
+    def listen(self) -> list[Callable[[], None]]:
+        """Hear of updates and backward passes from now on; returns what ends it."""
+        return [listen(self), backwards.listen(self.loss)]
 
     def meet(self, optimizer: Optimizer) -> None:
         """It steps this model, or what it wraps does."""
@@ -123,6 +132,8 @@ class Updates:
         if steps is None or frame is None:
             return
         frame.passes.apply(lambda value: id(value) in owned_by(optimizer))
+        owned = partial(owned_by, optimizer) if len(self._met) > 1 else None
+        self.loss.applied(frame, optimizer, owned)
         frame.readings.reader.read_gradients(frame, optimizer)
         frame.seconds += lap()
         if steps.gate.awaits_update:
@@ -151,6 +162,7 @@ class Updates:
         begun = time.perf_counter()
         frame.readings.reader.read_before(frame, None, set())
         frame.passes.apply(lambda value: True)
+        self.loss.applied(frame, None)
         frame.readings.reader.read_gradients(frame, None)
         steps = self._steps()
         if steps is not None:
@@ -172,6 +184,10 @@ class Updates:
         frame = steps.frame
         plan = frame.readings.raw.get(slot) if frame is not None else None
         return None if frame is None or plan is None else (frame, plan)
+
+    def _ignores(self) -> bool:
+        steps = self._steps()
+        return steps is None or steps.ignores_updates
 
     def _of(self, optimizer: Optimizer) -> StepOwner | None:
         """Whose step it is, if the optimizer holds parameters of this model."""

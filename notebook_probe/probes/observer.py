@@ -38,7 +38,7 @@ from notebook_probe.probes.step.calling import seconds_of_a_call
 from notebook_probe.probes.step.compiled import EagerSteps
 from notebook_probe.probes.step.forks import silence_in_children
 from notebook_probe.probes.step.frame import StepFrame
-from notebook_probe.probes.step.optimizer_steps import StepClock, listen
+from notebook_probe.probes.step.optimizer_steps import StepClock
 from notebook_probe.probes.step.phase import Phase, PhaseOfThread
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.probes.step.sink import OpenGate, StepGate, StepSink
@@ -111,7 +111,7 @@ class Observer:
         model = self._model()
         if model is not None:
             self._ends = [handle.remove for handle in hook_root(model, self)]
-            self._ends += [listen(self.updates), collect_for(self)]
+            self._ends += [*self.updates.listen(), collect_for(self)]
 
     def close(self) -> None:
         """Publish the open step if its update happened, and take every hook off."""

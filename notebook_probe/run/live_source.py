@@ -79,7 +79,7 @@ class LiveSource(Exports):
     def snapshot(self) -> Snapshot:
         self._steps.drain()  # the first array of a name says how large all are, not the open step's
         steps = [self._steps.measured(frame, is_final=False) for frame in self._open_frames()]
-        rows = [row for step in steps for row in self._rows.rows(step)]
+        rows = [row for one in steps for row in (*self._rows.rows(one), *self._rows.loss_row(one))]
         now = self._recorded.snapshot()  # after them: a step that closes meanwhile is not missed
         return replace(
             now,

@@ -83,7 +83,7 @@ def test_a_wrapper_means_the_model_inside(watch: Watch) -> None:
     model = made(mlp)
     run = watch(nn.DataParallel(model))
     train_step(model, sgd(model), batch(0))
-    assert run.data.module.values.tolist() == ["0", "1", "2"]
+    assert run.data.module.values.tolist() == ["(root)", "0", "1", "2"]
 
 
 def test_a_record_that_is_full_stops_and_training_goes_on(watch: Watch) -> None:

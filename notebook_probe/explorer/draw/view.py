@@ -15,7 +15,7 @@ from notebook_probe.explorer.draw.what_has_values import COUNTS
 from notebook_probe.explorer.messages.defaults import Defaults
 from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.explorer.messages.wire import Frame
-from notebook_probe.record.format.schema import LOGGED_BY
+from notebook_probe.record.format.schema import is_of_loop
 from notebook_probe.record.format.source import Source
 from notebook_probe.registry import Registry
 
@@ -116,7 +116,7 @@ def fresh_selection(source: Source) -> PanelSelection:
     """What a panel shows before anything is chosen."""
     streams = source.streams.values()
     recorded = {v.name: s.modules for s in streams for v in s.variables}
-    logged = [v.name for s in streams for v in s.variables if v.long_name == LOGGED_BY]
+    logged = [v.name for s in streams for v in s.variables if is_of_loop(v)]
     return Defaults().fill(PanelSelection(), recorded, logged, COUNTS)
 
 

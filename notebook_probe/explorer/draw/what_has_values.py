@@ -6,7 +6,7 @@ import numpy as np
 
 from notebook_probe.explorer.messages.axis_entries import axis_order
 from notebook_probe.record.format.missing import measured
-from notebook_probe.record.format.schema import EVALUATION, LOGGED_BY
+from notebook_probe.record.format.schema import EVALUATION, is_of_loop
 from notebook_probe.record.format.source import Source, StreamView, Variable
 
 __all__ = ["COUNTS", "Recorded"]
@@ -62,7 +62,7 @@ class _Search:
 
     def __init__(self, variable: Variable) -> None:
         self.quantity = variable.name
-        self.is_logged = variable.long_name == LOGGED_BY
+        self.is_logged = is_of_loop(variable)
         self.found: set[str] = set()
         self._missing: list[str] = []
         self._n_modules = 0

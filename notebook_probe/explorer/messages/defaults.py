@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from notebook_probe.explorer.messages.selection import PanelSelection, Series
+from notebook_probe.record.format.loss_names import loss_name
 from notebook_probe.record.format.source import ROOT
 
 __all__ = ["RATE", "Defaults", "default_home", "default_series"]
@@ -14,7 +15,6 @@ HOMES = ("update_ratio", "grad_norm", "output_std")
 """Is the rate right, do the gradients arrive, does the signal: the first that compares modules."""
 
 MOST_SERIES = 3
-FIRST = "loss"
 RATE = "lr"
 """Stands in the bar, and would press every other line to the edge of its axis."""
 
@@ -48,8 +48,11 @@ def default_series(logged: Sequence[str]) -> list[Series]:
     --------
     >>> default_series(["accuracy", "lr", "loss"])
     [('(root)', 'loss'), ('(root)', 'accuracy')]
+    >>> default_series(["accuracy", "backward_loss"])
+    [('(root)', 'backward_loss'), ('(root)', 'accuracy')]
     """
-    names = sorted((name for name in logged if name != RATE), key=lambda name: name != FIRST)
+    loss = loss_name(logged)
+    names = sorted((name for name in logged if name != RATE), key=lambda name: name != loss)
     return [(ROOT, name) for name in names]
 
 

@@ -9,14 +9,14 @@ import numpy as np
 
 from notebook_probe.compare.axes import Run
 from notebook_probe.errors import ProbeError
-from notebook_probe.record.format.schema import LOGGED_BY
+from notebook_probe.record.format.loss_names import loss_name
+from notebook_probe.record.format.schema import is_of_loop
 from notebook_probe.record.format.source import ROOT, Source
 
 __all__ = ["RunRow", "run_row", "unread_row"]
 
 N_POINTS = 54
 """Of the line of the loss, which is as wide in pixels."""
-LOSS = "loss"
 
 
 class RunRow(TypedDict):
@@ -74,14 +74,15 @@ def run_row(location: str, name: str, run: Run, differs: str, problem: str = "")
 
 
 def scalar_of(source: Source) -> str:
-    """The loss, else the first scalar that the loop has logged."""
+    """The loss, else the first scalar of the loop."""
     logged = [
         one.name
         for stream in source.streams.values()
         for one in stream.variables
-        if one.long_name == LOGGED_BY and ROOT in stream.modules
+        if is_of_loop(one) and ROOT in stream.modules
     ]
-    return LOSS if LOSS in logged else next(iter(logged), "")
+    loss = loss_name(logged)
+    return loss if loss in logged else next(iter(logged), "")
 
 
 def line_of(source: Source, scalar: str) -> tuple[list[float | None], float | None]:

@@ -17,12 +17,12 @@ from notebook_probe.quantities.catalogue.optimizer_state import Scaler
 from notebook_probe.quantities.define.numbers import read_scalar
 from notebook_probe.quantities.reduce.stat import Number
 
-__all__ = ["AT_UPDATE", "read_step"]
+__all__ = ["AT_UPDATE", "read_step", "scaler_calling"]
 
 _STEP = GradScaler.step.__code__
 
 
-def _scaler_calling() -> GradScaler | None:
+def scaler_calling() -> GradScaler | None:
     """The one whose ``step`` is on this stack."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code is not _STEP:
@@ -39,13 +39,13 @@ def _number(frame: StepFrame, value: Tensor) -> Number:
 
 
 def _loss_scale(frame: StepFrame, optimizer: Optimizer) -> Number:
-    scaler = _scaler_calling()
+    scaler = scaler_calling()
     return 1.0 if scaler is None or scaler._scale is None else _number(frame, scaler._scale)
 
 
 def _scaler(frame: StepFrame, optimizer: Optimizer) -> Scaler | None:
     """With what the optimizers that have stepped before in this step have found."""
-    scaler, found = _scaler_calling(), getattr(optimizer, "found_inf", None)
+    scaler, found = scaler_calling(), getattr(optimizer, "found_inf", None)
     before: Scaler | None = frame.of_step.get("scaler")
     if scaler is None or scaler._scale is None or scaler._growth_tracker is None:
         return before

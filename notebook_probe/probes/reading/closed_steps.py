@@ -15,7 +15,9 @@ from collections.abc import Sequence, Set
 from typing import Any, Protocol
 
 import numpy as np
+from torch import Tensor
 
+from notebook_probe.probes.reading.closed_losses import ClosedLosses, LossRows
 from notebook_probe.probes.reading.host_copy import HostCopy
 from notebook_probe.probes.reading.last_scalars import LastScalars
 from notebook_probe.probes.step.frame import StepFrame
@@ -38,6 +40,13 @@ class Recorder(Protocol):
 
     def record(self, steps: Sequence[MeasuredStep]) -> None:
         """Record some steps, in their order."""
+
+    def record_losses(self, rows: LossRows) -> None:
+        """Record the losses of some steps, in their order."""
+
+    @property
+    def is_followed(self) -> bool:
+        """Somebody looks at each step, also at one of which there is nothing but its loss."""
 
     def failed(self, step: int, n_rows: int, error: Exception) -> None:
         """A step, which would have been so many rows, could not be made into numbers."""
@@ -76,6 +85,7 @@ class ClosedSteps:
         self._copied = time.monotonic()
         self._on_host: list[StepFrame] = []
         self._measured: list[MeasuredStep] = []
+        self._losses = ClosedLosses()
         self._recorded = time.monotonic()
         self._at_once = self._has_failures = False
         self._lock = threading.Lock()  # a reader may drain while the training thread keeps
@@ -178,9 +188,10 @@ class ClosedSteps:
         """Take a closed frame; whatever goes wrong here stays here."""
         try:
             with self._lock:
+                is_followed = self._take_loss(frame)
                 if frame.on_device or self._on_device or self._coming:  # steps stay in order
                     self._on_device.append(frame)
-                elif not frame.is_empty:
+                elif is_followed or not frame.is_empty:
                     self._keep(frame)
             self._record_when_due()
             self._copy_when_due()
@@ -188,6 +199,16 @@ class ClosedSteps:
             self._has_failures = False
         except Exception as error:  # training must not end because a step could not be kept
             self._lose([frame], error)
+
+    def _take_loss(self, frame: StepFrame) -> bool:
+        """Keep the loss; tell whether somebody wants the step for its sake."""
+        if frame.loss is None:
+            return False
+        self._losses.add(frame.step, frame.time_ms, frame.loss)
+        if not self._recorder.is_followed:
+            return False
+        frame.on_device |= isinstance(frame.loss, Tensor)
+        return True
 
     def _keep(self, frame: StepFrame) -> None:
         self._on_host.append(frame)
@@ -220,7 +241,7 @@ class ClosedSteps:
         with self._lock:
             self._finish_copy()
             self._begin_copy()
-            if self._coming is not None and _has_come(self._coming):
+            if self._has_come:
                 self._finish_copy()
             self._record()
 
@@ -231,30 +252,45 @@ class ClosedSteps:
 
     def _record_when_due(self) -> None:
         late = time.monotonic() - self._recorded > KEEP_S
-        if late or len(self._on_host) + len(self._measured) >= MOST_KEPT:
+        n_kept = len(self._on_host) + len(self._measured)
+        if late or n_kept >= MOST_KEPT or len(self._losses) >= MOST_KEPT:
             self.record()
 
     def _record(self) -> None:
         self._measure_kept()
         measured, self._measured = self._measured, []
         self._recorded = time.monotonic()
+        if len(self._losses):
+            self._recorder.record_losses(self._losses.take())
         self._recorder.record(measured)
 
     def _copy_when_due(self) -> None:
         """Begin a copy, or take what has come of the last one; never wait."""
-        if not self._on_device and self._coming is None:
+        if not self._on_device and self._coming is None and not self._losses.are_elsewhere:
             return
         with self._lock:
-            if self._coming is not None and _has_come(self._coming):
+            if self._has_come:
                 self._finish_copy()
-            if self._coming is None and time.monotonic() - self._copied > COPY_S:
+            if not self._is_coming and time.monotonic() - self._copied > COPY_S:
                 self._begin_copy()
+
+    @property
+    def _has_come(self) -> bool:
+        """Something is coming, and nobody would wait for it."""
+        has_come = self._coming is None or _has_come(self._coming)
+        return self._is_coming and has_come and self._losses.have_come
+
+    @property
+    def _is_coming(self) -> bool:
+        return self._coming is not None or self._losses.are_coming
 
     def _begin_copy(self) -> None:
         frames = [*self._on_device]
+        if frames or self._losses.are_elsewhere:
+            self._copied = time.monotonic()
+        self._losses.begin_copy()
         if frames:
             self._on_device.clear()
-            self._copied = time.monotonic()
             try:
                 self._coming = HostCopy(frames)
             except Exception as error:
@@ -262,6 +298,7 @@ class ClosedSteps:
 
     def _finish_copy(self) -> None:
         self._measure_kept()
+        self._losses.finish_copy()
         coming, self._coming = self._coming, None
         if coming is None:
             return
@@ -312,4 +349,7 @@ def _measured(frame: StepFrame, is_final: bool) -> MeasuredStep:
         for name in frame.recorded_beside:
             logged.pop(name, None)
     arrays = {key: np.asarray(array) for key, array in frame.arrays.items()}
-    return MeasuredStep(frame.step, frame.time_ms, streams, named, logged, frame.of_state, arrays)
+    loss = None if isinstance(frame.loss, Tensor) else frame.loss  # one on a device is on its way
+    return MeasuredStep(
+        frame.step, frame.time_ms, streams, named, logged, frame.of_state, arrays, loss
+    )

@@ -120,6 +120,7 @@ def _mapped_frame(frame: StepFrame, change: Callable[[Tensor], Any]) -> StepFram
     mapped.states = _mapped(frame.states, change)
     mapped.collected = _mapped(frame.collected, change)
     mapped.scalars = _mapped(frame.scalars, change)
+    mapped.loss = _mapped(frame.loss, change)
     mapped.arrays = _mapped(frame.arrays, change)
     mapped.of_step = _mapped(frame.of_step, change)
     return mapped

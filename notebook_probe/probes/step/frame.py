@@ -128,6 +128,7 @@ class StepFrame:
         "counts",
         "has_failures",
         "has_returned",
+        "loss",
         "of_state",
         "of_step",
         "on_device",
@@ -158,6 +159,8 @@ class StepFrame:
         """What the user logged."""
         self.arrays: dict[tuple[str, str], Any] = {}
         """Arrays that the user logged, by place and name."""
+        self.loss: Number | None = None
+        """What `backward()` was called on, of the passes that were applied."""
         self.recorded_beside: frozenset[str] = frozenset()
         """Names of those that are recorded of a state; here quantities may read them."""
         self.of_state = False
@@ -256,7 +259,12 @@ class StepFrame:
         """Nothing is recorded of it: nothing was due, nothing logged."""
         if self.scalars or self.arrays or self.collected:
             return False
-        return self.plan is None or (not self.plan.due and self.plan.are_light)
+        return not self.reads
+
+    @property
+    def reads(self) -> bool:
+        """Something is due in it, or takes in every step."""
+        return self.plan is not None and bool(self.plan.due or not self.plan.are_light)
 
     @property
     def n_rows(self) -> int:

@@ -69,6 +69,8 @@ class MeasuredStep:
         What was logged is of the state before the step.
     arrays : mapping
         Place and name -> array, of what the loop logged.
+    loss : float, optional
+        What `backward()` was called on; it is recorded by itself, of many steps at once.
     """
 
     step: int
@@ -78,3 +80,4 @@ class MeasuredStep:
     logged: Mapping[str, float]
     of_state: bool = False
     arrays: Mapping[tuple[str, str], Any] = field(default_factory=dict)
+    loss: float | None = None

@@ -38,6 +38,8 @@ class Probe:
     """Each call of a step has a value of its own."""
     may_stretch: bool = False
     """Its schedule was nobody's choice: a budget may make it due less often."""
+    of_preset: bool = False
+    """Nobody has named it."""
     every: int = 1
     """Of so many due steps one is measured: what a budget has made of the schedule."""
     attached_step: int = WAITING

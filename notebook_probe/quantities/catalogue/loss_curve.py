@@ -1,6 +1,6 @@
-"""The course of the loss, from what the training loop logs: ``run.log(loss=loss)``.
+"""The course of the loss: of what the training loop logs, else of what it calls ``backward()`` on.
 
-The loss itself needs no quantity: what is logged is recorded as it is.
+The loss itself needs no quantity: it is recorded as it is.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ __all__ = ["EVALUATED", "LossEma", "LossSpikeScore", "TrainEvalGap"]
 
 quantities.instead(
     "loss",
-    "run.log(loss=loss) records it, and any other number, as it is; of its course there are "
-    "loss_ema, loss_spike_score and train_eval_gap",
+    "run.log(loss=loss) records it as it is, else there is backward_loss, if it is seen; of its "
+    "course there are loss_ema, loss_spike_score and train_eval_gap",
 )
 
 SLOWEST = 0.01
@@ -38,7 +38,7 @@ EVALUATED = ("eval_loss", "val_loss", "valid_loss", "validation_loss", "test_los
 
 @window_quantity(source="GoMLX", question=questions.PROGRESS)
 class LossEma:
-    """Moving average of the logged loss, ``m <- m (1 - w) + w L``, ``w = max(0.01, 1 / n)``.
+    """Moving average of the loss, ``m <- m (1 - w) + w L``, ``w = max(0.01, 1 / n)``.
 
     The mean of the first 100 losses and exponential after that, so that it has no bias towards
     where it began. A level for several hundred steps: nothing is learned any more.

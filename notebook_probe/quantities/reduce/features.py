@@ -87,7 +87,7 @@ KEYED: dict[str, Moment] = {
 """Families of features by key: ``state_exp_avg`` is the optimizer's state ``exp_avg`` of a
 parameter, ``group_lr`` the option ``lr`` of its parameter group, ``batch_targets`` what
 ``run.batch(targets=...)`` handed over, ``logged_loss`` what ``run.log(loss=...)`` recorded, or
-what was logged by another usual name of the loss."""
+the loss by another usual name, or that which nobody logs."""
 
 STEP: dict[str, Moment] = {
     "logged": "closing",

@@ -1,16 +1,19 @@
-"""Which of the scalars that a loop logs is the loss of a training step."""
+"""Which of the scalars of a training is the loss of its steps."""
 
 from __future__ import annotations
 
 from collections.abc import Container
 
-__all__ = ["LOSS", "LOSS_NAMES", "loss_name"]
+__all__ = ["BACKWARD_LOSS", "LOSS", "LOSS_NAMES", "loss_name"]
 
 LOSS = "loss"
 """What quantities and alert rules call it."""
 
-LOSS_NAMES = (LOSS, "train_loss", "train/loss", "training_loss", "loss/train")
-"""Names under which it is usually logged; the first of them that is there counts, all the time."""
+BACKWARD_LOSS = "backward_loss"
+"""That which is recorded where the loop logs none."""
+
+LOSS_NAMES = (LOSS, "train_loss", "train/loss", "training_loss", "loss/train", BACKWARD_LOSS)
+"""Names under which it is recorded; the first of them that is there counts, all the time."""
 
 
 def loss_name(names: Container[str]) -> str:

@@ -41,6 +41,7 @@ __all__ = [
     "DROPPED_ROWS",
     "EVALUATION",
     "FORMAT_VERSION",
+    "FROM_BACKWARD",
     "INDEX_IN_MODULE",
     "KEEP_BITS",
     "LOGGED",
@@ -66,6 +67,7 @@ __all__ = [
     "check_stream",
     "coordinate_spec",
     "index_spec",
+    "is_of_loop",
     "is_variable",
     "level_name",
     "module_label",
@@ -93,6 +95,8 @@ LOGGED, VALUE = "logged", "value"
 """The stream of scalars by name, and its one array."""
 LOGGED_BY = "logged by the training loop"
 """What is said of a scalar, wherever it lies."""
+FROM_BACKWARD = "the tensor that backward() was called on, summed over an update's passes"
+"""What is said of the loss of a loop that logs none."""
 MODULE_OF_ELEMENT, INDEX_IN_MODULE = "module_of_element", "index_in_module"
 EVALUATION = "eval_"
 """Begins the names of streams of evaluations: the step of a row is that of the state it is of."""
@@ -357,6 +361,15 @@ def check_axis(axis: Axis) -> None:
             f"axis {axis.name!r}: group {axis.group[:80]!r} must be a plain name, "
             f"and none of {', '.join(GROUPS)}"
         )
+
+
+def is_of_loop(variable: Variable) -> bool:
+    """Whether it is a number of the training as a whole, not one that a quantity is of a module.
+
+    >>> is_of_loop(Variable("lr", "1", LOGGED_BY)), is_of_loop(Variable("rank"))
+    (True, False)
+    """
+    return variable.long_name in (LOGGED_BY, FROM_BACKWARD)
 
 
 def check_stream(name: str) -> None:

@@ -196,7 +196,7 @@ def _fitting(model_map: ModelMap, row: PresetRow) -> list[Probe]:
     due = schedule(row.schedule)
     chosen = [as_quantity(name) for name in row.names]
     return [
-        Probe(place, quantity, due, may_stretch=True)
+        Probe(place, quantity, due, may_stretch=True, of_preset=True)
         for place in row.places(model_map)
         for quantity in chosen
         if not misfit(model_map, place, quantity) and not is_never_fed(model_map, place, quantity)

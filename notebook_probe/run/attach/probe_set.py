@@ -320,6 +320,7 @@ class ProbeSet:
             probe.attached_step = step
         self._schedules.arm(after)
         self._observer.set_probes(after, self._map)
+        self._observer.updates.loss.look(any(map(_wants_loss, after)))
         self._measured = wanted
         gone = [one for one in before if one.key() not in wanted and one.key() in self._attached]
         self._attached = wanted.keys()
@@ -341,6 +342,11 @@ class ProbeSet:
                 f"{name} is not attached at {at}; attached there: {', '.join(sorted(names))}"
             )
         return found
+
+
+def _wants_loss(probe: Probe) -> bool:
+    """It reads what the loop logs, or is of a preset: who names what is measured gets just that."""
+    return probe.of_preset or any(need.split(".")[0] == "logged" for need in probe.quantity.needs)
 
 
 def _is_same(old: Probe | None, probe: Probe) -> bool:

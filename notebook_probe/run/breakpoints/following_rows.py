@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from notebook_probe.probes.reading.closed_losses import LossRows
 from notebook_probe.probes.reading.closed_steps import Recorder
 from notebook_probe.probes.step.measured import MeasuredStep
 from notebook_probe.run.breakpoints.breakpoints import Breakpoints
@@ -27,6 +28,13 @@ class FollowingRows:
         self._recorder.record(steps)
         for step in steps:
             self._breakpoints.see(step)
+
+    def record_losses(self, rows: LossRows) -> None:
+        self._recorder.record_losses(rows)
+
+    @property
+    def is_followed(self) -> bool:
+        return not self._breakpoints.is_idle
 
     def failed(self, step: int, n_rows: int, error: Exception) -> None:
         self._recorder.failed(step, n_rows, error)

@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 from notebook_probe.model.selectors import standard_place
 from notebook_probe.probes.step.measured import POOLED, Columns, MeasuredStep, StreamValues
 from notebook_probe.quantities import quantities
+from notebook_probe.record.format.loss_names import BACKWARD_LOSS
 from notebook_probe.record.format.source import ROOT
 
 __all__ = ["Number", "StepNumbers"]
@@ -49,6 +50,8 @@ class StepNumbers:
         """The number of this name, of the step as a whole; None where the step has none."""
         if module == ROOT and name in step.logged:
             return float(step.logged[name])
+        if module == ROOT and name == BACKWARD_LOSS:
+            return step.loss
         for values in step.streams:
             column = self._index(values.columns).columns.get((module, name))
             value = None if column is None else _at(values, column)
@@ -63,6 +66,8 @@ class StepNumbers:
         for name, value in step.logged.items():
             if not math.isfinite(value):
                 yield Number(ROOT, name, float(value))
+        if step.loss is not None and not math.isfinite(step.loss):
+            yield Number(ROOT, BACKWARD_LOSS, step.loss)
         for values in step.streams:
             for column in self._index(values.columns).telling:
                 number = _at(values, column)

@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 
+from notebook_probe.probes.reading.closed_losses import LossRows
 from notebook_probe.probes.reading.closed_steps import Recorder
 from notebook_probe.probes.step.measured import MeasuredStep
 from notebook_probe.record.format.source import Variable
@@ -64,6 +65,13 @@ class FlightRecorder:
         if self.n_steps:
             for step in steps:
                 self._see(step)
+
+    def record_losses(self, rows: LossRows) -> None:
+        self._recorder.record_losses(rows)
+
+    @property
+    def is_followed(self) -> bool:
+        return self.n_steps > 0 or self._recorder.is_followed
 
     def failed(self, step: int, n_rows: int, error: Exception) -> None:
         self._recorder.failed(step, n_rows, error)

@@ -100,12 +100,12 @@ class LoopLog:
 
     def _show_loss(self, frame: StepFrame, scalars: Scalars) -> None:
         """Let quantities read the loss of a step as such, by whatever usual name it is logged."""
-        if LOSS in scalars:
-            self._loss_names.add(LOSS)
-            return
         self._loss_names.update(name for name in LOSS_NAMES if name in scalars)
+        if self._loss_names:  # what `backward()` is called on is of no interest any more
+            self._observer.updates.loss.give_way()
+            frame.loss = None
         name = loss_name(self._loss_names)
-        if name in scalars:
+        if name in scalars and LOSS not in scalars:
             frame.scalars[LOSS] = scalars[name]
             frame.recorded_beside |= {LOSS}
 

@@ -14,11 +14,14 @@ import numpy as np
 from notebook_probe.axis import Axis, Image, PerChannel
 from notebook_probe.errors import QuantityError
 from notebook_probe.model.selectors import standard_place
+from notebook_probe.probes.reading.closed_losses import LossRows
 from notebook_probe.probes.step.measured import Columns, MeasuredStep
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.quantities import quantities
-from notebook_probe.record.format.schema import LOGGED_BY, LOGGED_OF_STATES
-from notebook_probe.record.format.source import Variable
+from notebook_probe.record.format.loss_names import BACKWARD_LOSS
+from notebook_probe.record.format.missing import as_measured
+from notebook_probe.record.format.schema import FROM_BACKWARD, LOGGED_BY, LOGGED_OF_STATES
+from notebook_probe.record.format.source import ROOT, Variable
 from notebook_probe.record.write.checked_series import check_module
 from notebook_probe.record.write.streams.shaped import ArrayWriter
 from notebook_probe.record.write.streams.stream import StreamWriter
@@ -31,6 +34,8 @@ from notebook_probe.run.rows.logged import LoggedScalars
 __all__ = ["RowKeeper"]
 
 LOG_STREAM = "every_1"
+OF_BACKWARD = "of_backward"
+"""The stream of losses that nobody logs."""
 
 
 class RowKeeper:
@@ -156,6 +161,31 @@ class RowKeeper:
                     row.record()
                 except Exception as error:  # as above
                     self._lose(step.step, 1, error)
+
+    def record_losses(self, rows: LossRows) -> None:
+        """The Recorder's part: hand the losses of some steps to the writer."""
+        values = as_measured([float(loss) for loss in rows.losses]).reshape(-1, 1, 1)
+        try:
+            self._losses().record_all(np.array(rows.steps), np.array(rows.times_ms), values)
+        except Exception as error:
+            self._lose(rows.steps[0], len(rows), error)
+
+    def loss_row(self, step: MeasuredStep) -> list[Row]:
+        """That of the loss of one step, which is not recorded by it."""
+        if step.loss is None:
+            return []
+        return [Row(self._losses(), step.step, step.time_ms, [0], [0], [step.loss])]
+
+    def _losses(self) -> StreamWriter:
+        stream = self._stream(OF_BACKWARD, "every(1)")
+        if not stream.variables:
+            stream.extend([ROOT], [Variable(BACKWARD_LOSS, "1", FROM_BACKWARD)])
+        return stream
+
+    @property
+    def is_followed(self) -> bool:
+        """The Recorder's part: of a step that has nothing but its loss, that is enough."""
+        return False
 
     def failed(self, step: int, n_rows: int, error: Exception) -> None:
         """The Recorder's part: say what went wrong, and that the step is lost."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from notebook_probe.probes.reading import closed_steps
+from notebook_probe.probes.reading.closed_losses import LossRows
 from notebook_probe.probes.reading.closed_steps import ClosedSteps
 from notebook_probe.probes.reading.host_copy import HostCopy
 from notebook_probe.probes.step.frame import StepFrame
@@ -23,6 +24,11 @@ class Taken:
 
     def record(self, steps: Sequence[MeasuredStep]) -> None:
         self.steps += [step.step for step in steps]
+
+    is_followed = False
+
+    def record_losses(self, rows: LossRows) -> None:
+        self.steps += rows.steps
 
     def failed(self, step: int, n_rows: int, error: Exception) -> None:
         self.lost.append((step, n_rows, str(error)))

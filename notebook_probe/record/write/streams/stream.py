@@ -10,7 +10,7 @@ import numpy as np
 from notebook_probe.record.format.axes import Axes
 from notebook_probe.record.format.kinds import NUMBERS, Kind
 from notebook_probe.record.format.missing import NOT_MEASURED
-from notebook_probe.record.format.source import Floats, Variable
+from notebook_probe.record.format.source import Floats, Steps, Variable
 from notebook_probe.record.write.losses import Losses
 from notebook_probe.record.write.names import Names
 from notebook_probe.record.write.streams.rows import Block, Rows, row_bytes, rows_per_block
@@ -160,6 +160,20 @@ class StreamWriter:
         block.n = row + 1
         self.last_step = step
         return True
+
+    def record_all(self, steps: Steps, times_ms: Steps, values: Floats) -> None:
+        """As `record`, of many rows at once, whose steps grow; ``values[i]`` is one of them."""
+        start, n = 0, len(steps)
+        while start < n:
+            self.record(int(steps[start]), int(times_ms[start]), values[start])  # makes room
+            start, block = start + 1, self._block
+            stop = min(n, start + block.capacity - block.n)
+            if stop == start or values.shape[1:] != block.shape:
+                continue
+            rows = slice(block.n, block.n + stop - start)
+            block.values[rows], block.steps[rows] = values[start:stop], steps[start:stop]
+            block.times[rows] = times_ms[start:stop]
+            block.n, self.last_step, start = rows.stop, int(steps[stop - 1]), stop
 
     def rows(self) -> Rows:
         """What is in memory now."""

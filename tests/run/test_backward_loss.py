@@ -1,0 +1,177 @@
+"""A loss that nobody logs, in the record and wherever a loss is looked for."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+import torch
+
+import notebook_probe as nbp
+from notebook_probe.explorer.draw.view import fresh_selection
+from notebook_probe.explorer.others.run_row import scalar_of
+from notebook_probe.record.format.loss_names import BACKWARD_LOSS
+from notebook_probe.record.format.schema import FROM_BACKWARD
+from tests.models import floats, loss_of, made, mlp, sgd, train_step
+from tests.probes.reading.on_accelerator import loss_on, never_by_itself
+from tests.run.accelerator import Accelerator, copies, host, moved, on_device, waits
+from tests.run.conftest import Watch
+
+batch = floats(5, 4)
+READS_IT = {"": ["loss_ema", "loss_spike_score", "train_eval_gap"]}
+
+
+def test_a_bare_run_has_the_loss_of_every_step_and_says_where_from(watch: Watch) -> None:
+    model = made(mlp)
+    optimizer = sgd(model)
+    run = watch(model)
+    losses = [train_step(model, optimizer, batch(step)) for step in range(100)]
+    series = run.series("", BACKWARD_LOSS)
+    assert series.values.tolist() == pytest.approx(losses), "that of the open step, too"
+    run.settle()
+    assert run.series("", BACKWARD_LOSS).values.tolist() == pytest.approx(losses)
+    assert run.data[BACKWARD_LOSS].attrs["long_name"] == FROM_BACKWARD
+    run.close()
+    opened = nbp.open_run(run.location)
+    assert opened.series("", BACKWARD_LOSS).values.tolist() == pytest.approx(losses)
+    assert opened.data[BACKWARD_LOSS].attrs["long_name"] == FROM_BACKWARD
+
+
+def test_rules_find_a_loss_that_is_nan_or_jumps(watch: Watch) -> None:
+    model = made(mlp)
+    optimizer = sgd(model, lr=0.0)
+    run = watch(model, optimizer)
+    run.attach("", "loss_spike_score")
+    factors = [1.0 + 0.01 * (step % 3) for step in range(20)] + [50.0, 100.0, math.nan]
+    for factor in factors:
+        optimizer.zero_grad()
+        (loss_of(model(batch(0))) * factor).backward()
+        optimizer.step()
+    run.settle()
+    found = {alert.rule: alert for alert in run.alerts}
+    assert {"diverging_loss", "nonfinite_loss", "loss_spike"} <= set(found)
+    assert found["nonfinite_loss"].quantities == (BACKWARD_LOSS,)
+    assert (found["nonfinite_loss"].step, found["diverging_loss"].step) == (22, 21)
+
+
+def test_a_training_is_held_by_it(watch: Watch, capsys: pytest.CaptureFixture[str]) -> None:
+    model = made(mlp)
+    optimizer = sgd(model)
+    run = watch(model, optimizer)
+    run.pause_when("", BACKWARD_LOSS, "> 1000")
+    for factor in (1.0, 1e6, 1.0):
+        optimizer.zero_grad()
+        (loss_of(model(batch(0))) * factor).backward()
+        optimizer.step()
+    run.settle()
+    assert BACKWARD_LOSS in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["loss", "train_loss"])
+@pytest.mark.parametrize("first", [0, 3])
+def test_what_the_loop_logs_is_the_loss_from_then_on(watch: Watch, name: str, first: int) -> None:
+    model = made(mlp)
+    optimizer = sgd(model)
+    run = watch(model, optimizer, probes=READS_IT)
+    means, total = [], 0.0
+    for step in range(8):
+        loss = train_step(model, optimizer, batch(step))
+        logs = step >= first and (step - first) % 2 == 0
+        if logs:
+            run.log({name: 7.0})
+        total += 7.0 if logs else loss if step < first else 0.0
+        means.append(total)
+    run.settle()
+    assert run.series("", name).step.values.tolist() == [*range(first, 8, 2)]
+    if first:
+        assert run.series("", BACKWARD_LOSS).step.values.tolist() == [0, 1, 2]
+    else:
+        assert BACKWARD_LOSS not in run.data
+    n = first + (8 - first + 1) // 2
+    assert run.series("", "loss_ema").values[-1] == pytest.approx(means[-1] / n, rel=1e-5)
+    assert fresh_selection(run).series[0] == ("(root)", name), "the panel's first picture"
+    assert scalar_of(run) == name
+
+
+def test_a_loss_of_an_evaluation_is_none_of_a_step(watch: Watch) -> None:
+    model = made(mlp)
+    optimizer = sgd(model)
+    run = watch(model, optimizer, probes=READS_IT)
+    losses = []
+    for step in range(4):
+        losses.append(train_step(model, optimizer, batch(step)))
+        run.log(loss=100.0, val_loss=losses[-1] + 1.0, phase="eval")
+    run.settle()
+    assert run.series("", BACKWARD_LOSS).values.tolist() == pytest.approx(losses)
+    gaps = run.series("", "train_eval_gap").values
+    assert gaps[0] == pytest.approx(1.0, rel=1e-4)
+
+
+def test_the_panel_begins_with_it(watch: Watch) -> None:
+    model = made(mlp)
+    run = watch(model)
+    train_step(model, sgd(model), batch(0))
+    run.log(accuracy=0.5)
+    run.settle()
+    assert fresh_selection(run).series[0] == ("(root)", BACKWARD_LOSS)
+    assert scalar_of(run) == BACKWARD_LOSS
+
+
+@pytest.mark.parametrize("probes", [None, {"0": "weight_norm"}])
+def test_who_names_what_is_measured_gets_just_that(watch: Watch, probes: object) -> None:
+    model = made(mlp)
+    run = watch(model, probes=probes)
+    train_step(model, sgd(model), batch(0))
+    run.settle()
+    assert BACKWARD_LOSS not in run.data
+    run.attach("", "loss_ema")
+    train_step(model, sgd(model), batch(1))
+    run.settle()
+    assert run.series("", BACKWARD_LOSS).step.values.tolist() == [1]
+    run.detach("", "loss_ema")
+    train_step(model, sgd(model), batch(2))
+    run.settle()
+    assert run.series("", BACKWARD_LOSS).step.values.tolist() == [1]
+
+
+def test_a_record_that_goes_on_goes_on_with_it(tmp_path: Path) -> None:
+    store = tmp_path / "run.zarr"
+    losses: list[float] = []
+    for first in (0, 3):
+        model = made(mlp)
+        optimizer = sgd(model)
+        with nbp.watch(model, store=store, resume=first or None) as run:
+            losses[first:] = [train_step(model, optimizer, batch(step)) for step in range(4)]
+            assert run.series("", BACKWARD_LOSS).step.values.tolist() == [*range(first + 4)]
+    values = nbp.open_run(store).series("", BACKWARD_LOSS).values
+    assert values.tolist() == pytest.approx(losses)
+
+
+def train_on_device(store: Path) -> tuple[list[float], list[float]]:
+    """Losses as they were recorded and as they were; no step waits."""
+    never_by_itself()
+    model = moved(made(mlp))
+    optimizer = sgd(model)
+    run = nbp.watch(model, store=store, probes={"": "loss_ema"}, budget=None)
+    losses = []
+    for step in range(6):
+        optimizer.zero_grad()
+        loss = loss_on(model(on_device(batch(step))))
+        loss.backward()
+        losses.append(host(loss.detach()).item())
+        with torch.no_grad():
+            loss.mul_(0)  # as who sums it over processes writes over it
+        optimizer.step()
+    assert not waits, waits
+    assert not copies, copies
+    run.settle()
+    recorded = run.series("", BACKWARD_LOSS).values.tolist()
+    run.close()
+    return recorded, losses
+
+
+@pytest.mark.xdist_group("accelerator")  # one process serves all tests of it
+def test_no_step_waits_for_the_loss_of_a_device(accelerator: Accelerator, tmp_path: Path) -> None:
+    recorded, losses = accelerator.run(train_on_device, tmp_path / "run.zarr")
+    assert recorded == pytest.approx(losses)
