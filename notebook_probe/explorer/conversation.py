@@ -35,7 +35,7 @@ from notebook_probe.explorer.messages.throttled import Throttled
 from notebook_probe.explorer.messages.views_present import ViewsPresent
 from notebook_probe.explorer.parts.all_parts import CLICKS, AllParts
 from notebook_probe.explorer.parts.part import Seen
-from notebook_probe.explorer.save.export import export
+from notebook_probe.explorer.save.exports import Exports
 from notebook_probe.record.format.source import Source
 from notebook_probe.run.controls import Controls
 from notebook_probe.run.health.status import ProbeStatus, StatusHead
@@ -96,7 +96,8 @@ class PanelSession:
         self._sent_of: dict[str, PanelSelection] = {}
         self.has_more = self.is_held_up = False
         self._sent_selection: PanelSelection | None = None
-        self._exports: list[from_view.ExportClick] = []
+        self._asked: list[from_view.ExportClick] = []
+        self._exports = Exports(source)
         self._handlers: dict[str, Callable[[Any], None]] = {
             "hello": self._on_hello,
             "visible": self._on_visible,
@@ -104,7 +105,7 @@ class PanelSession:
             "ack": self._views_present.painted,
             "selection": self._on_selection,
             "fold": self._on_fold,
-            "export": self._exports.append,
+            "export": self._asked.append,
             "pointed": self._on_pointed,
             **self._parts.handlers,
         }
@@ -133,6 +134,7 @@ class PanelSession:
     def close(self) -> None:
         """The panel is gone: draw nothing more."""
         self._drawings.close()
+        self._exports.close()
 
     def head(self) -> StatusHead:
         """How the run is now."""
@@ -309,10 +311,12 @@ class PanelSession:
 
     def _publish_exports(self, send: Send) -> None:
         with self._lock:
-            exports = self._exports[:]
-            self._exports.clear()
-        for message in exports:
-            send(*export(message["kind"], self._source, self._selection))
+            asked = self._asked[:]
+            self._asked.clear()
+        for message in asked:
+            self._exports.make(message["kind"], self._selection)
+        for frame in self._exports.made():
+            send(*frame)
 
     def _with_defaults(self, selection: PanelSelection) -> PanelSelection:
         """What a user who has not chosen yet is shown."""

@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
+from notebook_probe.figures.beside import Beside, draw_beside
 from notebook_probe.figures.labels import Label, draw_labels, labels_inches
 from notebook_probe.figures.style import (
     BRAND,
@@ -142,6 +143,7 @@ def draw_lines(
     window: tuple[float, float] | None,
     look: Look,
     colours: Mapping[Series, int],
+    beside: Sequence[Beside] = (),
 ) -> None:
     """Draw every series, where it was not finite, what happened, and the labels."""
     clock = WallTime()
@@ -152,6 +154,7 @@ def draw_lines(
     axes.set_yscale("log" if look.log_y else "linear")
     if look.log_x:
         axes.set_xscale("symlog", linthresh=1)  # a run begins at step 0
+    others = draw_beside(axes, beside)
     ends: list[tuple[float, Series]] = []
     for one in series:
         curves = [_read(source, one, window)]
@@ -176,7 +179,7 @@ def draw_lines(
     else:
         ticks(axes.xaxis, False, unit)
     labels = [Label(value, series_label(one), colour(colours[one])) for value, one in ends]
-    draw_labels(axes, labels)
+    draw_labels(axes, [*labels, *others])
 
 
 def _draw(axes: Axes, curves: Sequence[Curve], index: int) -> float:

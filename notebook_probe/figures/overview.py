@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from matplotlib.figure import Figure
 
+from notebook_probe.figures.beside import Beside
 from notebook_probe.figures.cells import heat_inches, row_names
 from notebook_probe.figures.heat import draw_heat, read_grid, scale_of
+from notebook_probe.figures.labels import labels_inches
 from notebook_probe.figures.lines import (
     PLAIN_LOOK,
     Look,
@@ -39,6 +41,7 @@ def overview(
     look: Look = PLAIN_LOOK,
     colours: Mapping[Series, int] | None = None,
     grid: Grid | None = None,
+    beside: Sequence[Beside] = (),
 ) -> Figure:
     """Picture of what a panel shows: the heat map of a quantity over the lines of some series.
 
@@ -62,6 +65,8 @@ def overview(
         Index of the colour of each series; their order by default.
     grid : Grid, optional
         The cells of the map, where they have been worked out already.
+    beside : sequence of Beside
+        Lines of other runs, drawn among those of this one.
 
     Examples
     --------
@@ -71,7 +76,7 @@ def overview(
     shown = grid or read_grid(source, quantity, window)
     names = [] if shown is None else row_names(shown)
     left = 0.25 + max([0.45, *map(text_inches, names)])
-    right = max(BAR, label_inches(series))
+    right = max(BAR, label_inches(series), labels_inches([one.label for one in beside]))
     tall = 0.0 if shown is None else heat_inches(shown)
     below = LINES + BETWEEN if series else 0.0
     height = TOP + tall + below + BOTTOM
@@ -93,7 +98,7 @@ def overview(
             draw_heat(axes, bar, shown, names, scale, cells)
         if series:
             axes = figure.add_axes(place(BOTTOM, LINES))
-            draw_lines(axes, source, series, window, look, colour_of)
+            draw_lines(axes, source, series, window, look, colour_of, beside)
             if shown is not None and look.x_axis == "step":
                 axes.set_xlim(shown.first, shown.last + 1)
     return figure

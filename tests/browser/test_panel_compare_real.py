@@ -132,4 +132,11 @@ def test_two_runs_of_a_large_model_part_where_one_layer_was_trained_faster(
     kernel.until(panel.page.locator(".nbp-chips"), "12.up")
     kernel.until_drawn(f"{LATE} · update_ratio")
     panel.picture("compare-real")
+    panel.page.get_by_text("Data ↓").click()
+    with panel.page.expect_download() as download:
+        panel.page.locator("[data-export=csv]").click()
+        kernel.until(panel.page.locator("[data-role=export]"), "own.csv saved")
+    rows = download.value.path().read_text().splitlines()
+    assert rows[0] == "run,module,quantity,step,time,value"
+    assert {row.partition(",")[0] for row in rows[1:]} == {"own", "before"}
     assert panel.errors == []

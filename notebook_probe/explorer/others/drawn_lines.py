@@ -17,7 +17,15 @@ from notebook_probe.explorer.messages.selection import PanelSelection, Series
 from notebook_probe.explorer.messages.wire import VERSION, Frame
 from notebook_probe.record.format.source import Source
 
-__all__ = ["BesideFrame", "BesideLine", "Drawn", "DrawnLines", "beside_frame", "grouped"]
+__all__ = [
+    "BesideFrame",
+    "BesideLine",
+    "Drawn",
+    "DrawnLines",
+    "beside_frame",
+    "grouped",
+    "window_there",
+]
 
 FAR = 2.0**53
 """Beyond every step."""
@@ -72,7 +80,7 @@ class DrawnLines:
 
     def read(self, selection: PanelSelection, alignment: Alignment) -> dict[Series, Drawn]:
         """The series that are drawn, those that are recorded there."""
-        window = _window_there(selection.window, alignment)
+        window = window_there(selection.window, alignment)
         asked = replace(selection, window=window, x_axis="step", log_x=False)
         message, buffer = self._drawn(asked)
         numbers = np.frombuffer(buffer, "<f4").astype(np.float64)
@@ -156,7 +164,7 @@ def beside_frame(
     return message, [memoryview(numbers.tobytes())]
 
 
-def _window_there(
+def window_there(
     window: tuple[float, float] | None, alignment: Alignment
 ) -> tuple[float, float] | None:
     """The window in steps of the other run; open where that has not come so far."""

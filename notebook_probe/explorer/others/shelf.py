@@ -16,7 +16,7 @@ from notebook_probe.record.format.schema import UNWRITTEN_OF
 from notebook_probe.record.read.reader import OpenedRecord
 from notebook_probe.record.store.location import local_path
 
-__all__ = ["Shelf", "Task"]
+__all__ = ["Other", "Shelf", "Task", "stem"]
 
 MOST_LISTED = 100
 """Records of a folder that are read; of those changed longest ago only their number is told."""
@@ -144,7 +144,7 @@ class Shelf:
 
     def _put(self, location: str, change: Callable[[_Entry], _Entry]) -> None:
         key = resolved(location)
-        entry = self._entries.get(key) or _Entry(location, unread_row(location, _stem(location)))
+        entry = self._entries.get(key) or _Entry(location, unread_row(location, stem(location)))
         if location in self._kept and entry.location != location:  # written as it was chosen
             entry = replace(entry, location=location, row={**entry.row, "run": location})
         changed = change(entry)
@@ -153,7 +153,7 @@ class Shelf:
 
     def _read(self, entry: _Entry) -> _Entry:
         """The entry as its record is now; a row with the reason where it cannot be read."""
-        location, name = entry.location, _stem(entry.location)
+        location, name = entry.location, stem(entry.location)
         now = stamp(location)
         if entry.record is not None and now and now == entry.stamp:
             return entry
@@ -175,6 +175,6 @@ def _begun(entry: _Entry) -> float:
     return entry.row["begun_ms"] or entry.stamp / 1e6
 
 
-def _stem(location: str) -> str:
+def stem(location: str) -> str:
     """Of the record's own name all but what it ends in."""
     return Path(location.rstrip("/")).name.removesuffix(".zip").removesuffix(".zarr") or location

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Literal, TypeAlias
 
@@ -14,12 +14,14 @@ from notebook_probe.explorer.messages.value_scale import settled
 from notebook_probe.explorer.messages.wire import VERSION, Exported
 from notebook_probe.explorer.save.code import code
 from notebook_probe.explorer.save.files import csv, netcdf
+from notebook_probe.explorer.save.others import Others
 from notebook_probe.figures import Look, overview
+from notebook_probe.figures.beside import Beside
 from notebook_probe.figures.style import encoded
 from notebook_probe.record.format.source import Source
 from notebook_probe.record.views.thinning.heat_grid import Grid, HeatGrid
 
-__all__ = ["export", "picture"]
+__all__ = ["FileKind", "export", "picture"]
 
 N_COLUMNS = 700
 
@@ -27,9 +29,13 @@ FileKind: TypeAlias = Literal["png", "svg", "csv", "netcdf", "code"]
 
 
 def picture(
-    kind: Literal["png", "svg"], source: Source, selection: PanelSelection, grid: Grid | None = None
+    kind: Literal["png", "svg"],
+    source: Source,
+    selection: PanelSelection,
+    grid: Grid | None = None,
+    beside: Sequence[Beside] = (),
 ) -> bytes:
-    """The panel as a static picture."""
+    """The panel as a static picture, of this run and the lines of others."""
     selection = settled(source, selection)
     figure = overview(
         source,
@@ -41,6 +47,7 @@ def picture(
         look=Look(bool(selection.log_y), selection.log_x, selection.smooth, selection.x_axis),
         colours=selection.colours,
         grid=grid or _grid(source, selection),
+        beside=beside,
     )
     return encoded(figure, kind)
 
@@ -52,15 +59,31 @@ def _grid(source: Source, selection: PanelSelection) -> Grid | None:
     return reduced.grid(axis_order(source))
 
 
-def _code(source: Source, selection: PanelSelection) -> bytes:
+def _picture(
+    kind: Literal["png", "svg"], source: Source, selection: PanelSelection, others: Others
+) -> bytes:
+    if selection.ratio_to:
+        others.notes.append("its heat map of this run alone")
+    return picture(kind, source, selection, beside=others.lines(settled(source, selection)))
+
+
+def _netcdf(source: Source, selection: PanelSelection, others: Others) -> bytes:
+    if selection.others:
+        others.notes.append("of this run alone")
+    return netcdf(source, selection)
+
+
+def _code(source: Source, selection: PanelSelection, _: Others) -> bytes:
     return code(source.location, settled(source, selection)).encode()
 
 
-FILES: dict[FileKind, tuple[str, str, Callable[[Source, PanelSelection], bytes]]] = {
-    "png": ("png", "image/png", partial(picture, "png")),
-    "svg": ("svg", "image/svg+xml", partial(picture, "svg")),
+Make: TypeAlias = Callable[[Source, PanelSelection, Others], bytes]
+
+FILES: dict[FileKind, tuple[str, str, Make]] = {
+    "png": ("png", "image/png", partial(_picture, "png")),
+    "svg": ("svg", "image/svg+xml", partial(_picture, "svg")),
     "csv": ("csv", "text/csv", csv),
-    "netcdf": ("nc", "application/x-netcdf", netcdf),
+    "netcdf": ("nc", "application/x-netcdf", _netcdf),
     "code": ("py", "text/x-python", _code),
 }
 
@@ -77,14 +100,15 @@ def export(
         "filename": f"{name}.{ending}",
         "mime": mime,
     }
+    others = Others(source, selection)
     try:
-        content = make(source, selection)
+        content = make(source, selection, others)
     except ProbeError as error:
         return {**message, "error": str(error)}, []
     except Exception as error:  # the click is answered, whatever a library does
         return {**message, "error": f"{type(error).__name__}: {error}"}, []
     if kind == "code":
         return {**message, "text": content.decode()}, []
-    if selection.others:
-        message["note"] = f"{message['filename']}, of this run alone,"
+    if others.notes:
+        message["note"] = f"{message['filename']}, {', '.join(others.notes)},"
     return message, [memoryview(content)]

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias, cast
 
 import numpy as np
 import xarray as xr
 
+from notebook_probe.compare import Alignment
+from notebook_probe.compare.axes import Run
+from notebook_probe.compare.tables import Doubles
 from notebook_probe.errors import ProbeError
 from notebook_probe.explorer.messages.selection import PanelSelection, Series
+from notebook_probe.explorer.others.drawn_lines import window_there
+from notebook_probe.explorer.save.others import OtherRun, Others
 from notebook_probe.record.format.missing import measured
-from notebook_probe.record.format.source import Source, StreamView
+from notebook_probe.record.format.source import Source, Steps, StreamView
 from notebook_probe.record.views.joined import join
 
 __all__ = ["ExportError", "csv", "netcdf"]
 
+COLUMNS = "module,quantity,step,time,value"
 MOST_VALUES = 2_000_000
 """More does not go through a browser in a bearable time."""
+
+
+_At: TypeAlias = Callable[[Steps], Doubles]
 
 
 class ExportError(ProbeError, ValueError):
@@ -35,28 +44,70 @@ class _Piece:
     stop: int
 
 
-def csv(source: Source, selection: PanelSelection) -> bytes:
+def csv(source: Source, selection: PanelSelection, others: Others) -> bytes:
     """Tidy text: a row per measured value of what the panel shows.
 
-    Columns: module, quantity, step, time (UTC), value.
+    Columns: module, quantity, step, time (UTC), value. Beside other runs the first column is the
+    run, and, unless runs are aligned by step, the last one where the row stands on their axis:
+    ``by_time`` in seconds, ``by_samples``, ``by_epochs``, or ``by_loss`` as a step of this run.
     """
-    text = io.StringIO()
-    text.write("module,quantity,step,time,value\n")
-    for piece in _checked(source, selection):
+    pieces = list(_pieces(source, selection))
+    if not selection.others:
+        _check(source, pieces)
+        return "".join([f"{COLUMNS}\n", *_rows(pieces)]).encode()
+    return _of_all(source, selection, pieces, others).encode()
+
+
+def _of_all(source: Source, selection: PanelSelection, own: list[_Piece], others: Others) -> str:
+    """The table of this run and of what is drawn of others."""
+
+    def read(run: OtherRun) -> tuple[str, list[_Piece], _At]:
+        window = window_there(selection.window, run.alignment)
+        home = selection.home if run.location in _divided_by(selection) else ""
+        asked = replace(selection, window=window, home=home)
+        return run.name, list(_pieces(run.record, asked)), run.alignment.x_of_other
+
+    run = cast("Run", source)  # every source that is shown has a snapshot
+    places = Alignment(run, run, selection.aligned).x_of_this
+    tables = [(source.name, own, places), *others.each(read)]
+    _check(source, [piece for _, pieces, _ in tables for piece in pieces])
+    by_step = selection.aligned == "step"
+    parts = [f"run,{COLUMNS}" + ("\n" if by_step else f",by_{selection.aligned}\n")]
+    for name, pieces, at in tables:
+        parts += _rows(pieces, f"{_quoted(name)},", None if by_step else at)
+    return "".join(parts)
+
+
+def _divided_by(selection: PanelSelection) -> Sequence[str]:
+    """The runs whose values are in the heat map, too."""
+    if not selection.ratio_to:
+        return ()
+    return selection.others if selection.grouped else (selection.ratio_to,)
+
+
+def _rows(pieces: list[_Piece], before: str = "", at: _At | None = None) -> Iterator[str]:
+    """Lines of text; ``at`` says where steps stand on an axis."""
+    for piece in pieces:
         (module, quantity), stream = piece.series, piece.stream
         values = stream.values(quantity, piece.start, piece.stop, [module])[:, 0]
         kept = measured(values)
         steps = stream.steps(piece.start, piece.stop)[kept]
         times = stream.times(piece.start, piece.stop)[kept].astype("datetime64[ms]")
-        head = f"{_quoted(module)},{_quoted(quantity)}"
-        rows = zip(steps, times, values[kept], strict=True)
-        text.writelines(f"{head},{step},{time}Z,{value}\n" for step, time, value in rows)
-    return text.getvalue().encode()
+        head = f"{before}{_quoted(module)},{_quoted(quantity)}"
+        places = [""] * len(steps) if at is None else map(_cell, at(steps))
+        for step, time, value, place in zip(steps, times, values[kept], places, strict=True):
+            yield f"{head},{step},{time}Z,{value}{place}\n"
+
+
+def _cell(place: float) -> str:
+    """Of a table, empty for a step that stands nowhere."""
+    return f",{place}" if place == place else ","
 
 
 def netcdf(source: Source, selection: PanelSelection) -> bytes:
     """The same as a dataset: dims (module, step), a variable per quantity, NaN = not measured."""
-    pieces = _checked(source, selection)
+    pieces = list(_pieces(source, selection))
+    _check(source, pieces)
     order = [row.name for row in source.modules]
     shown = {piece.series for piece in pieces}
     joined = join(source.streams.values(), order)
@@ -84,15 +135,13 @@ def _netcdf_bytes(data: xr.Dataset) -> bytes:
         ) from error
 
 
-def _checked(source: Source, selection: PanelSelection) -> list[_Piece]:
-    """Every piece of what is shown.
+def _check(source: Source, pieces: Sequence[_Piece]) -> None:
+    """That there is something, and not too much for a download.
 
     Raises
     ------
     ExportError
-        When there is nothing, or too much for a download.
     """
-    pieces = list(_pieces(source, selection))
     n_values = sum(piece.stop - piece.start for piece in pieces)
     if not n_values:
         raise ExportError("nothing is recorded in this view yet")
@@ -101,7 +150,6 @@ def _checked(source: Source, selection: PanelSelection) -> list[_Piece]:
             f"{n_values:,} values are more than a download takes ({MOST_VALUES:,}); zoom in, or "
             f"open {source.location} with xarray: Code shows how"
         )
-    return pieces
 
 
 def _pieces(source: Source, selection: PanelSelection) -> Iterator[_Piece]:

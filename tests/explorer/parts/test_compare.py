@@ -127,9 +127,14 @@ def test_a_live_run_is_compared_while_it_trains_and_grows_into_the_picture(folde
         assert talk.is_told("ratio")[-1][0]["last_step"] >= 6
 
 
-def test_a_picture_of_a_run_beside_others_says_that_it_is_of_this_one_alone(folder: Path) -> None:
+def test_a_file_of_a_run_beside_others_has_those_too(folder: Path) -> None:
     talk = Talk(nbp.open_run(train(folder / "own.zarr")))
     talk.chooses(home="update_ratio", others=[str(train(folder / "a.zarr"))])
-    talk.says(type="export", kind="png")
-    [(message, _)] = talk.is_told("exported")
-    assert message["note"] == "own.png, of this run alone,"
+    talk.says(type="export", kind="csv")
+    talk.session._exports._worker.do((made := threading.Event()).set)
+    talk.is_told("exported")
+    assert made.wait(60)
+    talk.is_told("exported")
+    [(message, [content])] = talk.all_told("exported")
+    assert "note" not in message
+    assert bytes(content).startswith(b"run,module,quantity,step,time,value\nown,")

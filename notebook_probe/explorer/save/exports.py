@@ -1,0 +1,43 @@
+"""The files that views ask for, made one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from queue import SimpleQueue
+
+from notebook_probe.explorer.draw.worker import Worker
+from notebook_probe.explorer.messages.selection import PanelSelection
+from notebook_probe.explorer.messages.wire import Exported
+from notebook_probe.explorer.save.export import FileKind, export
+from notebook_probe.record.format.source import Source
+
+__all__ = ["Exports"]
+
+
+class Exports:
+    """Makes a file with other runs in a thread of its own: their disk may be slow, or gone."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._worker = Worker("notebook_probe files")
+        self._made: SimpleQueue[tuple[Exported, list[memoryview]]] = SimpleQueue()
+
+    def make(self, kind: FileKind, selection: PanelSelection) -> None:
+        """Have a file made of what is selected now."""
+
+        def task() -> None:
+            self._made.put(export(kind, self._source, selection))
+
+        if selection.others:
+            self._worker.do(task)
+        else:
+            task()
+
+    def made(self) -> Iterator[tuple[Exported, list[memoryview]]]:
+        """What is ready, each once."""
+        while not self._made.empty():
+            yield self._made.get()
+
+    def close(self) -> None:
+        """Make nothing more."""
+        self._worker.close()
