@@ -222,6 +222,21 @@ def test_both_plots_keep_what_was_left_paler_from_the_fork_on(panel: PanelPage) 
     assert strength == [255, pytest.approx(0.38 * 255, abs=1)]
 
 
+def test_under_the_pointer_a_paler_cell_says_its_step_and_of_which_line_it_is(
+    panel: PanelPage,
+) -> None:
+    say_branch(panel)
+    expect(panel.heat).to_have_attribute("data-left-to", "841")
+    panel.wait_frame()
+    tip = panel.page.locator(".nbp-plot:has(canvas.nbp-heat) .nbp-tip")
+    panel.heat.hover(position={"x": panel.x_of_step(panel.heat, 600.5), "y": 30})
+    expect(tip).to_contain_text("step 600")
+    expect(tip).to_contain_text("on the line that was left at step 300")
+    panel.heat.hover(position={"x": panel.x_of_step(panel.heat, 200.5), "y": 30})
+    expect(tip).to_contain_text("step 200")
+    expect(tip).not_to_contain_text("left at step")
+
+
 def test_looks_are_squares_and_checkpoints_diamonds_on_both_axes(panel: PanelPage) -> None:
     events = [
         (200.0, "look", "look at conv1"),

@@ -1,6 +1,7 @@
 /** The heat map in its place: frames in, hover, a click draws a series, a drag zooms. */
 
 import { setAttribute, setHidden } from "../../dom.js";
+import { grouped } from "../../format.js";
 import { leftHeat } from "../../parts/history/left.js";
 import { heatFrame, isLogHeat, showsVectors, unitsOf, usualOf, whyNotSaved } from "../../state.js";
 import { createPlot, describeAxes, hideTip, placeCursor, showNote, showTip } from "../plot.js";
@@ -30,7 +31,7 @@ export function createHeatMap({ state, theme, selection, link, fail, signal }) {
     signal,
   });
   const outlines = createOutlines(plot);
-  let painted = null; // { axis, box, frame, marks } of the last paint
+  let painted = null; // { axis, box, frame, left, marks } of the last paint
   let before = []; // series before a click: a double-click gives them back
 
   const topics = ["heat", "ratio", "parting", "selection", "theme", "gutter", "lines", "status", "marked"];
@@ -67,12 +68,13 @@ export function createHeatMap({ state, theme, selection, link, fail, signal }) {
       state.heatPicture = heatPicture(frame, state, colours.ground);
       state.emit("picture");
     }
+    const left = leftPicture(frame, state);
     paintHeat(context, {
       axis,
       box,
       colours,
       image: state.heatPicture.image,
-      left: leftPicture(frame, state),
+      left,
       picture: state.heatPicture,
       names,
       frame,
@@ -88,7 +90,7 @@ export function createHeatMap({ state, theme, selection, link, fail, signal }) {
     const mapping = stepMapping(state, state.lines?.series ?? []);
     const marks = placeMarks(stepMarks(state, mapping), ({ step }) => axis.place(step), box);
     paintMarks(context, marks, box.bottom, colours);
-    painted = { axis, box, frame, marks };
+    painted = { axis, box, frame, left, marks };
   }
 
   function setGutter(pixels) {
@@ -103,9 +105,10 @@ export function createHeatMap({ state, theme, selection, link, fail, signal }) {
     const { axis, box, frame } = painted;
     const row = Math.floor(((y - box.top) / (box.bottom - box.top)) * frame.rows.length);
     const step = Math.floor(axis.value(x));
+    const { frame: shown, row: there } = shownAt(painted, { row, step });
     const inside =
-      x >= box.left && x <= box.right && step >= frame.first_step && step <= frame.last_step;
-    return inside && row >= 0 && row < frame.rows.length ? { row, step, from: "heat", y } : null;
+      x >= box.left && x <= box.right && step >= shown.first_step && step <= shown.last_step;
+    return inside && shown.rows[there] ? { row, step, from: "heat", y } : null;
   }
 
   function point(cursor) {
@@ -156,12 +159,7 @@ export function createHeatMap({ state, theme, selection, link, fail, signal }) {
     if (cursor.from !== "heat" || cursor.row >= frame.rows.length) return hideTip(plot);
     const y =
       cursor.y ?? box.top + ((cursor.row + 0.5) * (box.bottom - box.top)) / frame.rows.length;
-    showTip(
-      plot,
-      x,
-      y,
-      cellTooltip(frame, cursor.row, cursor.step, tipWords(state, frame)),
-    );
+    showTip(plot, x, y, tipOf(painted, cursor, state));
   }
 
   return { el: plot.el, canvas: plot.canvas };
@@ -199,6 +197,19 @@ function leftPicture(frame, state) {
 function besideWords(state, frame) {
   if (!frame.ratio) return null;
   return { title: `this run ÷ ${ratioName(state)}`, axis: `by ${state.selection.aligned}` };
+}
+
+/** Of which frame a cell is: right of what is trained now of that of the line that was left. */
+function shownAt({ frame, left }, { row, step }) {
+  if (!left || step <= frame.last_step) return { frame, row, isLeft: false };
+  return { frame: left.frame, row: left.frame.index.get(frame.rows[row]), isLeft: true };
+}
+
+function tipOf(painted, cursor, state) {
+  const { frame, row, isLeft } = shownAt(painted, cursor);
+  const words = tipWords(state, painted.frame);
+  const before = isLeft ? `on the line that was left at step ${grouped(state.left.fork)}` : "";
+  return cellTooltip(frame, row, cursor.step, { ...words, before });
 }
 
 function tipWords(state, frame) {
