@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -24,6 +24,12 @@ def ranks(rows: int, *of_width: tuple[float, int]) -> dict[str, Any]:
         "effective_rank": [[rank for rank, _ in of_width]] * rows,
         "effective_rank_share": [[rank / width for rank, width in of_width]] * rows,
     }
+
+
+def rising(rank: Sequence[float]) -> dict[str, Any]:
+    """A layer that begins with one direction and wins more, behind one that has twenty."""
+    rows = [[20.0, one] for one in rank]
+    return {"effective_rank": rows, "effective_rank_share": [[a / 64, b / 64] for a, b in rows]}
 
 
 def heads(name: str, values: list[float], head: float = 3) -> dict[str, Any]:
@@ -77,8 +83,11 @@ FIRES: dict[str, list[dict[str, Any]]] = {
     "vanishing_with_depth": [deep(-0.301, 15, 10), deep(-0.81, 6, 10)],
     "always_clipped": [{"clip_coefficient": [0.19] * 37 + [1.0] * 3}],
     "dead_units": [{"dead_fraction": [0.501] * 41}],
-    "silent_inputs": [{"silent_input_fraction": [0.601] * 3}],
-    "rank_collapse": [ranks(3, (20.0, 64), (1.94, 64), (1.1, 30)), ranks(3, (9.0, 64), (1.0, 10))],
+    "silent_inputs": [
+        {"silent_input_fraction": [0.601] * 3},
+        {"silent_input_fraction": [0.1] * 9 + [0.901] * 3},
+    ],
+    "rank_collapse": [ranks(3, (20.0, 64), (1.37, 64), (1.1, 30)), ranks(3, (9.0, 64), (1.0, 10))],
     "batchnorm_mismatch": [{"bn_mean_tid": [0.501] * 25}],
     "attention_collapse": [heads("attn_entropy_share", [0.0999] * 41)],
     "attention_logit_large": [heads("attn_max_logit", [50.1])],
@@ -133,9 +142,13 @@ SILENT: dict[str, list[dict[str, Any]]] = {
         {"clip_coefficient": [0.21] * 99},
     ],
     "dead_units": [{"dead_fraction": [0.501] * 40 + [0.5]}],
-    "silent_inputs": [{"silent_input_fraction": [0.601, 0.601, 0.599, 0.601, np.nan, 0.9]}],
+    "silent_inputs": [
+        {"silent_input_fraction": [0.601, 0.601, 0.599, 0.601, np.nan, 0.9]},
+        {"silent_input_fraction": [0.4] * 3 + [0.899] * 20},  # a network prunes itself as it learns
+    ],
     "rank_collapse": [
-        ranks(9, (20.0, 64), (1.96, 64), (15.0, 64)),
+        ranks(9, (20.0, 64), (1.39, 64), (15.0, 64)),
+        rising([1.0, 1.01, 1.02, 1.04, 1.08, 1.16, 1.3]),
         ranks(9, (3.1, 64), (3.0, 64), (1.2, 64), (2.5, 10)),  # four inputs bound all that follows
         ranks(9, (20.0, 64), (1.01, 64), (1.0, 1)),  # one output needs one direction
         ranks(9, (20.0, 64), (1.0, 64), (1.0, 4)),  # nor do four need more
@@ -165,7 +178,12 @@ SILENT: dict[str, list[dict[str, Any]]] = {
         early([0.0] * 98 + [0.11] * 30, *[2.1] * 127),
         {"update_ratio": [[0.01, 0.02, 0.9, 0.9]] * 9, "loss": [[1.0] * 4, *[[5.0] * 4] * 8]},
     ],
-    "lr_high": [rates(0.099, -1.0, 25), rates(0.11, 0.31, 25), rates(0.11, -1.0, 19)],
+    "lr_high": [
+        rates(0.099, -1.0, 25),
+        rates(0.11, 0.31, 25),
+        rates(0.11, -1.0, 19),
+        rates(0.5, np.nan, 25),
+    ],
     "lr_low": [
         unmoved(0.99e-6, 1.9e-3, 12),
         unmoved(0.0, 1.0, 29),

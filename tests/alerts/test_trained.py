@@ -46,7 +46,8 @@ def test_a_rate_that_jumps_is_told_as_one_cause_and_where_each_thing_began(tmp_p
     torch.manual_seed(0)
     model = deep(nn.ReLU, 4)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
-    probes = {nn.Linear: ["grad_norm", "nonfinite_fraction"], nn.ReLU: ["nonfinite_fraction"]}
+    of_weights = ["grad_norm", "update_ratio", "nonfinite_fraction"]
+    probes = {nn.Linear: of_weights, nn.ReLU: ["nonfinite_fraction"]}
     run = nbp.watch(model, optimizer, tmp_path / "a.zarr", probes, budget=None)
     x, y = torch.randn(32, 64), torch.randn(32, 10)
     for step in range(36):
@@ -59,11 +60,13 @@ def test_a_rate_that_jumps_is_told_as_one_cause_and_where_each_thing_began(tmp_p
         run.log(loss=loss)
     run.close()
     assert [(depth, one.alert.step, one.alert.rule, one.where) for depth, one in lines(run)] == [
-        (0, 26, "diverging_loss", "at the model"),
+        (0, 25, "loss_spike", "at the model"),
+        (1, 26, "diverging_loss", "at the model"),
         (1, 26, "exploding_gradient", "began at 8, seen in 6 and 3 more"),  # from the last layer on
-        (1, 27, "nonfinite_loss", "at the model"),
-        (2, 27, "nonfinite_gradient", "began at 8, seen in 6 and 3 more"),
-        (3, 28, "nonfinite_output", "began at 0, seen in 1 and 7 more"),  # of weights that are none
+        (2, 27, "early_divergence", "at the model"),
+        (3, 27, "nonfinite_loss", "at the model"),
+        (4, 27, "nonfinite_gradient", "began at 8, seen in 6 and 3 more"),
+        (5, 28, "nonfinite_output", "began at 0, seen in 1 and 7 more"),  # of weights that are none
     ]
     assert nbp.open_run(run.location).alerts.causes == run.alerts.causes
 

@@ -22,7 +22,12 @@ __all__ = ["attention_collapse", "attention_logit_growing", "attention_logit_lar
     source="https://arxiv.org/abs/2303.06296",
     explained_by=("attn_head_entropy", "attn_max_logit", "attn_sink_share"),
     flow="forward",
-    consequence_of=("attention_logit_large", "attention_logit_growing", "lr_high"),
+    consequence_of=(
+        "attention_logit_large",
+        "attention_logit_growing",
+        "early_divergence",
+        "lr_high",
+    ),
 )
 def attention_collapse(
     attn_entropy_share: Doubles, attn_narrowest_head: Doubles, least: float = 0.1
@@ -40,7 +45,7 @@ def attention_collapse(
     severity="severe",
     explained_by=("attn_head_max_logit", "attn_entropy_share", "weight_norm"),
     flow="forward",
-    consequence_of=("attention_logit_growing", "exploding_gradient", "lr_high"),
+    consequence_of=("attention_logit_growing", "exploding_gradient", "early_divergence", "lr_high"),
 )
 def attention_logit_large(
     attn_max_logit: Doubles, attn_max_logit_head: Doubles, most: float = 50.0
@@ -58,7 +63,10 @@ def attention_logit_large(
     source="https://arxiv.org/abs/2309.14322",
     explained_by=("attn_head_max_logit", "attn_entropy_share", "weight_norm"),
     flow="forward",
-    consequence_of=("lr_high",),
+    consequence_of=(
+        "early_divergence",
+        "lr_high",
+    ),
 )
 def attention_logit_growing(
     attn_max_logit: Doubles,

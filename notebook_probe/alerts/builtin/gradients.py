@@ -64,7 +64,13 @@ def exploding_gradient(
     source="https://arxiv.org/abs/2110.09456",
     explained_by=("output_grad_rms", "saturated_fraction", "zero_fraction", "grad_zero_fraction"),
     flow="backward",
-    consequence_of=("vanishing_with_depth", "dead_units", "attention_logit_large"),
+    consequence_of=(
+        "vanishing_with_depth",
+        "dead_units",
+        "silent_inputs",
+        "attention_logit_large",
+        "early_divergence",
+    ),
 )
 def vanishing_gradient(grad_rms: Doubles, least: float = 1e-8, share: float = 1e-4) -> Any:
     """A gradient so small that float16 and Adam's epsilon lose it, beside others that are not.

@@ -21,7 +21,13 @@ __all__ = ["batchnorm_mismatch", "dead_units", "rank_collapse", "silent_inputs"]
     source="https://arxiv.org/abs/2302.12902",
     explained_by=("output_histogram", "output_channel_mean", "input_std"),
     flow="forward",
-    consequence_of=("lr_high", "exploding_gradient", "diverging_loss", "loss_spike"),
+    consequence_of=(
+        "early_divergence",
+        "lr_high",
+        "exploding_gradient",
+        "diverging_loss",
+        "loss_spike",
+    ),
 )
 def dead_units(dead_fraction: Doubles, most: float = 0.5) -> Any:
     """Units that are below zero for every sample."""
@@ -36,11 +42,26 @@ def dead_units(dead_fraction: Doubles, most: float = 0.5) -> Any:
     rows=3,
     explained_by=("zero_fraction", "input_channel_abs_max", "input_std"),
     flow="forward",
-    consequence_of=("dead_units", "lr_high", "exploding_gradient", "diverging_loss", "loss_spike"),
+    consequence_of=(
+        "dead_units",
+        "early_divergence",
+        "lr_high",
+        "exploding_gradient",
+        "diverging_loss",
+        "loss_spike",
+    ),
 )
-def silent_inputs(silent_input_fraction: Doubles, most: float = 0.6) -> Any:
-    """Channels of a layer's input that are zero for every sample."""
-    return silent_input_fraction > most
+def silent_inputs(
+    silent_input_fraction: Doubles, most: float = 0.6, later: float = 0.9, window: int = 3
+) -> Any:
+    """Channels of a layer's input that are zero for every sample.
+
+    More than ``most`` of them in the first rows are a mistake in the data or the initialisation.
+    Units that fall silent while a network learns, as those of a recurrent ReLU do, come to 0.81
+    where nothing is wrong: later on it takes nearly all of them.
+    """
+    is_first = (np.arange(len(silent_input_fraction)) < window)[:, None]
+    return silent_input_fraction > np.where(is_first, most, later)
 
 
 @rule(
@@ -56,6 +77,7 @@ def silent_inputs(silent_input_fraction: Doubles, most: float = 0.6) -> Any:
     consequence_of=(
         "dead_units",
         "silent_inputs",
+        "early_divergence",
         "lr_high",
         "exploding_gradient",
         "diverging_loss",
@@ -64,20 +86,25 @@ def silent_inputs(silent_input_fraction: Doubles, most: float = 0.6) -> Any:
 def rank_collapse(
     effective_rank: Doubles,
     effective_rank_share: Doubles,
-    least: float = 0.05,
+    least: float = 0.02,
     width: float = 5.0,
+    window: int = 2,
 ) -> Any:
-    """Outputs that lie in few directions.
+    """Outputs that lie in few directions, and come to no more.
 
     A layer can have as many as the richest layer before it had, so that none is blamed for what is
     lost in the data, and needs no more than the narrowest behind it can hold; of fewer than
-    ``width`` one may be all there is to say.
+    ``width`` one may be all there is to say. Adapters that begin at zero, and the last layers of
+    deep networks, begin with one and win more within some rows.
     """
     given = np.fmax.accumulate(effective_rank, axis=1)
     held = effective_rank / effective_rank_share
     needed = np.fmin.accumulate(held[:, ::-1], axis=1)[:, ::-1]
     possible = np.minimum(given, needed)
-    is_one = effective_rank - 1 < least * (possible - 1)
+    beyond_one = effective_rank - 1
+    before = np.full(beyond_one.shape, np.nan)
+    before[int(window) :] = beyond_one[: max(0, len(before) - int(window))]
+    is_one = (beyond_one < least * (possible - 1)) & ~(beyond_one > 1.5 * before + 1e-4)
     return is_one & (possible >= width), {"possible": possible}
 
 
@@ -92,7 +119,7 @@ def rank_collapse(
     source="https://arxiv.org/abs/2210.05153",
     explained_by=("bn_var_tid", "input_mean", "input_std"),
     flow="forward",
-    consequence_of=("lr_high", "exploding_gradient", "diverging_loss"),
+    consequence_of=("early_divergence", "lr_high", "exploding_gradient", "diverging_loss"),
 )
 def batchnorm_mismatch(bn_mean_tid: Doubles, most: float = 0.5, window: int = 5) -> Any:
     """Running statistics that are not those of the batches."""

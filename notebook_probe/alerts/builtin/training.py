@@ -49,12 +49,15 @@ def lr_high(
 
     Healthy trainings have steps of 1 to 7 % over so many steps, with cosines from -0.6 to 1; at
     more than a tenth those that went astray had none above 0.26, and small networks that learn from
-    all of their data in each step had 0.9 and more. Gradients of zeros agree with nothing.
+    all of their data in each step had 0.9 and more. Gradients of zeros agree with nothing; where no
+    cosine is measured nothing is said.
     """
-    ratio = mean_before(of_most(update_ratio)[:, None], window)[:, 0]
-    cosine = np.nan_to_num(mean_before(median(grad_cosine, axis=1)[:, None], window)[:, 0])
-    tells = {"ratio": ratio, "cosine": cosine, "decade": _decade(ratio)}
-    return (ratio > most) & (cosine < agree), tells
+    ratio = mean_before(of_most(update_ratio)[:, None], window)
+    usual = median(grad_cosine, axis=1)[:, None]
+    is_known = np.isfinite(highest_before(usual, window)) | np.isfinite(usual)
+    cosine = np.where(is_known, np.nan_to_num(mean_before(usual, window)), np.nan)
+    tells = {"ratio": ratio[:, 0], "cosine": cosine[:, 0], "decade": _decade(ratio[:, 0])}
+    return ((ratio > most) & (cosine < agree))[:, 0], tells
 
 
 @rule(
@@ -67,6 +70,7 @@ def lr_high(
     view="heat",
     severity="severe",
     explained_by=("update_norm", "log_step_size", "weight_norm"),
+    consequence_of=("lr_high", "exploding_gradient", "diverging_loss"),
 )
 def early_divergence(
     update_ratio: Doubles, loss: Doubles, most: float = 0.1, times: float = 3, window: int = 100
