@@ -22,10 +22,10 @@ class Alerts(Sequence[Alert]):
     Examples
     --------
     >>> high = Alert("lr_high", 100, "the model: large steps", ("(root)",))
-    >>> dead = Alert("dead_units", 250, "fc1: 60 % dead", ("fc1",), consequence_of=("lr_high",))
+    >>> dead = Alert("dead_units", 150, "fc1: 60 % dead", ("fc1",), consequence_of=("lr_high",))
     >>> Alerts([high, dead])
     step 100: lr_high at the model: large steps
-      step 250: dead_units at fc1: 60 % dead
+      step 150: dead_units at fc1: 60 % dead
     >>> [alert.rule for alert in Alerts([dead, high])]
     ['lr_high', 'dead_units']
     """

@@ -16,7 +16,9 @@ from notebook_probe.record.format.schema import FROM_BACKWARD
 from tests.models import floats, loss_of, made, mlp, sgd, train_step
 from tests.probes.reading.on_accelerator import loss_on, never_by_itself
 from tests.run.accelerator import Accelerator, copies, host, moved, on_device, waits
+from tests.run.breakpoints.trainings import go_on
 from tests.run.conftest import Watch
+from tests.run.loops import held_at
 
 batch = floats(5, 4)
 READS_IT = {"": ["loss_ema", "loss_spike_score", "train_eval_gap"]}
@@ -55,17 +57,22 @@ def test_rules_find_a_loss_that_is_nan_or_jumps(watch: Watch) -> None:
     assert (found["nonfinite_loss"].step, found["diverging_loss"].step) == (22, 21)
 
 
-def test_a_training_is_held_by_it(watch: Watch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_training_is_held_by_it(watch: Watch) -> None:
     model = made(mlp)
     optimizer = sgd(model)
     run = watch(model, optimizer)
     run.pause_when("", BACKWARD_LOSS, "> 1000")
-    for factor in (1.0, 1e6, 1.0):
-        optimizer.zero_grad()
-        (loss_of(model(batch(0))) * factor).backward()
-        optimizer.step()
-    run.settle()
-    assert BACKWARD_LOSS in capsys.readouterr().out
+
+    def train() -> None:
+        for factor in (1.0, 1e6, 1.0):
+            optimizer.zero_grad()
+            (loss_of(model(batch(0))) * factor).backward()
+            optimizer.step()
+
+    background = run.train_in_background(train)
+    assert held_at(run) == 2
+    assert BACKWARD_LOSS in run.status().held
+    go_on(run, lambda: not background.running)
 
 
 @pytest.mark.parametrize("name", ["loss", "train_loss"])

@@ -25,6 +25,8 @@ QUANTITIES = tuple(
         "entropy_share",
         "max_logit",
         "sink_share",
+        "narrowest_head",
+        "max_logit_head",
         "head_entropy",
         "head_max_logit",
         "head_sink_share",

@@ -90,7 +90,7 @@ def test_of_the_runs_that_are_selected_the_first_is_explored_beside_the_others(
 ) -> None:
     asked = []
     monkeypatch.setattr(
-        nbp.OpenedRun, "explore", lambda run, others: asked.append((run.location, others))
+        nbp.OpenedRun, "explore", lambda run, others, grouped: asked.append((run.location, others))
     )
     record(runs / "c.zarr", "third", ["fc"], range(2))
     study = nbp.open_runs(f"{runs}/*.zarr")
