@@ -168,8 +168,6 @@ class Observer:
         """Tell the watched model from a shallow copy of it, which has the same hooks."""
         return self._model() is module
 
-    # ---------------------------------------------------------------- steps
-
     def open_frame(self, rooted: bool = False) -> DueFrame:
         """The open step; opens it when there is none.
 
@@ -192,7 +190,7 @@ class Observer:
         """Close the open step, let the gate act, open the next."""
         with self._turn:
             self._close_stepped()
-            self._close_evaluation()
+            self.evaluation.close_before(self.clock.upcoming)
         begun = time.perf_counter()
         held = self._pass_gate(to_open=True)
         frame = self.open_frame(rooted)
@@ -210,7 +208,7 @@ class Observer:
         if self.clock.ready:
             with self._turn:
                 self._close_stepped()
-                self._close_evaluation()
+                self.evaluation.close_before(self.clock.upcoming)
         if self.training.frame is None:
             self._pass_gate()
             self.training.interval.begin()
@@ -243,7 +241,7 @@ class Observer:
             self.updates.read_by_hand(frame)
         with self._turn:
             self._close_frame()
-            self._close_evaluation()
+            self.evaluation.close_before(self.clock.upcoming)
         self.prepare()
         self._pass_gate()
 
@@ -269,12 +267,6 @@ class Observer:
         finally:
             self._is_opening = False
 
-    def _close_evaluation(self) -> None:
-        """Hand out what was evaluated, once an update has been completed since."""
-        frame = self.evaluation.frame
-        if frame is not None and frame.step < self.clock.upcoming:
-            self.evaluation.close()
-
     def _close_frame(self) -> None:
         self.clock.advance()
         self.most_forwards, self.n_forwards = max(self.most_forwards, self.n_forwards), 0
@@ -297,8 +289,6 @@ class Observer:
             self.eager.prepare(lambda: bool(self.training.upcoming(self.clock.upcoming).calls))
         if self._reads_raw:
             self._accumulations.add(self.training.upcoming(self.clock.upcoming).raw)
-
-    # ---------------------------------------------------------------- forward calls
 
     def leave(self, output: object) -> None:
         """A call of the root ends; without an output if it raised."""
@@ -375,8 +365,7 @@ class Observer:
     def take_batch(self, values: Mapping[str, Sequence[Tensor]]) -> None:
         """Read what the loop knows of the batch that it trains or evaluates."""
         self.batch_names.update(values)
-        frame = self._frame_of_batch(values)
-        if frame is not None:
+        if (frame := self._frame_of_batch(values)) is not None:
             take(frame, frame.readings.batch, frame.readings.batch_needs, values)
 
     def _frame_of_batch(self, values: Mapping[str, Sequence[Tensor]]) -> DueFrame | None:

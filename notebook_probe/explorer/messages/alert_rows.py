@@ -3,16 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal, TypedDict
 
 from notebook_probe.alerts.alert import ALERT, Alert, alert_of
 from notebook_probe.alerts.causes import Cause, causes
-from notebook_probe.explorer.messages.wire import VERSION, AlertRow, AlertsMessage, FindingRow
+from notebook_probe.explorer.messages.wire import VERSION
 from notebook_probe.record.format.source import Event
 
-__all__ = ["AlertMessages"]
+__all__ = ["AlertMessages", "AlertRow", "AlertsMessage", "FindingRow"]
 
 MOST = 200
 """Alerts that a new view gets, and that are put in order of their causes: the newest."""
+
+
+class AlertRow(TypedDict):
+    """What a rule has found, once."""
+
+    number: int
+    """Counted from 0 in the order in which they were found."""
+    rule: str
+    step: int
+    modules: list[str]
+    """Where, the one at which it began first."""
+    quantities: list[str]
+    """What its condition is about."""
+    view: str
+    """Name of the view that explains it."""
+    text: str
+    """A sentence with the place and the numbers."""
+    severity: Literal["warning", "severe"]
+
+
+class AlertsMessage(TypedDict):
+    """Alerts, as they are found."""
+
+    v: int
+    type: Literal["alerts"]
+    whole: bool
+    """These are all there are, as a new view needs them; else they come after those before."""
+    rows: list[AlertRow]
+    findings: list[FindingRow]
+    """Of the newest alerts, all anew: each cause, and what came of it behind it."""
+
+
+class FindingRow(TypedDict):
+    """The alerts of one rule that belong together."""
+
+    first: int
+    """Number of the first alert."""
+    modules: list[str]
+    """Of all of them."""
+    where: str
+    """In words: ``"began at b, seen in a"``, ``"at a"``."""
+    sentence: str
+    """Of the first one, without the place."""
+    cause: int | None
+    """Number of the alert that all began with; None for a cause."""
 
 
 class AlertMessages:

@@ -138,6 +138,11 @@ class DueProbes:
             if self._due is None or self._due[0] <= frame.step:  # else it was done before
                 self._restart_clocks()
 
+    def close_before(self, step: int) -> None:
+        """Close and publish the open frame of an earlier step, if there is one."""
+        if self.frame is not None and self.frame.step < step:
+            self.close()
+
     def measured_before(self, probe: Probe) -> int:
         """The last step but one in which a probe was measured, of those since a budget changed.
 
