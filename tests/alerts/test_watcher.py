@@ -42,7 +42,7 @@ def test_a_sentence_has_the_place_and_the_numbers_of_its_step(writer: RecordWrit
 
 
 def test_what_is_not_measured_neither_makes_nor_breaks_a_stretch(writer: RecordWriter) -> None:
-    share = np.array([[0.9], [GAP], [0.8], [GAP], [GAP], [0.7], [0.5]])
+    share = np.array([[0.95], [GAP], [0.93], [GAP], [GAP], [0.91], [0.5]])
     record(writer, {"silent_input_fraction": share}, ["a"])
     assert told(find_alerts(writer.source, RULES["silent_inputs"])) == [
         (5, "silent_inputs", ("a",))
@@ -52,7 +52,7 @@ def test_what_is_not_measured_neither_makes_nor_breaks_a_stretch(writer: RecordW
 def test_a_measured_nan_breaks_a_stretch_and_is_what_the_nonfinite_rules_look_for(
     writer: RecordWriter,
 ) -> None:
-    record(writer, {"silent_input_fraction": [[0.9], [NAN], [0.8], [0.7]]}, ["a"])
+    record(writer, {"silent_input_fraction": [[0.95], [NAN], [0.93], [0.91]]}, ["a"])
     record(writer, {"loss": [[1.0], [GAP], [NAN], [1.0]]}, ["(root)"], every=2)
     assert told(find_alerts(writer.source)) == [(4, "nonfinite_loss", ("(root)",))]
 
@@ -84,7 +84,8 @@ def test_of_one_step_what_travels_is_named_in_the_order_in_which_it_does(tmp_pat
 
 
 def test_a_module_at_which_it_has_held_for_longer_comes_first(writer: RecordWriter) -> None:
-    share = np.array([[0.5, 0.5], [0.5, 0.9], [GAP, GAP], [0.9, 0.9], [0.9, GAP], [0.9, 0.9]])
+    at = 0.95
+    share = np.array([[0.5, 0.5], [0.5, at], [GAP, GAP], [at, at], [at, GAP], [at, at]])
     record(writer, {"silent_input_fraction": share}, ["a", "b"])
     (alert,) = find_alerts(writer.source, RULES["silent_inputs"])
     assert (alert.step, alert.modules, alert.began) == (5, ("b", "a"), (1, 1))
@@ -175,7 +176,7 @@ def test_modules_and_series_that_come_later_are_followed(writer: RecordWriter) -
     watcher = Watcher(writer.source, Rules(), found.append)
     record(writer, {"silent_input_fraction": [[0.5]] * 4}, ["a"])
     watcher.look()
-    record(writer, {"silent_input_fraction": [[0.5, 0.9]] * 4}, ["a", "b"], first=4)
+    record(writer, {"silent_input_fraction": [[0.5, 0.95]] * 4}, ["a", "b"], first=4)
     watcher.look()
     record(writer, {"range_headroom_bits": [[1.0]]}, ["b.c"], first=8)
     watcher.look()
@@ -190,10 +191,10 @@ def test_a_threshold_that_is_edited_counts_from_then_on_and_nothing_is_told_twic
     found: list[Alert] = []
     rules = Rules()
     watcher = Watcher(writer.source, rules, found.append)
-    table = [[0.9, 0.4]] * 4
+    table = [[0.95, 0.4]] * 4
     record(writer, {"silent_input_fraction": table}, ["a", "b"])
     watcher.look()
-    rules.edit("silent_inputs", most=0.3)
+    rules.edit("silent_inputs", most=0.3, later=0.3)
     record(writer, {"silent_input_fraction": table}, ["a", "b"], first=4)
     watcher.look()
     assert told(found) == [(2, "silent_inputs", ("a",)), (4, "silent_inputs", ("b",))]
@@ -234,7 +235,7 @@ def test_rows_that_are_written_out_of_order_say_nothing(writer: RecordWriter) ->
     watcher = Watcher(writer.source, Rules(), found.append)
     record(writer, {"silent_input_fraction": [[0.5]] * 9}, ["a"])
     watcher.look()
-    writer.backfill("a", "silent_input_fraction", [2, 3, 4], [0.9, 0.9, 0.9])
+    writer.backfill("a", "silent_input_fraction", [2, 3, 4], [0.95, 0.95, 0.95])
     writer.backfill("b", "nonfinite_fraction", [2], [1.0])
     watcher.look(whole=True)
     assert found == []
