@@ -178,6 +178,19 @@ class PanelPage:
         )
         return found
 
+    def cursor_step(self) -> float | None:
+        """Where the line stands in the heat map; None where there is none."""
+        found: Any = self.page.evaluate(
+            """() => { const plot = document.querySelector(".nbp-heat").parentNode;
+            const line = plot.querySelector(".nbp-cursor");
+            if (line.hidden) return null;
+            const [left, , right] = JSON.parse(plot.querySelector("canvas").dataset.box);
+            const [low, high] = JSON.parse(plot.querySelector("canvas").dataset.axis);
+            const x = new DOMMatrix(getComputedStyle(line).transform).m41;
+            return low + (high - low) * (x - left) / (right - left); }"""
+        )
+        return None if found is None else round(float(found))
+
     def picture(self, name: str) -> None:
         """Keep a screenshot of the panel for a person to look at."""
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)

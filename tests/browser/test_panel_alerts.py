@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from playwright.sync_api import Locator, expect
@@ -50,24 +48,6 @@ def opened(panel: PanelPage, rule: str) -> Locator:
     found.locator(".nbp-alert-text").click()
     expect(found).to_have_attribute("data-open", "true")
     return found
-
-
-def badge(panel: PanelPage, module: str) -> Locator:
-    return panel.page.locator(f'.nbp-row[data-module="{module}"]:not([hidden]) .nbp-badge')
-
-
-def cursor_step(panel: PanelPage) -> float | None:
-    """Where the line stands in the heat map; None where there is none."""
-    found: Any = panel.page.evaluate(
-        """() => { const plot = document.querySelector(".nbp-heat").parentNode;
-        const line = plot.querySelector(".nbp-cursor");
-        if (line.hidden) return null;
-        const [left, , right] = JSON.parse(plot.querySelector("canvas").dataset.box);
-        const [low, high] = JSON.parse(plot.querySelector("canvas").dataset.axis);
-        const x = new DOMMatrix(getComputedStyle(line).transform).m41;
-        return low + (high - low) * (x - left) / (right - left); }"""
-    )
-    return None if found is None else round(float(found))
 
 
 LATE = [
@@ -160,13 +140,13 @@ def test_pointing_at_a_line_draws_its_step_through_both_plots_and_outlines_its_r
     outline = panel.page.locator(".nbp-outline")
     line(panel, "attention_logit_large").hover()
     expect(panel.page.locator(".nbp-cursor[data-from=alert]")).to_have_count(2)
-    assert cursor_step(panel) == 330
+    assert panel.cursor_step() == 330
     expect(outline).to_have_count(2)  # what lies below blocks.2.attn and below blocks.3.attn
     line(panel, "loss_spike").hover()
-    assert cursor_step(panel) == 341
+    assert panel.cursor_step() == 341
     expect(outline).to_have_count(0)
     panel.page.mouse.move(5, 5)
-    assert cursor_step(panel) is None
+    assert panel.cursor_step() is None
 
 
 def test_keys_open_walk_and_show(panel: PanelPage) -> None:
@@ -186,7 +166,7 @@ def test_keys_open_walk_and_show(panel: PanelPage) -> None:
     panel.page.keyboard.press("ArrowRight")
     panel.page.keyboard.press("ArrowDown")
     expect(line(panel, "attention_logit_large")).to_be_focused()
-    assert cursor_step(panel) == 330
+    assert panel.cursor_step() == 330
     panel.page.keyboard.press(" ")
     expect(panel.page.locator("[data-threshold=most]")).to_be_visible()
     panel.page.keyboard.press("Enter")
@@ -208,10 +188,10 @@ def test_show_marks_draws_and_points_and_leaves_a_window_that_has_the_step(
     expect(panel.row("wte")).to_have_attribute("aria-selected", "true")
     expect(panel.action("attach")).to_have_text(f"Attach to {len(gpt.WEIGHTED)} modules")
     panel.page.mouse.move(5, 5)
-    assert cursor_step(panel) == 342  # it stays
+    assert panel.cursor_step() == 342  # it stays
     panel.root.focus()
     panel.page.keyboard.press("Escape")
-    assert cursor_step(panel) is None
+    assert panel.cursor_step() is None
 
 
 def test_show_opens_the_way_to_its_modules_and_moves_a_window_that_has_not_the_step(
@@ -382,48 +362,6 @@ def test_the_preset_is_offered_while_a_rule_waits_for_what_could_be_attached(
     expect(offer).to_be_hidden()
     panel.say(gpt.status_message(tickets=[kernel.ticket(sent["id"], "applied", 413)]))
     expect(panel.page.locator(".nbp-no-alerts .nbp-ticket")).to_have_text("✓ attached at step 413")
-
-
-def test_a_row_has_a_badge_of_its_own_alerts_and_folded_of_all_inside(panel: PanelPage) -> None:
-    expect(badge(panel, "(root)").locator("> span")).to_have_text("2")
-    expect(badge(panel, "drop")).to_be_hidden()
-    expect(badge(panel, "blocks")).to_be_hidden()  # open, and nothing of its own
-    expect(badge(panel, "blocks.0.ln1")).to_be_visible()
-    panel.row("blocks").locator(".nbp-fold").click()
-    inside = badge(panel, "blocks")
-    expect(inside).to_have_attribute("data-severity", "severe")
-    expect(inside.locator("> span")).to_have_text("5")  # of the seven, each once
-    title = panel.row("blocks").get_attribute("title")
-    assert str(title).endswith("\n5 alerts inside, 2 severe")
-
-
-def test_marks_stand_on_both_axes_and_the_heavier_hides_what_is_near(panel: PanelPage) -> None:
-    bad, brand = (179, 38, 30), (11, 98, 196)
-    for plot in (panel.heat, panel.lines):
-        bottom = bottom_of(plot)
-        for step, colour in {330: bad, 205: brand}.items():
-            x = panel.x_of_step(plot, step)
-            near = [
-                panel.pixel(plot, x + dx, bottom + dy)[:3] for dx in (-0.5, 0, 0.5) for dy in (3, 5)
-            ]
-            assert colour in near, (step, near)
-    box = panel.heat.bounding_box()
-    assert box is not None
-    x = panel.x_of_step(panel.heat, 330)
-    panel.page.mouse.move(box["x"] + x, box["y"] + bottom_of(panel.heat) + 5)
-    tip = panel.page.locator(".nbp-tip:visible")
-    expect(tip).to_contain_text("step 330")
-    expect(tip).to_contain_text("attention_logit_large at blocks.2.attn")
-    expect(tip).to_contain_text("adam_spike_ahead")  # which it hides
-    panel.page.mouse.down()
-    panel.page.mouse.up()
-    panel.page.mouse.move(5, 5)
-    assert cursor_step(panel) == 330
-
-
-def bottom_of(canvas: Locator) -> float:
-    """Where the step axis of a plot lies."""
-    return float(json.loads(canvas.get_attribute("data-box") or "")[3])
 
 
 @pytest.mark.parametrize("width", [640, 880, 1280])

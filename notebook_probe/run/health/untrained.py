@@ -63,8 +63,10 @@ class UntrainedAdapters:
         if self._is_done or model is None or rule is None:
             return
         if self._before is None:
-            found = adapters(model)
-            self._before = {path: [one.detach().clone() for one in found[path]] for path in found}
+            self._before = {
+                path: [one.detach().clone() for one in _trainable(parameters)]
+                for path, parameters in adapters(model).items()
+            }
             self._first_step = step
         elif step - self._first_step >= rule.thresholds["after"]:
             self._is_done = True
@@ -84,7 +86,9 @@ class UntrainedAdapters:
             return
         whys: defaultdict[str, list[str]] = defaultdict(list)
         found = {path: ones for path, ones in adapters(model).items() if path in before}
-        still = {path: ones for path, ones in found.items() if _are_alike(ones, before[path])}
+        still = {
+            path: ones for path, ones in found.items() if _are_alike(_trainable(ones), before[path])
+        }
         for path, ones in still.items():
             why = _why(ones, held)
             if why and not (why in SEEN_ANYWHERE and len(still) < len(found)):
@@ -100,6 +104,8 @@ class UntrainedAdapters:
 def adapters(model: nn.Module) -> dict[str, tuple[nn.Parameter, ...]]:
     """Parameters of what is called an adapter, by the module that has it.
 
+    A class around adapters that are found by their own names, as a whole model's is, is none.
+
     Examples
     --------
     >>> layer = nn.Linear(4, 4)
@@ -107,27 +113,38 @@ def adapters(model: nn.Module) -> dict[str, tuple[nn.Parameter, ...]]:
     >>> [*adapters(nn.Sequential(layer))]
     ['0']
     """
+    owners = {name: _named_owner(name) for name, _ in model.named_parameters()}
+    around = {way for owner in owners.values() if owner for way in [*_ways_to(owner)][:-1]}
     classed = {
         path
         for path, module in model.named_modules()
-        if path and CLASSED.search(type(module).__name__)
+        if path and path not in around and CLASSED.search(type(module).__name__)
     }
     found: defaultdict[str, list[nn.Parameter]] = defaultdict(list)
     for name, parameter in model.named_parameters():
-        above = [*_ways_to(name)]
-        named = (way for way in above if NAMED.search(way.rpartition(".")[2].lower()))
-        owner = next((way.rpartition(".")[0] for way in named), None)
+        owner = owners[name]
         if owner is None:
-            owner = next((way for way in reversed(above) if way in classed), None)
+            owner = next((way for way in reversed([*_ways_to(name)]) if way in classed), None)
         if owner is not None:
             found[owner].append(parameter)
     return {path: tuple(parameters) for path, parameters in found.items()}
+
+
+def _named_owner(name: str) -> str | None:
+    """The module that has what is called an adapter, of a parameter of it."""
+    named = (way for way in _ways_to(name) if NAMED.search(way.rpartition(".")[2].lower()))
+    return next((way.rpartition(".")[0] for way in named), None)
 
 
 def _ways_to(name: str) -> Iterator[str]:
     """The paths from the root to a parameter, the shortest first."""
     parts = name.split(".")
     return (".".join(parts[: i + 1]) for i in range(len(parts)))
+
+
+def _trainable(parameters: Sequence[nn.Parameter]) -> list[nn.Parameter]:
+    """A frozen base may be as large as the device; nobody changes it."""
+    return [one for one in parameters if one.requires_grad]
 
 
 def _are_alike(some: Sequence[Tensor], others: Sequence[Tensor]) -> bool:
@@ -142,7 +159,7 @@ def _rates(optimizers: Sequence[Optimizer]) -> dict[int, float]:
 
 def _why(parameters: Sequence[nn.Parameter], held: Mapping[int, float]) -> str:
     """Why these are what they were; empty where they are meant to be."""
-    trainable = [one for one in parameters if one.requires_grad]
+    trainable = _trainable(parameters)
     if not trainable:
         return FROZEN
     rates = [held[id(one)] for one in trainable if id(one) in held]

@@ -173,6 +173,36 @@ def test_adapters_are_known_by_their_names_or_their_class() -> None:
     assert found == {"0.0": 4, "0.2": 4, "1": 4, "2": 2}
 
 
+class LoraModel(nn.Module):
+    """As PEFT puts one around the whole of a model."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.model = net()
+        self.large = nn.Linear(64, 64).requires_grad_(False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.model(x)
+
+
+def test_a_class_around_adapters_is_none_and_of_a_frozen_base_nothing_is_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = nn.Sequential(LoraModel())
+    assert [*adapters(model)] == ["0.model.0", "0.model.2"]
+    copied: list[tuple[int, ...]] = []
+    clone = Tensor.clone
+
+    def counted(one: Tensor, **options: Any) -> Tensor:
+        copied.append(tuple(one.shape))
+        return clone(one, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Tensor, "clone", counted)
+        assert trained(tmp_path, model, [all_of(model)]) == []
+    assert sorted(copied) == [(2, 8), (2, 8), (8, 2), (8, 2)]
+
+
 def test_a_rule_that_was_taken_away_says_nothing(tmp_path: Path) -> None:
     model = net()
     frozen(model)
