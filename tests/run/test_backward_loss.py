@@ -10,7 +10,7 @@ import torch
 
 import notebook_probe as nbp
 from notebook_probe.explorer.draw.view import fresh_selection
-from notebook_probe.explorer.others.run_row import scalar_of
+from notebook_probe.lineage.progress import scalar_of
 from notebook_probe.record.format.loss_names import BACKWARD_LOSS
 from notebook_probe.record.format.schema import FROM_BACKWARD
 from tests.models import floats, loss_of, made, mlp, sgd, train_step

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import TypedDict
 
 import numpy as np
 
 from notebook_probe.compare.axes import Run
 from notebook_probe.errors import ProbeError
-from notebook_probe.record.format.loss_names import loss_name
-from notebook_probe.record.format.schema import is_of_loop
-from notebook_probe.record.format.source import ROOT, Source
+from notebook_probe.lineage.progress import begun_ms, n_steps, scalar_of
+from notebook_probe.record.format.source import Source
 
 __all__ = ["RunRow", "run_row", "unread_row"]
 
@@ -62,7 +60,7 @@ def run_row(location: str, name: str, run: Run, differs: str, problem: str = "")
     return {
         "run": location,
         "name": name,
-        "begun_ms": begun_ms(run),
+        "begun_ms": begun_ms(run.snapshot().attrs),
         "steps": n_steps(run),
         "finished": run.finished,
         "scalar": scalar,
@@ -71,18 +69,6 @@ def run_row(location: str, name: str, run: Run, differs: str, problem: str = "")
         "differs": differs,
         "problem": problem,
     }
-
-
-def scalar_of(source: Source) -> str:
-    """The loss, else the first scalar of the loop."""
-    logged = [
-        one.name
-        for stream in source.streams.values()
-        for one in stream.variables
-        if is_of_loop(one) and ROOT in stream.modules
-    ]
-    loss = loss_name(logged)
-    return loss if loss in logged else next(iter(logged), "")
 
 
 def line_of(source: Source, scalar: str) -> tuple[list[float | None], float | None]:
@@ -97,23 +83,3 @@ def line_of(source: Source, scalar: str) -> tuple[list[float | None], float | No
     kept = y[-2 * N_POINTS :]
     values = [float(one) if np.isfinite(one) else None for one in kept]
     return values, values[-1] if values else None
-
-
-def begun_ms(run: Run) -> int:
-    """When the record was made."""
-    try:
-        return round(
-            datetime.fromisoformat(str(run.snapshot().attrs["created"])).timestamp() * 1000
-        )
-    except (KeyError, ValueError):
-        return 0
-
-
-def n_steps(source: Source) -> int:
-    """Completed steps, as a run counts them."""
-    ends = [
-        int(stream.steps(stream.n_rows - 1, stream.n_rows)[0]) + 1
-        for stream in source.streams.values()
-        if stream.n_rows
-    ]
-    return max(ends, default=0)

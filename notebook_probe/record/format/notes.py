@@ -12,6 +12,8 @@ __all__ = [
     "CHECKPOINT",
     "CONFIG",
     "EPOCH",
+    "LINEAGE",
+    "MOST_LINEAGE_BYTES",
     "OWN_KINDS",
     "SAMPLES",
     "TRUNCATE",
@@ -19,7 +21,7 @@ __all__ = [
     "written_notes",
 ]
 
-CONFIG, ANNOTATIONS = "config", "annotations"
+CONFIG, ANNOTATIONS, LINEAGE = "config", "annotations", "lineage"
 """Attributes of the root."""
 
 BRANCH, TRUNCATE = "branch", "truncate"
@@ -57,6 +59,9 @@ OWN_KINDS = frozenset(
 MOST_BYTES = 100_000
 """The root is read whole, and written anew at each flush."""
 
+MOST_LINEAGE_BYTES = 4 * MOST_BYTES
+"""What a user says there may take 100 000 characters by itself."""
+
 
 def read_notes(attrs: Mapping[str, Any], name: str) -> dict[str, Any]:
     """What the root's attribute ``name`` holds; nothing where it is not there or damaged.
@@ -73,7 +78,7 @@ def read_notes(attrs: Mapping[str, Any], name: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def written_notes(name: str, notes: Mapping[str, Any]) -> str:
+def written_notes(name: str, notes: Mapping[str, Any], most: int = MOST_BYTES) -> str:
     """As JSON; numpy's numbers are numbers and tuples lists.
 
     Raises
@@ -89,8 +94,8 @@ def written_notes(name: str, notes: Mapping[str, Any]) -> str:
     if not isinstance(notes, Mapping):
         raise ValueError(f"{name}={notes!r}"[:200] + "; a dict is expected")
     text = json.dumps(_plain(name, notes), ensure_ascii=False)
-    if len(text.encode()) > MOST_BYTES:
-        raise ValueError(f"{name} of {len(text.encode())} bytes; at most {MOST_BYTES} are kept")
+    if len(text.encode()) > most:
+        raise ValueError(f"{name} of {len(text.encode())} bytes; at most {most} are kept")
     return text
 
 

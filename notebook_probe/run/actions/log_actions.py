@@ -13,6 +13,8 @@ from notebook_probe.probes.step.probe import PhaseName
 from notebook_probe.quantities.define.numbers import read_array, read_scalars
 from notebook_probe.record.format.notes import (
     ANNOTATIONS,
+    LINEAGE,
+    MOST_LINEAGE_BYTES,
     OWN_KINDS,
     read_notes,
     written_notes,
@@ -137,6 +139,30 @@ class LogActions(ABC):
         writer = self._live.writer
         known = read_notes(writer.attrs, ANNOTATIONS)
         writer.annotate(**{ANNOTATIONS: written_notes(ANNOTATIONS, {**known, **notes})})
+
+    def keep_lineage(self, **parts: Mapping[str, Any]) -> None:
+        """Keep of what the run came, or what came of it; a part again replaces that part.
+
+        A `notebook_probe.summary` collector does so by itself.
+
+        Parameters
+        ----------
+        **parts : dict of text, numbers, bools, None, or lists and dicts of these
+            ``train``, ``eval``, ``custom``, ``device``, or others; `lineage` gives them back.
+
+        Raises
+        ------
+        ValueError
+            For anything else.
+        ClosedRunError
+
+        Examples
+        --------
+        >>> run.keep_lineage(custom={"trial": 7})  # doctest: +SKIP
+        """
+        writer = self._live.writer
+        kept = {**read_notes(writer.attrs, LINEAGE), **parts}
+        writer.annotate(**{LINEAGE: written_notes(LINEAGE, kept, MOST_LINEAGE_BYTES)})
 
     def mirror(self, logger: object) -> Mirror:
         """Hand every recorded number on to another logger as well, on a thread of its own.

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from notebook_probe.alerts import Alerts, Rule, find_alerts, read_alerts
-from notebook_probe.record.format.notes import ANNOTATIONS, CONFIG, read_notes
+from notebook_probe.errors import NotLookedError
+from notebook_probe.lineage.dataset_graph import DatasetGraph, read_dataset_graph
+from notebook_probe.record.format.notes import ANNOTATIONS, CONFIG, LINEAGE, read_notes
 from notebook_probe.record.format.source import ALIASES, Source
 from notebook_probe.record.views.looks import Look, looks_of
 from notebook_probe.record.views.xarray_views import Snapshot
@@ -73,6 +75,37 @@ class SourceActions:
     def annotations(self: _Acting) -> dict[str, Any]:
         """What was noted of the run by `annotate`, as a dict of its own."""
         return read_notes(self.snapshot().attrs, ANNOTATIONS)
+
+    def lineage(self: _Acting) -> dict[str, Any]:
+        """Of what the run came, and what came of it, by part, as a dict of its own.
+
+        `open_runs` makes a table of those of many.
+
+        Examples
+        --------
+        >>> nbp.open_run("runs/first.zarr").lineage()["eval"]["metrics"]  # doctest: +SKIP
+        {'accuracy': 0.93}
+        """
+        return read_notes(self.snapshot().attrs, LINEAGE)
+
+    def dataset_graph(self: _Acting) -> DatasetGraph:
+        """The data it was trained on as a tree: loader, sampler, dataset, transforms.
+
+        Raises
+        ------
+        NotLookedError
+            It was not noted.
+
+        Examples
+        --------
+        >>> run.dataset_graph()  # doctest: +SKIP
+        DataLoader (938): batch_size=64, shuffle=True, num_workers=2
+          dataset: MNIST (60 000): root=/data, train=True
+        """
+        found = read_dataset_graph(self.events)
+        if found is None:
+            raise NotLookedError(f"{self.name}: no dataset graph is recorded")
+        return found
 
     @property
     def looks(self: _Acting) -> list[Look]:

@@ -63,6 +63,11 @@ class Settings:
         self._knobs = {**self._knobs, knob.name: knob}
 
     @property
+    def optimizers(self) -> Sequence[Optimizer]:
+        """Those that are known now."""
+        return self._optimizers()
+
+    @property
     def knobs(self) -> Mapping[str, Knob]:
         """The user's own, by name."""
         return self._knobs

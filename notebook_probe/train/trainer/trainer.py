@@ -139,6 +139,11 @@ class Trainer:
     def global_step(self, step: int) -> None:
         self.training.step = self.evaluation.step = step
 
+    @property
+    def loss_fn(self) -> LossFn | None:
+        """What was given as the loss; None where the model adds all terms itself."""
+        return self._loss_fn
+
     def in_device(self, device: Device) -> Trainer:
         """Train there: the model, metrics and batches are moved. Returns the trainer."""
         self._device = torch.device(device)

@@ -1,0 +1,97 @@
+"""How far a run came: steps, times, its loss, whether it has ended."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from notebook_probe.errors import ProbeError
+from notebook_probe.record.format.loss_names import loss_name
+from notebook_probe.record.format.schema import is_of_loop
+from notebook_probe.record.format.source import ROOT, Source
+
+__all__ = ["Loss", "begun_ms", "duration_s", "loss_of", "n_steps", "scalar_of", "state_of"]
+
+FEW_POINTS = 8
+QUIET_S = 60.0
+"""A record that has gained no row for so long is not being trained any more, or not now."""
+
+
+class Loss(NamedTuple):
+    """Of the steps that were recorded; NaN where there is none."""
+
+    first: float
+    last: float
+    best: float
+    """The least that is finite."""
+
+
+def loss_of(source: Source) -> Loss:
+    """First, last and least loss; of a long record its pyramid is read."""
+    name = scalar_of(source, only_loss=True)
+    try:
+        if not name:
+            raise ProbeError
+        found = source.thinned("", name, n_points=FEW_POINTS)
+    except ProbeError:  # it has a column, and no value in it
+        return Loss(math.nan, math.nan, math.nan)
+    if not len(found.y):
+        return Loss(math.nan, math.nan, math.nan)
+    lost = found.nonfinite
+    first = math.nan if len(lost) and lost[0] < found.x[0] else float(found.y[0])
+    last = math.nan if len(lost) and lost[-1] > found.x[-1] else float(found.y[-1])
+    return Loss(first, last, float(found.y.min()))
+
+
+def scalar_of(source: Source, *, only_loss: bool = False) -> str:
+    """The loss, else the first scalar of the loop; empty without any."""
+    logged = [
+        one.name
+        for stream in source.streams.values()
+        for one in stream.variables
+        if is_of_loop(one) and ROOT in stream.modules
+    ]
+    loss = loss_name(logged)
+    return loss if loss in logged else "" if only_loss else next(iter(logged), "")
+
+
+def n_steps(source: Source) -> int:
+    """Completed steps, as a run counts them."""
+    ends = [
+        int(stream.steps(stream.n_rows - 1, stream.n_rows)[0]) + 1
+        for stream in source.streams.values()
+        if stream.n_rows
+    ]
+    return max(ends, default=0)
+
+
+def begun_ms(attrs: Mapping[str, Any]) -> int:
+    """When the record was made, since 1970; 0 where it does not say."""
+    try:
+        return round(datetime.fromisoformat(str(attrs["created"])).timestamp() * 1000)
+    except (KeyError, ValueError):
+        return 0
+
+
+def duration_s(source: Source) -> float:
+    """From the first recorded row to the last; NaN without any."""
+    held = [stream for stream in source.streams.values() if stream.n_rows]
+    if not held:
+        return math.nan
+    first = min(int(one.times(0, 1)[0]) for one in held)
+    return (_last_ms(source) - first) / 1000.0
+
+
+def state_of(source: Source) -> str:
+    """``"finished"``, ``"training"``, or ``"idle"`` where no row came for a minute."""
+    if source.finished:
+        return "finished"
+    return "training" if time.time() - _last_ms(source) / 1000.0 < QUIET_S else "idle"
+
+
+def _last_ms(source: Source) -> int:
+    held = [stream for stream in source.streams.values() if stream.n_rows]
+    return max((int(one.times(one.n_rows - 1, one.n_rows)[0]) for one in held), default=0)

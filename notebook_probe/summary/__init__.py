@@ -1,0 +1,1 @@
+"""What is collected of a training as a whole: its data, its lineage, and more, in one record."""

@@ -1,0 +1,107 @@
+"""The data of a training as a tree, from the loader down; nothing of the data is read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch.utils.data import DataLoader, IterableDataset
+
+from notebook_probe.lineage.dataset_graph import DataPart, DatasetGraph
+from notebook_probe.summary.dataset_graph.kinds import kind_of
+from notebook_probe.summary.dataset_graph.members import members
+from notebook_probe.summary.dataset_graph.parts import MOST_OF_ONE, is_part, parts_in
+from notebook_probe.summary.dataset_graph.settings import class_name, setting, shortened
+
+__all__ = ["describe"]
+
+MOST_PARTS = 200
+"""Of a whole graph."""
+DEEPEST = 12
+
+FIRST = "dataset"
+"""A sampler holds it, too, and has nothing more to tell of it then."""
+
+
+def describe(loader: object) -> DatasetGraph:
+    """What makes the batches of a training: loader, sampler, dataset, transforms, nested.
+
+    No sample is read and no batch is drawn, and whatever the objects do when they are asked, a
+    graph comes back: large values are described, secrets hidden, cycles left.
+
+    Parameters
+    ----------
+    loader : object
+        A DataLoader, a data set, or whatever else is trained on.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from torch.utils.data import DataLoader, Subset, TensorDataset
+    >>> whole = TensorDataset(torch.ones(100, 2), torch.zeros(100))
+    >>> graph = describe(DataLoader(Subset(whole, range(50)), batch_size=8, shuffle=True))
+    >>> [(part.role, part.name, part.length) for part in graph][:3]
+    [('', 'DataLoader', 7), ('dataset', 'Subset', 50), ('dataset', 'TensorDataset', 100)]
+    >>> graph.root.settings["batch_size"], graph.root.settings["shuffle"]
+    (8, True)
+    """
+    return DatasetGraph(_Walk().part("", kind_of("", loader) or "data", loader, 0))
+
+
+class _Walk:
+    """Goes through what objects hold, each object once."""
+
+    def __init__(self) -> None:
+        self._met: dict[int, object] = {}  # kept, so that no other object gets its number
+
+    def part(self, role: str, kind: str, value: object, depth: int) -> DataPart:
+        self._met[id(value)] = value
+        settings: dict[str, Any] = {}
+        parts: list[DataPart] = []
+        n_left_out = 0
+        for name, held in sorted(members(value), key=_rank):
+            if not is_part(name, held):
+                _keep(settings, name, held)
+            for inner_role, inner in parts_in(name, held):
+                if id(inner) in self._met and inner_role == name:
+                    continue
+                if len(parts) == MOST_OF_ONE or len(self._met) >= MOST_PARTS or depth == DEEPEST:
+                    n_left_out += 1
+                else:
+                    parts.append(self._below(inner_role, name, inner, depth + 1))
+        return DataPart(
+            role, kind, class_name(value), _length(value), settings, tuple(parts), n_left_out
+        )
+
+    def _below(self, role: str, name: str, value: object, depth: int) -> DataPart:
+        kind = kind_of(name, value)
+        if kind is None:  # a function among transforms
+            return DataPart(role, "function", str(_told(name, value)))
+        if id(value) in self._met:
+            return DataPart(role, kind, class_name(value), None, {"again": True})
+        return self.part(role, kind, value, depth)
+
+
+def _rank(member: tuple[str, object]) -> int:
+    return member[0] != FIRST
+
+
+def _keep(settings: dict[str, Any], name: str, held: object) -> None:
+    if held is not None and len(settings) < MOST_OF_ONE:
+        settings[shortened(name)] = _told(name, held)
+
+
+def _told(name: str, held: object) -> Any:
+    try:
+        return setting(name, held)
+    except Exception:  # code of the object's own
+        return class_name(held)
+
+
+def _length(value: Any) -> int | None:
+    """What it says; a loader of a stream is not asked, as it would warn the user of its answer."""
+    try:
+        if issubclass(type(value), DataLoader) and issubclass(type(value.dataset), IterableDataset):
+            return None
+        return len(value)
+    except Exception:  # it has none, or code of the object's own
+        return None

@@ -1,0 +1,60 @@
+"""Which values take part in making batches, and which are settings of what does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset, Sampler
+
+from notebook_probe.summary.dataset_graph.settings import FUNCTIONS
+
+__all__ = ["is_known", "kind_of"]
+
+PLAIN = (
+    *(type(None), bool, int, float, complex, str, bytes, bytearray, list, tuple, range, slice),
+    *(Mapping, Set, type, Tensor, np.ndarray, np.generic, torch.dtype, torch.device, partial),
+    *FUNCTIONS,
+)
+"""Never a part by themselves: each is told in a few words."""
+
+KINDS = ((DataLoader, "loader"), (Sampler, "sampler"), (Dataset, "dataset"))
+ROLES = (("sampler", "sampler"), ("loader", "loader"), ("dataset", "dataset"), ("_fn", "function"))
+"""What a part is that only its place tells."""
+
+
+def is_known(value: object) -> bool:
+    """A loader, sampler or data set of torch's own kinds."""
+    return any(issubclass(type(value), known) for known, _ in KINDS)
+
+
+def kind_of(role: str, value: object) -> str | None:
+    """What a value is to the object that holds it as ``role``; None for a setting.
+
+    Examples
+    --------
+    >>> kind_of("dataset", torch.utils.data.TensorDataset(torch.ones(2))), kind_of("seed", 3)
+    ('dataset', None)
+    """
+    own = type(value)
+    for known, kind in KINDS:
+        if issubclass(own, known):
+            return kind
+    if issubclass(own, PLAIN):
+        return None
+    by_role = next((kind for name, kind in ROLES if name in role), None)
+    if _has(own, "__call__"):
+        return by_role or "transform"
+    if _has(own, "__getitem__") and _has(own, "__len__"):
+        return by_role or "data"
+    if by_role is not None and by_role != "function":
+        return by_role
+    return "data" if _has(own, "__iter__") else None
+
+
+def _has(own: Any, name: str) -> bool:
+    return any(name in vars(kind) for kind in own.__mro__ if kind is not object)

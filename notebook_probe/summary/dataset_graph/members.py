@@ -1,0 +1,70 @@
+"""What an object holds, read without running more of its code than must be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from torch import nn
+from torch.utils.data import DataLoader, RandomSampler
+
+__all__ = ["members"]
+
+Members = Iterable[tuple[str, Any]]
+
+
+def members(value: object) -> Iterator[tuple[str, Any]]:
+    """Names and values: its public attributes, and what its kind is known by.
+
+    Properties are not asked, but for those of tables such as Hugging Face's.
+    """
+    for read in (_of_loader, _of_table, _of_dict, _of_slots, _of_modules):
+        try:
+            found = [*read(value)]
+        except Exception:  # the object's own code
+            continue
+        yield from found
+
+
+def _of_loader(value: Any) -> Members:
+    if issubclass(type(value), DataLoader):
+        yield "batch_size", value.batch_size
+        used = getattr(value.batch_sampler, "sampler", value.sampler)
+        yield "shuffle", issubclass(type(used), RandomSampler)
+
+
+def _of_table(value: Any) -> Members:
+    """Of a data set that is a table, whose attributes are all private."""
+    names = ("column_names", "num_rows", "features", "split")
+    if all(hasattr(type(value), name) for name in names[:3]):
+        for name in names:
+            yield name, _attempted(lambda name=name: getattr(value, name, None))  # type: ignore[misc]
+
+
+def _of_dict(value: Any) -> Members:
+    own = vars(value)
+    unused = "sampler" if own.get("batch_sampler") is not None else ""  # that has its own
+    for name, held in own.items():
+        if type(name) is str and not name.startswith("_") and name != unused:
+            yield name, held
+
+
+def _of_slots(value: Any) -> Members:
+    for kind in type(value).__mro__:
+        slots = vars(kind).get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            if not name.startswith("_") and hasattr(value, name):
+                yield name, getattr(value, name)
+
+
+def _of_modules(value: Any) -> Members:
+    """Transforms that are modules have their parts elsewhere."""
+    if issubclass(type(value), nn.Module):
+        yield from value._modules.items()
+
+
+def _attempted(read: Callable[[], Any]) -> Any:
+    try:
+        return read()
+    except Exception:
+        return None

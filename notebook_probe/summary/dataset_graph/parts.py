@@ -1,0 +1,41 @@
+"""The parts that an attribute holds: itself, or what it lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from notebook_probe.summary.dataset_graph.kinds import is_known, kind_of
+
+__all__ = ["MOST_OF_ONE", "is_part", "parts_in"]
+
+MOST_OF_ONE = 32
+"""Parts, and settings, of one object."""
+
+
+def is_part(name: str, held: object) -> bool:
+    """Whether an attribute is a part, or lists some: else it is a setting.
+
+    Of a longer list only data sets and the like are parts: one that holds a thousand samples, each
+    an object, is a setting.
+    """
+    if kind_of(name, held) is not None:
+        return True
+    listed = [one for _, one in _listed(held)]
+    if len(listed) > MOST_OF_ONE:
+        return is_known(listed[0])
+    return any(kind_of(name, one) is not None for one in listed)
+
+
+def parts_in(name: str, held: object) -> Iterator[tuple[str, object]]:
+    """Role and value of each; functions among transforms are parts, too."""
+    if kind_of(name, held) is not None:
+        yield name, held
+    elif is_part(name, held):
+        yield from ((f"{name}[{key}]", one) for key, one in _listed(held) if one is not None)
+
+
+def _listed(held: Any) -> Iterable[tuple[Any, Any]]:
+    if type(held) in (list, tuple):
+        return enumerate(held)
+    return held.items() if type(held) is dict and all(type(key) is str for key in held) else ()

@@ -1,0 +1,136 @@
+"""One setting of an object as a plain value: short, and whatever the object is made of."""
+
+from __future__ import annotations
+
+import enum
+import math
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import PurePath
+from types import (
+    BuiltinFunctionType,
+    FunctionType,
+    GenericAlias,
+    MethodDescriptorType,
+    MethodType,
+)
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+__all__ = ["FUNCTIONS", "class_name", "setting", "shortened"]
+
+LONGEST = 200
+"""Characters of a text."""
+MOST_ITEMS = 16
+"""Of a list or a dict that is kept itself; of longer ones the length is told."""
+DEEPEST = 3
+GREATEST = 2**53
+"""Of whole numbers; every reader of JSON knows greater ones only roughly."""
+HIDDEN = "(hidden)"
+
+FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType, MethodDescriptorType)
+
+_SECRET = re.compile(
+    r"(^|_)(password|passwd|secret|secrets|credentials?|api_?key|access_key|private_key)($|_)"
+    r"|^token$|(auth|access|api|hf|bearer|session|refresh)_token$",
+    re.IGNORECASE,
+)
+_LOGIN = re.compile(r"(?<=://)[^/@\s]+@")
+
+
+def setting(name: str, value: Any, depth: int = 0) -> Any:
+    """What is kept of it: text, a finite number, a bool, None, or a short list or dict of these.
+
+    Examples
+    --------
+    >>> setting("mean", (0.5, float("nan"))), setting("collate_fn", print)
+    ([0.5, 'nan'], 'print')
+    >>> setting("samples", range(9)), setting("data", torch.zeros(2, 3)), setting("api_key", "k")
+    ('range(0, 9)', 'float32 tensor (2, 3)', '(hidden)')
+    """
+    if _SECRET.search(name):
+        return HIDDEN
+    kind = type(value)
+    for kinds, told in _TOLD:
+        if issubclass(kind, kinds):
+            return told(value)
+    if kind in (list, tuple, set, frozenset):
+        items = [*value] if len(value) <= MOST_ITEMS and depth < DEEPEST else None
+        return _counted(value) if items is None else [setting("", one, depth + 1) for one in items]
+    if issubclass(kind, dict):
+        if kind is not dict or len(value) > MOST_ITEMS or depth >= DEEPEST:
+            return _counted(value)
+        return _of_dict(value, depth)
+    return class_name(value)
+
+
+def class_name(value: object) -> str:
+    """As its class is called, whatever the object says of itself."""
+    return shortened(type.__getattribute__(type(value), "__qualname__").split("<locals>.")[-1])
+
+
+def shortened(text: str) -> str:
+    """The text, or its beginning; without the user and password of an address."""
+    start = _LOGIN.sub("", str.__str__(text)[: 2 * LONGEST])
+    return start if len(start) <= LONGEST else f"{start[:LONGEST]}…"
+
+
+def _of_dict(value: Mapping[Any, Any], depth: int) -> Any:
+    pairs = [(key if type(key) is str else setting("", key), one) for key, one in value.items()]
+    return {shortened(str(key)): setting(str(key), one, depth + 1) for key, one in pairs}
+
+
+def _counted(value: Any) -> str:
+    return f"{class_name(value)} of {len(value)}"
+
+
+def _of_number(value: Any) -> Any:
+    number = float(value)
+    return number if math.isfinite(number) else str(number)
+
+
+def _of_whole(value: Any) -> Any:
+    whole = int(value)
+    return whole if abs(whole) <= GREATEST else f"about 2**{whole.bit_length() - 1}"
+
+
+def _of_function(value: Any) -> str:
+    return shortened(str(value.__qualname__).split("<locals>.")[-1])
+
+
+def _of_partial(value: Any) -> str:
+    given = [setting("", one) for one in value.args[:MOST_ITEMS]]
+    named = {key: setting(key, one) for key, one in [*value.keywords.items()][:MOST_ITEMS]}
+    told = [str(setting("", value.func)), *map(repr, given)]
+    return shortened(f"partial({', '.join([*told, *(f'{k}={v!r}' for k, v in named.items())])})")
+
+
+def _of_tensor(value: Any) -> str:
+    return f"{str(value.dtype).removeprefix('torch.')} tensor {tuple(value.shape)}"
+
+
+def _of_array(value: Any) -> str:
+    return shortened(f"{np.ndarray.dtype.__get__(value)} array {np.ndarray.shape.__get__(value)}")
+
+
+_TOLD: tuple[tuple[type | tuple[type, ...], Callable[[Any], Any]], ...] = (
+    ((type(None), bool), lambda value: value),
+    (enum.Enum, lambda value: shortened(f"{class_name(value)}.{value.name}")),
+    ((int, np.integer), _of_whole),
+    ((float, np.floating), _of_number),
+    (np.bool_, bool),
+    (str, shortened),
+    (bytes, lambda value: f"{len(value)} bytes"),
+    (FUNCTIONS, _of_function),
+    (partial, _of_partial),
+    (Tensor, _of_tensor),
+    (np.ndarray, _of_array),
+    (PurePath, lambda value: shortened(str(value))),
+    ((torch.dtype, torch.device, range, slice, GenericAlias), lambda value: shortened(str(value))),
+    (type, lambda value: shortened(type.__getattribute__(value, "__qualname__"))),
+)
+"""What is told of values of these kinds; the first that fits."""

@@ -1,0 +1,55 @@
+"""How many samples a training had, in batches of which size, and where they lie."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from notebook_probe.lineage.dataset_graph import DataPart, DatasetGraph
+
+__all__ = ["DataFacts", "data_facts"]
+
+PATHS = ("root", "path", "data_dir", "folder", "directory", "file", "filename")
+"""Attributes by which data sets say where they are, the most usual first."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataFacts:
+    """What a dataset graph tells; None for what it does not."""
+
+    batch_size: int | None = None
+    size: int | None = None
+    """Samples of what a pass goes through: of a part of a data set, that part."""
+    path: str | None = None
+
+
+def data_facts(graph: DatasetGraph | None) -> DataFacts:
+    """Read them off a graph.
+
+    Examples
+    --------
+    >>> whole = DataPart("dataset", "dataset", "MNIST", 60000, {"root": "/data"})
+    >>> loader = DataPart("", "loader", "DataLoader", 938, {"batch_size": 64}, (whole,))
+    >>> data_facts(DatasetGraph(loader))
+    DataFacts(batch_size=64, size=60000, path='/data')
+    """
+    if graph is None:
+        return DataFacts()
+    parts = [*graph]
+    sizes = (
+        part.settings.get("batch_size") for part in parts if part.kind in ("loader", "sampler")
+    )
+    data = [part for part in parts if part.role == "dataset"]
+    return DataFacts(
+        next((size for size in sizes if isinstance(size, int)), None),
+        data[0].length if data else None,
+        next(_paths(parts), None),
+    )
+
+
+def _paths(parts: list[DataPart]) -> Iterator[str]:
+    for name in PATHS:
+        for part in parts:
+            value = part.settings.get(name)
+            if part.kind == "dataset" and isinstance(value, str):
+                yield value

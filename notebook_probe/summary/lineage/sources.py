@@ -1,0 +1,83 @@
+"""What a loop or a run tells of its training."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from torch import nn
+
+from notebook_probe.errors import ProbeError
+from notebook_probe.lineage.dataset_graph import DatasetGraph
+from notebook_probe.lineage.progress import loss_of, n_steps
+from notebook_probe.record.format.notes import EPOCH
+from notebook_probe.record.format.source import Event
+from notebook_probe.run.attach.module_table import unwrap
+from notebook_probe.run.run import Run
+from notebook_probe.summary.lineage.training import Training
+from notebook_probe.train.loop.loop import Loop
+
+__all__ = ["training_of_loop", "training_of_run"]
+
+
+def training_of_loop(loop: Loop, data: DatasetGraph | None = None) -> Training:
+    """Of our loop, which knows all of it.
+
+    Parameters
+    ----------
+    loop : Loop
+    data : DatasetGraph, optional
+        Of what it trains on.
+    """
+    trainer = loop.trainer
+    loss = loop.last_metrics.get("loss")
+    return Training(
+        network=type(unwrap(trainer.model)).__name__,
+        model=trainer.model,
+        loss_fn=trainer.loss_fn,
+        loss=None if loss is None else float(loss),
+        optimizers=[trainer.optimizer],
+        epoch=loop.epoch,
+        step_num=loop.n_updates,
+        data=data,
+        checkpoint=_newest_checkpoint(loop),
+    )
+
+
+def training_of_run(
+    run: Run, data: DatasetGraph | None = None, model: nn.Module | None = None
+) -> Training:
+    """Of a training that a bare run watches, as far as its record and its optimizers tell.
+
+    Parameters
+    ----------
+    run : Run
+    data : DatasetGraph, optional
+    model : nn.Module, optional
+        The watched one, where it is at hand: a run holds it weakly.
+    """
+    names = [row.class_name for row in run.modules[:1]]
+    loss = loss_of(run).last
+    return Training(
+        network=names[0] if names else None,
+        model=model,
+        loss=loss if loss == loss or n_steps(run) else None,
+        optimizers=[*run.settings.optimizers],
+        epoch=_n_epochs(run.events),
+        step_num=n_steps(run),
+        data=data,
+    )
+
+
+def _newest_checkpoint(loop: Loop) -> str | None:
+    try:
+        saved = loop.checkpoints
+    except (ProbeError, OSError):  # the folder cannot be reached now
+        return None
+    return max(saved, key=lambda one: (one.line, one.step)).path if saved else None
+
+
+def _n_epochs(events: Iterable[Event]) -> int | None:
+    """Passes through the data that have begun; None where none was noted."""
+    begun = [json.loads(event.detail)["epoch"] + 1 for event in events if event.kind == EPOCH]
+    return max(begun, default=None)
