@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -10,28 +9,18 @@ from notebook_probe.axis import Axis
 from notebook_probe.quantities.define import questions
 from notebook_probe.quantities.define.decorator import quantity
 from notebook_probe.quantities.reduce.landscape import Landscape
+from notebook_probe.quantities.reduce.slices import Grid, evenly, random_direction
 
 __all__ = ["DISTANCE", "PLANE", "filter_normalised", "loss_landscape_1d", "loss_landscape_2d"]
 
 N_ALONG, N_ACROSS = 21, 11
 
-
-def _line(n: int) -> tuple[float, ...]:
-    return tuple(np.linspace(-1, 1, n).round(9).tolist())
-
-
-DISTANCE = Axis("distance", {"distance": _line(N_ALONG)}, "landscape_1d")
+DISTANCE = Axis("distance", {"distance": evenly(N_ALONG)}, "landscape_1d")
 """Along one direction, in units of each filter's own norm."""
 
-PLANE = Axis(
-    "plane",
-    {
-        "plane": tuple(map(float, range(N_ACROSS**2))),
-        "plane_x": tuple(np.repeat(_line(N_ACROSS), N_ACROSS).tolist()),
-        "plane_y": tuple(np.tile(_line(N_ACROSS), N_ACROSS).tolist()),
-    },
-    "landscape_2d",
-)
+GRID = Grid(evenly(N_ACROSS), evenly(N_ACROSS))
+
+PLANE = GRID.axis("plane", "plane", "landscape_2d")
 """The points of a square grid, row by row; units as above."""
 
 
@@ -63,8 +52,7 @@ def loss_landscape_2d(landscape: Landscape) -> Tensor:
     121 evaluations of the loss. Two random directions say little of the millions there are.
     """
     first, second = (filter_normalised(landscape, seed) for seed in (0, 1))
-    points = zip(PLANE.coords["plane_x"], PLANE.coords["plane_y"], strict=True)
-    return torch.stack([landscape.loss_at(x * first + y * second) for x, y in points])
+    return GRID.losses(landscape, first, second)
 
 
 def filter_normalised(landscape: Landscape, seed: int) -> Tensor:
@@ -72,16 +60,4 @@ def filter_normalised(landscape: Landscape, seed: int) -> Tensor:
 
     Zero for vectors, such as biases and what normalisation layers learn.
     """
-    generator = torch.Generator().manual_seed(seed)
-    parts = []
-    for own in landscape.point:
-        direction = torch.randn(own.shape, generator=generator).to(own.device)
-        if own.dim() > 1:
-            weight = own.detach().float()
-            axes = tuple(range(1, own.dim()))
-            lengths = torch.linalg.vector_norm(direction, dim=axes, keepdim=True)
-            wanted = torch.linalg.vector_norm(weight, dim=axes, keepdim=True)
-            parts.append(direction * wanted / lengths)
-        else:
-            parts.append(torch.zeros_like(direction))
-    return landscape.join(parts)
+    return landscape.join([*random_direction(landscape.point, seed)])

@@ -7,9 +7,6 @@ the differences from where the parameters are now, as in Li et al.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -17,6 +14,8 @@ from notebook_probe.axis import Axis
 from notebook_probe.quantities.define import questions
 from notebook_probe.quantities.define.window import window_quantity
 from notebook_probe.quantities.reduce.landscape import Landscape
+from notebook_probe.quantities.reduce.path import PathPoints, rounding
+from notebook_probe.quantities.reduce.slices import Grid, evenly
 from notebook_probe.quantities.reduce.solvers import eigvalsh
 
 __all__ = ["DIRECTIONS", "MOST", "PATH_PLANE", "LossLandscapePath", "PathPoints", "PathShares"]
@@ -28,69 +27,20 @@ PIECE = 1 << 18
 """Elements of a point that are compared at a time."""
 
 N_ACROSS = 11
-LINE = tuple(np.linspace(-1.25, 1.25, N_ACROSS).tolist())
+GRID = Grid(*2 * (evenly(N_ACROSS, -1.25, 1.25),))
 
 DIRECTIONS = Axis("direction", {"direction": tuple(map(float, range(1, MOST + 1)))}, "path")
 """Principal directions, the longest first."""
 
-PATH_PLANE = Axis(
-    "path_plane",
-    {
-        "path_plane": tuple(map(float, range(N_ACROSS**2))),
-        "path_x": tuple(np.repeat(LINE, N_ACROSS).tolist()),
-        "path_y": tuple(np.tile(LINE, N_ACROSS).tolist()),
-    },
-    "landscape_path",
-)
+PATH_PLANE = GRID.axis("path_plane", "path", "landscape_path")
 """The points of a grid, row by row, in units of how far the path reaches along each direction."""
-
-
-class PathPoints:
-    """PathPoints of a path, at most so many and evenly spaced, the first one among them.
-
-    Examples
-    --------
-    >>> points = PathPoints()
-    >>> for step in range(12):
-    ...     points.add(torch.tensor([float(step)]))
-    >>> [int(point) for point in points.points]
-    [0, 2, 4, 6, 8, 10]
-    """
-
-    def __init__(self) -> None:
-        self.points: list[Tensor] = []
-        self._n, self._stride = 0, 1
-
-    def add(self, point: Tensor) -> None:
-        """Keep it, if it is its turn."""
-        if self._n % self._stride == 0:
-            if len(self.points) == MOST:
-                self.points, self._stride = self.points[::2], 2 * self._stride
-            self.points.append(point.cpu())
-        self._n += 1
-
-    def products(self, origin: Tensor) -> Tensor:
-        """Inner products between the differences from ``origin``, float64."""
-        found = torch.zeros(len(self.points), len(self.points), dtype=torch.float64)
-        for rows in self._differences(origin):
-            found += rows @ rows.T
-        return found
-
-    def sum(self, origin: Tensor, weights: Tensor) -> Tensor:
-        """The differences from ``origin``, weighted and added up."""
-        return torch.cat([weights @ rows for rows in self._differences(origin)]).to(origin)
-
-    def _differences(self, origin: Tensor) -> Iterator[Tensor]:
-        pieces = zip(*(point.split(PIECE) for point in (origin, *self.points)), strict=True)
-        for here, *there in pieces:
-            yield torch.stack(there).double() - here.double()
 
 
 class _Path:
     """What is value_at of the points so far at each due step, which is one of them from then on."""
 
     def __init__(self) -> None:
-        self._points = PathPoints()
+        self._points = PathPoints(MOST, PIECE)
 
     def reset(self) -> None:
         """The points stay."""
@@ -99,7 +49,7 @@ class _Path:
     def update(self, landscape: Landscape) -> None:
         here = landscape.position.cpu()
         if any(len(point) != len(here) for point in self._points.points):  # others are trained now
-            self._points = PathPoints()
+            self._points = PathPoints(MOST, PIECE)
         if len(self._points.points) > 1:
             products = self._points.products(here)
             if products.isfinite().all():
@@ -172,15 +122,11 @@ class LossLandscapePath(_Path):
         self, products: Tensor, points: PathPoints, here: Tensor, landscape: Landscape
     ) -> Tensor | None:
         squares, vectors = torch.linalg.eigh(products)
-        # Of the parameters themselves, and of the decomposition, which is in float64.
-        eps = torch.finfo(squares.dtype).eps * len(squares)
-        rounding = (torch.finfo(here.dtype).eps * here.norm()).square() + eps * squares[-1]
-        if not squares[-2] > rounding:
+        if not squares[-2] > rounding(squares, here.norm(), here.dtype):
             return None
         device = landscape.point[0].device
         first, second = (_reach(points, here, own).to(device) for own in vectors.T.flip(0)[:2])
-        grid = zip(PATH_PLANE.coords["path_x"], PATH_PLANE.coords["path_y"], strict=True)
-        return torch.stack([landscape.loss_at(x * first + y * second) for x, y in grid])
+        return GRID.losses(landscape, first, second)
 
 
 def _reach(points: PathPoints, here: Tensor, own: Tensor) -> Tensor:
