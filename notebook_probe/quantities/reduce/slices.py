@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -61,20 +61,9 @@ class Grid:
             group,
         )
 
-    def losses(
-        self,
-        landscape: Landscape,
-        first: Tensor,
-        second: Tensor,
-        after: Callable[[Tensor], None] = lambda loss: None,
-    ) -> Tensor:
-        """``L(w + x d1 + y d2)`` at every point, flat; ``after`` each, which may raise."""
-        found = []
-        for x, y in self:
-            loss = landscape.loss_at(x * first + y * second)
-            after(loss)
-            found.append(loss)
-        return torch.stack(found)
+    def losses(self, landscape: Landscape, first: Tensor, second: Tensor) -> Tensor:
+        """``L(w + x d1 + y d2)`` at every point, flat."""
+        return torch.stack([landscape.loss_at(x * first + y * second) for x, y in self])
 
 
 def random_direction(

@@ -1,0 +1,107 @@
+"""The differences of snapshots from the last one, a row each, never all of them in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor
+
+from notebook_probe.errors import CheckpointError, UnreadableError
+from notebook_probe.quantities.reduce.path import differences
+from notebook_probe.summary.landscape.snapshot import Snapshot
+
+__all__ = ["Rows"]
+
+
+class Rows:
+    """``D``, tensor by tensor and some columns at a time, in float64.
+
+    Parameters
+    ----------
+    snapshots : sequence of Snapshot
+
+    Attributes
+    ----------
+    origin : list of Tensor
+        The moved parameters of the last one.
+    """
+
+    def __init__(self, snapshots: Sequence[Snapshot]) -> None:
+        last = snapshots[-1].moved
+        if not last:
+            raise UnreadableError("no parameter is a weight or a bias: there is nothing to move")
+        for one in snapshots[:-1]:
+            if _shapes(one.moved) != _shapes(last):
+                raise CheckpointError(
+                    f"snapshots {one.number} and {snapshots[-1].number} are not of one model: "
+                    f"names or shapes of their parameters differ"
+                )
+        self.origin = [*last.values()]
+        self._points = [[one.moved[name] for name in last] for one in snapshots]
+        self.n_columns = sum(own.numel() for own in self.origin)
+
+    def __len__(self) -> int:
+        return len(self._points)
+
+    def __iter__(self) -> Iterator[Tensor]:
+        """All columns, some at a time."""
+        for place in range(len(self.origin)):
+            yield from self.of_tensor(place)
+
+    def of_tensor(self, place: int) -> Iterator[Tensor]:
+        """The columns of one tensor."""
+        points = [own[place].reshape(-1) for own in self._points]
+        return differences(points, points[-1])
+
+    def products(self, centre: Tensor | float = 0.0) -> Tensor:
+        """``(D - centre) (D - centre)'``.
+
+        Raises
+        ------
+        UnreadableError
+            It is not finite.
+        """
+        found = torch.zeros(len(self), len(self), dtype=torch.float64)
+        for columns in self:
+            own = columns - centre
+            found += own @ own.T
+        if not found.isfinite().all():
+            raise UnreadableError("the snapshots hold values that are not finite: no plane")
+        return found
+
+    def means(self) -> Tensor:
+        """Of each row over its elements, a column."""
+        total = torch.zeros(len(self), 1, dtype=torch.float64)
+        for columns in self:
+            total += columns.sum(dim=1, keepdim=True)
+        return total / self.n_columns
+
+    def combined(self, weights: Tensor, centre: Tensor | float = 0.0) -> tuple[Tensor, ...]:
+        """``weights (D - centre)``, by tensor; float64."""
+        return tuple(
+            torch.cat([weights @ (part - centre) for part in self.of_tensor(place)]).reshape(
+                own.shape
+            )
+            for place, own in enumerate(self.origin)
+        )
+
+    def along(self, direction: Sequence[Tensor]) -> Tensor:
+        """``D direction``."""
+        found = torch.zeros(len(self), dtype=torch.float64)
+        for place, part in enumerate(direction):
+            start, flat = 0, part.reshape(-1).double()
+            for columns in self.of_tensor(place):
+                end = start + columns.shape[1]
+                found += columns @ flat[start:end]
+                start = end
+        return found
+
+    @property
+    def length(self) -> Tensor:
+        """Of the origin, 0-d float64."""
+        return torch.stack([own.double().square().sum() for own in self.origin]).sum().sqrt()
+
+
+def _shapes(moved: dict[str, Tensor]) -> dict[str, torch.Size]:
+    return {name: own.shape for name, own in moved.items()}

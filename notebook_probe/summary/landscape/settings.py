@@ -1,0 +1,171 @@
+"""What of the loss landscape is wanted: when parameters are kept, and what is drawn of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import Any, Literal, TypeAlias, get_args
+
+from notebook_probe.errors import near
+
+__all__ = ["LandscapeSettings", "Method", "Normalise", "Unit"]
+
+Unit: TypeAlias = Literal["step", "epoch"]
+Method: TypeAlias = Literal["svd", "mindspore"]
+Normalise: TypeAlias = Literal["filter", "tensor"]
+
+SMALLEST, LARGEST = 3, 256
+FEWEST = 3
+"""Snapshots of an interval: two lie on a line."""
+KINDS = ("train", "result")
+
+
+@dataclass(frozen=True, slots=True)
+class LandscapeSettings:
+    """Which parameters are kept while a model trains, and how their landscape is drawn.
+
+    Parameters
+    ----------
+    landscape_size : int
+        Points along each axis, 3 to 256.
+    unit : "step" or "epoch"
+        What `intervals` count: updates or epochs that are complete, from 1.
+    num_samples : int
+        Samples of a loss: ``max(1, num_samples // batch size)`` batches.
+    create_train, create_result : bool
+        Draw the plane in which the path of each interval lies; a random one round its end.
+    intervals : tuple of tuple of int
+        After which units the parameters are kept; each interval has a path of its own.
+    method : "svd" or "mindspore"
+        How the plane of a path is found.
+    normalise : "filter" or "tensor"
+        As long as what of the parameters a random direction is.
+
+    Examples
+    --------
+    >>> LandscapeSettings.of({"unit": "epoch", "intervals": [[1, 2, 3]]}).units
+    (1, 2, 3)
+    >>> LandscapeSettings.of({"metod": "svd"})
+    Traceback (most recent call last):
+    ...
+    ValueError: collect_landscape has no 'metod'; close: 'method'
+    """
+
+    landscape_size: int = 40
+    unit: Unit = "step"
+    num_samples: int = 128
+    create_train: bool = True
+    create_result: bool = True
+    intervals: tuple[tuple[int, ...], ...] = (tuple(range(1, 10)), tuple(range(10, 20)))
+    method: Method = "svd"
+    normalise: Normalise = "filter"
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> LandscapeSettings:
+        """Read what a user gave; what is not given is as by default, within dicts too.
+
+        Raises
+        ------
+        TypeError
+            For a value of another type.
+        ValueError
+            For a key that nobody knows, and a value that is not allowed.
+        """
+        if not isinstance(given, Mapping):
+            raise TypeError(f"collect_landscape={given!r}: a dict or None is expected")
+        _known("collect_landscape", given, READ)
+        read = {name: READ[name](name, value) for name, value in given.items()}
+        return cls(**read.pop("create_landscape", {}), **read)
+
+    def as_dict(self) -> dict[str, Any]:
+        """As a user gives them."""
+        given = asdict(self)
+        create = {kind: given.pop(f"create_{kind}") for kind in KINDS}
+        return {**given, "create_landscape": create, "intervals": [*map(list, self.intervals)]}
+
+    @property
+    def units(self) -> tuple[int, ...]:
+        """After which the parameters are kept, in order."""
+        return tuple(sorted({unit for interval in self.intervals for unit in interval}))
+
+
+def _known(where: str, given: Mapping[str, Any], known: Any) -> None:
+    for name in given:
+        if not isinstance(name, str):
+            raise TypeError(f"{where}: {name!r} is no name; {near('', known)}")
+        if name not in known:
+            raise ValueError(f"{where} has no {name!r}; {near(name, known)}")
+
+
+def _whole(name: str, value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{name}={value!r}: a whole number is expected")
+    return value
+
+
+def _size(name: str, value: Any) -> int:
+    if not SMALLEST <= _whole(name, value) <= LARGEST:
+        raise ValueError(f"{name}={value}; allowed: {SMALLEST} to {LARGEST}")
+    return value
+
+
+def _positive(name: str, value: Any) -> int:
+    if _whole(name, value) < 1:
+        raise ValueError(f"{name}={value}; allowed: from 1")
+    return value
+
+
+def _one_of(*allowed: str) -> Any:
+    def read(name: str, value: Any) -> str:
+        if not isinstance(value, str):
+            raise TypeError(f"{name}={value!r}: a text is expected, {_or(allowed)}")
+        if value not in allowed:
+            raise ValueError(f"{name}={value!r}; allowed: {_or(allowed)}")
+        return value
+
+    return read
+
+
+def _or(allowed: tuple[str, ...]) -> str:
+    return " or ".join(map(repr, allowed))
+
+
+def _create(name: str, value: Any) -> dict[str, bool]:
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{name}={value!r}: a dict of 'train' and 'result' is expected")
+    _known(name, value, KINDS)
+    for kind, is_wanted in value.items():
+        if not isinstance(is_wanted, bool):
+            raise TypeError(f"{name}[{kind!r}]={is_wanted!r}: True or False is expected")
+    return {f"create_{kind}": is_wanted for kind, is_wanted in value.items()}
+
+
+def _intervals(name: str, value: Any) -> tuple[tuple[int, ...], ...]:
+    if not isinstance(value, list | tuple):
+        raise TypeError(f"{name}={value!r}: a list of lists is expected, such as [[1, 2, 3]]")
+    if not value:
+        raise ValueError(f"{name}=[]; allowed: one interval or more, such as [[1, 2, 3]]")
+    return tuple(_interval(f"{name}[{place}]", one) for place, one in enumerate(value))
+
+
+def _interval(name: str, value: Any) -> tuple[int, ...]:
+    if not isinstance(value, list | tuple | range):
+        raise TypeError(f"{name}={value!r}: a list of whole numbers is expected")
+    units = tuple(_positive(f"{name}[{place}]", unit) for place, unit in enumerate(value))
+    if len(units) < FEWEST or any(one >= other for one, other in pairwise(units)):
+        raise ValueError(
+            f"{name}={value!r}; allowed: {FEWEST} numbers or more, each above the one before"
+        )
+    return units
+
+
+READ: dict[str, Any] = {
+    "landscape_size": _size,
+    "unit": _one_of(*get_args(Unit)),
+    "num_samples": _positive,
+    "create_landscape": _create,
+    "intervals": _intervals,
+    "method": _one_of(*get_args(Method)),
+    "normalise": _one_of(*get_args(Normalise)),
+}
