@@ -25,6 +25,7 @@ from notebook_probe.errors import (
     MissingExtraError,
     NanLossError,
     NoChangeError,
+    NoGraphError,
     NonFiniteError,
     NonFiniteGradientError,
     NotApplicableError,
@@ -49,6 +50,7 @@ from notebook_probe.errors import (
     ViewError,
     near,
 )
+from notebook_probe.graph import Graph
 from notebook_probe.opened import OpenedJob, OpenedRun, OpenedRuns, open_run, open_runs
 from notebook_probe.record.store.location import RemoteStore
 from notebook_probe.schedules import (
@@ -101,6 +103,7 @@ __all__ = [
     "DuplicateNameError",
     "Every",
     "Geometric",
+    "Graph",
     "Handle",
     "HookError",
     "InfLossError",
@@ -109,6 +112,7 @@ __all__ = [
     "MissingExtraError",
     "NanLossError",
     "NoChangeError",
+    "NoGraphError",
     "NonFiniteError",
     "NonFiniteGradientError",
     "NotApplicableError",

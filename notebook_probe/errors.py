@@ -9,6 +9,7 @@
     ├── SettingError         (ValueError)             a value that cannot be set of a training
     ├── BreakpointError      (ValueError)             a condition that no training can be held by
     ├── NotLookedError       (LookupError)            a look that has kept nothing
+    ├── NoGraphError         (LookupError)            a record without the graph of its network
     ├── QuantityError        (ValueError)             a quantity that is badly defined
     ├── NotApplicableError   (ValueError)             a quantity that needs what the module has not
     ├── InterferenceError    (RuntimeError)           a quantity that changes what training uses
@@ -55,6 +56,7 @@ __all__ = [
     "MissingExtraError",
     "NanLossError",
     "NoChangeError",
+    "NoGraphError",
     "NonFiniteError",
     "NonFiniteGradientError",
     "NotApplicableError",
@@ -106,6 +108,10 @@ class SettingError(ProbeError, ValueError):
 
 class NotLookedError(ProbeError, LookupError):
     """A look that was refused, is not over yet, or found nothing to keep."""
+
+
+class NoGraphError(ProbeError, LookupError):
+    """A record that does not hold the graph of its network."""
 
 
 class BreakpointError(ProbeError, ValueError):

@@ -16,7 +16,7 @@ from torch import nn
 
 from notebook_probe.model.changes import Tree
 from notebook_probe.model.parameter_slots import Slot, distinct, own_slots, weight_slots
-from notebook_probe.model.unwrapped import unwrapped
+from notebook_probe.model.unwrapped import unwrapped, without_wrappers
 
 __all__ = ["ModelMap"]
 
@@ -79,7 +79,7 @@ class ModelMap:
             while ways and not _leads(ways[-1][0], path):
                 self._leave(*ways.pop())
             ways.append((path, len(self._lie)))
-            name = _without_wrappers(path)
+            name = without_wrappers(path)
             is_new = module not in self._places
             first = self._places.setdefault(module, name)
             self._first.setdefault(name, first)
@@ -106,7 +106,7 @@ class ModelMap:
 
     def _leave(self, path: str, start: int) -> None:
         """The walk has seen all that is below a path; a wrapper is left after what is in it."""
-        self._below[_without_wrappers(path)] = start, len(self._lie)
+        self._below[without_wrappers(path)] = start, len(self._lie)
 
     # ---------------------------------------------------------------- asking
 
@@ -174,12 +174,6 @@ class ModelMap:
 
 def _leads(path: str, to: str) -> bool:
     return not path or to.startswith(f"{path}.")
-
-
-def _without_wrappers(path: str) -> str:
-    if "_orig_mod" not in path:
-        return path
-    return ".".join(part for part in path.split(".") if part != "_orig_mod")
 
 
 def _grouped(pairs: Iterator[tuple[Key, str]]) -> dict[Key, tuple[str, ...]]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import UninitializedParameter
 
 from notebook_probe.model.unwrapped import unwrapped
 
@@ -19,6 +20,7 @@ __all__ = [
     "Slot",
     "current_values",
     "distinct",
+    "n_elements",
     "own_slots",
     "parameters_of",
     "slots_below",
@@ -103,3 +105,13 @@ def parameters_of(module: nn.Module) -> Mapping[str, Tensor | None]:
 def _slots(owner: nn.Module, names: Iterable[str]) -> list[Slot]:
     reference = weakref.ref(owner)
     return [Slot(reference, name) for name in names]
+
+
+def n_elements(slots: Iterable[Slot]) -> int:
+    """Elements of what lies there, those of lazy parameters not counted: they have no shape yet."""
+    values = (slot.get() for slot in slots)
+    return sum(
+        value.numel()
+        for value in values
+        if value is not None and not isinstance(value, UninitializedParameter)
+    )

@@ -1,12 +1,13 @@
-"""The module that is meant where ``torch.compile`` has put a wrapper round one."""
+"""The module that is meant where a wrapper has been put round one."""
 
 from __future__ import annotations
 
 from typing import TypeVar
 
+import torch
 from torch import nn
 
-__all__ = ["unwrapped"]
+__all__ = ["unwrap", "unwrapped", "without_wrappers"]
 
 Given = TypeVar("Given", nn.Module, "nn.Module | None")
 
@@ -23,3 +24,28 @@ def unwrapped(module: Given) -> Given:
     while module is not None and "_orig_mod" in module._modules:
         module = module._modules["_orig_mod"]  # type: ignore[assignment]
     return module
+
+
+def unwrap(model: nn.Module) -> nn.Module:
+    """The module a user means: the one inside a compiled, DDP or DataParallel wrapper."""
+    wrappers = (nn.parallel.DistributedDataParallel, nn.DataParallel)
+    while True:
+        if isinstance(model, wrappers):
+            model = model.module
+        elif isinstance(model, torch._dynamo.OptimizedModule):
+            model = model._orig_mod
+        else:
+            return model
+
+
+def without_wrappers(path: str) -> str:
+    """The path of a module in which no compiled wrapper stands.
+
+    Examples
+    --------
+    >>> without_wrappers("layer1._orig_mod.conv")
+    'layer1.conv'
+    """
+    if "_orig_mod" not in path:
+        return path
+    return ".".join(part for part in path.split(".") if part != "_orig_mod")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -26,8 +26,8 @@ class BetweenSteps:
     flight: FlightRecorder
     acts: Mapping[type, Act]
     """Who does requests of a kind that is not about probes."""
-    look: Callable[[int], None]
-    """Somebody who looks at the model before each step."""
+    lookers: Sequence[Callable[[int], None]]
+    """Who looks at the model before each step."""
 
     def apply(self, request: Request, step: int) -> str:
         return self.acts.get(type(request), self.probes.apply)(request, step)
@@ -36,4 +36,5 @@ class BetweenSteps:
         self.looks.finish(step)
         self.probes.change(step)
         self.flight.write_due()
-        self.look(step)
+        for look in self.lookers:
+            look(step)

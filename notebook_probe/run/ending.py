@@ -78,6 +78,7 @@ def _end(parts: RunParts, fresh: bool) -> None:
         parts.gate.close()
         parts.observer.settle()
         parts.looks.finish(parts.observer.clock.step)
+        parts.graphs.forget()
         _read_last_state(parts)
         parts.observer.close()
         unfinished = parts.steps.unfinished(parts.observer.frame)

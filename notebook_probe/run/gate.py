@@ -100,6 +100,7 @@ class Gate:
         self._put_off: list[Ticket] = []
         self._is_caught = False  # a breakpoint holds it
         self._is_amid = False  # it is held in the midst of a step
+        self._excused = 0.0
         self._leaving: TrainingStopped | None = None
         self._thread: threading.Thread | None = None
         self.awaits_update = False
@@ -143,6 +144,10 @@ class Gate:
             for ticket in self._take_waiting():
                 self._do(ticket, step)
             self._tell()
+
+    def excuse(self, seconds: float) -> None:
+        """Count what somebody asked for, and took so long, as time for which training was held."""
+        self._excused += seconds
 
     def leave(self, by: TrainingStopped) -> None:
         """Let go, and raise this where the training thread passes; called by what acts here."""
@@ -199,6 +204,7 @@ class Gate:
         """
         self.reached.reach(step)
         self._thread = threading.current_thread()
+        self._excused = 0.0
         if not self._is_closed:
             self._look_up(step)
         held, check = 0.0, self._asked()
@@ -206,6 +212,8 @@ class Gate:
             self._attempt(self._ask, lambda check: check.before_step(step))
         if self._pausing:
             held, check = self._hold(step), self._asked()  # what was armed meanwhile counts
+        else:
+            held = self._excused
         self._single = False
         self.awaits_update = check is not None and check.awaits_update()
         self._end(f"stopped before step {step}; everything recorded is kept")

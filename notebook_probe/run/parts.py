@@ -21,6 +21,7 @@ from notebook_probe.run.attach.denser import denser
 from notebook_probe.run.attach.flight_probes import flight_probes
 from notebook_probe.run.attach.probe_set import ProbeSet
 from notebook_probe.run.attach.requests import (
+    BuildGraph,
     EditRule,
     LookAt,
     Release,
@@ -40,6 +41,7 @@ from notebook_probe.run.flight.recorder import FlightRecorder
 from notebook_probe.run.gate import Gate
 from notebook_probe.run.going_back.requests import EvaluateAt, GoBack
 from notebook_probe.run.going_back.way_back import WayBack
+from notebook_probe.run.graphs import Graphs
 from notebook_probe.run.health.catalogue import QuantityCatalogue
 from notebook_probe.run.health.meter import Meter
 from notebook_probe.run.health.probe_statuses import ProbeStatuses
@@ -82,6 +84,8 @@ class RunParts:
         What can be set while it trains.
     looks : Looks
         Tensors of modules that are kept on request.
+    graphs : Graphs
+        The model's graph, built on request.
     gate : Gate
         Where requests act, and training waits.
     probe_statuses : ProbeStatuses
@@ -121,6 +125,7 @@ class RunParts:
     probes: ProbeSet
     settings: Settings
     looks: Looks
+    graphs: Graphs
     gate: Gate
     probe_statuses: ProbeStatuses
     catalogue: QuantityCatalogue
@@ -165,6 +170,10 @@ class RunParts:
         probes = ProbeSet(model, model_map, observer, rows, writer)
         settings = Settings(lambda: observer.updates.optimizers, writer)
         looks = Looks(probes, writer, lambda: writer.source.events)
+        graphs = Graphs(
+            *(probes, observer, writer, lambda: writer.source.events),
+            excuse=lambda seconds: gate.excuse(seconds),
+        )
         rules = Rules(lambda: alarm.states(), lambda *edited: note_edit(writer, gate.step, *edited))
         way_back = WayBack(
             lambda: gate.is_pausing or state.trains_in_background,
@@ -174,12 +183,14 @@ class RunParts:
         acts: dict[type, Act] = {
             **dict.fromkeys((Set, Scale, Release), settings.apply),
             LookAt: looks.apply,
+            BuildGraph: graphs.apply,
             EditRule: lambda request, step: edit(rules, request),
             **dict.fromkeys((Break, EditBreak, Unbreak), breakpoints.apply),
             **dict.fromkeys((GoBack, EvaluateAt), way_back.apply),
         }
         untrained = UntrainedAdapters(model, lambda: observer.updates.optimizers, rules)
-        gate = Gate(writer.first_step, BetweenSteps(probes, looks, flight, acts, untrained.look))
+        lookers = untrained.look, graphs.finish
+        gate = Gate(writer.first_step, BetweenSteps(probes, looks, flight, acts, lookers))
         past = PastSteps(writer, rows, steps, observer)
         why_silent = WhySilent(model, observer, steps.scalars)
         probe_statuses = ProbeStatuses(model, observer, why_silent)
@@ -202,6 +213,7 @@ class RunParts:
             probes=probes,
             settings=settings,
             looks=looks,
+            graphs=graphs,
             gate=gate,
             probe_statuses=probe_statuses,
             catalogue=QuantityCatalogue(),
@@ -242,6 +254,7 @@ class RunParts:
         self.observer.settle()
         self.steps.drain()
         self.looks.finish(self.observer.clock.step)
+        self.graphs.finish(self.observer.clock.step)
         if error is not None and not isinstance(error, WANTED):
             self.flight.happened(f"the loop raised {type(error).__name__}: {error}"[:200])
         self.flight.write_due()

@@ -24,6 +24,7 @@ from notebook_probe.record.write.closing import losses_as_warnings
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.actions.branch_actions import BranchActions
 from notebook_probe.run.actions.control_actions import ControlActions
+from notebook_probe.run.actions.graph_actions import GraphActions
 from notebook_probe.run.actions.log_actions import LogActions
 from notebook_probe.run.actions.look_actions import LookActions
 from notebook_probe.run.actions.loop_actions import LoopActions
@@ -51,6 +52,7 @@ class Run(
     LoopActions,
     ControlActions,
     LookActions,
+    GraphActions,
     ProbeActions,
     SettingActions,
     BranchActions,

@@ -19,6 +19,7 @@ from torch.optim import Optimizer
 from notebook_probe.errors import NotApplicableError
 from notebook_probe.model.channel_axes import resolve_channel_axes, set_channel_axes
 from notebook_probe.model.map import ModelMap
+from notebook_probe.model.unwrapped import unwrap
 from notebook_probe.probes.step.budget import check_budget
 from notebook_probe.quantities import own_name
 from notebook_probe.record.format.notes import CONFIG, written_notes
@@ -31,7 +32,6 @@ from notebook_probe.run.attach.module_table import (
     OnCompiled,
     check_on_compiled,
     module_table,
-    unwrap,
 )
 from notebook_probe.run.attach.preset import Preset
 from notebook_probe.run.attach.presets import resolve_presets

@@ -13,6 +13,7 @@ __all__ = [
     "CONFIG",
     "EPOCH",
     "LINEAGE",
+    "MODEL_GRAPH",
     "MOST_LINEAGE_BYTES",
     "OWN_KINDS",
     "SAMPLES",
@@ -33,6 +34,9 @@ CHECKPOINT = "checkpoint"
 EPOCH, SAMPLES = "epoch", "samples"
 """Kinds of events of the training data: a pass begins, a step takes another number of samples."""
 
+MODEL_GRAPH = "model_graph"
+"""Kind of the event that keeps the graph of the network."""
+
 OWN_KINDS = frozenset(
     {
         "alert",
@@ -47,6 +51,7 @@ OWN_KINDS = frozenset(
         "error",
         "flight",
         "full",
+        MODEL_GRAPH,
         "pause",
         "resume",
         "set",

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from notebook_probe.alerts import Alerts, Rule, find_alerts, read_alerts
 from notebook_probe.errors import NotLookedError
+from notebook_probe.graph.graph import Graph
+from notebook_probe.graph.recorded import graph_of
 from notebook_probe.lineage.dataset_graph import DatasetGraph, read_dataset_graph
 from notebook_probe.record.format.notes import ANNOTATIONS, CONFIG, LINEAGE, read_notes
 from notebook_probe.record.format.source import ALIASES, Source
@@ -117,6 +119,23 @@ class SourceActions:
         [('conv1', 100), ('conv1', 812)]
         """
         return looks_of(self.events, lambda: self.blobs)
+
+    def graph(self: _Acting) -> Graph:
+        """The graph of the network, as it was recorded last.
+
+        Raises
+        ------
+        NoGraphError
+            None was: `Run.graph` builds and records it while the run is live.
+        RecordFormatError
+            It is damaged.
+
+        Examples
+        --------
+        >>> print(nbp.open_run("runs/first.zarr").graph())  # doctest: +SKIP
+        ResNet: exported, 69 operators of 61 modules
+        """
+        return graph_of(self.events, self.location)
 
     def explore(
         self: _Acting, others: Iterable[str | PathLike[str]] = (), grouped: bool = False

@@ -19,6 +19,7 @@ __all__ = [
     "Attach",
     "AttachPreset",
     "Budgeted",
+    "BuildGraph",
     "Compiled",
     "Control",
     "Detach",
@@ -116,6 +117,11 @@ class LookAt:
 
 
 @dataclass(frozen=True, slots=True)
+class BuildGraph:
+    """Record the graph of the model, called with the batch that is kept, or as in the next step."""
+
+
+@dataclass(frozen=True, slots=True)
 class EditRule:
     """Give an alert rule other numbers, thresholds among them, for the rows to come."""
 
@@ -150,6 +156,7 @@ Request: TypeAlias = (
     | Budgeted
     | Set
     | LookAt
+    | BuildGraph
     | EditRule
     | Break
     | EditBreak

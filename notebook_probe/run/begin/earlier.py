@@ -12,11 +12,11 @@ from pathlib import Path
 from torch import nn
 
 from notebook_probe.errors import RecordFormatError, RecordMismatchError
+from notebook_probe.model.unwrapped import unwrap
 from notebook_probe.record.read.reader import open_record
 from notebook_probe.record.store.location import Location, below, is_unused, local_path
 from notebook_probe.record.store.lock import Lock
 from notebook_probe.record.write.closing import losses_as_warnings
-from notebook_probe.run.attach.module_table import unwrap
 from notebook_probe.run.ending import wait_for_ends
 from notebook_probe.run.run import Run
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from notebook_probe.errors import CheckpointError
-from notebook_probe.run.attach.module_table import unwrap
+from notebook_probe.model.unwrapped import unwrap
 from notebook_probe.run.run import Run
 from notebook_probe.train.checkpoints.fitting import Fitted, Wanted, fitted
 from notebook_probe.train.checkpoints.memory import Memory

@@ -10,7 +10,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from notebook_probe.errors import QuantityError, TrainingStopped
-from notebook_probe.run.attach.module_table import unwrap
+from notebook_probe.model.unwrapped import unwrap
 from notebook_probe.run.run import Run
 from notebook_probe.run.watch import watch
 from notebook_probe.schedules.span import UNKNOWN

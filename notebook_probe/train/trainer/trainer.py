@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from notebook_probe.run.attach.module_table import unwrap
+from notebook_probe.model.unwrapped import unwrap
 from notebook_probe.train.collector.optimizer_series import (
     OPTIMIZER_GRADS_L2_COLLECTOR,
     TRAINER_LOG_STEP_SIZE_L2_COLLECTOR,

@@ -1,0 +1,89 @@
+"""The graph that torch.export makes of a model, on fake tensors: no value is computed or copied."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.export.graph_signature import InputKind
+
+from notebook_probe.graph.draft import Draft, described
+from notebook_probe.graph.graph import Graph
+from notebook_probe.graph.listening import Heard
+from notebook_probe.graph.nodes import NodeKind
+from notebook_probe.graph.quiet import quiet
+from notebook_probe.model.map import ModelMap
+
+__all__ = ["exported"]
+
+KINDS: Mapping[InputKind, NodeKind] = {
+    InputKind.USER_INPUT: "input",
+    InputKind.PARAMETER: "parameter",
+    InputKind.BUFFER: "buffer",
+}
+
+
+def exported(
+    model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], heard: Heard
+) -> Graph:
+    """The graph by torch.export of one call, inside `undisturbed`.
+
+    Raises
+    ------
+    Exception
+        Whatever stands against it.
+    """
+    with quiet():
+        program = torch.export.export(model, args, kwargs, strict=False)
+    draft, places = Draft(ModelMap(model)), dict[Any, int]()
+    specs = {spec.arg.name: spec for spec in program.graph_signature.input_specs}
+    for node in program.graph.nodes:
+        value = node.meta.get("val")
+        if node.op == "output":
+            for source in _outputs(node):
+                given = described(source.meta.get("val"))
+                draft.add("output", "output", given=given, sources=_of(source, places))
+        elif node.op == "placeholder" and isinstance(value, Tensor):
+            spec = specs[node.name]
+            module, _, name = (spec.target or "").rpartition(".")
+            kind = KINDS.get(spec.kind, "constant")
+            places[node] = draft.add(kind, node.name, name, module, described(value))
+        elif node.op == "call_function" and _holds_tensor(value):
+            sources = [place for one in node.all_input_nodes for place in _of(one, places)]
+            where = _name(node.target), _module_of(node)
+            places[node] = draft.add("operator", node.name, *where, described(value), sources)
+    return draft.finish("exported", _per_call(heard.calls))
+
+
+def _outputs(node: torch.fx.Node) -> Sequence[torch.fx.Node]:
+    """Each tensor that comes out, in order."""
+    return [one for one in node.all_input_nodes if _holds_tensor(one.meta.get("val"))]
+
+
+def _of(node: torch.fx.Node, places: Mapping[Any, int]) -> Sequence[int]:
+    return [places[node]] if node in places else []
+
+
+def _holds_tensor(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return any(map(_holds_tensor, value))
+    return isinstance(value, Tensor)
+
+
+def _module_of(node: torch.fx.Node) -> str:
+    stack = node.meta.get("nn_module_stack") or {}
+    return str([*stack.values()][-1][0]) if stack else ""
+
+
+def _name(target: Any) -> str:
+    """``"conv2d"`` of ``aten.conv2d.default``."""
+    packet = getattr(target, "overloadpacket", target)
+    return str(getattr(packet, "__name__", packet))
+
+
+def _per_call(calls: Mapping[str, int]) -> dict[str, int]:
+    """Of one call of the model, which an export may call several times."""
+    times = max(calls.get("", 1), 1)
+    return {path: n // times for path, n in calls.items()}

@@ -1,0 +1,48 @@
+"""Nothing that torch says while it tries to export a model: a failure is told in words, once."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr
+from typing import Any
+
+__all__ = ["quiet"]
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Drop warnings, torch's logs and what is written to stderr by this thread inside."""
+    own = threading.get_ident()
+
+    def is_of_others(record: logging.LogRecord) -> bool:
+        return record.thread != own
+
+    handlers = [*logging.getLogger("torch").handlers]
+    for handler in handlers:
+        handler.addFilter(is_of_others)
+    try:
+        with warnings.catch_warnings(), redirect_stderr(_OfOthers(sys.stderr, own)):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        for handler in handlers:
+            handler.removeFilter(is_of_others)
+
+
+class _OfOthers:
+    """A stream to which one thread writes in vain."""
+
+    def __init__(self, stream: Any, silent: int) -> None:
+        self._stream, self._silent = stream, silent
+
+    def write(self, text: str) -> int:
+        if threading.get_ident() == self._silent:
+            return len(text)
+        return int(self._stream.write(text))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)

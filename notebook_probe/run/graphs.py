@@ -1,0 +1,193 @@
+"""The graph of the watched model: built on request between two steps, and kept in the record."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.utils._pytree import tree_map_only
+
+from notebook_probe.errors import QuantityError
+from notebook_probe.graph.building import build, build_tree
+from notebook_probe.graph.graph import Graph
+from notebook_probe.graph.recorded import detail_of, recorded_graph
+from notebook_probe.probes.observer import Observer
+from notebook_probe.probes.step.hooks import UncopiedHandle, WeakHook
+from notebook_probe.probes.step.phase import is_traced
+from notebook_probe.record.format.notes import MODEL_GRAPH
+from notebook_probe.record.format.source import Event
+from notebook_probe.run.attach.probe_set import ProbeSet
+from notebook_probe.run.attach.requests import BuildGraph
+
+__all__ = ["NO_BATCH", "Graphs"]
+
+NO_BATCH = (
+    "no batch is known: run.graph(inputs) builds it of these, run.probe_batch(...) keeps a batch"
+)
+NOT_CALLED = (
+    "the model itself was not called in step {} and the next, or as compiled code, which runs no "
+    "hooks: run.graph(inputs) builds it of these inputs"
+)
+
+
+class GraphRecord(Protocol):
+    """Who keeps it."""
+
+    @property
+    def stopped(self) -> str:
+        """Why nothing more is recorded, in words; empty as long as something is."""
+
+    def event(self, step: int, kind: str, text: str, detail: str = "") -> None:
+        """Note it: in words for people, as JSON for programs."""
+
+
+class Graphs:
+    """What is asked for, and what is kept.
+
+    Parameters
+    ----------
+    probes : ProbeSet
+    observer : Observer
+    record : GraphRecord
+    events : callable
+        Those of the record so far.
+    excuse : callable
+        Told for how many seconds building held the training.
+    """
+
+    def __init__(
+        self,
+        probes: ProbeSet,
+        observer: Observer,
+        record: GraphRecord,
+        events: Callable[[], Sequence[Event]],
+        excuse: Callable[[float], None],
+    ) -> None:
+        self._probes, self._observer, self._record = probes, observer, record
+        self._events, self._excuse = events, excuse
+        self._awaited: _NextCall | None = None
+
+    def apply(self, request: BuildGraph, step: int) -> str:
+        """Build it now, or of what ``step`` calls the model with; returns which, in words.
+
+        Raises
+        ------
+        QuantityError
+            Nothing more is recorded.
+        """
+        if self._record.stopped:
+            raise QuantityError(self._record.stopped)
+        batch = self._observer.replay.batch
+        if batch is not None:
+            return str(self._held(step, lambda: build(self.model, batch.args, batch.kwargs)))
+        if self._awaited is None:
+            self._awaited = _NextCall(self.model, self._observer, step)
+        return "the graph is built of what the model is called with next, after that step"
+
+    def finish(self, step: int) -> None:
+        """Build what was asked for, once a step has called the model; between steps only.
+
+        A hook that is put on while the call begins hears of the next one first.
+        """
+        awaited = self._awaited
+        if awaited is None or step <= awaited.step:  # asked at every step
+            return
+        if awaited.given is None and step == awaited.step + 1:
+            return
+        self.forget()
+        self._held(step, lambda: self._of_call(awaited))
+
+    def forget(self) -> None:
+        """Wait for no call any more."""
+        awaited, self._awaited = self._awaited, None
+        if awaited is not None:
+            awaited.remove()
+
+    @property
+    def model(self) -> nn.Module:
+        return self._probes.model
+
+    def known(self) -> Graph | None:
+        """The graph that is recorded, if it is of the model as it is now."""
+        graph = recorded_graph(self._events())
+        modules = self._probes.model_map.modules
+        if graph is None or any(one.path not in modules for one in graph.modules):
+            return None
+        return graph
+
+    def of(self, args: tuple[Any, ...], kwargs: dict[str, Any], step: int) -> Graph:
+        """Build it of these arguments, and keep it."""
+        return self._keep(build(self.model, args, kwargs), step)
+
+    def of_kept_batch(self, step: int) -> Graph:
+        """Build it of the batch that is kept; without one the tree, which is not recorded."""
+        batch = self._observer.replay.batch
+        if batch is None:
+            return build_tree(self.model, NO_BATCH)
+        return self.of(batch.args, batch.kwargs, step)
+
+    def _of_call(self, awaited: _NextCall) -> Graph:
+        """Of what was heard; without a call the tree."""
+        if awaited.given is not None:
+            return build(self.model, *awaited.given)
+        return build_tree(self.model, NOT_CALLED.format(awaited.step))
+
+    def _held(self, step: int, make: Callable[[], Graph]) -> Graph:
+        """Make and keep one while the training waits, which is no cost of watching."""
+        begun = time.perf_counter()
+        try:
+            return self._keep(make(), step)
+        finally:
+            self._excuse(time.perf_counter() - begun)
+
+    def _keep(self, graph: Graph, step: int) -> Graph:
+        if not self._record.stopped and graph != recorded_graph(self._events()):
+            self._record.event(step, MODEL_GRAPH, str(graph), detail_of(graph))
+        return graph
+
+
+class _NextCall:
+    """What a step calls the model with first.
+
+    Parameters
+    ----------
+    model : nn.Module
+        Held weakly, and hooked until `remove`.
+    observer : Observer
+        Knows which calls are of the training.
+    step : int
+    """
+
+    def __init__(self, model: nn.Module, observer: Observer, step: int) -> None:
+        self.step, self._observer = step, observer
+        self.given: tuple[tuple[Any, ...], dict[str, Any]] | None = None
+        hook = _OnCall(self)
+        self._handle = UncopiedHandle(model.register_forward_pre_hook(hook, with_kwargs=True))
+
+    def called(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Keep what a training call is given."""
+        is_training = self._observer.phase.now == "training"
+        if self.given is None and is_training and self._observer.watches(module):
+            self.given = _apart(args), _apart(kwargs)
+
+    def remove(self) -> None:
+        """Hear no more."""
+        self._handle.remove()
+
+
+class _OnCall(WeakHook):
+    __slots__ = ()
+
+    def __call__(self, module: nn.Module, args: Any, kwargs: Any = None) -> None:
+        """aside: taken off while a call begins, torch calls it once more, without keywords."""
+        if torch.compiler.is_compiling() or (awaited := self.owner()) is None or is_traced():
+            return
+        awaited.called(module, args, kwargs or {})
+
+
+def _apart(value: Any) -> Any:
+    """The same values, without what they were computed from."""
+    return tree_map_only(Tensor, lambda tensor: tensor.detach(), value)

@@ -1,0 +1,156 @@
+"""The graph of a watched model: built between two steps, kept once, and training feels nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import notebook_probe as nbp
+from notebook_probe.errors import ClosedRunError, NoGraphError
+from notebook_probe.graph import Graph
+from notebook_probe.record.format.notes import MODEL_GRAPH
+from notebook_probe.record.format.source import Event
+from notebook_probe.run.attach.requests import BuildGraph
+from tests.models import Shared, equal, floats, made, mean_square, mlp, sgd, train
+from tests.run.conftest import Watch
+from tests.run.loops import applied, training
+
+batch = floats(5, 4)
+
+
+def kept(run: nbp.Run | nbp.OpenedRun) -> list[Event]:
+    return [event for event in run.events if event.kind == MODEL_GRAPH]
+
+
+def test_a_graph_is_built_recorded_and_read_again(watch: Watch, tmp_path: Path) -> None:
+    model = made(mlp)
+    run = watch(model, sgd(model), store=tmp_path / "run.zarr")
+    graph = run.graph(torch.ones(5, 4))
+    assert graph.how == "exported"
+    (event,) = kept(run)
+    assert event.text == "Sequential: exported, 3 operators of 3 modules"
+    assert Graph.from_json(json.loads(event.detail)["graph"]) == graph
+    assert run.graph() == graph
+    run.graph(torch.ones(5, 4))
+    assert len(kept(run)) == 1
+    run.close()
+    assert nbp.open_run(tmp_path / "run.zarr").graph() == run.graph() == graph
+
+
+def test_a_request_is_answered_by_the_graph_of_the_next_step(watch: Watch) -> None:
+    model = made(mlp)
+    run, optimizer = watch(model, sgd(model)), sgd(model)
+    train(model, optimizer, batch, range(2))
+    ticket = run.put(BuildGraph())
+    train(model, optimizer, batch, range(2, 5))
+    assert (ticket.state, ticket.applied_step) == ("applied", 2)
+    assert ticket.text == (
+        "the graph is built of what the model is called with next, after that step"
+    )
+    train(model, optimizer, batch, range(5, 6))
+    (event,) = kept(run)
+    assert event.step == 4
+    assert run.graph().nodes[-1].shape == (5, 2)
+    assert not [hook for hook in model._forward_pre_hooks.values() if "OnCall" in repr(hook)]
+
+
+def test_the_batch_that_is_kept_is_taken_at_once(watch: Watch) -> None:
+    model = made(mlp)
+    run, optimizer = watch(model, sgd(model)), sgd(model)
+    run.probe_batch(torch.ones(7, 4), torch.ones(7, 2), mean_square)
+    ticket = run.put(BuildGraph())
+    train(model, optimizer, batch, range(1))
+    assert ticket.text == "Sequential: exported, 3 operators of 3 modules"
+    assert run.graph().nodes[-1].shape == (7, 2)
+
+
+def test_a_loop_that_ends_after_the_step_has_its_graph(watch: Watch) -> None:
+    model = made(mlp)
+    run, optimizer = watch(model, sgd(model)), sgd(model)
+    run.put(BuildGraph())
+    train(model, optimizer, batch, range(2))
+    run.settle()
+    assert run.graph().how == "exported"
+
+
+def test_a_model_that_is_never_called_itself_has_the_tree(watch: Watch) -> None:
+    model = made(mlp)
+    run, optimizer = watch(model, sgd(model)), sgd(model)
+    run.put(BuildGraph())
+    for step in range(3):
+        optimizer.zero_grad()
+        model[2](model[1](model[0](batch(step)))).square().mean().backward()
+        optimizer.step()
+    run.settle()
+    graph = run.graph()
+    assert graph.how == "tree"
+    assert "the model itself was not called in step 0 and the next" in graph.why
+
+
+def test_without_a_batch_the_tree_says_what_is_missing(watch: Watch) -> None:
+    run = watch(made(mlp))
+    graph = run.graph()
+    assert (graph.how, [node.module for node in graph.nodes]) == ("tree", ["0", "1", "2"])
+    assert "run.graph(inputs)" in graph.why
+    assert not kept(run)
+
+
+def test_a_run_in_the_background_builds_it_between_two_of_its_steps(watch: Watch) -> None:
+    model = made(mlp)
+    run = watch(model)
+    with training(run, model):
+        graph = run.graph(torch.ones(3, 4))
+        assert graph.nodes[-1].shape == (3, 2)
+        assert applied(run, BuildGraph()).state == "applied"
+
+
+def test_a_closed_run_without_one_says_so(watch: Watch) -> None:
+    run = watch(made(mlp))
+    run.log(loss=1.0)
+    run.close()
+    with pytest.raises(NoGraphError, match=r"has no graph of its network; run.graph\(inputs\)"):
+        run.graph()
+    with pytest.raises(ClosedRunError):
+        run.graph(torch.ones(2, 4))
+
+
+def test_a_model_that_has_got_other_modules_has_another_graph(watch: Watch) -> None:
+    model = made(mlp)
+    run = watch(model)
+    run.graph(torch.ones(2, 4))
+    model[2] = nn.Sequential(nn.Linear(8, 3))
+    del model[1]
+    assert run.graph().how == "tree"
+
+
+@pytest.mark.parametrize("make", [mlp, Shared])
+def test_weights_and_every_recorded_number_are_equal_bit_for_bit(watch: Watch, make: Any) -> None:
+    def trained(with_graph: bool) -> tuple[nn.Module, nbp.Run]:
+        model = made(make)
+        run, optimizer = watch(model, sgd(model)), sgd(model)
+        train(model, optimizer, batch, range(3))
+        if with_graph:
+            run.put(BuildGraph())
+            run.graph(torch.ones(2, 4))  # while the last step is not closed
+        train(model, optimizer, batch, range(3, 6))
+        run.settle()
+        return model, run
+
+    (plain, without), (model, run) = trained(False), trained(True)
+    assert equal(plain, model)
+    assert len(kept(run)) == 2
+    left, right = without.data, run.data
+    assert left.sizes == right.sizes
+    for name in left.data_vars:
+        np.testing.assert_array_equal(left[name], right[name], err_msg=str(name))
+
+
+def test_nobody_else_notes_events_of_its_kind(watch: Watch) -> None:
+    with pytest.raises(ValueError, match="model_graph"):
+        watch(made(mlp)).note(MODEL_GRAPH, "mine")
