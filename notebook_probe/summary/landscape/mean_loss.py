@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from notebook_probe.model.unwrapped import unwrap
 from notebook_probe.probes.replay.probe_batch import ProbeBatch
 from notebook_probe.probes.step.containers import tensors_of
-from notebook_probe.run.attach.module_table import unwrap
 from notebook_probe.train.data.batch import Batch, read_item
 
 __all__ = ["MeanLoss", "kept_batches"]

@@ -10,9 +10,9 @@ from torch import nn
 from notebook_probe.errors import ProbeError
 from notebook_probe.lineage.dataset_graph import DatasetGraph
 from notebook_probe.lineage.progress import loss_of, n_steps
+from notebook_probe.model.unwrapped import unwrap
 from notebook_probe.record.format.notes import EPOCH
 from notebook_probe.record.format.source import Event
-from notebook_probe.run.attach.module_table import unwrap
 from notebook_probe.run.run import Run
 from notebook_probe.summary.lineage.training import Training
 from notebook_probe.train.loop.loop import Loop
