@@ -66,7 +66,7 @@ from notebook_probe.schedules import (
 )
 
 if TYPE_CHECKING:
-    from notebook_probe import train
+    from notebook_probe import summary, train
     from notebook_probe.explorer.draw.view import view
     from notebook_probe.probes.calls.collect import collect
     from notebook_probe.quantities import (
@@ -83,6 +83,7 @@ if TYPE_CHECKING:
     from notebook_probe.run.handle import Handle
     from notebook_probe.run.run import Run
     from notebook_probe.run.watch import watch
+    from notebook_probe.summary.collector import SummaryCollector
     from notebook_probe.train.collector.data_collector import DataCollector
     from notebook_probe.train.collector.optimizer_series import OptimizerSeries
     from notebook_probe.train.collector.step_function import StepFunction
@@ -143,6 +144,7 @@ __all__ = [
     "SettingError",
     "StepFunction",
     "Steps",
+    "SummaryCollector",
     "Times",
     "TrainingError",
     "TrainingStopped",
@@ -163,6 +165,7 @@ __all__ = [
     "recompute",
     "reduction",
     "rule",
+    "summary",
     "train",
     "view",
     "watch",
@@ -177,6 +180,7 @@ _ON_FIRST_USE = {
     "Quantity": "notebook_probe.quantities",
     "PresetRow": "notebook_probe.run.attach.preset",
     "Run": "notebook_probe.run.run",
+    "SummaryCollector": "notebook_probe.summary.collector",
     "StepFunction": "notebook_probe.train.collector.step_function",
     "collect": "notebook_probe.probes.calls.collect",
     "cov_eigs": "notebook_probe.quantities",
@@ -191,7 +195,7 @@ _ON_FIRST_USE = {
     "window_quantity": "notebook_probe.quantities",
 }
 
-_ROOMS = ("train",)
+_ROOMS = ("summary", "train")
 
 
 def __getattr__(name: str) -> Any:

@@ -16,6 +16,7 @@ from typing import ParamSpec, Protocol
 from notebook_probe.errors import ProbeError, TrainingStopped
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.run.attach.requests import Control, Request, Ticket
+from notebook_probe.run.callbacks import Callbacks
 from notebook_probe.run.going_back.requests import GoBack
 from notebook_probe.run.reached_step import ReachedStep
 
@@ -92,8 +93,10 @@ class Gate:
     def __init__(self, step: int, boundary: Boundary) -> None:
         self._boundary = boundary
         self._waiting: queue.SimpleQueue[Ticket] = queue.SimpleQueue()
-        self._callbacks: tuple[Callable[[], None], ...] = ()
-        self._told: tuple[Callable[[], None], ...] = ()
+        self._followers: Callbacks[Callable[[], None]] = Callbacks()
+        self._told: Callbacks[Callable[[], None]] = Callbacks()
+        self._counting: Callbacks[Callable[[int], None]] = Callbacks()
+        self._ending: Callbacks[Callable[[], None]] = Callbacks()
         self._pausing = self._single = self._stopping = False
         self._is_closed = False
         self._check: Check | None = None
@@ -136,7 +139,7 @@ class Gate:
     @property
     def is_followed(self) -> bool:
         """Somebody is called at each boundary, as panels are."""
-        return bool(self._callbacks)
+        return bool(self._followers)
 
     def do_waiting(self, step: int) -> None:
         """Do what was requested so far, between two steps."""
@@ -166,24 +169,30 @@ class Gate:
 
     def each_boundary(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call ``callback`` at every boundary and every 20 ms of a pause; returns its removal."""
-        self._callbacks = (*self._callbacks, callback)
-
-        def remove() -> None:
-            self._callbacks = tuple(kept for kept in self._callbacks if kept is not callback)
-
-        return remove
+        return self._followers.add(callback)
 
     def each_news(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call ``callback`` once requests were answered, and when training is held or let go.
 
         On the training thread, so it only wakes somebody; returns its removal.
         """
-        self._told = (*self._told, callback)
+        return self._told.add(callback)
 
-        def remove() -> None:
-            self._told = tuple(kept for kept in self._told if kept is not callback)
+    def each_step(self, callback: Callable[[int], None]) -> Callable[[], None]:
+        """Call ``callback(step)`` once on the way to each step; returns its removal.
 
-        return remove
+        Nobody who could let a training go on is behind it.
+        """
+        return self._counting.add(callback)
+
+    def each_end(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call ``callback`` before the run is closed; returns its removal."""
+        return self._ending.add(callback)
+
+    def end(self) -> None:
+        """The run is about to be closed."""
+        for callback in self._ending:
+            self._attempt(callback)
 
     def once(self, act: Callable[[], None]) -> None:
         """Do something at the next boundary, on the training thread."""
@@ -206,6 +215,8 @@ class Gate:
         self._thread = threading.current_thread()
         self._excused = 0.0
         if not self._is_closed:
+            for callback in self._counting:
+                self._attempt(callback, step)
             self._look_up(step)
         held, check = 0.0, self._asked()
         if check is not None and not self._is_closed and self._leaving is None:
@@ -303,7 +314,7 @@ class Gate:
         return self._pausing and not is_let_go
 
     def _call_followers(self) -> None:
-        for callback in self._callbacks:
+        for callback in self._followers:
             self._attempt(callback)
 
     def _tell(self) -> None:

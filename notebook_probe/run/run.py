@@ -263,6 +263,7 @@ class Run(
             A run that ends by itself, with its model or at the program's exit, warns of it.
         """
         if not self.closed:
+            self._parts.gate.end()
             self.probes()  # why some are silent is known as long as there is a model
         self._life.end()
 

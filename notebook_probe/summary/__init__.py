@@ -1,1 +1,10 @@
-"""What is collected of a training as a whole: its data, its lineage, and more, in one record."""
+"""What MindSpore's summary collector and MindInsight show, of any training.
+
+``SummaryCollector`` collects; ``scalar``, ``tensor``, ``histogram`` and ``image`` are called in a
+model.
+"""
+
+from notebook_probe.summary.collector import SummaryCollector
+from notebook_probe.summary.tagged import histogram, image, scalar, tensor
+
+__all__ = ["SummaryCollector", "histogram", "image", "scalar", "tensor"]

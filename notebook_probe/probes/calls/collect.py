@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any, Protocol, get_args
 
@@ -20,7 +20,7 @@ from notebook_probe.quantities.define.numbers import read_scalar
 from notebook_probe.quantities.define.quantity import Combine
 from notebook_probe.quantities.reduce.stat import Number
 
-__all__ = ["Collector", "collect", "collect_for"]
+__all__ = ["Collector", "collect", "collect_for", "running"]
 
 
 class Collector(Protocol):
@@ -89,23 +89,28 @@ def collect(name: str, value: Any, combine: Combine = "mean") -> None:
     number = read_scalar(f"collect({name!r}, ...):", value)
     if not _collectors:
         return
-    for collector, module, place in _running():
+    for collector, module, place in _watched():
         collector.collected(module, place, name, number, combine)
 
 
 _CALL = nn.Module._call_impl.__code__
 
 
-def _running() -> list[tuple[Collector, nn.Module, str]]:
-    """The innermost running module that somebody watches, once for each who does."""
-    collectors = [collector for ref in _collectors if (collector := ref()) is not None]
-    frame: FrameType | None = sys._getframe(2)
+def running() -> Iterator[nn.Module]:
+    """The modules whose calls are running on this thread, the innermost first."""
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if frame.f_code is _CALL:
-            module = frame.f_locals["self"]
-            places = [(collector, collector.place_of(module)) for collector in collectors]
-            found = [(one, module, place) for one, place in places if place is not None]
-            if found:
-                return found
+            yield frame.f_locals["self"]
         frame = frame.f_back
+
+
+def _watched() -> list[tuple[Collector, nn.Module, str]]:
+    """The innermost running module that somebody watches, once for each who does."""
+    collectors = [collector for ref in _collectors if (collector := ref()) is not None]
+    for module in running():
+        places = [(collector, collector.place_of(module)) for collector in collectors]
+        found = [(one, module, place) for one, place in places if place is not None]
+        if found:
+            return found
     return []

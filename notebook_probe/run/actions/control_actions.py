@@ -238,6 +238,17 @@ class ControlActions(ABC):
         """Call ``callback`` on the training thread at every boundary; returns its removal."""
         return self._parts.gate.each_boundary(callback)
 
+    def each_step(self, callback: Callable[[int], None]) -> Callable[[], None]:
+        """Call ``callback(step)`` on the training thread before each step; returns its removal.
+
+        The step before is recorded by then, and none is open.
+        """
+        return self._live.gate.each_step(callback)
+
+    def each_end(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call ``callback`` before the run is closed by its user; returns its removal."""
+        return self._live.gate.each_end(callback)
+
     def each_news(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call ``callback`` on the training thread when requests were answered, or it is held."""
         return self._parts.gate.each_news(callback)

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from notebook_probe.errors import ScheduleError
 from notebook_probe.probes.replay.probe_batch import ProbeBatch
@@ -144,6 +145,16 @@ class LoopActions(ABC):
         if start_step is not None or end_step is not None:
             live.probes.expect(start, end)
             live.change_between_steps()
+
+    @property
+    def end_step(self) -> int:
+        """The record's step when training ends, as `expect` was told; -1 where nobody knows."""
+        return self._live.state.end_step
+
+    @property
+    def optimizers(self) -> list[Optimizer]:
+        """Those that own some of the model's parameters, as far as they have shown themselves."""
+        return self._live.observer.updates.optimizers
 
     @property
     def is_shown(self) -> bool:

@@ -28,6 +28,7 @@ class Hooked:
         self._on_step, self._on_eval = Hooks("on_step"), Hooks("on_eval")
         self._on_end, self._on_close = Hooks("on_end"), Hooks("on_close")
         self.objects: dict[str, Any] = {}
+        self._added: list[Any] = []
 
     def on_start(
         self, call: Callable[[Any, Dataset], Any], name: str = "", priority: float = 0
@@ -150,7 +151,8 @@ class Hooked:
 
         ``on_start``, ``on_epoch``, ``on_step``, ``on_eval``, ``on_end``, ``on_close``; its ``name``
         and ``priority`` hold for all of them. With ``state_dict`` and ``load_state_dict`` its state
-        is in checkpoints.
+        is in checkpoints. One with ``only_one = True`` is refused beside another of its class, as
+        the loop begins to run.
 
         Raises
         ------
@@ -169,7 +171,17 @@ class Hooked:
                 hooks.add(method, name, getattr(callback, "priority", 0))
         if _has_state(callback):
             self.register_state(_free(name, self.objects), callback)
+        self._added.append(callback)
         return callback
+
+    def _check_added(self) -> None:
+        """Refuse two of a kind of which a loop can have one."""
+        kinds = [type(one) for one in self._added if getattr(one, "only_one", False)]
+        for kind in kinds:
+            if kinds.count(kind) > 1:
+                raise ValueError(
+                    f"{kinds.count(kind)} of {kind.__name__} were added to this loop; allowed: one"
+                )
 
     @property
     def _every(self) -> tuple[Hooks, ...]:

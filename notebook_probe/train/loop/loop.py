@@ -217,6 +217,7 @@ class Loop(SentBack):
     def _begin(self, given: Iterable[Any]) -> Dataset:
         """Take the loop, to be stopped from now on; the data as it was left."""
         self._check_idle()
+        self._check_added()
         data = self._dataset(given)
         self._running, self._stopping, self.stopped = True, False, False
         self.stop_reason = ""

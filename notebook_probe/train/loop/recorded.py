@@ -32,6 +32,7 @@ class Recorded(Hooked):
         self.loop_step = 0
         self.last_metrics: dict[str, Value] = {}
         self._recording: Recording | None = None
+        self._has_metrics = True
         self._metrics: dict[str, Value] | None = None
         self._evaluated: tuple[int, dict[str, float]] = (-1, {})
         self._is_done = False  # the step whose hooks run
@@ -41,20 +42,31 @@ class Recorded(Hooked):
         """The run that records the training."""
         return self._recording.run if self._recording is not None else None
 
-    def watch(self, **options: Any) -> Run:
+    @property
+    def records_metrics(self) -> bool:
+        """The metrics of every step are recorded."""
+        return self._recording is not None and self._has_metrics
+
+    def watch(self, *, metrics: bool | None = None, **options: Any) -> Run:
         """Watch the model, as `notebook_probe.watch` does, and record the training there.
 
-        Of a loop that goes on from a checkpoint the record goes on at its step.
+        Of a loop that goes on from a checkpoint the record goes on at its step. For ``metrics``
+        see `record_to`.
         """
         if self.loop_step and options.get("store") is not None:
             options.setdefault("resume", self.loop_step)
         run = watch(self.trainer.model, self.trainer.optimizer, **options)
-        self.record_to(run)
+        self.record_to(run, metrics=metrics)
         return run
 
-    def record_to(self, run: Run) -> None:
-        """Record losses, metrics, targets, waiting and evaluations in a run of your own."""
-        self._recording = self.trainer.listener = Recording(run)
+    def record_to(self, run: Run, *, metrics: bool | None = None) -> None:
+        """Record losses, metrics, targets, waiting and evaluations in a run of your own.
+
+        With ``metrics=False`` those of single steps are left to whoever takes part in the loop,
+        until it is said otherwise.
+        """
+        self._has_metrics = self._has_metrics if metrics is None else metrics
+        self._recording = self.trainer.listener = Recording(run, self._has_metrics)
         for knob in self.trainer.knobs.values():
             self._recording.knob(*knob)
 

@@ -19,10 +19,12 @@ class Recording:
     Parameters
     ----------
     run : Run
+    metrics : bool
+        Those of every step, too.
     """
 
-    def __init__(self, run: Run) -> None:
-        self.run = run
+    def __init__(self, run: Run, metrics: bool = True) -> None:
+        self.run, self._has_metrics = run, metrics
 
     def knob(
         self,
@@ -58,7 +60,7 @@ class Recording:
 
     def trained(self, metrics: Mapping[str, Value]) -> None:
         """A step is over."""
-        if not self.run.closed:
+        if self._has_metrics and not self.run.closed:
             self.run.log(metrics)
 
     def evaluated(self, metrics: Mapping[str, float]) -> None:

@@ -29,9 +29,8 @@ class SentBack(Rewound):
         self._going_back: int | None = None  # the thread that does
         self._running = False
 
-    def record_to(self, run: Run) -> None:
-        """Record losses, metrics, targets, waiting and evaluations in a run of your own."""
-        super().record_to(run)
+    def record_to(self, run: Run, *, metrics: bool | None = None) -> None:
+        super().record_to(run, metrics=metrics)
         run.goes_back_by(self)
 
     def check_back(self, step: int) -> None:

@@ -1,0 +1,73 @@
+"""How many bytes each stream of a collector may come to."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+
+from notebook_probe.errors import RecordWarning
+
+__all__ = ["Budget"]
+
+FRAME = 16
+"""Bytes of a block beside those of its values."""
+SHARE = 32
+"""A block is refused that takes more than one in so many of the free bytes of the disk."""
+
+
+class Budget:
+    """Counts the bytes of the values that are handed to the record, stream by stream.
+
+    A stream ends for good with the first block that has no room, of which one warning tells; the
+    others go on.
+
+    Parameters
+    ----------
+    most : int or None
+        Of each stream, before compression.
+    free : callable
+        ``free()`` is how many bytes are free where the record lies.
+
+    Examples
+    --------
+    >>> budget = Budget(100, free=lambda: 1 << 30)
+    >>> budget.takes("loss", 4), budget.takes("loss", 64), budget.used("loss")
+    (True, True, 100)
+    """
+
+    def __init__(self, most: int | None, free: Callable[[], int]) -> None:
+        self._most, self._free = most, free
+        self._used: dict[str, int] = {}
+        self._ended: set[str] = set()
+
+    def used(self, stream: str) -> int:
+        """Bytes that a stream has come to."""
+        return self._used.get(stream, 0)
+
+    def takes(self, stream: str, n_bytes: int) -> bool:
+        """Count a block of so many bytes; False where it has no room, or the stream has ended."""
+        if stream in self._ended:
+            return False
+        block, used = n_bytes + FRAME, self.used(stream)
+        why = self._refusal(block, used)
+        if not why:
+            self._used[stream] = used + block
+            return True
+        self._ended.add(stream)
+        warnings.warn(
+            f"nothing more is collected of {stream!r}: {why}; all else goes on",
+            RecordWarning,
+            stacklevel=2,
+        )
+        return False
+
+    def _refusal(self, block: int, used: int) -> str:
+        if self._most is not None and used + block > self._most:
+            return f"{used} bytes and {block} more are above max_file_size={self._most}"
+        try:
+            free = self._free()
+        except OSError:  # the folder is gone, or its disk: the writer will tell
+            return ""
+        if block * SHARE > free:
+            return f"{block} bytes are more than one in {SHARE} of the {free} that are free"
+        return ""

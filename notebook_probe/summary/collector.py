@@ -1,0 +1,220 @@
+"""The summary collector: MindSpore's, for a loop of ours or of the user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import count, takewhile
+from pathlib import Path
+from typing import Any
+
+from notebook_probe.run.begin.earlier import run_of
+from notebook_probe.run.run import Run
+from notebook_probe.summary.course import Course
+from notebook_probe.summary.followed_run import FollowedRun
+from notebook_probe.summary.items.table import ITEMS
+from notebook_probe.summary.loop_outlook import LoopOutlook
+from notebook_probe.summary.settings import Settings, Unit
+from notebook_probe.train.data.dataset import Dataset, as_dataset
+from notebook_probe.train.loop.loop import Loop
+from notebook_probe.train.metrics.averages import Value
+
+__all__ = ["SummaryCollector"]
+
+
+class SummaryCollector:
+    """Collects what MindSpore's `SummaryCollector` does, into the record of the watched model.
+
+    A callback of a `Loop`: ``loop.add(SummaryCollector("summary"))``; one of them at most. In a
+    loop of your own `attach` follows a run. The record is that of the run that watches the model;
+    where none does, the collector has it watched, into ``<summary_dir>/record.zarr``.
+
+    Data is due at the first unit that is seen and at every multiple of ``collect_freq``, counted
+    from 1 over the whole training; tensors as ``collect_tensor_freq`` says.
+
+    Parameters
+    ----------
+    summary_dir : str
+        Folder for what is no part of the record; made where it is not there.
+    collect_freq : int
+    num_process : int
+        At most so many threads write files.
+    collect_specified_data : dict, optional
+        What to collect, merged with the defaults: ``collect_metric``, ``collect_graph``,
+        ``collect_train_lineage``, ``collect_eval_lineage``, ``collect_input_data`` and
+        ``collect_dataset_graph``, True each; ``histogram_regular``, an expression that parameters'
+        names begin with, None for the optimizer's first five; ``collect_landscape``, a dict, None
+        for none.
+    keep_default_action : bool
+        False collects the given keys alone.
+    custom_lineage_data : dict of str to int, float or str, optional
+        Kept with the lineage of the training.
+    collect_tensor_freq : int, optional
+        By default at most 20 units of a training that says how long it is.
+    max_file_size : int, optional
+        Bytes of values after which a stream ends, each by itself.
+    export_options : dict, optional
+        ``{"tensor_format": "npy"}`` writes recorded tensors as files, too.
+    unit : "step" or "epoch"
+        What is counted; an epoch is collected at its last step.
+
+    Attributes
+    ----------
+    settings : Settings
+
+    Raises
+    ------
+    TypeError, ValueError, NotADirectoryError
+        For an argument that cannot be: what was given, and what is allowed.
+
+    Examples
+    --------
+    >>> collector = SummaryCollector("summary", collect_freq=5)  # doctest: +SKIP
+    >>> loop.add(collector)  # doctest: +SKIP
+    >>> loop.run_epochs(loader, 2)  # doctest: +SKIP
+    >>> loop.explore()  # doctest: +SKIP
+    """
+
+    only_one = True
+    priority = 0
+
+    def __init__(
+        self,
+        summary_dir: str,
+        collect_freq: int = 10,
+        num_process: int = 32,
+        collect_specified_data: Mapping[str, Any] | None = None,
+        keep_default_action: bool = True,
+        custom_lineage_data: Mapping[str, int | float | str] | None = None,
+        collect_tensor_freq: int | None = None,
+        max_file_size: int | None = None,
+        export_options: Mapping[str, Any] | None = None,
+        *,
+        unit: Unit = "step",
+    ) -> None:
+        self.settings = Settings.read(
+            summary_dir,
+            collect_freq,
+            num_process,
+            collect_specified_data,
+            keep_default_action,
+            custom_lineage_data,
+            collect_tensor_freq,
+            max_file_size,
+            export_options,
+            unit,
+        )
+        items = [read(self.settings) for read in ITEMS]
+        self._course = Course(self.settings, [item for item in items if item is not None])
+        self._looking = LoopOutlook()
+
+    @property
+    def run(self) -> Run | None:
+        """The run whose record everything goes into; None before the first step."""
+        return self._course.run
+
+    def attach(
+        self, run: Run, data: Iterable[Any] | None = None, steps_per_epoch: int | None = None
+    ) -> FollowedRun:
+        """Collect what a run's training gives, in a loop of your own.
+
+        Parameters
+        ----------
+        run : Run
+        data : iterable, optional
+            What is trained on, for what is told of it.
+        steps_per_epoch : int, optional
+            By default the length of ``data``; needed where epochs are counted.
+
+        Returns
+        -------
+        FollowedRun
+            ``metric(outputs)`` gives it the loss of a step; ``remove()`` ends it.
+
+        Raises
+        ------
+        TypeError
+            For what is no run.
+        ValueError
+            The collector follows a training already, or another one follows the run; epochs
+            without a length.
+        ClosedRunError
+
+        Examples
+        --------
+        >>> run = nbp.watch(model, optimizer)  # doctest: +SKIP
+        >>> following = nbp.SummaryCollector("summary").attach(run)  # doctest: +SKIP
+        """
+        if not isinstance(run, Run):
+            raise TypeError(f"attach({type(run).__name__}): what nbp.watch returns is expected")
+        if self._course.run is not None and not self._course.run.closed:
+            raise ValueError("attach(run): this collector follows a training already")
+        known = None if data is None else as_dataset(data)
+        length = steps_per_epoch or (None if known is None else known.length)
+        if self.settings.unit == "epoch" and length is None:
+            raise ValueError(
+                "attach(run) with unit='epoch': how long is one? Allowed: steps_per_epoch=..., or "
+                "data that has a length"
+            )
+        return FollowedRun(run, self._course, known, length)
+
+    # ---------------------------------------------------------------- the loop's part
+
+    def on_start(self, loop: Loop, data: Dataset) -> None:
+        """A run of the loop begins."""
+        if loop.replaying:
+            return
+        run = self._run_of(loop)
+        step = run.status_head().step
+        outlook = self._looking.begin(loop, data, step - loop.loop_step)
+        self._course.start(run, step, outlook, loop, data)
+
+    def on_step(self, loop: Loop, metrics: Mapping[str, Value]) -> None:
+        """A step has been trained."""
+        if loop.replaying:
+            return
+        step, loss = loop.loop_step + self._looking.shift, metrics["loss"]
+        self._course.given(step, loss)
+        self._course.collect(step)
+        self._course.stepped(step, loss)
+
+    def on_epoch(self, loop: Loop) -> None:
+        """An epoch has been trained."""
+        if loop.replaying:
+            return
+        units, last = self._course.units, loop.loop_step + self._looking.shift - 1
+        if units.unit == "epoch" and units.unit_of(last) is None:  # its end came unforeseen
+            units.outlook = self._looking.ended(loop)
+            self._course.given(last, loop.last_metrics.get("loss"))
+            self._course.collect(last)
+        self._course.epoch_ended(last)
+        units.outlook = self._looking.next(loop)
+
+    def on_eval(self, loop: Loop, metrics: Mapping[str, float]) -> None:
+        """The loop has evaluated its model."""
+        if not loop.replaying and self._course.run is not None:
+            self._course.evaluated(loop.n_updates + self._looking.shift, metrics)
+
+    def on_close(self, loop: Loop) -> None:
+        """A run of the loop is over."""
+        if not loop.replaying and self._course.run is not None:
+            self._course.end(loop.loop_step + self._looking.shift)
+
+    def _run_of(self, loop: Loop) -> Run:
+        """Who records: the loop's run, another that watches the model, or one of our own."""
+        if loop.run is not None and not loop.run.closed:
+            return loop.run
+        watching = run_of(loop.trainer.model)
+        if watching is not None:
+            return watching
+        store = place_of_record(self.settings.summary_dir, goes_on=loop.loop_step > 0)
+        return loop.watch(store=store, probes=None, metrics=False)
+
+
+def place_of_record(folder: Path, goes_on: bool) -> Path:
+    """Where a training is recorded: a new place for each, the newest for one that goes on."""
+    places = (folder / f"record{f'-{n}' if n > 1 else ''}.zarr" for n in count(1))
+    taken = [*takewhile(Path.exists, places)]
+    if goes_on and taken:
+        return taken[-1]
+    n = len(taken) + 1
+    return folder / (f"record-{n}.zarr" if n > 1 else "record.zarr")

@@ -1,0 +1,137 @@
+"""The course of one training, as its items are told of it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from notebook_probe.record.store.location import local_path
+from notebook_probe.run.run import Run
+from notebook_probe.summary.budget import Budget
+from notebook_probe.summary.moment import Item, Moment
+from notebook_probe.summary.outlook import Outlook, Units, UnitSchedule
+from notebook_probe.summary.settings import Settings
+from notebook_probe.summary.units import NOTHING, Due
+from notebook_probe.train.data.dataset import Dataset
+from notebook_probe.train.loop.loop import Loop
+
+__all__ = ["Course"]
+
+
+class Course:
+    """Hands moments to the items that ask for them.
+
+    Parameters
+    ----------
+    settings : Settings
+    items : sequence of Item
+    """
+
+    def __init__(self, settings: Settings, items: Sequence[Item]) -> None:
+        self.settings, self.items = settings, tuple(items)
+        self.units = Units(settings)
+        every, of_tensors = settings.collect_freq, settings.collect_tensor_freq or "auto"
+        self._schedule = UnitSchedule(self.units, "data", f"summary({every} {settings.unit}s)")
+        self._tensor_schedule = UnitSchedule(
+            self.units, "tensors", f"summary tensors({of_tensors} {settings.unit}s)"
+        )
+        self._budget = Budget(settings.max_file_size, self._free)
+        self._following = [
+            item for item in items if type(item).stepped is not Item.stepped
+        ]  # most of them need not be asked at each step
+        self.run: Run | None = None
+        self._loop: Loop | None = None
+        self._data: Dataset | None = None
+        self._has_begun = False
+        self._last_unit: int | None = None
+
+    def start(
+        self,
+        run: Run,
+        step: int,
+        outlook: Outlook,
+        loop: Loop | None = None,
+        data: Dataset | None = None,
+    ) -> None:
+        """A training begins at a step, or goes on there."""
+        self.run, self._loop, self._data = run, loop, data
+        self.units.outlook, self._last_unit = outlook, None
+        moment = self._moment(step, NOTHING)
+        self._ask(lambda item: item.start(moment))
+
+    def given(self, step: int, outputs: Any) -> None:
+        """A step has given its loss, or what has it first."""
+        due = self.units.due(step)
+        if due.data:
+            moment = self._moment(step, due, outputs)
+            self._ask(lambda item: item.given(moment))
+
+    def collect(self, step: int) -> None:
+        """Collect what is due at a step; each unit once."""
+        due = self.units.due(step)
+        if due and self.units.unit_of(step) != self._last_unit:
+            moment = self._moment(step, due)
+            self._last_unit = moment.unit
+            self._ask(lambda item: item.collect(moment))
+
+    def stepped(self, step: int, loss: Any = None) -> None:
+        """A step has been trained."""
+        if not (self._following or not self._has_begun):
+            return
+        moment = self._moment(step, self.units.due(step), loss)
+        if not self._has_begun:
+            self._has_begun = True
+            self._ask(lambda item: item.begin(moment))
+        self._ask(lambda item: item.stepped(moment), self._following)
+
+    def epoch_ended(self, step: int) -> None:
+        """An epoch has been trained; ``step`` was its last."""
+        moment = self._moment(step, NOTHING)
+        self._ask(lambda item: item.epoch_ended(moment))
+
+    def evaluated(self, step: int, metrics: Mapping[str, float]) -> None:
+        """The loop has evaluated."""
+        moment = self._moment(step, NOTHING)
+        self._ask(lambda item: item.evaluated(moment, metrics))
+
+    def end(self, step: int) -> None:
+        """No step follows for now."""
+        moment = self._moment(step, NOTHING)
+        self._ask(lambda item: item.end(moment))
+
+    def remove(self) -> None:
+        """Collect nothing any more."""
+        for item in self.items:
+            item.remove()
+        self.run = self._loop = None
+
+    # ---------------------------------------------------------------- inside
+
+    def _ask(self, what: Callable[[Item], None], items: Sequence[Item] | None = None) -> None:
+        for item in self.items if items is None else items:
+            if not item.is_off:
+                item.attempt(lambda item=item: what(item))  # type: ignore[misc]
+
+    def _moment(self, step: int, due: Due, loss: Any = None) -> Moment:
+        run = self.run
+        assert run is not None
+        return Moment(
+            step=step,
+            unit=self.units.unit_of(step),
+            run=run,
+            settings=self.settings,
+            units=self.units,
+            budget=self._budget,
+            schedule=self._schedule,
+            tensor_schedule=self._tensor_schedule,
+            due=due,
+            loop=self._loop,
+            data=self._data,
+            loss=loss,
+        )
+
+    def _free(self) -> int:
+        """Bytes that are free where the record lies; of a remote one where it is spooled."""
+        place = None if self.run is None else local_path(self.run.location)
+        return shutil.disk_usage(place or self.settings.summary_dir).free

@@ -1,0 +1,113 @@
+"""Tensors as files of numpy, written by threads of their own."""
+
+from __future__ import annotations
+
+import threading
+import time
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from urllib.parse import quote
+
+import numpy as np
+from torch import Tensor
+
+from notebook_probe.errors import RecordWarning
+
+__all__ = ["Exports"]
+
+READ_ONLY = 0o444
+MOST_WAITING = 4
+"""Tensors for each thread that may wait to be written; what is more is dropped and counted."""
+
+
+class Exports:
+    """Writes ``export_<start>/tensor/<tag>_<unit>.npy`` below a folder.
+
+    Whatever goes wrong is told of by `problems`; nothing is raised.
+
+    Parameters
+    ----------
+    folder : Path
+    n_threads : int
+        At most so many write at once.
+
+    Attributes
+    ----------
+    folder : Path
+        Of the files of this start.
+
+    Examples
+    --------
+    >>> import tempfile, torch
+    >>> exports = Exports(Path(tempfile.mkdtemp()), 2)
+    >>> exports.write("conv1/out", 10, torch.ones(2))
+    >>> exports.finish()
+    >>> [path.name for path in exports.folder.iterdir()], exports.problems()
+    (['conv1%2Fout_10.npy'], [])
+    """
+
+    def __init__(self, folder: Path, n_threads: int) -> None:
+        self.folder = folder / f"export_{int(time.time())}" / "tensor"
+        self._n_threads = n_threads
+        self._pool: ThreadPoolExecutor | None = None
+        self._lock, self._n_waiting = threading.Lock(), 0
+        self._problems: list[str] = []
+        self._n_told = 0
+
+    def write(self, tag: str, unit: int, value: Tensor) -> None:
+        """Hand a copy of a tensor to a thread."""
+        with self._lock:
+            if self._n_waiting >= MOST_WAITING * self._n_threads:
+                self._problems.append(f"{tag} of unit {unit} was dropped: the disk is too slow")
+                return
+            self._n_waiting += 1
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self._n_threads, "notebook_probe export")
+        copy = value.detach().clone()
+        self._pool.submit(self._save, self.folder / f"{quote(tag, safe='')}_{unit}.npy", copy)
+
+    def problems(self) -> list[str]:
+        """What could not be written so far, in words."""
+        with self._lock:
+            return [*self._problems]
+
+    def tell(self) -> None:
+        """Warn of the first problem, once."""
+        problems = self.problems()
+        if problems and not self._n_told:
+            self._n_told = len(problems)
+            warnings.warn(f"a tensor was not exported: {problems[0]}", RecordWarning, stacklevel=2)
+
+    def finish(self) -> None:
+        """Wait until all is written; more can be written afterwards."""
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.shutdown()
+
+    def _save(self, path: Path, value: Tensor) -> None:
+        try:
+            array = value.cpu()
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.unlink(missing_ok=True)
+            try:
+                np.save(path, array.numpy() if _has_dtype(array) else array.float().numpy())
+            except OSError:
+                path.unlink(missing_ok=True)  # the part of it that there was room for
+                raise
+            path.chmod(READ_ONLY)
+        except Exception as error:
+            with self._lock:
+                self._problems.append(f"{path.name}: {type(error).__name__}: {error}")
+        finally:
+            with self._lock:
+                self._n_waiting -= 1
+
+
+def _has_dtype(value: Tensor) -> bool:
+    """Whether numpy has numbers of this kind; of bfloat16 it has none."""
+    try:
+        value.numpy()
+    except TypeError:
+        return False
+    return True

@@ -1,0 +1,1 @@
+"""What a collector collects: an item a file, each on or off by its own setting."""

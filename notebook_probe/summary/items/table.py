@@ -1,0 +1,22 @@
+"""All items of a collector: who adds another one adds its reader here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from notebook_probe.summary.items.histograms import HistogramItem
+from notebook_probe.summary.items.input_images import InputImageItem
+from notebook_probe.summary.items.metric import MetricItem
+from notebook_probe.summary.items.tagged_values import TaggedItem
+from notebook_probe.summary.moment import Item
+from notebook_probe.summary.settings import Settings
+
+__all__ = ["ITEMS"]
+
+ITEMS: tuple[Callable[[Settings], Item | None], ...] = (
+    MetricItem.read,
+    HistogramItem.read,
+    InputImageItem.read,
+    TaggedItem.read,
+)
+"""Each gives its item, or None where the settings leave it off."""
