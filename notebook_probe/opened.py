@@ -13,6 +13,7 @@ import numpy as np
 
 from notebook_probe.compare.differences import differ_in_seed_alone
 from notebook_probe.errors import ProbeError, RecordWarning
+from notebook_probe.lineage.table import LineageTable
 from notebook_probe.record.read import many
 from notebook_probe.record.read.ranks import OpenedRanks, rank_folders
 from notebook_probe.record.read.reader import OpenedRecord
@@ -49,6 +50,21 @@ class OpenedRuns(Dataset):
     """Many recorded runs as one dataset, dims (run, module, step); see `open_runs`."""
 
     __slots__ = ()
+
+    def lineage(self) -> LineageTable:
+        """What the runs were, and what came of them, as a table with a row for each.
+
+        Of every record, with a collected lineage or without: state, steps, first, last and best
+        loss, alerts, config, evaluations, code and packages, by names with dots.
+
+        Examples
+        --------
+        >>> table = nbp.open_runs("runs/*.zarr").lineage()  # doctest: +SKIP
+        >>> table.sort("eval.accuracy", descending=True)  # doctest: +SKIP
+        >>> table.where("config.optimizer", "SGD").to_pandas()  # doctest: +SKIP
+        """
+        places = np.atleast_1d(self["run"].values).tolist()
+        return LineageTable.read(OpenedRecord(place) for place in places)
 
     def explore(self) -> Explorer:
         """Show the first run in the Explorer, with the others beside it.

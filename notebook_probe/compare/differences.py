@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from notebook_probe.compare.axes import Run
-from notebook_probe.record.format.notes import CONFIG, read_notes
+from notebook_probe.record.format.notes import CONFIG, flattened, read_notes
 from notebook_probe.record.format.source import ModuleRow
 
 __all__ = ["Differences", "Setting", "differ_in_seed_alone", "differences"]
@@ -73,7 +73,7 @@ def differences(this: Run, other: Run) -> Differences:
     'lr 0.001, here 0.003'
     """
     configs = [read_notes(run.snapshot().attrs, CONFIG) for run in (this, other)]
-    here, there = (dict(_flat(config)) for config in configs)
+    here, there = (dict(flattened(config)) for config in configs)
     keys = dict.fromkeys([*here, *there]) if all(configs) else {}
     settings = (Setting(key, there.get(key), here.get(key)) for key in keys)
     return Differences(
@@ -92,14 +92,6 @@ def differ_in_seed_alone(runs: Sequence[Run]) -> bool:
     True
     """
     return all(differences(runs[0], other).is_seed_alone for other in runs[1:])
-
-
-def _flat(config: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in config.items():
-        if isinstance(value, Mapping) and value:
-            yield from _flat(value, f"{above}{key}.")
-        else:
-            yield f"{above}{key}", value
 
 
 def _of_models(here: Sequence[ModuleRow], there: Sequence[ModuleRow]) -> str:

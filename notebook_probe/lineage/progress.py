@@ -10,10 +10,19 @@ from typing import Any, NamedTuple
 
 from notebook_probe.errors import ProbeError
 from notebook_probe.record.format.loss_names import loss_name
-from notebook_probe.record.format.schema import is_of_loop
+from notebook_probe.record.format.schema import EVALUATION, is_of_loop
 from notebook_probe.record.format.source import ROOT, Source
 
-__all__ = ["Loss", "begun_ms", "duration_s", "loss_of", "n_steps", "scalar_of", "state_of"]
+__all__ = [
+    "Loss",
+    "begun_ms",
+    "duration_s",
+    "is_of_states",
+    "loss_of",
+    "n_steps",
+    "scalar_of",
+    "state_of",
+]
 
 FEW_POINTS = 8
 QUIET_S = 60.0
@@ -59,13 +68,18 @@ def scalar_of(source: Source, *, only_loss: bool = False) -> str:
 
 
 def n_steps(source: Source) -> int:
-    """Completed steps, as a run counts them."""
+    """Completed steps, as a run counts them; the step of an evaluation is their number itself."""
     ends = [
-        int(stream.steps(stream.n_rows - 1, stream.n_rows)[0]) + 1
-        for stream in source.streams.values()
+        int(stream.steps(stream.n_rows - 1, stream.n_rows)[0]) + (not is_of_states(path))
+        for path, stream in source.streams.items()
         if stream.n_rows
     ]
     return max(ends, default=0)
+
+
+def is_of_states(path: str) -> bool:
+    """Whether a stream's rows are evaluations of states."""
+    return path.rpartition("/")[2].startswith(EVALUATION)
 
 
 def begun_ms(attrs: Mapping[str, Any]) -> int:
@@ -76,13 +90,10 @@ def begun_ms(attrs: Mapping[str, Any]) -> int:
         return 0
 
 
-def duration_s(source: Source) -> float:
-    """From the first recorded row to the last; NaN without any."""
-    held = [stream for stream in source.streams.values() if stream.n_rows]
-    if not held:
-        return math.nan
-    first = min(int(one.times(0, 1)[0]) for one in held)
-    return (_last_ms(source) - first) / 1000.0
+def duration_s(source: Source, attrs: Mapping[str, Any]) -> float:
+    """From when the record was made to its last row; NaN where one of the two is not known."""
+    begun, last = begun_ms(attrs), _last_ms(source)
+    return (last - begun) / 1000.0 if begun and last else math.nan
 
 
 def state_of(source: Source) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "OWN_KINDS",
     "SAMPLES",
     "TRUNCATE",
+    "flattened",
     "read_notes",
     "written_notes",
 ]
@@ -81,6 +82,21 @@ def read_notes(attrs: Mapping[str, Any], name: str) -> dict[str, Any]:
     except (TypeError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def flattened(notes: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    """What is in dicts of dicts, by names with dots between; an empty dict is a value.
+
+    Examples
+    --------
+    >>> dict(flattened({"lr": 0.1, "model": {"depth": 3, "sizes": [4, 8]}}))
+    {'lr': 0.1, 'model.depth': 3, 'model.sizes': [4, 8]}
+    """
+    for key, value in notes.items():
+        if isinstance(value, Mapping) and value:
+            yield from flattened(value, f"{above}{key}.")
+        else:
+            yield f"{above}{key}", value
 
 
 def written_notes(name: str, notes: Mapping[str, Any], most: int = MOST_BYTES) -> str:

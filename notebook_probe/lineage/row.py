@@ -1,0 +1,103 @@
+"""One run as one row: what its record tells of it, by names with dots."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol
+
+from notebook_probe.lineage.progress import duration_s, is_of_states, loss_of, n_steps, state_of
+from notebook_probe.record.format.missing import measured
+from notebook_probe.record.format.notes import ANNOTATIONS, CONFIG, LINEAGE, flattened, read_notes
+from notebook_probe.record.format.schema import EVALUATION, is_of_loop
+from notebook_probe.record.format.source import ROOT, Source
+from notebook_probe.record.views.xarray_views import Snapshot
+
+__all__ = ["EVAL", "Readable", "row_of"]
+
+EVAL = "eval"
+METRICS = "metrics"
+ALERT = "alert"
+NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+"""As lineage writes what JSON has not."""
+NEWEST = 64
+"""Rows of evaluations that are looked at; several names may be of states of their own."""
+
+
+class Readable(Source, Protocol):
+    """A run or an opened record."""
+
+    def snapshot(self) -> Snapshot: ...
+
+
+def row_of(run: Readable) -> dict[str, Any]:
+    """All that a record tells of its run as a whole; None for what it leaves open.
+
+    Parameters
+    ----------
+    run : Source
+        A run or an opened record, with a collected lineage or without.
+
+    Returns
+    -------
+    dict
+        ``run`` (where it is), ``name``, ``state``, ``steps``, ``duration_s``, ``alerts``,
+        ``loss.first``, ``loss.last``, ``loss.best``; then ``config.…``, ``custom.…``, ``train.…``,
+        ``eval.…``, ``annotations.…``, ``device.…``, ``git.…``, ``packages.…`` and ``created``.
+    """
+    attrs = run.snapshot().attrs
+    lineage = read_notes(attrs, LINEAGE)
+    parts = {name: part for name, part in lineage.items() if isinstance(part, Mapping)}
+    evaluated = dict(_evaluated(run)) | dict(_lifted(parts.pop(EVAL, {})))
+    loss = loss_of(run)
+    return {
+        "run": run.location,
+        "name": run.name,
+        "state": state_of(run),
+        "steps": n_steps(run),
+        "duration_s": _known(duration_s(run, attrs)),
+        "alerts": sum(event.kind == ALERT for event in run.events),
+        **{f"loss.{name}": value for name, value in loss._asdict().items() if run.streams},
+        **_below(CONFIG, read_notes(attrs, CONFIG)),
+        **_below("custom", parts.pop("custom", {})),
+        **_below("train", parts.pop("train", {})),
+        **evaluated,
+        **_below(ANNOTATIONS, read_notes(attrs, ANNOTATIONS)),
+        **{key: one for name, part in parts.items() for key, one in _below(name, part).items()},
+        **_below("git", read_notes(attrs, "git")),
+        **_below("packages", read_notes(attrs, "packages")),
+        "created": attrs.get("created"),
+    }
+
+
+def _below(name: str, part: Mapping[str, Any]) -> dict[str, Any]:
+    return {f"{name}.{key}": _number(value) for key, value in flattened(part) if value != {}}
+
+
+def _lifted(part: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Of an evaluation: metrics under their own names, all else beside them."""
+    metrics = part.get(METRICS)
+    yield from _below(EVAL, metrics if isinstance(metrics, Mapping) else {}).items()
+    others = {key: value for key, value in part.items() if key != METRICS}
+    yield from ((f"{EVAL}_{key}", value) for key, value in others.items())
+
+
+def _evaluated(run: Readable) -> Iterator[tuple[str, Any]]:
+    """The newest of every number that a loop logged of states."""
+    for path, stream in run.streams.items():
+        if not is_of_states(path) or ROOT not in stream.modules:
+            continue
+        start = max(0, stream.n_rows - NEWEST)
+        for variable in filter(is_of_loop, stream.variables):
+            values = stream.values(variable.name, start, modules=[ROOT])[:, 0]
+            there = values[measured(values)]
+            if len(there):
+                yield f"{EVAL}.{variable.name.removeprefix(EVALUATION)}", float(there[-1])
+
+
+def _number(value: Any) -> Any:
+    return NOT_FINITE.get(value, value) if isinstance(value, str) else value
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value

@@ -1,0 +1,231 @@
+"""A table of many runs: a row each, columns of all that any of them tells."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from html import escape
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Self
+
+from notebook_probe.errors import UnknownNameError, near
+from notebook_probe.lineage.order import places, told
+from notebook_probe.lineage.row import Readable, row_of
+from notebook_probe.tabular import html_table, text_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["LineageTable"]
+
+FIRST = ("name", "state", "steps", "loss.last")
+"""Always shown, where there are such."""
+APART = ("duration_s", "created")
+"""Differ in any two runs and say little of them; shown last."""
+MOST_SHOWN = 24
+"""Columns of a printed table; all are in `columns`."""
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, repr=False)
+class LineageTable:
+    """What records tell of their runs, a row each.
+
+    Values are plain: text, numbers, bools, lists, and None where a run does not tell. Prints the
+    columns in which runs differ; in a notebook the others are below them.
+
+    Attributes
+    ----------
+    rows : tuple of mapping
+        By column; all have the same.
+
+    Examples
+    --------
+    >>> table = LineageTable.of([
+    ...     {"name": "a", "config.lr": 0.1, "eval.accuracy": 0.91, "config.size": 4},
+    ...     {"name": "b", "config.lr": 0.2, "eval.accuracy": 0.93, "config.size": 4},
+    ...     {"name": "c", "config.lr": 0.4, "config.size": 4},
+    ... ])
+    >>> table.sort("eval.accuracy", descending=True)
+    name  config.lr  eval.accuracy
+    b     0.2        0.93
+    a     0.1        0.91
+    c     0.4
+    the same in all 3: config.size 4
+    >>> table.where("eval.accuracy", lambda accuracy: accuracy > 0.92)["name"]
+    ['b']
+    """
+
+    rows: tuple[Row, ...]
+
+    @classmethod
+    def of(cls, rows: Iterable[Mapping[str, Any]]) -> Self:
+        """From rows of any columns; those of the first come first."""
+        given = [dict(row) for row in rows]
+        columns = dict.fromkeys(key for row in given for key in row)
+        whole = ({key: row.get(key) for key in columns} for row in given)
+        return cls(tuple(MappingProxyType(row) for row in whole))
+
+    @classmethod
+    def read(cls, runs: Iterable[Readable]) -> Self:
+        """Of runs and opened records."""
+        return cls.of(row_of(run) for run in runs)
+
+    # ---------------------------------------------------------------- looking
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Their names, ``"config.lr"``, ``"eval.accuracy"``."""
+        return tuple(self.rows[0]) if self.rows else ()
+
+    @property
+    def differing(self) -> tuple[str, ...]:
+        """Columns in which two runs tell different values."""
+        return tuple(one for one in self.columns if len(self._values(one)) > 1)
+
+    @property
+    def same(self) -> dict[str, Any]:
+        """What all runs that tell it have in common."""
+        told = {one: [*self._values(one).values()] for one in self.columns}
+        return {one: values[0] for one, values in told.items() if len(values) == 1}
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.rows)
+
+    def __getitem__(self, column: str) -> list[Any]:
+        """Values of a column, one for each run.
+
+        Raises
+        ------
+        UnknownNameError
+            There is no such column.
+        """
+        self._check(column)
+        return [row[column] for row in self.rows]
+
+    # ---------------------------------------------------------------- choosing
+
+    def sort(self, column: str, descending: bool = False) -> Self:
+        """The runs in the order of a column; those without a value, or with NaN, come last.
+
+        Raises
+        ------
+        UnknownNameError
+        """
+        order = places(self[column], descending=descending)
+        return replace(self, rows=tuple(self.rows[place] for place in order))
+
+    def where(self, column: str, is_wanted: Callable[[Any], Any] | object) -> Self:
+        """The runs whose value is this one, or that a function says yes to.
+
+        Runs without a value are left out, and the function is not asked.
+
+        Raises
+        ------
+        UnknownNameError
+
+        Examples
+        --------
+        >>> table.where("config.optimizer", "SGD").where("loss.last", math.isfinite)
+        ... # doctest: +SKIP
+        """
+        wanted = is_wanted if callable(is_wanted) else lambda value: value == is_wanted
+        kept = zip(self.rows, self[column], strict=True)
+        return replace(
+            self, rows=tuple(row for row, value in kept if value is not None and wanted(value))
+        )
+
+    def select(self, *columns: str) -> Self:
+        """These columns alone, in this order: names, or patterns such as ``"eval.*"``.
+
+        Where a run is, and its name, stay.
+
+        Raises
+        ------
+        UnknownNameError
+        """
+        wanted = [*("run", "name"), *(name for one in columns for name in self._matching(one))]
+        kept = [one for one in dict.fromkeys(wanted) if one in self.columns]
+        rows = (MappingProxyType({one: row[one] for one in kept}) for row in self.rows)
+        return replace(self, rows=tuple(rows))
+
+    # ---------------------------------------------------------------- taking elsewhere
+
+    def to_pandas(self) -> pd.DataFrame:
+        """As a DataFrame, a row for each run; what a run does not tell is missing."""
+        import pandas as pd
+
+        return pd.DataFrame([dict(row) for row in self.rows], columns=[*self.columns])
+
+    def plain(self) -> list[dict[str, Any]]:
+        """The rows as JSON has them; NaN and infinities are text."""
+        return [{key: _plain(value) for key, value in row.items()} for row in self.rows]
+
+    def __repr__(self) -> str:
+        if not self.rows:
+            return "no runs"
+        columns = self.shown()[:MOST_SHOWN]
+        lines = [columns, *([told(row[one]) for one in columns] for row in self.rows)]
+        same = ", ".join(f"{name} {told(value)}" for name, value in self._said_of_all().items())
+        return text_table(lines) + (f"\nthe same in all {len(self)}: {same}" if same else "")
+
+    def _repr_html_(self) -> str:
+        if not self.rows:
+            return "<p>no runs</p>"
+        columns = self.shown()
+        cells = ([escape(told(row[one])) for one in columns] for row in self.rows)
+        table = html_table(dict.fromkeys(columns, ""), cells)
+        return table + _details(self._said_of_all(), len(self))
+
+    def shown(self) -> list[str]:
+        """Columns in the order in which they are looked at: those in which runs differ.
+
+        Of several that tell the same of every run the first is there; where runs are is told last.
+        """
+        differing = [one for one in self.differing if one not in ("run", *APART)]
+        first = [one for one in FIRST if one in self.columns]
+        last = [one for one in APART if one in self.differing]
+        met: dict[str, str] = {}
+        for one in [*first, *differing, *last]:
+            met.setdefault(repr(self[one]), one)
+        return [*dict.fromkeys([*first, *met.values()])]
+
+    # ---------------------------------------------------------------- inside
+
+    def _values(self, column: str) -> dict[str, Any]:
+        """The values that runs tell, each once."""
+        return {repr(value): value for value in self[column] if value is not None}
+
+    def _said_of_all(self) -> dict[str, Any]:
+        shown = {*self.shown(), "run"}
+        return {name: value for name, value in self.same.items() if name not in shown}
+
+    def _matching(self, pattern: str) -> list[str]:
+        if "*" in pattern:
+            return [one for one in self.columns if fnmatchcase(one, pattern)]
+        self._check(pattern)
+        return [pattern]
+
+    def _check(self, column: str) -> None:
+        if column not in self.columns:
+            raise UnknownNameError(
+                f"no column {column!r} in this table; {near(str(column), self.columns)}"
+            )
+
+
+def _details(same: Mapping[str, Any], n: int) -> str:
+    if not same:
+        return ""
+    cells = ([escape(name), escape(told(value))] for name, value in same.items())
+    inside = html_table({"the same in all": "", "value": "20em"}, cells)
+    return f"<details><summary>the same in all {n} runs</summary>{inside}</details>"
+
+
+def _plain(value: Any) -> Any:
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
