@@ -17,27 +17,34 @@ print("begun")
 while True:
     workload.step()
 """
+ECHO = """
+from benchmarks.panel.echo import Echo
+Echo()
+"""
 ANSWERED = "['queued', 'applied'].includes(root.querySelector('[data-role=ticket]').dataset.state)"
 APPLIED = "root.querySelector('[data-role=ticket]').dataset.state === 'applied'"
+N_ECHOES = "root.querySelector('button').dataset.n"
 QUANTITIES = ("grad_norm", "weight_norm", "update_ratio", "output_mean")
 
 
 def clicks() -> None:
-    """Attach and detach in turns, then one quantity after the other in the heat map."""
-    with notebook_of([MLP, "run.explore()", TRAIN]) as notebook:
-        notebook.run(0, 1)
-        notebook.start(2)
-        notebook.wait_text(2, "begun")
+    """Attach and detach in turns, each beside a bare echo, then quantities in the heat map."""
+    with notebook_of([MLP, "run.explore()", ECHO, TRAIN]) as notebook:
+        notebook.run(0, 1, 2)
+        notebook.start(3)
+        notebook.wait_text(3, "begun")
         panel = Panel(notebook, 1)
         panel.wait_step(300)
         panel.attach("0", "output_rms", "every(1)")
         panel.wait_attached()
-        clock = Clock(panel)
-        tickets = []
+        clock, echo = Clock(panel.root), Clock(notebook.locate(2).locator(".echo"))
+        tickets, echoes = [], []
         for place in range(N_CLICKS):
             _rest()
             button = "[data-action=detach]" if place % 2 == 0 else "[data-action=attach]"
             tickets.append(clock.click(button, ANSWERED, APPLIED))
+            _rest()
+            echoes.append(echo.click("button", f"{N_ECHOES} === '{place + 1}'"))
         maps = []
         for place in range(N_CLICKS):
             _rest()
@@ -46,6 +53,7 @@ def clicks() -> None:
             maps.append(clock.click(f".nbp-quantities [data-quantity='{quantity}']", shown))
         notebook.interrupt()
     answered, applied = np.array(tickets).T
+    print(_line("click to a painted echo, the least there is", np.ravel(echoes)))
     print(_line("click to painted acknowledgement", answered))
     print(_line("click to painted 'attached' or 'detached'", applied))
     print(_line("click to another painted heat map", np.ravel(maps)))

@@ -7,10 +7,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Locator, sync_playwright
 
 from tests.browser.conftest import CHROMIUM_FLAGS, find_chromium
-from tests.browser.explorer_page import Panel
 from tests.browser.lab import LabServer, Notebook
 
 __all__ = ["MLP", "Clock", "notebook_of"]
@@ -71,14 +70,14 @@ def notebook_of(cells: Sequence[str]) -> Iterator[Notebook]:
 
 
 class Clock:
-    """Clicks in a panel and waits for what is painted then."""
+    """Clicks in a widget and waits for what is painted then."""
 
-    def __init__(self, panel: Panel) -> None:
-        self._panel = panel
+    def __init__(self, root: Locator) -> None:
+        self._root = root
 
     def click(self, button: str, *conditions: str) -> list[float]:
         """Milliseconds from a click on ``button`` until each JavaScript condition was painted."""
-        found: list[float] = self._panel.root.evaluate(
+        found: list[float] = self._root.evaluate(
             "(root, [button, conditions]) => clickTimes(root, button, conditions)",
             [button, conditions],
         )
