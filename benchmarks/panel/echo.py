@@ -11,7 +11,7 @@ from notebook_probe.explorer.kernel import kernel_route
 __all__ = ["Echo"]
 
 
-class Echo(anywidget.AnyWidget):  # type: ignore[misc]
+class Echo(anywidget.AnyWidget):
     """A button, answered in the same thread as a panel's clicks are; ``data-n`` counts answers."""
 
     _esm = """

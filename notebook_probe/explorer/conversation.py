@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from notebook_probe.alerts import Alert
 from notebook_probe.errors import UnknownNameError, near
@@ -73,7 +73,7 @@ class PanelSession:
         self._views_present = ViewsPresent()
         requests = REQUESTS | {kind: click.request for kind, click in CLICKS.items()}
         self._clicks = Clicks(controls, requests)
-        self._puts: dict[str, Callable[[Any], None]] = dict.fromkeys(requests, self._clicks.put)
+        self._puts = frozenset(requests)
         self._problems = PanelProblems()
         self._step, self._step_is_news = 0, False
         if before is not None:
@@ -118,9 +118,12 @@ class PanelSession:
             self._step, self._problems = before._step, before._problems
         self._clicks.follow(before._clicks)
 
-    def receive(self, message: from_view.FromView) -> None:
-        """Take in what one view says."""
-        self._puts.get(message["type"], self._inbox.put)(message)
+    def receive(self, message: from_view.FromView) -> wire.TicketMessage | None:
+        """Take in what one view says; a click is answered at once."""
+        if message["type"] in self._puts:
+            return self._clicks.put(cast("from_view.Click", message))
+        self._inbox.put(message)
+        return None
 
     def expect_views(self, blind: bool) -> None:
         """Whether views are there that cannot say hello while the cell runs."""
@@ -218,21 +221,42 @@ class PanelSession:
         self._publish_exports(send)
         if not self._views_present.present:
             return
+        for ticket in self._clicks.news():  # before anything is read, which takes its time
+            send(ticket, [])
         revision = self._source.revision
         selection = self._looked()
+        self._publish_chosen(send, head, selection)
+        for kind in self._plots:  # before what is not waited for
+            self._publish_frame(send, kind, revision, selection)
+        self._publish_status(send, route, head, greyed)
+        for part in self._parts.news(Seen(head, selection)):
+            send(*part)
+        self._publish_drawings(send, Moment(revision, selection, head.state, self._n_hellos))
+
+    def _publish_chosen(self, send: Send, head: StatusHead, selection: PanelSelection) -> None:
+        """What there is to choose from, and what is chosen."""
         with self._lock:
             if head.n_probes != self._n_probes:
                 self._n_probes = head.n_probes
                 self._probes.expire()
-            probes = self._probes.value()
+            model = self._models.message(self._probes.value().attached)
+            is_known = selection == self._sent_selection
+            self._sent_selection = selection
+        if model is not None:
+            send(model, [])
+        if not is_known:
+            send(selection.message(), [])
+
+    def _publish_status(
+        self, send: Send, route: str, head: StatusHead, greyed: Mapping[str, str]
+    ) -> None:
+        with self._lock:
             if self._views_present.is_blind:
                 self._statuses.forget()
             messages: list[Mapping[str, Any] | None] = [
-                self._models.message(probes.attached),
-                None if selection == self._sent_selection else selection.message(),
                 self._statuses.message(
                     head,
-                    probes,
+                    self._probes.value(),
                     route,
                     self._recorded.modules,
                     self._recorded.logged,
@@ -242,18 +266,12 @@ class PanelSession:
                 ),
                 self._alerts.message(self._source.events),
             ]
-            self._sent_selection = selection
             if self._step_is_news:
                 messages.append({"v": wire.VERSION, "type": "pointed", "step": self._step})
                 self._step_is_news = False
         for message in messages:
             if message is not None:
                 send(message, [])
-        for part in self._parts.news(Seen(head, selection)):
-            send(*part)
-        for kind in self._plots:
-            self._publish_frame(send, kind, revision, selection)
-        self._publish_drawings(send, Moment(revision, selection, head.state, self._n_hellos))
 
     def _looked(self) -> PanelSelection:
         """`look`, or what was shown before: the status is sent even when nothing can be read."""

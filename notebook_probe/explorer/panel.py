@@ -19,7 +19,9 @@ from notebook_probe.explorer.handed_on.package import Looked, Packer
 from notebook_probe.explorer.handed_on.page import page
 from notebook_probe.explorer.handed_on.saved_panel import SavedPanel
 from notebook_probe.explorer.kernel import KernelRoute, kernel_route
+from notebook_probe.explorer.messages.from_view import FromView
 from notebook_probe.explorer.messages.selection import MOST_OTHERS
+from notebook_probe.explorer.messages.wire import TicketMessage
 from notebook_probe.explorer.parse import parse
 from notebook_probe.explorer.refresher import Refresher
 from notebook_probe.explorer.save.export import picture
@@ -185,12 +187,20 @@ class Panel:
             if message["type"] == "ping":
                 self._route.answered(message["token"])
                 return
-            self._session.receive(message)
+            answer = self._session.receive(message)
+            if answer is not None and self._widget is not None:
+                self._widget.send(answer, [])
         except Exception as error:
             self._session.problem(error, "a click")
-            message = None
-        if message is None or message["type"] not in FREQUENT or self._session.is_held_up:
             self._wake()
+            return
+        if self._session.is_held_up or self._is_urgent(message, answer):
+            self._wake()
+
+    def _is_urgent(self, message: FromView, answer: TicketMessage | None) -> bool:
+        """What waits for the run is news once it is applied, of which the run tells."""
+        waits = answer is not None and answer["state"] == "queued"
+        return not waits and message["type"] not in FREQUENT
 
     # --------------------------------------------------------------- called by the refresher
 

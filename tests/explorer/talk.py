@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from notebook_probe.explorer.conversation import PanelSession
+from notebook_probe.explorer.messages.wire import TicketMessage
 from notebook_probe.explorer.parse import parse
 from notebook_probe.explorer.parts.all_parts import PARTS
 from notebook_probe.run.controls import Controls
@@ -24,10 +25,11 @@ class Talk:
         self.sent: list[tuple[Mapping[str, Any], list[memoryview]]] = []
         self._known: dict[str, tuple[Mapping[str, Any], Sequence[memoryview | bytes]]] = {}
 
-    def says(self, message_type: str, /, **fields: Any) -> None:
+    def says(self, message_type: str, /, **fields: Any) -> TicketMessage | None:
+        """Returns what is answered at once."""
         message = parse({"v": 1, "type": message_type, **fields})
         assert message["type"] != "ping"
-        self.conversation.receive(message)
+        return self.conversation.receive(message)
 
     def selects(self, **changes: Any) -> None:
         self.says("selection", **{**self.conversation.look().message(), **changes})

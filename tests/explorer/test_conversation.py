@@ -18,11 +18,11 @@ from tests.explorer.talk import Talk
 def test_a_new_view_is_told_everything(talk: Talk) -> None:
     assert talk.is_told() == []
     talk.says("hello", view="x")
-    assert talk.is_told() == ["model", "selection", "status", "alerts", "heat", "lines"]
+    assert talk.is_told() == ["model", "selection", "heat", "lines", "status", "alerts"]
     talk.acknowledges()
     assert talk.is_told() == []
     talk.says("hello", view="y")
-    assert talk.is_told() == ["model", "selection", "status", "alerts", "heat", "lines"]
+    assert talk.is_told() == ["model", "selection", "heat", "lines", "status", "alerts"]
 
 
 def test_an_average_that_is_not_whole_is_gone_on_with_though_nothing_was_recorded(
@@ -98,7 +98,7 @@ def test_a_registered_view_is_told_named_and_drawn_where_somebody_sees_it(talk: 
         return {"home": selection.home}
 
     talk.says("hello", view="x")
-    plots = ["model", "selection", "status", "alerts", "heat", "lines"]
+    plots = ["model", "selection", "heat", "lines", "status", "alerts"]
     assert talk.is_told() == [*plots, "views", "esm"], "its place is not known yet"
     talk.acknowledges()
     talk.says("viewport", view="x", widths={"lines": 500, "heat": 500}, pixel_ratio=1.0)
@@ -158,7 +158,7 @@ def test_an_exception_of_a_view_becomes_a_problem_and_the_other_view_goes_on(
 
     monkeypatch.setattr(talk.conversation._plots["heat"], "frame", broken)
     talk.says("hello", view="x")
-    assert talk.is_told() == ["model", "selection", "status", "alerts", "lines"]
+    assert talk.is_told() == ["model", "selection", "lines", "status", "alerts"]
     talk.is_told()
     [problem] = talk.last("status")["problems"]
     assert problem["text"] == "view 'heat': RuntimeError: no pixels left"

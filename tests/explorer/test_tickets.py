@@ -46,6 +46,25 @@ def test_clicks_become_requests_with_a_ticket_each(talk: Talk, controls: FakeCon
     assert {row["applied_step"] for row in talk.last("status")["tickets"]} == {8}
 
 
+def test_a_click_is_answered_before_the_next_refresh_and_told_once_it_acts(
+    talk: Talk, controls: FakeControls
+) -> None:
+    talk.says("hello", view="x")
+    talk.is_told()
+    talk.acknowledges()
+    answer = talk.says("detach", id="1", where=["a"], quantity="")
+    assert answer is not None
+    assert (answer["type"], answer["id"], answer["state"]) == ("ticket", "1", "queued")
+    assert "ticket" not in talk.is_told()  # it has been
+    controls.apply(8)
+    talk.stream.append([10], grad_norm=2.0)
+    told = talk.is_told()
+    assert told[0] == "ticket"  # before anything is read
+    assert "heat" in told
+    assert (talk.last("ticket")["state"], talk.last("ticket")["applied_step"]) == ("applied", 8)
+    assert "ticket" not in talk.is_told()
+
+
 def test_only_the_newest_tickets_are_told(talk: Talk) -> None:
     talk.says("hello", view="x")
     for click in range(12):

@@ -147,3 +147,22 @@ def test_probes_are_not_looked_at_while_nobody_sees_the_panel(
     run.attach("0", "weight_norm")
     tells()
     assert looks == [1]
+
+
+def test_a_click_is_answered_in_its_own_thread_and_what_is_queued_wakes_nobody(
+    panel: Panel, explorer: Explorer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[Any] = []
+    woken: list[str] = []
+    monkeypatch.setattr(panel, "_widget", explorer)
+    monkeypatch.setattr(explorer, "send", lambda message, _: sent.append(message))
+    monkeypatch.setattr(panel, "_wake", lambda: woken.append("woken"))
+    explorer._handle_custom_msg({"v": 1, "type": "control", "id": "1", "action": "pause"}, [])
+    [answer] = sent
+    assert (answer["type"], answer["id"], answer["state"]) == ("ticket", "1", "queued")
+    assert woken == []  # the run does, at the step at which it pauses
+    explorer._handle_custom_msg(
+        {"v": 1, "type": "attach", "id": "2", "where": [], "quantity": "norm", "schedule": " "}, []
+    )
+    assert sent[1]["state"] == "refused"
+    assert woken == ["woken"]

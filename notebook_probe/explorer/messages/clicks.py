@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from notebook_probe.explorer.messages.from_view import Click
-from notebook_probe.explorer.messages.wire import TicketRow
+from notebook_probe.explorer.messages.wire import VERSION, TicketMessage, TicketRow
 from notebook_probe.run.attach.requests import (
     Attach,
     Budgeted,
@@ -53,6 +53,29 @@ class _Click:
     ticket: Ticket
     applied: bool = False
     """Its being applied has been noticed here."""
+    told: tuple[str, str] = ("", "")
+    """The state that the views have heard of, and its text."""
+
+    def row(self) -> TicketRow:
+        """What became of it."""
+        return {
+            "id": self.id,
+            "state": self.ticket.state,
+            "queued_step": self.ticket.queued_step,
+            "applied_step": self.ticket.applied_step,
+            "text": self.ticket.text,
+        }
+
+    @property
+    def is_news(self) -> bool:
+        """The views have heard of something else so far."""
+        return self.told != (self.ticket.state, self.ticket.text)
+
+    def message(self) -> TicketMessage:
+        """The same, for the views."""
+        row = self.row()
+        self.told = row["state"], row["text"]
+        return {"v": VERSION, "type": "ticket", **row}
 
 
 class Clicks:
@@ -79,7 +102,7 @@ class Clicks:
         """Tell, too, what became of the clicks on another run, which this one goes on with."""
         self._arrived, self._clicks = before._arrived, before._clicks
 
-    def put(self, click: Click) -> None:
+    def put(self, click: Click) -> TicketMessage:
         """Queue what a click asks of the run, or note that its control was greyed."""
         control: str = click.get("action", click["type"])  # type: ignore[assignment]
         request = self._requests[click["type"]](click)
@@ -88,7 +111,10 @@ class Clicks:
             ticket = Ticket(request, queued_step=-1, state="refused", text=reason)
         else:
             ticket = self._controls.put(request)
-        self._arrived.put(_Click(click["id"], control, ticket))
+        put = _Click(click["id"], control, ticket)
+        message = put.message()
+        self._arrived.put(put)
+        return message
 
     def look(self, greyed: Mapping[str, str]) -> None:
         """Take in what was clicked, and what cannot act from now on."""
@@ -107,18 +133,13 @@ class Clicks:
         requests = [click.ticket.request for click in news]
         return [request for request in requests if isinstance(request, Attach)]
 
+    def news(self) -> list[TicketMessage]:
+        """Those of which the views have heard something else so far."""
+        return [click.message() for click in self._clicks if click.is_news]
+
     def rows(self) -> list[TicketRow]:
         """The newest last."""
-        return [
-            {
-                "id": click.id,
-                "state": click.ticket.state,
-                "queued_step": click.ticket.queued_step,
-                "applied_step": click.ticket.applied_step,
-                "text": click.ticket.text,
-            }
-            for click in self._clicks
-        ]
+        return [click.row() for click in self._clicks]
 
 
 def _missing(request: Request) -> str:

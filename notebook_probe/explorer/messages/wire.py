@@ -110,6 +110,13 @@ class TicketRow(TypedDict):
     text: str
 
 
+class TicketMessage(TicketRow):
+    """One click is queued, refused or applied: sent at once, before the status that has it too."""
+
+    v: int
+    type: Literal["ticket"]
+
+
 class ProblemRow(TypedDict):
     """One probe error or a problem of the writer, in words."""
 

@@ -26,7 +26,7 @@ export function createCompiledNotice({ state, link, signal }) {
   let asked = null;
 
   button.addEventListener("click", ask, { signal });
-  for (const topic of ["status", "model"]) state.on(topic, refresh);
+  for (const topic of ["status", "tickets", "model"]) state.on(topic, refresh);
 
   const compiled = () => state.status.silent.find(({ kind }) => kind === "compiled");
   const silentRows = (group) => group.probes.map((place) => state.probes.rows[place]);

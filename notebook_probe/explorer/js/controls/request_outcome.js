@@ -30,7 +30,7 @@ export function createRequestOutcome({ state, selection, signal }) {
   let followed = null; // { id, verb, where, quantity }
 
   show.addEventListener("click", draw, { signal });
-  for (const topic of ["status", "selection"]) state.on(topic, refresh);
+  for (const topic of ["status", "tickets", "selection"]) state.on(topic, refresh);
 
   function follow(id, verb, where, quantity) {
     followed = { id, verb, where, quantity };

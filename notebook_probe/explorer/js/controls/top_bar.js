@@ -70,7 +70,7 @@ export function createTopBar({ state, theme, link, compare, knobs, probes, break
     setAttribute(modules, "aria-expanded", open);
   });
   for (const button of [pause, one, stop]) listen(button, () => ask(button));
-  for (const topic of ["status", "model", "silence", "theme", "saved", "history"]) state.on(topic, refresh);
+  for (const topic of ["status", "tickets", "model", "silence", "theme", "saved", "history"]) state.on(topic, refresh);
 
   function ask(button) {
     if (isGreyed(button)) return;

@@ -7,7 +7,7 @@ import { grouped } from "../format.js";
 export function createTicket({ state, signal }) {
   const el = element("span", { class: "nbp-ticket", role: "status", "data-state": "" });
   let followed = null; // { id, done }
-  state.on("status", refresh);
+  for (const topic of ["status", "tickets"]) state.on(topic, refresh);
   signal.addEventListener("abort", () => (followed = null));
 
   function follow(id, done) {

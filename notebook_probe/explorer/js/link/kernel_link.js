@@ -47,6 +47,9 @@ export function createKernelLink({ model, root, state, fail, signal }) {
       state.status = { ...state.status, ...message }; // long parts are left out while they last
       state.probes = indexProbes(state.status, state.probes);
     },
+    ticket({ v, type, ...ticket }) {
+      takeTicket(ticket);
+    },
     alerts({ whole, rows, findings }) {
       state.alerts = whole ? rows : [...state.alerts, ...rows];
       state.findings = findings;
@@ -106,8 +109,14 @@ export function createKernelLink({ model, root, state, fail, signal }) {
   /** The kernel's part, where there is none. */
   function refuse(id) {
     const ticket = { id, state: "refused", queued_step: -1, applied_step: -1, text: NOT_SENT };
-    state.status = { ...state.status, tickets: [...state.status.tickets, ticket] };
-    state.emit("status");
+    takeTicket(ticket);
+  }
+
+  /** What became of one request, in its place or as the newest. */
+  function takeTicket(ticket) {
+    const others = state.status.tickets.filter(({ id }) => id !== ticket.id);
+    state.status = { ...state.status, tickets: [...others, ticket] };
+    state.emit("tickets");
   }
 
   /** Silence is worth a word while an answer is due, or a report: one comes every second. */

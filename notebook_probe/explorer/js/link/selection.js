@@ -12,8 +12,9 @@ export function createSelection(state, send, signal) {
   signal.addEventListener("abort", () => clearTimeout(waiting));
   const sendSoon = throttled(100, () => send("selection", state.selection), signal);
 
-  function adopt(selection) {
+  function adopt(selection, meanwhile = () => {}) {
     state.selection = selection;
+    meanwhile();
     state.emit("selection");
   }
 
@@ -26,11 +27,10 @@ export function createSelection(state, send, signal) {
   }
 
   function change(patch) {
-    adopt({ ...state.selection, ...patch });
     late = null;
     clearTimeout(waiting);
     waiting = setTimeout(settle, PATIENCE_MS);
-    sendSoon();
+    adopt({ ...state.selection, ...patch }, sendSoon); // before the views are busy with it
   }
 
   return {

@@ -27,7 +27,9 @@ export function createPauseWhen(parts) {
   const rows = new Map(); // id -> row
   let asked = "";
   const life = new AbortController();
-  state.on("status", () => !life.signal.aborted && refresh());
+  for (const topic of ["status", "tickets"]) {
+    state.on(topic, () => !life.signal.aborted && refresh());
+  }
 
   function refresh() {
     const told = state.parts.breaks.rows;

@@ -21,7 +21,7 @@ export function createHistory({ state, link, dialogs, canvas, signal }) {
   let known = "";
   let shown = null; // the open popover
 
-  for (const topic of ["history", "axis", "painted", "selection", "status"]) state.on(topic, refresh);
+  for (const topic of ["history", "axis", "painted", "selection", "status", "tickets"]) state.on(topic, refresh);
   marks.addEventListener("keydown", pressed, { signal });
   el.addEventListener("pointerdown", grabbed, { signal });
   el.addEventListener("pointermove", dragged, { signal });

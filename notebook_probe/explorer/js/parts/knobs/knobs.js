@@ -27,7 +27,7 @@ export function createKnobs(parts) {
   let rows = new Map(); // name -> what shows it, while the dialog is open
 
   button.addEventListener("click", open, { signal });
-  for (const topic of ["knobs", "status"]) state.on(topic, refresh);
+  for (const topic of ["knobs", "status", "tickets"]) state.on(topic, refresh);
 
   function open() {
     const all = known();

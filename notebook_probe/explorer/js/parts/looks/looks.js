@@ -21,7 +21,7 @@ export function createLooks({ instead, ...parts }) {
   let shown = null; // { module, step, other, sample }
 
   for (const one of buttons) one.addEventListener("click", pressed, { signal });
-  for (const topic of ["looks", "marked", "status", "model", "breaks"]) state.on(topic, refresh);
+  for (const topic of ["looks", "marked", "status", "tickets", "model", "breaks"]) state.on(topic, refresh);
   state.on("shown_look", arrived);
 
   /** What is marked; of nothing, where the run is held. */

@@ -22,7 +22,7 @@ export function createAttached(parts) {
 
   const listen = (node, type, run) => node.addEventListener(type, run, { signal });
   listen(button, "click", open);
-  for (const topic of ["status", "model", "probes"]) state.on(topic, refresh);
+  for (const topic of ["status", "tickets", "model", "probes"]) state.on(topic, refresh);
 
   function open() {
     const content = createContent();

@@ -35,7 +35,7 @@ export function createCost(parts, openList) {
 
   const listen = (node, type, run) => node.addEventListener(type, run, { signal });
   listen(button, "click", open);
-  for (const topic of ["status", "probes", "model"]) state.on(topic, refresh);
+  for (const topic of ["status", "tickets", "probes", "model"]) state.on(topic, refresh);
 
   function open() {
     const content = createContent();
