@@ -109,22 +109,27 @@ class BlockThinner:
         self._append(steps, mean, maximum, n_rows)
 
     def _append(self, steps: Steps, mean: Floats, maximum: Floats, n_rows: int) -> None:
-        """Put each of ``steps`` at the end as a block of its own, then merge."""
+        """Put ``steps`` at the end, reduced to blocks of a size with which there is room for all.
+
+        How large that is the steps alone tell, so that the values are gone through once.
+        """
         self._widen(mean.shape[1])
+        numbers = self._make_room(steps)
+        starts = _starts(numbers)
+        if not len(starts):
+            return
         finite = np.isfinite(mean)
-        self._numbers = np.concatenate([self._numbers, steps // self._size])
-        sums = np.where(finite, mean.astype(np.float64) * n_rows, 0.0)
-        self._sums = np.concatenate([self._sums, sums])
-        maxima = np.where(finite, maximum.astype(np.float64), -np.inf)
-        self._maxima = np.concatenate([self._maxima, maxima])
-        self._finite = np.concatenate([self._finite, n_rows * finite.astype(np.int64)])
         lost = measured(mean) & ~finite
-        self._nonfinite = np.concatenate([self._nonfinite, lost.astype(np.int64)])
+        sums = np.add.reduceat(np.where(finite, mean, np.float32(0)), starts, dtype=np.float64)
+        maxima = np.maximum.reduceat(np.where(finite, maximum, np.float32(-np.inf)), starts)
+        n_finite = np.add.reduceat(finite, starts, dtype=np.int64)
+        self._numbers = np.concatenate([self._numbers, numbers[starts]])
+        self._sums = np.concatenate([self._sums, sums * n_rows])
+        self._maxima = np.concatenate([self._maxima, maxima])
+        self._finite = np.concatenate([self._finite, n_finite * n_rows])
+        n_lost = np.add.reduceat(lost, starts, dtype=np.int64)
+        self._nonfinite = np.concatenate([self._nonfinite, n_lost])
         self._merge()
-        while len(self._numbers) > self._most:
-            self._size *= 2
-            self._numbers //= 2
-            self._merge()
 
     def blocks(self) -> Blocks:
         """The reductions so far."""
@@ -141,9 +146,24 @@ class BlockThinner:
             self._nonfinite.copy(),
         )
 
+    def _make_room(self, steps: Steps) -> Steps:
+        """The numbers of the blocks of ``steps``, which are made larger until all have room."""
+        size = self._size
+        numbers = steps // size
+        while len(_starts(np.concatenate([self._numbers, numbers]))) > self._most:
+            self._size *= 2
+            self._numbers //= 2
+            numbers //= 2
+        if self._size > size:
+            self._merge()
+        return numbers
+
     def _merge(self) -> None:
         """Reduce rows of equal block number to one."""
-        self._numbers, starts = np.unique(self._numbers, return_index=True)
+        starts = _starts(self._numbers)
+        if len(starts) == len(self._numbers):
+            return
+        self._numbers = self._numbers[starts]
         self._sums = np.add.reduceat(self._sums, starts)
         self._maxima = np.maximum.reduceat(self._maxima, starts)
         self._finite = np.add.reduceat(self._finite, starts)
@@ -155,3 +175,10 @@ class BlockThinner:
         self._maxima = np.pad(self._maxima, added, constant_values=-np.inf)
         self._finite = np.pad(self._finite, added)
         self._nonfinite = np.pad(self._nonfinite, added)
+
+
+def _starts(numbers: Steps) -> npt.NDArray[np.intp]:
+    """Where each run of equal numbers begins; they never fall."""
+    is_first = np.ones(len(numbers), bool)
+    np.not_equal(numbers[1:], numbers[:-1], out=is_first[1:])
+    return np.flatnonzero(is_first)
