@@ -34,7 +34,9 @@ def median(values: Doubles, axis: int) -> Doubles:
     return np.squeeze(middle, axis)
 
 
-def over_median(values: Doubles, window: int, times: float, least: int = LEAST) -> Doubles:
+def over_median(
+    values: Doubles, window: int, times: float, least: int = LEAST, apart: float = 0.0
+) -> Doubles:
     """Each value over the median of the ``window`` rows before it, where that exceeds ``times``.
 
     Parameters
@@ -42,6 +44,9 @@ def over_median(values: Doubles, window: int, times: float, least: int = LEAST) 
     values : (row, module)
     least : int
         So many of the rows before must have a value.
+    apart : float
+        So many deviations the logarithm must be above the usual one: those of the rows before, by
+        their median. Ten times the usual is nothing in a series that often is a tenth of it.
 
     Returns
     -------
@@ -63,8 +68,18 @@ def over_median(values: Doubles, window: int, times: float, least: int = LEAST) 
         enough = np.count_nonzero(~np.isnan(before), axis=1) >= least
         known = enough & (usual > 0)
         factor = finite[row, module] / np.where(known, usual, np.nan)
-        out[row, module] = np.where(factor > times, factor, np.nan)
+        is_far = factor > times
+        if apart:
+            with np.errstate(all="ignore"):
+                is_far &= np.log(factor) > apart * _deviation(before, usual)
+        out[row, module] = np.where(is_far, factor, np.nan)
     return out
+
+
+def _deviation(before: Doubles, usual: Doubles) -> Doubles:
+    """How far logarithms are from the usual one, by their median; infinitely far are those of 0."""
+    away = np.abs(np.log(np.maximum(before, 0.0)) - np.log(usual)[:, None])
+    return median(away, axis=1)
 
 
 def highest_before(values: Doubles, window: int) -> Doubles:

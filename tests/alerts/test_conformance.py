@@ -51,6 +51,17 @@ def explodes(ratio: float, *grad_norm: float) -> dict[str, Any]:
     return {"grad_norm": [*STEADY, *grad_norm], "update_ratio": [0.005] * len(STEADY) + after}
 
 
+def clipped(coefficient: list[float], ratio: float) -> dict[str, Any]:
+    """Three layers of which one moves more."""
+    moved = [[ratio, 0.1, ratio, ratio]] * len(coefficient)
+    return {"update_ratio": moved, "clip_coefficient": [[one] * 4 for one in coefficient]}
+
+
+def of_episodes(n: int = 60) -> list[float]:
+    """What is summed over episodes: a tenth of the usual, or ten times of it, at any time."""
+    return [10.0 ** ((3 * i) % 7 / 3 - 1) for i in range(n)]
+
+
 def deep(slope: float, n_layers: int, n: int) -> dict[str, Any]:
     return {"grad_norm": [[1.0] * n_layers] * n, "grad_depth_slope": [[slope] * n_layers] * n}
 
@@ -81,7 +92,7 @@ FIRES: dict[str, list[dict[str, Any]]] = {
     "exploding_gradient": [explodes(0.051, 10.1, 10.1)],
     "vanishing_gradient": [lost(9.9e-9, 10), lost(0.0, 10, 1e-6)],
     "vanishing_with_depth": [deep(-0.301, 15, 10), deep(-0.81, 6, 10)],
-    "always_clipped": [{"clip_coefficient": [0.19] * 37 + [1.0] * 3}],
+    "always_clipped": [clipped([0.19] * 37 + [1.0] * 3, 4.9e-4)],
     "dead_units": [{"dead_fraction": [0.501] * 41}],
     "silent_inputs": [
         {"silent_input_fraction": [0.601] * 3},
@@ -123,6 +134,7 @@ SILENT: dict[str, list[dict[str, Any]]] = {
         explodes(0.049, 5e-28, 1e9, 1e9),
         {"grad_norm": [*STEADY, 99.0, 99.0], "update_ratio": [0.03] * 12 + [0.059] * 2},
         {"grad_norm": [1.0] * 9 + [10.1, 10.1], "update_ratio": [0.005] * 9 + [0.1] * 2},
+        {"grad_norm": [*of_episodes(), 20, 20], "update_ratio": [0.005] * 60 + [0.1] * 2},
     ],
     "vanishing_gradient": [
         {"grad_rms": [[9e-9, 1.0]] * 9 + [[1.01e-8, 1.0]] + [[9e-9, 1.0]]},
@@ -137,9 +149,10 @@ SILENT: dict[str, list[dict[str, Any]]] = {
         deep(0.31, 20, 20),
     ],
     "always_clipped": [
-        {"clip_coefficient": [0.19] * 36 + [1.0] * 4},
-        {"clip_coefficient": [0.1] * 39},
-        {"clip_coefficient": [0.21] * 99},
+        clipped([0.19] * 36 + [1.0] * 4, 1e-4),
+        clipped([0.1] * 39, 1e-4),
+        clipped([0.21] * 99, 1e-4),
+        clipped([0.04] * 99, 1e-3),  # an agent whose Adam does not mind
     ],
     "dead_units": [{"dead_fraction": [0.501] * 40 + [0.5]}],
     "silent_inputs": [
@@ -217,6 +230,7 @@ SILENT: dict[str, list[dict[str, Any]]] = {
         {"loss": [-2.0, -2.0, -50.0, -90.0]},
         {"loss": [30.0, *[0.01] * 30, 0.2, 0.3, 0.4]},
         {"loss": [0.5, *[0.01] * 450, 0.2, 0.3, 0.4]},
+        {"loss": [*of_episodes(), 27.0, 53.0]},  # they grow longer, as an agent learns
     ],
     "loss_spike": [
         {"loss": [1.0, 1.2, 1.0] * 7 + [1.49]},
@@ -228,6 +242,7 @@ SILENT: dict[str, list[dict[str, Any]]] = {
         surprised(4.49, 1.01),
         surprised(9.0, 1.0),
         {"adam_update_rms": [1.6] * 12 + [4.79], "loss": [1.0] * 12 + [2.0]},
+        {"adam_update_rms": [*of_episodes(), 9.0], "loss": [1.0] * 60 + [2.0]},
         {
             "adam_update_rms": [[0.7] * 3] * 12 + [[9.0, 0.7, 0.7]],
             "loss": [[1.0] * 3] * 12 + [[2.0] * 3],
@@ -255,7 +270,7 @@ WORKED_OUT = {
     "vanishing_gradient": [" 9.9e-09,", " is 1:"],
     "vanishing_with_depth": [" 0.5 times", " 6e-05 times", "15 of them"],
     "early_divergence": [" 11% ", "of 2.1 is", "the 2 that", " 0.01 times as large"],
-    "always_clipped": ["92%", "less than 20%"],
+    "always_clipped": ["92%", "less than 20%", " 0.05% "],
     "batchnorm_mismatch": [" 0.50 "],
     "lr_high": [" 10% ", "(cosine 0.29)", " 0.01 times as large"],
     "lr_low": [" 9.9e-07 ", " 0.0021:"],

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from notebook_probe.alerts.rolling import Doubles, mean_before, over_median
+from notebook_probe.alerts.rolling import Doubles, mean_before, of_most, over_median
 from notebook_probe.alerts.rule import rule
 
 __all__ = [
@@ -41,15 +41,18 @@ def exploding_gradient(
     update_ratio: Doubles,
     times: float = 10.0,
     least: float = 0.05,
+    apart: float = 5.0,
     window: int = 50,
 ) -> Any:
     """A gradient many times as large as usual, the median of the rows before, and a larger step.
 
+    Far above its spread as well, by ``apart`` deviations of the logarithm: where losses are summed
+    over episodes, gradients are a hundred times as large as others at any time.
     Gradients of a network that has converged, or has not begun, grow tenfold as well. What tells is
     the step: 8 % of the weight and more where trainings went astray, 3 % and less in those that
     went well, or no longer than before.
     """
-    factor = over_median(grad_norm, window, times)
+    factor = over_median(grad_norm, window, times, apart=apart)
     longer = over_median(update_ratio, window, 2.0) > 2.0
     return (factor > times) & longer & (update_ratio > least), {"factor": factor}
 
@@ -112,19 +115,28 @@ def vanishing_with_depth(
 @rule(
     says=(
         "{share:.0%} of the last {window:.0f} gradients were clipped to less than {cut:.0%}, "
-        "which makes of the step a fixed length; raise the limit, or lower the learning rate"
+        "and a step changes most layers by {ratio:.2%} of their size; raise the limit"
     ),
-    tells=("share",),
+    tells=("share", "ratio"),
     explained_by=("grad_norm", "grad_raw_norm"),
     consequence_of=("early_divergence", "lr_high", "exploding_gradient", "diverging_loss"),
 )
 def always_clipped(
-    clip_coefficient: Doubles, most: float = 0.9, cut: float = 0.2, window: int = 40
+    update_ratio: Doubles,
+    clip_coefficient: Doubles,
+    most: float = 0.9,
+    cut: float = 0.2,
+    least: float = 5e-4,
+    window: int = 40,
 ) -> Any:
-    """Clipping to a small part in nearly every step.
+    """Clipping to a small part in nearly every step, and steps that are small for most layers.
 
-    Limits at which large models are trained clip most early gradients, too, by a half or so.
+    Limits at which large models are trained clip most early gradients, too, by a half or so. Adam
+    makes the same step of a gradient and of a tenth of it, and agents are trained that way with
+    every gradient clipped: what is lost shows in the steps, of which 0.1 % is usual.
     """
-    clipped = np.where(np.isnan(clip_coefficient), np.nan, clip_coefficient < cut)
-    share = mean_before(clipped, window)
-    return share > most, {"share": share}
+    coefficient = np.fmin.reduce(clip_coefficient, axis=1)[:, None]
+    clipped = np.where(np.isnan(coefficient), np.nan, coefficient < cut)
+    share = mean_before(clipped, window)[:, 0]
+    ratio = mean_before(of_most(update_ratio)[:, None], window)[:, 0]
+    return (share > most) & (ratio < least), {"share": share, "ratio": ratio}

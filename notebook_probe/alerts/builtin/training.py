@@ -148,13 +148,16 @@ def lr_low(
         "lr_high",
     ),
 )
-def diverging_loss(loss: Doubles, times: float = 10.0, recent: int = 50, window: int = 500) -> Any:
+def diverging_loss(
+    loss: Doubles, times: float = 10.0, apart: float = 5.0, recent: int = 50, window: int = 500
+) -> Any:
     """A loss that rises to many times what it was, as it may in the very first steps.
 
     Each row must exceed the ``window`` before it, so that noise about a small loss is none, nor the
-    waves of one that has converged.
+    waves of one that has converged; and be ``apart`` deviations above it, of the logarithm: a loss
+    that is summed over episodes goes up and down tenfold, and rises as they grow longer.
     """
-    factor = over_median(loss, int(recent), times, least=2)
+    factor = over_median(loss, int(recent), times, least=2, apart=apart)
     return (factor > times) & (loss > highest_before(loss, window)), {"factor": factor}
 
 
@@ -209,6 +212,7 @@ def adam_spike_ahead(
     loss: Doubles,
     most: float = 4.5,
     times: float = 3.0,
+    apart: float = 5.0,
     recent: int = 10,
     window: int = 50,
 ) -> Any:
@@ -216,11 +220,12 @@ def adam_spike_ahead(
 
     The paper has 2.3, of one weight. Single weights come to 6 where nothing follows, and all of
     them to 4 where the loss falls faster than before, or has nearly converged: what counts is the
-    sudden change of the usual weight; before spikes that were made it was 5 and more.
+    sudden change of the usual weight; before spikes that were made it was 5 and more. Sudden is
+    what is ``apart`` deviations of the logarithm away, too.
     """
     rms = median(adam_update_rms, axis=1)
     now = np.fmax.reduce(loss, axis=1)[:, None]
-    is_sudden = over_median(rms[:, None], window, times) > times
+    is_sudden = over_median(rms[:, None], window, times, apart=apart) > times
     rises = over_median(now, int(recent), 1.0) > 1.0
     return (rms > most) & (is_sudden & rises)[:, 0], {"rms": rms}
 

@@ -9,6 +9,7 @@ from torch import nn
 
 from notebook_probe.model.map import ModelMap
 from notebook_probe.model.selectors import attention_places, default_places
+from notebook_probe.model.unwrapped import unwrapped
 from notebook_probe.quantities import Quantity, as_quantity
 from notebook_probe.quantities.reduce.features import CALL, WHOLE
 from notebook_probe.run.attach.bypassed import is_never_fed
@@ -22,6 +23,7 @@ from notebook_probe.schedules import ScheduleLike
 __all__ = [
     "attention_modules",
     "default_places_of",
+    "layers_of_vectors",
     "relu_modules",
     "resolve_at_default_places",
     "root",
@@ -42,6 +44,19 @@ def relu_modules(model_map: ModelMap) -> tuple[str, ...]:
     """The activations whose units can die."""
     kinds = nn.ReLU | nn.ReLU6
     return tuple(path for path, module in model_map.modules.items() if isinstance(module, kinds))
+
+
+def layers_of_vectors(model_map: ModelMap) -> tuple[str, ...]:
+    """Every layer but lookups, which have the directions of what is looked up.
+
+    One that is asked for the same entry again and again, as that of the kinds of tokens, says
+    nothing of a network whose outputs have become the same.
+    """
+    lookups = nn.Embedding | nn.EmbeddingBag
+    layers = default_places(model_map)
+    return tuple(
+        path for path in layers if not isinstance(unwrapped(model_map.modules[path]), lookups)
+    )
 
 
 def default_places_of(model_map: ModelMap, quantity: Quantity) -> Sequence[str]:

@@ -12,7 +12,12 @@ from notebook_probe.probes.step.probe import Probe
 from notebook_probe.quantities import Quantity, as_quantity, quantities
 from notebook_probe.quantities.table import built_in
 from notebook_probe.run.attach.bypassed import is_never_fed
-from notebook_probe.run.attach.default_places import attention_modules, relu_modules, root
+from notebook_probe.run.attach.default_places import (
+    attention_modules,
+    layers_of_vectors,
+    relu_modules,
+    root,
+)
 from notebook_probe.run.attach.preset import Preset, PresetRow, presets
 from notebook_probe.run.attach.request import ResolvedRequest, misfit, resolve
 from notebook_probe.schedules import schedule
@@ -118,7 +123,7 @@ _add(
     PresetRow(("weight_norm", "update_ratio", "nonfinite_fraction", "range_headroom_bits")),
     PresetRow(("bn_mean_tid",), schedule="every(5)"),
     PresetRow(("silent_input_fraction",), schedule="every(10)"),
-    PresetRow(("effective_rank", "effective_rank_share"), schedule="every(25)"),
+    PresetRow(("effective_rank", "effective_rank_share"), layers_of_vectors, "every(25)"),
     PresetRow(("dead_fraction",), relu_modules, "every(10)"),
     PresetRow(("attn_entropy_share", "attn_narrowest_head"), attention_places, "every(10)"),
     PresetRow(("attn_max_logit", "attn_max_logit_head"), attention_places, "every(10)"),
