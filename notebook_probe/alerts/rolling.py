@@ -46,7 +46,8 @@ def over_median(
         So many of the rows before must have a value.
     apart : float
         So many deviations the logarithm must be above the usual one: those of the rows before, by
-        their median. Ten times the usual is nothing in a series that often is a tenth of it.
+        their median, if there are ten. Ten times the usual is nothing in a series that often is a
+        tenth of it.
 
     Returns
     -------
@@ -65,13 +66,14 @@ def over_median(
         back = row[:, None] - np.arange(1, window + 1)
         before = np.where(back >= 0, values[np.maximum(back, 0), module[:, None]], np.nan)
         usual = median(before, axis=1)
-        enough = np.count_nonzero(~np.isnan(before), axis=1) >= least
-        known = enough & (usual > 0)
+        n_before = np.count_nonzero(~np.isnan(before), axis=1)
+        known = (n_before >= least) & (usual > 0)
         factor = finite[row, module] / np.where(known, usual, np.nan)
         is_far = factor > times
         if apart:
             with np.errstate(all="ignore"):
-                is_far &= np.log(factor) > apart * _deviation(before, usual)
+                apart_enough = np.log(factor) > apart * _deviation(before, usual)
+            is_far &= apart_enough | (n_before < LEAST)
         out[row, module] = np.where(is_far, factor, np.nan)
     return out
 

@@ -187,7 +187,7 @@ ATTENTION: dict[str, Any] = {
 }
 RATES = at_all("update_ratio", "grad_cosine", "grad_norm", "weight_norm")
 SLOPES: dict[str, Any] = {**at_all("grad_norm"), **of_the_model("grad_depth_slope")}
-CLIPPING = of_the_model("clip_coefficient")
+CLIPPING = {**at_all("update_ratio"), **of_the_model("clip_coefficient")}
 WAITING = of_the_model("data_wait_share")
 RANKS = at_all("effective_rank", "effective_rank_share")
 SILENCE = at_all("silent_input_fraction")
