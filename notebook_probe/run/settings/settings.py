@@ -34,7 +34,7 @@ class Settings:
     Parameters
     ----------
     optimizers : callable
-        Those that are known now.
+        Gives those that are known now.
     events : DetailedEvents, optional
         Nobody by default.
     """
@@ -61,11 +61,6 @@ class Settings:
                 f"run.set({knob.name!r}, ...) sets; give yours another name"
             )
         self._knobs = {**self._knobs, knob.name: knob}
-
-    @property
-    def optimizers(self) -> Sequence[Optimizer]:
-        """Those that are known now."""
-        return self._optimizers()
 
     @property
     def knobs(self) -> Mapping[str, Knob]:

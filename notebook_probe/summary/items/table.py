@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from notebook_probe.summary.dataset_graph.item import DatasetGraphItem
 from notebook_probe.summary.items.histograms import HistogramItem
 from notebook_probe.summary.items.input_images import InputImageItem
 from notebook_probe.summary.items.metric import MetricItem
 from notebook_probe.summary.items.tagged_values import TaggedItem
+from notebook_probe.summary.lineage.items import (
+    CustomLineageItem,
+    EvalLineageItem,
+    TrainLineageItem,
+)
 from notebook_probe.summary.moment import Item
 from notebook_probe.summary.settings import Settings
 
@@ -18,5 +24,9 @@ ITEMS: tuple[Callable[[Settings], Item | None], ...] = (
     HistogramItem.read,
     InputImageItem.read,
     TaggedItem.read,
+    DatasetGraphItem.read,
+    CustomLineageItem.read,
+    EvalLineageItem.read,
+    TrainLineageItem.read,
 )
 """Each gives its item, or None where the settings leave it off."""

@@ -9,7 +9,7 @@ from torch import nn
 
 from notebook_probe.errors import ProbeError
 from notebook_probe.lineage.dataset_graph import DatasetGraph
-from notebook_probe.lineage.progress import loss_of, n_steps
+from notebook_probe.lineage.progress import loss_of, scalar_of
 from notebook_probe.model.unwrapped import unwrap
 from notebook_probe.record.format.notes import EPOCH
 from notebook_probe.record.format.source import Event
@@ -45,13 +45,18 @@ def training_of_loop(loop: Loop, data: DatasetGraph | None = None) -> Training:
 
 
 def training_of_run(
-    run: Run, data: DatasetGraph | None = None, model: nn.Module | None = None
+    run: Run,
+    step_num: int,
+    data: DatasetGraph | None = None,
+    model: nn.Module | None = None,
 ) -> Training:
     """Of a training that a bare run watches, as far as its record and its optimizers tell.
 
     Parameters
     ----------
     run : Run
+    step_num : int
+        Complete steps.
     data : DatasetGraph, optional
     model : nn.Module, optional
         The watched one, where it is at hand: a run holds it weakly.
@@ -61,10 +66,10 @@ def training_of_run(
     return Training(
         network=names[0] if names else None,
         model=model,
-        loss=loss if loss == loss or n_steps(run) else None,
-        optimizers=[*run.settings.optimizers],
+        loss=loss if step_num and scalar_of(run, only_loss=True) else None,
+        optimizers=run.optimizers,
         epoch=_n_epochs(run.events),
-        step_num=n_steps(run),
+        step_num=step_num,
         data=data,
     )
 

@@ -7,7 +7,7 @@ from typing import Any
 from notebook_probe.alerts import Rule
 from notebook_probe.run.run import Run
 from notebook_probe.run.watch import watch
-from notebook_probe.train.data.dataset import as_dataset
+from notebook_probe.train.data.dataset import Dataset, as_dataset
 from notebook_probe.train.loop.hooked import Hooked
 from notebook_probe.train.loop.hooks import Hook
 from notebook_probe.train.loop.recording import Recording
@@ -34,6 +34,7 @@ class Recorded(Hooked):
         self._recording: Recording | None = None
         self._has_metrics = True
         self._metrics: dict[str, Value] | None = None
+        self.evaluated_data: Dataset | None = None  # the last
         self._evaluated: tuple[int, dict[str, float]] = (-1, {})
         self._is_done = False  # the step whose hooks run
 
@@ -101,6 +102,7 @@ class Recorded(Hooked):
         """
         data = as_dataset(data, "eval")
         metrics = self.trainer.eval(data)
+        self.evaluated_data = data
         named = {f"{data.name}_{name}": value for name, value in metrics.items()}
         self.last_metrics.update(named)
         self._evaluated = self.n_updates, {**self._evaluations(), **named}

@@ -96,7 +96,7 @@ def test_a_bare_run_tells_what_its_record_and_its_optimizers_know(tmp_path: Path
                 run.log(loss=loss)
         run.settle()
         run.flush()
-        told = train_lineage(training_of_run(run, describe(data), model))
+        told = train_lineage(training_of_run(run, 12, describe(data), model))
     assert told["loss"] == pytest.approx(loss.item(), rel=1e-6)
     expected: dict[str, Any] = {
         "network": "Sequential",
