@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import wraps
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.export.graph_signature import InputKind
+from torch.export.graph_signature import InputKind, InputSpec
 
 from notebook_probe.graph.draft import Draft, described
 from notebook_probe.graph.graph import Graph
@@ -15,11 +16,11 @@ from notebook_probe.graph.listening import Heard
 from notebook_probe.graph.nodes import NodeKind
 from notebook_probe.graph.quiet import quiet
 from notebook_probe.model.map import ModelMap
+from notebook_probe.probes.step.containers import tensors_of
 
 __all__ = ["exported"]
 
 KINDS: Mapping[InputKind, NodeKind] = {
-    InputKind.USER_INPUT: "input",
     InputKind.PARAMETER: "parameter",
     InputKind.BUFFER: "buffer",
 }
@@ -36,7 +37,7 @@ def exported(
         Whatever stands against it.
     """
     with quiet():
-        program = torch.export.export(model, args, kwargs, strict=False)
+        program = torch.export.export(_Shell(model), args, kwargs, strict=False)
     draft, places = Draft(ModelMap(model)), dict[Any, int]()
     specs = {spec.arg.name: spec for spec in program.graph_signature.input_specs}
     for node in program.graph.nodes:
@@ -46,15 +47,47 @@ def exported(
                 given = described(source.meta.get("val"))
                 draft.add("output", "output", given=given, sources=_of(source, places))
         elif node.op == "placeholder" and isinstance(value, Tensor):
-            spec = specs[node.name]
-            module, _, name = (spec.target or "").rpartition(".")
-            kind = KINDS.get(spec.kind, "constant")
-            places[node] = draft.add(kind, node.name, name, module, described(value))
+            places[node] = _add_given(draft, node, specs[node.name])
         elif node.op == "call_function" and _holds_tensor(value):
             sources = [place for one in node.all_input_nodes for place in _of(one, places)]
             where = _name(node.target), _module_of(node)
             places[node] = draft.add("operator", node.name, *where, described(value), sources)
     return draft.finish("exported", _per_call(heard.calls))
+
+
+class _Shell(nn.Module):
+    """Takes what a model takes, and gives the tensors of what it gives, of whatever kind that is.
+
+    Parameters
+    ----------
+    model : nn.Module
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.inside = model
+
+        @wraps(model.forward)  # so that inputs are called as they are in the model
+        def forward(*args: Any, **kwargs: Any) -> list[Tensor]:
+            return tensors_of(self.inside(*args, **kwargs))
+
+        self.forward = forward
+
+
+def _path(path: str) -> str:
+    """The path in the model, of one in its shell."""
+    return path.partition(".")[2] if path.startswith("inside.") else ""
+
+
+def _add_given(draft: Draft, node: torch.fx.Node, spec: InputSpec) -> int:
+    """What is there before anything is called; returns its place."""
+    given = described(node.meta["val"])
+    if spec.kind == InputKind.USER_INPUT:
+        return draft.add("input", node.name, given=given)
+    path = _path(spec.target or "")
+    module, _, own = path.rpartition(".")
+    kind = KINDS.get(spec.kind, "constant")
+    return draft.add(kind, path.replace(".", "_") or node.name, own, module, given)
 
 
 def _outputs(node: torch.fx.Node) -> Sequence[torch.fx.Node]:
@@ -74,7 +107,7 @@ def _holds_tensor(value: Any) -> bool:
 
 def _module_of(node: torch.fx.Node) -> str:
     stack = node.meta.get("nn_module_stack") or {}
-    return str([*stack.values()][-1][0]) if stack else ""
+    return _path(str([*stack.values()][-1][0])) if stack else ""
 
 
 def _name(target: Any) -> str:

@@ -44,12 +44,12 @@ def test_a_small_network_is_exported_as_it_is_written() -> None:
     assert chain(graph) == [("linear", "0", (5, 8)), ("relu", "1", (5, 8)), ("linear", "2", (5, 2))]
     assert links(graph) == {
         ("input", "linear"),
-        ("p_0_weight", "linear"),
-        ("p_0_bias", "linear"),
+        ("0_weight", "linear"),
+        ("0_bias", "linear"),
         ("linear", "relu"),
         ("relu", "linear_1"),
-        ("p_2_weight", "linear_1"),
-        ("p_2_bias", "linear_1"),
+        ("2_weight", "linear_1"),
+        ("2_bias", "linear_1"),
         ("linear_1", "output"),
     }
     assert graph.modules == (
