@@ -1,6 +1,7 @@
 """Static pictures of a run or a record by matplotlib: `Figure` and Agg, never pyplot."""
 
 from notebook_probe.figures.compared import compared
+from notebook_probe.figures.graph import graph
 from notebook_probe.figures.heat import heat
 from notebook_probe.figures.image import image
 from notebook_probe.figures.lines import Look, lines
@@ -9,4 +10,15 @@ from notebook_probe.figures.ratio import ratio
 from notebook_probe.figures.vector import vector
 from notebook_probe.figures.vectors import vectors
 
-__all__ = ["Look", "compared", "heat", "image", "lines", "overview", "ratio", "vector", "vectors"]
+__all__ = [
+    "Look",
+    "compared",
+    "graph",
+    "heat",
+    "image",
+    "lines",
+    "overview",
+    "ratio",
+    "vector",
+    "vectors",
+]

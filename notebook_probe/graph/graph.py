@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
+from notebook_probe.graph.dot import dot
 from notebook_probe.graph.nodes import VERSION, GraphKind, ModuleEntry, Node
 from notebook_probe.graph.parsing import parsed
 
@@ -91,6 +92,15 @@ class Graph:
             It is no graph, one of a newer version, or too large to be one.
         """
         return cls(**parsed(found))
+
+    def to_dot(self) -> str:
+        """In the language of graphviz, modules as clusters; a text, for which nothing is installed.
+
+        Examples
+        --------
+        >>> Path("network.dot").write_text(run.graph().to_dot())  # doctest: +SKIP
+        """
+        return dot(self.model, self.nodes, self.edges, self.modules)
 
 
 def _counted(n: int, what: str = "module") -> str:
