@@ -23,6 +23,7 @@ import { createBreaks } from "./parts/breaks/breaks.js";
 import { createRaised } from "./parts/breaks/raised.js";
 import { createCompare } from "./parts/compare/compare.js";
 import { createParting } from "./parts/compare/parting.js";
+import { createGraph } from "./parts/graph/graph.js";
 import { createHistory } from "./parts/history/history.js";
 import { followLeft } from "./parts/history/left.js";
 import { createKnobs } from "./parts/knobs/knobs.js";
@@ -70,10 +71,11 @@ function render({ model, el }) {
   const compare = createCompare(parts);
   const heat = createHeatMap(parts);
   const vectors = createVectorMap(parts);
-  const heatOptions = createHeatOptions(parts);
+  const graph = createGraph(parts);
+  const heatOptions = createHeatOptions({ ...parts, graph });
   const history = createHistory({ ...parts, canvas: heat.canvas });
   // One element for what a look hides: each of these shows and hides itself, too.
-  const map = element("div", { class: "nbp-map" }, heatOptions.el, heat.el, vectors.el, history.el);
+  const map = element("div", { class: "nbp-map" }, heatOptions.el, graph.el, heat.el, vectors.el, history.el);
   const looks = createLooks({ ...parts, instead: map });
   const knobs = createKnobs(parts);
   const bar = createTopBar({ ...parts, compare, knobs, probes, breaks, look: looks.inBar, dock });
@@ -82,7 +84,7 @@ function render({ model, el }) {
   const lines = createLinePlot(parts);
   const empty = createEmptyState({ ...parts, attach });
   const alerts = createAlerts(parts);
-  createKeyboard({ ...parts, tree, attach, attached, bar, compare, breaks, alerts, looks, dock });
+  createKeyboard({ ...parts, tree, attach, attached, bar, compare, breaks, alerts, looks, graph, dock });
 
   const views = element(
     "div",

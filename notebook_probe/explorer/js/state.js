@@ -73,6 +73,8 @@ const EMPTY_PARTS = {
   ratio: null,
   parting: null,
   shown_look: null,
+  graph: { revision: 0, why: "" },
+  shown_graph: null,
   probes: { n_measured: 0, step_s: null, budget: null, presets: [] },
   saved: null, // what a panel without a kernel says of itself
   breaks: { live: false, rows: [], held: null, traceback: "", severe: [], rules: [], trial: null },

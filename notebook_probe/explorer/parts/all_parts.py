@@ -9,6 +9,7 @@ from notebook_probe.explorer.messages.wire import VERSION, Frame
 from notebook_probe.explorer.parts.alert_rules import AlertRules
 from notebook_probe.explorer.parts.breaks import Breaks
 from notebook_probe.explorer.parts.compare import Compare
+from notebook_probe.explorer.parts.graph import NetworkGraph
 from notebook_probe.explorer.parts.history import History
 from notebook_probe.explorer.parts.knobs import Knobs
 from notebook_probe.explorer.parts.left import Left
@@ -20,7 +21,17 @@ from notebook_probe.run.controls import Controls
 
 __all__ = ["CLICKS", "PARTS", "SHAPES", "AllParts"]
 
-PARTS: tuple[type[Part], ...] = (Breaks, Knobs, Probes, AlertRules, Looks, History, Left, Compare)
+PARTS: tuple[type[Part], ...] = (
+    Breaks,
+    Knobs,
+    Probes,
+    AlertRules,
+    Looks,
+    History,
+    Left,
+    Compare,
+    NetworkGraph,
+)
 
 CLICKS: Mapping[str, Click] = {kind: click for part in PARTS for kind, click in part.clicks.items()}
 SHAPES: Mapping[str, type] = {

@@ -33,7 +33,7 @@ const SCALES = [
 ];
 
 export function createHeatOptions(parts) {
-  const { state, selection, dialogs, signal } = parts;
+  const { state, selection, dialogs, graph, signal } = parts;
   const chips = element("span", {
     class: "nbp-quantities",
     role: "group",
@@ -83,7 +83,7 @@ export function createHeatOptions(parts) {
     "✕ zoom",
   );
   reset.title = "Show all steps again";
-  const options = element("span", { class: "nbp-options" }, reset, createHeatRows(parts).el, word.el);
+  const options = element("span", { class: "nbp-options" }, reset, createHeatRows(parts).el, graph.word, word.el);
   const el = element("div", { class: "nbp-head" }, chips, more.el, options);
   const listen = (node, run) => node.addEventListener("click", run, { signal });
   listen(chips, (event) => {
@@ -137,7 +137,7 @@ export function createHeatOptions(parts) {
     }
     keepInSight(home);
     setHidden(more.el, names.length < 4);
-    setHidden(options, !names.length);
+    setHidden(word.el, !names.length);
     const isLog = chosen ?? homeFrame(state)?.log ?? true;
     const vectors = showsVectors(state);
     const { counts: counted, own: ownScale } = state.vectorOptions;

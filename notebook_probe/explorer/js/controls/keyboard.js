@@ -16,6 +16,7 @@ export function createKeyboard({
   breaks,
   alerts,
   looks,
+  graph,
   dock,
   signal,
 }) {
@@ -44,6 +45,7 @@ export function createKeyboard({
     "[": () => looks.go(-1),
     "]": () => looks.go(1),
     d: dock.toggle,
+    g: graph.toggle,
     " ": () => state.model.live && bar.pause(),
     ".": () => state.model.live && bar.step(),
     b: () => state.model.live && breaks.open(),

@@ -2,7 +2,7 @@
 
 import { element } from "../dom.js";
 
-const ROLES = ["ink", "soft", "line", "ground", "brand", "bad", "amber"];
+const ROLES = ["ink", "soft", "line", "edge", "ground", "brand", "bad", "amber"];
 
 /** `read()` gives the colours now; `emit("theme")` follows when the page changes its theme. */
 export function createTheme(root, state, signal) {

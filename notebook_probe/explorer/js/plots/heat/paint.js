@@ -28,8 +28,8 @@ export function heatImage(frame, values, cells, colours) {
   return canvas;
 }
 
-// Zero and below have no place on a log scale: the lowest colour, not a hole.
-function colourIndex(place) {
+/** Of 256 colours; zero and below have no place on a log scale: the lowest, not a hole. */
+export function colourIndex(place) {
   return place > 0 ? Math.min(255, Math.round(place)) : 0;
 }
 

@@ -1,0 +1,52 @@
+/** Which part of the plane is seen, and how large: `{ x, y, zoom }`, the plane's point at the upper left. */
+
+const LEAST = 0.04;
+const MOST = 2.5;
+const LEGIBLE = 0.62; // no smaller at first: then the rest lies below, and is dragged into sight
+const MARGIN = 14;
+
+/** Everything in the middle of `room`; what is too large for text that can be read begins at its top. */
+export function fitted(plane, room) {
+  const fits = Math.min((room.width - 2 * MARGIN) / plane.width, (room.height - 2 * MARGIN) / plane.height);
+  const zoom = Math.min(1, Math.max(LEGIBLE, fits));
+  const y = plane.height * zoom > room.height ? -MARGIN / zoom : (plane.height - room.height / zoom) / 2;
+  return { x: (plane.width - room.width / zoom) / 2, y, zoom };
+}
+
+/** Larger by `factor`, with the same point under the pixel `[x, y]`. */
+export function zoomed(camera, factor, [x, y]) {
+  const zoom = Math.min(MOST, Math.max(LEAST, camera.zoom * factor));
+  return { x: camera.x + x / camera.zoom - x / zoom, y: camera.y + y / camera.zoom - y / zoom, zoom };
+}
+
+export function panned(camera, dx, dy) {
+  return { ...camera, x: camera.x - dx / camera.zoom, y: camera.y - dy / camera.zoom };
+}
+
+/** Moved as little as brings an item into sight. */
+export function inSight(camera, item, room) {
+  const along = (at, size, from, seen) => {
+    const margin = Math.min(MARGIN / camera.zoom, seen / 4);
+    if (size > seen - 2 * margin || at < from + margin) return at - margin;
+    return at + size > from + seen - margin ? at + size + margin - seen : from;
+  };
+  const [width, height] = [room.width / camera.zoom, room.height / camera.zoom];
+  const isIn = item.x >= camera.x && item.x + item.width <= camera.x + width;
+  const isSeen = isIn && item.y >= camera.y && item.y + item.height <= camera.y + height;
+  if (isSeen) return camera;
+  const x = along(item.x, item.width, camera.x, width);
+  return { ...camera, x, y: along(item.y, item.height, camera.y, height) };
+}
+
+/** With an item in the middle. */
+export function centred(camera, item, room) {
+  const x = item.x + item.width / 2 - room.width / camera.zoom / 2;
+  return { ...camera, x, y: item.y + item.height / 2 - room.height / camera.zoom / 2 };
+}
+
+/** Whether something of a box is seen, or nearly. */
+export function isNear(camera, { x, y, width, height }, room) {
+  const [left, top] = [(x - camera.x) * camera.zoom, (y - camera.y) * camera.zoom];
+  const [right, bottom] = [left + width * camera.zoom, top + height * camera.zoom];
+  return right > -100 && bottom > -100 && left < room.width + 100 && top < room.height + 100;
+}

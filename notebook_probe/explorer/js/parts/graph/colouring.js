@@ -1,0 +1,82 @@
+/** The value of a module at a step, and its colour: that of its cell in the heat map, or of those inside. */
+
+import { grouped } from "../../format.js";
+import { NOT_FINITE_COLOUR, rgbOf } from "../../plots/colour.js";
+import { colourIndex } from "../../plots/heat/paint.js";
+import { NOT_FINITE, NOT_MEASURED } from "../../plots/heat/states.js";
+import { above } from "./folding/network.js";
+
+const known = new WeakMap(); // frame -> rows inside each module
+
+/**
+ * Path -> `{ rgb, text }` as the picture of the heat map has it at a step, or newest; null where it has no
+ * row and none inside. `rgb` is null where nothing is measured yet, or nothing has a colour. What was not
+ * measured then is as it was last before. `isMean`: of several cells inside their mean, not the largest.
+ */
+export function colouring(picture, step, { isMean, tell }) {
+  const frame = picture?.cells ? picture.frame : null; // vectors have no one colour
+  if (!frame?.columns) return () => null;
+  const column = step === null ? frame.columns - 1 : columnOf(frame, step);
+  return (path) => {
+    const own = frame.index.get(path);
+    const rows = own === undefined ? rowsInside(frame).get(path) : [own];
+    if (!rows) return null;
+    const cells = rows.map((row) => lastMeasured(frame, row, column)).filter((cell) => cell >= 0);
+    if (!cells.length) return { rgb: null, text: "not measured yet" };
+    const notes = notesOf(frame, { rows, own, cells, column, isMean });
+    if (cells.some((cell) => frame.states[cell] === NOT_FINITE)) {
+      return { rgb: rgbOf(NOT_FINITE_COLOUR), text: `contains NaN or infinity${notes}` };
+    }
+    const value = together(cells.map((cell) => picture.cells[cell]), isMean, frame.colours);
+    return { rgb: colourOf(picture, value), text: tell(value) + notes };
+  };
+}
+
+/** `[r, g, b]` of a value on the scale of the heat map; null where there is no scale. */
+function colourOf({ values, map }, value) {
+  if (!values) return null;
+  const pixel = map.pixels[colourIndex(values.forward(value) * values.factor + values.offset)];
+  return [pixel & 255, (pixel >> 8) & 255, (pixel >> 16) & 255];
+}
+
+function columnOf({ first_step: first, last_step: last, columns }, step) {
+  const column = Math.floor(((step - first) * columns) / (last + 1 - first));
+  return Math.min(columns - 1, Math.max(0, column));
+}
+
+/** The last cell of a row up to a column that was measured; -1 for none. */
+function lastMeasured({ states, columns }, row, column) {
+  for (let at = column; at >= 0; at--) {
+    if (states[row * columns + at] !== NOT_MEASURED) return row * columns + at;
+  }
+  return -1;
+}
+
+function rowsInside(frame) {
+  if (!known.has(frame)) {
+    const inside = new Map();
+    frame.rows.forEach((path, row) => {
+      for (let over = above(path); over; over = above(over)) {
+        if (!inside.has(over)) inside.set(over, []);
+        inside.get(over).push(row);
+      }
+    });
+    known.set(frame, inside);
+  }
+  return known.get(frame);
+}
+
+/** The mean, or the largest: of what has a sign that which is farthest from zero. */
+function together(values, isMean, colours) {
+  if (isMean) return values.reduce((sum, value) => sum + value, 0) / values.length;
+  const size = colours === "sign" ? Math.abs : (value) => value;
+  return values.reduce((most, value) => (size(value) > size(most) ? value : most));
+}
+
+function notesOf({ first_step: first, last_step: last, columns }, { rows, own, cells, column, isMean }) {
+  const of = isMean ? "the mean of" : "the largest of";
+  const inside = own === undefined ? `, ${of} ${grouped(rows.length)} inside` : "";
+  const newest = Math.max(...cells.map((cell) => cell % columns));
+  const step = Math.floor(first + ((newest + 1) * (last + 1 - first)) / columns - 1e-9);
+  return newest < column ? `${inside}, of step ${grouped(step)}` : inside;
+}

@@ -1,0 +1,68 @@
+/**
+ * Where the vertices of each layer stand: as near to their neighbours as order and widths allow, boxes to
+ * boxes and bends to bends. So chains are straight, and what skips a part of one runs straight beside it.
+ */
+
+import { neighboursOf } from "./order.js";
+
+const SWEEPS = 9; // from above, from below, …: the last from above
+const [BOX, BEND, END] = [1, 8, 0.2]; // how much a box counts, a bend of an edge, and one at its end
+
+/**
+ * Middles by vertex, of layers from left to right. Of each vertex `{ width, isBend, in, out }`: where
+ * edges enter and leave it, from its middle.
+ */
+export function placed(layers, links, vertices, gap) {
+  const [above, below] = neighboursOf(vertices.length, links);
+  const middles = new Array(vertices.length).fill(0);
+  const downward = (vertex, one) => middles[one] + vertices[one].out - vertices[vertex].in;
+  const upward = (vertex, one) => middles[one] + vertices[one].in - vertices[vertex].out;
+  const weights = vertices.map(() => BOX);
+  const spread = (layer) => settle(layer, middles, weights, vertices, gap);
+  layers.forEach(spread);
+  for (let sweep = 0; sweep < SWEEPS; sweep++) {
+    const isDown = sweep % 2 === 0;
+    const [near, wish] = isDown ? [above, downward] : [below, upward];
+    for (const layer of isDown ? layers : [...layers].reverse()) {
+      for (const vertex of layer) {
+        const { isBend } = vertices[vertex];
+        const alike = near[vertex].filter((one) => vertices[one].isBend === isBend);
+        const wishes = (alike.length ? alike : near[vertex]).map((one) => wish(vertex, one));
+        if (wishes.length) middles[vertex] = median(wishes);
+        weights[vertex] = isBend ? (alike.length ? BEND : END) : BOX;
+      }
+      spread(layer);
+    }
+  }
+  return middles;
+}
+
+/**
+ * Moves the vertices of a layer apart, each as little as can be, by least squares: without the room
+ * that those before them take, wishes may not fall; neighbours that would share their mean.
+ */
+function settle(layer, middles, weights, vertices, gap) {
+  const blocks = []; // { mean, weight, from }
+  const room = [];
+  layer.forEach((vertex, k) => {
+    const before = layer[k - 1];
+    room.push(k ? room[k - 1] + (vertices[before].width + vertices[vertex].width) / 2 + gap : 0);
+    blocks.push({ mean: middles[vertex] - room[k], weight: weights[vertex], from: k });
+    while (blocks.length > 1 && blocks.at(-2).mean > blocks.at(-1).mean) {
+      const [last, one] = [blocks.pop(), blocks.pop()];
+      const weight = one.weight + last.weight;
+      const mean = (one.mean * one.weight + last.mean * last.weight) / weight;
+      blocks.push({ mean, weight, from: one.from });
+    }
+  });
+  blocks.forEach(({ mean, from }, k) => {
+    const to = blocks[k + 1]?.from ?? layer.length;
+    for (let at = from; at < to; at++) middles[layer[at]] = mean + room[at];
+  });
+}
+
+function median(values) {
+  const sorted = values.sort((one, other) => one - other);
+  const half = sorted.length >> 1;
+  return sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
+}

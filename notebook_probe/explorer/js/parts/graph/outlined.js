@@ -1,0 +1,27 @@
+/** Which boxes stand for what is marked: its own, or the closed one that holds it. */
+
+import { above } from "./folding/network.js";
+
+/** `{ own, holding }` keys of items, for modules and for nodes by their places. */
+export function outlined({ items }, { paths, nodes = [] }) {
+  const byPath = new Map();
+  const byNode = new Map();
+  for (const { key, path, nodes: inside, isOpen } of items) {
+    if (path !== null) byPath.set(path, [...(byPath.get(path) ?? []), key]);
+    if (!isOpen) for (const node of inside) byNode.set(node, { key, isOwn: path === null });
+  }
+  const own = new Set();
+  const holding = new Set();
+  for (const path of paths) {
+    for (const key of byPath.get(path) ?? []) own.add(key);
+    if (byPath.has(path)) continue;
+    let over = above(path);
+    while (over && !byPath.has(over)) over = above(over);
+    for (const key of byPath.get(over) ?? []) holding.add(key);
+  }
+  for (const node of nodes) {
+    const found = byNode.get(node);
+    if (found) (found.isOwn ? own : holding).add(found.key);
+  }
+  return { own, holding };
+}

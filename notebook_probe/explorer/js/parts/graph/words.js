@@ -1,0 +1,37 @@
+/** What is written of a box of the graph. */
+
+import { grouped } from "../../format.js";
+import { ROOT } from "../../names.js";
+
+/** "8×64×56×56"; "" where it is not known. */
+export function shapeText(shape) {
+  if (!shape) return "";
+  return shape.length ? shape.join("×") : "scalar";
+}
+
+/** How a module is called in tree and heat map. */
+export function inTree(path) {
+  return path || ROOT;
+}
+
+/** What stands in a box: a module's own name and class, or an operator. */
+export function boxWords({ nodes, modules }, { path, nodes: [first] }) {
+  if (path === null) return { name: nodeName(nodes[first]), kind: "" };
+  return { name: path.slice(path.lastIndexOf(".") + 1), kind: modules.get(path).kind };
+}
+
+function nodeName({ kind, op, name }) {
+  return kind === "operator" ? op : name;
+}
+
+/** The node whose output leaves a box: the last that one outside takes, else the last. */
+export function lastNode({ out }, { nodes }) {
+  const inside = new Set(nodes);
+  return nodes.findLast((id) => out[id].some((to) => !inside.has(to))) ?? nodes.at(-1);
+}
+
+/** How many of the calls of a module stand in one box, in words; "" of a single one. */
+export function callsText({ modules }, { path }) {
+  const calls = path === null ? 1 : modules.get(path).calls;
+  return calls > 1 ? `called ${grouped(calls)} times` : "";
+}
