@@ -13,6 +13,7 @@ import numpy as np
 
 from notebook_probe.compare.differences import differ_in_seed_alone
 from notebook_probe.errors import ProbeError, RecordWarning
+from notebook_probe.lineage.pictured import pictured, result_of
 from notebook_probe.lineage.table import LineageTable
 from notebook_probe.record.read import many
 from notebook_probe.record.read.ranks import OpenedRanks, rank_folders
@@ -24,9 +25,11 @@ from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.actions.source_actions import SourceActions
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from notebook_probe.explorer import Explorer
 
-__all__ = ["OpenedJob", "OpenedRun", "OpenedRuns", "open_run", "open_runs"]
+__all__ = ["Lineage", "OpenedJob", "OpenedRun", "OpenedRuns", "open_run", "open_runs"]
 
 
 class OpenedRun(SourceActions, OpenedRecord):
@@ -46,12 +49,43 @@ class OpenedJob(OpenedRanks, OpenedRun):
     """
 
 
+class Lineage(LineageTable):
+    """The table of `OpenedRuns.lineage`, and its picture."""
+
+    def picture(self, columns: Iterable[str] = (), colour: str = "") -> Figure:
+        """Parallel coordinates by matplotlib: a line for each run, an axis for each column.
+
+        Parameters
+        ----------
+        columns : iterable of str, optional
+            Names or patterns such as ``"config.*"``; by default settings in which runs differ, and
+            results.
+        colour : str, optional
+            The column that colours the lines; by default what was evaluated, else the last one.
+
+        Raises
+        ------
+        UnknownNameError
+        ValueError
+            There are fewer than two columns to show.
+
+        Examples
+        --------
+        >>> table.picture(["config.*", "eval.accuracy"], colour="eval.accuracy")  # doctest: +SKIP
+        """
+        from notebook_probe.figures.parallel import parallel
+
+        wanted = self.matching(*([columns] if isinstance(columns, str) else columns))
+        shown = [*dict.fromkeys([*(wanted or pictured(self)), *([colour] if colour else [])])]
+        return parallel({one: self[one] for one in shown}, colour or result_of(shown))
+
+
 class OpenedRuns(Dataset):
     """Many recorded runs as one dataset, dims (run, module, step); see `open_runs`."""
 
     __slots__ = ()
 
-    def lineage(self) -> LineageTable:
+    def lineage(self) -> Lineage:
         """What the runs were, and what came of them, as a table with a row for each.
 
         Of every record, with a collected lineage or without: state, steps, first, last and best
@@ -64,7 +98,7 @@ class OpenedRuns(Dataset):
         >>> table.where("config.optimizer", "SGD").to_pandas()  # doctest: +SKIP
         """
         places = np.atleast_1d(self["run"].values).tolist()
-        return LineageTable.read(OpenedRecord(place) for place in places)
+        return Lineage.read(OpenedRecord(place) for place in places)
 
     def explore(self) -> Explorer:
         """Show the first run in the Explorer, with the others beside it.

@@ -6,6 +6,7 @@ from notebook_probe.figures.heat import heat
 from notebook_probe.figures.image import image
 from notebook_probe.figures.lines import Look, lines
 from notebook_probe.figures.overview import overview
+from notebook_probe.figures.parallel import parallel
 from notebook_probe.figures.ratio import ratio
 from notebook_probe.figures.vector import vector
 from notebook_probe.figures.vectors import vectors
@@ -18,6 +19,7 @@ __all__ = [
     "image",
     "lines",
     "overview",
+    "parallel",
     "ratio",
     "vector",
     "vectors",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
+from fnmatch import filter as fnfilter
 from html import escape
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
@@ -150,10 +150,25 @@ class LineageTable:
         ------
         UnknownNameError
         """
-        wanted = [*("run", "name"), *(name for one in columns for name in self._matching(one))]
-        kept = [one for one in dict.fromkeys(wanted) if one in self.columns]
+        kept = list(dict.fromkeys(("run", "name", *self.matching(*columns))))
+        kept = [one for one in kept if one in self.columns]
         rows = (MappingProxyType({one: row[one] for one in kept}) for row in self.rows)
         return replace(self, rows=tuple(rows))
+
+    def matching(self, *wanted: str) -> list[str]:
+        """Columns by names or patterns, each once.
+
+        Raises
+        ------
+        UnknownNameError
+            For a name; a pattern may match nothing.
+        """
+        found: dict[str, None] = {}
+        for one in wanted:
+            if "*" not in one:
+                self._check(one)
+            found |= dict.fromkeys([one] if "*" not in one else fnfilter(self.columns, one))
+        return [*found]
 
     # ---------------------------------------------------------------- taking elsewhere
 
@@ -205,12 +220,6 @@ class LineageTable:
     def _said_of_all(self) -> dict[str, Any]:
         shown = {*self.shown(), "run"}
         return {name: value for name, value in self.same.items() if name not in shown}
-
-    def _matching(self, pattern: str) -> list[str]:
-        if "*" in pattern:
-            return [one for one in self.columns if fnmatchcase(one, pattern)]
-        self._check(pattern)
-        return [pattern]
 
     def _check(self, column: str) -> None:
         if column not in self.columns:
