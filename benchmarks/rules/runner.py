@@ -11,6 +11,7 @@ from contextlib import ExitStack, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 import torch
 
@@ -93,6 +94,8 @@ def _steps(
             if training.logs:
                 for run, loss in zip(runs, told, strict=True):
                     run.log(loss=loss)
+                parts: dict[str, Any] = dict(zip(training.parts, told, strict=False))
+                runs[0].log(**parts)
     said = (Said(a.step, a.rule, a.module) for run in runs for a in run.alerts)
     return losses, tuple(sorted(said))
 

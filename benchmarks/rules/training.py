@@ -31,6 +31,8 @@ class Training:
     n_steps : int
     logs : bool
         Whether the loop logs its loss and has its loader measured.
+    parts : sequence of str
+        Names by which the loop logs the losses of all its models, in the run of the first.
     error : callable, optional
         How bad the models are, asked before the first step and after the last; by default the loss
         of the first and the last tenth of the steps.
@@ -48,6 +50,7 @@ class Training:
     error: Callable[[], float] | None = None
     factor: float = 0.7
     harm: Callable[[], float] | None = None
+    parts: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

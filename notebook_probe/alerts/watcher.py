@@ -13,7 +13,7 @@ from notebook_probe.alerts.flow_order import flow_order
 from notebook_probe.alerts.following import has
 from notebook_probe.alerts.rule import Flow, Rule
 from notebook_probe.alerts.track import Finding, Indices, Track
-from notebook_probe.record.format.loss_names import LOSS, loss_name
+from notebook_probe.record.format.loss_names import NAMED_LOSSES, logged_as
 from notebook_probe.record.format.schema import EVALUATION
 from notebook_probe.record.format.source import Source, StreamView
 from notebook_probe.record.views.branches.branches import IN_ORDER, read_name
@@ -195,12 +195,12 @@ def _in_order(source: Source) -> list[StreamView]:
 
 
 def _meant(quantities: tuple[str, ...], views: Iterable[StreamView]) -> tuple[str, ...]:
-    """The series that a rule's quantities are: its loss is what the loop logs as such."""
-    if LOSS not in quantities:
+    """The series that a rule's quantities are: its losses are what the loop logs as such."""
+    if NAMED_LOSSES.keys().isdisjoint(quantities):
         return quantities
     of_steps = (view for view in views if not view.name.startswith(EVALUATION))
-    loss = loss_name({variable.name for view in of_steps for variable in view.variables})
-    return tuple(loss if name == LOSS else name for name in quantities)
+    names = {variable.name for view in of_steps for variable in view.variables}
+    return tuple(logged_as(name, names) for name in quantities)
 
 
 def _last_step(view: StreamView) -> int:

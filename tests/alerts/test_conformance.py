@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from notebook_probe.alerts import RULES, Rule, find_alerts
+from notebook_probe.record.format.loss_names import NAMED_LOSSES
 from notebook_probe.testing import RuleSuite
 from notebook_probe.testing.rows import StreamInMemory, filled
 
@@ -55,6 +56,10 @@ def clipped(coefficient: list[float], ratio: float) -> dict[str, Any]:
     """Three layers of which one moves more."""
     moved = [[ratio, 0.1, ratio, ratio]] * len(coefficient)
     return {"update_ratio": moved, "clip_coefficient": [[one] * 4 for one in coefficient]}
+
+
+def adversaries(loss_d: list[float], loss_g: float) -> dict[str, Any]:
+    return {"loss_d": loss_d, "loss_g": [loss_g] * len(loss_d)}
 
 
 def of_episodes(n: int = 60) -> list[float]:
@@ -120,6 +125,7 @@ FIRES: dict[str, list[dict[str, Any]]] = {
     "diverging_loss": [{"loss": [2.0, 2.0, 20.1, 20.2]}, {"loss": [2.3, 17.2, 5e4, 1e7]}],
     "loss_spike": [{"loss": [1.0, 1.2, 1.0] * 7 + [1.51]}],
     "adam_spike_ahead": [surprised(4.51, 1.01)],
+    "one_sided_gan": [adversaries([1.4, *[0.049] * 20], 3.0), adversaries([0.0] * 20, 1.1)],
     "loader_bound": [{"data_wait_share": [0.301] * 50}],
 }
 
@@ -248,12 +254,19 @@ SILENT: dict[str, list[dict[str, Any]]] = {
             "loss": [[1.0] * 3] * 12 + [[2.0] * 3],
         },
     ],
+    "one_sided_gan": [
+        adversaries([0.049] * 19 + [0.051] + [0.049] * 19, 3.0),
+        adversaries([0.049] * 60, 0.29),
+        adversaries([0.03, 0.02, -0.01] * 20, 3.0),  # a critic that is as good as the generator
+        adversaries([-4.0] * 60, 3.0),  # and one that is better
+    ],
     "loader_bound": [{"data_wait_share": [0.299] * 60}, {"data_wait_share": [0.9] * 49}],
 }
 
 
 class TestBuiltIn(RuleSuite):
     rules = tuple(FIRES)
+    logged = tuple(NAMED_LOSSES)
     fires = FIRES
     silent = SILENT
 

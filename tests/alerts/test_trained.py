@@ -39,7 +39,7 @@ def test_the_preset_of_the_alerts_feeds_every_rule_and_is_silent_on_what_goes_we
     rules = [run.rules[name] for name in run.rules]
     needed = {quantity for rule in rules for quantity in rule.quantities}
     asked = {name for row in presets["alerts"].rows for name in row.names}
-    assert needed == asked | {"loss"}
+    assert needed == asked | {"loss", "loss_d", "loss_g"}
 
 
 def test_a_rate_that_jumps_is_told_as_one_cause_and_where_each_thing_began(tmp_path: Path) -> None:
@@ -83,4 +83,5 @@ def test_there_is_a_training_for_every_rule() -> None:
         "stale_probe",
         "untrained_adapter",
     }  # tests/run/test_alerts.py, tests/run/health
-    assert built_in == {*ILL, *asked_of_the_run}
+    of_two_models = {"one_sided_gan"}  # tests/alerts/test_adversaries.py
+    assert built_in == {*ILL, *asked_of_the_run, *of_two_models}

@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader, Dataset
 from benchmarks.rules.data import batches, counting, iris, wine
 from benchmarks.rules.losses import cross_entropy, next_token
 from benchmarks.rules.models.adapted import Lora
-from benchmarks.rules.models.gan import N_NOISE, Adversaries
+from benchmarks.rules.models.gan import LOSSES, N_NOISE, Adversaries
 from benchmarks.rules.models.graph import Gcn, communities
 from benchmarks.rules.models.paired import TwoTowers
 from benchmarks.rules.models.plain import mlp
@@ -91,7 +91,8 @@ def flower_gan(planted: bool) -> Training:
             made: Tensor = generator(noise)
         return (made.T.cov() - iris()[0].T.cov()).square().mean().sqrt().item()
 
-    return Training(watched, step, _with_noise(50), 300, error=error, harm=error, factor=0.9)
+    found, factor = _with_noise(50), 0.9
+    return Training(watched, step, found, 300, error=error, harm=error, factor=factor, parts=LOSSES)
 
 
 @HERE.add("sorted_for_each_row", ("loader_bound",), step=0)

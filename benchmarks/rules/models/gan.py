@@ -10,9 +10,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.optim import Optimizer
 
-__all__ = ["Adversaries", "noisy_ring", "spread"]
+__all__ = ["LOSSES", "Adversaries", "noisy_ring", "spread"]
 
 N_NOISE = 4
+LOSSES = ("loss_g", "loss_d")
+"""As loops log them, in the order in which `Adversaries` returns them."""
 
 
 @dataclass(frozen=True)

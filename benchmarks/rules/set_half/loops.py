@@ -12,7 +12,7 @@ from torch.optim import Optimizer
 from benchmarks.rules.data import batches, digit_images, digits, sequence_sums
 from benchmarks.rules.losses import cross_entropy, squared_error
 from benchmarks.rules.models.adapted import pretrain, with_lora
-from benchmarks.rules.models.gan import N_NOISE, Adversaries, noisy_ring, spread
+from benchmarks.rules.models.gan import LOSSES, N_NOISE, Adversaries, noisy_ring, spread
 from benchmarks.rules.models.images import cnn
 from benchmarks.rules.models.plain import mlp
 from benchmarks.rules.models.sequences import Recurrent
@@ -86,7 +86,8 @@ def ring_gan(planted: bool) -> Training:
     def error() -> float:
         return spread(generator)
 
-    return Training(watched, step, noisy_ring(64, seed=34), 300, error=error, harm=error)
+    found = noisy_ring(64, seed=34)
+    return Training(watched, step, found, 300, error=error, harm=error, parts=LOSSES)
 
 
 class _Words(nn.Module):
