@@ -84,6 +84,7 @@ if TYPE_CHECKING:
     from notebook_probe.run.run import Run
     from notebook_probe.run.watch import watch
     from notebook_probe.summary.collector import SummaryCollector
+    from notebook_probe.summary.landscape.draw import landscape
     from notebook_probe.train.collector.data_collector import DataCollector
     from notebook_probe.train.collector.optimizer_series import OptimizerSeries
     from notebook_probe.train.collector.step_function import StepFunction
@@ -157,6 +158,7 @@ __all__ = [
     "covariance",
     "include_first",
     "include_last",
+    "landscape",
     "list_presets",
     "list_quantities",
     "open_run",
@@ -185,6 +187,7 @@ _ON_FIRST_USE = {
     "collect": "notebook_probe.probes.calls.collect",
     "cov_eigs": "notebook_probe.quantities",
     "covariance": "notebook_probe.quantities",
+    "landscape": "notebook_probe.summary.landscape.draw",
     "list_presets": "notebook_probe.run.attach.preset_table",
     "list_quantities": "notebook_probe.quantities.table",
     "quantity": "notebook_probe.quantities",

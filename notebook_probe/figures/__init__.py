@@ -4,6 +4,7 @@ from notebook_probe.figures.compared import compared
 from notebook_probe.figures.graph import graph
 from notebook_probe.figures.heat import heat
 from notebook_probe.figures.image import image
+from notebook_probe.figures.landscape.picture import landscape
 from notebook_probe.figures.lines import Look, lines
 from notebook_probe.figures.overview import overview
 from notebook_probe.figures.parallel import parallel
@@ -17,6 +18,7 @@ __all__ = [
     "graph",
     "heat",
     "image",
+    "landscape",
     "lines",
     "overview",
     "parallel",

@@ -9,6 +9,7 @@ from notebook_probe.summary.items.histograms import HistogramItem
 from notebook_probe.summary.items.input_images import InputImageItem
 from notebook_probe.summary.items.metric import MetricItem
 from notebook_probe.summary.items.tagged_values import TaggedItem
+from notebook_probe.summary.landscape.item import LandscapeItem
 from notebook_probe.summary.lineage.items import (
     CustomLineageItem,
     EvalLineageItem,
@@ -28,5 +29,6 @@ ITEMS: tuple[Callable[[Settings], Item | None], ...] = (
     CustomLineageItem.read,
     EvalLineageItem.read,
     TrainLineageItem.read,
+    LandscapeItem.read,
 )
 """Each gives its item, or None where the settings leave it off."""

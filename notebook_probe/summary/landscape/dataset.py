@@ -1,0 +1,103 @@
+"""A landscape as a dataset of xarray, in a store that opens without this package."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import uuid
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from notebook_probe.errors import CheckpointError
+from notebook_probe.summary.landscape.evaluation import Evaluated
+from notebook_probe.summary.landscape.planes import Plane
+
+__all__ = ["as_dataset", "opened", "saved"]
+
+SUFFIX = ".zarr"
+ABOUT_PATH = {
+    "path_x": "where the path lies along the first direction",
+    "path_y": "where the path lies along the second direction",
+    "path_loss": "loss with the parameters that the training had, on its path or beside the plane",
+}
+
+
+def as_dataset(plane: Plane, found: Evaluated, **attrs: Any) -> xr.Dataset:
+    """Losses over a plane, and where the training went.
+
+    Returns
+    -------
+    xr.Dataset
+        ``loss`` with dims (y, x); of a path ``path_x``, ``path_y`` and ``path_loss`` with dim
+        ``number``. Attribute ``loss_at_origin`` is that of the marked point, at 0, 0.
+    """
+    loss = xr.DataArray(
+        found.losses,
+        dims=("y", "x"),
+        coords={"x": [*plane.grid.xs], "y": [*plane.grid.ys]},
+        attrs={"long_name": "loss"},
+    )
+    dataset = xr.Dataset({"loss": loss})
+    if plane.path is not None:
+        dataset = dataset.assign_coords(number=[*plane.path.numbers])
+        values = (*plane.path.places.T, found.along_path)
+        for (name, about), along in zip(ABOUT_PATH.items(), values, strict=True):
+            dataset[name] = ("number", np.asarray(along), {"long_name": about})
+        attrs["shares"] = [*plane.path.shares]
+    return dataset.assign_attrs(
+        **attrs,
+        origin=plane.origin.number,
+        loss_at_origin=found.at_origin,
+        n_evaluated=found.n_done,
+        seconds=round(found.seconds, 3),
+    )
+
+
+def is_whole(dataset: xr.Dataset) -> bool:
+    """Tell whether every point was evaluated."""
+    return bool(dataset.attrs["n_evaluated"] == dataset.loss.size)
+
+
+def saved(dataset: xr.Dataset, folder: Path, name: str) -> Path:
+    """Write it as a zarr group, whole or not at all; in the place of its own former one."""
+    target, own = folder / f"{name}{SUFFIX}", f".{name}-{uuid.uuid4().hex[:8]}"
+    written, former = folder / f"{own}.new", folder / f"{own}.old"
+    # JSON has no NaN and no infinity, which a loss may be.
+    plain = {key: _plain(value) for key, value in dataset.attrs.items()}
+    try:
+        dataset.assign_attrs(**plain).to_zarr(written, mode="w-", consolidated=False)
+        if target.exists():
+            os.replace(target, former)  # noqa: PTH105
+        os.replace(written, target)  # noqa: PTH105
+    finally:
+        for left in (written, former):
+            shutil.rmtree(left, ignore_errors=True)
+    return target
+
+
+def opened(folder: Path, name: str) -> xr.Dataset:
+    """What `saved` has written, in memory.
+
+    Raises
+    ------
+    CheckpointError
+        There is nothing.
+    """
+    path = folder / f"{name}{SUFFIX}"
+    if not path.is_dir():
+        there = ", ".join(sorted(one.stem for one in folder.glob(f"*{SUFFIX}"))) or "none"
+        raise CheckpointError(
+            f"no landscape {name!r} in {folder}; there are: {there}; with model=, loss_fn= and "
+            f"batches= it is drawn"
+        )
+    with xr.open_zarr(path, consolidated=False) as stored:
+        dataset = stored.load()
+    return dataset.assign_attrs(loss_at_origin=float(dataset.attrs["loss_at_origin"]))
+
+
+def _plain(value: Any) -> Any:
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,186 @@
+"""The collector's part in a loss landscape: snapshots, and what is drawn while it trains."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import xarray as xr
+from torch import Tensor
+
+from notebook_probe.errors import UnreadableError
+from notebook_probe.summary.landscape.dataset import is_whole, saved
+from notebook_probe.summary.landscape.draw import Which, drawn, name_of
+from notebook_probe.summary.landscape.mean_loss import MeanLoss, kept_batches
+from notebook_probe.summary.landscape.settings import LandscapeSettings
+from notebook_probe.summary.landscape.snapshot import Snapshot
+from notebook_probe.summary.landscape.stored import StoredSnapshots
+from notebook_probe.summary.landscape.writing import SnapshotWriter
+from notebook_probe.summary.moment import Item, Moment
+from notebook_probe.summary.settings import Settings
+
+__all__ = ["LandscapeItem"]
+
+KIND = "landscape"
+"""Of events, and the beginning of the names of arrays."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Given:
+    """What a landscape is drawn by while it trains."""
+
+    batches: Iterable[Any]
+    loss_fn: Callable[[Any, Any], Tensor]
+
+
+class LandscapeItem(Item):
+    """Keeps snapshots after the units of each interval; draws them there, where data is given.
+
+    Parameters
+    ----------
+    settings : Settings
+    own : LandscapeSettings
+    given : _Given, optional
+        Without it ``nbp.landscape`` draws them afterwards.
+    """
+
+    name = "collect_landscape"
+
+    def __init__(
+        self, settings: Settings, own: LandscapeSettings, given: _Given | None = None
+    ) -> None:
+        super().__init__()
+        self._own, self._given = own, given
+        self._folder = settings.summary_dir
+        self._writer = SnapshotWriter(settings.summary_dir, own)
+        self._cancelled = threading.Event()
+
+    @classmethod
+    def read(cls, settings: Settings) -> LandscapeItem | None:
+        """The item, where it is wanted.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For what a landscape cannot be.
+        """
+        if settings.landscape is None:
+            return None
+        rest = {**settings.landscape}
+        data = {name: rest.pop(name) for name in ("batches", "loss_fn") if name in rest}
+        return cls(settings, LandscapeSettings.of(rest), _read(data) if data else None)
+
+    def cancel(self) -> None:
+        """Draw nothing more, from any thread: what is being drawn ends at its next point."""
+        self._cancelled.set()
+
+    def start(self, moment: Moment) -> None:
+        if self._own.unit == "epoch" and moment.loop is None:
+            raise ValueError(
+                "unit='epoch' of a landscape needs a Loop, which knows where epochs end; in a "
+                "loop of your own count steps"
+            )
+        done = self._units_before(moment)
+        self._writer.begin(moment.model, done)
+        if done < self._own.units[-1]:
+            moment.run.note(KIND, self._writer.cost(moment.model))
+
+    def stepped(self, moment: Moment) -> None:
+        if self._own.unit == "step":
+            self._reached(moment, moment.step + 1)
+
+    def epoch_ended(self, moment: Moment) -> None:
+        if self._own.unit == "epoch" and moment.loop is not None:
+            self._reached(moment, moment.loop.epoch)
+
+    def end(self, moment: Moment) -> None:
+        data = moment.data
+        self._writer.end(None if data is None else data.length)
+
+    def _units_before(self, moment: Moment) -> int:
+        return moment.step if self._own.unit == "step" or moment.loop is None else moment.loop.epoch
+
+    def _reached(self, moment: Moment, unit: int) -> None:
+        if not self._writer.wants(unit):
+            return
+        self._writer.take(moment.model, unit, _number(moment.loss))
+        if self._given is not None:
+            self._draw(moment, unit, self._given)
+
+    def _draw(self, moment: Moment, unit: int, given: _Given) -> None:
+        """What is complete with this unit."""
+        ended = [interval for interval in self._own.intervals if interval[-1] == unit]
+        if not ended:
+            return
+        self._writer.wait()
+        stored = StoredSnapshots.at(self._folder)
+        batches = kept_batches(given.batches, given.loss_fn, self._own.num_samples)
+        loss = MeanLoss(moment.model, batches)
+        if self._own.create_train:
+            for interval in ended:
+                self._record(moment, stored, "train", [stored.read(one) for one in interval], loss)
+        if self._own.create_result and self._own.intervals[-1] in ended:
+            self._record(moment, stored, "result", [stored.read(unit)], loss)
+
+    def _record(
+        self,
+        moment: Moment,
+        stored: StoredSnapshots,
+        which: Which,
+        path: list[Snapshot],
+        loss: MeanLoss,
+    ) -> None:
+        name = name_of(which, path)
+        try:
+            found = drawn(path, self._own, loss, which, is_cancelled=lambda: self._ends(moment))
+        except UnreadableError as error:  # it has no plane; another interval may have one
+            moment.run.note(KIND, f"{name}: {error}")
+            return
+        if not is_whole(found):
+            moment.run.note(KIND, f"{name}: cancelled")
+            return
+        saved(found, stored.folder, name)
+        if moment.log_array(f"{KIND}_{which}", torch.from_numpy(found.loss.values)):
+            moment.run.note(KIND, f"{name} is drawn", **_detail(found, which))
+
+    def _ends(self, moment: Moment) -> bool:
+        """Whether somebody wants no more: of this, or of the training."""
+        return self._cancelled.is_set() or bool(moment.loop and moment.loop.stop_reason)
+
+
+def _read(given: dict[str, Any]) -> _Given:
+    if given.keys() != {"batches", "loss_fn"}:
+        raise ValueError(
+            "collect_landscape: to draw while it trains, both batches and loss_fn are needed; "
+            "without them nbp.landscape draws afterwards"
+        )
+    batches, loss_fn = given["batches"], given["loss_fn"]
+    if not isinstance(batches, Iterable):
+        raise TypeError(f"batches={batches!r}: an iterable of (inputs, targets) is expected")
+    if iter(batches) is batches:
+        raise TypeError("batches: an iterator can be gone through once; a list can be again")
+    if not callable(loss_fn):
+        raise TypeError(f"loss_fn={loss_fn!r}: a function (outputs, targets) is expected")
+    return _Given(batches, loss_fn)
+
+
+def _number(loss: Any) -> float | None:
+    """A loss that is known here; one on a device is not waited for."""
+    if isinstance(loss, Tensor):
+        known = loss.numel() == 1 and loss.device.type == "cpu" and not loss.is_complex()
+        return float(loss.detach()) if known else None
+    return float(loss) if isinstance(loss, int | float) else None
+
+
+def _detail(found: xr.Dataset, which: str) -> dict[str, Any]:
+    """What tells where the points of the array lie, and the path among them."""
+    lists = {name: _finite(found[name].values) for name in found.variables if name != "loss"}
+    return {"which": which, **lists, "loss_at_origin": _finite([found.loss_at_origin])[0]}
+
+
+def _finite(values: Any) -> list[float | None]:
+    """JSON has neither NaN nor infinity."""
+    return [float(one) if abs(float(one)) < float("inf") else None for one in values]

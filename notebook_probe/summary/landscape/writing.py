@@ -1,0 +1,149 @@
+"""Snapshots written while a model trains, by a thread of their own."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from notebook_probe.errors import CheckpointError, RecordWarning
+from notebook_probe.model.unwrapped import unwrap
+from notebook_probe.summary.landscape.metadata import FOLDER, NAME, Metadata
+from notebook_probe.summary.landscape.settings import LandscapeSettings
+from notebook_probe.summary.landscape.snapshot import Snapshot
+from notebook_probe.train.checkpoints.memory import Memory
+from notebook_probe.train.checkpoints.places import place_at
+from notebook_probe.train.checkpoints.ranks import own_rank
+from notebook_probe.train.checkpoints.sharded import whole
+
+__all__ = ["SnapshotWriter"]
+
+
+class SnapshotWriter:
+    """Keeps the parameters of a model after some units, in ``<folder>/ckpt_dir``.
+
+    They are copied between two steps, into the same memory each time, and written by a thread
+    while training goes on; the next one waits for it. A file is whole or is not there, and the
+    metadata beside it knows all that are, so that a training that was killed can still be drawn.
+    What cannot be written is told of in a warning, and the next one is tried. Nothing is deleted.
+
+    Parameters
+    ----------
+    folder : path
+    settings : LandscapeSettings
+    """
+
+    def __init__(self, folder: str | Path, settings: LandscapeSettings) -> None:
+        self._place = place_at(Path(folder) / FOLDER)
+        self._settings, self._units = settings, frozenset(settings.units)
+        self._metadata: Metadata | None = None
+        self._memory = Memory()
+        self._thread: threading.Thread | None = None
+        self._error: Exception | None = None
+
+    def begin(self, model: nn.Module, unit: int) -> None:
+        """A training of a model is after ``unit`` units; its own snapshots so far stay known."""
+        fresh = Metadata(type(unwrap(model)).__name__, self._settings)
+        self._metadata = fresh
+        known = self._known() if unit else None
+        if known and (known.network, known.settings.unit) == (fresh.network, fresh.settings.unit):
+            there = known.up_to(unit)
+            self._metadata = Metadata(
+                fresh.network, self._settings, there.files, there.losses, known.steps_per_epoch
+            )
+
+    def wants(self, unit: int) -> bool:
+        """Tell whether the parameters after a unit are kept."""
+        return unit in self._units
+
+    def cost(self, model: nn.Module) -> str:
+        """What all of it comes to on the disk, in words."""
+        size = Snapshot.of(unwrap(model), 0, copy=lambda value: value).nbytes
+        n = len(self._units)
+        each, total = f"{size / 1e6:.3g} MB", f"{n * size / 1e6:.3g} MB"
+        return f"{n} snapshots of {each}, {total} in {self._place.name}"
+
+    def take(self, model: nn.Module, unit: int, loss: float | None = None) -> None:
+        """Keep the parameters of a model as they are, after ``unit`` units.
+
+        Of several processes the first one writes, and every one calls it.
+        """
+        if self._metadata is None:
+            self.begin(model, 0)
+        self.wait()
+        self._memory.take_back()
+        taken = Snapshot.of(unwrap(model), unit, self._copied)
+        if own_rank()[0] == 0:
+            self._thread = threading.Thread(
+                target=self._write, args=(taken, loss), name="notebook-probe-snapshot"
+            )
+            self._thread.start()
+
+    def end(self, steps_per_epoch: int | None = None) -> None:
+        """Wait until all is written, and hold no memory: no other follows for now."""
+        self.wait()
+        self._memory.release()
+        if self._metadata is not None and self._metadata.files and own_rank()[0] == 0:
+            self._metadata = Metadata(
+                self._metadata.network,
+                self._settings,
+                self._metadata.files,
+                self._metadata.losses,
+                steps_per_epoch,
+            )
+            self._attempt("the metadata", self._write_metadata)
+            self.wait()
+
+    def wait(self) -> None:
+        """Wait until all is written; a warning tells of what could not be."""
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        error, self._error = self._error, None
+        if error is not None:
+            warnings.warn(str(error), RecordWarning, stacklevel=3)
+
+    @property
+    def paths(self) -> list[tuple[int, ...]]:
+        """Of each interval the numbers that are written."""
+        self.wait()
+        return [] if self._metadata is None else self._metadata.paths
+
+    def _copied(self, value: Tensor) -> Tensor:
+        return self._memory.copy(whole(value))
+
+    def _write(self, taken: Snapshot, loss: float | None) -> None:
+        def write() -> None:
+            assert self._metadata is not None
+            name = self._metadata.name_of(taken.number)
+            self._place.write(name, lambda file: torch.save(taken.state(), file))
+            self._metadata = self._metadata.added(taken.number, loss)
+            self._write_metadata()
+
+        self._attempt(f"snapshot {taken.number}", write)
+
+    def _write_metadata(self) -> None:
+        assert self._metadata is not None
+        text = self._metadata.text()
+        self._place.write(NAME, lambda file: file.write(text))
+
+    def _attempt(self, what: str, write: object) -> None:
+        assert callable(write)
+        try:
+            write()
+        except Exception as error:
+            self._error = CheckpointError(
+                f"{what} of the loss landscape was not written to {self._place.name}: "
+                f"{type(error).__name__}: {error}"
+            )
+
+    def _known(self) -> Metadata | None:
+        """What an earlier process has written; nothing where nobody can read it."""
+        try:
+            content = self._place.read(NAME)
+            return None if content is None else Metadata.parsed(content, self._place.name)
+        except (CheckpointError, OSError):
+            return None
