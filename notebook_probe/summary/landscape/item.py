@@ -27,6 +27,9 @@ __all__ = ["LandscapeItem"]
 KIND = "landscape"
 """Of events, and the beginning of the names of arrays."""
 
+DATA: tuple[str, ...] = ("batches", "loss_fn")
+"""What a landscape is drawn by while it trains."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Given:
@@ -70,7 +73,7 @@ class LandscapeItem(Item):
         if settings.landscape is None:
             return None
         rest = {**settings.landscape}
-        data = {name: rest.pop(name) for name in ("batches", "loss_fn") if name in rest}
+        data = {name: rest.pop(name) for name in DATA if name in rest}
         return cls(settings, LandscapeSettings.of(rest), _read(data) if data else None)
 
     def cancel(self) -> None:
@@ -152,7 +155,7 @@ class LandscapeItem(Item):
 
 
 def _read(given: dict[str, Any]) -> _Given:
-    if given.keys() != {"batches", "loss_fn"}:
+    if given.keys() != {*DATA}:
         raise ValueError(
             "collect_landscape: to draw while it trains, both batches and loss_fn are needed; "
             "without them nbp.landscape draws afterwards"
@@ -177,7 +180,9 @@ def _number(loss: Any) -> float | None:
 
 def _detail(found: xr.Dataset, which: str) -> dict[str, Any]:
     """What tells where the points of the array lie, and the path among them."""
-    lists = {name: _finite(found[name].values) for name in found.variables if name != "loss"}
+    lists = {
+        str(name): _finite(own.values) for name, own in found.variables.items() if name != "loss"
+    }
     return {"which": which, **lists, "loss_at_origin": _finite([found.loss_at_origin])[0]}
 
 
