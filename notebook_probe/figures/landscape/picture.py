@@ -13,9 +13,9 @@ from matplotlib.figure import Figure
 
 from notebook_probe.errors import near
 from notebook_probe.figures.landscape.levels import Levels
-from notebook_probe.figures.style import HEADING, LOST_COLOUR, Picture, drawing, number, ticks
 from notebook_probe.figures.landscape.surface import draw_surface
 from notebook_probe.figures.landscape.tones import DARK, LIGHT, Tones
+from notebook_probe.figures.style import HEADING, LOST_COLOUR, Picture, drawing, number, ticks
 
 __all__ = ["landscape"]
 

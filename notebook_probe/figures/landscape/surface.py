@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
 
 from notebook_probe.figures.landscape.levels import Levels
-from notebook_probe.figures.style import FONT, number
 from notebook_probe.figures.landscape.tones import Tones
+from notebook_probe.figures.style import FONT, number
 
 __all__ = ["draw_surface"]
 
