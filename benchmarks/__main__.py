@@ -22,6 +22,7 @@ from benchmarks import (
     reductions,
     rules,
     step_time,
+    summary,
 )
 
 BENCHMARKS = {
@@ -41,6 +42,7 @@ BENCHMARKS = {
     "honest": honest,
     "compare": compare,
     "loop": loop,
+    "summary": summary,
 }
 
 

@@ -99,6 +99,11 @@ class Course:
         """No step follows for now."""
         moment = self._moment(step, NOTHING)
         self._ask(lambda item: item.end(moment))
+        for item in self.items:
+            if item.dropped:
+                dropped = [f"{n} {what}" for what, n in item.dropped.items()]
+                self._note(f"{item.name}: {', '.join(dropped)} could not be kept", item.dropped)
+                item.dropped.clear()
 
     def remove(self) -> None:
         """Collect nothing any more."""
@@ -112,6 +117,10 @@ class Course:
         for item in self.items if items is None else items:
             if not item.is_off:
                 item.attempt(lambda item=item: what(item))  # type: ignore[misc]
+
+    def _note(self, text: str, dropped: Mapping[str, int]) -> None:
+        if self.run is not None and not self.run.closed:
+            self.run.note("summary", text, dropped=dict(dropped))
 
     def _moment(self, step: int, due: Due, loss: Any = None) -> Moment:
         run = self.run

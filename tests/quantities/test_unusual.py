@@ -233,6 +233,26 @@ def test_bins_between_extremes_are_numpys(n: int) -> None:
     assert np.isnan(found[bins:]).all()
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        torch.randn(70_000, generator=torch.Generator().manual_seed(0)),
+        torch.randint(-45, 46, (5000,), generator=torch.Generator().manual_seed(1)).float(),
+        torch.randint(0, 91, (5000,), generator=torch.Generator().manual_seed(2)) * 0.1,
+        torch.linspace(-1, 1, 40_001),
+        torch.randn(3000, generator=torch.Generator().manual_seed(3)) ** 5 * 1e-20 + 1e-18,
+    ],
+    ids=["normal", "integers", "tenths", "a line", "tiny"],
+)
+def test_many_single_precision_values_lie_where_the_edges_say(values: torch.Tensor) -> None:
+    exact = values.double().numpy()
+    low, high = exact.min(), exact.max()
+    edges = low + np.arange(91) * ((high - low) / 90)
+    places = np.clip(np.searchsorted(edges, exact, side="right") - 1, 0, 89)
+    found = evaluate(QUANTITIES["param_histogram"], values)
+    np.testing.assert_array_equal(found, np.bincount(places, minlength=90))
+
+
 def test_normalised_weights_that_differ_in_the_last_bit_still_have_bins() -> None:
     values = torch.ones(1000)
     values[0] = torch.nextafter(values[0], torch.tensor(2.0))

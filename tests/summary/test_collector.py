@@ -1,12 +1,21 @@
 """The collector in a loop: what is in the record afterwards, and at which steps."""
 
+import contextlib
+import shutil
+import warnings
 from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 import notebook_probe as nbp
-from notebook_probe.train import Dataset
+from notebook_probe.errors import RecordWarning, RecordWriteError
+from notebook_probe.summary.budget import Budget
+from notebook_probe.summary.items.input_images import InputImageItem
+from notebook_probe.summary.moment import Moment
+from notebook_probe.train import Checkpoints, Dataset
 from tests.summary.conftest import Collect, a_loop, images, steps_of
 
 
@@ -97,3 +106,156 @@ def test_a_loop_of_ones_own_is_followed(collector: Collect, tmp_path: Path) -> N
             optimizer.step()
         for name, module in (("loss", ""), ("input_image", ""), ("weight_max", "fc.weight")):
             assert steps_of(run, name, module) == due(1, 9, 4)
+
+
+def test_a_stream_ends_with_the_first_block_that_has_no_room_and_the_others_go_on(
+    collector: Collect,
+) -> None:
+    picture = 4 * 6 * 24 * 3 + 16  # bytes of one block
+    loop, one = a_loop(), collector(collect_freq=1, max_file_size=2 * picture)
+    loop.add(one)
+    with pytest.warns(RecordWarning, match="nothing more is collected of") as told:
+        loop.run_steps(images(9), 9)
+    assert one.run is not None
+    assert steps_of(one.run, "input_image") == [0, 1]
+    assert steps_of(one.run, "loss") == [*range(9)]
+    row = 4 * 4 * (90 + 6) + 16
+    n_rows = 2 * picture // row
+    assert steps_of(one.run, "param_histogram", "fc.bias") == [*range(n_rows)]
+    ended = {str(warning.message).split("'")[1] for warning in told}
+    assert len(told) == 2
+    assert ended == {"input_image", "param_histogram"}
+
+
+@given(
+    most=st.none() | st.integers(1, 300),
+    free=st.integers(1, 9000),
+    blocks=st.lists(st.integers(0, 60), max_size=30),
+)
+def test_what_a_stream_takes_is_what_the_rule_says(
+    most: int | None, free: int, blocks: list[int]
+) -> None:
+    budget = Budget(most, lambda: free)
+    used, has_ended, expected = 0, False, []
+    for block in blocks:
+        size = block + 16
+        has_ended = has_ended or (most is not None and used + size > most) or size > free / 32
+        used += 0 if has_ended else size
+        expected.append(not has_ended)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        assert [budget.takes("one", block) for block in blocks] == expected
+    assert len(told) == has_ended
+    assert budget.used("one") == used
+
+
+def test_an_item_that_fails_is_told_of_once_and_the_training_goes_on(
+    collector: Collect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = []
+
+    def fail(self: InputImageItem, moment: Moment) -> None:
+        calls.append(moment.step)
+        raise RuntimeError("no such luck")
+
+    monkeypatch.setattr(InputImageItem, "collect", fail)
+    loop, one = a_loop(), collector(collect_freq=1)
+    loop.add(one)
+    with pytest.warns(RecordWarning, match="collect_input_data is off for this training: no such"):
+        loop.run_steps(images(4), 4)
+    assert calls == [0]
+    assert loop.loop_step == 4
+    assert one.run is not None
+    assert steps_of(one.run, "loss") == [0, 1, 2, 3]
+
+
+def test_a_record_that_goes_amid_the_training_is_no_end_of_it(
+    collector: Collect, tmp_path: Path
+) -> None:
+    loop, one = a_loop(), collector(collect_freq=1)
+    loop.add(one)
+    loop.on_step(
+        lambda loop, metrics: loop.loop_step == 2 and shutil.rmtree(tmp_path / "summary"),
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RecordWarning)
+        with contextlib.suppress(RecordWriteError):
+            loop.run_steps(images(6), 6)
+        assert loop.loop_step == 6
+        assert one.run is not None
+        with contextlib.suppress(RecordWriteError):
+            one.run.close()
+
+
+def test_a_training_that_goes_on_from_a_checkpoint_counts_as_if_it_had_never_ended(
+    collector: Collect, tmp_path: Path
+) -> None:
+    loop, one = a_loop(), collector(collect_freq=4)
+    loop.add(one)
+    loop.run_epochs(images(6), 1)
+    loop.save_checkpoint(tmp_path / "checkpoints")
+    assert one.run is not None
+    first = one.run.location
+    one.run.close()
+    resumed, other = a_loop(), collector(collect_freq=4)
+    resumed.add(other)
+    resumed.load_checkpoint(tmp_path / "checkpoints")
+    resumed.run_epochs(images(6), 2)
+    assert other.run is not None
+    assert other.run.location == first
+    assert steps_of(other.run, "input_image") == [0, 3, 6, 7, 11]  # 6: the first seen again
+
+
+def test_a_training_begun_anew_has_a_record_of_its_own(collector: Collect, tmp_path: Path) -> None:
+    for _ in range(2):
+        loop, one = a_loop(), collector()
+        loop.add(one)
+        loop.run_steps(images(2), 2)
+        assert one.run is not None
+        one.run.close()
+    names = {path.name for path in (tmp_path / "summary").glob("*.zarr")}
+    assert names == {"record.zarr", "record-2.zarr"}
+
+
+def test_a_loop_that_goes_back_collects_on_the_branch(collector: Collect, tmp_path: Path) -> None:
+    loop, one = a_loop(), collector(collect_freq=2)
+    loop.add(one)
+    loop.add(Checkpoints(tmp_path / "checkpoints", every=2))
+    data = images(4)
+    loop.run_epochs(data, 2)
+    loop.rewind(4)
+    loop.run_epochs(data, 2)
+    assert one.run is loop.run
+    assert one.run is not None
+    for name, module in (("loss", ""), ("input_image", ""), ("param_histogram", "fc.bias")):
+        assert steps_of(one.run, name, module) == [0, 1, 3, 5, 7]
+
+
+def test_one_run_is_followed_by_one_collector(collector: Collect, tmp_path: Path) -> None:
+    model = a_loop().trainer.model
+    one, other = collector(), collector()
+    with nbp.watch(model, store=tmp_path / "own.zarr", probes=None) as run:
+        following = one.attach(run)
+        with pytest.raises(ValueError, match="this collector follows a training already"):
+            one.attach(run)
+        with pytest.raises(ValueError, match="another collector follows this run"):
+            other.attach(run)
+        following.remove()
+        following.remove()
+        other.attach(run).remove()
+    with pytest.raises(TypeError, match=r"attach\(Small\)"):
+        one.attach(model)  # type: ignore[arg-type]
+
+
+def test_epochs_of_ones_own_loop_need_a_length(collector: Collect, tmp_path: Path) -> None:
+    model = a_loop().trainer.model
+    with nbp.watch(model, store=tmp_path / "own.zarr", probes=None) as run:
+        one = collector(unit="epoch", collect_freq=2)
+        with pytest.raises(ValueError, match="steps_per_epoch"):
+            one.attach(run)
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        with one.attach(run, steps_per_epoch=3):
+            for x, _ in images(10):
+                model(x).sum().backward()
+                optimizer.step()
+        assert steps_of(run, "input_image") == [2, 5]

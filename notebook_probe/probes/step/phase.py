@@ -27,6 +27,7 @@ __all__ = [
     "call_is_active",
     "is_traced",
     "own_call",
+    "phase_of",
     "step_is_active",
 ]
 
@@ -56,6 +57,8 @@ def _makes_no_values() -> bool:
 
 def phase_of(module: nn.Module) -> Phase:
     """The phase of a call that begins at ``module``, from its mode and torch's."""
+    if _aside.now:
+        return "own_call"
     if torch._C._current_graph_task_id() != -1:  # a checkpoint recomputes inside a backward
         return "recomputation"
     if not module.training or torch.is_inference_mode_enabled():
@@ -122,9 +125,7 @@ class PhaseOfThread(threading.local):
 
     def of(self, module: nn.Module) -> Phase:
         """The phase of a call that begins at ``module`` on this thread."""
-        if _aside.now:
-            return "own_call"
-        return "evaluation" if self.is_past else phase_of(module)
+        return "evaluation" if self.is_past and not _aside.now else phase_of(module)
 
     def left(self, root: nn.Module) -> bool:
         """Tell whether the root's call is over after all; an interrupt runs no forward hook."""

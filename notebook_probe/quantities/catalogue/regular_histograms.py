@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -33,6 +34,13 @@ __all__ = [
 
 MOST_BINS = 90
 REGULAR = Axis("regular_bin", {"regular_bin": tuple(map(float, range(MOST_BINS)))}, group="regular")
+
+MANY = 880
+"""Above so many elements there are as many bins as there can be."""
+MARGIN = 1e-4
+"""Of a bin: nearer to an edge a quotient of singles may be on its wrong side; it errs by 2e-5."""
+TINY, HUGE = 1e-30, 1e30
+"""Between these a bin's width, and one over it, are singles without loss."""
 
 PIECE = 1 << 15
 """Elements counted at a time, in a dozen passes that find them in the cache."""
@@ -59,7 +67,12 @@ def param_histogram(weight: Tensor) -> Tensor:
     The bins move with the weights: compare shapes, not counts. `weight_histogram` has bins that
     stay. Of a module with several weights it is of the last: attach it to parameters by name.
     """
-    values, found = readable(weight).reshape(-1), extremes(weight)
+    values = readable(weight).reshape(-1)
+    if values.is_cpu and values.dtype == torch.float32 and len(values) > MANY:
+        ends = tuple(float(end) for end in values.aminmax())
+        if all(map(math.isfinite, ends)) and TINY < (ends[1] - ends[0]) / MOST_BINS < HUGE:
+            return _counted_fast(values, *ends)
+    found = extremes(weight)
     low, high = (
         torch.where(found.low == found.high, end + shift, end)
         for end, shift in ((found.low, -0.5), (found.high, 0.5))
@@ -71,6 +84,23 @@ def param_histogram(weight: Tensor) -> Tensor:
         counts.index_add_(0, places, torch.ones_like(places, dtype=torch.float64))
     unused = torch.arange(MOST_BINS, device=values.device) >= n_bins
     return counts[:-1].masked_fill(unused, torch.nan)
+
+
+def _counted_fast(values: Tensor, low: float, high: float) -> Tensor:
+    """All finite and of one precision: by the quotient, and by the edges where that may mislead."""
+    ends = torch.tensor([low, high], dtype=torch.float64)
+    width, n_bins = (ends[1] - ends[0]) / MOST_BINS, torch.tensor(MOST_BINS)
+    counts, close = torch.zeros(MOST_BINS, dtype=torch.int64), []
+    for piece in values.split(PIECE):
+        quotient = (piece - low).mul_(1 / float(width))
+        places = quotient.to(torch.int32).to(torch.uint8)
+        from_middle = quotient.frac_().sub_(0.5).abs_().numpy()
+        near = torch.from_numpy(np.flatnonzero(from_middle > 0.5 - MARGIN))
+        places[near] = MOST_BINS
+        counts += torch.bincount(places, minlength=MOST_BINS + 1)[:-1]
+        close.append(piece[near])
+    by_edges = _places(torch.cat(close).double(), ends[0], width, n_bins)
+    return (counts + torch.bincount(by_edges, minlength=MOST_BINS)).double()
 
 
 def _places(values: Tensor, low: Tensor, width: Tensor, n_bins: Tensor) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from notebook_probe.summary.dataset_graph.item import DatasetGraphItem
+from notebook_probe.summary.items.graph import GraphItem
 from notebook_probe.summary.items.histograms import HistogramItem
 from notebook_probe.summary.items.input_images import InputImageItem
 from notebook_probe.summary.items.metric import MetricItem
@@ -22,6 +23,7 @@ __all__ = ["ITEMS"]
 
 ITEMS: tuple[Callable[[Settings], Item | None], ...] = (
     MetricItem.read,
+    GraphItem.read,
     HistogramItem.read,
     InputImageItem.read,
     TaggedItem.read,
