@@ -15,7 +15,7 @@ from notebook_probe.errors import RecordWarning, RecordWriteError
 from notebook_probe.summary.budget import Budget
 from notebook_probe.summary.items.input_images import InputImageItem
 from notebook_probe.summary.moment import Moment
-from notebook_probe.train import Checkpoints, Dataset
+from notebook_probe.train import Checkpoints, Dataset, Loop
 from tests.summary.conftest import Collect, a_loop, images, steps_of
 
 
@@ -174,9 +174,12 @@ def test_a_record_that_goes_amid_the_training_is_no_end_of_it(
 ) -> None:
     loop, one = a_loop(), collector(collect_freq=1)
     loop.add(one)
-    loop.on_step(
-        lambda loop, metrics: loop.loop_step == 2 and shutil.rmtree(tmp_path / "summary"),
-    )
+
+    def remove(loop: Loop, metrics: object) -> None:
+        if loop.loop_step == 2:
+            shutil.rmtree(tmp_path / "summary")
+
+    loop.on_step(remove)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RecordWarning)
         with contextlib.suppress(RecordWriteError):
