@@ -15,6 +15,7 @@ from notebook_probe.compare.differences import differ_in_seed_alone
 from notebook_probe.errors import ProbeError, RecordWarning
 from notebook_probe.lineage.pictured import pictured, result_of
 from notebook_probe.lineage.table import LineageTable
+from notebook_probe.lineage.view import view_of
 from notebook_probe.record.read import many
 from notebook_probe.record.read.ranks import OpenedRanks, rank_folders
 from notebook_probe.record.read.reader import OpenedRecord
@@ -25,6 +26,7 @@ from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.actions.source_actions import SourceActions
 
 if TYPE_CHECKING:
+    from ipywidgets import VBox
     from matplotlib.figure import Figure
 
     from notebook_probe.explorer import Explorer
@@ -50,7 +52,7 @@ class OpenedJob(OpenedRanks, OpenedRun):
 
 
 class Lineage(LineageTable):
-    """The table of `OpenedRuns.lineage`, and its picture."""
+    """The table of `OpenedRuns.lineage`, with its picture and its widget."""
 
     def picture(self, columns: Iterable[str] = (), colour: str = "") -> Figure:
         """Parallel coordinates by matplotlib: a line for each run, an axis for each column.
@@ -78,6 +80,22 @@ class Lineage(LineageTable):
         wanted = self.matching(*([columns] if isinstance(columns, str) else columns))
         shown = [*dict.fromkeys([*(wanted or pictured(self)), *([colour] if colour else [])])]
         return parallel({one: self[one] for one in shown}, colour or result_of(shown))
+
+    def explore(self) -> VBox:
+        """The table as a widget: sorted by a click on a head, the run of a clicked row below.
+
+        Returns
+        -------
+        ipywidgets.VBox
+            To be shown as the result of a cell, or among widgets of your own.
+
+        Examples
+        --------
+        >>> nbp.open_runs("runs/*.zarr").lineage().explore()  # doctest: +SKIP
+        """
+        from notebook_probe.explorer.runs_table import runs_box
+
+        return runs_box(view_of(self), lambda place: open_run(place).explorer)
 
 
 class OpenedRuns(Dataset):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LineageTable"]
 
-FIRST = ("name", "state", "steps", "loss.last")
+FIRST = ("state", "steps", "loss.last")
 """Always shown, where there are such."""
 APART = ("duration_s", "created")
 """Differ in any two runs and say little of them; shown last."""
@@ -50,10 +50,10 @@ class LineageTable:
     ...     {"name": "c", "config.lr": 0.4, "config.size": 4},
     ... ])
     >>> table.sort("eval.accuracy", descending=True)
-    name  config.lr  eval.accuracy
-    b     0.2        0.93
-    a     0.1        0.91
-    c     0.4
+    run  config.lr  eval.accuracy
+    b    0.2        0.93
+    a    0.1        0.91
+    c    0.4
     the same in all 3: config.size 4
     >>> table.where("eval.accuracy", lambda accuracy: accuracy > 0.92)["name"]
     ['b']
@@ -91,6 +91,14 @@ class LineageTable:
         """What all runs that tell it have in common."""
         told = {one: [*self._values(one).values()] for one in self.columns}
         return {one: values[0] for one, values in told.items() if len(values) == 1}
+
+    @property
+    def labels(self) -> list[str]:
+        """What the runs are called: their names, else the ends of their places, that differ."""
+        names = [str(row.get("name") or "") for row in self.rows]
+        wholes = [str(row.get("run") or "") for row in self.rows]
+        ends = [one.rstrip("/").rpartition("/")[2].removesuffix(".zarr") for one in wholes]
+        return next((one for one in (names, ends) if len({*one}) == len(one)), wholes)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -186,7 +194,9 @@ class LineageTable:
         if not self.rows:
             return "no runs"
         columns = self.shown()[:MOST_SHOWN]
-        lines = [columns, *([told(row[one]) for one in columns] for row in self.rows)]
+        cells = ([told(row[one]) for one in columns] for row in self.rows)
+        named = zip(self.labels, cells, strict=True)
+        lines = [("run", *columns), *([label, *rest] for label, rest in named)]
         same = ", ".join(f"{name} {told(value)}" for name, value in self._said_of_all().items())
         return text_table(lines) + (f"\nthe same in all {len(self)}: {same}" if same else "")
 
@@ -195,7 +205,9 @@ class LineageTable:
             return "<p>no runs</p>"
         columns = self.shown()
         cells = ([escape(told(row[one])) for one in columns] for row in self.rows)
-        table = html_table(dict.fromkeys(columns, ""), cells)
+        named = zip(map(escape, self.labels), cells, strict=True)
+        lines = ([label, *rest] for label, rest in named)
+        table = html_table(dict.fromkeys(["run", *columns], ""), lines)
         return table + _details(self._said_of_all(), len(self))
 
     def shown(self) -> list[str]:
@@ -206,10 +218,10 @@ class LineageTable:
         differing = [one for one in self.differing if one not in ("run", *APART)]
         first = [one for one in FIRST if one in self.columns]
         last = [one for one in APART if one in self.differing]
-        met: dict[str, str] = {}
+        met = {repr(self.labels): ""}
         for one in [*first, *differing, *last]:
             met.setdefault(repr(self[one]), one)
-        return [*dict.fromkeys([*first, *met.values()])]
+        return [*filter(None, dict.fromkeys([*first, *met.values()]))]
 
     # ---------------------------------------------------------------- inside
 

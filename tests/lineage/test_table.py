@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from notebook_probe.errors import UnknownNameError
 from notebook_probe.lineage.order import places, told
 from notebook_probe.lineage.table import LineageTable
+from notebook_probe.lineage.view import view_of
 from notebook_probe.record.format.notes import flattened
 
 RUNS = [
@@ -167,14 +168,14 @@ def test_what_differs_is_shown_and_what_is_the_same_is_told_below() -> None:
     ]
     rows[1]["config.size"] = None
     table = LineageTable.of(rows)
-    assert table.shown() == ["name", "config.lr"], "train.lr says what config.lr says"
+    assert table.shown() == ["config.lr"], "train.lr says what config.lr says"
     assert table.differing == ("run", "name", "config.lr", "train.lr")
     assert table.same == {"config.size": 4}
     assert repr(table).splitlines() == [
-        "name  config.lr",
-        "n0    0",
-        "n1    1",
-        "n2    2",
+        "run  config.lr",
+        "n0   0",
+        "n1   1",
+        "n2   2",
         "the same in all 3: config.size 4",
     ]
 
@@ -192,3 +193,24 @@ def test_a_long_text_is_cut_in_a_cell() -> None:
     assert told("x" * 100) == "x" * 39 + "…"
     assert told(1e-7) == "1e-07"
     assert told(math.inf) == "inf"
+
+
+def test_runs_of_one_name_are_called_by_where_they_are() -> None:
+    rows = [{"run": f"/runs/{n}/x.zarr", "name": "Net", "lr": n} for n in (1, 2)]
+    assert LineageTable.of(RUNS).labels == ["a", "b", "c", "d"]
+    assert LineageTable.of(rows).labels == ["/runs/1/x.zarr", "/runs/2/x.zarr"]
+    rows = [{"run": f"/runs/{n}.zarr/", "name": "Net", "lr": n * 2} for n in "ab"]
+    assert LineageTable.of(rows).labels == ["a", "b"]
+    assert repr(LineageTable.of(rows)).splitlines()[0] == "run  lr", "what all are called is below"
+
+
+@given(st.lists(st.dictionaries(st.sampled_from("abc"), cells, max_size=3), min_size=1, max_size=5))
+def test_a_view_is_json_and_its_orders_are_those_of_sort(rows: list[dict[str, Any]]) -> None:
+    table = LineageTable.of([{"run": str(n), **row} for n, row in enumerate(rows)])
+    view = view_of(table)
+    json.dumps(view, allow_nan=False)
+    assert len(view["cells"]) == len(rows)
+    for place, column in enumerate(view["columns"][1:], 1):
+        for key, descending in (("up", False), ("down", True)):
+            runs = [view["runs"][at] for at in view[key][place]]
+            assert runs == table.sort(column, descending=descending)["run"]
