@@ -47,7 +47,9 @@ HEADING = FontProperties(**FONT)
 
 
 class Picture(Figure):
-    """A figure that a notebook shows, pyplot or not."""
+    """A figure that a notebook shows, pyplot or not; as a file it lies on its ground."""
+
+    ground = "white"
 
     def _repr_png_(self) -> bytes:
         return encoded(self, "png")
@@ -137,7 +139,8 @@ def encoded(figure: Figure, kind: Literal["png", "svg"]) -> bytes:
     """The picture as a file."""
     with drawing:
         buffer = BytesIO()
-        figure.savefig(buffer, format=kind, dpi=110, facecolor="white")
+        ground = getattr(figure, "ground", Picture.ground)
+        figure.savefig(buffer, format=kind, dpi=110, facecolor=ground)
         return buffer.getvalue()
 
 

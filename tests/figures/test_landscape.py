@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from typing import Any
 
+import matplotlib.image as mpimg
 import numpy as np
 import pytest
 import xarray as xr
@@ -45,7 +47,8 @@ def is_drawn(figure: Figure) -> bool:
 def test_either_kind_is_drawn_on_light_and_on_dark_pages(kind: Any, dark: bool) -> None:
     figure = landscape(dataset(), kind, dark)
     assert is_drawn(figure)
-    assert to_hex(figure.get_facecolor()) == ("#111418" if dark else "#ffffff")
+    pixels = mpimg.imread(BytesIO(figure._repr_png_()))  # type: ignore[attr-defined]
+    assert to_hex(pixels[0, 0]) == ("#111418" if dark else "#ffffff")
     assert figure.texts[0].get_text() == "loss of MLP on its way, epochs 1 to 5; 0.1 at the star"
 
 

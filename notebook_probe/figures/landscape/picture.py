@@ -61,6 +61,7 @@ def landscape(dataset: xr.Dataset, kind: Kind = "contour", dark: bool = False) -
     tones = DARK if dark else LIGHT
     with drawing:
         figure = Picture(figsize=SIZE, facecolor=tones.ground)
+        figure.ground = tones.ground
         if kind == "contour":
             _draw_contours(figure, dataset, levels, tones)
         else:

@@ -10,11 +10,13 @@ import xarray as xr
 from torch import Tensor, nn
 
 from notebook_probe.errors import near
+from notebook_probe.record.format.source import Source
 from notebook_probe.summary.landscape.dataset import as_dataset, is_whole, opened, saved
 from notebook_probe.summary.landscape.evaluation import evaluate
 from notebook_probe.summary.landscape.mean_loss import MeanLoss, kept_batches
 from notebook_probe.summary.landscape.planes import Plane, result_plane, train_plane
 from notebook_probe.summary.landscape.progress import ProgressLike, telling
+from notebook_probe.summary.landscape.recorded import recorded
 from notebook_probe.summary.landscape.settings import LandscapeSettings, Method, Normalise
 from notebook_probe.summary.landscape.snapshot import Snapshot
 from notebook_probe.summary.landscape.stored import StoredSnapshots
@@ -26,7 +28,7 @@ WHICH = ("train", "result")
 
 
 def landscape(
-    folder: str | Path,
+    folder: str | Path | Source,
     model: nn.Module | None = None,
     loss_fn: Callable[[Any, Any], Tensor] | None = None,
     batches: Iterable[Any] | None = None,
@@ -54,8 +56,9 @@ def landscape(
 
     Parameters
     ----------
-    folder : path
-        The ``summary_dir`` of a `SummaryCollector`, or its ``ckpt_dir``.
+    folder : path, Run or OpenedRun
+        The ``summary_dir`` of a `SummaryCollector`, or its ``ckpt_dir``. Of a run or an opened
+        record what was drawn while it trained.
     model : nn.Module, optional
         Of the class whose snapshots they are; its own weights do not matter. Not while another
         thread trains it.
@@ -86,6 +89,8 @@ def landscape(
     ------
     CheckpointError
         There are no snapshots, too few, or of another model; without a model, nothing was kept.
+    NotLookedError
+        Nothing is in the record.
     UnreadableError
         The path is straight or not finite: it has no plane.
     ValueError, TypeError
@@ -99,6 +104,8 @@ def landscape(
     """
     if which not in WHICH:
         raise ValueError(f"which={which!r}; {near(which, WHICH)}")
+    if not isinstance(folder, str | Path):
+        return recorded(folder, which, interval)
     stored = StoredSnapshots.at(folder)
     given = {
         "landscape_size": landscape_size,

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-import xarray as xr
 from torch import Tensor
 
 from notebook_probe.errors import UnreadableError
 from notebook_probe.summary.landscape.dataset import is_whole, saved
 from notebook_probe.summary.landscape.draw import Which, drawn, name_of
 from notebook_probe.summary.landscape.mean_loss import MeanLoss, kept_batches
+from notebook_probe.summary.landscape.recorded import KIND, as_detail, series_name
 from notebook_probe.summary.landscape.settings import LandscapeSettings
 from notebook_probe.summary.landscape.snapshot import Snapshot
 from notebook_probe.summary.landscape.stored import StoredSnapshots
@@ -23,9 +23,6 @@ from notebook_probe.summary.moment import Item, Moment
 from notebook_probe.summary.settings import Settings
 
 __all__ = ["LandscapeItem"]
-
-KIND = "landscape"
-"""Of events, and the beginning of the names of arrays."""
 
 DATA: tuple[str, ...] = ("batches", "loss_fn")
 """What a landscape is drawn by while it trains."""
@@ -146,8 +143,8 @@ class LandscapeItem(Item):
             moment.run.note(KIND, f"{name}: cancelled")
             return
         saved(found, stored.folder, name)
-        if moment.log_array(f"{KIND}_{which}", torch.from_numpy(found.loss.values)):
-            moment.run.note(KIND, f"{name} is drawn", **_detail(found, which))
+        if moment.log_array(series_name(which), torch.from_numpy(found.loss.values)):
+            moment.run.note(KIND, f"{name} is drawn", **as_detail(found))
 
     def _ends(self, moment: Moment) -> bool:
         """Whether somebody wants no more: of this, or of the training."""
@@ -176,16 +173,3 @@ def _number(loss: Any) -> float | None:
         known = loss.numel() == 1 and loss.device.type == "cpu" and not loss.is_complex()
         return float(loss.detach()) if known else None
     return float(loss) if isinstance(loss, int | float) else None
-
-
-def _detail(found: xr.Dataset, which: str) -> dict[str, Any]:
-    """What tells where the points of the array lie, and the path among them."""
-    lists = {
-        str(name): _finite(own.values) for name, own in found.variables.items() if name != "loss"
-    }
-    return {"which": which, **lists, "loss_at_origin": _finite([found.loss_at_origin])[0]}
-
-
-def _finite(values: Any) -> list[float | None]:
-    """JSON has neither NaN nor infinity."""
-    return [float(one) if abs(float(one)) < float("inf") else None for one in values]

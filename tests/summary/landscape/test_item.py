@@ -122,15 +122,41 @@ def test_landscapes_are_drawn_between_two_steps_and_are_in_the_record(
         np.testing.assert_allclose(train[interval], kept.loss, rtol=1e-6)
     result = nbp.landscape(folder, which="result")
     np.testing.assert_allclose(one.run.series("", "landscape_result")[0], result.loss, rtol=1e-6)
-    details = [
-        json.loads(one.detail)
-        for one in one.run.all_events
-        if one.detail and "path_x" in one.detail
-    ]
-    assert details[0]["number"] == [1, 2, 3]
-    assert len(details[0]["x"]) == 4
+    for source in (one.run, nbp.open_run(folder / "record.zarr")):
+        for interval in (0, 1):
+            in_record = nbp.landscape(source, interval=interval)
+            kept = nbp.landscape(folder, interval=interval)
+            xr.testing.assert_allclose(in_record, kept, rtol=1e-6)
+            assert in_record.attrs == kept.attrs
+        assert nbp.landscape(source, which="result").attrs == result.attrs
+        with pytest.raises(nbp.NotLookedError, match=r"interval=2\): 2 of this kind"):
+            nbp.landscape(source, interval=2)
     again = nbp.landscape(folder, Small(), cross_entropy, images(1, seed=9), progress=False)
     xr.testing.assert_allclose(again.drop_attrs(), nbp.landscape(folder).drop_attrs())
+
+
+def test_losses_that_are_not_finite_come_out_of_the_record_as_they_are(
+    collector: Collect,
+) -> None:
+    loop = a_loop()
+    one = collector(**asked(batches=images(1), loss_fn=lambda outputs, y: outputs.sum() / 0.0))
+    loop.add(one)
+    loop.run_steps(images(7), 7)
+    assert one.run is not None
+    one.run.flush()
+    found = nbp.landscape(one.run)
+    assert np.isinf(found.loss).any()
+    assert np.isinf(found.attrs["loss_at_origin"])
+    assert not np.isfinite(found.path_loss).any()
+
+
+def test_of_a_run_without_a_landscape_that_is_said(collector: Collect) -> None:
+    loop, one = a_loop(), collector(**asked())
+    loop.add(one)
+    loop.run_steps(images(7), 7)
+    assert one.run is not None
+    with pytest.raises(nbp.NotLookedError, match="0 of this kind are in the record"):
+        nbp.landscape(one.run)
 
 
 def test_one_of_the_two_may_be_left_off(collector: Collect, tmp_path: Path) -> None:
