@@ -8,13 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from notebook_probe.errors import RecordFormatError
 from notebook_probe.explorer.draw.heat import Heat
 from notebook_probe.explorer.draw.lines.lines import Lines
 from notebook_probe.explorer.draw.vectors import Vectors
 from notebook_probe.explorer.handed_on.coding import EXACT, FIVE_DIGITS, RAW, coded
 from notebook_probe.explorer.messages.selection import PanelSelection, Series
 from notebook_probe.explorer.messages.wire import VERSION, Frame
+from notebook_probe.explorer.parts.graph import shown_graph
 from notebook_probe.explorer.parts.looks import LookRow, Looks
+from notebook_probe.graph.recorded import recorded_graph
 from notebook_probe.record.format.source import Source
 
 __all__ = ["N_COLUMNS", "SavedFrames", "alone"]
@@ -77,6 +80,14 @@ class SavedFrames:
         )
         [(message, buffers)] = self._looks.frames()
         return None if message["error"] else coded(message, buffers, [FIVE_DIGITS])
+
+    def graph(self) -> bytes | None:
+        """The graph of the network; None where none is recorded, or it is damaged."""
+        try:
+            graph = recorded_graph(self._source.events)
+        except RecordFormatError:
+            return None
+        return None if graph is None else coded(shown_graph(graph, revision=1))
 
     def clock(self) -> dict[str, list[float]]:
         """Seconds since the run began at some steps, of the stream with most rows."""

@@ -31,12 +31,13 @@ from notebook_probe.explorer.save.code import TEMPLATES
 from notebook_probe.record.format.source import ROOT, Source
 from notebook_probe.run.health.status import StatusHead
 
-__all__ = ["MOST_BYTES", "Looked", "Package", "Packer", "Place"]
+__all__ = ["GRAPH", "MOST_BYTES", "Looked", "Package", "Packer", "Place"]
 
 MOST_BYTES = 2_000_000
 """Of everything that is handed on together."""
 COARSER = (300, 150, 75, 36)
 """Columns of the home quantity, where there is no room for more."""
+GRAPH = "the graph of the network"
 SPARE = 20_000
 """For what stands around the package: a page, the names that were left out."""
 
@@ -110,7 +111,7 @@ class Packer:
         first = [*self._messages(looked.selection, head, lines)]
         box.take(coded({"first": first}))
         box.put("lines", "", "lines", lambda: coded(*lines, [EXACT]))
-        for kind, name, make in self._quantities(looked, everything=place == "file"):
+        for kind, name, make in self._pieces(looked, everything=place == "file"):
             if not (name == selection.home and kind == "heat"):
                 box.put(kind, name, name, make)
             elif not box.put(kind, name, name, make):
@@ -171,18 +172,25 @@ class Packer:
         logged = [(ROOT, name) for name in self._recorded.logged]
         return [*dict.fromkeys([*selection.series, *logged, *selection.colours])]
 
-    def _quantities(self, looked: Looked, everything: bool) -> Iterator[tuple[str, str, Make]]:
-        """Kind, name and maker of the home quantity, then of others by how much they are worth."""
-        home = looked.selection.home
-        names = [home, *reversed(looked.homes)]
-        if everything:
-            logged, counts = self._recorded.logged, [*COUNTS]
-            measured = [one for one in self._recorded.modules if one not in [*logged, *counts]]
-            names += [one for one in HOMES if one in measured]
-            names += [*measured, *_vector_names(self.source), *counts]
-        for name in dict.fromkeys(filter(None, names)):
-            kind = "heat" if name in self._recorded.modules else "vectors"
-            yield kind, name, partial(getattr(self._frames, kind), name, looked.selection)
+    def _pieces(self, looked: Looked, everything: bool) -> Iterator[tuple[str, str, Make]]:
+        """Kind, name and maker of the home quantity, then of the rest by how much it is worth."""
+        seen = [*dict.fromkeys(filter(None, [looked.selection.home, *reversed(looked.homes)]))]
+        for name in seen:
+            yield self._quantity(name, looked.selection)
+        yield "graph", GRAPH, self._frames.graph
+        for name in self._others() if everything else ():
+            if name not in seen:
+                yield self._quantity(name, looked.selection)
+
+    def _others(self) -> Iterable[str]:
+        logged, counts = self._recorded.logged, [*COUNTS]
+        measured = [one for one in self._recorded.modules if one not in [*logged, *counts]]
+        first = [one for one in HOMES if one in measured]
+        return dict.fromkeys([*first, *measured, *_vector_names(self.source), *counts])
+
+    def _quantity(self, name: str, selection: PanelSelection) -> tuple[str, str, Make]:
+        kind = "heat" if name in self._recorded.modules else "vectors"
+        return kind, name, partial(getattr(self._frames, kind), name, selection)
 
 
 class _Box:

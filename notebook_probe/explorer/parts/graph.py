@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, TypedDict
 
+from notebook_probe.errors import RecordFormatError
 from notebook_probe.explorer.messages.wire import VERSION, Frame
 from notebook_probe.explorer.parts.part import Click, Part, Seen
 from notebook_probe.graph import Graph
@@ -66,7 +67,13 @@ class NetworkGraph(Part):
 
     def frames(self) -> list[Frame]:
         wanted, self._is_wanted = self._is_wanted, False
-        graph = recorded_graph(self._source.events) if wanted else None
+        if not wanted or not self._revision:
+            return []
+        try:
+            graph = recorded_graph(self._source.events)
+        except RecordFormatError as error:
+            nothing = Graph("tree", "", (), (), ())
+            return [({**shown_graph(nothing, self._revision), "error": str(error)}, [])]
         return [] if graph is None else [(shown_graph(graph, self._revision), [])]
 
     def _look(self) -> None:
@@ -86,6 +93,7 @@ def shown_graph(graph: Graph, revision: int) -> dict[str, Any]:
         "revision": revision,
         "how": graph.how,
         "why": graph.why,
+        "error": "",
         "nodes": [
             (one.name, one.kind, one.op, one.module, one.shape, one.dtype) for one in graph.nodes
         ],

@@ -11,10 +11,13 @@ import pytest
 from notebook_probe.explorer import Panel
 from notebook_probe.explorer.draw.view import fresh_selection
 from notebook_probe.explorer.handed_on import saved_panel
-from notebook_probe.explorer.handed_on.package import Looked, Package, Packer, Place
+from notebook_probe.explorer.handed_on.package import GRAPH, Looked, Package, Packer, Place
 from notebook_probe.explorer.messages.opened_status import OpenedStatus
 from notebook_probe.explorer.messages.selection import PanelSelection
-from notebook_probe.record.format.source import Source
+from notebook_probe.graph import Graph, Node
+from notebook_probe.graph.recorded import detail_of
+from notebook_probe.record.format.notes import MODEL_GRAPH
+from notebook_probe.record.format.source import Event, Source
 from tests.explorer.fakes import START_MS, FakeSource, FakeStream
 from tests.explorer.handed_on.unpacked import unpacked
 
@@ -123,6 +126,17 @@ def test_zoom_and_rows_of_the_panel_leave_nothing_away(source: FakeSource) -> No
     told = found.frames["heat", "grad_norm"].message
     assert (told["first_step"], told["last_step"], len(told["rows"])) == (0, N_STEPS - 1, 3)
     assert found.said("selection")["window"] == [10.0, 20.0]
+
+
+def test_the_graph_of_the_network_is_handed_on_and_one_that_is_damaged_is_not(
+    source: FakeSource,
+) -> None:
+    graph = Graph("exported", "Net", (Node("x", "input", "", ""),), (), ())
+    source.events = (Event(3, START_MS, MODEL_GRAPH, "", detail_of(graph)),)
+    told = unpacked(packed(source, place="notebook").text).frames["graph", GRAPH].message
+    assert told["nodes"] == [["x", "input", "", "", None, None]]
+    source.events = (*source.events, Event(4, START_MS, MODEL_GRAPH, "", "{}"))
+    assert ("graph", GRAPH) not in unpacked(packed(source).text).frames
 
 
 def test_what_a_growing_run_gains_is_in_the_next_package(source: FakeSource) -> None:

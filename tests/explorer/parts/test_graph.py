@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ import torch
 from torch import nn
 
 import notebook_probe as nbp
+from notebook_probe.explorer.parts.graph import NetworkGraph
 from tests.explorer.parts.test_looks import Talk
 
 
@@ -87,3 +90,15 @@ def test_an_opened_record_shows_the_graph_it_keeps_or_says_that_it_has_none(
     state = told(Talk(nbp.open_run(tmp_path / "without.zarr"), None))
     assert state["revision"] == 0
     assert state["why"].startswith("This record has no graph")
+
+
+def test_a_damaged_graph_is_told_of_and_the_panel_goes_on(model: nn.Module, tmp_path: Path) -> None:
+    with nbp.watch(model, store=tmp_path / "run.zarr", probes=None) as run:
+        run.graph(torch.randn(3, 4))
+        [event] = [one for one in run.events if one.kind == "model_graph"]
+        damaged = [replace(event, detail='{"graph": {"version": 7}}')]
+    part = NetworkGraph(SimpleNamespace(events=damaged), None)
+    part.state(None)  # type: ignore[arg-type]
+    part.hear({"v": 1, "type": "show_graph", "view": "x"})
+    [(shown, _)] = part.frames()
+    assert "version is 7" in shown["error"]

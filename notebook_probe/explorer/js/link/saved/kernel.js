@@ -11,6 +11,8 @@ import { lookAt } from "./looks.js";
 import { createPieces } from "./pieces.js";
 
 const VERSION = 1;
+const GRAPH = ["graph", "the graph of the network"]; // kind and name of its piece
+const NO_GRAPH = "No graph of the network was saved here.";
 const NO_MAP = {
   type: "heat",
   rows: [],
@@ -41,6 +43,7 @@ export function createSavedKernel({ first, ...packed }, { root, state, fail }) {
     hello() {
       say(saved); // the others are read in its light
       for (const message of first) if (message !== saved) say(message);
+      say({ type: "graph", revision: Number(pieces.has(...GRAPH)), why: NO_GRAPH });
       return draw();
     },
     selection(wanted) {
@@ -51,6 +54,10 @@ export function createSavedKernel({ first, ...packed }, { root, state, fail }) {
     async show_look(wanted) {
       const { message, buffers } = await lookAt(wanted, pieces);
       say(message, buffers);
+    },
+    async show_graph() {
+      const { message } = await pieces.read(...GRAPH);
+      say(message);
     },
     async export({ kind }) {
       const { buffer, ...file } = await (files[kind] ?? files.record)();

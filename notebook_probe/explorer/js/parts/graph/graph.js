@@ -26,6 +26,7 @@ export function createGraph(parts) {
   let isShown = false;
   let shown = 0; // revision of the graph that is drawn
   let asked = 0; // and of that which was asked for
+  let broken = ""; // what is wrong with the one that came
 
   word.addEventListener("click", toggle, { signal });
   build.addEventListener("click", order, { signal });
@@ -45,8 +46,11 @@ export function createGraph(parts) {
   function arrived() {
     const { shown_graph: message } = state.parts;
     if (message.revision === shown) return;
-    shown = message.revision;
-    view.show(message);
+    broken = message.error;
+    if (!broken) {
+      shown = message.revision;
+      view.show(message);
+    }
     refresh();
   }
 
@@ -63,7 +67,7 @@ export function createGraph(parts) {
     }
     setHidden(view.el, !shown);
     setHidden(note, Boolean(shown));
-    setText(words, revision ? "The graph is on its way." : why);
+    setText(words, broken || (revision ? "The graph is on its way." : why));
     setHidden(build, !state.model.live || Boolean(revision));
     setGreyed(build, state.status.can.build_graph ?? "");
     ticket.describe();

@@ -1,6 +1,6 @@
 /** The graph in the place of the heat map: what a click does, what is outlined, coloured and said. */
 
-import { element, setHidden } from "../../dom.js";
+import { element, setAttribute, setHidden } from "../../dom.js";
 import { exact, grouped } from "../../format.js";
 import { heatFrame, hasSeries, unitsOf } from "../../state.js";
 import { ratioName } from "../compare/names.js";
@@ -17,6 +17,8 @@ import { boxLines, boxTip, placeTip } from "./tip.js";
 import { createTools } from "./tools.js";
 import { inTree } from "./words.js";
 
+const ALONE = "The modules alone: what they give each other is not known";
+
 export function createGraphView({ state, theme, selection, fail, signal }) {
   let network = null;
   let rows = []; // what a search goes through
@@ -31,7 +33,8 @@ export function createGraphView({ state, theme, selection, fail, signal }) {
   const tools = createTools({ typed, next, zoom: plane.zoom, fit: plane.fit, signal });
   const legend = createLegend();
   const tip = element("div", { class: "nbp-tip nbp-graph-tip", hidden: "" });
-  const el = element("div", { class: "nbp-graph-drawn" }, plane.el, tools.el, legend.el, tip);
+  const how = element("div", { class: "nbp-graph-how", hidden: "" }, ALONE);
+  const el = element("div", { class: "nbp-graph-drawn" }, plane.el, how, tools.el, legend.el, tip);
   createHands(plane, { choose, turn, draw, hover }, signal);
   for (const topic of ["picture", "cursor", "selection", "theme", "status"]) state.on(topic, plane.request);
   state.on("marked", follow);
@@ -153,6 +156,8 @@ export function createGraphView({ state, theme, selection, fail, signal }) {
       rows = searchRows(network);
       found = [];
       tools.clear();
+      setHidden(how, network.how !== "tree");
+      setAttribute(how, "title", message.why);
       plane.show(network);
     },
   };

@@ -17,6 +17,7 @@ export function shapeLabels({ nodes }, { items, routes }) {
     if (!leaving.has(route.from)) leaving.set(route.from, []);
     leaving.get(route.from).push(route);
   }
+  const bends = bendsOf(routes);
   const labels = [];
   for (const row of rowsOf(items)) {
     let taken = -Infinity; // up to here by the shape before
@@ -26,7 +27,9 @@ export function shapeLabels({ nodes }, { items, routes }) {
       if (!text) return;
       const width = text.length * LETTER + GAP;
       const [x, y] = edges[0].points[0];
-      const room = roomBeside(x, edges, row[k - 1], row[k + 1], frames.get(box.frame));
+      const beside = [row[k - 1], row[k + 1]].filter(Boolean).map((one) => one.x + one.width / 2);
+      const passing = bends.get(levelOf(box)) ?? [];
+      const room = roomBeside(x, edges, [...beside, ...passing], frames.get(box.frame));
       room.left = Math.min(room.left, x - taken);
       const side = room.right > width ? 1 : room.left > width ? -1 : 0;
       if (!side) return;
@@ -38,23 +41,44 @@ export function shapeLabels({ nodes }, { items, routes }) {
 }
 
 /** How far nothing lies to the left and to the right of where edges leave a box. */
-function roomBeside(x, edges, before, after, frame) {
+function roomBeside(x, edges, others, frame) {
   const turns = edges.map(({ points }) => (points[2] ?? points[1])[0] - x);
-  const middle = (box, side) => (box ? (box.x + box.width / 2 - x) * side - CLEAR : Infinity);
-  const wall = frame ? [x - frame.x, frame.x + frame.width - x] : [Infinity, Infinity];
-  return {
-    left: turns.some((turn) => turn < -UPRIGHT) ? 0 : Math.min(middle(before, -1), wall[0]),
-    right: turns.some((turn) => turn > UPRIGHT) ? 0 : Math.min(middle(after, 1), wall[1]),
+  const wall = frame ? { left: x - frame.x, right: frame.x + frame.width - x } : { left: Infinity, right: Infinity };
+  const nearest = (side) => {
+    const far = others.map((other) => (other - x) * side).filter((distance) => distance > 0);
+    return Math.min(...far.map((distance) => distance - CLEAR));
   };
+  return {
+    left: turns.some((turn) => turn < -UPRIGHT) ? 0 : Math.min(nearest(-1), wall.left),
+    right: turns.some((turn) => turn > UPRIGHT) ? 0 : Math.min(nearest(1), wall.right),
+  };
+}
+
+/** Level -> where edges pass it that do not end there. */
+function bendsOf(routes) {
+  const bends = new Map();
+  for (const { points } of routes) {
+    for (let k = 3; k < points.length - 2; k += 2) {
+      const [x, y] = points[k];
+      const level = Math.round(y);
+      if (!bends.has(level)) bends.set(level, new Set());
+      bends.get(level).add(x);
+    }
+  }
+  return bends;
 }
 
 /** Boxes whose lower edges are level, from left to right. */
 function rowsOf(items) {
   const rows = new Map();
   for (const item of items) {
-    const level = Math.round(item.y + item.height);
+    const level = levelOf(item);
     if (!rows.has(level)) rows.set(level, []);
     rows.get(level).push(item);
   }
   return [...rows.values()].map((row) => row.sort((one, other) => one.x - other.x));
+}
+
+function levelOf({ y, height }) {
+  return Math.round(y + height);
 }
