@@ -12,6 +12,7 @@ from benchmarks import (
     compare,
     explorer_clicks,
     explorer_refresh,
+    graphs,
     honest,
     idle,
     loop,
@@ -44,13 +45,15 @@ BENCHMARKS = {
     "loop": loop,
     "summary": summary,
 }
+ELSEWHERE = {"graphs": graphs}
+"""In an environment of their own, when they are named."""
 
 
 def main(arguments: list[str]) -> None:
     """Run the named benchmark, or all, each as it is by default, when none is named."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     names = parser.add_subparsers(metavar="NAME")
-    for name, benchmark in BENCHMARKS.items():
+    for name, benchmark in (BENCHMARKS | ELSEWHERE).items():
         summary = (benchmark.__doc__ or "").splitlines()[0]
         options = names.add_parser(name, help=summary, description=benchmark.__doc__)
         benchmark.add_arguments(options)

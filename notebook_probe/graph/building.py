@@ -18,7 +18,7 @@ from notebook_probe.model.map import ModelMap
 from notebook_probe.model.unwrapped import unwrap
 from notebook_probe.probes.step.containers import tensors_of
 
-__all__ = ["build", "build_tree"]
+__all__ = ["build", "build_tree", "in_words"]
 
 WAYS = {"exported": exported, "called": called}
 """The better one first."""
@@ -57,7 +57,7 @@ def build(
             ):
                 return replace(way(model, args, named, heard), why="; ".join(reasons))
         except Exception as error:
-            reasons.append(f"not {how}: {_in_words(error)}")
+            reasons.append(f"not {how}: {in_words(error)}")
     return tree(model, heard, "; ".join(reasons))
 
 
@@ -66,6 +66,7 @@ def build_tree(model: nn.Module, why: str) -> Graph:
     return tree(unwrap(model), Heard(), why)
 
 
-def _in_words(error: Exception) -> str:
+def in_words(error: Exception) -> str:
+    """The first line of what an error says."""
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0]}"[:300] if lines else type(error).__name__

@@ -21,7 +21,7 @@ def quiet() -> Iterator[None]:
     def is_of_others(record: logging.LogRecord) -> bool:
         return record.thread != own
 
-    handlers = [*logging.getLogger("torch").handlers]
+    handlers = _handlers()
     for handler in handlers:
         handler.addFilter(is_of_others)
     try:
@@ -31,6 +31,15 @@ def quiet() -> Iterator[None]:
     finally:
         for handler in handlers:
             handler.removeFilter(is_of_others)
+
+
+def _handlers() -> list[logging.Handler]:
+    """Those of torch's loggers, each part of which may have its own."""
+    every = [*logging.root.manager.loggerDict.items()]
+    loggers = [one for name, one in every if name.partition(".")[0] == "torch"]
+    return [
+        handler for one in loggers if isinstance(one, logging.Logger) for handler in one.handlers
+    ]
 
 
 class _OfOthers:

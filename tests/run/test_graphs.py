@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,13 @@ import torch
 from torch import nn
 
 import notebook_probe as nbp
-from notebook_probe.errors import ClosedRunError, NoGraphError
-from notebook_probe.graph import Graph
+from notebook_probe.errors import ClosedRunError, MissingExtraError, NoGraphError
+from notebook_probe.graph import Graph, onnx_file
 from notebook_probe.record.format.notes import MODEL_GRAPH
 from notebook_probe.record.format.source import Event
-from notebook_probe.run.attach.requests import BuildGraph
+from notebook_probe.run.actions import graph_actions
+from notebook_probe.run.attach.requests import BuildGraph, Request
+from notebook_probe.run.gate import Gate
 from tests.models import Shared, equal, floats, made, mean_square, mlp, sgd, train
 from tests.run.conftest import Watch
 from tests.run.loops import applied, training
@@ -154,3 +157,37 @@ def test_weights_and_every_recorded_number_are_equal_bit_for_bit(watch: Watch, m
 def test_nobody_else_notes_events_of_its_kind(watch: Watch) -> None:
     with pytest.raises(ValueError, match="model_graph"):
         watch(made(mlp)).note(MODEL_GRAPH, "mine")
+
+
+def test_without_onnx_the_error_says_what_to_install(watch: Watch, tmp_path: Path) -> None:
+    if find_spec("onnx"):
+        pytest.skip("onnx is installed")
+    with pytest.raises(MissingExtraError, match=r"pip install 'notebook-probe\[onnx\]'"):
+        watch(made(mlp)).to_onnx(tmp_path / "network.onnx", torch.ones(2, 4))
+
+
+def test_an_onnx_file_needs_a_batch_and_a_network_that_can_be_exported(
+    watch: Watch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(graph_actions, "check_onnx", lambda: None)
+    monkeypatch.setattr(onnx_file, "check_onnx", lambda: None)
+    run = watch(made(mlp))
+    with pytest.raises(NoGraphError, match="no batch is known: give inputs, or keep a batch"):
+        run.to_onnx(tmp_path / "network.onnx")
+    with pytest.raises(NoGraphError, match=r"to_onnx\(.*network.onnx.*\): RuntimeError: "):
+        run.to_onnx(tmp_path / "network.onnx", torch.ones(2, 9))
+
+
+def test_what_building_takes_is_no_cost_of_watching() -> None:
+    gate = Gate(0, Unmoved())
+    gate.each_boundary(lambda: gate.excuse(5.0))
+    assert gate.pass_to(0) == gate.pass_to(1) == 5.0
+
+
+class Unmoved:
+    """A boundary at which nothing is done."""
+
+    def apply(self, request: Request, step: int) -> str:
+        return ""
+
+    def change(self, step: int) -> None: ...

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-import threading
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Callable
+from concurrent.futures import Future
+from os import PathLike
+from pathlib import Path
+from typing import Any, TypeVar
 
 from notebook_probe.errors import NoGraphError
+from notebook_probe.graph.building import in_words
 from notebook_probe.graph.graph import Graph
+from notebook_probe.graph.onnx_file import check_onnx, to_onnx
 from notebook_probe.graph.recorded import graph_of
 from notebook_probe.run.parts import RunParts
 
 __all__ = ["GraphActions"]
 
 PATIENCE_S = 60.0
+NO_INPUTS = "no batch is known: give inputs, or keep a batch with run.probe_batch(...)"
+
+Made = TypeVar("Made")
 
 
 class GraphActions(ABC):
@@ -29,6 +37,10 @@ class GraphActions(ABC):
     @property
     @abstractmethod
     def closed(self) -> bool: ...
+
+    @property
+    @abstractmethod
+    def kept_batch(self) -> tuple[tuple[Any, ...], dict[str, Any]] | None: ...
 
     def graph(self, *args: Any, **kwargs: Any) -> Graph:
         """The graph of the network: its operators, what they give each other, and their modules.
@@ -66,21 +78,76 @@ class GraphActions(ABC):
             source = self._parts.source
             return graph_of(source.events, source.location)
         live = self._live
-        built: list[Graph] = []
-        is_over = threading.Event()
 
-        def act() -> None:
+        def built() -> Graph:
             step = live.observer.clock.upcoming
             graphs = live.graphs
-            built.append(graphs.of(args, kwargs, step) if is_given else graphs.of_kept_batch(step))
-            is_over.set()
+            return graphs.of(args, kwargs, step) if is_given else graphs.of_kept_batch(step)
 
-        if not (live.gate.is_elsewhere or live.state.trains_in_background):
-            live.observer.between_steps(act)  # nobody begins one meanwhile
-            if not built:  # this thread is amid one
-                act()
-            return built[0]
-        live.gate.once(act)
-        if not is_over.wait(PATIENCE_S):
-            raise NoGraphError(f"no step has ended within {PATIENCE_S:g} s; try again")
-        return built[0]
+        return _between_steps(live, built)
+
+    def to_onnx(self, path: str | PathLike[str], *args: Any, **kwargs: Any) -> Path:
+        """Write the network, as it is between two steps, into an ONNX file.
+
+        In evaluation mode, with its weights; more than 1 GiB of them lie beside it, in
+        ``....data``. Nothing of the network changes.
+
+        Parameters
+        ----------
+        path : path
+            Of the file; one that is there is written over.
+        *args, **kwargs
+            What the network is called with, whose sizes the file has; without any, the batch that
+            `probe_batch` has kept.
+
+        Returns
+        -------
+        Path
+            The same.
+
+        Raises
+        ------
+        MissingExtraError
+            onnx or onnxscript is not installed: ``pip install 'notebook-probe[onnx]'``.
+        NoGraphError
+            No batch is known, or the network cannot be exported; the message says why.
+        ClosedRunError
+
+        Examples
+        --------
+        >>> run.to_onnx("network.onnx", images)  # doctest: +SKIP
+        PosixPath('network.onnx')
+        """
+        live = self._live
+        check_onnx()
+        given = (args, kwargs) if args or kwargs else self.kept_batch
+        if given is None:
+            raise NoGraphError(f"to_onnx({str(path)!r}): {NO_INPUTS}")
+        try:
+            return _between_steps(live, lambda: to_onnx(live.graphs.model, path, *given))
+        except OSError:
+            raise
+        except Exception as error:
+            raise NoGraphError(f"to_onnx({str(path)!r}): {in_words(error)}") from error
+
+
+def _between_steps(live: RunParts, act: Callable[[], Made]) -> Made:
+    """Do it while no step is open, or this thread is amid its own; wait for another thread's."""
+    done: Future[Made] = Future()
+
+    def do() -> None:
+        try:
+            done.set_result(act())
+        except BaseException as error:
+            done.set_exception(error)
+
+    if not (live.gate.is_elsewhere or live.state.trains_in_background):
+        live.observer.between_steps(do)  # nobody begins one meanwhile
+        if not done.done():
+            do()
+        return done.result()
+    live.gate.once(do)
+    try:
+        return done.result(PATIENCE_S)
+    except TimeoutError:
+        raise NoGraphError(f"no step has ended within {PATIENCE_S:g} s; try again") from None
