@@ -15,6 +15,7 @@ from benchmarks import (
     graphs,
     honest,
     idle,
+    lineage,
     loop,
     memory,
     panel,
@@ -44,6 +45,7 @@ BENCHMARKS = {
     "compare": compare,
     "loop": loop,
     "summary": summary,
+    "lineage": lineage,
 }
 ELSEWHERE = {"graphs": graphs}
 """In an environment of their own, when they are named."""

@@ -14,6 +14,7 @@ import numpy as np
 from notebook_probe.compare.differences import differ_in_seed_alone
 from notebook_probe.errors import ProbeError, RecordWarning
 from notebook_probe.lineage.pictured import pictured, result_of
+from notebook_probe.lineage.row import row_of
 from notebook_probe.lineage.table import LineageTable
 from notebook_probe.lineage.view import view_of
 from notebook_probe.record.read import many
@@ -109,6 +110,11 @@ class OpenedRuns(Dataset):
         Of every record, with a collected lineage or without: state, steps, first, last and best
         loss, alerts, config, evaluations, code and packages, by names with dots.
 
+        Warns
+        -----
+        RecordWarning
+            For a record that can be read no more; the others are there.
+
         Examples
         --------
         >>> table = nbp.open_runs("runs/*.zarr").lineage()  # doctest: +SKIP
@@ -116,7 +122,13 @@ class OpenedRuns(Dataset):
         >>> table.where("config.optimizer", "SGD").to_pandas()  # doctest: +SKIP
         """
         places = np.atleast_1d(self["run"].values).tolist()
-        return Lineage.read(OpenedRecord(place) for place in places)
+        rows = []
+        for place in places:
+            try:
+                rows.append(row_of(OpenedRecord(place)))
+            except (ProbeError, OSError) as error:
+                warnings.warn(f"left out: {error}", RecordWarning, stacklevel=2)
+        return Lineage.of(rows)
 
     def explore(self) -> Explorer:
         """Show the first run in the Explorer, with the others beside it.

@@ -42,13 +42,15 @@ def row_of(run: Readable) -> dict[str, Any]:
     -------
     dict
         ``run`` (where it is), ``name``, ``state``, ``steps``, ``duration_s``, ``alerts``,
-        ``loss.first``, ``loss.last``, ``loss.best``; then ``config.…``, ``custom.…``, ``train.…``,
-        ``eval.…``, ``annotations.…``, ``device.…``, ``git.…``, ``packages.…`` and ``created``.
+        ``loss.first``, ``loss.last``, ``loss.best``, ``eval.…``; then ``config.…``, ``custom.…``,
+        ``train.…``, ``annotations.…``, ``device.…``, ``git.…``, ``packages.…`` and ``created``.
     """
     attrs = run.snapshot().attrs
     lineage = read_notes(attrs, LINEAGE)
     parts = {name: part for name, part in lineage.items() if isinstance(part, Mapping)}
-    evaluated = dict(_evaluated(run)) | dict(_lifted(parts.pop(EVAL, {})))
+    evaluation = dict(parts.pop(EVAL, {}))
+    metrics = evaluation.pop(METRICS, None)
+    known = _below(EVAL, metrics) if isinstance(metrics, Mapping) else {}
     loss = loss_of(run)
     return {
         "run": run.location,
@@ -58,10 +60,12 @@ def row_of(run: Readable) -> dict[str, Any]:
         "duration_s": _known(duration_s(run, attrs)),
         "alerts": sum(event.kind == ALERT for event in run.events),
         **{f"loss.{name}": value for name, value in loss._asdict().items() if run.streams},
+        **dict(_evaluated(run)),
+        **known,
         **_below(CONFIG, read_notes(attrs, CONFIG)),
         **_below("custom", parts.pop("custom", {})),
         **_below("train", parts.pop("train", {})),
-        **evaluated,
+        **{f"{EVAL}_{key}": value for key, value in evaluation.items()},
         **_below(ANNOTATIONS, read_notes(attrs, ANNOTATIONS)),
         **{key: one for name, part in parts.items() for key, one in _below(name, part).items()},
         **_below("git", read_notes(attrs, "git")),
@@ -72,14 +76,6 @@ def row_of(run: Readable) -> dict[str, Any]:
 
 def _below(name: str, part: Mapping[str, Any]) -> dict[str, Any]:
     return {f"{name}.{key}": _number(value) for key, value in flattened(part) if value != {}}
-
-
-def _lifted(part: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Of an evaluation: metrics under their own names, all else beside them."""
-    metrics = part.get(METRICS)
-    yield from _below(EVAL, metrics if isinstance(metrics, Mapping) else {}).items()
-    others = {key: value for key, value in part.items() if key != METRICS}
-    yield from ((f"{EVAL}_{key}", value) for key, value in others.items())
 
 
 def _evaluated(run: Readable) -> Iterator[tuple[str, Any]]:

@@ -27,6 +27,8 @@ APART = ("duration_s", "created")
 MOST_SHOWN = 24
 """Columns of a printed table; all are in `columns`."""
 
+MOST_IN_HTML = 100
+
 Row = Mapping[str, Any]
 
 
@@ -203,7 +205,7 @@ class LineageTable:
     def _repr_html_(self) -> str:
         if not self.rows:
             return "<p>no runs</p>"
-        columns = self.shown()
+        columns = self.shown()[:MOST_IN_HTML]
         cells = ([escape(told(row[one])) for one in columns] for row in self.rows)
         named = zip(map(escape, self.labels), cells, strict=True)
         lines = ([label, *rest] for label, rest in named)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -145,8 +148,39 @@ def test_many_records_are_one_table(tmp_path: Path) -> None:
     assert table["steps"] == [2, 2, 2]
     part = study.isel(run=[2, 0]).lineage()
     assert part["config.lr"] == [0.2, 0.3], "a part of the study has its own rows"
+    code = (
+        "import sys\n"
+        "import notebook_probe as nbp\n"
+        "table = nbp.open_runs(sys.argv[1]).lineage()\n"
+        "assert len(table) == 3 and table._repr_html_()\n"
+        "assert not {'torch', 'ipywidgets', 'matplotlib'} & {*sys.modules}\n"
+    )
+    pattern = str(tmp_path / "*.zarr")
+    subprocess.run([sys.executable, "-c", code, pattern], check=True, timeout=60)
     assert study.isel(run=1).lineage()["config.lr"] == [0.1]
     assert table.where("config.lr", lambda lr: lr > 0.1).sort("loss.last")["config.lr"] == [
         0.2,
         0.3,
     ]
+
+
+def test_a_record_that_is_damaged_or_gone_is_left_out_with_a_warning(tmp_path: Path) -> None:
+    for place in "abc":
+        _trained(tmp_path / f"{place}.zarr", 0.1, 0)
+    study = nbp.open_runs(tmp_path / "*.zarr")
+    shutil.rmtree(tmp_path / "a.zarr")
+    for chunk in (tmp_path / "b.zarr").glob("scalars/*/step/c/*"):
+        chunk.write_bytes(b"no chunk at all, and long enough to be one")
+    with pytest.warns(nbp.RecordWarning, match="left out") as told:
+        table = study.lineage()
+    assert table["run"] == [str(tmp_path / "c.zarr")]
+    assert [place for one in told for place in "ab" if f"{place}.zarr" in str(one.message)] == [
+        "a",
+        "b",
+    ]
+
+
+def test_json_of_a_thousand_levels_is_no_lineage() -> None:
+    run = made("a", logged={"loss": [1.0]})
+    run.attrs["lineage"] = '{"custom":' * 100_000 + "1" + "}" * 100_000
+    assert row_of(run)["loss.last"] == 1.0

@@ -79,7 +79,7 @@ def read_notes(attrs: Mapping[str, Any], name: str) -> dict[str, Any]:
     """
     try:
         found = json.loads(attrs.get(name, "{}"))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 

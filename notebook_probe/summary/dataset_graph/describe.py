@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from torch.utils.data import DataLoader, IterableDataset
@@ -17,6 +18,8 @@ __all__ = ["describe"]
 MOST_PARTS = 200
 """Of a whole graph."""
 DEEPEST = 12
+MOST_CHARACTERS = 60_000
+"""Of all settings, as JSON; an event holds 100 000."""
 
 FIRST = "dataset"
 """A sampler holds it, too, and has nothing more to tell of it then."""
@@ -51,6 +54,7 @@ class _Walk:
     """Goes through what objects hold, each object once."""
 
     def __init__(self) -> None:
+        self._room = MOST_CHARACTERS
         self._met: dict[int, object] = {}  # kept, so that no other object gets its number
 
     def part(self, role: str, kind: str, value: object, depth: int) -> DataPart:
@@ -60,7 +64,7 @@ class _Walk:
         n_left_out = 0
         for name, held in sorted(members(value), key=_rank):
             if not is_part(name, held):
-                _keep(settings, name, held)
+                self._keep(settings, name, held)
             for inner_role, inner in parts_in(name, held):
                 if id(inner) in self._met and inner_role == name:
                     continue
@@ -71,6 +75,17 @@ class _Walk:
         return DataPart(
             role, kind, class_name(value), _length(value), settings, tuple(parts), n_left_out
         )
+
+    def _keep(self, settings: dict[str, Any], name: str, held: object) -> None:
+        if held is None or len(settings) >= MOST_OF_ONE:
+            return
+        told = _told(name, held)
+        if told == "":
+            return
+        size = len(json.dumps([name, told]))
+        if size <= self._room:
+            settings[shortened(name)] = told
+            self._room -= size
 
     def _below(self, role: str, name: str, value: object, depth: int) -> DataPart:
         kind = kind_of(name, value)
@@ -83,11 +98,6 @@ class _Walk:
 
 def _rank(member: tuple[str, object]) -> int:
     return member[0] != FIRST
-
-
-def _keep(settings: dict[str, Any], name: str, held: object) -> None:
-    if held is not None and len(settings) < MOST_OF_ONE:
-        settings[shortened(name)] = _told(name, held)
 
 
 def _told(name: str, held: object) -> Any:

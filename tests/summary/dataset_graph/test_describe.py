@@ -311,6 +311,15 @@ def test_breadth_and_depth_have_an_end_that_is_told() -> None:
     assert len([*describe(ConcatDataset(held))]) <= MOST_PARTS
 
 
+def test_whatever_it_holds_a_graph_fits_into_an_event() -> None:
+    large = {f"setting_{n}": ["é" * 200] * 16 for n in range(40)}
+    many = [Images(transform=None, **large) for _ in range(30)]
+    held: Dataset[Any] = ConcatDataset([ConcatDataset(many), *(Images(**large) for _ in range(30))])
+    text = json.dumps(describe(held).plain(), ensure_ascii=False)
+    assert len(text.encode()) < 100_000
+    assert len([*describe(held)]) == 62 + 90
+
+
 def test_a_list_of_a_thousand_samples_is_a_setting_whatever_the_samples_are() -> None:
     class Sample:
         def __call__(self) -> None: ...
