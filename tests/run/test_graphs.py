@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from importlib.util import find_spec
 from pathlib import Path
+from threading import Event, Thread, Timer
 from typing import Any
 
 import numpy as np
@@ -16,18 +17,18 @@ import notebook_probe as nbp
 from notebook_probe.errors import ClosedRunError, MissingExtraError, NoGraphError
 from notebook_probe.graph import Graph, onnx_file
 from notebook_probe.record.format.notes import MODEL_GRAPH
-from notebook_probe.record.format.source import Event
+from notebook_probe.record.format.source import Event as Happened
 from notebook_probe.run.actions import graph_actions
 from notebook_probe.run.attach.requests import BuildGraph, Request
 from notebook_probe.run.gate import Gate
 from tests.models import Shared, equal, floats, made, mean_square, mlp, sgd, train
 from tests.run.conftest import Watch
-from tests.run.loops import applied, training
+from tests.run.loops import applied, training, wait_until
 
 batch = floats(5, 4)
 
 
-def kept(run: nbp.Run | nbp.OpenedRun) -> list[Event]:
+def kept(run: nbp.Run | nbp.OpenedRun) -> list[Happened]:
     return [event for event in run.events if event.kind == MODEL_GRAPH]
 
 
@@ -111,6 +112,22 @@ def test_a_run_in_the_background_builds_it_between_two_of_its_steps(watch: Watch
         graph = run.graph(torch.ones(3, 4))
         assert graph.nodes[-1].shape == (3, 2)
         assert applied(run, BuildGraph()).state == "applied"
+
+
+def test_who_waits_for_a_training_that_ends_builds_it_itself(watch: Watch) -> None:
+    model = made(mlp)
+    run, leave = watch(model), Event()
+
+    def trained() -> None:
+        train(model, sgd(model), batch, range(2))
+        leave.wait()
+
+    thread = Thread(target=trained)
+    thread.start()
+    wait_until(lambda: run.open_step == 1)
+    Timer(0.05, leave.set).start()
+    assert run.graph(torch.ones(3, 4)).nodes[-1].shape == (3, 2)
+    thread.join()
 
 
 def test_a_closed_run_without_one_says_so(watch: Watch) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,6 +20,7 @@ from notebook_probe.run.parts import RunParts
 __all__ = ["GraphActions"]
 
 PATIENCE_S = 60.0
+TURN_S = 0.25
 NO_INPUTS = "no batch is known: give inputs, or keep a batch with run.probe_batch(...)"
 
 Made = TypeVar("Made")
@@ -132,22 +134,28 @@ class GraphActions(ABC):
 
 
 def _between_steps(live: RunParts, act: Callable[[], Made]) -> Made:
-    """Do it while no step is open, or this thread is amid its own; wait for another thread's."""
+    """Do it while no step is open, or this thread is amid its own; let another thread do it."""
     done: Future[Made] = Future()
 
     def do() -> None:
+        if done.done():
+            return
         try:
             done.set_result(act())
         except BaseException as error:
             done.set_exception(error)
 
-    if not (live.gate.is_elsewhere or live.state.trains_in_background):
-        live.observer.between_steps(do)  # nobody begins one meanwhile
-        if not done.done():
-            do()
-        return done.result()
-    live.gate.once(do)
-    try:
-        return done.result(PATIENCE_S)
-    except TimeoutError:
-        raise NoGraphError(f"no step has ended within {PATIENCE_S:g} s; try again") from None
+    if _trains_elsewhere(live):
+        live.gate.once(do)
+        deadline = time.monotonic() + PATIENCE_S
+        while _trains_elsewhere(live) and not done.done():
+            if time.monotonic() > deadline:
+                raise NoGraphError(f"no step has ended within {PATIENCE_S:g} s; try again")
+            wait([done], TURN_S)  # the training may end meanwhile
+    live.observer.between_steps(do)  # nobody begins one meanwhile
+    do()
+    return done.result()
+
+
+def _trains_elsewhere(live: RunParts) -> bool:
+    return live.gate.is_elsewhere or live.state.trains_in_background
