@@ -127,9 +127,13 @@ class Landscape:
     def loss_at(self, offset: Tensor) -> Tensor:
         """The loss at ``position + offset``, 0-d float64."""
         self._check()
+        pairs = zip(self.point, self.split(offset), strict=True)
+        return self.loss_of([own.detach() + part for own, part in pairs])
+
+    def loss_of(self, point: Sequence[Tensor]) -> Tensor:
+        """The loss of other parameters, 0-d float64."""
         with torch.no_grad():
-            moved = [own + part for own, part in zip(self.point, self.split(offset), strict=True)]
-            return self._evaluate(moved).double()
+            return self._evaluate(point).double()
 
     def split(self, vector: Tensor) -> tuple[Tensor, ...]:
         """A flat vector in parts of the parameters' own shapes and kinds."""

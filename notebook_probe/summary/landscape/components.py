@@ -35,22 +35,33 @@ class Components:
         squares, vectors = _leading(rows.products(), rows)
         vectors = torch.where(vectors[0] < 0, -vectors, vectors)  # begins at positive x and y
         lengths = squares[:2].sqrt()
-        directions = [rows.combined(own) for own in (vectors / lengths).T]
-        first, second = (_as_kept(one, rows.origin) for one in directions)
-        return cls(first, second, _from_origin(vectors * lengths), _shares(squares))
+        pairs = [
+            _as_kept(pair, own)
+            for pair, own in zip(rows.combined((vectors / lengths).T), rows.origin, strict=True)
+        ]
+        return cls._of(pairs, vectors * lengths, squares)
 
     @classmethod
     def by_mindspore(cls, rows: Rows) -> Components:
         """Components of the rows less their means, as long as the origin's tensors."""
         means = rows.means()
         squares, vectors = _leading(rows.products(means), rows)
-        components = [rows.combined(own, means) for own in vectors.T]
-        directions = [_lengthened(_turned(one), rows.origin) for one in components]
-        first, second = (_as_kept(one, rows.origin) for one in directions)
-        along = torch.stack([rows.along(first), rows.along(second)], dim=1)
-        inner = [[_dot(one, other) for other in (first, second)] for one in (first, second)]
-        inverse = torch.linalg.pinv(torch.tensor(inner, dtype=torch.float64), hermitian=True)
-        return cls(first, second, _from_origin(along @ inverse), _shares(squares))
+        pairs, largest = [], torch.zeros(2, dtype=torch.float64)
+        for pair, own in zip(rows.combined(vectors.T, means), rows.origin, strict=True):
+            largest = _larger(largest, pair)
+            pairs.append(_as_kept(_lengthened(pair, own), own))
+        for pair in pairs:  # the element of largest size is negative
+            pair.mul_(-largest.sign().to(pair).reshape(2, *(1 for _ in pair.shape[1:])))
+        inner = torch.stack([_inner(pair) for pair in pairs]).sum(dim=0)
+        places = rows.along(pairs) @ torch.linalg.pinv(inner, hermitian=True)
+        return cls._of(pairs, places, squares)
+
+    @classmethod
+    def _of(cls, pairs: Sequence[Tensor], places: Tensor, squares: Tensor) -> Components:
+        places[-1] = 0.0  # the origin, which rounding may have moved
+        first, second = zip(*pairs, strict=True)
+        shares = (squares[:2] / squares.sum()).tolist()
+        return cls(first, second, places.numpy(), (shares[0], shares[1]))
 
 
 def _leading(products: Tensor, rows: Rows) -> tuple[Tensor, Tensor]:
@@ -70,41 +81,28 @@ def _leading(products: Tensor, rows: Rows) -> tuple[Tensor, Tensor]:
     return squares.flip(0).clamp(min=0), vectors.flip(1)[:, :2]
 
 
-def _shares(squares: Tensor) -> tuple[float, float]:
-    first, second = (squares[:2] / squares.sum()).tolist()
-    return first, second
+def _lengthened(pair: Tensor, origin: Tensor) -> Tensor:
+    """Both as long as the origin's tensor; what does not move stays where it is."""
+    flat = pair.flatten(1)
+    lengths = flat.norm(dim=1, keepdim=True)
+    scales = torch.where(lengths > 0, origin.double().norm() / lengths, 0.0)
+    return (flat * scales).reshape(pair.shape)
 
 
-def _from_origin(places: Tensor) -> npt.NDArray[np.float64]:
-    """The last of them is the origin, which rounding may have moved."""
-    places[-1] = 0.0
-    return places.numpy()
+def _larger(largest: Tensor, pair: Tensor) -> Tensor:
+    """Of both, the element of largest size so far."""
+    if not pair.numel():
+        return largest
+    flat = pair.flatten(1)
+    found = flat.gather(1, flat.abs().argmax(dim=1, keepdim=True)).squeeze(1)
+    return torch.where(found.abs() > largest.abs(), found, largest)
 
 
-def _lengthened(component: Sequence[Tensor], origin: Sequence[Tensor]) -> list[Tensor]:
-    """Each tensor as long as the origin's; what does not move stays where it is."""
-    lengthened = []
-    for part, own in zip(component, origin, strict=True):
-        length = part.norm()
-        lengthened.append(part * (own.double().norm() / length) if length > 0 else part)
-    return lengthened
-
-
-def _turned(component: Sequence[Tensor]) -> list[Tensor]:
-    """So that its element of largest size is negative."""
-    flat = [part.reshape(-1) for part in component if part.numel()]
-    largest = max((float(part[part.abs().argmax()]) for part in flat), key=abs)
-    return [-part if largest > 0 else part for part in component]
-
-
-def _as_kept(direction: Sequence[Tensor], origin: Sequence[Tensor]) -> tuple[Tensor, ...]:
+def _as_kept(pair: Tensor, origin: Tensor) -> Tensor:
     """In the precision in which it is used."""
-    return tuple(
-        part.to(torch.promote_types(own.dtype, torch.float32))
-        for part, own in zip(direction, origin, strict=True)
-    )
+    return pair.to(torch.promote_types(origin.dtype, torch.float32))
 
 
-def _dot(one: Sequence[Tensor], other: Sequence[Tensor]) -> float:
-    pairs = zip(one, other, strict=True)
-    return sum(float((a.double() * b.double()).sum()) for a, b in pairs)
+def _inner(pair: Tensor) -> Tensor:
+    flat = pair.flatten(1).double()
+    return flat @ flat.T

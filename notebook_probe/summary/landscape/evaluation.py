@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -104,7 +104,7 @@ def evaluate(
     work = _Work(what, 1 + len(path) + n_points, tell)
     losses, along = np.full(n_points, np.nan), np.full(len(path), np.nan)
     with loss.untouched():
-        landscape, first, second = _placed(plane, loss)
+        landscape, moved = _placed(plane, loss)
         at_origin = float(landscape.value)
         work.count()
         for place, one in enumerate(path):
@@ -116,15 +116,15 @@ def evaluate(
         for x, y in plane.grid:
             if is_cancelled():
                 break
-            losses[n_done] = float(landscape.loss_at(x * first + y * second))
+            losses[n_done] = float(landscape.loss_of(moved(x, y)))
             n_done += 1
             work.count()
     across = losses.reshape(len(plane.grid.xs), -1).T
     return Evaluated(across, at_origin, along, n_done, n_points, work.seconds)
 
 
-def _placed(plane: Plane, loss: MeanLoss) -> tuple[Landscape, Tensor, Tensor]:
-    """The landscape round an origin where the model is, and both directions, flat."""
+def _placed(plane: Plane, loss: MeanLoss) -> tuple[Landscape, _Moved]:
+    """The landscape round an origin where the model is, and the parameters at its points."""
     state = _state(plane.origin, loss)
     names = [*plane.origin.moved]
     fixed = {name: value for name, value in state.items() if name not in names}
@@ -133,16 +133,33 @@ def _placed(plane: Plane, loss: MeanLoss) -> tuple[Landscape, Tensor, Tensor]:
         others = {name: value.clone() for name, value in fixed.items()}  # a call may write there
         return loss({**others, **dict(zip(names, point, strict=True))})
 
-    landscape = Landscape(at, [state[name] for name in names])
-    return landscape, landscape.join(plane.first), landscape.join(plane.second)
+    point = [state[name] for name in names]
+    return Landscape(at, point), _Moved(point, plane)
 
 
-def _state(snapshot: Snapshot, loss: MeanLoss) -> Mapping[str, Tensor]:
-    """The parameters and buffers of a snapshot as the model has its own."""
+class _Moved:
+    """The parameters at a point of a plane, computed in float32 or wider; a copy at a time."""
+
+    def __init__(self, point: Sequence[Tensor], plane: Plane) -> None:
+        self._parts = [
+            (own, first.to(own.device), second.to(own.device))
+            for own, first, second in zip(point, plane.first, plane.second, strict=True)
+        ]
+
+    def __call__(self, x: float, y: float) -> list[Tensor]:
+        with torch.no_grad():
+            return [
+                torch.add(own, first, alpha=x).add_(second, alpha=y).to(own.dtype)
+                for own, first, second in self._parts
+            ]
+
+
+def _state(snapshot: Snapshot, loss: MeanLoss) -> dict[str, Tensor]:
+    """The parameters and buffers of a snapshot as the model has its own; copies of buffers."""
     own = {**dict(loss.model.named_parameters()), **dict(loss.model.named_buffers())}
     saved = {**snapshot.parameters, **snapshot.buffers}
     with torch.no_grad():
         return {
-            name: value.to(own[name].device, own[name].dtype, copy=True)
+            name: value.to(own[name].device, own[name].dtype, copy=name in snapshot.buffers)
             for name, value in saved.items()
         }

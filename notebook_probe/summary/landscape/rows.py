@@ -77,23 +77,20 @@ class Rows:
             total += columns.sum(dim=1, keepdim=True)
         return total / self.n_columns
 
-    def combined(self, weights: Tensor, centre: Tensor | float = 0.0) -> tuple[Tensor, ...]:
-        """``weights (D - centre)``, by tensor; float64."""
-        return tuple(
-            torch.cat([weights @ (part - centre) for part in self.of_tensor(place)]).reshape(
-                own.shape
-            )
-            for place, own in enumerate(self.origin)
-        )
+    def combined(self, weights: Tensor, centre: Tensor | float = 0.0) -> Iterator[Tensor]:
+        """``weights (D - centre)`` for several rows of weights, tensor by tensor; float64."""
+        for place, own in enumerate(self.origin):
+            parts = [weights @ (columns - centre) for columns in self.of_tensor(place)]
+            yield torch.cat(parts, dim=1).reshape(len(weights), *own.shape)
 
-    def along(self, direction: Sequence[Tensor]) -> Tensor:
-        """``D direction``."""
-        found = torch.zeros(len(self), dtype=torch.float64)
-        for place, part in enumerate(direction):
-            start, flat = 0, part.reshape(-1).double()
+    def along(self, pairs: Sequence[Tensor]) -> Tensor:
+        """``D`` times several directions, which are given as `combined` gives them."""
+        found = torch.zeros(len(self), len(pairs[0]), dtype=torch.float64)
+        for place, pair in enumerate(pairs):
+            start, flat = 0, pair.flatten(1)
             for columns in self.of_tensor(place):
                 end = start + columns.shape[1]
-                found += columns @ flat[start:end]
+                found += columns @ flat[:, start:end].double().T
                 start = end
         return found
 

@@ -97,6 +97,24 @@ def test_the_linear_models_landscape_is_the_parabola_of_its_losses(folder: Path)
     assert (second > 0).all()
 
 
+def test_wrappers_are_no_part_of_the_model(folder: Path) -> None:
+    model = nn.Linear(3, 2)
+    found = landscape(folder, nn.DataParallel(model), mse_loss, BATCHES, progress=False)
+    xr.testing.assert_equal(found, draw(folder))
+    writer = SnapshotWriter(folder / "wrapped", LandscapeSettings())
+    writer.take(nn.DataParallel(model), 1)
+    writer.end()
+    assert (folder / "wrapped" / FOLDER / "Linear_1_step.pt").exists()
+
+
+def test_a_model_that_is_watched_is_left_alone(folder: Path) -> None:
+    model = nn.Linear(3, 2)
+    with nbp.watch(model, store=folder / "run.zarr", probes={"": ["output_mean"]}) as run:
+        found = landscape(folder, model, mse_loss, BATCHES, progress=False)
+        assert run.status_head().step == 0
+    xr.testing.assert_equal(found, draw(folder))
+
+
 def test_what_was_drawn_opens_again_and_without_this_package(folder: Path) -> None:
     drawn = draw(folder)
     xr.testing.assert_identical(nbp.landscape(folder), drawn)
