@@ -70,7 +70,7 @@ def test_wrappers_and_containers_are_open_as_long_as_few_boxes_are_seen(bare: Pa
     assert "transformer.h" in modules(many)
 
 
-def test_a_module_that_is_called_twice_along_one_path_has_a_box_for_each_call(
+def test_a_module_that_is_called_twice_has_a_box_for_each_call(
     bare: PanelPage,
 ) -> None:
     found = folded(bare, resnet18(), ["layer1", "layer1.0"])
@@ -85,13 +85,18 @@ def upright(route: dict[str, Any]) -> bool:
     return heights == sorted(heights)
 
 
-def test_calls_that_do_not_follow_from_each_other_share_a_box(bare: PanelPage) -> None:
-    net = Drawing("Siamese")
-    net.module("twin", "Linear", 4, calls=2)
-    ends = [net.node("linear", "twin", [net.node(name, "", kind="input")]) for name in ("a", "b")]
-    net.node("sub", "", ends)
+def test_a_cell_that_is_unrolled_is_a_chain_of_its_calls(bare: PanelPage) -> None:
+    net = Drawing("Unrolled")
+    for path, kind in (("embed", "Embedding"), ("cell", "RNNCell")):
+        net.module(path, kind, 4, calls=5)
+    ids = net.node("ids", "", kind="input")
+    state: list[int] = []
+    for _ in range(5):
+        x = net.node("embedding", "embed", [net.node("select", "", [ids])])
+        state = [net.node("rnn_tanh_cell", "cell", [x, *state])]
     found = folded(bare, net.graph, [])
-    assert modules(found) == ["twin"]
+    assert modules(found) == ["embed", "cell"] * 5
+    assert all(upright(route) for route in found["layout"]["routes"])
 
 
 def test_modules_that_call_each_other_back_and_forth_are_drawn_with_an_edge_upwards(
