@@ -3,6 +3,7 @@
 from notebook_probe.figures.compared import compared
 from notebook_probe.figures.graph import graph
 from notebook_probe.figures.heat import heat
+from notebook_probe.figures.histograms import histograms
 from notebook_probe.figures.image import image
 from notebook_probe.figures.landscape.picture import landscape
 from notebook_probe.figures.lines import Look, lines
@@ -17,6 +18,7 @@ __all__ = [
     "compared",
     "graph",
     "heat",
+    "histograms",
     "image",
     "landscape",
     "lines",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from io import BytesIO
 from typing import Any, Literal
 
@@ -28,6 +29,7 @@ __all__ = [
     "drawing",
     "encoded",
     "lighter",
+    "named_places",
     "number",
     "plain_axes",
     "shortened",
@@ -151,3 +153,11 @@ def _luminance(red: float, green: float, blue: float) -> float:
         for share in (red, green, blue)
     ]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def named_places(axis: Any, names: Sequence[str]) -> None:
+    """Ticks at whole places, called by what stands there."""
+    axis.set_major_locator(MaxNLocator(8, integer=True, min_n_ticks=1))
+    axis.set_major_formatter(
+        FuncFormatter(lambda at, _: names[int(at)] if 0 <= at < len(names) else "")
+    )

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from notebook_probe.figures.colours import coloured, framed
 from notebook_probe.figures.densities import densities, has_own_widths
 from notebook_probe.figures.image import image, is_image
-from notebook_probe.figures.style import HEADING, SOFT, drawing, number, text_inches, ticks
+from notebook_probe.figures.style import (
+    HEADING,
+    SOFT,
+    drawing,
+    named_places,
+    number,
+    text_inches,
+    ticks,
+)
 
 __all__ = ["vector"]
 
@@ -83,8 +87,8 @@ def _steps(table: xr.DataArray, values: Floats, along: str) -> Figure:
     figure, axes, bar = framed(SIZE, f"{table.name} at {table.module.item()}", left)
     extent = (-0.5, len(steps) - 0.5, -0.5, len(names) - 0.5)
     coloured(axes, bar, values[::every, rows].T, extent=extent)
-    _places(axes.xaxis, [number(step) for step in steps])
-    _places(axes.yaxis, names)
+    named_places(axes.xaxis, [number(step) for step in steps])
+    named_places(axes.yaxis, names)
     axes.set_xlabel("step", color=SOFT, fontproperties=HEADING)
     axes.set_ylabel(along, color=SOFT, fontproperties=HEADING)
     return figure
@@ -100,7 +104,7 @@ def _densities(table: xr.DataArray, along: str) -> Figure:
     figure, axes, bar = framed(SIZE, title, left)
     extent = (-0.5, table.sizes["step"] - 0.5, shown.low, shown.high)
     coloured(axes, bar, shown.values, extent=extent)
-    _places(axes.xaxis, [number(step) for step in table.step.values])
+    named_places(axes.xaxis, [number(step) for step in table.step.values])
     ticks(axes.yaxis, log=False)
     axes.set_xlabel("step", color=SOFT, fontproperties=HEADING)
     axes.set_ylabel("value", color=SOFT, fontproperties=HEADING)
@@ -125,11 +129,3 @@ def _ends(places: Floats) -> tuple[float, float]:
     """Of cells round equally distant places."""
     half = (places[-1] - places[0]) / max(len(places) - 1, 1) / 2 or 0.5
     return float(places[0] - half), float(places[-1] + half)
-
-
-def _places(axis: Any, names: Sequence[str]) -> None:
-    """Ticks at whole places, called by what stands there."""
-    axis.set_major_locator(MaxNLocator(8, integer=True, min_n_ticks=1))
-    axis.set_major_formatter(
-        FuncFormatter(lambda at, _: names[int(at)] if 0 <= at < len(names) else "")
-    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -55,6 +56,7 @@ class Course:
         data: Dataset | None = None,
     ) -> None:
         """A training begins at a step, or goes on there."""
+        _offer_views()
         self.run, self._loop, self._data = run, loop, data
         self.units.outlook, self._last_unit = outlook, None
         moment = self._moment(step, NOTHING)
@@ -144,3 +146,11 @@ class Course:
         """Bytes that are free where the record lies; of a remote one where it is spooled."""
         place = None if self.run is None else local_path(self.run.location)
         return shutil.disk_usage(place or self.settings.summary_dir).free
+
+
+def _offer_views() -> None:
+    """In a notebook, have panels show what is collected; elsewhere Jupyter is left alone."""
+    if "ipykernel" in sys.modules:
+        from notebook_probe.summary.views import show_views
+
+        show_views()

@@ -1,0 +1,31 @@
+"""What a collector has recorded, in every panel of this process: images and histograms by step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from notebook_probe.explorer.draw.view import VIEWS, Draw, view
+from notebook_probe.summary.views.histograms import histogram_table
+from notebook_probe.summary.views.images import pictures
+
+__all__ = ["show_views"]
+
+HERE = Path(__file__).parent
+ALL: dict[str, tuple[Draw, str]] = {
+    "images": (pictures, "images.js"),
+    "histograms": (histogram_table, "histograms.js"),
+}
+
+
+def show_views() -> None:
+    """Have the views in panels from now on; a collector that starts does it by itself.
+
+    Examples
+    --------
+    >>> nbp.summary.show_views()  # doctest: +SKIP
+    >>> nbp.open_run("summary/record.zarr").explore()  # doctest: +SKIP
+    """
+    for name, (draw, file) in ALL.items():
+        if name not in VIEWS:  # one of the user's own stays
+            parts = [(HERE / one).read_text("utf-8") for one in ("stepper.js", file)]
+            view(name, esm="\n".join(parts))(draw)

@@ -1,0 +1,21 @@
+export default {
+  draw(element, data) {
+    stepper(element, data.series, (place, { name, steps, pixels }, at) => {
+      const [, height, width] = pixels.shape;
+      const canvas = place.querySelector("canvas") ?? document.createElement("canvas");
+      if (!canvas.isConnected) place.replaceChildren(canvas);
+      canvas.width = width;
+      canvas.height = height;
+      canvas.setAttribute("role", "img");
+      canvas.setAttribute("aria-label", `${name} at step ${steps[at]}`);
+      canvas.style = `width: min(100%, ${4 * width}px); image-rendering: pixelated; display: block`;
+      const image = canvas.getContext("2d").createImageData(width, height);
+      const first = at * height * width * 3;
+      for (let i = 0; i < height * width; i++) {
+        for (let c = 0; c < 3; c++) image.data[4 * i + c] = pixels[first + 3 * i + c];
+        image.data[4 * i + 3] = 255;
+      }
+      canvas.getContext("2d").putImageData(image, 0, 0);
+    });
+  },
+};

@@ -1,0 +1,49 @@
+"""Recorded pictures by step, as few as a message holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from notebook_probe.explorer.messages.selection import PanelSelection
+from notebook_probe.record.format.source import ROOT, Source
+
+__all__ = ["pictures", "shown_steps"]
+
+MOST_BYTES = 2_000_000
+"""Of all pictures that are sent."""
+
+
+def pictures(source: Source, selection: PanelSelection) -> dict[str, Any] | None:
+    """Input images, and those that the model gives, as they were at a step."""
+    names = [name for name in source.blobs if name == "input_image" or name.endswith("_image")]
+    found = [source.series("", name) for name in names if ROOT in source.blobs[name]]
+    in_colour = [one for one in found if one.ndim == 4 and one.sizes["step"]]
+    if not in_colour:
+        return None
+    room = MOST_BYTES // len(in_colour)
+    return {"series": [_told(one, room) for one in in_colour]}
+
+
+def _told(series: xr.DataArray, room: int) -> dict[str, Any]:
+    n_steps = series.sizes["step"]
+    shown = shown_steps(n_steps, room // int(np.prod(series.shape[1:])))
+    pixels = np.nan_to_num(series.isel(step=shown).values).clip(0, 255).astype(np.uint8)
+    return {"name": str(series.name), "steps": series.step.values[shown].tolist(), "pixels": pixels}
+
+
+def shown_steps(n: int, most: int) -> list[int]:
+    """At most so many of ``n`` places, evenly, the first and the last among them; at least one.
+
+    Examples
+    --------
+    >>> shown_steps(10, 4), shown_steps(3, 10), shown_steps(5, 0)
+    ([0, 3, 6, 9], [0, 1, 2], [4])
+    """
+    if most < 2:
+        return [n - 1]
+    if n <= most:
+        return [*range(n)]
+    return [round(i * (n - 1) / (most - 1)) for i in range(most)]
