@@ -41,8 +41,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> nbp.OpenedRun:
 def shown(panel: PanelPage, run: nbp.OpenedRun, name: str, theme: str) -> Locator:
     """The view, drawn of a record as a kernel draws it."""
     panel.show(WIDTH, theme)
-    for message in (model_message(), status_message(), selection_message()):
-        panel.say(message)
+    panel.say(model_message())
+    panel.say(status_message())
+    panel.say(selection_message())
     panel.say({"v": 1, "type": "views", "rows": [view_row(name, cost_s=0.01, every_s=1.0)]})
     draw, file = ALL[name]
     text = "\n".join((HERE / one).read_text("utf-8") for one in ("stepper.js", file))

@@ -28,7 +28,9 @@ def test_columns_are_steps_and_every_one_has_all_elements(tmp_path: Path) -> Non
     run.close()
     figure = histograms(nbp.open_run(tmp_path / "run.zarr"), "weight")
     axes = figure.axes[0]
-    drawn = np.ma.filled(axes.images[0].get_array(), 0.0)
+    shown = axes.images[0].get_array()
+    assert shown is not None
+    drawn = np.ma.filled(shown, 0.0)
     assert drawn.shape == (30 // 10 + 1, 3)
     np.testing.assert_allclose(drawn.sum(axis=0), 30)
     assert axes.images[0].get_extent()[2] == pytest.approx(lowest)
