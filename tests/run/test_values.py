@@ -360,11 +360,16 @@ def test_default_probes_sit_on_weighted_and_activation_modules(watch: Watch) -> 
     places = dict.fromkeys(probe.module for probe in run.probes())
     assert list(places) == ["conv1", "norm1", "conv2", "norm2", "relu", "head"]
     at_relu = [probe.quantity for probe in run.probes() if probe.module == "relu"]
-    assert at_relu == [name for name in DEFAULT if name not in WEIGHTS]
-    assert [p.quantity for p in run.probes() if p.module == "head"] == list(DEFAULT)
+    every = (*DEFAULT, *NOW_AND_THEN)
+    assert at_relu == [name for name in every if name not in WEIGHTS]
+    assert [p.quantity for p in run.probes() if p.module == "head"] == list(every)
+    assert {p.quantity: p.schedule for p in run.probes() if p.quantity in NOW_AND_THEN} == (
+        NOW_AND_THEN
+    )
 
 
-WEIGHTS = ("weight_norm", "grad_norm", "update_ratio")
+WEIGHTS = ("weight_norm", "grad_norm", "update_ratio", "grad_rms")
+NOW_AND_THEN = {"grad_rms": "every(5)", "silent_input_fraction": "every(10)"}
 
 
 def test_a_root_that_is_a_layer_is_watched_itself(watch: Watch) -> None:

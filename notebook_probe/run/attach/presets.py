@@ -43,7 +43,13 @@ def _add(name: str, about: str, *rows: PresetRow) -> None:
     presets.add(name, Preset(name, about, rows))
 
 
-_add("default", "Norms, moments and silent units.", PresetRow(DEFAULT))
+_add(
+    "default",
+    "Norms, moments and silent units.",
+    PresetRow(DEFAULT),
+    PresetRow(("grad_rms",), schedule="every(5)"),
+    PresetRow(("silent_input_fraction",), schedule="every(10)"),
+)
 _add(
     "gradients",
     "Whether gradients vanish, explode or swing, of the parameters and between the layers.",

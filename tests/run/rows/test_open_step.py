@@ -300,7 +300,7 @@ def test_status_follows_the_life_of_a_run(watch: Watch) -> None:
     status = run.status()
     assert (status.name, status.state, status.step) == ("first", "waiting", 0)
     assert status.location == run.location
-    assert status.n_probes == len(run.probes()) == 9 + 6 + 9
+    assert status.n_probes == len(run.probes()) == 11 + 7 + 11
     assert math.isnan(status.steps_per_second)
     optimizer = sgd(model)
     for step in range(3):
