@@ -39,7 +39,8 @@ class Path:
     places : array (number, 2)
         The origin, which is the last, is at 0, 0.
     shares : (float, float)
-        Of the squared distances from the origin, what each axis shows.
+        Of the squared distances from the origin, what each axis shows; by ``"mindspore"`` of the
+        centred ones.
     """
 
     numbers: tuple[int, ...]
