@@ -108,9 +108,10 @@ assert not any(name.startswith("notebook_probe") for name in sys.modules)
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
-def test_importing_the_record_imports_no_torch_and_no_widgets() -> None:
+def test_importing_the_record_and_its_tables_imports_no_torch_and_no_widgets() -> None:
     code = """
-import sys, notebook_probe.record
+import sys, notebook_probe.record, notebook_probe.lineage.pictured, notebook_probe.lineage.view
+import notebook_probe.lineage.dataset_graph, notebook_probe.opened
 found = {"torch", "IPython", "ipywidgets", "ipykernel", "matplotlib"} & set(sys.modules)
 assert not found, found
 """

@@ -66,7 +66,7 @@ class _Walk:
             if not is_part(name, held):
                 self._keep(settings, name, held)
             for inner_role, inner in parts_in(name, held):
-                if id(inner) in self._met and inner_role == name:
+                if inner_role == name and self._is_told(name, inner):
                     continue
                 if len(parts) == MOST_OF_ONE or len(self._met) >= MOST_PARTS or depth == DEEPEST:
                     n_left_out += 1
@@ -75,6 +75,14 @@ class _Walk:
         return DataPart(
             role, kind, class_name(value), _length(value), settings, tuple(parts), n_left_out
         )
+
+    def _is_told(self, name: str, value: object) -> bool:
+        """Met before; or a transform of nothing but such, as torchvision puts round what it has."""
+        if id(value) in self._met:
+            return True
+        held = [one for role, inner in members(value) for _, one in parts_in(role, inner)]
+        is_round = kind_of(name, value) == "transform" and bool(held)
+        return is_round and all(id(one) in self._met for one in held)
 
     def _keep(self, settings: dict[str, Any], name: str, held: object) -> None:
         if held is None or len(settings) >= MOST_OF_ONE:

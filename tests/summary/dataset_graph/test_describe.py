@@ -293,6 +293,21 @@ def test_a_part_that_is_there_twice_is_told_once_and_named_again() -> None:
     ]
 
 
+def test_what_is_put_round_transforms_that_are_told_is_no_part_of_its_own() -> None:
+    class Both:
+        def __init__(self, transform: Any) -> None:
+            self.transform, self.target_transform = transform, int
+
+        def __call__(self, x: Any) -> Any:
+            return x
+
+    data = Images()
+    vars(data)["transforms"] = Both(vars(data)["transform"])
+    assert [part.role for part in describe(data).root.parts] == ["transform"]
+    vars(data)["transforms"] = Both(Compose([Normalize(0.5, 2.0)]))
+    assert [part.role for part in describe(data).root.parts] == ["transform", "transforms"]
+
+
 def test_breadth_and_depth_have_an_end_that_is_told() -> None:
     wide = describe(ConcatDataset([TensorDataset(torch.ones(1)) for _ in range(100)]))
     assert len(wide.root.parts) == MOST_OF_ONE
