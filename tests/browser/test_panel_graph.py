@@ -354,3 +354,30 @@ def test_where_nothing_is_measured_yet_the_graph_is_offered(bare: PanelPage) -> 
     tell(panel, graph)
     expect(box(panel, "conv1")).to_be_visible()
     expect(box(panel, "conv1")).not_to_have_class(re.compile("nbp-coloured"))
+
+
+def test_modules_alone_stand_below_each_other_and_it_is_said_why(bare: PanelPage) -> None:
+    net = Drawing("Untraceable")
+    for path in ("stem", "body", "head"):
+        net.module(path, "Linear", 20, calls=0)
+        net.node("Linear", path, shape=[8, 4], kind="module")
+    why = "not exported: no inputs"
+    panel = show_graph(bare, {**net.graph, "how": "tree", "why": why})
+    told = panel.page.locator(".nbp-graph-how")
+    expect(told).to_have_text("The modules alone: what they give each other is not known")
+    expect(told).to_have_attribute("title", why)
+    places = [one.bounding_box() for one in boxes(panel).all()]
+    tops = [place["y"] for place in places if place]
+    assert tops == sorted(set(tops))
+    assert len(tops) == 3
+
+
+def test_a_graph_that_is_damaged_says_so_in_its_place(bare: PanelPage) -> None:
+    panel = introduce(bare.show(880))
+    panel.say({"v": 1, "type": "graph", "revision": 3, "why": ""})
+    panel.action("graph").click()
+    panel.wait_sent("show_graph")
+    error = "graph: version is 7; 1 is read"
+    panel.say({"v": 1, "type": "shown_graph", "revision": 3, "error": error})
+    expect(panel.page.locator(".nbp-graph-note")).to_contain_text(error)
+    assert panel.errors == []
