@@ -126,7 +126,7 @@ def always_clipped(
     clip_coefficient: Doubles,
     most: float = 0.9,
     cut: float = 0.2,
-    least: float = 5e-4,
+    least: float = 8e-4,
     window: int = 40,
 ) -> Any:
     """Clipping to a small part in nearly every step, and steps that are small for most layers.
