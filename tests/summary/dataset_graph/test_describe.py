@@ -266,7 +266,10 @@ class Broken:
     __dict__ = property(_raise)
 
 
-@pytest.mark.parametrize("make", [Hostile, Broken, lambda: Loud("x"), lambda: Hostile], ids=str)
+HOSTILE = {"raises": Hostile, "broken": Broken, "loud": lambda: Loud("x"), "class": lambda: Hostile}
+
+
+@pytest.mark.parametrize("make", HOSTILE.values(), ids=HOSTILE)
 def test_no_object_breaks_it_whatever_it_does_when_it_is_asked(make: Callable[[], Any]) -> None:
     describe(make())
     held = Images(dataset=make(), other=make(), transforms=[make(), make()], named={"a": make()})
