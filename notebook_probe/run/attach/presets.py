@@ -21,6 +21,8 @@ from notebook_probe.run.attach.default_places import (
 from notebook_probe.run.attach.preset import Preset, PresetRow, presets
 from notebook_probe.run.attach.request import ResolvedRequest, misfit, resolve
 from notebook_probe.schedules import schedule
+from notebook_probe.schedules.arming import can_foresee
+from notebook_probe.schedules.protocols import Schedule
 
 __all__ = ["DEFAULT", "Preset", "PresetRow", "presets", "resolve_presets"]
 
@@ -37,6 +39,9 @@ DEFAULT = (
     "nonfinite_fraction",
 )
 """What the default probes measure at every weighted or activation module."""
+
+COMPARED_STEPS = 1000
+"""Of two schedules, to tell which is due more often."""
 
 
 def _add(name: str, about: str, *rows: PresetRow) -> None:
@@ -167,7 +172,8 @@ _add(
 def resolve_presets(model_map: ModelMap, probes: Any) -> ResolvedRequest:
     """Resolve the ``probes`` argument of watch: None, a preset, several, or Taiyi's dict.
 
-    What two presets share is measured on the schedule of the first.
+    What two presets share is measured on the schedule that is due more often; on the first of
+    two that nobody can compare beforehand.
 
     Raises
     ------
@@ -187,11 +193,24 @@ def resolve_presets(model_map: ModelMap, probes: Any) -> ResolvedRequest:
             f"{', '.join(presets)}"
         )
     chosen = [_named(one) if isinstance(one, str) else one for one in given]
-    wanted: dict[tuple[str, str], Probe] = {}
+    wanted: dict[tuple[str, str], tuple[int, Probe]] = {}
     for row in (row for preset in chosen for row in preset.rows):
+        often = _n_due(schedule(row.schedule))
         for probe in _fitting(model_map, row):
-            wanted.setdefault((probe.place, probe.variable), probe)
-    return ResolvedRequest(tuple(wanted.values()), ())
+            before, _ = wanted.setdefault((probe.place, probe.variable), (often, probe))
+            if often > before > 0:
+                wanted[probe.place, probe.variable] = often, probe
+    return ResolvedRequest(tuple(probe for _, probe in wanted.values()), ())
+
+
+def _n_due(one: Schedule) -> int:
+    """How many of the first steps are due; 0 where nobody can tell beforehand."""
+    if not can_foresee(one):
+        return 0
+    due, step = 0, one.next_due(0)
+    while step is not None and step < COMPARED_STEPS:
+        due, step = due + 1, one.next_due(step + 1)
+    return due
 
 
 def _named(name: str) -> Preset:

@@ -87,7 +87,25 @@ def test_attention_s_preset_sits_at_the_innermost_attention_with_parameters(watc
     assert {probe.module for probe in run.probes()} == {"0.inner", "1"}
 
 
-def test_presets_join_and_what_they_share_keeps_the_schedule_of_the_first(watch: Watch) -> None:
+@pytest.mark.parametrize("names", [["default", "alerts"], ["alerts", "default"]])
+def test_what_presets_share_is_measured_as_often_as_any_of_them_does(
+    watch: Watch, names: list[str]
+) -> None:
+    of_head = {p.quantity: p.schedule for p in watch(made(mlp), probes=names).probes()}
+    assert of_head["grad_rms"] == "every(1)"
+    assert of_head["silent_input_fraction"] == "every(10)"
+
+
+def test_of_schedules_that_nobody_can_compare_the_first_counts(watch: Watch) -> None:
+    by_clock = nbp.Preset(
+        "clock", "By the clock.", (nbp.PresetRow(DEFAULT, schedule="seconds(9)"),)
+    )
+    for names in (["default", by_clock], [by_clock, "default"]):
+        first = watch(made(mlp), probes=names).probes()[0].schedule
+        assert (first == "every(1)") == (names[0] == "default")
+
+
+def test_presets_join(watch: Watch) -> None:
     run = watch(made(mlp), probes=["default", "everything"])
     of_head = {p.quantity: p.schedule for p in run.probes() if p.module == "2"}
     assert all(of_head[name] == "every(1)" for name in DEFAULT)
