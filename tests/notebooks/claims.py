@@ -127,7 +127,32 @@ def debug_a_training(folder: Path) -> None:
     assert ends[0] < 0.5 * ends[1]
 
 
+def all_of_one_training(folder: Path) -> None:
+    """A collector has the first unit and every tenth, and all there is of a training."""
+    place = folder / "summary" / "lr-0.05"
+    run = nbp.open_run(place / "record.zarr")
+    due = [0, *range(9, 168, 10)]
+    for module, quantity in (("", "loss"), ("", "input_image"), ("1.conv2.weight", "weight_min")):
+        assert run.series(module, quantity).step.values.tolist() == due
+    counts = run.series("1.conv1.weight", "param_histogram").sum("regular_bin")
+    assert (counts == 16 * 16 * 3 * 3).all()
+    assert run.series("", "input_image").shape[1:] == (7 * 8, 8 * 8, 3)  # fifty, eight in a row
+    assert [one.class_name for one in run.graph().modules].count("Block") == 2
+    lineage = run.lineage()
+    assert lineage["train"]["step_num"] == 6 * 28
+    assert lineage["eval"]["metrics"]["loss"] < 0.1
+    found = nbp.landscape(place)
+    assert found.path_loss.values[-1] == found.loss_at_origin == found.path_loss.values.min()
+    for axis in "xy":
+        way = found[f"path_{axis}"].values
+        assert found[axis].values[0] < way.min() < way.max() < found[axis].values[-1]
+    table = nbp.open_runs(str(folder / "summary" / "*" / "record.zarr")).lineage()
+    best = table.sort("loss.best").plain()[0]
+    assert best["custom.lr"] == 0.05
+
+
 CLAIMS: dict[str, Callable[[Path], None]] = {
+    "all_of_one_training": all_of_one_training,
     "batchnorm_in_small_batches": batchnorm_in_small_batches,
     "debug_a_training": debug_a_training,
     "edge_of_stability": edge_of_stability,
