@@ -151,14 +151,14 @@ import notebook_probe as nbp
 for lr in (0.1, 0.3):
     model = torch.nn.Linear(4, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr)
-    place = f"runs/lr-{lr}.zarr"
+    place = f"table/lr-{lr}.zarr"
     with nbp.watch(model, optimizer, store=place, name=f"lr {lr}", config={"lr": lr}) as run:
         for step in range(20):
             optimizer.zero_grad()
             model(torch.ones(8, 4)).square().mean().backward()
             optimizer.step()
 """
-SHOW = "nbp.open_runs('runs/*.zarr').lineage().explore()"
+SHOW = "nbp.open_runs('table/*.zarr').lineage().explore()"
 
 
 def test_a_click_on_a_row_opens_the_run_below(open_notebook: OpenNotebook) -> None:

@@ -65,7 +65,7 @@ def on_common_range(
     --------
     >>> found = on_common_range([[4.0, 4.0], [8.0, 0.0]], [0.0, 1.0], [2.0, 3.0])
     >>> found.edges, found.counts.tolist()
-    (array([0. , 1.5, 3. ]), [[6.0, 2.0], [4.0, 4.0]])
+    (array([0., 1., 2., 3.]), [[4.0, 4.0, 0.0], [0.0, 8.0, 0.0]])
     """
     table = np.asarray(counts, np.float64)
     low, high = np.array(lowest, np.float64), np.array(highest, np.float64)

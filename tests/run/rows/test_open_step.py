@@ -16,6 +16,7 @@ from torch import Tensor
 import notebook_probe as nbp
 from notebook_probe.errors import UnknownNameError
 from notebook_probe.record.format.missing import measured
+from notebook_probe.run.attach.presets import DEFAULT
 from notebook_probe.run.attach.requests import Control
 from tests.models import CASES, floats, loss_of, made, mlp, sgd, train, train_step
 from tests.run.conftest import Watch
@@ -157,7 +158,8 @@ def test_data_is_what_plain_xarray_reads_after_close(watch: Watch) -> None:
     mine = run.data.load()
     run.close()
     stored = xr.open_zarr(run.location, group="scalars/every_1", chunks=None).load()
-    for quantity in mine.data_vars:
+    assert {*DEFAULT, "loss"} <= {*stored.data_vars} <= {*mine.data_vars}
+    for quantity in stored.data_vars:
         np.testing.assert_array_equal(stored[quantity].T.sel(module=mine.module), mine[quantity])
     xr.testing.assert_equal(run.data.load(), mine)
     xr.testing.assert_equal(nbp.open_run(run.location).data.load(), mine)
