@@ -76,7 +76,7 @@ class Lineage(LineageTable):
         --------
         >>> table.picture(["config.*", "eval.accuracy"], colour="eval.accuracy")  # doctest: +SKIP
         """
-        from notebook_probe.figures.parallel import parallel
+        from notebook_probe.figures.parallel.picture import parallel
 
         wanted = self.matching(*([columns] if isinstance(columns, str) else columns))
         shown = [*dict.fromkeys([*(wanted or pictured(self)), *([colour] if colour else [])])]

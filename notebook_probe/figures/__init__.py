@@ -8,7 +8,7 @@ from notebook_probe.figures.image import image
 from notebook_probe.figures.landscape.picture import landscape
 from notebook_probe.figures.lines import Look, lines
 from notebook_probe.figures.overview import overview
-from notebook_probe.figures.parallel import parallel
+from notebook_probe.figures.parallel.picture import parallel
 from notebook_probe.figures.ratio import ratio
 from notebook_probe.figures.vector import vector
 from notebook_probe.figures.vectors import vectors

@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 
 from notebook_probe.errors import UnknownNameError
 from notebook_probe.figures import parallel
-from notebook_probe.figures.parallel import NO_VALUE
-from notebook_probe.figures.parallel_axis import NOWHERE, axis_of
+from notebook_probe.figures.parallel.axis import NOWHERE, axis_of
+from notebook_probe.figures.parallel.picture import NO_VALUE
 from notebook_probe.figures.style import encoded
 from notebook_probe.opened import Lineage
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from torch import nn
 from torch.utils.data import DataLoader, RandomSampler
+
+from notebook_probe.summary.attempted import attempted
 
 __all__ = ["members"]
 
@@ -38,7 +40,7 @@ def _of_table(value: Any) -> Members:
     names = ("column_names", "num_rows", "features", "split")
     if all(hasattr(type(value), name) for name in names[:3]):
         for name in names:
-            yield name, _attempted(lambda name=name: getattr(value, name, None))  # type: ignore[misc]
+            yield name, attempted(lambda name=name: getattr(value, name, None))  # type: ignore[misc]
 
 
 def _of_dict(value: Any) -> Members:
@@ -61,10 +63,3 @@ def _of_modules(value: Any) -> Members:
     """Transforms that are modules have their parts elsewhere."""
     if issubclass(type(value), nn.Module):
         yield from value._modules.items()
-
-
-def _attempted(read: Callable[[], Any]) -> Any:
-    try:
-        return read()
-    except Exception:
-        return None

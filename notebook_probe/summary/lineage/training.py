@@ -6,18 +6,17 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import torch.distributed as dist
 from torch import nn
 from torch.optim import Optimizer
 
 from notebook_probe.lineage.dataset_graph import DatasetGraph
+from notebook_probe.summary.attempted import attempted
 from notebook_probe.summary.lineage.data import data_facts
 
 __all__ = ["Training", "train_lineage"]
-
-T = TypeVar("T")
 
 ALONE = "stand_alone"
 WRAPPERS = {
@@ -89,15 +88,7 @@ def train_lineage(training: Training) -> dict[str, Any]:
         "model_path": lambda: training.checkpoint,
         "model_size": lambda: _bytes_at(training.checkpoint),
     }
-    return {name: _attempted(one) for name, one in read.items()}
-
-
-def _attempted(read: Callable[[], T]) -> T | None:
-    """What is read, or None: what is odd in one entry takes no other with it."""
-    try:
-        return read()
-    except Exception:
-        return None
+    return {name: attempted(one) for name, one in read.items()}
 
 
 def _class(value: object) -> str | None:

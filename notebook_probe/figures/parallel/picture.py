@@ -15,7 +15,7 @@ from matplotlib.colorbar import Colorbar
 from matplotlib.colors import ListedColormap, Normalize
 from matplotlib.figure import Figure
 
-from notebook_probe.figures.parallel_axis import NOWHERE, ParallelAxis, axis_of
+from notebook_probe.figures.parallel.axis import NOWHERE, ParallelAxis, axis_of
 from notebook_probe.figures.style import (
     EDGE,
     FONT,

@@ -1,0 +1,1 @@
+"""Pictures of many runs at once: parallel coordinates."""

@@ -1,0 +1,24 @@
+"""Reading what belongs to others, of which any part may raise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+__all__ = ["attempted"]
+
+T = TypeVar("T")
+
+
+def attempted(read: Callable[[], T]) -> T | None:
+    """What is read, or None: what is odd in one entry takes no other with it.
+
+    Examples
+    --------
+    >>> attempted(lambda: len([1, 2])), attempted(lambda: len(3))
+    (2, None)
+    """
+    try:
+        return read()
+    except Exception:
+        return None
