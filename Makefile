@@ -25,6 +25,7 @@ help:
 	@echo "make test-libraries  training by Lightning, Hugging Face and others; models of theirs"
 	@echo "make test-readers    a record read in JavaScript; needs npm"
 	@echo "make test-s3         records on S3, on a server of the tests' own"
+	@echo "make test-postgres   the catalogue in PostgreSQL, on a server of the tests' own"
 	@echo "make clean           remove .venv, build and caches"
 
 demo: .venv/stamp-demo
@@ -34,7 +35,7 @@ lab: .venv/stamp-demo
 	$(BIN)/jupyter lab $(LAB) notebooks/quickstart.ipynb
 
 # What `make test` leaves to commands of their own.
-ELSEWHERE = stories or kernels or gpu or libraries or frontends or crash or readers or s3
+ELSEWHERE = stories or kernels or gpu or libraries or frontends or crash or readers or s3 or postgres
 BROWSER = browser=$$($(BIN)/python tools/find_browser.py) && $(ONE_THREAD) NOTEBOOK_PROBE_BROWSER="$$browser"
 
 test: .venv/stamp-test
@@ -63,6 +64,9 @@ test-kernels: .venv/stamp-test
 test-s3: .venv/stamp-test
 	$(BIN)/python tools/s3_env.py
 	$(ONE_THREAD) $(BIN)/python -m pytest -m s3 tests/record
+
+test-postgres: .venv/stamp-test
+	$(ONE_THREAD) $(BIN)/python -m pytest -m postgres tests/catalogue
 
 test-libraries: .venv/stamp-pip
 	$(BIN)/python tools/group_env.py libraries
@@ -113,4 +117,4 @@ BENCH_INSTALL = .venv-bench/bin/python -m pip --disable-pip-version-check instal
 	$(BENCH_INSTALL) --editable ".[lab]" --group bench
 	@touch $@
 
-.PHONY: help demo lab test test-stories check bench test-crash test-kernels test-frontends test-libraries test-readers test-s3 clean
+.PHONY: help demo lab test test-stories check bench test-crash test-kernels test-frontends test-libraries test-readers test-s3 test-postgres clean
