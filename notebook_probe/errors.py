@@ -7,6 +7,7 @@
     ├── DuplicateNameError   (ValueError)             a name that is taken
     ├── ScheduleError        (ValueError)             a schedule that cannot be read
     ├── SettingError         (ValueError)             a value that cannot be set of a training
+    ├── ParamError           (ValueError, TypeError)  a dict of parameters that cannot be used
     ├── BreakpointError      (ValueError)             a condition that no training can be held by
     ├── NotLookedError       (LookupError)            a look that has kept nothing
     ├── NoGraphError         (LookupError)            a record without the graph of its network
@@ -24,7 +25,8 @@
     ├── MissingExtraError    (ImportError)            an optional library that is not installed
     ├── TrainingError        (RuntimeError)           a training that cannot go on
     │   ├── HookError                                 a hook of a loop raised
-    │   ├── NoChangeError                             a gradient scaler skips every update
+    │   ├── NoChangeError                             nothing was updated where it should have been
+    │   ├── HiLossError                               the loss is above what was allowed
     │   ├── CheckpointError                           one that cannot be written, read or loaded
     │   └── NonFiniteError   (ArithmeticError)        something is no finite number
     │       ├── NanLossError                          the loss is NaN
@@ -50,6 +52,7 @@ __all__ = [
     "CheckpointError",
     "ClosedRunError",
     "DuplicateNameError",
+    "HiLossError",
     "HookError",
     "InfLossError",
     "InterferenceError",
@@ -61,6 +64,7 @@ __all__ = [
     "NonFiniteGradientError",
     "NotApplicableError",
     "NotLookedError",
+    "ParamError",
     "ProbeError",
     "QuantityError",
     "RecordFormatError",
@@ -104,6 +108,10 @@ class ScheduleError(ProbeError, ValueError):
 
 class SettingError(ProbeError, ValueError):
     """A value that cannot be set of a training that runs."""
+
+
+class ParamError(ProbeError, ValueError, TypeError):
+    """A dict of parameters with a value that cannot be, or without one that is needed."""
 
 
 class NotLookedError(ProbeError, LookupError):
@@ -175,7 +183,11 @@ class HookError(TrainingError):
 
 
 class NoChangeError(TrainingError):
-    """A gradient scaler skips one update after the other."""
+    """A unit without an update, or a gradient scaler that skips one after the other."""
+
+
+class HiLossError(TrainingError):
+    """The loss is above the threshold that was set for it."""
 
 
 class CheckpointError(TrainingError):

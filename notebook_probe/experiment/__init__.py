@@ -2,5 +2,5 @@
 
 ::
 
-    dicts ─▶ params ─▶ build ─▶ restoring ─▶ units of the loop: train, validate, save ─▶ ids of records
+    dicts ─▶ params ─▶ build ─▶ restoring ─▶ units of the loop: train, validate, save ─▶ records
 """

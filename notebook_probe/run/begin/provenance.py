@@ -8,6 +8,7 @@ import platform
 import subprocess
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from notebook_probe.record.format.notes import read_notes
@@ -37,8 +38,14 @@ def keep_provenance(writer: RecordWriter) -> None:
     writer.annotate(**{name: json.dumps(own) for name, own in now.items()})
 
 
-def git_state() -> dict[str, Any]:
-    """Commit, branch, and whether tracked files differ; empty outside of a repository."""
+def git_state(folder: Path | None = None) -> dict[str, Any]:
+    """Commit, branch, and whether tracked files differ; empty outside of a repository.
+
+    Parameters
+    ----------
+    folder : Path, optional
+        Where to look; by default where the process is.
+    """
     try:
         done = subprocess.run(
             GIT,
@@ -47,6 +54,7 @@ def git_state() -> dict[str, Any]:
             errors="replace",
             timeout=TIMEOUT_S,
             check=True,
+            cwd=folder,
             env={**os.environ, "GIT_OPTIONAL_LOCKS": "0"},  # it only looks
         )
     except (OSError, subprocess.SubprocessError):

@@ -1,0 +1,174 @@
+"""Reading a dict: every key is known and every value of its kind, or one clear error."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, TypeVar
+
+import numpy as np
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from notebook_probe.errors import ParamError, UnknownNameError, near
+
+__all__ = ["Frequency", "Given", "Name", "Whole", "WithRest", "copied", "read"]
+
+LONGEST = 100
+"""Characters of a value in a message."""
+
+
+class Given(BaseModel):
+    """A dict of parameters that has been read.
+
+    Attributes
+    ----------
+    deprecated, aliases : dict of str to str
+        Names that are accepted for others, with a warning and without. Of a deprecated name and
+        the one that stands for it, the deprecated one counts.
+    """
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, arbitrary_types_allowed=True
+    )
+    deprecated: ClassVar[Mapping[str, str]] = {}
+    aliases: ClassVar[Mapping[str, str]] = {}
+
+    def shown(self) -> dict[str, Any]:
+        """What was given, with defaults, as a dict again."""
+        return {name: getattr(self, name) for name in type(self).model_fields}
+
+
+class WithRest(Given):
+    """One of which whatever has no meaning of its own is handed to its function.
+
+    Parameters
+    ----------
+    rest : dict
+        Arguments of the function.
+    """
+
+    rest: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _gather(cls, given: Any) -> Any:
+        if not isinstance(given, Mapping):
+            return given
+        own = {*cls.model_fields} - {"rest"}
+        rest = {name: value for name, value in given.items() if name not in own}
+        for name in rest:
+            if not isinstance(name, str):
+                raise ValueError(f"the key {name!r} is to be the name of an argument")
+        return {**{name: given[name] for name in given if name in own}, "rest": rest}
+
+    def shown(self) -> dict[str, Any]:
+        own = super().shown()
+        return {**own.pop("rest"), **own}
+
+
+def _whole(value: Any) -> Any:
+    return int(value) if isinstance(value, np.integer) else value
+
+
+def _folder(value: Any) -> Any:
+    """A name that is one folder: it can neither leave its place nor have folders of its own."""
+    if isinstance(value, str) and (
+        value in ("", ".", "..") or {*value} & {*"/\\:\0"} or value != value.strip()
+    ):
+        raise ValueError("names a folder: no '/', '\\', ':', and neither empty, '.' nor '..'")
+    return value
+
+
+Whole = Annotated[int, BeforeValidator(_whole)]
+Frequency = Annotated[Annotated[int, Field(ge=1)] | None, BeforeValidator(_whole)]
+"""Every so many units; None is never."""
+Name = Annotated[str, BeforeValidator(_folder)]
+
+T = TypeVar("T", bound=Given)
+
+
+def read(kind: type[T], given: Any, where: str) -> T:
+    """Read a dict; it is copied, with the dicts and lists in it.
+
+    Parameters
+    ----------
+    kind : type
+    given : dict or None
+        None is an empty one.
+    where : str
+        What it is called in errors.
+
+    Raises
+    ------
+    UnknownNameError
+        A key that nobody knows.
+    ParamError
+        A key that is missing, or a value that cannot be.
+
+    Examples
+    --------
+    >>> class Door(Given):
+    ...     width: Whole = 90
+    >>> read(Door, {"width": 80}, "door").width
+    80
+    >>> read(Door, {"widht": 80}, "door")
+    Traceback (most recent call last):
+    notebook_probe.errors.UnknownNameError: door: no key 'widht'; close: 'width'
+    >>> read(Door, {"width": True}, "door")
+    Traceback (most recent call last):
+    notebook_probe.errors.ParamError: door['width']=True: should be a valid integer
+    """
+    if isinstance(given, kind):
+        return given
+    if given is None:
+        given = {}
+    if not isinstance(given, Mapping):
+        raise ParamError(f"{where}={_short(given)}: a dict is expected")
+    named = _renamed(kind, copied(given), where)
+    try:
+        return kind.model_validate(named)
+    except ValidationError as error:
+        raise _told(error, kind, where) from None
+
+
+def copied(value: Any) -> Any:
+    """The same dicts and lists once more; what is in them is not copied."""
+    if isinstance(value, Mapping) and type(value).__module__ == "builtins":
+        return {key: copied(one) for key, one in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(copied(one) for one in value)
+    return value
+
+
+def _renamed(kind: type[Given], given: dict[str, Any], where: str) -> dict[str, Any]:
+    for old, new in kind.aliases.items():
+        if old in given:
+            if new in given:
+                raise ParamError(f"{where}: {old!r} and {new!r} are the same; give one of them")
+            given[new] = given.pop(old)
+    for old, new in kind.deprecated.items():
+        if old in given:
+            text = f"{where}: {old!r} is deprecated; it is {new!r} now"
+            warnings.warn(text, DeprecationWarning, stacklevel=2)
+            given[new] = given.pop(old)
+    return given
+
+
+def _told(error: ValidationError, kind: type[Given], where: str) -> Exception:
+    """The first thing that is wrong, in the words of this package."""
+    first = error.errors(include_url=False)[0]
+    place, key = where, ""
+    for key in map(str, first["loc"]):
+        place, above = f"{place}[{key!r}]", place
+    if first["type"] == "extra_forbidden":
+        return UnknownNameError(f"{above}: no key {key!r}; {near(key, kind.model_fields)}")
+    if first["type"] == "missing":
+        return ParamError(f"{above}: {key!r} is missing")
+    text = first["msg"].removeprefix("Value error, ").removeprefix("Input ")
+    value = "" if not first["loc"] else f"={_short(first['input'])}"
+    return ParamError(f"{place}{value}: {text}")
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."

@@ -1,0 +1,82 @@
+"""Functions and classes as a record can hold them: where they come from."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import sys
+from collections.abc import Callable
+from functools import partial
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from notebook_probe.run.begin.provenance import git_state
+
+__all__ = ["Origins"]
+
+log = logging.getLogger(__name__)
+
+
+class Origins:
+    """Tells of functions their module, name, and the version of the package or state of git.
+
+    Parameters
+    ----------
+    skip_check : bool
+        Leave out the version and the state of git.
+
+    Examples
+    --------
+    >>> import json
+    >>> Origins(skip_check=True).of(json.dumps)
+    {'module': 'json', 'name': 'dumps'}
+    """
+
+    def __init__(self, skip_check: bool = False) -> None:
+        self._skip_check = skip_check
+        self._states: dict[Path, dict[str, Any]] = {}
+
+    def of(self, function: Callable[..., Any]) -> dict[str, Any]:
+        """Where a function, a class, or the class of a callable object comes from."""
+        named = inspect.unwrap(function) if hasattr(function, "__wrapped__") else function
+        if not hasattr(named, "__qualname__"):
+            named = type(named)
+        module = str(getattr(named, "__module__", None) or "builtins")
+        told = {"module": module, "name": named.__qualname__}
+        return told if self._skip_check else {**told, **self._version(module)}
+
+    def of_partial(self, function: partial[Any]) -> dict[str, Any]:
+        """The same of one of which some arguments are given; these are left to the caller."""
+        return {**self.of(function.func), "args": function.args, "kwargs": function.keywords}
+
+    def _version(self, module: str) -> dict[str, Any]:
+        package = module.partition(".")[0]
+        if package in sys.stdlib_module_names and package != "__main__":
+            return {}
+        version = _version_of(package)
+        if version is not None:
+            return {"package": package, "version": version}
+        folder = _folder_of(module)
+        if folder not in self._states:
+            self._states[folder] = git_state(folder)
+        state = self._states[folder]
+        if not state or state["changed_files"]:
+            log.warning("%s: the code of %s cannot be found again by it", state or "no git", module)
+        return {"git": state} if state else {}
+
+
+def _version_of(package: str) -> str | None:
+    found = getattr(sys.modules.get(package), "__version__", None)
+    if isinstance(found, str):
+        return found
+    try:
+        return metadata.version(package)
+    except (metadata.PackageNotFoundError, ValueError):
+        return None
+
+
+def _folder_of(module: str) -> Path:
+    """Where the file is; of a notebook's cells the folder that one is in."""
+    file = getattr(sys.modules.get(module), "__file__", None)
+    return Path(file).resolve().parent if file else Path.cwd()
