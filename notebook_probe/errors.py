@@ -9,6 +9,7 @@
     ├── SettingError         (ValueError)             a value that cannot be set of a training
     ├── ParamError           (ValueError, TypeError)  a dict of parameters that cannot be used
     ├── BreakpointError      (ValueError)             a condition that no training can be held by
+    ├── QueryError           (ValueError)             a condition on runs that cannot be read
     ├── NotLookedError       (LookupError)            a look that has kept nothing
     ├── NoGraphError         (LookupError)            a record without the graph of its network
     ├── QuantityError        (ValueError)             a quantity that is badly defined
@@ -67,6 +68,7 @@ __all__ = [
     "ParamError",
     "ProbeError",
     "QuantityError",
+    "QueryError",
     "RecordFormatError",
     "RecordLockedError",
     "RecordMismatchError",
@@ -124,6 +126,10 @@ class NoGraphError(ProbeError, LookupError):
 
 class BreakpointError(ProbeError, ValueError):
     """A condition by which no training can be held."""
+
+
+class QueryError(ProbeError, ValueError):
+    """A condition on runs that cannot be read, or that fails when a run is asked."""
 
 
 class QuantityError(ProbeError, ValueError):

@@ -1,0 +1,50 @@
+"""The names of what is asked of runs, and how they are written in a text."""
+
+from __future__ import annotations
+
+import re
+
+from notebook_probe.errors import QueryError
+
+__all__ = ["ALIASES", "KEYWORDS", "NAME", "field_named", "written"]
+
+ALIASES = {"params": "config"}
+"""Other first words: a training from parameters keeps these as its configuration."""
+
+KEYWORDS = frozenset(
+    ["and", "or", "not", "in", "is", "has", "missing", "nan", "inf", "true", "false", "none"]
+)
+NAME = re.compile(r"[^\W\d][\w./:@+-]*")
+"""What needs no backticks."""
+
+
+def field_named(name: object) -> str:
+    """The field of a row that a name means.
+
+    Raises
+    ------
+    QueryError
+        It is no text, or empty.
+
+    Examples
+    --------
+    >>> field_named("params.lr"), field_named("best.eval_accuracy")
+    ('config.lr', 'best.eval_accuracy')
+    """
+    if not isinstance(name, str) or not name:
+        raise QueryError(f"{name!r} names no field of a run; text such as 'params.lr' is expected")
+    first, dot, rest = name.partition(".")
+    return f"{ALIASES.get(first, first)}{dot}{rest}" if dot else name
+
+
+def written(field: str) -> str:
+    """A field as it is typed.
+
+    Examples
+    --------
+    >>> written("config.lr"), written("config.my key"), written("in")
+    ('config.lr', '`config.my key`', '`in`')
+    """
+    if NAME.fullmatch(field) and field.lower() not in KEYWORDS:
+        return field
+    return "`" + field.replace("`", "``") + "`"
