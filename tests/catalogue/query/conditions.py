@@ -38,7 +38,7 @@ plain = st.booleans() | numbers | texts
 values = plain | st.lists(plain, max_size=2).map(tuple)
 fields = st.sampled_from(FIELDS)
 
-rows = st.dictionaries(
+rows: st.SearchStrategy[dict[str, Any]] = st.dictionaries(
     fields,
     st.none()
     | st.just(float("nan"))

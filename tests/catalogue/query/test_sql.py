@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from sqlalchemy import (
     Column,
     ColumnElement,
@@ -80,7 +81,7 @@ def agree(asked: Condition, rows: Sequence[Row]) -> None:
 
 
 @settings(max_examples=100, deadline=None)
-@given(drawn.conditions, drawn.st.lists(drawn.rows, max_size=4))
+@given(drawn.conditions, st.lists(drawn.rows, max_size=4))
 def test_a_database_finds_what_matches(asked: Condition, rows: list[dict[str, Any]]) -> None:
     agree(asked, rows)
 
