@@ -1,19 +1,27 @@
 """One thread, one seed and nothing compiled: a test is the same in every run and order."""
 
 import gc
+import os
 import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
+from notebook_probe.home import HOME
 from notebook_probe.run.begin import provenance
 
 torch.set_num_threads(1)
+
+# Where records are is noted in the user's own folder: here in one of the tests' own, by whatever
+# processes they begin, too.
+_home = TemporaryDirectory(prefix="notebook-probe-home-", ignore_cleanup_errors=True)
+os.environ[HOME] = _home.name
 
 # A busy machine is slow at times; how long an example takes says nothing about its truth.
 settings.register_profile(
@@ -26,6 +34,10 @@ def pytest_collection_finish() -> None:
     """What has been imported stays: the collector need not go through it again and again."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    _home.cleanup()
 
 
 @pytest.fixture(autouse=True, scope="session")

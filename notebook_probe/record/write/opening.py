@@ -27,6 +27,7 @@ from notebook_probe.record.read.reader import OpenedRecord
 from notebook_probe.record.store.files import Files
 from notebook_probe.record.store.location import Location
 from notebook_probe.record.store.lock import Lock
+from notebook_probe.record.store.noted import note_place
 from notebook_probe.record.store.place import Place
 from notebook_probe.record.store.remote import place_of
 from notebook_probe.record.write.backfill import leftovers
@@ -121,6 +122,7 @@ def open_to_write(
         failure.callback(flusher.close)
         place.begin()
         failure.pop_all()
+    note_place(location)
     first, branch = beginning.first_step, beginning.branch
     return Opened(place, files, commits, flusher, modules, old is not None, first, branch)
 

@@ -1,0 +1,84 @@
+"""Where records are, as their writers noted it: a small file for each in the user's own folder.
+
+::
+
+    a writer begins ─▶ <home>/records/<digest>.json ─▶ whoever looks for records
+
+A note says where, and nothing of what is there; it is written once and never changed, so that who
+has read it need not read it again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+from notebook_probe.home import home
+from notebook_probe.record.store.location import Location, RemoteStore, local_path
+
+__all__ = ["note_place", "noted", "read_note"]
+
+RECORDS = "records"
+KEPT_OPTIONS = ("endpoint", "region")
+"""Of a store; keys and secrets are in the environment, and never in a note."""
+OF_THIS_PROCESS = "memory://"
+MOST_BYTES = 1 << 16
+
+
+def note_place(location: Location) -> None:
+    """Note where a record is; whatever goes wrong, nobody is told, and the record is written."""
+    with suppress(Exception):
+        note = _note(location)
+        if note is None:
+            return
+        folder = home() / RECORDS
+        text = json.dumps(note, sort_keys=True)
+        target = folder / f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.json"
+        if target.exists():
+            return
+        folder.mkdir(parents=True, exist_ok=True)
+        partial = target.with_suffix(f".{os.getpid()}")
+        try:
+            partial.write_text(text)
+            partial.replace(target)
+        finally:
+            partial.unlink(missing_ok=True)
+
+
+def noted() -> Iterator[str]:
+    """The names of all notes; none where there is no such folder."""
+    with suppress(OSError, RuntimeError), os.scandir(home() / RECORDS) as entries:
+        for entry in entries:
+            if entry.name.endswith(".json"):
+                yield entry.name
+
+
+def read_note(name: str) -> Location | None:
+    """Where the record of a note is; None for a note that cannot be read."""
+    try:
+        with (home() / RECORDS / name).open() as file:
+            note = json.loads(file.read(MOST_BYTES))
+        place, options = note["location"], note.get("options") or {}
+    except (OSError, RuntimeError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+    if not isinstance(place, str) or not isinstance(options, dict):
+        return None
+    return RemoteStore(place, options=options) if options else place
+
+
+def _note(location: Location) -> Mapping[str, Any] | None:
+    """What is noted of a place; None for one that no other process can find."""
+    path = local_path(location)
+    if path is not None:
+        return {"location": str(path.resolve())}
+    store = location if isinstance(location, RemoteStore) else RemoteStore(location)
+    if not isinstance(store.store, str) or store.store.startswith(OF_THIS_PROCESS):
+        return None
+    options = {key: store.options[key] for key in KEPT_OPTIONS if key in store.options}
+    shipped_to = local_path(store.store)
+    place = store.store if shipped_to is None else shipped_to.resolve().as_uri()
+    return {"location": place, **({"options": options} if options else {})}
