@@ -9,10 +9,13 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor
 
-from notebook_probe.quantities.catalogue import regular_histograms
-from notebook_probe.quantities.catalogue.regular_histograms import MANY, param_histogram
+from notebook_probe.quantities.catalogue import equal_bins
+from notebook_probe.quantities.catalogue.equal_bins import BINS, MANY, extremes
+from notebook_probe.quantities.catalogue.regular_histograms import param_histogram
 
 WEIGHTS: dict[str, Callable[[torch.Generator, int], Tensor]] = {
     "normal": lambda random, n: torch.randn(n, generator=random),
@@ -29,12 +32,23 @@ WEIGHTS: dict[str, Callable[[torch.Generator, int], Tensor]] = {
 }
 
 
+def binned(weight: Tensor) -> npt.NDArray[np.float64]:
+    """As the quantity gives them."""
+    counts: Tensor = param_histogram.function(extremes(weight, wanted=frozenset({BINS})))
+    return counts.numpy()
+
+
 def counted(weight: Tensor) -> npt.NDArray[np.float64]:
     """Bin by bin, by the definition."""
     values = weight.double().numpy()
     values = values[np.isfinite(values)]
-    low, n_bins = values.min(), min(len(values) // 10 + 1, 90)
-    edges = low + np.arange(n_bins + 1) * ((values.max() - low) / n_bins)
+    n = len(values)
+    n_bins = 0 if n == 0 else 2 if n <= 5 else 3 if n <= 10 else min(n // 10 + 1, 90)
+    if n == 0:
+        return np.full(90, np.nan)
+    low, high = values.min(), values.max()
+    low, high = (low - 0.5, high + 0.5) if low == high else (low, high)
+    edges = low + np.arange(n_bins + 1) * ((high - low) / n_bins)
     edges[-1] = np.inf
     inside = [(values >= first) & (values < last) for first, last in pairwise(edges)]
     return np.array([one.sum() for one in inside] + [np.nan] * (90 - n_bins))
@@ -45,6 +59,33 @@ def counted(weight: Tensor) -> npt.NDArray[np.float64]:
 def test_every_element_is_between_the_edges_of_its_bin(
     kind: str, n: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(regular_histograms, "PIECE", 2 * MANY)
+    monkeypatch.setattr(equal_bins, "PIECE", 2 * MANY)
     weight = WEIGHTS[kind](torch.Generator().manual_seed(n), n)
-    np.testing.assert_array_equal(param_histogram.function(weight), counted(weight))
+    np.testing.assert_array_equal(binned(weight), counted(weight))
+
+
+SCALES = st.sampled_from([1e-42, 1e-35, 1e-6, 1.0, 1e9, 1e30, 3e37])
+OTHERS = st.lists(st.sampled_from([torch.nan, torch.inf, -torch.inf, 0.0]), max_size=5)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    n=st.sampled_from([0, 1, 5, 6, 11, 300, MANY + 9]),
+    dtype=st.sampled_from([torch.float32, torch.float64, torch.bfloat16, torch.float16]),
+    scale=SCALES,
+    centre=SCALES | st.just(0.0),
+    others=OTHERS,
+    seed=st.integers(0, 2**31),
+)
+def test_whatever_the_elements_are_each_finite_one_is_in_its_bin(
+    n: int, dtype: torch.dtype, scale: float, centre: float, others: list[float], seed: int
+) -> None:
+    weight = torch.randn(n, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    weight = torch.cat([weight * scale + centre, torch.tensor(others)]).to(dtype)
+    np.testing.assert_array_equal(binned(weight), counted(weight))
+
+
+def test_numpys_own_errors_do_not_keep_a_histogram_from_being_made() -> None:
+    weight = torch.cat([torch.randn(2 * MANY) * 1e20, torch.tensor([1e-40, 0.0])])
+    with np.errstate(all="raise"):
+        np.testing.assert_array_equal(binned(weight), counted(weight))

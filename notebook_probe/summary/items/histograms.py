@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from notebook_probe.quantities.catalogue.regular_histograms import MOST_BINS
+from notebook_probe.quantities.catalogue.equal_bins import MOST_BINS
 from notebook_probe.run.handle import Handle
 from notebook_probe.run.run import Run
 from notebook_probe.schedules import Schedule
