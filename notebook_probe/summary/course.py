@@ -79,13 +79,14 @@ class Course:
 
     def stepped(self, step: int, loss: Any = None) -> None:
         """A step has been trained."""
-        if not (self._following or not self._has_begun):
+        awaiting = [item for item in self._following if item.awaits(step)]
+        if self._has_begun and not awaiting:
             return
         moment = self._moment(step, self.units.due(step), loss)
         if not self._has_begun:
             self._has_begun = True
             self._ask(lambda item: item.begin(moment))
-        self._ask(lambda item: item.stepped(moment), self._following)
+        self._ask(lambda item: item.stepped(moment), awaiting)
 
     def epoch_ended(self, step: int) -> None:
         """An epoch has been trained; ``step`` was its last."""

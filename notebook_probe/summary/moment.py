@@ -129,6 +129,10 @@ class Item:
     def given(self, moment: Moment) -> None:
         """Data is due, and the step has given ``moment.loss``; recorded as in `collect`."""
 
+    def awaits(self, step: int) -> bool:
+        """Tell whether `stepped` is to be called once a step has been trained; asked of each."""
+        return True
+
     def stepped(self, moment: Moment) -> None:
         """A step has been trained, due or not; the model is at state ``moment.step + 1``."""
 

@@ -69,6 +69,7 @@ class Units:
         self.outlook = Outlook()
         self._rule = Rule(settings.collect_freq, settings.collect_tensor_freq)
         self._first: int | None = None
+        self._last: tuple[int, Outlook | None, Due] = -1, None, NOTHING
 
     def unit_of(self, step: int) -> int | None:
         """The unit that ends with a step."""
@@ -77,6 +78,13 @@ class Units:
     def due(self, step: int) -> Due:
         """What is due at a step; the first one that is asked of is of the first unit seen."""
         outlook = self.outlook
+        known_step, known_outlook, known = self._last
+        if step != known_step or outlook is not known_outlook:  # several ask of each step
+            known = self._worked_out(step, outlook)
+            self._last = step, outlook, known
+        return known
+
+    def _worked_out(self, step: int, outlook: Outlook) -> Due:
         if self._first is None:
             self._first = outlook.epoch if self.unit == "epoch" else step - outlook.shift + 1
         unit = outlook.ends(step, self.unit)

@@ -6,6 +6,7 @@ A unit is a step or an epoch, counted from 1 over the whole training, also one t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from notebook_probe.schedules import KeepN
 
@@ -77,8 +78,14 @@ class Rule:
         if self.tensor_freq is not None:
             return unit % self.tensor_freq == 0
         if total is None:
-            return KeepN(MOST_TENSOR_UNITS, first)(unit)
+            return _ever_fewer(first)(unit)
         return unit in automatic_units(total, self.freq)
+
+
+@lru_cache
+def _ever_fewer(first: int) -> KeepN:
+    """The schedule of a training of which nobody knows the end: asked of each of its steps."""
+    return KeepN(MOST_TENSOR_UNITS, first)
 
 
 def automatic_units(total: int, freq: int) -> range:

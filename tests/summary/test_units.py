@@ -103,3 +103,16 @@ def test_units_are_the_loops_where_the_record_counts_otherwise(tmp_path: object)
     units.outlook = Outlook(end_step=20, shift=1000)
     due = [step for step in range(1000, 1020) if units.due(step).data]
     assert due == [1000, 1009, 1019]
+
+
+@given(asked=st.lists(st.tuples(st.integers(0, 60), st.sampled_from([None, 40, 90])), max_size=40))
+def test_whoever_asks_of_a_step_and_how_often_the_answer_is_of_what_is_known_now(
+    tmp_path_factory: pytest.TempPathFactory, asked: list[tuple[int, int | None]]
+) -> None:
+    settings = collects(tmp_path_factory.getbasetemp() / "units")
+    units = Units(settings)
+    first = asked[0][0] + 1 if asked else 1
+    rule = Rule(settings.collect_freq, settings.collect_tensor_freq)
+    for step, end in asked:
+        units.outlook = Outlook(end)
+        assert units.due(step) == units.due(step) == rule.due(step + 1, first, end)

@@ -75,6 +75,9 @@ class TaggedItem(Item):
         self._moment = moment
         listen(self)
 
+    def awaits(self, step: int) -> bool:
+        return self._exports is not None
+
     def stepped(self, moment: Moment) -> None:
         if self._exports is not None:
             self._exports.tell()

@@ -88,6 +88,9 @@ class LandscapeItem(Item):
         if done < self._own.units[-1]:
             moment.run.note(KIND, self._writer.cost(moment.model))
 
+    def awaits(self, step: int) -> bool:
+        return self._own.unit == "step" and self._writer.wants(step + 1)
+
     def stepped(self, moment: Moment) -> None:
         if self._own.unit == "step":
             self._reached(moment, moment.step + 1)
