@@ -16,6 +16,8 @@ from notebook_probe.model.parameter_slots import Slot
 from notebook_probe.probes.due.readings import DueFrame
 from notebook_probe.probes.loss import backwards
 from notebook_probe.probes.loss.step_loss import StepLoss
+from notebook_probe.probes.loss.uncleared import UnclearedGradients
+from notebook_probe.probes.parameters.first_gradients import FirstGradients
 from notebook_probe.probes.parameters.ownership import Ownership
 from notebook_probe.probes.parameters.scalers import read_step
 from notebook_probe.probes.reading.options import owned_by
@@ -69,6 +71,7 @@ class Updates:
     def __init__(self, model: nn.Module, steps: StepOwner) -> None:
         self._steps = weakref.ref(steps)
         self.loss = StepLoss(model, self._ignores)
+        self.first_gradients, self.uncleared = FirstGradients(), UnclearedGradients()
         self._ownership = Ownership(model)
         self._weights_read = False
         self._stepped_in = NO_BACKWARD
@@ -81,7 +84,8 @@ class Updates:
 
     def listen(self) -> list[Callable[[], None]]:
         """Hear of updates and backward passes from now on; returns what ends it."""
-        return [listen(self), backwards.listen(self.loss)]
+        passes = (backwards.listen(one) for one in (self.loss, self.uncleared))
+        return [listen(self), *passes]
 
     def meet(self, optimizer: Optimizer) -> None:
         """It steps this model, or what it wraps does."""
@@ -131,6 +135,8 @@ class Updates:
         frame = steps.frame if steps is not None else None
         if steps is None or frame is None:
             return
+        self.first_gradients.note(optimizer)
+        self.uncleared.update_comes(optimizer)
         frame.passes.apply(lambda value: id(value) in owned_by(optimizer))
         owned = partial(owned_by, optimizer) if len(self._met) > 1 else None
         self.loss.applied(frame, optimizer, owned)
@@ -146,6 +152,7 @@ class Updates:
         if steps is None or frame is None:
             return
         steps.clock.leave(optimizer)
+        self.uncleared.update_is_over(optimizer)
         self._stepped_in = torch._C._current_graph_task_id()
         frame.readings.reader.read_after(frame, optimizer)
         read_step(frame, optimizer, frame.readings.at_update)

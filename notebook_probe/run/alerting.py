@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 
 from notebook_probe.alerts import Alert, Rule, Watcher, read_alerts
 from notebook_probe.alerts.alert import ALERT
+from notebook_probe.alerts.track import Finding
 from notebook_probe.probes.reading.closed_steps import ClosedSteps
 from notebook_probe.record.write.writer import RecordWriter
 from notebook_probe.run.attach.probe_set import ProbeSet
@@ -15,7 +17,6 @@ from notebook_probe.run.flight.recorder import FlightRecorder
 from notebook_probe.run.gate import Gate
 from notebook_probe.run.health.probe_statuses import ProbeStatuses
 from notebook_probe.run.health.stale_probes import StaleProbes
-from notebook_probe.run.health.untrained import UntrainedAdapters
 
 __all__ = ["Alarm"]
 
@@ -35,7 +36,8 @@ class Alarm:
     probes : ProbeSet
     statuses : ProbeStatuses
         What became of each probe.
-    untrained : UntrainedAdapters
+    found : mapping of str to callable
+        By rule: gives what was found on the training thread since it was called last.
     gate : Gate
         Knows the open step.
     rules : mapping of str to Rule
@@ -52,7 +54,7 @@ class Alarm:
         steps: ClosedSteps,
         probes: ProbeSet,
         statuses: ProbeStatuses,
-        untrained: UntrainedAdapters,
+        found: Mapping[str, Callable[[], list[Finding]]],
         gate: Gate,
         rules: Mapping[str, Rule],
         breakpoints: Breakpoints,
@@ -60,7 +62,7 @@ class Alarm:
     ) -> None:
         self._writer, self._steps = writer, steps
         self._probes, self._statuses, self._gate = probes, statuses, gate
-        self._untrained = untrained
+        self._found = found
         self._rules, self._breakpoints, self._flight = rules, breakpoints, flight
         self._watcher = Watcher(
             writer.source,
@@ -77,14 +79,14 @@ class Alarm:
         """Hand over the rows that wait, and look at them; called before each flush."""
         self._steps.record()
         self._watcher.look(wait=False)
-        self._look_at_adapters()
+        self._take_found()
         if time.monotonic() > self._next_look:
             self.look_at_probes()
 
     def look(self, *, whole: bool = False) -> None:
         """Look at all that was recorded so far."""
         self._watcher.look(whole=whole)
-        self._look_at_adapters()
+        self._take_found()
 
     def states(self) -> dict[str, str]:
         """What each rule is doing, in words."""
@@ -101,11 +103,12 @@ class Alarm:
         cost_s = time.thread_time() - begun_s
         self._next_look = time.monotonic() + max(PROBES_S, cost_s / SHARE)
 
-    def _look_at_adapters(self) -> None:
-        """Say what was found of them on the training thread."""
-        rule, found = self._rules.get("untrained_adapter"), self._untrained.take()
-        if rule is not None and found:
-            self._watcher.ask(rule, lambda: found)
+    def _take_found(self) -> None:
+        """Say what was found on the training thread."""
+        for name, take in self._found.items():
+            rule, found = self._rules.get(name), take()
+            if rule is not None and found:
+                self._watcher.ask(rule, partial(list, found))
 
     def _keep(self, alert: Alert) -> None:
         self._writer.event(alert.step, ALERT, alert.text, alert.detail)

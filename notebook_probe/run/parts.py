@@ -44,9 +44,10 @@ from notebook_probe.run.going_back.way_back import WayBack
 from notebook_probe.run.graphs import Graphs
 from notebook_probe.run.health.catalogue import QuantityCatalogue
 from notebook_probe.run.health.meter import Meter
+from notebook_probe.run.health.never_cleared import NeverCleared
 from notebook_probe.run.health.probe_statuses import ProbeStatuses
 from notebook_probe.run.health.state import WANTED, RunState
-from notebook_probe.run.health.untrained import UntrainedAdapters
+from notebook_probe.run.health.untrained import Untrained
 from notebook_probe.run.health.why_silent import WhySilent
 from notebook_probe.run.live_source import LiveSource
 from notebook_probe.run.looks.looks import Looks
@@ -188,15 +189,17 @@ class RunParts:
             **dict.fromkeys((Break, EditBreak, Unbreak), breakpoints.apply),
             **dict.fromkeys((GoBack, EvaluateAt), way_back.apply),
         }
-        untrained = UntrainedAdapters(model, lambda: observer.updates.optimizers, rules)
-        lookers = untrained.look, graphs.finish
+        untrained = Untrained(model, observer.updates, observer.taps.last_call, rules)
+        never_cleared = NeverCleared(observer.updates.uncleared, rules)
+        found = {"untrained_adapter": untrained.take, "uncleared_gradients": never_cleared.take}
+        lookers = untrained.look, never_cleared.look, graphs.finish
         gate = Gate(writer.first_step, BetweenSteps(probes, looks, flight, acts, lookers))
         past = PastSteps(writer, rows, steps, observer)
         why_silent = WhySilent(model, observer, steps.scalars)
         probe_statuses = ProbeStatuses(model, observer, why_silent)
         mirrors = Mirrors(writer, steps.drain)
         alarm = Alarm(
-            *(writer, steps, probes, probe_statuses, untrained, gate, rules, breakpoints, flight)
+            *(writer, steps, probes, probe_statuses, found, gate, rules, breakpoints, flight)
         )
         state = RunState(
             writer, rows, steps, observer, gate, meter, budget, mirrors, breakpoints, flight

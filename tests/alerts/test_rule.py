@@ -83,6 +83,7 @@ def test_what_ruins_a_training_is_severe_and_the_rest_a_warning() -> None:
         "diverging_loss",
         "early_divergence",
         "loss_spike",
+        "uncleared_gradients",
         "untrained_adapter",
     }
 

@@ -81,6 +81,7 @@ def test_there_is_a_training_for_every_rule() -> None:
     built_in = {name for name in RULES if RULES[name].condition.__module__.startswith(own)}
     asked_of_the_run = {
         "stale_probe",
+        "uncleared_gradients",
         "untrained_adapter",
     }  # tests/run/test_alerts.py, tests/run/health
     of_two_models = {"one_sided_gan"}  # tests/alerts/test_adversaries.py

@@ -66,7 +66,7 @@ def embedded_ratings(planted: bool) -> Training:
 
 @HERE.add(
     "gradients_never_zeroed",
-    ("exploding_gradient", "diverging_loss", "early_divergence", "lr_high"),
+    ("uncleared_gradients", "exploding_gradient", "diverging_loss", "early_divergence", "lr_high"),
     follows=(*DIVERGED, "always_clipped"),
 )
 def gru_sums(planted: bool) -> Training:

@@ -1,4 +1,4 @@
-"""Probes and adapters that lie still; no series tells of them, so the run itself is asked."""
+"""What no series tells of, so that the run itself is asked: what lies still, what is forgotten."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from notebook_probe.alerts.rule import RULES, Rule
 
-__all__ = ["stale_probe", "untrained_adapter"]
+__all__ = ["stale_probe", "uncleared_gradients", "untrained_adapter"]
 
 
 def _asked_of_the_run() -> None:
@@ -31,5 +31,16 @@ untrained_adapter = Rule(
     severity="severe",
     explained_by=("grad_norm", "update_norm", "weight_norm"),
 )
-for asked in (stale_probe, untrained_adapter):
+uncleared_gradients = Rule(
+    "uncleared_gradients",
+    _asked_of_the_run,
+    (),
+    MappingProxyType({"after": 10}),
+    "{n_updates} updates in a row applied the sum of all gradients so far: nothing clears them; "
+    "call optimizer.zero_grad() before each backward()",
+    tells=("n_updates",),
+    severity="severe",
+    explained_by=("grad_norm", "update_norm", "grad_cosine"),
+)
+for asked in (stale_probe, uncleared_gradients, untrained_adapter):
     RULES.add(asked.name, asked)

@@ -29,15 +29,11 @@ OUTSIDE = -1
 
 
 class BackwardListener(Protocol):
-    """Whoever wants to hear of passes that accumulate, and of what they are called on.
+    """Whoever wants to hear of passes that accumulate, and of what they are called on."""
 
-    Attributes
-    ----------
-    listens : bool
-        Asked before anything is read.
-    """
-
-    listens: bool
+    @property
+    def listens(self) -> bool:
+        """Asked before anything is read."""
 
     def backward_begins(self, loss: Number) -> Any:
         """A pass begins; what is returned is given back as it ends."""

@@ -1,4 +1,4 @@
-"""What is there to be trained and stays as it is: adapters, and layers that no optimizer holds."""
+"""What is there to be trained and stays as it is: adapters, and layers that nothing reaches."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 import weakref
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -13,8 +14,9 @@ from torch.optim import Optimizer
 
 from notebook_probe.alerts import Rule
 from notebook_probe.alerts.track import Finding
+from notebook_probe.probes.parameters.first_gradients import FirstGradients
 
-__all__ = ["UntrainedAdapters", "adapters"]
+__all__ = ["Untrained", "Updates", "adapters"]
 
 NAMED = re.compile(r"(^|_)(lora|dora|vera|loha|hada|lokr|ia3|adapters?)(_|$)")
 CLASSED = re.compile(r"Lo[Rr][Aa]|Do[Rr][Aa]|IA3|Adapter")
@@ -27,20 +29,34 @@ NOT_APPLIED = (
     "it has a gradient that no optimizer applies; give its parameters to the optimizer, which was "
     "made before they were, or freeze them"
 )
+CUT_OFF = (
+    "it is called, and an optimizer holds it, but no update had a gradient for it: detach(), "
+    "no_grad(), or an output that the loss does not use, is between"
+)
 
 SEEN_ANYWHERE = frozenset({FROZEN, NOT_REACHED})
 """As it should be of one adapter while others are trained: it is another task's, or an expert's."""
 
 
-class UntrainedAdapters:
+class Updates(Protocol):
+    """What optimizers did so far."""
+
+    first_gradients: FirstGradients
+
+    @property
+    def optimizers(self) -> list[Optimizer]: ...
+
+
+class Untrained:
     """Compares the adapters of a model with what they were; on the training thread, once.
 
     Parameters
     ----------
     model : nn.Module
         Held weakly.
-    optimizers : callable
-        Those that have stepped the model so far.
+    updates : Updates
+    last_call : callable
+        The step of the last call of a module that was seen; -1 before any.
     rules : mapping of str to Rule
         The threshold ``after`` of ``untrained_adapter`` is the number of steps between.
     """
@@ -48,10 +64,12 @@ class UntrainedAdapters:
     def __init__(
         self,
         model: nn.Module,
-        optimizers: Callable[[], Sequence[Optimizer]],
+        updates: Updates,
+        last_call: Callable[[str], int],
         rules: Mapping[str, Rule],
     ) -> None:
-        self._model, self._optimizers, self._rules = weakref.ref(model), optimizers, rules
+        self._model, self._updates, self._rules = weakref.ref(model), updates, rules
+        self._last_call = last_call
         self._before: dict[str, list[Tensor]] | None = None
         self._first_step = 0
         self._is_done = False
@@ -72,6 +90,7 @@ class UntrainedAdapters:
             self._is_done = True
             self._found = [*self._judged(model, self._before, rule, step)]
             self._before = {}
+            self._updates.first_gradients.end()
 
     def take(self) -> list[Finding]:
         """What was found since the last time."""
@@ -81,7 +100,7 @@ class UntrainedAdapters:
     def _judged(
         self, model: nn.Module, before: Mapping[str, Sequence[Tensor]], rule: Rule, step: int
     ) -> Iterator[Finding]:
-        held = _rates(self._optimizers())
+        held = _rates(self._updates.optimizers)
         if not held:  # nobody trains, or by hand
             return
         whys: defaultdict[str, list[str]] = defaultdict(list)
@@ -95,10 +114,27 @@ class UntrainedAdapters:
                 whys[why].append(path)
         told = {path for paths in whys.values() for path in paths}
         whys[NOT_APPLIED] = [path for path in _not_applied(model, held) if path not in told]
+        told |= {*whys[NOT_APPLIED]}
+        whys[CUT_OFF] = [path for path in self._cut_off(model, held) if path not in told]
         for why, paths in whys.items():
             if paths:
                 sentence = rule.says.format(n_steps=step - self._first_step, why=why)
                 yield Finding(step, tuple(paths), sentence, (self._first_step,) * 2)
+
+    def _cut_off(self, model: nn.Module, held: Mapping[int, float]) -> list[str]:
+        """Modules that are called, and of which no parameter ever had a gradient to apply.
+
+        One that is not called may be as it should be; of one that is not measured nobody knows.
+        """
+        reached = self._updates.first_gradients.has_reached
+        found = []
+        for path, module in model.named_modules():
+            own = [one for one in module.parameters(recurse=False) if one.requires_grad]
+            if not own or not all(held.get(id(one)) for one in own):
+                continue
+            if self._last_call(path) >= 0 and not any(map(reached, own)):
+                found.append(path)
+        return found
 
 
 def adapters(model: nn.Module) -> dict[str, tuple[nn.Parameter, ...]]:

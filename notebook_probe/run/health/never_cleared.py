@@ -1,0 +1,42 @@
+"""A training that never clears its gradients: the line that is forgotten most often."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from notebook_probe.alerts import Rule
+from notebook_probe.alerts.track import Finding
+from notebook_probe.probes.loss.uncleared import UnclearedGradients
+
+__all__ = ["NeverCleared"]
+
+RULE = "uncleared_gradients"
+
+
+class NeverCleared:
+    """Says so once; on the training thread.
+
+    Parameters
+    ----------
+    gradients : UnclearedGradients
+    rules : mapping of str to Rule
+        The threshold ``after`` of ``uncleared_gradients`` is the number of updates in a row.
+    """
+
+    def __init__(self, gradients: UnclearedGradients, rules: Mapping[str, Rule]) -> None:
+        self._gradients, self._rules = gradients, rules
+        self._found: list[Finding] = []
+
+    def look(self, step: int) -> None:
+        """Look at what became of the gradients, before a step."""
+        rule, n_updates = self._rules.get(RULE), self._gradients.n_updates
+        if rule is None or n_updates < rule.thresholds["after"]:
+            return
+        self._gradients.end()
+        since = max(0, step - n_updates - 1)
+        self._found = [Finding(step, ("",), rule.says.format(n_updates=n_updates), (since, step))]
+
+    def take(self) -> list[Finding]:
+        """What was found since the last time."""
+        found, self._found = self._found, []
+        return found
