@@ -20,6 +20,7 @@ from notebook_probe.probes.loss.uncleared import UnclearedGradients
 from notebook_probe.probes.parameters.first_gradients import FirstGradients
 from notebook_probe.probes.parameters.ownership import Ownership
 from notebook_probe.probes.parameters.scalers import read_step
+from notebook_probe.probes.parameters.stepped import stepped_by
 from notebook_probe.probes.reading.options import owned_by
 from notebook_probe.probes.reading.plan import Plan
 from notebook_probe.probes.step.frame import StepFrame
@@ -89,12 +90,10 @@ class Updates:
 
     def meet(self, optimizer: Optimizer) -> None:
         """It steps this model, or what it wraps does."""
-        inner = getattr(optimizer, "optimizer", None)
-        if isinstance(inner, Optimizer) and inner.param_groups is optimizer.param_groups:
-            self.meet(inner)  # accelerate's wrapper calls no hooks of its own
-        elif optimizer not in self._met:
+        new = [one for one in stepped_by(optimizer) if one not in self._met]
+        if new:
             met = weakref.WeakKeyDictionary(self._met)
-            met[optimizer] = None
+            met.update(dict.fromkeys(new))
             self._met = met  # replaced, never changed: other threads walk it
 
     def begin(self) -> None:

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from notebook_probe.errors import CheckpointError
 from notebook_probe.model.unwrapped import unwrap
+from notebook_probe.probes.parameters.stepped import stepped_by
 from notebook_probe.run.run import Run
 from notebook_probe.train.checkpoints.fitting import Fitted, Wanted, fitted
 from notebook_probe.train.checkpoints.memory import Memory
@@ -59,7 +60,7 @@ def contents(loop: Training, memory: Memory) -> dict[str, Any]:
         "format": FORMAT,
         "step": loop.n_updates,
         "trainer": loop.trainer.state_dict(),
-        "optimizer": type(loop.trainer.optimizer).__name__,
+        "optimizer": _optimizer_named(loop.trainer),
         "objects": {name: one.state_dict() for name, one in loop.objects.items()},
         "metrics": {name: float(value) for name, value in loop.last_metrics.items()},
         "record": None if run is None else {"location": str(run.location), "step": loop.n_updates},
@@ -137,7 +138,7 @@ def _differences(
     there, here = state["trainer"], own
     said += _parts("parts of the trainer", there, here)
     said += _parts("objects", state["objects"], loop.objects)
-    of, ours = state.get("optimizer"), type(loop.trainer.optimizer).__name__
+    of, ours = state.get("optimizer"), _optimizer_named(loop.trainer)
     if of is not None and of != ours:  # which would take settings and moments it knows nothing of
         said.append(f"optimizer: {of} there, {ours} here")
     groups = [[len(group["params"]) for group in one["optimizer"]["param_groups"]]
@@ -148,6 +149,11 @@ def _differences(
     if n_there != n_here:
         said.append(f"processes: {n_there} there, {n_here} here")
     return "; ".join(said)
+
+
+def _optimizer_named(trainer: Trainer) -> str:
+    """Whose state it is: of those inside, whatever stands around them."""
+    return ", ".join(type(one).__name__ for one in stepped_by(trainer.optimizer))
 
 
 def _parts(kind: str, there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from torch.optim import Optimizer
 
+from notebook_probe.probes.parameters.stepped import stepped_by
 from notebook_probe.probes.step.live_options import live_options
 
 __all__ = ["SetByHand"]
@@ -25,8 +26,24 @@ class SetByHand:
 
     def state_dict(self) -> dict[str, Any]:
         """Of each the group, the option, and which value was set where which was scheduled."""
-        return {"factors": live_options(self._optimizer).state()}
+        return {
+            "factors": [
+                (first + group, *factor)
+                for first, one in self._by_first_group()
+                for group, *factor in live_options(one).state()
+            ]
+        }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from `state_dict`."""
-        live_options(self._optimizer).load_state(state["factors"])
+        for first, one in self._by_first_group():
+            own = range(first, first + len(one.param_groups))
+            rows = [(row[0] - first, *row[1:]) for row in state["factors"] if row[0] in own]
+            live_options(one).load_state(rows)
+
+    def _by_first_group(self) -> Iterator[tuple[int, Optimizer]]:
+        """The optimizers that step, each with the place of its first group among all."""
+        first = 0
+        for one in stepped_by(self._optimizer):
+            yield first, one
+            first += len(one.param_groups)

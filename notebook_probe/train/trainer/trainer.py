@@ -27,6 +27,11 @@ from notebook_probe.train.trainer.executors import Executors, Mode
 from notebook_probe.train.trainer.forward import Forward, LossFn, Passed
 from notebook_probe.train.trainer.given import check_given
 from notebook_probe.train.trainer.listener import KnobOfTrainer, Scheduler, TrainerListener
+from notebook_probe.train.trainer.minibatches import (
+    check_scaler,
+    n_skipped,
+    taking_minibatches,
+)
 from notebook_probe.train.trainer.moments import Moments
 from notebook_probe.train.trainer.options import SetByHand
 from notebook_probe.train.trainer.reports import Reports
@@ -106,6 +111,7 @@ class Trainer:
         max_executors: int | None = 20,
     ) -> None:
         check_given(model, loss_fn, optimizer, scheduler, accumulate)
+        check_scaler(scaler, optimizer)
         self.model, self.optimizer, self.scheduler = model, optimizer, scheduler
         self.scaler, self.accumulate = scaler, accumulate
         self.context: dict[str, Any] = {}
@@ -233,7 +239,7 @@ class Trainer:
         dict or None
             ``loss`` (with all terms), ``loss_moving``, ``fn_loss_moving`` and the metrics of the
             user; numbers, or tensors where they lie on an accelerator. None when no update
-            happened: a scaler has skipped it, or its gradients were left out.
+            happened: a scaler or the optimizer has skipped it, or its gradients were left out.
         """
         if not self.model.training:
             self.model.train()
@@ -259,6 +265,7 @@ class Trainer:
 
     def _backward(self, group: Sequence[Any]) -> list[Passed]:
         size, done = len(group), []
+        takes = taking_minibatches(self.optimizer) if size > 1 else None
         for item in group:
             batch = self._placed(item)  # one at a time, as accumulation is to save memory
             self._executors.use(self.model, "train", batch.spec)
@@ -269,8 +276,10 @@ class Trainer:
                 passed = self._forward(batch)
             if listener is not None and passed.each is not None:
                 listener.batch(losses=passed.each)
-            loss = passed.total if size == 1 else passed.total / size
+            loss = passed.total if size == 1 or takes else passed.total / size
             (loss if self.scaler is None else self.scaler.scale(loss)).backward()
+            if takes is not None:
+                takes.accumulate_gradients(size)
             done.append(passed)
         return done
 
@@ -279,8 +288,9 @@ class Trainer:
         if self.scaler is None:
             if self._clip is not None and not self._clip(self._parameters()):
                 return False
+            skipped = n_skipped(self.optimizer)
             self.optimizer.step()
-            return True
+            return n_skipped(self.optimizer) == skipped
         before = self._n_calls
         if self._clip is not None:
             self.scaler.unscale_(self.optimizer)

@@ -1,0 +1,166 @@
+"""Learning rates as functions of the step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from torch import Tensor
+from torch.optim import Optimizer
+
+from notebook_probe.run.run import Run
+
+__all__ = ["LearningRate", "exponential_decay"]
+
+
+class Logged(Protocol):
+    """The loop in which it is logged."""
+
+    last_metrics: dict[str, Any]
+
+    @property
+    def run(self) -> Run | None: ...
+
+
+def exponential_decay(
+    global_step: int,
+    learning_rate: float = 0.01,
+    decay_steps: float = 1,
+    decay_rate: float = 1.0,
+    staircase: bool = False,
+) -> float:
+    """``learning_rate · decay_rate^(global_step / decay_steps)``.
+
+    Parameters
+    ----------
+    global_step : int
+        Updates completed.
+    learning_rate : float
+        Of the first update.
+    decay_steps : float
+        After so many updates the rate is multiplied by `decay_rate`.
+    decay_rate : float
+        1 keeps the rate.
+    staircase : bool
+        Take the whole part of the exponent, so that the rate falls in jumps.
+
+    Examples
+    --------
+    >>> [exponential_decay(step, 0.4, decay_steps=2, decay_rate=0.25) for step in (0, 1, 2)]
+    [0.4, 0.2, 0.1]
+    >>> [exponential_decay(step, 0.4, 2, 0.25, staircase=True) for step in (0, 1, 2)]
+    [0.4, 0.4, 0.1]
+    """
+    if not decay_steps > 0:
+        raise ValueError(f"decay_steps={decay_steps!r}; allowed: a positive number")
+    exponent = global_step / decay_steps
+    return learning_rate * decay_rate ** (math.floor(exponent) if staircase else exponent)
+
+
+class LearningRate:
+    """Sets the rate of every group to ``func(global_step, **rest)`` before each update.
+
+    A scheduler of a `Trainer`; added to its loop it also logs the rate of every update as
+    ``learning_rate``.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+    func : callable
+        ``func(global_step, **rest)``, a number; of several optimizers, such as
+        ``ClipOptimizer([SGD, Adam], ...)``, also a list with one for each group.
+    **rest
+        Its other arguments.
+
+    Attributes
+    ----------
+    global_step : int
+        Updates completed.
+    used : float or list of float
+        The rate of the last update; before it, that of the first.
+
+    Raises
+    ------
+    ValueError
+        It gives no rate: a negative number, NaN, or lists of another length.
+
+    Examples
+    --------
+    >>> import torch
+    >>> optimizer = torch.optim.SGD([torch.zeros(1)], lr=1.0)
+    >>> rate = LearningRate(optimizer, exponential_decay, learning_rate=0.4, decay_rate=0.5)
+    >>> rate.step()
+    >>> rate.used, optimizer.param_groups[0]["lr"]
+    (0.4, 0.2)
+    """
+
+    def __init__(
+        self, optimizer: Optimizer, func: Callable[..., Any] = exponential_decay, **rest: Any
+    ) -> None:
+        if not callable(func):
+            raise TypeError(f"func={func!r}: a function of global_step is expected")
+        self.optimizer, self.global_step = optimizer, 0
+        self._func, self._rest = func, rest
+        for group in optimizer.param_groups:
+            group.setdefault("initial_lr", group["lr"])  # by which others know it is scheduled
+        self._now = self._set()
+        self.used = self._now
+
+    def step(self) -> None:
+        """An update is done: set the rate of the next one."""
+        self.used = self._now
+        self.global_step += 1
+        self._now = self._set()
+
+    def get_last_lr(self) -> list[float]:
+        """The rate of each group now, as torch's schedulers tell it."""
+        return self._of_groups(self._now)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The step; functions are no part of a checkpoint."""
+        return {"global_step": self.global_step}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from `state_dict`."""
+        self.global_step = state["global_step"]
+        self._now = self.used = self._set()
+
+    def on_step(self, loop: Logged, metrics: Mapping[str, Any]) -> None:
+        """The loop's part: log the rate of the update just done."""
+        if isinstance(self.used, list):
+            logged = {f"learning_rate_{i}": rate for i, rate in enumerate(self.used)}
+        else:
+            logged = {"learning_rate": self.used}
+        loop.last_metrics.update(logged)
+        if loop.run is not None and not loop.run.closed:
+            loop.run.log(logged)
+
+    def _set(self) -> float | list[float]:
+        found = self._func(self.global_step, **self._rest)
+        rate = (
+            [*map(self._checked, found)]
+            if isinstance(found, list | tuple)
+            else self._checked(found)
+        )
+        for group, value in zip(self.optimizer.param_groups, self._of_groups(rate), strict=True):
+            if isinstance(group["lr"], Tensor):  # a captured or compiled step reads it there
+                group["lr"].fill_(value)
+            else:
+                group["lr"] = value
+        return rate
+
+    def _checked(self, value: Any) -> float:
+        rate = float(value)
+        if not 0.0 <= rate < math.inf:
+            name = getattr(self._func, "__name__", "func")
+            raise ValueError(f"{name}(global_step={self.global_step}) is {rate}: no learning rate")
+        return rate
+
+    def _of_groups(self, rate: float | list[float]) -> list[float]:
+        n = len(self.optimizer.param_groups)
+        if not isinstance(rate, list):
+            return [rate] * n
+        if len(rate) != n:
+            raise ValueError(f"{len(rate)} learning rates for {n} groups of parameters")
+        return rate

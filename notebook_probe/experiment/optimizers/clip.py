@@ -1,0 +1,131 @@
+"""An optimizer that clips gradients, and trains some parameters only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+from notebook_probe.experiment.optimizers.clipping import Clip, ClippingMethod, global_norm
+from notebook_probe.experiment.optimizers.making import OptimizerClass, make
+from notebook_probe.experiment.optimizers.names import Chosen, Names
+from notebook_probe.experiment.optimizers.wrapper import Wrapper
+from notebook_probe.train.trainer.clipping import OnNonfinite
+
+__all__ = ["ClipOptimizer"]
+
+
+class ClipOptimizer(Wrapper):
+    """Clips gradients before every update of another optimizer.
+
+    ``"value"`` clips each element of a gradient to ``[-v, v]``. ``"norm"`` scales all gradients by
+    ``v / max(global norm, v)``, where the global norm is ``sqrt(Σ g²)`` over all of them. A
+    parameter without a gradient is left out.
+
+    Everything else is the other optimizer's: groups, state, ``state_dict``, closures. Schedulers,
+    gradient scalers and checkpoints take it for an optimizer of torch, and a step counts once.
+
+    Parameters
+    ----------
+    optimizer_class : class, list of classes, or Optimizer
+        Of `torch.optim`, or like them. A list makes several that step as one, each with its own of
+        every argument that is a list.
+    *args, **kwargs
+        Arguments of the class. The first are the parameters: as torch takes them, or the module.
+    clip : bool
+        Whether it clips.
+    trainable_names : str or list of str, optional
+        Train only parameters whose names begin with one of these.
+    frozen_names : str or list of str, optional
+        Train all but these.
+    trainable_scope : str or list of str, optional
+        Train only parameters whose names contain one of these.
+    clipping_method : "value" or "norm"
+    clipping_value : float
+        v, positive.
+    print_global_norm : bool
+        Print the global norm before it is clipped, at every update.
+    on_nonfinite : "raise" or "skip"
+        What to do where the global norm is NaN or infinite: raise, or leave the update out and
+        count it. Elements are clipped one by one, whatever the others are.
+
+    Attributes
+    ----------
+    optimizer : Optimizer
+        The one inside.
+    n_skipped : int
+        Updates that were left out.
+
+    Raises
+    ------
+    ValueError
+        Another method, a name that fits no parameter, or lists that are not of one length.
+
+    Examples
+    --------
+    >>> model = torch.nn.Linear(1, 1, bias=False)
+    >>> _ = torch.nn.init.zeros_(model.weight)
+    >>> optimizer = ClipOptimizer(torch.optim.SGD, model, lr=0.5, clipping_value=0.1)
+    >>> (-100 * model(torch.ones(1, 1))).sum().backward()
+    >>> optimizer.step()
+    >>> round(model.weight.item(), 4)
+    0.05
+    """
+
+    def __init__(
+        self,
+        optimizer_class: OptimizerClass | Optimizer | list[OptimizerClass],
+        *args: Any,
+        clip: bool = True,
+        trainable_names: Names = None,
+        frozen_names: Names = None,
+        trainable_scope: Names = None,
+        clipping_method: ClippingMethod = "value",
+        clipping_value: float = 1.0,
+        print_global_norm: bool = False,
+        on_nonfinite: OnNonfinite = "raise",
+        **kwargs: Any,
+    ) -> None:
+        for name, value in (("clip", clip), ("print_global_norm", print_global_norm)):
+            if not isinstance(value, bool):
+                raise TypeError(f"{name}={value!r}; allowed: True, False")
+        self._clip = Clip(clipping_method, clipping_value, on_nonfinite)
+        self._clips, self._prints = clip, print_global_norm
+        chosen = Chosen(trainable_names, trainable_scope, frozen_names)
+        super().__init__(make(optimizer_class, args, kwargs, chosen))
+
+    def __repr__(self) -> str:
+        inside = ", ".join(map(repr, self.optimizers))
+        return f"ClipOptimizer({self._clip if self._clips else 'clip=False'}: {inside})"
+
+    @property
+    def clips(self) -> bool:
+        """Whether it clips."""
+        return self._clips
+
+    def prepare(self) -> bool:
+        """Clip; False where the update is left out."""
+        return super().prepare() and self.clip_gradients()
+
+    @torch.no_grad()
+    def clip_gradients(self) -> bool:
+        """Clip what is in ``.grad`` now; False where such an update is to be left out."""
+        gradients = [*map(_elements, self._with_gradients())]
+        if self._prints:
+            print(f"global norm of the gradients: {global_norm(gradients):g}")
+        return self._clip(gradients) if self._clips else True
+
+    def _with_gradients(self) -> list[Tensor]:
+        return [value for value in self.parameters() if value.grad is not None]
+
+
+def _elements(parameter: Tensor) -> Tensor:
+    """The gradient itself, of a sparse one the values that it has."""
+    gradient = parameter.grad
+    assert gradient is not None
+    if not gradient.is_sparse:
+        return gradient
+    parameter.grad = gradient.coalesce()
+    return parameter.grad._values()

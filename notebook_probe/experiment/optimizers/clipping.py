@@ -1,0 +1,104 @@
+"""How gradients are clipped: each element, or all together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+import torch
+from torch import Tensor
+
+from notebook_probe.errors import NonFiniteGradientError, near
+from notebook_probe.train.trainer.clipping import OnNonfinite
+
+__all__ = ["Clip", "ClippingMethod", "global_norm"]
+
+ClippingMethod: TypeAlias = Literal["value", "norm"]
+
+HALVES = (torch.float16, torch.bfloat16)
+
+
+def global_norm(gradients: Sequence[Tensor]) -> float:
+    """``sqrt(Σ g²)`` over all elements of all gradients; 0 of none.
+
+    In float32 or wider, and anew in float64 where that is not finite: finite gradients have a
+    finite norm.
+
+    Examples
+    --------
+    >>> global_norm([torch.tensor([3.0]), torch.tensor([[4.0]])])
+    5.0
+    """
+    if not gradients:
+        return 0.0
+    wide = [value.float() if value.dtype in HALVES else value for value in gradients]
+    norm = float(_norm(wide))
+    return norm if math.isfinite(norm) else float(_norm([value.double() for value in wide]))
+
+
+def _norm(gradients: Sequence[Tensor]) -> Tensor:
+    """As `torch.nn.utils.get_total_norm`, which older torches lack."""
+    first = gradients[0].device
+    norms = [torch.linalg.vector_norm(value).to(first) for value in gradients]
+    return torch.linalg.vector_norm(torch.stack(norms))
+
+
+class Clip:
+    """Clips gradients in place.
+
+    ``"value"`` clips each element to ``[-v, v]``; ``"norm"`` scales all gradients by
+    ``v / max(global norm, v)``. A parameter without a gradient is left out.
+
+    Parameters
+    ----------
+    method : "value" or "norm"
+    value : float
+        v, positive.
+    on_nonfinite : "raise" or "skip"
+        What to do where the norm is NaN or infinite: raise, or leave the update out.
+    """
+
+    def __init__(self, method: str, value: float, on_nonfinite: OnNonfinite) -> None:
+        if method not in ("value", "norm"):
+            raise ValueError(
+                f"clipping_method={method!r}; allowed: 'value', 'norm'; "
+                f"{near(str(method), ['value', 'norm'])}"
+            )
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number or not 0 < value < math.inf:
+            raise ValueError(f"clipping_value={value!r}; allowed: a positive number")
+        if on_nonfinite not in ("raise", "skip"):
+            raise ValueError(f"on_nonfinite={on_nonfinite!r}; allowed: 'raise', 'skip'")
+        self._method, self._value, self._on_nonfinite = method, float(value), on_nonfinite
+
+    def __repr__(self) -> str:
+        return f"{self._method} {self._value:g}"
+
+    def __call__(self, gradients: Sequence[Tensor]) -> bool:
+        """Clip in place; False where the update is to be left out.
+
+        Raises
+        ------
+        NonFiniteGradientError
+        """
+        if self._method == "value":
+            for gradient in gradients:
+                gradient.clamp_(-self._value, self._value)
+            return True
+        norm = global_norm(gradients)
+        if not math.isfinite(norm):
+            return self._not_finite(norm)
+        if norm > self._value:
+            for gradient in gradients:
+                gradient.mul_(self._value / norm)
+        return True
+
+    def _not_finite(self, norm: float) -> bool:
+        if self._on_nonfinite == "skip":
+            return False
+        raise NonFiniteGradientError(
+            f"the norm of the gradients is {norm}, which cannot be scaled to "
+            f"{self._value:g}; allowed: finite gradients, or on_nonfinite='skip', which leaves "
+            f"such updates out"
+        )
