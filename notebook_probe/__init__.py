@@ -70,6 +70,7 @@ from notebook_probe.schedules import (
 
 if TYPE_CHECKING:
     from notebook_probe import summary, train
+    from notebook_probe.experiment.optimizers import ClipOptimizer, MinibatchOptimizer
     from notebook_probe.explorer.draw.view import view
     from notebook_probe.probes.calls.collect import collect
     from notebook_probe.quantities import (
@@ -103,6 +104,7 @@ __all__ = [
     "Axis",
     "BreakpointError",
     "CheckpointError",
+    "ClipOptimizer",
     "ClosedRunError",
     "DataCollector",
     "DuplicateNameError",
@@ -115,6 +117,7 @@ __all__ = [
     "InfLossError",
     "InterferenceError",
     "KeepN",
+    "MinibatchOptimizer",
     "MissingExtraError",
     "NanLossError",
     "NoChangeError",
@@ -181,8 +184,10 @@ __all__ = [
 ]
 
 _ON_FIRST_USE = {
+    "ClipOptimizer": "notebook_probe.experiment.optimizers",
     "DataCollector": "notebook_probe.train.collector.data_collector",
     "Handle": "notebook_probe.run.handle",
+    "MinibatchOptimizer": "notebook_probe.experiment.optimizers",
     "Preset": "notebook_probe.run.attach.preset",
     "OptimizerSeries": "notebook_probe.train.collector.optimizer_series",
     "Quantity": "notebook_probe.quantities",

@@ -82,6 +82,7 @@ def test_what_is_not_a_number_stays_so() -> None:
 
 
 def test_the_mean_of_nothing_is_an_error() -> None:
+    nothing: Any
     for nothing in ([], {}):
         with pytest.raises(ValueError, match="no results"):
             mean_dict(nothing)

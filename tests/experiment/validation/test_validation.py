@@ -98,7 +98,7 @@ def test_data_that_has_no_batch_left_is_an_error() -> None:
 
 
 def test_a_result_that_is_no_dict_is_an_error() -> None:
-    validation = Validation("v", data(1.0), lambda inputs, output: output)  # type: ignore[arg-type,return-value]
+    validation = Validation("v", data(1.0), lambda inputs, output: output)
     with pytest.raises(ValueError, match="'v', batch 0: Tensor; a dict is expected"):
         run(validation)
 
@@ -126,7 +126,7 @@ def test_each_batch_is_told() -> None:
     assert told == [(0, {"sum": 1.0}), (1, {"sum": 2.0})]
 
 
-def a_model() -> nn.Module:
+def a_model() -> nn.Sequential:
     torch.manual_seed(0)
     return nn.Sequential(nn.Linear(1, 4), nn.BatchNorm1d(4), nn.Dropout(), nn.Linear(4, 1))
 
@@ -140,11 +140,11 @@ def test_modes_buffers_generators_and_gradients_are_left_as_they_were() -> None:
     def targets(inputs: Batch, output: Tensor) -> dict[str, Any]:
         assert not torch.is_grad_enabled()
         assert not any(module.training for module in model.modules())
-        model[1].running_mean.add_(1.0)  # type: ignore[operator,union-attr]
+        model[1].running_mean.add_(1.0)  # type: ignore[operator]
         return {"drawn": torch.rand(1) + random.random() + np.random.rand()}  # noqa: NPY002
 
     generator = torch.Generator().manual_seed(3)
-    loader = DataLoader(
+    loader: DataLoader[Any] = DataLoader(
         [{"x": torch.tensor([float(i)])} for i in range(8)],  # type: ignore[arg-type]
         batch_size=2,
         shuffle=True,
