@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from notebook_probe.errors import ProbeError, RecordWarning
 from notebook_probe.lineage.pictured import pictured, result_of
 from notebook_probe.lineage.row import row_of
 from notebook_probe.lineage.table import LineageTable
-from notebook_probe.lineage.view import view_of
 from notebook_probe.record.read import many
 from notebook_probe.record.read.ranks import OpenedRanks, rank_folders
 from notebook_probe.record.read.reader import OpenedRecord
@@ -83,7 +82,13 @@ class Lineage(LineageTable):
         return parallel({one: self[one] for one in shown}, colour or result_of(shown))
 
     def explore(self) -> VBox:
-        """The table as a widget: sorted by a click on a head, the run of a clicked row below.
+        """The table as a widget, in which runs are sorted, looked for, opened and compared.
+
+        A click on a head sorts; the box takes words, or a condition such as
+        ``config.lr < 1e-3 and state == 'finished'``; *columns* chooses what is shown. Each row
+        has the line of its loss and a badge that counts its alerts. A click on a row opens its
+        run below, a tick draws it beside the open one. Runs that grow are followed while the
+        table is seen.
 
         Returns
         -------
@@ -96,7 +101,21 @@ class Lineage(LineageTable):
         """
         from notebook_probe.explorer.runs_table import runs_box
 
-        return runs_box(view_of(self), lambda place: open_run(place).explorer)
+        return runs_box(
+            self, lambda place: open_run(place).explorer, self._condition, self._read_row
+        )
+
+    def _condition(self, text: str) -> Callable[[Mapping[str, Any]], bool]:
+        """What a text means; a field that no run has is most often a slip."""
+        from notebook_probe.catalogue.query.where import condition
+
+        wanted = condition(text)
+        wanted.check(self.columns)
+        return wanted.matches
+
+    def _read_row(self, record: OpenedRecord) -> Mapping[str, Any]:
+        """The row of a run that has grown."""
+        return row_of(record)
 
 
 class OpenedRuns(Dataset):

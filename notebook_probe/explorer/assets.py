@@ -54,13 +54,14 @@ def _sheets(folder: Traversable) -> Iterator[Traversable]:
             yield one
 
 
-def joined(folder: Traversable) -> str:
-    """Everything that ``panel.js`` in ``folder`` needs, as one ES module."""
-    return "\n".join(_joinable(name, source) for name, source in sources(folder).items())
+def joined(folder: Traversable, entry: str = _ENTRY) -> str:
+    """Everything that ``panel.js``, or another entry, in ``folder`` needs, as one ES module."""
+    found = sources(folder, entry)
+    return "\n".join(_joinable(name, source, entry) for name, source in found.items())
 
 
-def sources(folder: Traversable) -> dict[str, str]:
-    """Module -> source, each after all it imports; ``panel`` is last.
+def sources(folder: Traversable, entry: str = _ENTRY) -> dict[str, str]:
+    """Module -> source, each after all it imports; the entry is last.
 
     A module is named by its path in ``folder``, without ``.js``.
 
@@ -83,7 +84,7 @@ def sources(folder: Traversable) -> dict[str, str]:
             _check_exported(names, needed, ordered[needed], name)
         ordered[name] = source
 
-    visit(_ENTRY, ())
+    visit(entry, ())
     return ordered
 
 
@@ -105,15 +106,15 @@ def _check_exported(names: str, needed: str, source: str, importer: str) -> None
             )
 
 
-def _joinable(name: str, source: str) -> str:
-    """A module in a scope of its own; the panel is last and has the outermost one."""
+def _joinable(name: str, source: str, entry: str) -> str:
+    """A module in a scope of its own; the entry is last and has the outermost one."""
 
     def destructured(match: re.Match[str]) -> str:
         pairs = (f"{theirs}: {ours}" if ours else theirs for theirs, ours in _named(match[1]))
         return f"const {{ {', '.join(pairs)} }} = {_constant(_resolved(match[2], name))};"
 
     body = _EXPORT.sub("", _IMPORT.sub(destructured, source))
-    if name != _ENTRY:
+    if name != entry:
         exported = ", ".join(_EXPORT.findall(source))
         body = f"const {_constant(name)} = (() => {{\n{body}\nreturn {{ {exported} }};\n}})();\n"
     return f"// js/{name}.js\n{body}"

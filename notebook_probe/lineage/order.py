@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["is_number", "places", "told"]
+__all__ = ["is_number", "places", "text_of", "told"]
 
 LONGEST = 40
 """Characters of a cell."""
@@ -38,7 +38,7 @@ def places(values: Sequence[Any], *, descending: bool = False) -> list[int]:
     of_kind = ([i for i, one in enumerate(kinds) if one == kind] for kind in range(4))
     numbers, texts, nans, missing = of_kind
     numbers = sorted(numbers, key=lambda i: values[i], reverse=descending)
-    texts = sorted(texts, key=lambda i: _text(values[i]), reverse=descending)
+    texts = sorted(texts, key=lambda i: text_of(values[i]), reverse=descending)
     return [*numbers, *texts, *nans, *missing]
 
 
@@ -56,7 +56,7 @@ def told(value: object) -> str:
         return f"{value:.4g}"
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}".replace(",", "\u2009")
-    text = _text(value) if not isinstance(value, bool) else str(value)
+    text = text_of(value) if not isinstance(value, bool) else str(value)
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
@@ -68,5 +68,6 @@ def _kind(value: object) -> int:
     return 2 if isinstance(value, float) else 1
 
 
-def _text(value: object) -> str:
+def text_of(value: object) -> str:
+    """What is no number, as the text by which it has a place."""
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True)

@@ -1,43 +1,97 @@
-"""A table as a view shows it: plain JSON, with the orders that a click may ask for."""
+"""A table as a view shows it: columns of plain JSON that can be sorted where they are shown."""
 
 from __future__ import annotations
 
-from typing import Any
+import math
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any, TypedDict
 
-from notebook_probe.lineage.order import is_number, places, told
+from notebook_probe.lineage.order import text_of, told
 from notebook_probe.lineage.table import LineageTable
 
-__all__ = ["MOST_COLUMNS", "view_of"]
+__all__ = ["Column", "TableView", "column_of", "columns_of", "view_of"]
 
 MOST_COLUMNS = 40
+MOST_CELLS = 120_000
+"""Sent at first; of a long table fewer columns, the others when they are asked for."""
+FEWEST_COLUMNS = 12
+
+Key = float | int | str | bool | None
 
 
-def view_of(table: LineageTable) -> dict[str, Any]:
-    """What is shown of a table, and in which order by which column.
+class Column(TypedDict):
+    """The values of one column, one for each run."""
 
-    Returns
-    -------
-    dict
-        ``runs`` (where they are), ``columns``, ``numeric`` of each, ``cells`` (run, column) as
-        text, and ``up`` and ``down``: of each column the rows in its order.
+    name: str
+    numeric: bool
+    keys: list[Key]
+    """By which it is sorted: a number, a text, False for NaN, None where a run does not tell."""
+    texts: list[str]
+    """What stands in the cells."""
+
+
+class TableView(TypedDict):
+    """A table, and of which columns the view can ask for more."""
+
+    runs: list[str]
+    """Where they are."""
+    labels: list[str]
+    names: list[str]
+    """All columns there are."""
+    shown: list[str]
+    """Those in which runs differ, as a table is printed."""
+    columns: list[Column]
+    """Of the first of them."""
+
+
+def view_of(table: LineageTable) -> TableView:
+    """What is shown of a table at first.
 
     Examples
     --------
     >>> view = view_of(LineageTable.of([{"run": "r/a", "lr": 2}, {"run": "r/b", "lr": 1}]))
-    >>> view["columns"], view["cells"], view["up"][1]
-    (['run', 'lr'], [['a', '2'], ['b', '1']], [1, 0])
+    >>> view["labels"], view["columns"][0]["keys"], view["columns"][0]["texts"]
+    (['a', 'b'], [2, 1], ['2', '1'])
     """
-    columns = table.shown()[:MOST_COLUMNS]
-    values = [table.labels, *(table[one] for one in columns)]
+    most = min(MOST_COLUMNS, max(FEWEST_COLUMNS, MOST_CELLS // max(1, len(table))))
+    shown = table.shown()[:most]
     return {
         "runs": [str(row.get("run") or "") for row in table],
-        "columns": ["run", *columns],
-        "numeric": [all(one is None or _is_numeric(one) for one in column) for column in values],
-        "cells": [[told(one) for one in row] for row in zip(*values, strict=True)],
-        "up": [places(column) for column in values],
-        "down": [places(column, descending=True) for column in values],
+        "labels": table.labels,
+        "names": [*table.columns],
+        "shown": shown,
+        "columns": columns_of(table, shown),
     }
 
 
-def _is_numeric(value: object) -> bool:
-    return is_number(value) or isinstance(value, float)
+def columns_of(table: LineageTable, names: Iterable[str]) -> list[Column]:
+    """Those of these columns that there are."""
+    return [column_of(one, table[one]) for one in names if one in table.columns]
+
+
+def column_of(name: str, values: Sequence[Any]) -> Column:
+    """One column.
+
+    Examples
+    --------
+    >>> column_of("lr", [0.5, float("nan"), None, float("inf")])["keys"] == [
+    ...     0.5, False, None, sys.float_info.max]
+    True
+    """
+    return {
+        "name": name,
+        "numeric": all(one is None or isinstance(one, int | float) for one in values),
+        "keys": [_key(one) for one in values],
+        "texts": [told(one) for one in values],
+    }
+
+
+def _key(value: Any) -> Key:
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, float) and not math.isfinite(value):  # which JSON has not
+        return False if math.isnan(value) else math.copysign(sys.float_info.max, value)
+    return value if isinstance(value, int | float) else text_of(value)

@@ -263,3 +263,12 @@ def test_a_file_is_short_enough_to_read_at_once(path: Path) -> None:
     lines = path.read_text().splitlines()
     assert len(lines) <= 250
     assert max(len(line) for line in lines) <= 120
+
+
+def test_the_table_of_runs_is_joined_with_what_it_shares_with_the_panel() -> None:
+    explorer = FOLDER.parent
+    found = sources(explorer, "runs_table/js/table")
+    own = {path.relative_to(explorer).as_posix() for path in explorer.glob("runs_table/js/*.js")}
+    assert own <= {f"{name}.js" for name in found}
+    assert "js/dom" in found
+    assert joined(explorer, "runs_table/js/table").endswith("export default { render };\n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pandas as pd
@@ -205,12 +205,25 @@ def test_runs_of_one_name_are_called_by_where_they_are() -> None:
 
 
 @given(st.lists(st.dictionaries(st.sampled_from("abc"), cells, max_size=3), min_size=1, max_size=5))
-def test_a_view_is_json_and_its_orders_are_those_of_sort(rows: list[dict[str, Any]]) -> None:
+def test_a_view_is_json_whose_keys_have_the_order_of_sort(rows: list[dict[str, Any]]) -> None:
     table = LineageTable.of([{"run": str(n), **row} for n, row in enumerate(rows)])
-    view = view_of(table)
-    json.dumps(view, allow_nan=False)
-    assert len(view["cells"]) == len(rows)
-    for place, column in enumerate(view["columns"][1:], 1):
-        for key, descending in (("up", False), ("down", True)):
-            runs = [view["runs"][at] for at in view[key][place]]
-            assert runs == table.sort(column, descending=descending)["run"]
+    view = json.loads(json.dumps(view_of(table), allow_nan=False))
+    assert view["names"] == [*table.columns]
+    for column in view["columns"]:
+        assert column["texts"] == [told(one) for one in table[column["name"]]]
+        for descending in (False, True):
+            runs = [view["runs"][at] for at in ordered(column["keys"], descending)]
+            assert runs == table.sort(column["name"], descending=descending)["run"]
+
+
+def ordered(keys: list[Any], descending: bool) -> list[int]:
+    """As the view orders them: numbers, text, NaN, missing."""
+
+    def having(is_kind: Callable[[Any], bool]) -> list[int]:
+        return [at for at, key in enumerate(keys) if is_kind(key)]
+
+    numbers = having(lambda key: isinstance(key, int | float) and key is not False)
+    texts = having(lambda key: isinstance(key, str))
+    for one in (numbers, texts):
+        one.sort(key=keys.__getitem__, reverse=descending)
+    return [*numbers, *texts, *having(lambda key: key is False), *having(lambda key: key is None)]

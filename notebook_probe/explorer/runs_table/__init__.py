@@ -1,8 +1,15 @@
-"""A table of runs in the notebook: sorted by a click on a head, a run opened by a click on its row.
+"""A table of runs in the notebook: sorted, filtered, a run opened by a click and others by a tick.
 
-It reads plain JSON and opens runs by a function that it is given.
+It is given plain JSON and the functions that open and read runs::
+
+    a view asks ─▶ answers.py ─▶ filtering.py: which rows a text means
+                              ─▶ reading.py: of a record its row, the line of its loss, its alerts
+                              ─▶ following.py: of runs that grow what is new
+
+What it takes to read is done in threads of its own; a view asks for what is in sight alone.
 """
 
-from notebook_probe.explorer.runs_table.runs_table import RunsTable, runs_box
+from notebook_probe.explorer.runs_table.box import runs_box
+from notebook_probe.explorer.runs_table.runs_table import RunsTable
 
 __all__ = ["RunsTable", "runs_box"]

@@ -1,81 +1,104 @@
-"""The table as a widget, and the box in which a run opens below it."""
+"""The table as a widget."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
 import anywidget
 import traitlets
-from ipywidgets import VBox
+from ipywidgets import TypedTuple
 
-from notebook_probe.errors import ProbeError
-from notebook_probe.explorer.explorer import Explorer
+from notebook_probe.explorer.assets import joined
+from notebook_probe.explorer.kernel import kernel_route, widget_lock
+from notebook_probe.explorer.runs_table.answers import Answers
+from notebook_probe.explorer.runs_table.filtering import Condition
+from notebook_probe.explorer.runs_table.following import ReadRow
+from notebook_probe.lineage.table import LineageTable
+from notebook_probe.lineage.view import view_of
 
-__all__ = ["RunsTable", "runs_box"]
+__all__ = ["RunsTable", "css", "esm"]
+
+SHEETS = ("css/base.css", "css/dialog.css", "runs_table/view.css")
 
 
 @cache
-def _esm() -> str:
-    return files(__package__).joinpath("view.js").read_text(encoding="utf-8")
+def esm() -> str:
+    """Its front end, with what it shares with the panel."""
+    return joined(files("notebook_probe.explorer"), "runs_table/js/table")
 
 
 @cache
-def _css() -> str:
-    """Its own sheet, over the colours of the panel."""
-    base = files("notebook_probe.explorer").joinpath("css/base.css").read_text(encoding="utf-8")
-    own = files(__package__).joinpath("view.css").read_text(encoding="utf-8")
-    return base.replace(".nbp-panel", ".nbp-runs") + own
+def css() -> str:
+    """Its own sheet, over the colours and the dialogs of the panel."""
+    explorer = files("notebook_probe.explorer")
+    sheets = [explorer.joinpath(one).read_text(encoding="utf-8") for one in SHEETS]
+    return "\n".join(sheets).replace(".nbp-panel", ".nbp-runs-table")
 
 
 class RunsTable(anywidget.AnyWidget):
-    """Rows of runs that are sorted in the browser.
+    """Rows of runs, sorted and looked through in the browser.
+
+    Parameters
+    ----------
+    table : LineageTable
+        What is shown.
+    condition : callable
+        Reads the text of a condition for the filter.
+    read_row : callable
+        The row of an opened record, for runs that grow.
 
     Attributes
     ----------
     table : dict
         As `notebook_probe.lineage.view.view_of` gives it.
     chosen : str
-        Where the run is whose row was clicked; empty before.
+        Where the run is that is open below; empty for none.
+    others : tuple of str
+        Where those are that are drawn beside it.
     said : str
-        What became of the click, in words.
+        What became of a click, in words.
     """
 
     table = traitlets.Dict().tag(sync=True)
     chosen = traitlets.Unicode().tag(sync=True)
+    others = TypedTuple(traitlets.Unicode()).tag(sync=True)
     said = traitlets.Unicode().tag(sync=True)
 
     _esm = traitlets.Unicode().tag(sync=True)
     _css = traitlets.Unicode().tag(sync=True)
 
-    def __init__(self, table: Mapping[str, Any]) -> None:
-        super().__init__(table=dict(table), _esm=_esm(), _css=_css())
+    def __init__(self, table: LineageTable, condition: Condition, read_row: ReadRow) -> None:
+        with widget_lock:
+            super().__init__(table=view_of(table), _esm=esm(), _css=css())
+            self._answers = Answers(table, condition, read_row, self._tell)
+            self.on_msg(RunsTable._arrived)
+        self._route = kernel_route()
+        self._route.carry(self.comm)
 
+    def set(self, **traits: object) -> None:
+        """Set traits from any thread."""
+        with widget_lock:
+            for name, value in traits.items():
+                setattr(self, name, value)
 
-def runs_box(table: Mapping[str, Any], explorer_of: Callable[[str], Explorer]) -> VBox:
-    """The table, and below it the Explorer of the run whose row was clicked last.
+    def send(self, content: Any, buffers: Sequence[bytes | memoryview] | None = None) -> None:
+        """Send a message to every view; nothing happens once it is closed."""
+        with widget_lock:
+            super().send(content, buffers)
 
-    Parameters
-    ----------
-    table : mapping
-        As `notebook_probe.lineage.view.view_of` gives it.
-    explorer_of : callable
-        The Explorer of the run that is at a place.
-    """
-    rows = RunsTable(table)
-    box = VBox([rows])
+    def close(self) -> None:
+        """Take it from page and kernel; twice is fine."""
+        self._answers.close()
+        if self.comm is not None:
+            self._route.forget(self.comm)
+        with widget_lock:
+            super().close()
 
-    def choose(change: Any) -> None:
-        for shown in box.children[1:]:
-            shown.close()
-        try:
-            opened = [explorer_of(change.new)] if change.new else []
-        except (ProbeError, OSError) as error:
-            box.children, rows.said = (rows,), str(error)
-            return
-        box.children, rows.said = (rows, *opened), ""
+    def _tell(self, message: Mapping[str, Any]) -> None:
+        self.send({"v": 1, **message})
 
-    rows.observe(choose, "chosen")
-    return box
+    def _arrived(self, content: object, buffers: object) -> None:
+        self._answers.receive(content)

@@ -1,0 +1,71 @@
+"""The table, and below it the Explorer in which its runs open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ipywidgets import VBox
+from traitlets import TraitError
+
+from notebook_probe.errors import ProbeError
+from notebook_probe.explorer.explorer import Explorer
+from notebook_probe.explorer.runs_table.filtering import Condition
+from notebook_probe.explorer.runs_table.following import ReadRow
+from notebook_probe.explorer.runs_table.runs_table import RunsTable
+from notebook_probe.lineage.table import LineageTable
+
+__all__ = ["runs_box"]
+
+
+def runs_box(
+    table: LineageTable,
+    explorer_of: Callable[[str], Explorer],
+    condition: Condition,
+    read_row: ReadRow,
+) -> VBox:
+    """The table, and below it the Explorer of the chosen run with the ticked ones beside it.
+
+    Parameters
+    ----------
+    table : LineageTable
+        The runs.
+    explorer_of : callable
+        The Explorer of the run that is at a place.
+    condition, read_row : callable
+        As `RunsTable` has them.
+    """
+    rows = RunsTable(table, condition, read_row)
+    box = VBox([rows])
+
+    def choose(change: Any) -> None:
+        for shown in box.children[1:]:
+            shown.close()
+        try:
+            opened = [explorer_of(change.new)] if change.new else []
+        except (ProbeError, OSError) as error:
+            box.children = (rows,)
+            rows.set(said=str(error))
+            return
+        box.children = (rows, *opened)
+        rows.set(said="")
+        for explorer in opened:
+            explorer.observe(unticked_there, "others")
+            overlay(rows)
+
+    def overlay(_: object) -> None:
+        """Bring the Explorer's others to what is ticked."""
+        for explorer in box.children[1:]:
+            try:
+                explorer.others = rows.others
+            except (ProbeError, OSError, ValueError, TraitError) as error:
+                rows.set(said=str(error))
+
+    def unticked_there(change: Any) -> None:
+        """The list of runs in the Explorer has ticks of its own."""
+        if change.owner in box.children:
+            rows.set(others=change.new)
+
+    rows.observe(choose, "chosen")
+    rows.observe(overlay, "others")
+    return box

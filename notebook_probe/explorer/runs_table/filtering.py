@@ -1,0 +1,60 @@
+"""Which rows of a table a typed text means: a condition, else words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from notebook_probe.errors import ProbeError
+
+__all__ = ["Condition", "Filtered", "filtered"]
+
+Row = Mapping[str, Any]
+Condition = Callable[[str], Callable[[Row], bool]]
+"""Reads the text of a condition; raises ValueError or ProbeError for what is none."""
+
+MEANT = re.compile(r"[<>=!'\"]")
+"""What nobody types who looks for words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filtered:
+    """What became of a text.
+
+    Attributes
+    ----------
+    kind : str
+        ``"condition"``, ``"words"`` (look for it in what the rows say), or ``"problem"``.
+    rows : tuple of int
+        Places of the rows that fulfil a condition.
+    problem : str
+        Why a condition cannot be read.
+    """
+
+    kind: str
+    rows: tuple[int, ...] = ()
+    problem: str = ""
+
+
+def filtered(text: str, rows: Iterable[Row], condition: Condition) -> Filtered:
+    """The rows that a condition is true of, or that it is words, or what is wrong with it.
+
+    Examples
+    --------
+    >>> def condition(text):
+    ...     name, _, value = text.partition(" == ")
+    ...     if not value:
+    ...         raise ValueError(f"no comparison in {text!r}")
+    ...     return lambda row: str(row.get(name)) == value
+    >>> filtered("lr == 2", [{"lr": 1}, {"lr": 2}], condition).rows
+    (1,)
+    >>> filtered("adam", [], condition).kind, filtered("lr <", [], condition).problem
+    ('words', "no comparison in 'lr <'")
+    """
+    try:
+        is_wanted = condition(text)
+        return Filtered("condition", tuple(at for at, row in enumerate(rows) if is_wanted(row)))
+    except (ProbeError, ValueError, TypeError) as error:
+        return Filtered("problem", problem=str(error)) if MEANT.search(text) else Filtered("words")

@@ -1,0 +1,67 @@
+"""The rows of a table while its runs grow: read again when their records have changed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from notebook_probe.explorer.runs_table.reading import Records
+from notebook_probe.lineage.progress import QUIET_S
+
+__all__ = ["GROWING", "Following", "ReadRow"]
+
+GROWING = ("training", "running")
+"""States of a run that may tell more."""
+
+ENDED = ("finished", "killed")
+
+Row = Mapping[str, Any]
+ReadRow = Callable[[Any], Row]
+"""The row of an opened record."""
+
+
+class Following:
+    """Which rows are to be read again; for one thread.
+
+    Parameters
+    ----------
+    rows : sequence of mapping
+        As they were when the table was made.
+    read : callable
+        The row of an opened record.
+    records : Records
+    """
+
+    def __init__(
+        self,
+        rows: Sequence[Row],
+        read: ReadRow,
+        records: Records,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._rows, self._read, self._records, self._clock = rows, read, records, clock
+        self._read_s = {at: clock() for at, row in enumerate(rows) if row.get("state") in GROWING}
+
+    @property
+    def n(self) -> int:
+        """How many there are that may tell more."""
+        return len(self._read_s)
+
+    def news(self) -> dict[int, Row]:
+        """The rows that are others now, by their places."""
+        found = {}
+        for at, read_s in [*self._read_s.items()]:
+            place = str(self._rows[at].get("run") or "")
+            is_quiet = self._clock() - read_s > QUIET_S  # its state may be another
+            if not (is_quiet or self._records.has_changed(place)):
+                continue
+            self._read_s[at] = self._clock()
+            try:
+                found[at] = row = self._read(self._records.record(place))
+            except Exception:  # a record may be anybody's; its line says why
+                self._records.forget(place)
+                continue
+            if row.get("state") in ENDED:
+                del self._read_s[at]
+        return found

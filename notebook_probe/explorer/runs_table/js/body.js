@@ -1,0 +1,138 @@
+/** The rows in sight and a few beside them; what is above and below is room of the same height. */
+
+import { element } from "../../js/dom.js";
+import { createRow } from "./row.js";
+
+const HEIGHT = 28; // of a row, as the style sheet has it
+const BESIDE = 8; // rows that are made above and below those in sight
+
+/**
+ * `act(kind, at)` is told what is asked for of a row: "open", "tick". `seen(places)` is told which
+ * rows are in sight.
+ */
+export function createBody({ rows, scroller, act, seen, signal }) {
+  const [above, below] = [room(), room()];
+  const el = element("tbody", {}, above, below);
+  let made = new Map(); // place -> its row
+  let focused = -1; // the row that has, or had, the focus
+  let marked = () => ({});
+
+  const observer = new ResizeObserver(() => refresh());
+  observer.observe(scroller); // it has no height before it stands in the page
+  signal.addEventListener("abort", () => observer.disconnect());
+  const listen = (node, type, run) => node.addEventListener(type, run, { signal });
+  listen(scroller, "scroll", () => requestAnimationFrame(refresh));
+  listen(el, "click", clicked);
+  listen(el, "focusin", (event) => (focused = placeOf(event.target)));
+  listen(scroller, "keydown", pressed);
+
+  /** Have the rows in sight; `anew` where what they show is another. */
+  function refresh({ anew = false } = {}) {
+    if (anew) forget();
+    const [start, end] = inSight();
+    const places = rows.order.slice(start, end);
+    const kept = new Map(places.map((at) => [at, made.get(at) ?? createRow(rows, at)]));
+    const fresh = places.filter((at) => !made.has(at));
+    const gone = [...made].filter(([at]) => !kept.has(at)).map(([, row]) => row.el);
+    const hadFocus = gone.some((row) => row.contains(document.activeElement));
+    if (hadFocus) scroller.focus({ preventScroll: true }); // keys go on from the same row
+    for (const row of gone) row.remove();
+    made = kept;
+    let before = above;
+    places.forEach((at, k) => {
+      const row = kept.get(at).el;
+      if (before.nextSibling !== row) before.after(row);
+      row.setAttribute("aria-rowindex", start + k + 2);
+      before = row;
+    });
+    stretch(above, start);
+    stretch(below, rows.order.length - end);
+    for (const at of fresh) if (rows.looks.has(at)) kept.get(at).look(rows.looks.get(at));
+    mark(marked);
+    seen(places);
+  }
+
+  /** Rows are made anew at the next refresh; who had the focus has it again. */
+  function forget(places = [...made.keys()]) {
+    for (const at of places) {
+      made.get(at)?.el.remove();
+      made.delete(at);
+    }
+  }
+
+  function mark(how) {
+    marked = how;
+    const stop = made.has(focused) ? focused : made.keys().next().value;
+    for (const [at, row] of made) {
+      row.mark(how(at));
+      row.el.tabIndex = at === stop ? 0 : -1; // one stop of the tab key for all
+    }
+  }
+
+  function inSight() {
+    const first = Math.floor(scroller.scrollTop / HEIGHT) - BESIDE;
+    const last = first + Math.ceil(scroller.clientHeight / HEIGHT) + 2 * BESIDE;
+    const n = rows.order.length;
+    return [Math.max(0, Math.min(first, n - 1)), Math.max(0, Math.min(last, n))];
+  }
+
+  function clicked(event) {
+    const at = placeOf(event.target);
+    if (at >= 0) act(event.target.matches("input") ? "tick" : "open", at);
+  }
+
+  function pressed(event) {
+    if (event.target.closest("thead")) return;
+    const here = rows.order.indexOf(focused);
+    const page = Math.max(1, Math.floor(scroller.clientHeight / HEIGHT) - 2);
+    const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity };
+    if (event.key in steps) go(Math.max(0, Math.min(here + steps[event.key], rows.order.length - 1)));
+    else if (event.key === "Enter" && focused >= 0) act("open", focused);
+    else if (event.key === " " && focused >= 0) act("tick", focused);
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  /** Give the row at a place of the order the focus, below the heads. */
+  function go(place) {
+    if (!rows.order.length) return;
+    const head = scroller.querySelector("thead").offsetHeight;
+    const top = place * HEIGHT;
+    const room = scroller.clientHeight - head - HEIGHT;
+    scroller.scrollTop = Math.min(top, Math.max(scroller.scrollTop, top - room));
+    refresh();
+    focused = rows.order[place];
+    mark(marked);
+    made.get(focused).el.focus({ preventScroll: true });
+  }
+
+  return {
+    el,
+    refresh,
+    mark,
+    /** What was read of one record. */
+    look: (at) => made.get(at)?.look(rows.looks.get(at)),
+    /** Rows that tell other values now. */
+    renew(places) {
+      const had = made.get(focused)?.el.contains(document.activeElement);
+      forget(places);
+      refresh();
+      if (had) made.get(focused)?.el.focus({ preventScroll: true });
+    },
+    rowOf: (at) => made.get(at),
+  };
+}
+
+function room() {
+  return element("tr", { "aria-hidden": "true", class: "nbp-runs-room" });
+}
+
+function stretch(row, n) {
+  row.style.height = `${Math.max(0, n) * HEIGHT}px`;
+  row.hidden = n <= 0;
+}
+
+function placeOf(node) {
+  return Number(node.closest?.("tr[data-at]")?.dataset.at ?? -1);
+}

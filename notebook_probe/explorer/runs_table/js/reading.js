@@ -1,0 +1,63 @@
+/** What is asked of the kernel while the table is seen: lines of the rows in sight, what has grown. */
+
+const REST_MS = 1000; // between two looks at runs that grow
+const WAIT_MS = 80; // rows that are scrolled past are not read
+
+/** `send(type, fields)`; `isKnown(at)` tells whether the line of a row has been read. */
+export function createReading({ el, send, isKnown, signal }) {
+  let isSeen = false;
+  let growing = 0;
+  let waits = false; // for the answer to a look
+  let places = [];
+  let timer = 0;
+  let pause = 0;
+  const observer = new IntersectionObserver(([...all]) => {
+    isSeen = all.at(-1).isIntersecting;
+    goOn();
+  });
+  observer.observe(el);
+  document.addEventListener("visibilitychange", goOn, { signal });
+  signal.addEventListener("abort", () => {
+    observer.disconnect();
+    clearTimeout(timer);
+    clearTimeout(pause);
+  });
+
+  const isShown = () => isSeen && !document.hidden && !signal.aborted;
+
+  function goOn() {
+    if (!isShown()) return;
+    ask();
+    look();
+  }
+
+  function ask() {
+    clearTimeout(pause);
+    pause = setTimeout(() => {
+      const runs = places.filter((at) => !isKnown(at));
+      if (runs.length && isShown()) send("lines", { runs });
+    }, WAIT_MS);
+  }
+
+  function look() {
+    if (!growing || waits || timer || !isShown()) return;
+    timer = setTimeout(() => {
+      timer = 0;
+      if (!isShown()) return;
+      waits = true;
+      send("look", {});
+    }, REST_MS);
+  }
+
+  return {
+    /** Other rows are in sight. */
+    seen(now) {
+      places = now;
+      if (isShown()) ask();
+    },
+    looked(n) {
+      [growing, waits] = [n, false];
+      look();
+    },
+  };
+}

@@ -1,0 +1,75 @@
+/** One run as a row: its tick, name, alerts, the line of its loss, its values. */
+
+import { paintSparkline } from "../../js/controls/sparkline.js";
+import { element, setAttribute } from "../../js/dom.js";
+import { significant } from "../../js/format.js";
+
+const LONG = 22; // characters from which on a cell may be cut
+
+/** `tick(run)` and `open(run)` are asked for by its place in the table. */
+export function createRow(rows, at) {
+  const label = rows.labels[at];
+  const tick = element("input", {
+    type: "checkbox",
+    tabindex: "-1",
+    "aria-label": `Show ${label} in the Explorer`,
+    title: "show it in the Explorer below (space)",
+  });
+  const badge = element("span", { class: "nbp-runs-badge", role: "img", hidden: "" });
+  const name = element("span", { class: "nbp-runs-name", title: `${label}\n${rows.runs[at]}` }, label);
+  const named = element("span", { class: "nbp-runs-named" }, tick, name, badge);
+  const loss = element("td", { class: "nbp-runs-loss" });
+  const el = element(
+    "tr",
+    { tabindex: "-1", "data-at": at, "data-run": rows.runs[at] },
+    element("th", { scope: "row" }, named),
+    loss,
+    ...rows.shown.map((column) => cellOf(rows.columns.get(column), at)),
+  );
+
+  return {
+    el,
+    badge,
+    /** What is read of the record, once it is. */
+    look(found) {
+      showLine(loss, found);
+      badge.hidden = !found.n_alerts;
+      badge.textContent = found.n_alerts;
+      badge.classList.toggle("nbp-runs-severe", found.severe);
+      badge.setAttribute("aria-label", alertWords(found));
+    },
+    mark({ isOpen, isTicked }) {
+      tick.checked = isOpen || isTicked;
+      setAttribute(el, "aria-selected", isOpen || isTicked);
+      el.classList.toggle("nbp-runs-open", isOpen);
+    },
+  };
+}
+
+export function alertWords({ n_alerts: n, alerts }) {
+  const more = n > alerts.length ? [`and ${n - alerts.length} before`] : [];
+  return [`${n} ${n === 1 ? "alert" : "alerts"}`, ...alerts, ...more].join("\n");
+}
+
+function cellOf({ numeric, texts }, at) {
+  const text = texts[at];
+  const cell = element("td", { class: numeric ? "nbp-runs-number" : "" }, text);
+  if (text.length >= LONG) cell.title = text;
+  return cell;
+}
+
+function showLine(cell, { line, scalar, last, problem }) {
+  if (problem) {
+    cell.replaceChildren(element("span", { class: "nbp-bad", title: problem }, "cannot be read"));
+    return;
+  }
+  if (!line.length) {
+    cell.replaceChildren(element("span", { class: "nbp-soft", title: "no loss was logged" }, "–"));
+    return;
+  }
+  const first = line.find((value) => value !== null) ?? null;
+  const words = `${scalar}: ${significant(first)} to ${significant(last)}`;
+  const canvas = element("canvas", { role: "img", "aria-label": words, title: words });
+  cell.replaceChildren(canvas);
+  paintSparkline(canvas, line, getComputedStyle(cell).color);
+}

@@ -1,0 +1,127 @@
+/** A table of runs: heads sort, the box filters, a click on a row opens its run, a tick draws it beside. */
+
+import { createDialogs } from "../../js/dialogs/dialog.js";
+import { element, setText } from "../../js/dom.js";
+import { createTheme } from "../../js/plots/theme.js";
+import { createBody } from "./body.js";
+import { createChoosing } from "./choosing.js";
+import { createFilter } from "./filter_box.js";
+import { createHead, widthOf } from "./head.js";
+import { createPicking } from "./picking.js";
+import { createReading } from "./reading.js";
+import { createRows } from "./rows_state.js";
+import { createTip } from "./tip.js";
+
+const HINT = "a click on a head sorts, on a row opens the run; a tick draws it beside the open one";
+let count = 0; // views are told apart by it, and by when they were made
+
+function render({ model, el }) {
+  const life = new AbortController();
+  const { signal } = life;
+  const view = `${Date.now()}-${(count += 1)}`;
+  const rows = createRows(model.get("table"));
+  const send = (type, fields) => model.send({ v: 1, type, view, ...fields });
+
+  const root = element("div", { class: "nbp-runs-table" });
+  const dialogs = createDialogs({ root, signal });
+  const groups = element("colgroup");
+  const table = element("table", { role: "grid", "aria-label": "Runs", "aria-multiselectable": "true" }, groups);
+  const scroller = element("div", { class: "nbp-runs-rows", tabindex: "-1" }, table);
+  const foot = element("p", { class: "nbp-runs-foot", role: "status" });
+  const choosing = createChoosing({ model, told });
+  const reading = createReading({ el: scroller, send, isKnown: (at) => rows.looks.has(at), signal });
+  const head = createHead({ rows, sort });
+  const act = (kind, at) => choosing[kind](rows.runs[at]);
+  const body = createBody({ rows, scroller, act, seen: reading.seen, signal });
+  const tip = createTip({ root, rows, body, signal });
+  const filter = createFilter({ rows, ask: (text) => send("filter", { text }), changed: arranged, signal });
+  const picking = createPicking({ rows, dialogs, pick, signal });
+  createTheme(root, { emit: () => body.refresh({ anew: true }) }, signal);
+
+  table.append(head.el, body.el);
+  root.append(element("div", { class: "nbp-runs-bar" }, filter.el, picking.el), scroller, foot, tip.el);
+  el.append(root);
+
+  function sort(name) {
+    rows.sort(name);
+    arranged();
+  }
+
+  function pick(names) {
+    rows.picked = names;
+    const missing = names.filter((name) => !rows.columns.has(name));
+    if (missing.length) send("columns", { names: missing });
+    rearranged();
+  }
+
+  /** Other rows are in sight, or in another order. */
+  function arranged() {
+    tip.hide();
+    scroller.scrollTop = 0;
+    head.refresh();
+    filter.refresh();
+    table.setAttribute("aria-rowcount", rows.order.length + 1);
+    body.refresh();
+  }
+
+  /** Other columns are. */
+  function rearranged() {
+    const widths = rows.shown.map((name) => widthOf(rows.columns.get(name).texts, spanOf(name)));
+    const named = widthOf(rows.labels, [10, 26]);
+    const own = `min(calc(${named}ch + 66px), 36cqw)`; // it stays in sight while the others scroll
+    const sized = [own, "112px", ...widths.map((n) => `calc(${n}ch + 22px)`)];
+    groups.replaceChildren(...sized.map((width) => element("col", { style: `width: ${width}` })));
+    table.style.minWidth = `calc(${sized.join(" + ")})`;
+    head.refresh();
+    body.refresh({ anew: true });
+  }
+
+  function told() {
+    body.mark((at) => choosing.stateOf(rows.runs[at]));
+    const problem = choosing.problem || model.get("said");
+    setText(foot, problem || choosing.words(HINT));
+    foot.classList.toggle("nbp-bad", Boolean(problem));
+  }
+
+  const answers = {
+    filtered: (message) => message.view === view && filter.answered(message),
+    columns(message) {
+      rows.add(message.columns);
+      rearranged();
+    },
+    rows(message) {
+      rows.renew(message.at, message.columns);
+      head.refresh();
+      body.renew(message.at);
+      filter.again();
+    },
+    line(message) {
+      rows.looks.set(message.at, message);
+      body.look(message.at);
+    },
+    looked: ({ growing }) => reading.looked(growing),
+  };
+  const heard = {
+    "msg:custom": (message) => answers[message.type]?.(message),
+    "change:chosen": told,
+    "change:others": told,
+    "change:said": told,
+  };
+  for (const [what, run] of Object.entries(heard)) model.on(what, run);
+  rearranged();
+  arranged();
+  told();
+  send("hello", {});
+  return () => {
+    life.abort();
+    for (const [what, run] of Object.entries(heard)) model.off(what, run);
+  };
+}
+
+/** Characters that a head and its cells need at least, and get at most. */
+function spanOf(name) {
+  const parts = name.split(".");
+  return [Math.min(16, Math.max(parts.at(-1).length + 2, parts.slice(0, -1).join(".").length)), 24];
+}
+
+export default { render };

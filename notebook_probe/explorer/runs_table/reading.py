@@ -1,0 +1,106 @@
+"""What a table shows of one run beside its values: the line of its loss, and its alerts."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TypedDict
+
+from notebook_probe.alerts.listing import read_alerts
+from notebook_probe.explorer.others.places import first_record, stamp
+from notebook_probe.explorer.others.run_row import line_of
+from notebook_probe.explorer.others.shelf import Other
+from notebook_probe.lineage.progress import scalar_of
+from notebook_probe.record.read.reader import OpenedRecord
+
+__all__ = ["LookedAt", "Records", "looked_at"]
+
+MOST_OPENED = 24
+"""Records that are kept open; it takes longer to open one than to read on in it."""
+
+MOST_TOLD = 6
+"""Alerts whose words a badge has."""
+
+SEVERE = "severe"
+
+
+class LookedAt(TypedDict):
+    """Of one record."""
+
+    scalar: str
+    """Of which scalar the line is; empty where none was logged."""
+    line: list[float | None]
+    last: float | None
+    alerts: list[str]
+    """Newest first, the first few."""
+    n_alerts: int
+    severe: bool
+    """Whether any of them is."""
+    problem: str
+    """Why it cannot be read; the rest says nothing then."""
+
+
+class Records:
+    """Opens records by where they are; for one thread."""
+
+    def __init__(self) -> None:
+        self._opened: OrderedDict[str, OpenedRecord] = OrderedDict()
+        self._stamps: dict[str, int] = {}
+
+    def record(self, place: str) -> OpenedRecord:
+        """The record as it is now.
+
+        Raises
+        ------
+        RecordFormatError, OSError
+            It cannot be read.
+        """
+        found = self._opened.pop(place, None) or Other(first_record(place))
+        self._stamps[place] = stamp(place)
+        _ = found.revision  # looks for a newer commit
+        self._opened[place] = found
+        while len(self._opened) > MOST_OPENED:
+            self._opened.popitem(last=False)
+        return found
+
+    def forget(self, place: str) -> None:
+        """Open it anew next time: another may lie there."""
+        self._opened.pop(place, None)
+
+    def has_changed(self, place: str) -> bool:
+        """Whether a local record has got another commit since it was read."""
+        return stamp(place) != self._stamps.get(place)
+
+
+def looked_at(records: Records, place: str) -> LookedAt:
+    """A few numbers of a record and its alerts in words, or why there are none."""
+    try:
+        record = records.record(place)
+        scalar = scalar_of(record)
+        line, last = line_of(record, scalar) if scalar else ([], None)
+        alerts = read_alerts(record.events)
+    except Exception as error:  # a record may be anybody's, on a disk that has gone
+        records.forget(place)
+        return _said(f"cannot be read: {error}")
+    told = [f"step {one.step}: {one.text}" for one in reversed(alerts)]
+    severe = any(one.severity == SEVERE for one in alerts)
+    return {
+        **_said(""),
+        "scalar": scalar,
+        "line": line,
+        "last": last,
+        "alerts": told[:MOST_TOLD],
+        "n_alerts": len(told),
+        "severe": severe,
+    }
+
+
+def _said(problem: str) -> LookedAt:
+    return {
+        "scalar": "",
+        "line": [],
+        "last": None,
+        "alerts": [],
+        "n_alerts": 0,
+        "severe": False,
+        "problem": problem,
+    }
