@@ -42,12 +42,14 @@ __all__ = [
     "EVALUATION",
     "FORMAT_VERSION",
     "FROM_BACKWARD",
+    "GROUPS",
     "INDEX_IN_MODULE",
     "KEEP_BITS",
     "LOGGED",
     "LOGGED_BY",
     "LOGGED_OF_STATES",
     "LONGEST_NAME",
+    "MARKS",
     "MODULE_OF_ELEMENT",
     "NAMES",
     "PHASE",
@@ -136,7 +138,9 @@ MOST_BLOBS = 16
 LONGEST_NAME = 200
 """A name becomes a folder; file systems stop at 255 bytes."""
 RESERVED = ("step", "time", "module")
-GROUPS = (SCALARS, NAMES, PYRAMID, VECTORS, BLOBS, "modules", "events")
+MARKS = "marks"
+"""What is said of a run from outside, by whoever reads it."""
+GROUPS = (SCALARS, NAMES, PYRAMID, VECTORS, BLOBS, "modules", "events", MARKS)
 """Groups whose layout is another than that of vectors."""
 
 

@@ -1,0 +1,91 @@
+"""The checkpoints of a run: those that its record tells of, and that nobody wrote since."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from notebook_probe.record.format.notes import CHECKPOINT
+from notebook_probe.record.format.source import Event
+from notebook_probe.record.read.reader import OpenedRecord
+
+__all__ = ["Checkpoints", "own_checkpoints", "remove_lists"]
+
+LIST = "checkpoints.json"
+"""In each folder of checkpoints: which there are."""
+MOST_BYTES = 2**26
+SLACK_S = 2.0
+"""Between the end of a file and the event that tells of it, by clocks of a network's disks."""
+
+
+class Checkpoints(NamedTuple):
+    """Files that are of this run alone, and why others are left where they are."""
+
+    files: tuple[Path, ...]
+    nbytes: int
+    left: tuple[str, ...]
+
+
+def own_checkpoints(record: OpenedRecord) -> Checkpoints:
+    """Those that the record tells of, that the list of their folder has, and nobody wrote since."""
+    files: dict[Path, int] = {}
+    left: dict[str, str] = {}
+    for path, detail, event in _told(record):
+        why = _why_not(path, detail, event)
+        if not why:
+            files[path] = path.lstat().st_size
+        elif path.exists():
+            left[str(path)] = why
+    for path in files:
+        left.pop(str(path), None)  # saved twice, and the later one lies there
+    told = tuple(f"{path}: {why}" for path, why in left.items())
+    return Checkpoints(tuple(files), sum(files.values()), told)
+
+
+def remove_lists(files: tuple[Path, ...]) -> None:
+    """Remove the list of folders in which nothing else is left, and these folders."""
+    for folder in dict.fromkeys(path.parent for path in files):
+        with suppress(OSError):
+            if {path.name for path in folder.iterdir()} == {LIST}:
+                (folder / LIST).unlink()
+                folder.rmdir()
+
+
+def _told(record: OpenedRecord) -> Iterator[tuple[Path, Any, Event]]:
+    for event in record.all_events:
+        if event.kind == CHECKPOINT:
+            with suppress(ValueError, LookupError, TypeError, RecursionError):
+                detail = json.loads(event.detail)
+                yield Path(str(detail["path"])), detail, event
+
+
+def _why_not(path: Path, detail: Any, event: Event) -> str:
+    if not path.is_absolute() or os.path.normpath(path) != str(path):
+        return "its path is no plain one"
+    try:
+        found = path.lstat()
+        if not stat.S_ISREG(found.st_mode) or not stat.S_ISDIR(path.parent.lstat().st_mode):
+            return "a link, or in a folder that is one"
+    except OSError as error:
+        return f"it is not there: {error.strerror}"
+    if path.name not in _listed(path.parent):
+        return f"{LIST} beside it does not list it"
+    if found.st_size != detail.get("bytes") or found.st_mtime > event.time_ms / 1000 + SLACK_S:
+        return "it was written again since"
+    return ""
+
+
+def _listed(folder: Path) -> set[str]:
+    path = folder / LIST
+    try:
+        if not stat.S_ISREG(path.lstat().st_mode) or path.lstat().st_size > MOST_BYTES:
+            return set()
+        found = json.loads(path.read_bytes())
+        return {str(one["file"]) for one in found["checkpoints"]}
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return set()
