@@ -105,3 +105,16 @@ def test_a_rewound_loop_shows_what_was_evaluated_of_the_state_it_goes_on_from(
     store = tmp_path / "run.zarr"
     assert [*evaluations(nbp.open_run(store))] == [3, 6, 9, 12, 15]
     assert evaluations(nbp.open_run(store, branch=1)) == before
+
+
+def test_an_evaluation_of_ones_own_is_known_wherever_the_loops_are(tmp_path: Path) -> None:
+    loop = a_loop()
+    heard: list[dict[str, float]] = []
+    loop.on_eval(lambda loop, metrics: heard.append(dict(metrics)))
+    with loop.watch(store=tmp_path / "run.zarr", probes=None) as run:
+        loop.run_steps(batches(3), 3)
+        loop.evaluated({"own_score": 0.5})
+        loop.save_checkpoint(tmp_path / "kept")
+        assert run.series("", "own_score").step.values.tolist() == [3]
+    assert loop.checkpoints[0].metrics["own_score"] == loop.last_metrics["own_score"] == 0.5
+    assert heard == [{"own_score": 0.5}]

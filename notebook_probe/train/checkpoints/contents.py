@@ -16,7 +16,16 @@ from notebook_probe.train.checkpoints.ranks import gathered, own_rank
 from notebook_probe.train.checkpoints.sharded import laid_out, optimizer_laid_out
 from notebook_probe.train.trainer.trainer import Trainer
 
-__all__ = ["Stateful", "Training", "check", "contents", "restore"]
+__all__ = [
+    "Stateful",
+    "Training",
+    "check",
+    "check_format",
+    "contents",
+    "differences",
+    "optimizer_differences",
+    "restore",
+]
 
 FORMAT = "notebook_probe.train 1"
 
@@ -42,6 +51,7 @@ class Training(Protocol):
     def n_updates(self) -> int: ...
     def state_dict(self) -> dict[str, Any]: ...
     def load_state_dict(self, state: Mapping[str, Any]) -> None: ...
+    def begin_at(self, step: int) -> None: ...
     def state_metrics(self) -> dict[str, float]: ...
 
 
@@ -83,17 +93,17 @@ def restore(
     CheckpointError
         It is no checkpoint, or does not fit; nothing has been changed then.
     """
-    weights, differences = _compared(loop, state, where, to_restore, renames)
-    if differences and strict:
+    weights, others = _compared(loop, state, where, to_restore, renames)
+    if others and strict:
         raise CheckpointError(
-            f"{where} does not fit {type(loop.trainer.model).__name__}: {differences}; "
+            f"{where} does not fit {type(loop.trainer.model).__name__}: {others}; "
             f"strict=False loads the weights that fit, to_restore= those that are named"
         )
     trainer, saved = loop.trainer, state["trainer"]
     model = laid_out(weights.state, unwrap(trainer.model))
-    if to_restore is not None or differences:
+    if to_restore is not None or others:
         trainer.load_weights(model)
-        return differences
+        return others
     optimizer = optimizer_laid_out(saved["optimizer"], trainer.optimizer)
     trainer.load_state_dict({**saved, "model": model, "optimizer": optimizer})
     for name, one in loop.objects.items():
@@ -105,10 +115,15 @@ def restore(
 
 def check(loop: Training, state: dict[str, Any], where: str) -> None:
     """Raise CheckpointError for a state that `restore` could not put back, with the differences."""
-    _, differences = _compared(loop, state, where)
-    if differences:
+    found = differences(loop, state, where)
+    if found:
         name = type(loop.trainer.model).__name__
-        raise CheckpointError(f"{where} does not fit {name}: {differences}")
+        raise CheckpointError(f"{where} does not fit {name}: {found}")
+
+
+def differences(loop: Training, state: dict[str, Any], where: str) -> str:
+    """All that does not fit, in words; empty when it can be put back."""
+    return _compared(loop, state, where)[1]
 
 
 def _compared(
@@ -119,36 +134,47 @@ def _compared(
     renames: Mapping[str, str] | None = None,
 ) -> tuple[Fitted, str]:
     """Its weights as far as they fit, and all that does not, in words."""
+    check_format(state, where)
+    own = loop.trainer.state_dict()["model"]
+    weights = fitted(state["trainer"]["model"], own, to_restore, renames)
+    # Of weights alone, whatever else there is does not matter.
+    others = _without_weights(state, loop) if to_restore is None else ""
+    return weights, "; ".join(filter(None, (weights.differences, others)))
+
+
+def check_format(state: dict[str, Any], where: str) -> None:
+    """Raise CheckpointError for what is no checkpoint of a loop."""
     if state.get("format") != FORMAT:
         raise CheckpointError(
             f"{where} is no checkpoint of a loop; weights alone go into model.load_state_dict"
         )
-    own = loop.trainer.state_dict()
-    weights = fitted(state["trainer"]["model"], own["model"], to_restore, renames)
-    return weights, _differences(weights, state, own, loop, to_restore is None)
 
 
-def _differences(
-    weights: Fitted, state: dict[str, Any], own: dict[str, Any], loop: Training, whole: bool
-) -> str:
-    """All that does not fit; of weights alone, whatever else there is does not matter."""
-    said = [weights.differences] if weights.differences else []
-    if not whole:
-        return "; ".join(said)
-    there, here = state["trainer"], own
-    said += _parts("parts of the trainer", there, here)
+def _without_weights(state: dict[str, Any], loop: Training) -> str:
+    """All that does not fit but the weights, in words."""
+    there, here = state["trainer"], loop.trainer.state_dict()
+    said = _parts("parts of the trainer", there, here)
     said += _parts("objects", state["objects"], loop.objects)
-    of, ours = state.get("optimizer"), _optimizer_named(loop.trainer)
-    if of is not None and of != ours:  # which would take settings and moments it knows nothing of
-        said.append(f"optimizer: {of} there, {ours} here")
-    groups = [[len(group["params"]) for group in one["optimizer"]["param_groups"]]
-              for one in (there, here)]  # fmt: skip
-    if groups[0] != groups[1]:
-        said.append(f"parameters of the optimizer's groups: {groups[0]} there, {groups[1]} here")
+    said += optimizer_differences(state, loop)
     n_there, n_here = len(state["loops"]), own_rank()[1]
     if n_there != n_here:
         said.append(f"processes: {n_there} there, {n_here} here")
     return "; ".join(said)
+
+
+def optimizer_differences(state: dict[str, Any], loop: Training) -> list[str]:
+    """Why what an optimizer has kept is none of ours, in words; empty when it may be."""
+    of, ours = state.get("optimizer"), _optimizer_named(loop.trainer)
+    said = []
+    if of is not None and of != ours:  # which would take settings and moments it knows nothing of
+        said.append(f"optimizer: {of} there, {ours} here")
+    there, here = (
+        [len(group["params"]) for group in one["param_groups"]]
+        for one in (state["trainer"]["optimizer"], loop.trainer.optimizer.state_dict())
+    )
+    if there != here:
+        said.append(f"parameters of the optimizer's groups: {there} there, {here} here")
+    return said
 
 
 def _optimizer_named(trainer: Trainer) -> str:

@@ -28,12 +28,20 @@ class Fitted:
     ----------
     state : dict of str to Tensor
         By the model's names.
-    differences : str
-        What is missing, extra or of another shape, in words; empty when all fits.
+    absent, extra, shapes : str
+        What the model has alone, what the checkpoint has alone, and what is of another shape, in
+        words; each empty when there is none.
     """
 
     state: dict[str, Tensor]
-    differences: str
+    absent: str
+    extra: str
+    shapes: str
+
+    @property
+    def differences(self) -> str:
+        """All of it, in words; empty when all fits."""
+        return "; ".join(filter(None, (self.absent, self.extra, self.shapes)))
 
 
 def fitted(
@@ -60,19 +68,19 @@ def fitted(
     wanted = _wanted(saved, to_restore)
     names = _renamed(wanted, saved, own, renames or {})
     extra = [new for new in names.values() if new not in own]
-    missing = [name for name in own if name not in names.values()] if to_restore is None else []
+    absent = [name for name in own if name not in names.values()] if to_restore is None else []
     shapes = {
         new: (_shape(saved[old]), _shape(own[new]))
         for old, new in names.items()
         if new in own and _shape(saved[old]) != _shape(own[new])
     }
     fits = {new: saved[old] for old, new in names.items() if new in own and new not in shapes}
-    said = [
-        *([f"missing there: {_few(missing)}"] if missing else []),
-        *([f"not in the model: {_few(extra)}"] if extra else []),
-        *([f"other shapes: {_few([_words(*item) for item in shapes.items()])}"] if shapes else []),
-    ]
-    return Fitted(fits, "; ".join(said))
+    return Fitted(
+        fits,
+        _said("missing there", absent),
+        _said("not in the model", extra),
+        _said("other shapes", [_words(*item) for item in shapes.items()]),
+    )
 
 
 def _wanted(saved: Mapping[str, Tensor], to_restore: Wanted) -> list[str]:
@@ -115,6 +123,10 @@ def _shape(value: Any) -> tuple[int, ...] | None:
 def _words(name: str, shapes: tuple[tuple[int, ...] | None, tuple[int, ...] | None]) -> str:
     there, here = shapes
     return f"{name} {there} there, {here} here"
+
+
+def _said(what: str, names: list[str]) -> str:
+    return f"{what}: {_few(names)}" if names else ""
 
 
 def _few(names: list[str]) -> str:

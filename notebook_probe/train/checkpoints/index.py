@@ -30,6 +30,8 @@ class Checkpoint:
         Grows where a training goes on from an earlier checkpoint.
     pinned : bool
         Kept whatever the rules say.
+    saved_at : float
+        Seconds since 1970 UTC; 0 where it was written before that was noted.
     """
 
     step: int
@@ -37,6 +39,7 @@ class Checkpoint:
     metrics: Mapping[str, float] = field(default_factory=dict)
     line: int = 1
     pinned: bool = False
+    saved_at: float = 0.0
 
     @property
     def name(self) -> str:
@@ -84,6 +87,7 @@ class Index:
                 "step": entry.step,
                 "line": entry.line,
                 "pinned": entry.pinned,
+                "saved_at": entry.saved_at,
                 "metrics": dict(entry.metrics),
             }
             for entry in self.entries

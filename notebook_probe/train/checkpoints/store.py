@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -177,7 +178,8 @@ class CheckpointStore:
             index = index.begun(*self._leaves)
             self._line = len(index.lines)
         name = self._free_name(index, entry.step)
-        entry = replace(entry, path=f"{self.place.name}/{name}", line=self._line)
+        path = f"{self.place.name}/{name}"
+        entry = replace(entry, path=path, line=self._line, saved_at=time.time())
         index = index.added(entry)
         self._write_index(index)
         self.place.write(name, fill)

@@ -94,6 +94,27 @@ class Checkpointed(Recorded):
         self._check_idle()
         return self.kept.load(folder, step, to_restore, renames, strict)
 
+    def begin_at(self, step: int) -> None:
+        """Count on from so many updates, of a training of which weights alone were taken.
+
+        A scheduler is stepped as often; data and generators begin as they are.
+
+        Raises
+        ------
+        ValueError
+            Updates have been counted already.
+        RuntimeError
+            The loop runs.
+        """
+        self._check_idle()
+        if self.loop_step:
+            raise ValueError(f"begin_at({step}): the loop is at step {self.loop_step} already")
+        self.loop_step = self.trainer.global_step = step
+        self.trainer.optimizer._opt_called = True  # type: ignore[attr-defined]  # or it warns
+        if self.trainer.scheduler is not None:
+            for _ in range(step):
+                self.trainer.scheduler.step()
+
     @abstractmethod
     def _check_idle(self) -> None:
         """Raise RuntimeError while the loop runs."""

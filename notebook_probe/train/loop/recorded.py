@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from notebook_probe.alerts import Rule
@@ -103,13 +104,20 @@ class Recorded(Hooked):
         data = as_dataset(data, "eval")
         metrics = self.trainer.eval(data)
         self.evaluated_data = data
-        named = {f"{data.name}_{name}": value for name, value in metrics.items()}
-        self.last_metrics.update(named)
-        self._evaluated = self.n_updates, {**self._evaluations(), **named}
-        if self._recording is not None:
-            self._recording.evaluated(named)
-        self._on_eval(self, named)
+        self.evaluated({f"{data.name}_{name}": value for name, value in metrics.items()})
         return metrics
+
+    def evaluated(self, metrics: Mapping[str, float]) -> None:
+        """Tell what an evaluation of the model as it is now has found, by names of its own.
+
+        It is recorded at this state, is known of a checkpoint of it, and `on_eval` hears of it;
+        `eval` tells by itself.
+        """
+        self.last_metrics.update(metrics)
+        self._evaluated = self.n_updates, {**self._evaluations(), **metrics}
+        if self._recording is not None:
+            self._recording.evaluated(metrics)
+        self._on_eval(self, metrics)
 
     def eval_every(self, data: Any, n: int | None = None) -> Hook:
         """Evaluate after every ``n`` steps, on the grid of all steps; by default after each epoch.

@@ -115,3 +115,21 @@ def test_renamed_weights_go_on_with_all_the_rest(tmp_path: Path) -> None:
         loop.load_checkpoint(tmp_path, renames={"0.weight": "fist.weight"})
     with pytest.raises(ValueError, match=r"renames: 'first.bias' of the model would come from sev"):
         loop.load_checkpoint(tmp_path, renames={"0.weight": "first.bias", "0.bias": "first.bias"})
+
+
+def test_weights_alone_can_be_counted_on_from_their_step(tmp_path: Path) -> None:
+    saved, data = a_loop(), batches(6)
+    saved.run_steps(data, 3)
+    saved.save_checkpoint(tmp_path)
+    loop = a_loop()
+    scheduler = torch.optim.lr_scheduler.StepLR(loop.trainer.optimizer, 2, 0.5)
+    loop.trainer.scheduler = scheduler
+    rate = loop.trainer.optimizer.param_groups[0]["lr"]
+    loop.load_checkpoint(tmp_path, to_restore=lambda name: True)
+    loop.begin_at(3)
+    assert loop.trainer.optimizer.param_groups[0]["lr"] == rate / 2
+    loop.run_to_global_step(data, 6)
+    assert loop.trainer.global_step == 6
+    assert loop.trainer.optimizer.param_groups[0]["lr"] == rate / 8
+    with pytest.raises(ValueError, match=r"begin_at\(3\): the loop is at step 6 already"):
+        loop.begin_at(3)

@@ -1,0 +1,142 @@
+"""Where an experiment lies: one folder for each model of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from notebook_probe.home import home
+
+__all__ = ["LocationParams", "Place", "SaveLocation"]
+
+EXPERIMENTS = "experiments"
+"""The folder of them in the home."""
+
+
+class LocationParams(Protocol):
+    """Names of an experiment; what is None is that of another."""
+
+    @property
+    def host(self) -> str | None: ...
+    @property
+    def port(self) -> int | None: ...
+    @property
+    def dbname(self) -> str | None: ...
+    @property
+    def collname(self) -> str | None: ...
+    @property
+    def exp_id(self) -> str | None: ...
+
+
+class SaveLocation(LocationParams, Protocol):
+    """The same, and another folder for checkpoints."""
+
+    @property
+    def cache_dir(self) -> Path | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The folder ``<root>/<host>:<port>/<dbname>/<collname>/<exp_id>``, without what is None.
+
+    Parameters
+    ----------
+    root : Path
+        ``experiments`` in ``NOTEBOOK_PROBE_HOME``, else in ``~/.notebook_probe``.
+    host, port, dbname, collname, exp_id
+        Each is one folder's name; without ``exp_id`` it is the place of no experiment.
+    cache_dir : Path, optional
+        Holds the checkpoints, in the same folders; by default they lie beside the record.
+
+    Raises
+    ------
+    ValueError
+        For a name that is no single folder's.
+
+    Examples
+    --------
+    >>> place = Place(Path("/home/me/experiments"), dbname="vision", exp_id="first")
+    >>> place.record.as_posix()
+    '/home/me/experiments/vision/first/record.zarr'
+    """
+
+    root: Path
+    host: str | None = None
+    port: int | None = None
+    dbname: str | None = None
+    collname: str | None = None
+    exp_id: str | None = None
+    cache_dir: Path | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("host", "dbname", "collname", "exp_id"):
+            _check_folder(name, getattr(self, name))
+
+    @classmethod
+    def of(cls, save: SaveLocation) -> Place:
+        """Where a model is saved."""
+        return cls(home() / EXPERIMENTS, cache_dir=save.cache_dir).elsewhere(save)
+
+    def elsewhere(self, names: LocationParams) -> Place:
+        """The place of these names; those that are None are as here."""
+        given: Mapping[str, Any] = {
+            name: getattr(names, name) for name in ("host", "port", "dbname", "collname", "exp_id")
+        }
+        return replace(self, **{name: one for name, one in given.items() if one is not None})
+
+    def named(self, exp_id: str) -> Place:
+        """Another experiment of the same collection."""
+        return replace(self, exp_id=exp_id)
+
+    @property
+    def collection(self) -> Path:
+        """The folder of all experiments that are told apart by their ``exp_id``."""
+        return self.root.joinpath(*self._above)
+
+    @property
+    def folder(self) -> Path:
+        """All of the experiment but, with ``cache_dir``, its checkpoints."""
+        return self.collection / self._own
+
+    @property
+    def record(self) -> Path:
+        return self.folder / "record.zarr"
+
+    @property
+    def checkpoints(self) -> Path:
+        """Those that stay."""
+        return self._kept / "checkpoints"
+
+    @property
+    def recent(self) -> Path:
+        """Those of which the oldest give way."""
+        return self._kept / "recent"
+
+    @property
+    def kept_in(self) -> Path:
+        """The folder in which experiments of this collection have their checkpoints."""
+        return (self.cache_dir or self.root).joinpath(*self._above)
+
+    @property
+    def _kept(self) -> Path:
+        return self.kept_in / self._own
+
+    @property
+    def _above(self) -> list[str]:
+        server = [str(one) for one in (self.host, self.port) if one is not None]
+        return [part for part in (":".join(server), self.dbname, self.collname) if part]
+
+    @property
+    def _own(self) -> str:
+        if self.exp_id is None:
+            raise ValueError("exp_id is missing: without it, no experiment has a place")
+        return self.exp_id
+
+
+def _check_folder(name: str, value: str | None) -> None:
+    if value is None:
+        return
+    if value in ("", ".", "..") or {*value} & {*"/\\\0"} or value != value.strip():
+        raise ValueError(f"{name}={value!r} names a folder: no '/', '\\', and neither '.' nor '..'")

@@ -1,0 +1,169 @@
+"""Loading what was found, whole or in part."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
+
+from notebook_probe.experiment.places import Place
+from notebook_probe.experiment.restoring.found import OWN, Found, Looking, find
+from notebook_probe.experiment.saving.units import read_config, read_units
+from notebook_probe.record.format.resume import ResumeLike
+from notebook_probe.train.checkpoints.contents import differences
+from notebook_probe.train.checkpoints.partly import restore_partly
+from notebook_probe.train.checkpoints.places import place_at, read_state
+from notebook_probe.train.loop.loop import Loop
+
+__all__ = ["Loading", "Restored", "restore"]
+
+Wanted: TypeAlias = (
+    "Collection[str] | re.Pattern[str] | Callable[[list[str]], Collection[str]] | None"
+)
+
+
+class Loading(Looking, Protocol):
+    """Where to look, and what to take."""
+
+    @property
+    def to_restore(self) -> Wanted: ...
+    @property
+    def load_param_dict(self) -> Mapping[str, str] | None: ...
+    @property
+    def strict(self) -> bool: ...
+    @property
+    def restore_global_step(self) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What was loaded.
+
+    Attributes
+    ----------
+    rule : int
+        By which rule: 1 nothing is wanted, 2 the own place, 3 a file, 4 another place, 5 fresh.
+    step : int
+        Updates that are counted as done.
+    path : str
+        Of the checkpoint; empty without one.
+    left : str
+        What begins fresh, in words.
+    record_id : str
+        Of the unit that was loaded; empty where no experiment is known.
+    config : dict
+        The parameters of its experiment.
+    resume : None, int or str
+        How the record of the own place goes on, as `notebook_probe.watch` takes it.
+    """
+
+    rule: int
+    step: int = 0
+    path: str = ""
+    left: str = ""
+    record_id: str = ""
+    config: Mapping[str, Any] = field(default_factory=dict)
+    resume: ResumeLike = None
+
+    @property
+    def was_loaded(self) -> bool:
+        """Whether there was anything to go on from."""
+        return bool(self.path)
+
+
+def restore(loop: Loop, place: Place, load: Loading | None, *, is_saving: bool) -> Restored:
+    """Load by the first rule that applies, before the loop runs.
+
+    1. ``do_restore=False``: nothing. 2. The place has a checkpoint: the one saved last, whole. 3.
+    ``from_ckpt``: that file. 4. Another place is named: the newest there that ``query`` means. 5.
+    Nothing.
+
+    By rule 2 a training goes on as if it had never stopped; ``strict=False`` takes what fits. By
+    rules 3 and 4 it takes weights, those of ``to_restore`` under the names of ``load_param_dict``,
+    with ``restore_global_step`` the number of updates, and what the optimizer has kept where all
+    fits; data and generators are those of the new training.
+
+    Parameters
+    ----------
+    is_saving : bool
+        The place is one that ``save_params`` name.
+
+    Raises
+    ------
+    FileNotFoundError
+        What is named is not there.
+    ValueError
+        A pointless load; a name that nobody knows; a query that is none.
+    CheckpointError
+        It cannot be read, or does not fit; nothing has been changed then.
+    """
+    found = find(place, load, is_saving=is_saving)
+    left = _load(loop, place, found, load) if found.path else ""
+    step = loop.n_updates
+    return Restored(
+        found.rule,
+        step,
+        found.path,
+        left,
+        _record_id(found),
+        {} if found.place is None else read_config(found.place),
+        _resume(place, found.rule, step) if is_saving else None,
+    )
+
+
+def _load(loop: Loop, place: Place, found: Found, load: Loading | None) -> str:
+    strict = load is None or load.strict
+    if found.rule == OWN:
+        for folder in (place.checkpoints, place.recent):
+            loop.kept.store(folder)  # each leaves what was saved later
+        return _load_own(loop, found.path, strict)
+    state = _state(found.path)
+    names = list(state.get("trainer", {}).get("model", ()))
+    return restore_partly(
+        loop,
+        state,
+        found.path,
+        None if load is None else _named(load.to_restore, names),
+        None if load is None else load.load_param_dict,
+        strict=strict,
+        step=load is None or load.restore_global_step,
+    )
+
+
+def _load_own(loop: Loop, path: str, strict: bool) -> str:
+    if not strict:
+        state = _state(path)
+        if differences(loop, state, path):
+            return restore_partly(loop, state, path, strict=False)
+    loop.load_checkpoint(path)
+    return ""
+
+
+def _state(path: str) -> dict[str, Any]:
+    folder, _, name = path.rpartition("/")
+    place = place_at(folder or ".")
+    if name not in place.names():
+        raise FileNotFoundError(f"{path}: there is no such file")
+    return read_state(place, name)
+
+
+def _named(wanted: Wanted, names: list[str]) -> Collection[str] | re.Pattern[str] | None:
+    """What a function of all names chooses; the rest as it is."""
+    if isinstance(wanted, re.Pattern) or not callable(wanted):
+        return wanted
+    return list(wanted(names))
+
+
+def _record_id(found: Found) -> str:
+    if found.place is None:
+        return ""
+    return next(one.id for one in read_units(found.place) if one.checkpoint == found.path)
+
+
+def _resume(place: Place, rule: int, step: int) -> ResumeLike:
+    """The own record goes on; a training that begins anew leaves what is there as a branch."""
+    if not Path(place.record, "zarr.json").exists():
+        return None
+    return step if rule == OWN else f"branch({step})"

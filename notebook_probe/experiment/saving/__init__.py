@@ -1,0 +1,12 @@
+"""Which units are saved, and how.
+
+::
+
+    k, frequencies ─▶ due ─▶ saver ─▶ record (numbers at state k), checkpoints/, recent/
+                                            └─▶ units: what there is of them, read again
+"""
+
+from notebook_probe.experiment.saving.saver import Saver
+from notebook_probe.experiment.saving.units import Unit, read_units
+
+__all__ = ["Saver", "Unit", "read_units"]

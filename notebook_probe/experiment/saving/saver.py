@@ -1,0 +1,190 @@
+"""Saving the units of one model's training: numbers, results, checkpoints."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Protocol
+
+from notebook_probe.errors import RecordWriteError
+from notebook_probe.experiment.places import Place
+from notebook_probe.experiment.saving.due import Due, Frequencies, due
+from notebook_probe.experiment.saving.results import Results, read_results
+from notebook_probe.experiment.saving.units import RESULTS, SECONDS, unit_id
+from notebook_probe.run.run import Run
+from notebook_probe.train.checkpoints.keeping import Keep
+from notebook_probe.train.checkpoints.ranks import own_rank
+from notebook_probe.train.loop.loop import Loop
+
+__all__ = ["Saver", "Saving"]
+
+
+class Saving(Frequencies, Protocol):
+    """What is to be saved."""
+
+    @property
+    def cache_max_num(self) -> int | None: ...
+    @property
+    def do_save(self) -> bool: ...
+    @property
+    def save_initial_filters(self) -> bool: ...
+    @property
+    def save_to_gfs(self) -> Collection[str]: ...
+
+
+class Saver:
+    """Saves the units that are due, when it is told of each.
+
+    A unit that is saved is a number in the record, the seconds since the one before, at the state
+    of that unit. Where a checkpoint or a validation is saved, all that was recorded before is on
+    the disk first, so that no restart misses a row; other units are written by the record's own
+    thread.
+
+    Parameters
+    ----------
+    params : Saving
+        With ``do_save=False`` nothing is written.
+    place : Place
+
+    Attributes
+    ----------
+    record_ids : list of str
+        Of the units that were saved, in order.
+    """
+
+    def __init__(self, params: Saving, place: Place) -> None:
+        self._params, self._place = params, place
+        self.record_ids: list[str] = []
+        self._saved, self._since = 0, time.perf_counter()
+        self._is_validated = False
+
+    def begin(self, loop: Loop, *, was_loaded: bool = False) -> None:
+        """Training begins: see that checkpoints can be written, and save state 0 where wanted.
+
+        Raises
+        ------
+        CheckpointError
+            They cannot be.
+        """
+        self._saved, self._since = loop.n_updates, time.perf_counter()
+        if not self._params.do_save:
+            return
+        for folder in self._folders:
+            if own_rank()[0] == 0:
+                loop.kept.store(folder).begin()
+        if loop.n_updates == 0 and self._params.save_initial_filters and not was_loaded:
+            self._save(loop, Due(record=True, permanent=True))
+
+    def unit(self, loop: Loop, metrics: Mapping[str, Any]) -> None:
+        """A unit is done; the last to be told of it, as what is saved closes its step.
+
+        Raises
+        ------
+        CheckpointError
+            A checkpoint could not be written, this one or, in the background, the one before.
+        """
+        wanted = due(self._params, loop.n_updates)
+        if wanted.record and self._params.do_save:
+            self._save(loop, wanted)
+
+    def results(self, loop: Loop, results: Mapping[str, Any]) -> None:
+        """Record what was found of the batch of this unit.
+
+        Raises
+        ------
+        TypeError
+            For a result that cannot be recorded.
+        """
+        found = read_results(results, self._params.save_to_gfs)
+        run = _open(loop)
+        if run is not None:
+            run.log(found.numbers)
+            _keep(run, found, loop.n_updates)
+
+    def validated(self, loop: Loop, results: Mapping[str, Mapping[str, Any]]) -> None:
+        """Record what validations found of the state that the model is in, by their names.
+
+        Raises
+        ------
+        TypeError
+            For a result that cannot be recorded.
+        """
+        run = _open(loop)
+        for name, result in results.items():
+            found = read_results(result, self._params.save_to_gfs, f"valid_{name}_")
+            loop.evaluated({key: float(value) for key, value in found.numbers.items()})
+            if run is not None:
+                _keep(run, found, loop.n_updates)
+        self._is_validated = True
+        if self._params.do_save and loop.n_updates == 0:
+            self._save(loop, Due(record=True))
+
+    def end(self, loop: Loop) -> None:
+        """Close what is not saved yet by a last unit, and wait until all is written.
+
+        Raises
+        ------
+        CheckpointError
+            A checkpoint could not be written.
+        """
+        if not self._params.do_save:
+            return
+        try:
+            if loop.n_updates > self._saved:
+                self._record(loop)
+            _flush(loop)
+        finally:
+            for folder in self._folders:
+                loop.kept.store(folder).end()
+
+    @property
+    def _folders(self) -> tuple[Path, Path]:
+        return self._place.checkpoints, self._place.recent
+
+    def _save(self, loop: Loop, wanted: Due) -> None:
+        self._record(loop)
+        if wanted.checkpoint or self._is_validated:
+            _flush(loop)
+        self._is_validated = False
+        if not wanted.checkpoint:
+            return
+        loop.kept.wait()
+        if wanted.permanent:
+            loop.kept.save(self._place.checkpoints, background=True)
+        else:
+            keep = Keep(self._params.cache_max_num)
+            loop.kept.save(self._place.recent, keep, background=True)
+
+    def _record(self, loop: Loop) -> None:
+        now, run = time.perf_counter(), _open(loop)
+        seconds, self._since, self._saved = now - self._since, now, loop.n_updates
+        one = unit_id(run, self._place, loop.n_updates)
+        if self.record_ids[-1:] == [one]:  # state 0, saved for two reasons
+            return
+        self.record_ids.append(one)
+        if run is not None:
+            run.log({SECONDS: seconds}, phase="eval")
+
+
+def _open(loop: Loop) -> Run | None:
+    run = loop.run
+    return None if run is None or run.closed else run
+
+
+def _keep(run: Run, found: Results, k: int) -> None:
+    """What is no number: arrays as such, the rest in an event."""
+    for name, array in found.arrays.items():
+        run.log_array(name, array)
+    if found.others:
+        run.note(RESULTS, f"results of unit {k}", unit=k, results=found.others)
+
+
+def _flush(loop: Loop) -> None:
+    """Have what was recorded on the disk, the step that is done included."""
+    run = _open(loop)
+    if run is not None:
+        run.settle()
+        with suppress(RecordWriteError):  # its status says so; rows wait to be written
+            run.flush()

@@ -1,0 +1,164 @@
+"""The units that were saved, as the record and the lists of checkpoints tell them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from notebook_probe.errors import RecordFormatError
+from notebook_probe.experiment.places import Place
+from notebook_probe.opened import OpenedRun, open_run
+from notebook_probe.run.run import Run
+from notebook_probe.train.checkpoints.index import Checkpoint
+from notebook_probe.train.checkpoints.store import CheckpointStore
+
+__all__ = ["RESULTS", "SECONDS", "Unit", "newest", "read_config", "read_units", "unit_id"]
+
+SECONDS = "unit_seconds"
+"""What is recorded at each unit that is saved: the seconds since the one before."""
+
+RESULTS = "results"
+"""Kind of the event that has what is no number."""
+
+VALID = "valid_"
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One unit that was saved.
+
+    Attributes
+    ----------
+    id : str
+        ``<id of the run>:<step>``.
+    exp_id : str
+    step : int
+        Updates completed.
+    saved_filters : bool
+        There is a checkpoint of it.
+    checkpoint : str
+        Its path; empty without one.
+    saved_at : float
+        When that was saved, in seconds since 1970 UTC; 0 without one.
+    duration : float
+        Seconds since the unit before; NaN where the record does not know.
+    validation : dict
+        Results by ``valid_<name>_<key>``; numbers are float32.
+    """
+
+    id: str
+    exp_id: str
+    step: int
+    saved_filters: bool = False
+    checkpoint: str = ""
+    saved_at: float = 0.0
+    duration: float = float("nan")
+    validation: Mapping[str, Any] = field(default_factory=dict)
+
+    def fields(self) -> dict[str, Any]:
+        """By name, as they are asked for; results stand beside the others."""
+        own = asdict(self)
+        return {**own, **own.pop("validation")}
+
+
+def unit_id(run: Run | OpenedRun | None, place: Place, step: int) -> str:
+    """Of a unit; where nothing records it, its experiment is named."""
+    whose = place.exp_id if run is None else run.snapshot().attrs["run_id"]
+    return f"{whose}:{step}"
+
+
+def read_units(place: Place) -> list[Unit]:
+    """All units of an experiment that were saved, by step; those without a record are told, too.
+
+    Raises
+    ------
+    RecordFormatError, CheckpointError
+        What lies there is no record, or no list of checkpoints.
+
+    Examples
+    --------
+    >>> read_units(Place(Path("experiments"), exp_id="first"))[-1].step  # doctest: +SKIP
+    3000
+    """
+    run = _opened(place)
+    seconds = {} if run is None else _numbers(run, SECONDS)
+    results = _results(run)
+    kept = {one.step: one for one in _checkpoints(place)}  # of a step the one saved last
+    return [
+        Unit(
+            unit_id(run, place, step),
+            place.exp_id or "",
+            step,
+            step in kept,
+            kept[step].path if step in kept else "",
+            kept[step].saved_at if step in kept else 0.0,
+            seconds.get(step, float("nan")),
+            results.get(step, {}),
+        )
+        for step in sorted({*seconds, *kept})
+    ]
+
+
+def newest(place: Place) -> Checkpoint | None:
+    """The checkpoint that was saved last, of those that stay and those that give way."""
+    saved = list(_checkpoints(place))
+    return saved[-1] if saved else None
+
+
+def read_config(place: Place) -> dict[str, Any]:
+    """The parameters that the experiment was begun with; empty without a record."""
+    run = _opened(place)
+    return {} if run is None else run.config
+
+
+def _checkpoints(place: Place) -> list[Checkpoint]:
+    """By the time saved; in one folder the order is known, whatever its clock said."""
+    lists = [CheckpointStore(one).saved() for one in (place.checkpoints, place.recent)]
+    found: list[Checkpoint] = []
+    while any(lists):
+        earliest = min((one for one in lists if one), key=lambda one: one[0].saved_at)
+        found.append(earliest.pop(0))
+    return found
+
+
+def _opened(place: Place) -> OpenedRun | None:
+    if not place.record.exists():
+        return None
+    try:
+        return open_run(place.record)
+    except RecordFormatError:
+        if any(place.record.glob("zarr.json")):
+            raise
+        return None  # its writer was killed before there was anything
+
+
+def _numbers(run: OpenedRun, name: str) -> dict[int, float]:
+    if name not in run.data:
+        return {}
+    series = run.series("", name)
+    return dict(zip(series.step.values.tolist(), series.values.tolist(), strict=True))
+
+
+def _results(run: OpenedRun | None) -> dict[int, dict[str, Any]]:
+    """What validations found, by step."""
+    found: dict[int, dict[str, Any]] = {}
+    if run is None:
+        return found
+    for name in (str(name) for name in run.data if str(name).startswith(VALID)):
+        for step, value in _numbers(run, name).items():
+            found.setdefault(step, {})[name] = value
+    for step, others in _others(run):
+        found.setdefault(step, {}).update(others)
+    return found
+
+
+def _others(run: OpenedRun) -> Iterator[tuple[int, dict[str, Any]]]:
+    for event in run.events:
+        if event.kind == RESULTS:
+            detail = json.loads(event.detail)
+            yield (
+                detail["unit"],
+                {name: one for name, one in detail["results"].items() if name.startswith(VALID)},
+            )

@@ -1,0 +1,79 @@
+"""Of a checkpoint what another training can use: weights, moments, how far it had come."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from notebook_probe.errors import CheckpointError
+from notebook_probe.model.unwrapped import unwrap
+from notebook_probe.train.checkpoints.contents import Training, check_format, optimizer_differences
+from notebook_probe.train.checkpoints.fitting import Wanted, fitted
+from notebook_probe.train.checkpoints.sharded import laid_out, optimizer_laid_out
+from notebook_probe.train.trainer.trainer import Trainer
+
+__all__ = ["restore_partly"]
+
+
+def restore_partly(
+    loop: Training,
+    state: dict[str, Any],
+    where: str,
+    to_restore: Wanted = None,
+    renames: Mapping[str, str] | None = None,
+    *,
+    strict: bool = True,
+    step: bool = True,
+) -> str:
+    """Take the weights that fit, and what is kept of them by an optimizer of the same kind.
+
+    Data, generators and metrics begin as in a training of its own.
+
+    Parameters
+    ----------
+    to_restore, renames
+        See `fitted`; the moments of the optimizer are taken with all the weights only.
+    strict : bool
+        Refuse weights of other shapes.
+    step : bool
+        Go on counting from its updates; schedulers are stepped as often.
+
+    Returns
+    -------
+    str
+        What begins fresh, in words.
+
+    Raises
+    ------
+    CheckpointError
+        It is no checkpoint, or does not fit; nothing has been changed then.
+    ValueError
+        For a name that nobody knows.
+    """
+    check_format(state, where)
+    trainer = loop.trainer
+    weights = fitted(state["trainer"]["model"], trainer.state_dict()["model"], to_restore, renames)
+    if strict and weights.shapes:
+        raise CheckpointError(
+            f"{where} does not fit {type(trainer.model).__name__}: {weights.shapes}; "
+            f"strict=False leaves these fresh"
+        )
+    some = to_restore is not None or bool(renames) or bool(weights.differences)
+    others = (
+        "the optimizer, as of weights alone"
+        if some
+        else "; ".join(optimizer_differences(state, loop))
+    )
+    trainer.load_weights(laid_out(weights.state, unwrap(trainer.model)))
+    if not others:
+        _take_moments(trainer, state["trainer"]["optimizer"])
+    if step:
+        loop.begin_at(state["step"])
+    return "; ".join(filter(None, (weights.differences, others)))
+
+
+def _take_moments(trainer: Trainer, saved: dict[str, Any]) -> None:
+    """What an optimizer has kept of each parameter; its settings are those of this training."""
+    laid = optimizer_laid_out(saved, trainer.optimizer)
+    own = trainer.optimizer.state_dict()["param_groups"]
+    trainer.optimizer.load_state_dict({"state": laid["state"], "param_groups": own})
