@@ -90,6 +90,8 @@ class Updates:
 
     def meet(self, optimizer: Optimizer) -> None:
         """It steps this model, or what it wraps does."""
+        if optimizer in self._met:
+            return
         new = [one for one in stepped_by(optimizer) if one not in self._met]
         if new:
             met = weakref.WeakKeyDictionary(self._met)

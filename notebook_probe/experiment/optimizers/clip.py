@@ -10,7 +10,7 @@ from torch.optim import Optimizer
 
 from notebook_probe.experiment.optimizers.clipping import Clip, ClippingMethod, global_norm
 from notebook_probe.experiment.optimizers.making import OptimizerClass, make
-from notebook_probe.experiment.optimizers.names import Chosen, Names
+from notebook_probe.experiment.optimizers.names import Names
 from notebook_probe.experiment.optimizers.wrapper import Wrapper
 from notebook_probe.train.trainer.clipping import OnNonfinite
 
@@ -31,7 +31,7 @@ class ClipOptimizer(Wrapper):
     ----------
     optimizer_class : class, list of classes, or Optimizer
         Of `torch.optim`, or like them. A list makes several that step as one, each with its own of
-        every argument that is a list.
+        every argument, and of the names, that is a list.
     *args, **kwargs
         Arguments of the class. The first are the parameters: as torch takes them, or the module.
     clip : bool
@@ -93,8 +93,12 @@ class ClipOptimizer(Wrapper):
                 raise TypeError(f"{name}={value!r}; allowed: True, False")
         self._clip = Clip(clipping_method, clipping_value, on_nonfinite)
         self._clips, self._prints = clip, print_global_norm
-        chosen = Chosen(trainable_names, trainable_scope, frozen_names)
-        super().__init__(make(optimizer_class, args, kwargs, chosen))
+        names = {
+            "trainable_names": trainable_names,
+            "trainable_scope": trainable_scope,
+            "frozen_names": frozen_names,
+        }
+        super().__init__(make(optimizer_class, args, kwargs, names))
 
     def __repr__(self) -> str:
         inside = ", ".join(map(repr, self.optimizers))
@@ -122,10 +126,10 @@ class ClipOptimizer(Wrapper):
 
 
 def _elements(parameter: Tensor) -> Tensor:
-    """The gradient itself, of a sparse one the values that it has."""
+    """The gradient itself, of a sparse one the values that it has, of a complex one its parts."""
     gradient = parameter.grad
     assert gradient is not None
-    if not gradient.is_sparse:
-        return gradient
-    parameter.grad = gradient.coalesce()
-    return parameter.grad._values()
+    if gradient.is_sparse:
+        gradient = parameter.grad = gradient.coalesce()
+        gradient = gradient._values()
+    return torch.view_as_real(gradient) if gradient.is_complex() else gradient

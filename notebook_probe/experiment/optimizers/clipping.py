@@ -16,8 +16,6 @@ __all__ = ["Clip", "ClippingMethod", "global_norm"]
 
 ClippingMethod: TypeAlias = Literal["value", "norm"]
 
-HALVES = (torch.float16, torch.bfloat16)
-
 
 def global_norm(gradients: Sequence[Tensor]) -> float:
     """``sqrt(Σ g²)`` over all elements of all gradients; 0 of none.
@@ -32,9 +30,14 @@ def global_norm(gradients: Sequence[Tensor]) -> float:
     """
     if not gradients:
         return 0.0
-    wide = [value.float() if value.dtype in HALVES else value for value in gradients]
-    norm = float(_norm(wide))
-    return norm if math.isfinite(norm) else float(_norm([value.double() for value in wide]))
+    norm = float(_norm([_at_least(value, torch.float32) for value in gradients]))
+    if math.isfinite(norm):
+        return norm
+    return float(_norm([_at_least(value, torch.float64) for value in gradients]))
+
+
+def _at_least(value: Tensor, dtype: torch.dtype) -> Tensor:
+    return value.to(torch.promote_types(value.dtype, dtype))
 
 
 def _norm(gradients: Sequence[Tensor]) -> Tensor:

@@ -14,50 +14,74 @@ from notebook_probe.experiment.optimizers.wrapper import Wrapper
 __all__ = ["OptimizerClass", "make"]
 
 OptimizerClass: TypeAlias = "Callable[..., Optimizer]"
+
 Row: TypeAlias = "tuple[list[Any], dict[str, Any]]"
 """What one class is called with."""
 
-Made: TypeAlias = "tuple[Optimizer, ...]"
-Given: TypeAlias = "OptimizerClass | Optimizer | list[OptimizerClass]"
 
-
-def make(given: Given, args: Sequence[Any], kwargs: Mapping[str, Any], chosen: Chosen) -> Made:
-    """Make the optimizers; each of a list of classes with its own of every list of arguments.
+def make(
+    given: OptimizerClass | Optimizer | list[OptimizerClass],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    names: Mapping[str, Any],
+) -> tuple[Optimizer, ...]:
+    """Make the optimizers; each of a list of classes with its own of every list.
 
     Raises
     ------
     ValueError
-        Lists are not of one length, or the names fit no parameter.
+        Lists are not of one length, the names fit no parameter, or two would train the same.
     TypeError
         It is nothing that makes an optimizer, or there are no parameters.
     """
     if isinstance(given, Optimizer):
-        if args or kwargs or not chosen.is_all:
+        if args or kwargs or not Chosen(**names).is_all:
             raise TypeError(
                 f"{type(given).__name__} is made already; with parameters, their names, or "
                 f"arguments its class is expected"
             )
         return (given,)
     if isinstance(given, list):
-        rows = _rows(len(given), args, kwargs)
-        return _made(given, rows, chosen)
+        return _several(given, args, kwargs, names)
     if isinstance(kwargs.get("lr"), list):
         raise ValueError(f"lr={kwargs['lr']!r}: a list of rates for one optimizer class")
-    return _made([given], [([*args], dict(kwargs))], chosen)
+    return (_one(given, ([*args], dict(kwargs)), Chosen(**names)),)
 
 
-def _made(classes: Sequence[OptimizerClass], rows: Sequence[Row], chosen: Chosen) -> Made:
-    for one in classes:
-        if not callable(one):
-            raise TypeError(f"optimizer_class={one!r}: a class of torch.optim is expected")
-    if chosen.is_all:
-        given = [_with_parameters(one, row) for one, row in zip(classes, rows, strict=True)]
-    else:
-        given = _chosen(rows, chosen)
-    return tuple(
-        _checked(one, one(*args, **kwargs))
-        for one, (args, kwargs) in zip(classes, given, strict=True)
-    )
+def _several(
+    classes: Sequence[OptimizerClass],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    names: Mapping[str, Any],
+) -> tuple[Optimizer, ...]:
+    n = len(classes)
+    if not n:
+        raise ValueError("the list of optimizer classes is empty")
+    if not isinstance(kwargs.get("params", args[0] if args else None), list):
+        raise ValueError(f"a list of {n} optimizer classes: a list of {n} parameters is expected")
+    chosen = [Chosen(**own) for _, own in _rows(n, (), names)]
+    made = tuple(map(_one, classes, _rows(n, args, kwargs), chosen))
+    owned = [id(value) for one in made for group in one.param_groups for value in group["params"]]
+    if len({*owned}) < len(owned):
+        raise ValueError(
+            f"{n} optimizers, two of which train the same parameter; give each its own, or "
+            f"trainable_names as a list with the names of each"
+        )
+    return made
+
+
+def _one(given: OptimizerClass, row: Row, chosen: Chosen) -> Optimizer:
+    name = getattr(given, "__name__", None) or repr(given)
+    if not callable(given):
+        raise TypeError(f"optimizer_class={name}: a class of torch.optim is expected")
+    args, kwargs = _with_parameters(given, row) if chosen.is_all else _with_chosen(row, chosen)
+    made: Any = given(*args, **kwargs)
+    if not isinstance(made, Optimizer):
+        raise TypeError(
+            f"optimizer_class={name} makes {type(made).__name__}; a torch.optim.Optimizer is "
+            f"expected"
+        )
+    return made
 
 
 def _with_parameters(given: OptimizerClass, row: Row) -> Row:
@@ -68,14 +92,9 @@ def _with_parameters(given: OptimizerClass, row: Row) -> Row:
     return [params.parameters() if isinstance(params, nn.Module) else params, *args], kwargs
 
 
-def _chosen(rows: Sequence[Row], chosen: Chosen) -> list[Row]:
-    taken = [_taken(row) for row in rows]
-    groups = [groups_of(params) for params, _, _ in taken]
-    chosen.check([group for own in groups for group in own])
-    return [
-        ([chosen.among(own), *args], kwargs)
-        for own, (_, args, kwargs) in zip(groups, taken, strict=True)
-    ]
+def _with_chosen(row: Row, chosen: Chosen) -> Row:
+    params, args, kwargs = _taken(row)
+    return [chosen.among(groups_of(params)), *args], kwargs
 
 
 def _taken(row: Row) -> tuple[Any, list[Any], dict[str, Any]]:
@@ -88,21 +107,8 @@ def _taken(row: Row) -> tuple[Any, list[Any], dict[str, Any]]:
     return args[0], args[1:], kwargs
 
 
-def _checked(given: OptimizerClass, made: Any) -> Optimizer:
-    if not isinstance(made, Optimizer):
-        raise TypeError(
-            f"optimizer_class={_named(given)} makes {type(made).__name__}; "
-            f"a torch.optim.Optimizer is expected"
-        )
-    return made
-
-
 def _rows(n: int, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Row]:
     """What each of n classes is called with."""
-    if not n:
-        raise ValueError("the list of optimizer classes is empty")
-    if not isinstance(kwargs.get("params", args[0] if args else None), list):
-        raise ValueError(f"a list of {n} optimizer classes: a list of {n} parameters is expected")
     positional = [_spread(n, f"argument {i}", value) for i, value in enumerate(args)]
     named = {name: _spread(n, name, value) for name, value in kwargs.items()}
     return [
@@ -118,7 +124,3 @@ def _spread(n: int, what: str, value: Any) -> list[Any]:
     if len(value) != n:
         raise ValueError(f"{what} is a list of {len(value)} for {n} optimizer classes")
     return value
-
-
-def _named(given: Any) -> str:
-    return str(getattr(given, "__name__", None) or repr(given))

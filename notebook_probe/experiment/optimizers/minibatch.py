@@ -11,7 +11,6 @@ from torch.optim import Optimizer
 
 from notebook_probe.experiment.optimizers.clip import ClipOptimizer
 from notebook_probe.experiment.optimizers.making import OptimizerClass, make
-from notebook_probe.experiment.optimizers.names import Chosen
 from notebook_probe.experiment.optimizers.wrapper import Closure, Wrapper
 
 __all__ = ["MinibatchOptimizer", "num_minibatches"]
@@ -92,7 +91,7 @@ class MinibatchOptimizer(Wrapper):
     ) -> None:
         if not isinstance(clip_each_minibatch, bool):
             raise TypeError(f"clip_each_minibatch={clip_each_minibatch!r}; allowed: True, False")
-        super().__init__(make(optimizer, args, kwargs, Chosen()))
+        super().__init__(make(optimizer, args, kwargs, {}))
         if clip_each_minibatch and not any(one.clips for one in self._clipping()):
             raise ValueError("clip_each_minibatch=True, and there is no ClipOptimizer that clips")
         self.clip_each_minibatch = clip_each_minibatch

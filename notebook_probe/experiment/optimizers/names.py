@@ -69,32 +69,24 @@ class Chosen:
         """Nothing was said: whatever is given is trained."""
         return all(rule.texts is None for rule in self._rules)
 
-    def check(self, groups: Sequence[Group]) -> None:
-        """Raise ValueError for a text that fits none of the parameters, or if these have no names.
-
-        Also where nothing is left to train.
-        """
-        names = [_name(entry) for group in groups for entry in group["params"]]
-        for rule in self._rules:
-            rule.check(names)
-        if not any(map(self._trains, names)):
-            raise ValueError(f"no parameter is left to train of {_some(names)}")
-
     def among(self, groups: Sequence[Group]) -> list[Group]:
         """The groups with what is trained of them, as torch takes it, those with nothing left out.
 
         Raises
         ------
         ValueError
-            None of them is left.
+            A text fits none of the parameters, these have no names, or none of them is left.
         """
+        names = [_name(entry) for group in groups for entry in group["params"]]
+        for rule in self._rules:
+            rule.check(names)
         chosen = [
             {**group, "params": [one[1] for one in group["params"] if self._trains(_name(one))]}
             for group in groups
         ]  # without their names, which torch below 2.6 does not take
         kept = [group for group in chosen if group["params"]]
         if not kept:
-            raise ValueError("no parameter of an optimizer is left to train")
+            raise ValueError(f"no parameter is left to train of {_some(names)}")
         return kept
 
     def _trains(self, name: str) -> bool:

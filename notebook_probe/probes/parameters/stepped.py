@@ -16,7 +16,7 @@ def stepped_by(optimizer: Optimizer) -> list[Optimizer]:
     """
     inside: Any = getattr(optimizer, "optimizers", None) or [getattr(optimizer, "optimizer", None)]
     if not isinstance(inside, list | tuple) or not all(
-        isinstance(one, Optimizer) for one in inside
+        isinstance(one, Optimizer) and one is not optimizer for one in inside
     ):
         return [optimizer]
     groups = [group for one in inside for group in one.param_groups]

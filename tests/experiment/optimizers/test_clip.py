@@ -110,6 +110,14 @@ def test_sparse_gradients_are_clipped_where_they_have_values() -> None:
     assert torch.equal(trained(True), trained(False))
 
 
+def test_complex_gradients_are_clipped_by_their_parts_and_by_their_moduli() -> None:
+    for method, expected in (("value", 1.0 - 1.0j), ("norm", 0.6 - 0.8j)):
+        parameter = nn.Parameter(torch.zeros(1, dtype=torch.complex64))
+        parameter.grad = torch.tensor([3.0 - 4.0j])
+        ClipOptimizer(SGD, [parameter], lr=1.0, clipping_method=method).step()  # type: ignore[arg-type]
+        assert -parameter.item() == pytest.approx(expected)
+
+
 @pytest.mark.parametrize("method", ["value", "norm"])
 def test_a_closure_is_clipped_each_time_it_runs(method: str) -> None:
     def trained(clips: bool) -> nn.Module:

@@ -104,8 +104,24 @@ def test_names_choose_among_the_parameters_of_all() -> None:
 def test_one_that_is_left_with_nothing_is_an_error() -> None:
     model = network()
     params = [model[0].named_parameters(prefix="0"), model[2].named_parameters(prefix="2")]
-    with pytest.raises(ValueError, match="of an optimizer is left"):
-        ClipOptimizer([SGD, SGD], params, lr=0.1, frozen_names="0")
+    with pytest.raises(ValueError, match=r"no parameter is left to train of 0\.weight, 0\.bias"):
+        ClipOptimizer([SGD, SGD], params, lr=0.1, frozen_names=["0", "2.bias"])
+
+
+def test_each_can_choose_its_own_of_all_parameters() -> None:
+    model = network()
+    named = [*model.named_parameters()]
+    optimizer = ClipOptimizer([SGD, Adam], [named, named], lr=0.1, trainable_names=["0.", "2."])
+    owned = [[*map(id, one.param_groups[0]["params"])] for one in optimizer.optimizers]
+    assert owned == [[*map(id, model[i].parameters())] for i in (0, 2)]
+    with pytest.raises(ValueError, match="trainable_names is a list of 1 for 2"):
+        ClipOptimizer([SGD, Adam], [named, named], lr=0.1, trainable_names=["0."])
+
+
+def test_two_that_would_train_the_same_parameter_are_an_error() -> None:
+    named = [*network().named_parameters()]
+    with pytest.raises(ValueError, match="two of which train the same parameter"):
+        ClipOptimizer([SGD, Adam], [named, named], lr=0.1)
 
 
 def test_clipping_optimizers_in_a_list_are_left_out_together() -> None:
