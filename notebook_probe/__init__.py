@@ -70,6 +70,7 @@ from notebook_probe.schedules import (
 
 if TYPE_CHECKING:
     from notebook_probe import summary, train
+    from notebook_probe.catalogue import Catalogue, Runs, catalogue, runs
     from notebook_probe.experiment.optimizers import ClipOptimizer, MinibatchOptimizer
     from notebook_probe.explorer.draw.view import view
     from notebook_probe.probes.calls.collect import collect
@@ -103,6 +104,7 @@ __all__ = [
     "Alerts",
     "Axis",
     "BreakpointError",
+    "Catalogue",
     "CheckpointError",
     "ClipOptimizer",
     "ClosedRunError",
@@ -149,6 +151,7 @@ __all__ = [
     "Rule",
     "RuleError",
     "Run",
+    "Runs",
     "ScheduleError",
     "Seconds",
     "SettingError",
@@ -162,6 +165,7 @@ __all__ = [
     "UnreadableError",
     "ViewError",
     "between",
+    "catalogue",
     "collect",
     "cov_eigs",
     "covariance",
@@ -176,6 +180,7 @@ __all__ = [
     "recompute",
     "reduction",
     "rule",
+    "runs",
     "summary",
     "train",
     "view",
@@ -184,6 +189,7 @@ __all__ = [
 ]
 
 _ON_FIRST_USE = {
+    "Catalogue": "notebook_probe.catalogue",
     "ClipOptimizer": "notebook_probe.experiment.optimizers",
     "DataCollector": "notebook_probe.train.collector.data_collector",
     "Handle": "notebook_probe.run.handle",
@@ -193,8 +199,10 @@ _ON_FIRST_USE = {
     "Quantity": "notebook_probe.quantities",
     "PresetRow": "notebook_probe.run.attach.preset",
     "Run": "notebook_probe.run.run",
+    "Runs": "notebook_probe.catalogue",
     "SummaryCollector": "notebook_probe.summary.collector",
     "StepFunction": "notebook_probe.train.collector.step_function",
+    "catalogue": "notebook_probe.catalogue",
     "collect": "notebook_probe.probes.calls.collect",
     "cov_eigs": "notebook_probe.quantities",
     "covariance": "notebook_probe.quantities",
@@ -204,6 +212,7 @@ _ON_FIRST_USE = {
     "quantity": "notebook_probe.quantities",
     "recompute": "notebook_probe.train.recompute",
     "reduction": "notebook_probe.quantities",
+    "runs": "notebook_probe.catalogue",
     "view": "notebook_probe.explorer.draw.view",
     "watch": "notebook_probe.run.watch",
     "window_quantity": "notebook_probe.quantities",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -25,8 +24,6 @@ __all__ = [
 ]
 
 FEW_POINTS = 8
-QUIET_S = 60.0
-"""A record that has gained no row for so long is not being trained any more, or not now."""
 
 
 class Loss(NamedTuple):
@@ -96,11 +93,17 @@ def duration_s(source: Source, attrs: Mapping[str, Any]) -> float:
     return (last - begun) / 1000.0 if begun and last else math.nan
 
 
-def state_of(source: Source) -> str:
-    """``"finished"``, ``"training"``, or ``"idle"`` where no row came for a minute."""
-    if source.finished:
+def state_of(finished: bool, is_written: bool) -> str:
+    """``"finished"``, ``"running"``, or ``"killed"`` where nobody writes what nobody ended.
+
+    Examples
+    --------
+    >>> state_of(True, False), state_of(False, True), state_of(False, False)
+    ('finished', 'running', 'killed')
+    """
+    if finished:
         return "finished"
-    return "training" if time.time() - _last_ms(source) / 1000.0 < QUIET_S else "idle"
+    return "running" if is_written else "killed"
 
 
 def _last_ms(source: Source) -> int:

@@ -8,16 +8,22 @@ from typing import Any, Protocol
 
 from notebook_probe.lineage.progress import duration_s, is_of_states, loss_of, n_steps, state_of
 from notebook_probe.record.format.missing import measured
-from notebook_probe.record.format.notes import ANNOTATIONS, CONFIG, LINEAGE, flattened, read_notes
+from notebook_probe.record.format.notes import (
+    ALERT,
+    ANNOTATIONS,
+    CONFIG,
+    LINEAGE,
+    flattened,
+    read_notes,
+)
 from notebook_probe.record.format.schema import EVALUATION, is_of_loop
 from notebook_probe.record.format.source import ROOT, Source
 from notebook_probe.record.views.xarray_views import Snapshot
 
-__all__ = ["EVAL", "Readable", "row_of"]
+__all__ = ["EVAL", "Readable", "kept_of", "row_of"]
 
 EVAL = "eval"
 METRICS = "metrics"
-ALERT = "alert"
 NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 """As lineage writes what JSON has not."""
 NEWEST = 64
@@ -28,6 +34,8 @@ class Readable(Source, Protocol):
     """A run or an opened record."""
 
     def snapshot(self) -> Snapshot: ...
+    @property
+    def is_written(self) -> bool: ...
 
 
 def row_of(run: Readable) -> dict[str, Any]:
@@ -46,21 +54,28 @@ def row_of(run: Readable) -> dict[str, Any]:
         ``train.…``, ``annotations.…``, ``device.…``, ``git.…``, ``packages.…`` and ``created``.
     """
     attrs = run.snapshot().attrs
-    lineage = read_notes(attrs, LINEAGE)
-    parts = {name: part for name, part in lineage.items() if isinstance(part, Mapping)}
-    evaluation = dict(parts.pop(EVAL, {}))
-    metrics = evaluation.pop(METRICS, None)
-    known = _below(EVAL, metrics) if isinstance(metrics, Mapping) else {}
     loss = loss_of(run)
     return {
         "run": run.location,
         "name": run.name,
-        "state": state_of(run),
+        "state": state_of(run.finished, run.is_written),
         "steps": n_steps(run),
         "duration_s": _known(duration_s(run, attrs)),
         "alerts": sum(event.kind == ALERT for event in run.events),
         **{f"loss.{name}": value for name, value in loss._asdict().items() if run.streams},
         **dict(_evaluated(run)),
+        **kept_of(attrs),
+    }
+
+
+def kept_of(attrs: Mapping[str, Any]) -> dict[str, Any]:
+    """What is kept in words and numbers among a root's attributes, as a part of a row."""
+    lineage = read_notes(attrs, LINEAGE)
+    parts = {name: part for name, part in lineage.items() if isinstance(part, Mapping)}
+    evaluation = dict(parts.pop(EVAL, {}))
+    metrics = evaluation.pop(METRICS, None)
+    known = _below(EVAL, metrics) if isinstance(metrics, Mapping) else {}
+    return {
         **known,
         **_below(CONFIG, read_notes(attrs, CONFIG)),
         **_below("custom", parts.pop("custom", {})),

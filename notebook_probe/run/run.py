@@ -296,6 +296,11 @@ class Run(
         return self._parts.source.finished
 
     @property
+    def is_written(self) -> bool:
+        """Whether it still records."""
+        return not self.finished
+
+    @property
     def modules(self) -> tuple[ModuleRow, ...]:
         return self._parts.source.modules
 

@@ -36,7 +36,7 @@ def many(n: int) -> LineageTable:
         {
             "run": f"r/{k}.zarr",
             "name": f"run {k}",
-            "state": "idle" if k % 9 else "finished",
+            "state": "killed" if k % 9 else "finished",
             **{f"config.model.setting_{j}": (k * 7919 + j) % 97 / 7 for j in range(14)},
         }
         for k in range(n)

@@ -35,6 +35,10 @@ class Made(FakeSource):
         self.name = name
         self.attrs: dict[str, Any] = {}
 
+    @property
+    def is_written(self) -> bool:
+        return not self.finished
+
     def snapshot(self) -> Snapshot:
         names = [row.name for row in self.modules]
         return Snapshot(self.given, self.given_vectors, names, self.attrs, Branches())

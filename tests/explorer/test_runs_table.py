@@ -204,7 +204,7 @@ def test_a_silent_run_is_read_again_after_a_while_and_others_only_when_they_have
         def has_changed(self, place: str) -> bool:
             return changed
 
-    rows = [{"run": "a", "state": "training"}, {"run": "b", "state": "finished"}]
+    rows = [{"run": "a", "state": "running"}, {"run": "b", "state": "finished"}]
     following = Following(rows, lambda _: {"state": "idle"}, Never(), lambda: now[0])
     assert following.news() == {}
     now[0] = 61.0

@@ -21,7 +21,7 @@ from notebook_probe.record.format.notes import flattened
 RUNS = [
     {"run": "r/a", "name": "a", "state": "finished", "config.lr": 0.1, "eval.accuracy": 0.91},
     {"run": "r/b", "name": "b", "state": "finished", "config.lr": 0.2, "eval.accuracy": math.nan},
-    {"run": "r/c", "name": "c", "state": "idle", "config.lr": 0.4},
+    {"run": "r/c", "name": "c", "state": "killed", "config.lr": 0.4},
     {"run": "r/d", "name": "d", "state": "finished", "config.lr": 0.4, "eval.accuracy": 0.97},
 ]
 TABLE = LineageTable.of(RUNS)

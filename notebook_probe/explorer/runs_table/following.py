@@ -7,12 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from notebook_probe.explorer.runs_table.reading import Records
-from notebook_probe.lineage.progress import QUIET_S
 
 __all__ = ["GROWING", "Following", "ReadRow"]
 
-GROWING = ("training", "running")
+GROWING = ("running",)
 """States of a run that may tell more."""
+
+QUIET_S = 60.0
+"""What has not changed for so long is read again: of a writer that has died no file tells."""
 
 ENDED = ("finished", "killed")
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from notebook_probe.record.format.schema import ArraySpec
 
-__all__ = ["Nodes"]
+__all__ = ["Nodes", "root_text"]
 
 NO_SHAPE = '"shape":[]'
 
@@ -45,8 +45,8 @@ class Nodes:
             del self.texts[key]
             self._around.pop(key, None)
 
-    def root(self, attrs: Mapping[str, Any]) -> str:
-        """The root's ``zarr.json``.
+    def inline(self) -> str:
+        """The metadata of all of it, as the root has it.
 
         Keys are sorted by depth, parent and name: zarr before 3.2 loses arrays, or whole groups,
         when the children of one parent are not neighbours within their depth.
@@ -54,8 +54,12 @@ class Nodes:
         if len(self._order) != len(self.texts) or not self.texts.keys() >= set(self._order):
             self._order = sorted(self.texts, key=_place)
         entries = ",".join([f'"{path}":{self.texts[path]}' for path in self._order])
-        inline = '{"kind":"inline","must_understand":false,"metadata":{' + entries + "}}"
-        return f'{_dump(_group(attrs))[:-1]},"consolidated_metadata":{inline}}}'
+        return '{"kind":"inline","must_understand":false,"metadata":{' + entries + "}}"
+
+
+def root_text(attrs: Mapping[str, Any], inline: str) -> str:
+    """The root's ``zarr.json``; ``inline`` is that of `Nodes`."""
+    return f'{_dump(_group(attrs))[:-1]},"consolidated_metadata":{inline}}}'
 
 
 def _group(attrs: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 __all__ = [
+    "ALERT",
     "ANNOTATIONS",
     "BRANCH",
     "CHECKPOINT",
@@ -29,6 +30,9 @@ CONFIG, ANNOTATIONS, LINEAGE = "config", "annotations", "lineage"
 BRANCH, TRUNCATE = "branch", "truncate"
 """Kinds of events where a record goes on otherwise than after its end."""
 
+ALERT = "alert"
+"""Kind of the event of what a rule found."""
+
 CHECKPOINT = "checkpoint"
 """Kind of the event of a state that was saved; its step is the number of updates completed."""
 
@@ -40,7 +44,7 @@ MODEL_GRAPH = "model_graph"
 
 OWN_KINDS = frozenset(
     {
-        "alert",
+        ALERT,
         "attach",
         BRANCH,
         "breakpoint",

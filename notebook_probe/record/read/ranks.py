@@ -114,6 +114,10 @@ class OpenedRanks(OpenedRecord):
         return all(record.finished for record in self.ranks.values())
 
     @property
+    def is_written(self) -> bool:
+        return any(record.is_written for record in self.ranks.values())
+
+    @property
     def revision(self) -> int:
         """Grows whenever a rank has something new to read."""
         return super().revision + sum(record.revision for record in self.ranks.values())

@@ -23,6 +23,7 @@ from notebook_probe.record.read.stored_shapes import StoredBlob, StoredNames, St
 from notebook_probe.record.store.location import ROOT_KEY, Location, local_path, read_key
 from notebook_probe.record.store.opener import opener
 from notebook_probe.record.store.unwritten import unwritten
+from notebook_probe.record.store.writing import has_writer
 from notebook_probe.record.views.branches.branches import Branches
 from notebook_probe.record.views.branches.line import events_of_line
 from notebook_probe.record.views.chunked import ChunksLike, check_chunks
@@ -86,6 +87,11 @@ class OpenedRecord(Exports):
     @property
     def finished(self) -> bool:
         return self.attrs.get("state") == "closed"
+
+    @property
+    def is_written(self) -> bool:
+        """Whether a process is writing it now; it asks the lock or the lease."""
+        return not self.finished and has_writer(self._location)
 
     @property
     def revision(self) -> int:

@@ -11,6 +11,7 @@ import os
 import socket
 import stat
 import sys
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,11 @@ from notebook_probe.errors import RecordFormatError, RecordLockedError
 from notebook_probe.record.store.files import open_here
 from notebook_probe.record.store.lease_file import LEASE_NAME, LEASE_S, LeaseFile, live_lease
 
-__all__ = ["LOCK_NAME", "Lock"]
+__all__ = ["LOCK_NAME", "Lock", "is_locked"]
 
 LOCK_NAME = ".lock"
+PATIENCE_S = 0.1
+"""So long a writer asks again: who looks whether a record is locked holds it for an instant."""
 WINDOWS_LOCK_BYTE = 1 << 30
 """A locked byte cannot be read by others on Windows, so the one locked lies past the text."""
 
@@ -65,7 +68,7 @@ class Lock:
 
     def _take(self, folder: Path) -> None:
         try:
-            _lock(self._fd)
+            _lock_patiently(self._fd)
         except OSError as error:
             if error.errno in HELD:
                 holder = _holder(self._fd, self.path)
@@ -115,8 +118,45 @@ class Lock:
             os.close(fd)
 
 
+def is_locked(folder: Path) -> bool:
+    """Whether a writer holds the lock of a folder, or a lease in its place.
+
+    It is taken for an instant where it is free, which writers wait for.
+    """
+    try:
+        fd = open_here(folder / LOCK_NAME, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    except OSError:
+        return False
+    try:
+        if stat.S_ISREG(os.fstat(fd).st_mode):
+            _lock_shared(fd)
+    except OSError as error:
+        if error.errno in HELD:
+            return True
+    finally:
+        os.close(fd)
+    try:
+        return bool(live_lease(folder))
+    except OSError:
+        return False
+
+
+def _lock_patiently(fd: int) -> None:
+    until = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            return _lock(fd)
+        except OSError as error:
+            if error.errno not in HELD or time.monotonic() > until:
+                raise
+        time.sleep(PATIENCE_S / 20)
+
+
 if sys.platform == "win32":
     import msvcrt
+
+    def _lock_shared(fd: int) -> None:
+        _lock(fd)
 
     def _lock(fd: int) -> None:
         os.lseek(fd, WINDOWS_LOCK_BYTE, os.SEEK_SET)
@@ -125,6 +165,9 @@ if sys.platform == "win32":
 
 else:
     import fcntl
+
+    def _lock_shared(fd: int) -> None:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
 
     def _lock(fd: int) -> None:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

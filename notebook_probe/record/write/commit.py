@@ -12,6 +12,7 @@ from typing import Any
 
 from notebook_probe.errors import RecordWriteError
 from notebook_probe.record.format.axes import Axes
+from notebook_probe.record.format.metadata import root_text
 from notebook_probe.record.format.reductions import SIZES
 from notebook_probe.record.format.schema import (
     SCALARS,
@@ -19,6 +20,7 @@ from notebook_probe.record.format.schema import (
     time_spec,
 )
 from notebook_probe.record.format.source import Event, ModuleRow
+from notebook_probe.record.format.summary import SUMMARY, Summary
 from notebook_probe.record.format.tables import event_columns, module_columns
 from notebook_probe.record.read.stored import StoredStream
 from notebook_probe.record.store.files import Files
@@ -29,6 +31,7 @@ from notebook_probe.record.write.streams.arrays import Arrays
 from notebook_probe.record.write.streams.levels import Levels
 from notebook_probe.record.write.streams.rows import Rows
 from notebook_probe.record.write.streams.stream import StreamWriter
+from notebook_probe.record.write.summary_kept import KeptSummary
 
 __all__ = ["Commits"]
 
@@ -43,6 +46,8 @@ class Commits:
     ----------
     stored : mapping of str to StoredStream
         The streams that are there already, by path.
+    summary : Summary
+        Of their rows.
     """
 
     def __init__(
@@ -52,19 +57,22 @@ class Commits:
         lock: Lock,
         modules: Sequence[ModuleRow],
         stored: Mapping[str, StoredStream],
+        summary: Summary,
     ) -> None:
         self._files = files
         self._arrays = arrays
         self._lock = lock
         self._modules = modules
         self._stored = stored
+        self._summary = KeptSummary(summary)
         self._levels: dict[str, Levels] = {}
         self._widths: dict[str, int] = {}
         self._on_disk: dict[str, str] = {}
         self._labels_on_disk: dict[str, tuple[str, ...]] = {}
         self._events_on_disk = -1
         self._n_modules_on_disk = -1
-        self._root = ""
+        self._told: tuple[Mapping[str, Any], str] | None = None
+        """What the root tells, but for its summary."""
         self.n_events = 0
         """Events that a reader of the store can see."""
         self._n_commits = 0
@@ -105,15 +113,18 @@ class Commits:
             self._forget(path)
         for stream, rows in snapshot:
             self._write_stream(stream, rows, whole=whole)
-        root = self._arrays.nodes.root(attrs)
-        if root == self._root:
+        told = attrs, self._arrays.nodes.inline()
+        if told == self._told:
             return False
+        summary = self._summary.after(snapshot, events, self._files.nbytes)
         self._write_nodes(last=last)
         self._arrays.chunks.sync()
         self._files.sync()
+        root = root_text({**attrs, SUMMARY: summary.text()}, told[1])
         self._files.write(ROOT_KEY, root.encode())
         self._files.sync()
-        self._root, self.n_events = root, len(events)
+        self._told, self.n_events = told, len(events)
+        self._summary.commit()
         self._n_commits += 1
         for stream, rows in snapshot:
             stream.publish(rows.stop)

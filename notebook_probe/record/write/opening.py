@@ -34,7 +34,13 @@ from notebook_probe.record.write.backfill import leftovers
 from notebook_probe.record.write.commit import Commits
 from notebook_probe.record.write.flusher import Flusher, Options
 from notebook_probe.record.write.model import check_same_model
-from notebook_probe.record.write.resuming import begin, extents, old_record, take_over
+from notebook_probe.record.write.resuming import (
+    begin,
+    extents,
+    old_record,
+    remaining_summary,
+    take_over,
+)
 from notebook_probe.record.write.streams.arrays import Arrays
 from notebook_probe.record.write.streams.hot_chunks import new_chunks
 from notebook_probe.record.write.unwritten import take_in
@@ -114,7 +120,7 @@ def open_to_write(
         for path in leftovers(folder, paths):
             files.delete_all(path)
         arrays = Arrays(new_chunks(files), existing, root_attrs)
-        commits = Commits(files, arrays, lock, modules, paths)
+        commits = Commits(files, arrays, lock, modules, paths, remaining_summary(old, beginning))
         flusher = Flusher(commits, lock, root_attrs, options)
         take_over(old, flusher, beginning)
         remaining = extents(old, beginning.n_rows)

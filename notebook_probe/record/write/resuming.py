@@ -13,9 +13,11 @@ from notebook_probe.record.format.notes import BRANCH, TRUNCATE
 from notebook_probe.record.format.resume import Resume
 from notebook_probe.record.format.schema import PYRAMID, level_name
 from notebook_probe.record.format.source import Event, StreamView
+from notebook_probe.record.format.summary import Summary
 from notebook_probe.record.read.reader import OpenedRecord
 from notebook_probe.record.read.stored import StoredStream
 from notebook_probe.record.read.stored_level import StoredLevel
+from notebook_probe.record.read.summarised import current_summary, summarised
 from notebook_probe.record.store.location import ROOT_KEY, is_unused
 from notebook_probe.record.views.branches.branches import (
     IN_ORDER,
@@ -26,7 +28,7 @@ from notebook_probe.record.views.branches.branches import (
 )
 from notebook_probe.record.write.flusher import Flusher
 
-__all__ = ["Beginning", "begin", "extents", "old_record", "take_over"]
+__all__ = ["Beginning", "begin", "extents", "old_record", "remaining_summary", "take_over"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,16 @@ def begin(old: OpenedRecord | None, resume: Resume) -> Beginning:
         events = _removal(first, {path: n_rows[path] - n for path, n in remaining.items()})
         n_rows |= remaining
     return Beginning(first, starts, n_rows, events)
+
+
+def remaining_summary(old: OpenedRecord | None, beginning: Beginning) -> Summary:
+    """Of what stays of ``old``."""
+    if old is None:
+        return Summary()
+    n_old, n_starts = _all_rows(old), len(Branches.of(old.attrs).starts)
+    if dict(beginning.n_rows) == n_old and beginning.branch == n_starts:
+        return current_summary(old)
+    return summarised(old, beginning.first_step)
 
 
 def _all_rows(old: OpenedRecord) -> dict[str, int]:

@@ -14,8 +14,10 @@ from notebook_probe.errors import RecordFormatError, RecordWarning
 from notebook_probe.record.format.missing import NOT_MEASURED
 from notebook_probe.record.format.schema import DROPPED_ROWS, UNWRITTEN_OF
 from notebook_probe.record.format.source import Event, ModuleRow
+from notebook_probe.record.format.summary import Summary
 from notebook_probe.record.read.reader import OpenedRecord
 from notebook_probe.record.read.stored import StoredStream
+from notebook_probe.record.read.summarised import current_summary
 from notebook_probe.record.store.files import Files
 from notebook_probe.record.store.lock import Lock
 from notebook_probe.record.store.unwritten import free_places
@@ -54,7 +56,8 @@ def keep(
             try:
                 rest = [_waiting(stream) for stream in streams if stream.n_rows > stream.published]
                 files = Files(place)
-                commits = Commits(files, Arrays(PlainChunks(files), {}, attrs), lock, modules, {})
+                arrays = Arrays(PlainChunks(files), {}, attrs)
+                commits = Commits(files, arrays, lock, modules, {}, Summary())
                 of = {**attrs, UNWRITTEN_OF: str(folder), "state": "closed"}
                 commits.commit(of, rest, events, whole=True, last=True)
             finally:
@@ -102,7 +105,7 @@ def _take_in(rest: OpenedRecord, old: OpenedRecord, lock: Lock) -> None:
     arrays = Arrays(new_chunks(files), extents(old), old.attrs)
     modules = max(old.modules, rest.modules, key=len)  # the table only grows
     attrs = {**old.attrs, DROPPED_ROWS: n_lost}
-    commits = Commits(files, arrays, lock, modules, old.paths)
+    commits = Commits(files, arrays, lock, modules, old.paths, current_summary(old))
     commits.commit(attrs, streams.values(), events, whole=True, last=True)
     commits.close()
 

@@ -11,7 +11,7 @@ from zarr.storage import LocalStore, MemoryStore
 
 from notebook_probe.errors import RecordFormatError
 from notebook_probe.record import open_record
-from notebook_probe.record.format.metadata import Nodes
+from notebook_probe.record.format.metadata import Nodes, root_text
 from notebook_probe.record.format.schema import FORMAT_VERSION
 from notebook_probe.record.store.location import Location
 from tests.record.build import GRAD, fill, new_writer
@@ -101,5 +101,5 @@ def test_the_root_lists_neighbours_together() -> None:
     nodes = Nodes()
     for path in paths:
         nodes.group(path)
-    listed = json.loads(nodes.root({}))["consolidated_metadata"]["metadata"]
+    listed = json.loads(root_text({}, nodes.inline()))["consolidated_metadata"]["metadata"]
     assert list(listed) == ["a", "b", "a/y", "b/w", "b/x", "a/y/r", "b/w/z", "b/x/p", "b/x/q"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,8 +11,9 @@ from typing import Any, Protocol, runtime_checkable
 from zarr.abc.store import Store
 
 from notebook_probe.record.format.codec import packed
+from notebook_probe.record.store.location import ROOT_KEY
 
-__all__ = ["Changes", "ConflictError", "Engine", "Leased", "chunk_of"]
+__all__ = ["Changes", "ConflictError", "Engine", "Leased", "Listing", "chunk_of", "top_of"]
 
 
 class ConflictError(Exception):
@@ -85,6 +87,25 @@ class Engine(Protocol):
 
     def reader(self) -> Store:
         """What zarr reads from: the newest commit, when it is asked."""
+
+
+@runtime_checkable
+class Listing(Protocol):
+    """An engine that tells at once what lies at the top of its store."""
+
+    def top(self) -> dict[str, str]:
+        """What tells each object from what was there before, by name; prefixes end in ``/``."""
+
+
+def top_of(engine: Engine) -> dict[str, str]:
+    """As `Listing.top`, of any; what is read of others is no more than the root's own bytes."""
+    if isinstance(engine, Listing):
+        return engine.top()
+    found: dict[str, str] = {}
+    for name, slash, _ in (key.partition("/") for key in [*engine.keys()]):
+        found[name + slash] = ""
+    root = engine.read(ROOT_KEY) if ROOT_KEY in found else None
+    return {**found, ROOT_KEY: hashlib.sha256(root).hexdigest()} if root else found
 
 
 def chunk_of(path: Path) -> bytes | None:

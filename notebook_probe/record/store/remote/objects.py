@@ -52,6 +52,13 @@ class ObjectEngine:
         keys = (entry["path"] for page in obstore.list(self._store) for entry in page)
         return [key for key in keys if key != LEASE]
 
+    def top(self) -> dict[str, str]:
+        import obstore
+
+        listed = obstore.list_with_delimiter(self._store)
+        objects = {one["path"]: _tag(one) for one in listed["objects"] if one["path"] != LEASE}
+        return {**objects, **{f"{name.rstrip('/')}/": "" for name in listed["common_prefixes"]}}
+
     def apply(self, changes: Changes) -> None:
         asyncio.run(self._apply(changes))
 
@@ -130,6 +137,10 @@ class ObjectEngine:
         from zarr.storage import ObjectStore
 
         return ObjectStore(self._store, read_only=True)
+
+
+def _tag(found: Any) -> str:
+    return f"{found['e_tag']}.{found['size']}.{found['last_modified']}"
 
 
 def _version(found: Any) -> dict[str, str]:

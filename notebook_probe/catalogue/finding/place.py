@@ -1,0 +1,99 @@
+"""A place where a record is, and what tells that it is another than before."""
+
+from __future__ import annotations
+
+import hashlib
+import socket
+import time
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+from notebook_probe.record.store.location import ROOT_KEY, Location, RemoteStore, local_path
+from notebook_probe.record.store.remote import engine_of
+from notebook_probe.record.store.remote.engine import top_of
+
+__all__ = ["Place", "own_host"]
+
+MARKS = "marks/"
+"""What is said of a run from outside lies there."""
+SETTLED_S = 2.0
+"""What changed within so long of being read may change once more without a later time."""
+
+
+@lru_cache(maxsize=1)
+def own_host() -> str:
+    """The name of this machine, to tell its folders from those of others."""
+    return socket.gethostname()
+
+
+@dataclass(frozen=True)
+class Place:
+    """One record's.
+
+    Attributes
+    ----------
+    location : path, URL or RemoteStore
+    """
+
+    location: Location
+
+    @cached_property
+    def name(self) -> str:
+        """As it is known in an index: the path or the URL."""
+        return str(self.location if self._folder is None else self._folder)
+
+    @property
+    def host(self) -> str:
+        """The machine that has it; empty for a store that all of them reach."""
+        return "" if self._folder is None else own_host()
+
+    def mark(self) -> str:
+        """What is another when the record is; empty where there is none, and of what just changed.
+
+        A commit, and a word that somebody keeps with the record, is a rename in its folder, which
+        changes the folder's time: one look for each of thousands of records.
+
+        Raises
+        ------
+        OSError, ProbeError
+            It cannot be told, as the place cannot be reached.
+        """
+        if self._folder is None:
+            return self._remote_mark()
+        try:
+            found = self._folder.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return ""
+        return f"{found.st_mtime_ns}.{found.st_ino}.{found.st_size}"
+
+    def is_settled(self, mark: str) -> bool:
+        """Whether the record had this mark for so long that no other change can have the same."""
+        if self._folder is None:
+            return True
+        changed_s = int(mark.partition(".")[0]) / 1e9
+        return time.time() - changed_s > SETTLED_S
+
+    def is_gone(self) -> bool:
+        """Whether there is surely no record; where that cannot be told, it is not."""
+        try:
+            if self._folder is None:
+                return not self._remote_mark()
+            folder = self._folder
+            return not ((folder / ROOT_KEY).is_file() or folder.is_file())
+        except Exception:  # whatever the library of a store raises
+            return False
+
+    @cached_property
+    def _folder(self) -> Path | None:
+        return local_path(self.location)
+
+    def _remote_mark(self) -> str:
+        location = self.location
+        store = location if isinstance(location, RemoteStore) else RemoteStore(location)
+        engine = engine_of(store)
+        top = top_of(engine)
+        told = "".join(f"{name} {tag};" for name, tag in sorted(top.items()))
+        if MARKS in top:
+            told += repr(engine.read(f"{MARKS}{ROOT_KEY}"))
+        return hashlib.sha256(told.encode()).hexdigest() if ROOT_KEY in top else ""
