@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from notebook_probe import summary, train
     from notebook_probe.catalogue import Catalogue, Runs, catalogue, runs
     from notebook_probe.experiment.optimizers import ClipOptimizer, MinibatchOptimizer
+    from notebook_probe.experiment.sweep import sweep
     from notebook_probe.explorer.draw.view import view
     from notebook_probe.probes.calls.collect import collect
     from notebook_probe.quantities import (
@@ -182,6 +183,7 @@ __all__ = [
     "rule",
     "runs",
     "summary",
+    "sweep",
     "train",
     "view",
     "watch",
@@ -213,6 +215,7 @@ _ON_FIRST_USE = {
     "recompute": "notebook_probe.train.recompute",
     "reduction": "notebook_probe.quantities",
     "runs": "notebook_probe.catalogue",
+    "sweep": "notebook_probe.experiment.sweep",
     "view": "notebook_probe.explorer.draw.view",
     "watch": "notebook_probe.run.watch",
     "window_quantity": "notebook_probe.quantities",

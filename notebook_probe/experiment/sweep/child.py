@@ -1,0 +1,63 @@
+"""One configuration trained, here or in a process of its own; its folder tells what happened."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from notebook_probe.experiment.sweep.configuration import Configuration
+from notebook_probe.experiment.sweep.outcome import (
+    FAILED,
+    FINISHED,
+    OUTPUT,
+    Outcome,
+    plain,
+    write_outcome,
+)
+
+__all__ = ["Function", "finished", "train_alone", "trained"]
+
+Function: TypeAlias = Callable[[Configuration], Any]
+
+
+def train_alone(function: Function, configuration: Configuration) -> None:
+    """The whole life of a process; what is printed goes into the folder."""
+    folder = Path(configuration.folder)
+    with (folder / OUTPUT).open("w", encoding="utf-8", buffering=1) as output:
+        for stream in (1, 2):
+            os.dup2(output.fileno(), stream)
+        sys.stdout = sys.stderr = output
+        trained(function, configuration)
+
+
+def trained(function: Function, configuration: Configuration) -> Outcome:
+    """Train and write what became of it.
+
+    An interruption is none: the configuration is still to be trained.
+    """
+    begun_s = time.monotonic()
+    try:
+        outcome = finished(function(configuration))
+    except Exception as error:
+        traceback.print_exc()
+        last = "".join(traceback.format_exception_only(error)).strip()
+        outcome = Outcome(FAILED, error=last, traceback=traceback.format_exc())
+    told = {**vars(outcome), "duration_s": time.monotonic() - begun_s}
+    outcome = Outcome(**told)
+    write_outcome(Path(configuration.folder), outcome)
+    return outcome
+
+
+def finished(returned: Any) -> Outcome:
+    """What a function returned: numbers by name, or where its record is; else nothing is kept."""
+    if isinstance(returned, Mapping):
+        return Outcome(FINISHED, plain(returned))
+    if isinstance(returned, str | os.PathLike):
+        return Outcome(FINISHED, record=os.fspath(returned))
+    number = plain(returned)
+    return Outcome(FINISHED, {"value": number} if isinstance(number, int | float) else {})

@@ -1,0 +1,121 @@
+"""One configuration: plain nested dicts, and a name that is the same tomorrow."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["Configuration", "configured"]
+
+ID_DIGITS = 12
+
+
+@dataclass(frozen=True)
+class Configuration(Mapping[str, Any]):
+    """The dicts of one training, to be given on as ``function(**configuration)``.
+
+    Attributes
+    ----------
+    params : dict
+        Plain nested dicts; what the mapping is of.
+    chosen : mapping of str to value
+        What differs among those of a sweep, by names with dots.
+    id : str
+        Of what it says, whoever makes it and whenever.
+    folder : str
+        Where a training may write; records there are found by the sweep. Empty before it runs.
+
+    Examples
+    --------
+    >>> one = configured({"model": {"depth": 2}}, {"model.depth": 3, "train.lr": 0.1})
+    >>> dict(one), one.name
+    ({'model': {'depth': 3}, 'train': {'lr': 0.1}}, 'depth 3, lr 0.1')
+    """
+
+    params: dict[str, Any]
+    chosen: Mapping[str, Any]
+    id: str
+    folder: str = field(default="", compare=False)
+
+    def __getitem__(self, key: str) -> Any:
+        return self.params[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.params)
+
+    def __len__(self) -> int:
+        return len(self.params)
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    @property
+    def name(self) -> str:
+        """What differs, in few words."""
+        ends = [path.rpartition(".")[2] for path in self.chosen]
+        paths = self.chosen if len({*ends}) < len(ends) else ends
+        pairs = zip(paths, self.chosen.values(), strict=True)
+        return ", ".join(f"{path} {_short(value)}" for path, value in pairs) or "as it is"
+
+
+def configured(base: Mapping[str, Any], chosen: Mapping[str, Any]) -> Configuration:
+    """The base with these values in it; neither is changed.
+
+    Raises
+    ------
+    ValueError
+        A name goes through something that is no dict.
+    TypeError
+        A chosen value has no text that would be the same tomorrow.
+    """
+    params = deepcopy(dict(base))
+    for path, value in chosen.items():
+        _put(params, path, deepcopy(value))
+    told = {"base": _told(base, strict=False), "chosen": _told(chosen, strict=True)}
+    digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+    return Configuration(params, dict(chosen), digest[:ID_DIGITS])
+
+
+def _put(params: dict[str, Any], path: str, value: Any) -> None:
+    *parents, last = path.split(".")
+    inside = params
+    for at, key in enumerate(parents):
+        inside = inside.setdefault(key, {})
+        if not isinstance(inside, dict):
+            through = ".".join(parents[: at + 1])
+            raise ValueError(f"{path}: {through} is {inside!r}, not a dict to put {last!r} in")
+    inside[last] = value
+
+
+def _told(value: Any, *, strict: bool) -> Any:
+    """As JSON; functions and classes by where they are, other objects of a base by their class."""
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, Mapping):
+        return {str(key): _told(one, strict=strict) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_told(one, strict=strict) for one in value]
+    if hasattr(value, "item") and getattr(value, "ndim", None) == 0:  # a number of numpy
+        return _told(value.item(), strict=strict)
+    if callable(value) and hasattr(value, "__qualname__"):
+        return f"{value.__module__}.{value.__qualname__}"
+    if strict:
+        raise TypeError(
+            f"{value!r} cannot be told apart from others tomorrow: choose among numbers, text, "
+            f"lists, dicts, functions and classes"
+        )
+    return f"{type(value).__module__}.{type(value).__qualname__}"
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    text = getattr(value, "__name__", None) or str(value)
+    return text if len(text) <= 24 else f"{text[:23]}…"

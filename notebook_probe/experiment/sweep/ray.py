@@ -1,0 +1,80 @@
+"""The space and the configurations of a sweep for Ray Tune, which runs them on many machines.
+
+::
+
+    from notebook_probe.experiment.sweep import ray as by_ray
+
+    tune.Tuner(by_ray.trainable(train, sweep), param_space=by_ray.listed(sweep)).fit()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from ray import tune
+
+from notebook_probe.experiment.sweep.child import Function, finished
+from notebook_probe.experiment.sweep.configuration import configured
+from notebook_probe.experiment.sweep.space import (
+    Choice,
+    Integers,
+    LogUniform,
+    Uniform,
+    values_of,
+)
+from notebook_probe.experiment.sweep.sweeps import Sweep
+
+__all__ = ["listed", "param_space", "trainable"]
+
+CHOSEN = "chosen"
+
+
+def listed(sweep: Sweep) -> dict[str, Any]:
+    """A ``param_space`` of exactly the configurations of the sweep, each tried once."""
+    return {CHOSEN: tune.grid_search([dict(one.chosen) for one in sweep])}
+
+
+def param_space(sweep: Sweep) -> dict[str, Any]:
+    """The space itself, for a search algorithm of Ray's: lists are grids, the rest is drawn.
+
+    Raises
+    ------
+    TypeError
+        A part of it is a distribution that Ray does not know.
+    """
+    return {path: _domain(path, given) for path, given in sweep.space.items()}
+
+
+def trainable(function: Function, sweep: Sweep) -> Callable[[Mapping[str, Any]], None]:
+    """What a Tuner runs: the function with a configuration, whose numbers are reported.
+
+    Parameters
+    ----------
+    function : callable
+        As `Sweep.run` takes it; ``configuration.folder`` is the folder of the trial.
+    sweep : Sweep
+        Whose base is taken.
+    """
+    base = dict(sweep.base)
+
+    def train(config: Mapping[str, Any]) -> None:
+        one = configured(base, config.get(CHOSEN, config))
+        folder = tune.get_context().get_trial_dir()
+        outcome = finished(function(replace(one, folder=folder)))
+        tune.report({**outcome.result, "sweep_id": one.id})
+
+    return train
+
+
+def _domain(path: str, given: Any) -> Any:
+    if isinstance(given, Uniform):
+        return tune.uniform(given.low, given.high)
+    if isinstance(given, LogUniform):
+        return tune.loguniform(given.low, given.high)
+    if isinstance(given, Integers):
+        return tune.randint(given.low, given.high + 1)
+    if isinstance(given, Choice):
+        return tune.choice(given.values)
+    return tune.grid_search(list(values_of(given, path)))

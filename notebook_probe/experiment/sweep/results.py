@@ -1,0 +1,79 @@
+"""The outcomes of a sweep as a table, a row for each configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from notebook_probe.errors import ProbeError
+from notebook_probe.experiment.sweep.configuration import Configuration
+from notebook_probe.experiment.sweep.outcome import Outcome, read_outcome
+from notebook_probe.lineage.row import row_of
+from notebook_probe.opened import Lineage, open_run
+
+__all__ = ["SweepResults", "results_of"]
+
+WAITING = "waiting"
+
+
+class SweepResults(Lineage):
+    """A table of runs, with what was chosen in each and how it ended.
+
+    Attributes
+    ----------
+    errors : dict of str to str
+        Of each that failed: its name, and the traceback.
+    """
+
+    @property
+    def errors(self) -> dict[str, str]:
+        failed = ((str(row["name"]), row.get("traceback")) for row in self)
+        return {name: str(told) for name, told in failed if told}
+
+    def shown(self) -> list[str]:
+        """A traceback is no cell."""
+        return [one for one in super().shown() if one != "traceback"]
+
+
+def results_of(configurations: Iterable[Configuration], folder: Path) -> SweepResults:
+    """What became of each so far."""
+    return SweepResults.of(_row(one, folder / one.id) for one in configurations)
+
+
+def _row(configuration: Configuration, folder: Path) -> dict[str, Any]:
+    outcome = read_outcome(folder)
+    places = [*_records(folder, outcome)]
+    recorded = _recorded(places[0]) if places else {}
+    told = outcome or Outcome(WAITING)
+    chosen = {f"config.{path}": value for path, value in configuration.chosen.items()}
+    return {
+        "run": places[0] if places else str(folder),
+        **recorded,
+        "name": configuration.name,
+        "state": told.state,
+        "sweep_id": configuration.id,
+        **{path: getattr(value, "__qualname__", value) for path, value in chosen.items()},
+        **{f"result.{name}": _number(value) for name, value in told.result.items()},
+        "duration_s": told.duration_s if outcome else None,
+        "error": told.error or None,
+        "traceback": told.traceback or told.error or None,
+    }
+
+
+def _records(folder: Path, outcome: Outcome | None) -> Iterator[str]:
+    """Where the function said, else what lies in its folder."""
+    if outcome is not None and outcome.record:
+        yield outcome.record
+    yield from (str(one) for one in sorted(folder.rglob("*.zarr")))
+
+
+def _recorded(place: str) -> dict[str, Any]:
+    try:
+        return row_of(open_run(place))
+    except (ProbeError, OSError):  # its state and its error are told
+        return {}
+
+
+def _number(value: Any) -> Any:
+    return float(value) if value in ("nan", "inf", "-inf") else value

@@ -1,0 +1,207 @@
+"""A sweep: which configurations there are, and running them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice, product
+from pathlib import Path
+from typing import Any, Literal, overload
+
+import numpy as np
+
+from notebook_probe.experiment.sweep.child import Function
+from notebook_probe.experiment.sweep.configuration import Configuration, configured
+from notebook_probe.experiment.sweep.outcome import FINISHED, Outcome, forget_outcome, read_outcome
+from notebook_probe.experiment.sweep.results import SweepResults, results_of
+from notebook_probe.experiment.sweep.running import check_can_be_sent, run_all
+from notebook_probe.experiment.sweep.space import drawn_from, values_of
+
+__all__ = ["Sweep", "sweep"]
+
+FOLDER = "sweep"
+DRAWS_EACH = 100
+"""How often one is drawn until it is another than all before."""
+
+
+@dataclass(frozen=True, repr=False)
+class Sweep(Sequence[Configuration]):
+    """Configurations in order; see `sweep`.
+
+    Attributes
+    ----------
+    space : mapping of str to values or distribution
+        As it was given.
+    base : mapping
+        As it was given.
+    configurations : tuple of Configuration
+    """
+
+    space: Mapping[str, Any]
+    base: Mapping[str, Any]
+    configurations: tuple[Configuration, ...]
+
+    @overload
+    def __getitem__(self, index: int) -> Configuration: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Configuration]: ...
+    def __getitem__(self, index: int | slice) -> Configuration | Sequence[Configuration]:
+        return self.configurations[index]
+
+    def __len__(self) -> int:
+        return len(self.configurations)
+
+    def __repr__(self) -> str:
+        lines = [f"{one.id}  {one.name}" for one in self]
+        return "\n".join([f"{len(self)} configurations of {', '.join(self.space)}", *lines])
+
+    def run(
+        self,
+        function: Function,
+        processes: int = 2,
+        folder: str | os.PathLike[str] = FOLDER,
+    ) -> SweepResults:
+        """Train each configuration that has not finished, in processes on this machine.
+
+        Started again it goes on: what has finished in this folder is left out, what has failed or
+        was interrupted is trained again. One that fails, or is killed, ends no other. Ctrl-C ends
+        the processes that were begun here, and nothing else.
+
+        Parameters
+        ----------
+        function : callable
+            Trains one configuration; called as ``function(configuration)``. It may write its record
+            in ``configuration.folder``, or return where that is, or return numbers by name. Another
+            process must find it in a module.
+        processes : int
+            How many train at a time; 0 trains here, one after the other.
+        folder : path
+            Where each has a folder by its id, with what it printed in ``output.txt``.
+
+        Returns
+        -------
+        SweepResults
+            A `Lineage` table with a row for each configuration.
+
+        Raises
+        ------
+        ValueError
+            ``processes`` is below 0, or another process does not find the function.
+
+        Examples
+        --------
+        >>> results = nbp.sweep({"lr": [0.1, 0.3]}).run(train_digits)  # doctest: +SKIP
+        >>> results.sort("result.accuracy", descending=True)           # doctest: +SKIP
+        """
+        if processes < 0:
+            raise ValueError(f"processes={processes!r}: 0 or more")
+        if processes:
+            check_can_be_sent(function)
+        left = [*self._left(Path(folder))]
+        n_before = len(self) - len(left)
+        if n_before:
+            print(f"{n_before} of {len(self)} have finished before")
+        run_all(function, left, processes, _Told(n_before, len(self)))
+        return self.results(folder)
+
+    def results(self, folder: str | os.PathLike[str] = FOLDER) -> SweepResults:
+        """What became of each so far, without training any."""
+        return results_of(self, Path(folder))
+
+    def _left(self, folder: Path) -> Iterator[Configuration]:
+        """Those that have not finished, each with an empty outcome."""
+        for one in self:
+            own = folder.absolute() / one.id
+            found = read_outcome(own)
+            if found is not None and found.state == FINISHED:
+                continue
+            own.mkdir(parents=True, exist_ok=True)
+            forget_outcome(own)
+            yield replace(one, folder=str(own))
+
+
+class _Told:
+    """Says of each that has ended how."""
+
+    def __init__(self, n_before: int, n: int) -> None:
+        self._n_ended, self._n = n_before, n
+
+    def __call__(self, configuration: Configuration, outcome: Outcome) -> None:
+        self._n_ended += 1
+        how = f"{outcome.state} in {outcome.duration_s:.3g} s"
+        why = f": {outcome.error}" if outcome.error else ""
+        print(f"{self._n_ended} of {self._n}: {configuration.name}: {how}{why}")
+
+
+def sweep(
+    space: Mapping[str, Any],
+    base: Mapping[str, Any] | None = None,
+    *,
+    kind: Literal["grid", "random"] = "grid",
+    n: int | None = None,
+    seed: int = 0,
+) -> Sweep:
+    """Configurations over a space: all combinations of lists, or so many drawn at random.
+
+    Parameters
+    ----------
+    space : mapping of str to values or distribution
+        By names with dots, ``"model_params.depth"``: a list, or for a random search what
+        `uniform`, `log_uniform`, `integers` and `choice` of `notebook_probe.experiment.sweep` give.
+    base : mapping, optional
+        Nested dicts in which they are put; it stays as it is.
+    kind : "grid" or "random"
+    n : int, optional
+        How many are drawn; of a grid the first so many. The first ones of a longer search
+        are those of a shorter one.
+    seed : int
+        Of the draws.
+
+    Returns
+    -------
+    Sweep
+        A sequence of `Configuration`: plain nested dicts, each with an id that depends on nothing
+        but what it says. A random search over few values may give fewer than ``n``: none comes
+        twice.
+
+    Raises
+    ------
+    ValueError, TypeError
+        The kind is neither, ``n`` is missing, or a part of the space has no values.
+
+    Examples
+    --------
+    >>> found = sweep({"model_params.depth": [2, 3], "lr": [0.1]}, {"model_params": {"width": 8}})
+    >>> [one.name for one in found], found[0]["model_params"]
+    (['depth 2, lr 0.1', 'depth 3, lr 0.1'], {'width': 8, 'depth': 2})
+    """
+    if kind not in ("grid", "random"):
+        raise ValueError(f"kind={kind!r}: 'grid' or 'random'")
+    if n is not None and n < 1:
+        raise ValueError(f"n={n!r}: at least 1")
+    if kind == "random" and n is None:
+        raise ValueError("a random search needs n, how many are drawn")
+    base = dict(base or {})
+    chosen = _drawn(space, n or 0, seed) if kind == "random" else _grid(space)
+    distinct: dict[str, Configuration] = {}
+    for values in chosen:
+        if len(distinct) == n:
+            break
+        one = configured(base, values)
+        distinct.setdefault(one.id, one)
+    return Sweep(dict(space), base, tuple(distinct.values()))
+
+
+def _grid(space: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """All combinations; the last name changes fastest."""
+    lists = [values_of(given, path) for path, given in space.items()]
+    return (dict(zip(space, values, strict=True)) for values in product(*lists))
+
+
+def _drawn(space: Mapping[str, Any], n: int, seed: int) -> Iterator[dict[str, Any]]:
+    """Each name from a stream of its own, so that another name changes none of its values."""
+    parts = {path: drawn_from(given, path) for path, given in space.items()}
+    streams = {path: np.random.default_rng([seed, *path.encode()]) for path in parts}
+    draws = ({path: one.sample(streams[path]) for path, one in parts.items()} for _ in iter(int, 1))
+    return islice(draws, n * DRAWS_EACH)
