@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from notebook_probe.catalogue import Catalogue, Runs, catalogue, runs
     from notebook_probe.experiment.optimizers import ClipOptimizer, MinibatchOptimizer
     from notebook_probe.experiment.sweep import sweep
+    from notebook_probe.experiment.training import train_from_params
     from notebook_probe.explorer.draw.view import view
     from notebook_probe.probes.calls.collect import collect
     from notebook_probe.quantities import (
@@ -185,6 +186,7 @@ __all__ = [
     "summary",
     "sweep",
     "train",
+    "train_from_params",
     "view",
     "watch",
     "window_quantity",
@@ -212,6 +214,7 @@ _ON_FIRST_USE = {
     "list_presets": "notebook_probe.run.attach.preset_table",
     "list_quantities": "notebook_probe.quantities.table",
     "quantity": "notebook_probe.quantities",
+    "train_from_params": "notebook_probe.experiment.training",
     "recompute": "notebook_probe.train.recompute",
     "reduction": "notebook_probe.quantities",
     "runs": "notebook_probe.catalogue",

@@ -2,5 +2,31 @@
 
 ::
 
-    dicts ─▶ params ─▶ build ─▶ restoring ─▶ units of the loop: train, validate, save ─▶ records
+    dicts ─▶ params ─▶ building ─▶ restoring ─▶ units of the loop: train, validate, save ─▶ records
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from notebook_probe.errors import near
+
+if TYPE_CHECKING:
+    from notebook_probe.experiment.training import train, train_from_params
+
+__all__ = ["train", "train_from_params"]
+
+_HOMES = {"train": "training", "train_from_params": "training"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(
+            f"module {__name__!r} has no attribute {name!r}; {near(name, __all__)}"
+        )
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

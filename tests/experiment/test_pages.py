@@ -1,4 +1,4 @@
-"""The code of docs/experiments.md runs as it is printed."""
+"""The code of docs/experiments.md and docs/from_tfutils.md runs as it is printed."""
 
 import re
 from pathlib import Path
@@ -10,16 +10,32 @@ from tests.run.programs import Programs
 
 __all__ = ["programs"]
 
-PAGE = Path(__file__).parents[2] / "docs" / "experiments.md"
+DOCS = Path(__file__).parents[2] / "docs"
 BLOCK = re.compile(r"^```python\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
 
-AFTER = """
+AFTER = {
+    "experiments.md": """
+assert sorted(ids) == ["w16", "w8"]
+assert 0 < training.loop.loop_step <= 20
+losses = run.series("", "loss").dropna("step").values
+assert len(losses) == 60
+assert losses[-1] < losses[0]
 assert loop.last_metrics["learning_rate"] == exponential_decay(7, 0.1, 100, 0.95)
 assert 0 <= validation.run(model, call=lambda model, batch: model(batch["x"]))["accuracy"] <= 1
-"""
+""",
+    "from_tfutils.md": """
+(units,) = ids.values()
+assert [int(one.rpartition(":")[2]) for one in units] == [*range(125, 181, 5)]
+assert losses.dropna("step").step.values.tolist() == [*range(180)]
+assert accuracies.step.values.tolist() == [0, 50, 100, 150]
+assert float(accuracies[-1]) > 0.8
+assert run.config["model"]["width"] == 64
+""",
+}
 
 
 @pytest.mark.xdist_group("programs")  # one process imports torch for them all
-def test_the_page_runs(programs: Programs, tmp_path: Path) -> None:
-    blocks = BLOCK.findall(PAGE.read_text("utf-8"))
-    assert programs.run("\n".join([*blocks, AFTER]), folder=tmp_path) == (0, "")
+@pytest.mark.parametrize("page", [*AFTER])
+def test_the_page_runs(programs: Programs, page: str, tmp_path: Path) -> None:
+    blocks = BLOCK.findall((DOCS / page).read_text("utf-8"))
+    assert programs.run("\n".join([*blocks, AFTER[page]]), folder=tmp_path) == (0, "")

@@ -59,10 +59,10 @@ class Origins:
             return {"package": package, "version": version}
         folder = _folder_of(module)
         if folder not in self._states:
-            self._states[folder] = git_state(folder)
+            self._states[folder] = state = git_state(folder)
+            if state and state["changed_files"]:
+                log.warning("%s: the code in %s has uncommitted changes", module, folder)
         state = self._states[folder]
-        if not state or state["changed_files"]:
-            log.warning("%s: the code of %s cannot be found again by it", state or "no git", module)
         return {"git": state} if state else {}
 
 

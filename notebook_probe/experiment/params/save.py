@@ -6,7 +6,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field
 
 from notebook_probe.experiment.params.door import Frequency, Given, Name, Whole
 
@@ -50,7 +50,7 @@ class SaveParams(Given):
     port: Annotated[Whole, Field(ge=0, le=65535)] | None = None
     dbname: Name | None = None
     collname: Name | None = None
-    exp_id: Name | None = None
+    exp_id: Name
     save_metrics_freq: Frequency = 5
     save_valid_freq: Frequency = 3000
     save_filters_freq: Frequency = 30000
@@ -61,9 +61,3 @@ class SaveParams(Given):
     save_to_gfs: Annotated[tuple[str, ...], BeforeValidator(_names)] = ()
     cache_dir: Annotated[Path | None, BeforeValidator(_path)] = None
     save_intermediate_freq: Frequency = None
-
-    @model_validator(mode="after")
-    def _placed(self) -> SaveParams:
-        if self.do_save and self.exp_id is None:
-            raise ValueError("'exp_id' is missing: without it, only do_save=False is possible")
-        return self

@@ -95,10 +95,7 @@ def _prefixed(several: list[Params]) -> list[Params]:
         twice = [prefix for prefix, n in taken.items() if n > 1]
         raise ParamError(f"model_params['prefix']: {twice} more than once; each has its own")
     shared = Counter(_place(one.save) for one in several)
-    return [
-        one if shared[_place(one.save)] == 1 or one.save.exp_id is None else _suffixed(one)
-        for one in several
-    ]
+    return [one if shared[_place(one.save)] == 1 else _suffixed(one) for one in several]
 
 
 def _place(save: SaveParams) -> tuple[Any, ...]:

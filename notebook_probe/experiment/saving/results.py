@@ -104,6 +104,8 @@ def _plain(name: str, value: Any) -> Any:
     """Lists of text and the like, which JSON can hold."""
     if isinstance(value, list | tuple):
         return [_plain(f"{name}[{place}]", one) for place, one in enumerate(value)]
+    if isinstance(value, Mapping):
+        return {str(key): _plain(f"{name}[{key!r}]", one) for key, one in value.items()}
     if value is None or isinstance(value, str | bool | int | float):
         return value
     if isinstance(value, Tensor | np.ndarray | np.generic) and _is_numeric(value):

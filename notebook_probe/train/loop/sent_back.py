@@ -27,7 +27,7 @@ class SentBack(Rewound):
         super().__init__(trainer)
         self._sent: GoBack | None = None
         self._going_back: int | None = None  # the thread that does
-        self._running = False
+        self._running = self._takes_turns = False
 
     def record_to(self, run: Run, *, metrics: bool | None = None) -> None:
         super().record_to(run, metrics=metrics)
@@ -39,6 +39,8 @@ class SentBack(Rewound):
             raise ProbeError("of several processes each goes back by loop.rewind, all together")
         if not self._running:
             raise ProbeError("the loop does not run; loop.rewind goes back")
+        if self._takes_turns:
+            raise ProbeError("it trains in turn with others; afterwards loop.rewind goes back")
         if not 0 <= step <= self.n_updates:
             raise CheckpointError(f"step {step}: the training is at {self.n_updates}")
         self.kept.check_before(step)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
-__all__ = ["add_loss", "collected_losses", "get_losses"]
+__all__ = ["add_loss", "collected_losses", "drop_losses", "get_losses"]
 
 
 class _Terms(threading.local):
@@ -48,6 +48,12 @@ def get_losses() -> Tensor | None:
     """Σ of the terms that the running step has so far; None when there is none."""
     terms = _terms.now
     return torch.stack([*terms]).sum() if terms else None
+
+
+def drop_losses() -> None:
+    """Forget the terms that the running step has so far."""
+    if _terms.now is not None:
+        _terms.now.clear()
 
 
 @contextmanager

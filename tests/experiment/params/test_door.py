@@ -84,10 +84,9 @@ def test_a_wrong_value_can_be_caught_as_a_value_error_and_as_a_type_error() -> N
             read(SaveParams, {"exp_id": "one", "do_save": 1}, "save_params")
 
 
-def test_an_experiment_that_is_saved_has_an_id() -> None:
-    with pytest.raises(ParamError, match="'exp_id' is missing"):
-        read(SaveParams, {}, "save_params")
-    assert read(SaveParams, {"do_save": False}, "save_params").exp_id is None
+def test_every_experiment_has_an_id() -> None:
+    with pytest.raises(ParamError, match=r"^save_params: 'exp_id' is missing"):
+        read(SaveParams, {"do_save": False}, "save_params")
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "../up", "a\\b", "c:", " a", "\0"])

@@ -1,0 +1,6 @@
+"""From parameters to what can be trained: data, model, loss, optimizer, validations, a loop.
+
+::
+
+    Params ─▶ stream of batches ─▶ model ─▶ optimizer ─▶ trainer ─▶ Training, ready to run
+"""

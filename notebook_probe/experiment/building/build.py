@@ -1,0 +1,167 @@
+"""Making what can be trained of parameters."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import torch
+
+from notebook_probe.experiment.building.data import Placed, make_data
+from notebook_probe.experiment.building.loss import Loss
+from notebook_probe.experiment.building.model import make_model, seed_all, trained
+from notebook_probe.experiment.building.optimizer import (
+    make_optimizer,
+    with_default_optimizer,
+    with_default_rate,
+)
+from notebook_probe.experiment.building.results import targets_of
+from notebook_probe.experiment.building.stream import Stream
+from notebook_probe.experiment.building.trainer import UnitTrainer
+from notebook_probe.experiment.building.training import Training
+from notebook_probe.experiment.params.functions import Origins
+from notebook_probe.experiment.params.plain import plain
+from notebook_probe.experiment.params.several import Params
+from notebook_probe.experiment.params.validation import ValidationParams
+from notebook_probe.experiment.places import Place
+from notebook_probe.experiment.saving import Saver
+from notebook_probe.experiment.validation import Validation
+from notebook_probe.record.format.notes import CONFIG, written_notes
+from notebook_probe.train.generators import generator_states
+from notebook_probe.train.loop.loop import Loop
+
+__all__ = ["build", "make_validation", "recorded"]
+
+log = logging.getLogger(__name__)
+
+
+def build(
+    several: Sequence[Params], *, log_device_placement: bool = False, skip_check: bool = False
+) -> tuple[Training, ...]:
+    """Make every model with all that trains it; one stream of data for all.
+
+    Raises
+    ------
+    ParamError
+        Something cannot be stored, which is found out before anything is made.
+    """
+    several = [_with_defaults(one) for one in several]
+    origins = Origins(skip_check)
+    configs = [recorded(one, origins) for one in several]
+    first = several[0]
+    seed_all(first.model.seed)
+    stream = Stream(
+        make_data(
+            first.train.data_params, "train_params['data_params']", first.train.minibatch_size
+        )
+    )
+    trainings = tuple(
+        _made(params, config, stream, alone=len(several) == 1)
+        for params, config in zip(several, configs, strict=True)
+    )
+    if log_device_placement:
+        for one in trainings:
+            for name, value in one.model.named_parameters():
+                log.info("%s: %s is on %s", one.prefix, name, value.device)
+    return trainings
+
+
+def recorded(params: Params, origins: Origins) -> dict[str, Any]:
+    """What is kept of the parameters in a record: ``config["model"]["depth"]``.
+
+    Raises
+    ------
+    ParamError
+        No record can hold it.
+    """
+    given = {
+        "save": params.save,
+        "model": params.model,
+        "train": params.train,
+        "loss": params.loss,
+        "learning_rate": params.learning_rate,
+        "optimizer": params.optimizer,
+        "validation": params.validation,
+        "load": params.load,
+    }
+    found = {name: plain(one, f"{name}_params", origins) for name, one in given.items()}
+    written_notes(CONFIG, found)
+    return found
+
+
+def make_validation(
+    name: str, params: ValidationParams, device: torch.device | None = None
+) -> Validation:
+    """One validation with its data."""
+    targets, loop = params.targets, params.valid_loop
+    where = f"validation_params[{name!r}]['data_params']"
+    return Validation(
+        name,
+        Placed(make_data(params.data_params, where), device),
+        None if targets is None else targets_of(targets.func, targets.rest),
+        params.num_steps,
+        params.agg_func,
+        params.online_agg_func,
+        None if loop is None else partial(loop.func, **loop.rest),
+    )
+
+
+def _with_defaults(params: Params) -> Params:
+    return replace(
+        params,
+        learning_rate=with_default_rate(params.learning_rate),
+        optimizer=with_default_optimizer(params.optimizer),
+    )
+
+
+def _made(params: Params, config: dict[str, Any], stream: Stream, *, alone: bool) -> Training:
+    seed_all(params.model.seed)
+    data = stream.reader()
+    model, cfg = make_model(params.model, stream.first)
+    optimizer, rate = make_optimizer(
+        params.optimizer, params.learning_rate, trained(model, params.model.trainable_scopes)
+    )
+    generators = generator_states()
+    loss, targets, train_loop = Loss(params.loss), params.train.targets, params.train.train_loop
+    trainer = UnitTrainer(
+        model,
+        loss,
+        params.loss.pred_targets,
+        optimizer,
+        rate,
+        params.train.num_minibatches,
+        None if targets is None else targets_of(targets.func, targets.rest),
+        None if train_loop is None else partial(train_loop.func, **train_loop.rest),
+        params.model.devices,
+    )
+    loop = Loop(trainer, check_finite=False, progress=None if alone else False)
+    loop.add(rate)
+    place = Place.of(params.save)
+    return Training(
+        params,
+        model,
+        trainer,
+        loop,
+        data,
+        loss,
+        tuple(
+            make_validation(name, one, params.model.devices)
+            for name, one in params.validation.items()
+        ),
+        place,
+        Saver(params.save, place),
+        _with_cfg(config, cfg),
+        generators,
+    )
+
+
+def _with_cfg(config: dict[str, Any], cfg: Any) -> dict[str, Any]:
+    """The config with what the function of the model has told of it."""
+    if cfg is None:
+        return config
+    config["model"]["cfg"] = plain(cfg, "model_params: cfg", Origins(skip_check=True))
+    written_notes(CONFIG, config)
+    return config

@@ -1,0 +1,155 @@
+"""Batches without end, which any number of models may be trained on."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from notebook_probe.errors import ParamError
+from notebook_probe.train.data.dataset import Dataset
+
+__all__ = ["Reader", "Stream"]
+
+Item = Mapping[str, Any]
+
+
+class _Drawn(NamedTuple):
+    """A batch, and where the data was before it."""
+
+    item: Item
+    before: Mapping[str, Any]
+
+
+class Stream:
+    """One pass over the data after the other; every reader gets every batch.
+
+    What all have read is forgotten.
+
+    Parameters
+    ----------
+    source : iterable of dicts
+        Begun anew where it ends.
+
+    Examples
+    --------
+    >>> stream = Stream([{"x": 1}, {"x": 2}])
+    >>> one, other = stream.reader(), stream.reader()
+    >>> [next(one)["x"] for _ in range(3)], next(other)["x"]
+    ([1, 2, 1], 1)
+    """
+
+    def __init__(self, source: Iterable[Any]) -> None:
+        self._data = Dataset(source)
+        self._waiting: deque[_Drawn] = deque()
+        self._n_drawn = 0
+        self._readers: list[Reader] = []
+
+    @property
+    def samples_per_batch(self) -> float | None:
+        """On average over a pass; None where the source does not tell."""
+        return self._data.samples_per_batch
+
+    def reader(self) -> Reader:
+        """One more that reads from the beginning."""
+        self._readers.append(Reader(self))
+        return self._readers[-1]
+
+    def first(self) -> Item:
+        """The batch that comes first, which stays to be read."""
+        return self.at(0)
+
+    def at(self, number: int) -> Item:
+        """The batch of a number, counted from the very first."""
+        while number >= self._n_drawn:
+            self._waiting.append(self._draw())
+            self._n_drawn += 1
+        return self._waiting[number - self._n_drawn].item
+
+    def forget(self) -> None:
+        """Keep only what somebody has still to read."""
+        least = min((one.number for one in self._readers if not one.closed), default=self._n_drawn)
+        while self._waiting and self._n_drawn - len(self._waiting) < least:
+            self._waiting.popleft()
+
+    def state(self, number: int) -> dict[str, Any]:
+        """Where the data was before the batch of a number."""
+        behind = self._n_drawn - number
+        data = self._waiting[-behind].before if behind > 0 else self._data.state_dict()
+        return {"number": number, "data": dict(data)}
+
+    def go_on(self, reader: Reader, state: Mapping[str, Any]) -> None:
+        """Stand where a reader was; the others read on from there, if they were not further."""
+        for other in self._readers:
+            if other.has_read:
+                other.begun_at = self.state(other.number)
+        reader.begun_at = state
+        known = [one.begun_at for one in self._readers if one.begun_at is not None]
+        first = min(known, key=lambda place: place["number"])
+        self._data.load_state_dict(first["data"])
+        self._waiting.clear()
+        self._n_drawn = first["number"]
+        for one in self._readers:
+            one.number = (one.begun_at or first)["number"]
+
+    def _draw(self) -> _Drawn:
+        # A single reader is never behind but of the very first.
+        may_wait = len(self._readers) > 1 or not self._n_drawn
+        before = self._data.state_dict() if may_wait else {}
+        batch = next(self._data, None)
+        if batch is None and self._data.position:
+            self._data.reset()
+            batch = next(self._data, None)
+        if batch is None:
+            raise ParamError("train_params['data_params']: the data is empty")
+        if not batch.keywords:
+            raise ParamError(
+                "train_params['data_params']: a batch is expected to be a dict, such as "
+                "{'images': ..., 'labels': ...}"
+            )
+        return _Drawn(batch.keywords, before)
+
+
+class Reader:
+    """Reads a stream; its place is its own.
+
+    Parameters
+    ----------
+    stream : Stream
+    """
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self.name = "train"
+        self.number = 0
+        self.closed = False
+        self.has_read = False
+        self.begun_at: Mapping[str, Any] | None = None
+
+    @property
+    def samples_per_batch(self) -> float | None:
+        """On average over a pass."""
+        return self._stream.samples_per_batch
+
+    def __iter__(self) -> Iterator[Item]:
+        return self
+
+    def __next__(self) -> Item:
+        item = self._stream.at(self.number)
+        self.has_read = True
+        self.number += 1
+        self._stream.forget()
+        return item
+
+    def close(self) -> None:
+        """Read no more; nothing is kept for it."""
+        self.closed = True
+        self._stream.forget()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where it is."""
+        return self._stream.state(self.number)
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from `state_dict`."""
+        self._stream.go_on(self, state)

@@ -1,0 +1,72 @@
+"""What can be trained: everything of one model, made and not begun."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from torch import nn
+
+from notebook_probe.experiment.building.calling import call_model
+from notebook_probe.experiment.building.loss import Loss
+from notebook_probe.experiment.building.stream import Reader
+from notebook_probe.experiment.building.trainer import UnitTrainer
+from notebook_probe.experiment.params.several import Params
+from notebook_probe.experiment.places import Place
+from notebook_probe.experiment.saving import Saver
+from notebook_probe.experiment.validation import Validation
+from notebook_probe.train.loop.loop import Loop
+
+__all__ = ["Training"]
+
+
+@dataclass(frozen=True)
+class Training:
+    """One of the models of an experiment, ready to be trained.
+
+    Attributes
+    ----------
+    params : Params
+        What it was made of.
+    model : nn.Module
+    trainer : UnitTrainer
+    loop : Loop
+        Trains it; hooks may be added.
+    data : Reader
+        Of the batches, which all models share.
+    loss : Loss
+    validations : tuple of Validation
+    place : Place or None
+        Where it is saved.
+    saver : Saver
+    config : dict
+        What is kept of its parameters in the record.
+    generators : dict
+        States of the random generators that it begins with.
+    """
+
+    params: Params
+    model: nn.Module
+    trainer: UnitTrainer
+    loop: Loop
+    data: Reader
+    loss: Loss
+    validations: tuple[Validation, ...]
+    place: Place
+    saver: Saver
+    config: Mapping[str, Any]
+    generators: Mapping[str, Any]
+
+    @property
+    def prefix(self) -> str:
+        """What the model is called among several."""
+        return self.params.prefix
+
+    def validate(self) -> dict[str, dict[str, Any]]:
+        """Run every validation on the model as it is; the result of each."""
+        call = partial(call_model, targets=self.params.loss.pred_targets)
+        return {
+            one.name: one.run(self.model, self.loss.as_target, call) for one in self.validations
+        }

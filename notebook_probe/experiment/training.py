@@ -1,0 +1,127 @@
+"""A training from dicts of parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from notebook_probe.errors import ParamError
+from notebook_probe.experiment.building.build import build
+from notebook_probe.experiment.building.training import Training
+from notebook_probe.experiment.params.several import read_all
+from notebook_probe.experiment.units.driver import train_units
+
+__all__ = ["train", "train_from_params"]
+
+
+def train_from_params(
+    save_params: Any,
+    model_params: Any,
+    train_params: Any,
+    loss_params: Any = None,
+    learning_rate_params: Any = None,
+    optimizer_params: Any = None,
+    validation_params: Any = None,
+    load_params: Any = None,
+    log_device_placement: bool = False,
+    dont_run: bool = False,
+    skip_check: bool = False,
+) -> dict[str, Any]:
+    """Train from dicts: what is saved and where, which model, on what, by what.
+
+    Started again with the same dicts it goes on where it was stopped, in whatever way. Any of the
+    dicts may be a list: then as many models are trained in turn, on the same batches. The page
+    docs/experiments.md says what every key means. No dict is changed.
+
+    Parameters
+    ----------
+    save_params : dict
+        ``dbname``, ``collname``, ``exp_id``: where; ``save_metrics_freq``, ``save_valid_freq``,
+        ``save_filters_freq``, ``cache_filters_freq``: every so many units, or never for None.
+    model_params : dict
+        ``func`` makes the model of everything else that is here; ``seed``.
+    train_params : dict
+        ``data_params`` with the ``func`` that makes batches, each a dict; ``num_steps`` in all;
+        ``targets``, ``thres_loss``, ``minibatch_size``, ``train_loop``, ``validate_first``.
+    loss_params : dict, optional
+        ``loss_func``, and in ``pred_targets`` the keys of a batch that it compares with.
+    learning_rate_params : dict, optional
+        ``func(global_step, **rest)``.
+    optimizer_params : dict, optional
+        ``optimizer``, a class of `torch.optim` or like them, and its arguments.
+    validation_params : dict of dict, optional
+        By its name each validation: ``data_params``, ``targets``, ``num_steps``,
+        ``online_agg_func``, ``agg_func``.
+    load_params : dict, optional
+        From where it begins, if it has not begun yet: ``exp_id``, ``query``, ``from_ckpt``,
+        ``to_restore``.
+    log_device_placement : bool
+        Log on which device each parameter is.
+    dont_run : bool
+        Only make everything, and return what `notebook_probe.experiment.train` takes.
+    skip_check : bool
+        Do not look for versions of packages and states of git of the functions.
+
+    Returns
+    -------
+    dict
+        Of each model, by its ``prefix``, the ids of what was saved, such as ``"3f2c…:5"`` of unit
+        5. With ``dont_run`` what was made.
+
+    Raises
+    ------
+    UnknownNameError, ParamError
+        Something in the dicts, before anything is made.
+    NanLossError, HiLossError, NoChangeError
+        The loss of a unit is NaN or above ``thres_loss``; nothing was updated.
+    CheckpointError, FileNotFoundError
+        What is to be loaded does not fit, or is not there.
+
+    Examples
+    --------
+    >>> import torch
+    >>> def batches(batch_size):
+    ...     return [{"x": torch.ones(batch_size, 2), "labels": torch.zeros(batch_size).long()}] * 9
+    >>> ids = train_from_params(
+    ...     save_params={"exp_id": "ones", "do_save": False},
+    ...     model_params={"func": torch.nn.Linear, "in_features": 2, "out_features": 3},
+    ...     train_params={"data_params": {"func": batches, "batch_size": 4}, "num_steps": 20},
+    ...     learning_rate_params={"learning_rate": 0.1},
+    ... )
+    >>> ids
+    {'model_0': []}
+    """
+    for name, flag in (
+        ("log_device_placement", log_device_placement),
+        ("dont_run", dont_run),
+        ("skip_check", skip_check),
+    ):
+        if not isinstance(flag, bool):
+            raise ParamError(f"{name}={flag!r}; allowed: True, False")
+    several = read_all(
+        save_params=save_params,
+        model_params=model_params,
+        train_params=train_params,
+        loss_params=loss_params,
+        learning_rate_params=learning_rate_params,
+        optimizer_params=optimizer_params,
+        validation_params=validation_params,
+        load_params=load_params,
+    )
+    trainings = build(several, log_device_placement=log_device_placement, skip_check=skip_check)
+    return {"trainings": trainings} if dont_run else train(trainings)
+
+
+def train(trainings: Sequence[Training]) -> dict[str, list[str]]:
+    """Train what ``train_from_params(..., dont_run=True)`` returned: ``train(**built)``.
+
+    Parameters
+    ----------
+    trainings : sequence of Training
+
+    Returns
+    -------
+    dict
+        As `notebook_probe.train_from_params`.
+    """
+    return train_units(trainings)

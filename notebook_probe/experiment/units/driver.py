@@ -1,0 +1,72 @@
+"""Training what was built: one model, or several in turn."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+
+from notebook_probe.errors import HookError
+from notebook_probe.experiment.building.training import Training
+from notebook_probe.experiment.restoring import restore
+from notebook_probe.experiment.units.unit import Unit
+from notebook_probe.train.loop.together import run_together
+
+__all__ = ["train_units"]
+
+log = logging.getLogger(__name__)
+
+
+def train_units(trainings: Sequence[Training]) -> dict[str, list[str]]:
+    """Train every model to its last unit; ids of what was saved of each.
+
+    Raises
+    ------
+    NoChangeError, NanLossError, HiLossError
+        Of the first model in which it happens; it ends the training of all, and what was recorded
+        until then is kept.
+    """
+    ids: dict[str, list[str]] = {one.prefix: [] for one in trainings}
+    with ExitStack() as stack:
+        units = [stack.enter_context(_begun(one)) for one in trainings]
+        begun = [unit for unit in units if unit is not None]
+        try:
+            run_together([one.turn for one in begun])
+        except HookError as error:
+            for one in begun:
+                if one.raised is not None and one.raised is error.__cause__:
+                    raise one.raised from None
+            raise
+    return {**ids, **{one.prefix: [*one.saver.record_ids] for one in begun}}
+
+
+@contextmanager
+def _begun(training: Training) -> Iterator[Unit | None]:
+    """Restored and recorded while it is trained; None where nothing is left to be trained."""
+    loop, params = training.loop, training.params
+    restored = restore(loop, training.place, params.load, is_saving=True)
+    end = params.train.num_steps
+    if end is not None and loop.loop_step >= end:
+        log.info("%s: %d of %d units are done", training.prefix, loop.loop_step, end)
+        training.data.close()
+        yield None
+        return
+    if params.save.do_save:
+        loop.watch(
+            store=training.place.record,
+            resume=restored.resume,
+            config=training.config,
+            name=params.save.exp_id,
+        )
+    unit = Unit(training, restored.was_loaded)
+    hooks = [loop.on_start(unit.on_start, unit.name), loop.on_step(unit.on_step, unit.name)]
+    try:
+        yield unit
+    finally:
+        for hook in hooks:
+            hook.remove()
+        try:
+            training.saver.end(loop)
+        finally:
+            if loop.run is not None:
+                loop.run.close()

@@ -1,0 +1,73 @@
+"""What belongs to a unit beside the update itself, as one part of a loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from notebook_probe.experiment.building.training import Training
+from notebook_probe.experiment.units.checks import check_loss
+from notebook_probe.train.generators import set_generators
+from notebook_probe.train.loop.loop import Loop
+from notebook_probe.train.loop.together import Turn
+from notebook_probe.train.metrics.averages import Value
+
+__all__ = ["Unit"]
+
+
+class Unit:
+    """Checks the loss, validates and saves, in this order.
+
+    Parameters
+    ----------
+    training : Training
+    was_loaded : bool
+        It goes on from a state that was saved.
+
+    Attributes
+    ----------
+    raised : Exception or None
+        What ended it.
+    """
+
+    name = "unit"
+
+    def __init__(self, training: Training, was_loaded: bool) -> None:
+        self.prefix, self.saver = training.prefix, training.saver
+        self.turn = Turn(training.loop, training.data, training.params.train.num_steps)
+        self.raised: Exception | None = None
+        self._training, self._was_loaded = training, was_loaded
+
+    def on_start(self, loop: Loop, data: Any) -> None:
+        """The state before training."""
+        with self._keeping():
+            if not self._was_loaded:
+                set_generators(self._training.generators)
+            self.saver.begin(loop, was_loaded=self._was_loaded)
+            if loop.n_updates == 0 and self._training.params.train.validate_first:
+                self._validate(loop)
+
+    def on_step(self, loop: Loop, metrics: Mapping[str, Value]) -> None:
+        """An update is done."""
+        with self._keeping():
+            k, params = loop.n_updates, self._training.params
+            self.saver.results(loop, self._training.trainer.results)
+            check_loss(k, float(metrics["loss"]), params.train.thres_loss)
+            every = params.save.save_valid_freq
+            if every is not None and k % every == 0:
+                self._validate(loop)
+            self.saver.unit(loop, metrics)
+
+    def _validate(self, loop: Loop) -> None:
+        if self._training.validations:
+            self.saver.validated(loop, self._training.validate())
+
+    @contextmanager
+    def _keeping(self) -> Iterator[None]:
+        """Keep an error as it is, which the loop tells as one of a hook."""
+        try:
+            yield
+        except Exception as error:
+            self.raised = error
+            raise

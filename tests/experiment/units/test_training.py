@@ -1,0 +1,382 @@
+"""Trainings from dicts: the same weights as by hand, in units of one order."""
+
+import copy
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from notebook_probe.errors import (
+    HiLossError,
+    HookError,
+    NanLossError,
+    NoChangeError,
+    ParamError,
+    TrainingError,
+)
+from notebook_probe.experiment import train, train_from_params
+from notebook_probe.experiment.building.training import Training
+from tests.experiment.digits import BATCH, accuracy, digits, network, params, same, weights
+
+
+def built(**other: Any) -> tuple[Training, ...]:
+    return train_from_params(**params(**other), dont_run=True)["trainings"]
+
+
+def trained(**other: Any) -> Training:
+    (training,) = built(**other)
+    train([training])
+    return training
+
+
+def endless(loader: Iterable[Any]) -> Iterator[Any]:
+    while True:
+        yield from loader
+
+
+def by_hand(n_units: int, n_minibatches: int = 1, rate: float = 0.01) -> list[Tensor]:
+    """The default training, as one would write it in torch."""
+    torch.manual_seed(3)
+    model = network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=rate, momentum=0.9)
+    batches = endless(digits(BATCH // n_minibatches))
+    for _ in range(n_units):
+        optimizer.zero_grad()
+        for _ in range(n_minibatches):
+            batch = next(batches)
+            loss = F.cross_entropy(model(batch["images"]), batch["labels"], reduction="none")
+            (loss.mean() / n_minibatches).backward()
+        torch.nn.utils.clip_grad_value_(model.parameters(), 1.0)
+        optimizer.step()
+    return weights(model)
+
+
+# -------------------------------------------------------------------- the same as by hand
+
+
+def test_the_default_training_is_equal_bit_for_bit_to_one_by_hand() -> None:
+    assert same(weights(trained().model), by_hand(12))
+
+
+def test_minibatches_are_equal_bit_for_bit_to_accumulation_by_hand() -> None:
+    training = trained(train_params={"minibatch_size": BATCH // 4, "num_steps": 7, **DATA})
+    assert same(weights(training.model), by_hand(7, n_minibatches=4))
+
+
+def test_rates_are_functions_of_the_step_and_any_optimizer_will_do() -> None:
+    def rate(global_step: int, first: float) -> float:
+        return first / (1 + global_step)
+
+    training = trained(
+        learning_rate_params={"func": rate, "first": 0.1},
+        optimizer_params={"optimizer": torch.optim.Adam, "betas": (0.8, 0.9)},
+    )
+    torch.manual_seed(3)
+    model = network()
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.1, betas=(0.8, 0.9))
+    for step, batch in zip(range(12), endless(digits(BATCH)), strict=False):
+        optimizer.param_groups[0]["lr"] = 0.1 / (1 + step)
+        optimizer.zero_grad()
+        F.cross_entropy(model(batch["images"]), batch["labels"]).backward()
+        optimizer.step()
+    assert same(weights(training.model), weights(model))
+
+
+def test_validating_and_telling_of_units_changes_no_bit() -> None:
+    training = trained(
+        train_params={"targets": {"func": accuracy}, "num_steps": 12, **DATA},
+        save_params={"save_valid_freq": 3},
+        validation_params={"test": {"data_params": DATA["data_params"]}},
+    )
+    assert same(weights(training.model), by_hand(12))
+    assert {*training.trainer.results} == {"accuracy"}
+
+
+def test_only_parameters_under_the_scopes_are_trained() -> None:
+    training = trained(model_params={"trainable_scopes": ["3."]})
+    torch.manual_seed(3)
+    fresh = network()
+    after = dict(training.model.named_parameters())
+    changed = [name for name, value in fresh.named_parameters() if not value.equal(after[name])]
+    assert changed == ["3.weight", "3.bias"]
+    with pytest.raises(ParamError, match="no parameter begins with 'conv'"):
+        built(model_params={"trainable_scopes": "conv"})
+
+
+DATA: dict[str, Any] = {"data_params": {"func": digits, "batch_size": BATCH}}
+
+
+# -------------------------------------------------------------------- units
+
+
+def test_a_training_of_no_end_is_ended_by_a_hook() -> None:
+    (training,) = built(train_params={"num_steps": None, **DATA})
+    training.loop.on_step(lambda loop, metrics: loop.stop() if loop.n_updates == 5 else None)
+    train([training])
+    assert (training.loop.loop_step, training.loop.end_step) == (5, -1)
+
+
+def test_what_was_trained_far_enough_is_trained_no_more() -> None:
+    training = trained()
+    before = weights(training.model)
+    assert train([training]) == {"model_0": []}
+    assert training.loop.loop_step == 12
+    assert same(weights(training.model), before)
+
+
+def losing(*losses: float) -> Any:
+    """A loss of these values, unit by unit."""
+    values = iter(losses)
+
+    def loss(outputs: Tensor, labels: Tensor) -> Tensor:
+        return outputs.mean() * 0 + next(values)
+
+    return {"loss_func": loss}
+
+
+@pytest.mark.parametrize(
+    ("third", "error"),
+    [
+        (math.nan, NanLossError),
+        (100.5, HiLossError),
+        (math.inf, HiLossError),
+        (100.0, None),
+        (-math.inf, None),
+        (-1e30, None),
+    ],
+)
+def test_a_loss_is_a_number_and_not_above_the_threshold(
+    third: float, error: type[Exception] | None
+) -> None:
+    (training,) = built(
+        loss_params=losing(1.0, 2.0, third, 3.0), train_params={"num_steps": 4, **DATA}
+    )
+    if error is None:
+        train([training])
+        assert training.loop.loop_step == 4
+        return
+    with pytest.raises(error, match="unit 3: the loss"):
+        train([training])
+    assert training.loop.loop_step == 3
+
+
+def test_the_order_of_a_training_is_that_of_a_list() -> None:
+    events: list[str] = []
+
+    def batches(batch_size: int) -> list[dict[str, Tensor]]:
+        return [*digits(batch_size, shuffle=False)]
+
+    def targets(inputs: Any, output: Tensor) -> dict[str, float]:
+        events.append("train")
+        return {}
+
+    def validate(inputs: Any, output: Tensor) -> dict[str, float]:
+        events.append("validate")
+        return {"loss": 0.0}
+
+    (training,) = built(
+        save_params={"save_valid_freq": 2},
+        train_params={"num_steps": 5, "targets": {"func": targets}, **DATA},
+        validation_params={
+            name: {
+                "data_params": {"func": batches, "batch_size": BATCH},
+                "targets": {"func": validate},
+                "num_steps": n,
+            }
+            for name, n in (("one", 1), ("two", 2))
+        },
+    )
+    for method in ("begin", "results", "validated", "unit", "end"):
+        tell(training.saver, method, events)
+    train([training])
+    validated = ["validate"] * 3 + ["validated"]
+    expected = ["begin", *validated]
+    for k in range(1, 6):
+        expected += ["train", "results", *(validated if k % 2 == 0 else []), "unit"]
+    assert events == [*expected, "end"]
+
+
+def tell(saver: Any, method: str, events: list[str]) -> None:
+    own = getattr(saver, method)
+
+    def called(*args: Any, **kwargs: Any) -> Any:
+        events.append(method)
+        return own(*args, **kwargs)
+
+    setattr(saver, method, called)
+
+
+def test_state_0_is_validated_only_where_that_is_wanted() -> None:
+    calls: list[int] = []
+
+    def validate(inputs: Any, output: Tensor) -> dict[str, float]:
+        calls.append(1)
+        return {}
+
+    for first in (True, False):
+        trained(
+            train_params={"num_steps": 1, "validate_first": first, **DATA},
+            validation_params={
+                "one": {**DATA, "targets": {"func": validate}, "num_steps": 1},
+            },
+        )
+        assert len(calls) == 1
+
+
+# -------------------------------------------------------------------- loops of one's own
+
+
+def test_a_loop_of_ones_own_trains_a_unit_by_its_step() -> None:
+    seen: list[int] = []
+
+    def loop(step: Any, batches: list[Any], num_minibatches: int, scale: float) -> dict[str, Any]:
+        seen.append(num_minibatches)
+        found = step(batches)
+        return {"loss": found["loss"] * scale, "twice": 2 * found["accuracy"]}
+
+    training = trained(
+        train_params={
+            "num_steps": 7,
+            "minibatch_size": BATCH // 4,
+            "targets": {"func": accuracy},
+            "train_loop": {"func": loop, "scale": 0.5},
+            **DATA,
+        }
+    )
+    assert same(weights(training.model), by_hand(7, n_minibatches=4))
+    assert seen == [4] * 7
+    assert {*training.trainer.results} == {"twice"}
+
+
+def test_a_unit_without_an_update_is_an_error() -> None:
+    with pytest.raises(NoChangeError, match="unit 1: train_loop"):
+        trained(train_params={"train_loop": {"func": lambda step, batches, **_: {}}, **DATA})
+
+
+@pytest.mark.parametrize(
+    ("loop", "error", "text"),
+    [
+        (lambda step, batches, **_: [step(batches), step(batches)], TrainingError, "twice"),
+        (lambda step, batches, **_: step(batches)["loss"], ParamError, "a dict with 'loss'"),
+        (lambda step, batches, **_: {**step(batches), "optimizer": 1}, ParamError, "reserved"),
+    ],
+)
+def test_a_loop_of_ones_own_updates_once_and_returns_a_dict(
+    loop: Any, error: type[Exception], text: str
+) -> None:
+    with pytest.raises(error, match=text):
+        trained(train_params={"train_loop": {"func": loop}, **DATA})
+
+
+# -------------------------------------------------------------------- several models
+
+
+def test_each_of_several_models_trains_as_it_would_alone() -> None:
+    def fixed(batch_size: int) -> list[dict[str, Tensor]]:
+        return [*digits(batch_size, shuffle=False)]
+
+    data = {"func": fixed, "batch_size": BATCH}
+    models = [{"func": network, "seed": seed, "width": 8 + seed} for seed in range(3)]
+    units = [5, 9, 2]
+    several = built(
+        model_params=models,
+        train_params=[
+            {"data_params": {**data, "batch_size": BATCH * (1 + i)}, "num_steps": n,
+             "minibatch_size": BATCH // 2}
+            for i, n in enumerate(units)
+        ],
+    )  # fmt: skip
+    assert train(several) == {"model_0": [], "model_1": [], "model_2": []}
+    assert [one.loop.loop_step for one in several] == units
+    for i, one in enumerate(several):
+        alone = trained(
+            model_params=models[i],
+            train_params={
+                "data_params": {**data, "batch_size": BATCH * (1 + i)},
+                "num_steps": units[i],
+                "minibatch_size": BATCH // 2,
+            },
+        )
+        assert same(weights(one.model), weights(alone.model))
+
+
+def test_an_error_of_one_model_ends_all_and_all_are_told() -> None:
+    several = built(
+        model_params=[{"func": network, "prefix": name} for name in ("good", "bad")],
+        loss_params=[{}, losing(1.0, math.nan)],
+    )
+    ended: list[bool] = []
+    for one in several:
+        one.loop.on_close(lambda loop: ended.append(loop.run is None))
+    with pytest.raises(NanLossError, match="unit 2"):
+        train(several)
+    assert ended == [True, True]
+
+
+# -------------------------------------------------------------------- what users do
+
+
+def test_what_is_made_and_trained_later_is_equal_bit_for_bit() -> None:
+    (later,) = built()
+    torch.manual_seed(99)
+    torch.rand(5)
+    train([later])
+    assert same(weights(later.model), by_hand(12))
+
+
+def test_the_dicts_are_never_changed() -> None:
+    given = params(loss_params={"pred_targets": ["labels"]}, optimizer_params={"clip": False})
+    before = copy.deepcopy(given)
+    train_from_params(**given)
+    assert given == before
+
+
+def test_errors_of_the_users_own_functions_are_told_as_they_are() -> None:
+    def fails(inputs: Any, output: Any) -> Mapping[str, Any]:
+        raise LookupError("mine")
+
+    with pytest.raises(LookupError, match="mine"):
+        trained(train_params={"targets": {"func": fails}, **DATA})
+    validation = {"data_params": DATA["data_params"], "targets": {"func": fails}}
+    with pytest.raises(LookupError, match="mine"):
+        trained(validation_params={"test": validation})
+
+
+def test_a_hook_of_the_users_own_that_fails_is_told_by_its_name() -> None:
+    (training,) = built()
+
+    def mine(loop: Any, metrics: Any) -> None:
+        raise LookupError("no")
+
+    training.loop.on_step(mine)
+    with pytest.raises(HookError, match="on_step hook 'mine': LookupError: no"):
+        train([training])
+
+
+@pytest.mark.parametrize(
+    ("other", "error"),
+    [
+        ({"model_params": {"func": dict}}, "returned dict; a torch.nn.Module is expected"),
+        ({"train_params": {"data_params": {"func": lambda: 3}}}, "returned int; an iterable"),
+        ({"optimizer_params": {"optimizer": dict}}, "makes dict; a torch.optim.Optimizer"),
+        ({"optimizer_params": {"lr": 0.1}}, "'lr'.*is set by learning_rate_params"),
+        ({"model_params": {"func": network, "width": object()}}, "no record can hold"),
+        ({"dont_run": 1}, "dont_run=1; allowed: True, False"),
+    ],
+)
+def test_what_cannot_be_trained_is_refused_before(other: dict[str, Any], error: str) -> None:
+    with pytest.raises(ParamError, match=error):
+        train_from_params(**params(**other))
+
+
+def test_a_model_may_be_made_of_the_first_batch_and_tell_its_configuration() -> None:
+    def fitting(inputs: Mapping[str, Tensor], train: bool, seed: int) -> tuple[nn.Module, Any]:
+        n_inputs = inputs["images"].shape[1]
+        return nn.Linear(n_inputs, 10), {"n_inputs": n_inputs, "train": train, "seed": seed}
+
+    training = trained(model_params={"func": fitting})
+    assert training.config["model"]["cfg"] == {"n_inputs": 64, "train": True, "seed": 3}
