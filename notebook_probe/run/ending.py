@@ -84,7 +84,7 @@ def _end(parts: RunParts, fresh: bool) -> None:
         unfinished = parts.steps.unfinished(parts.observer.frame)
         if unfinished is not None:
             parts.steps.keep(unfinished)
-        parts.steps.drain()
+        parts.steps.close()
         parts.alarm.look(whole=True)
         parts.flight.write_due()
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from typing import TypeAlias
+from itertools import repeat
+from typing import Any, TypeAlias
 
 from torch import Tensor
 
 from notebook_probe.probes.reading.cells import Cell
+from notebook_probe.probes.reading.copies import Copied, are_copied
 from notebook_probe.probes.reading.plan import Plan
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.probe import Probe
@@ -59,7 +61,9 @@ class _Group:
         self, reduction: Reduction, wanted: frozenset[str], cells: list[tuple[int, Cell]]
     ) -> None:
         self._reduction, self._wanted, self._cells = reduction, wanted, cells
+        self._is_dear = not reduction.of_copies.isdisjoint(wanted)
         self._sizes: dict[Cell, int] = {}
+        self._spare: dict[Cell, Tensor] = {}
         self._seconds = 0.0
 
     def measure(self, frame: StepFrame, tensors: Sequence[Tensor | None]) -> None:
@@ -71,7 +75,11 @@ class _Group:
                 cells.append(cell)
                 there.append(tensor)
         try:
-            states = self._reduction.measure_all(there, self._wanted)
+            if self._is_dear and are_copied(there):
+                states: list[Any] = [*map(Copied, cells, there, repeat(self._spare))]
+                frame.has_copies = True
+            else:
+                states = self._reduction.measure_all(there, self._wanted)
         except Exception:  # one by one it shows whose it is
             for cell, tensor in zip(cells, there, strict=True):
                 cell.put(frame, tensor)

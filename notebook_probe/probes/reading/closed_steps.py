@@ -18,6 +18,7 @@ import numpy as np
 from torch import Tensor
 
 from notebook_probe.probes.reading.closed_losses import ClosedLosses, LossRows
+from notebook_probe.probes.reading.copies import Copies, finish, has_come, wait_for
 from notebook_probe.probes.reading.host_copy import HostCopy
 from notebook_probe.probes.reading.last_scalars import LastScalars
 from notebook_probe.probes.step.frame import StepFrame
@@ -83,7 +84,8 @@ class ClosedSteps:
         self._on_device: deque[StepFrame] = deque()
         self._coming: HostCopy | None = None
         self._copied = time.monotonic()
-        self._on_host: list[StepFrame] = []
+        self._on_host: deque[StepFrame] = deque()
+        self._copies = Copies()
         self._measured: list[MeasuredStep] = []
         self._losses = ClosedLosses()
         self._recorded = time.monotonic()
@@ -188,6 +190,7 @@ class ClosedSteps:
         """Take a closed frame; whatever goes wrong here stays here."""
         try:
             with self._lock:
+                self._copies.begin(frame)
                 is_followed = self._take_loss(frame)
                 if frame.on_device or self._on_device or self._coming:  # steps stay in order
                     self._on_device.append(frame)
@@ -219,6 +222,7 @@ class ClosedSteps:
     def measured(self, frame: StepFrame, is_final: bool) -> MeasuredStep:
         """What a frame had measured if it ended now; the probes count what is final."""
         here = frame.settled()
+        finish(here)
         if here.on_device:
             here = HostCopy([here]).frames()[0]
         if here.plan is not None and not here.closed:
@@ -227,17 +231,24 @@ class ClosedSteps:
 
     def drain(self) -> None:
         """Have all recorded that waits, here or on a device; from any thread."""
+        self._await_copies()
         with self._lock:
             self._finish_copy()
             self._begin_copy()
             self._finish_copy()
             self._record()
 
+    def close(self) -> None:
+        """Have all recorded, and end what measures copies; twice is fine."""
+        self.drain()
+        self._copies.close()
+
     def hurry(self) -> None:
         """Have recorded what is known without waiting for a device.
 
         What was measured on one in the last step begins to come, and is there with the next.
         """
+        self._await_copies()
         with self._lock:
             self._finish_copy()
             self._begin_copy()
@@ -247,14 +258,25 @@ class ClosedSteps:
 
     def record(self) -> None:
         """Have recorded what waits here; from any thread."""
+        self._await_copies()
         with self._lock:
             self._record()
+
+    def _await_copies(self) -> None:
+        """Have those measured that wait now; a training goes on meanwhile."""
+        with self._lock:
+            waiting = [*self._on_host]
+        for frame in waiting:
+            wait_for(frame)
 
     def _record_when_due(self) -> None:
         late = time.monotonic() - self._recorded > KEEP_S
         n_kept = len(self._on_host) + len(self._measured)
-        if late or n_kept >= MOST_KEPT or len(self._losses) >= MOST_KEPT:
+        if n_kept >= MOST_KEPT:
             self.record()
+        elif late or len(self._losses) >= MOST_KEPT:
+            with self._lock:
+                self._record()
 
     def _record(self) -> None:
         self._measure_kept()
@@ -297,11 +319,11 @@ class ClosedSteps:
                 self._lose(frames, error)
 
     def _finish_copy(self) -> None:
-        self._measure_kept()
         self._losses.finish_copy()
         coming, self._coming = self._coming, None
         if coming is None:
             return
+        self._measure_kept(waits=True)
         try:
             frames = coming.frames()
         except Exception as error:
@@ -315,14 +337,15 @@ class ClosedSteps:
         for frame in frames:
             self._recorder.failed(frame.step, frame.n_rows, error)
 
-    def _measure_kept(self) -> None:
-        kept, self._on_host = self._on_host, []
-        for frame in kept:
-            self._measure(frame)
+    def _measure_kept(self, waits: bool = False) -> None:
+        """Make values of the steps that are kept, up to one that another thread measures still."""
+        while self._on_host and (waits or has_come(self._on_host[0])):
+            self._measure(self._on_host.popleft())
 
     def _measure(self, frame: StepFrame) -> None:
         """Make the values of a step; one that fails does not keep the others from being made."""
         try:
+            finish(frame)
             if frame.plan is not None:
                 frame.plan.end_windows(frame, on_host=True)
             self._measured.append(_measured(frame, is_final=True))

@@ -126,6 +126,7 @@ class StepFrame:
         "closed",
         "collected",
         "counts",
+        "has_copies",
         "has_failures",
         "has_returned",
         "loss",
@@ -152,7 +153,7 @@ class StepFrame:
         self.seconds = 0.0
         """Time spent in our own code during this step."""
         self.closed = False
-        self.has_failures = False
+        self.has_failures = self.has_copies = False  # in place of states, to be measured
         self.on_device = False
         """Something measured waits on an accelerator."""
         self.scalars: dict[str, Number] = {}

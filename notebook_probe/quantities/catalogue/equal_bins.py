@@ -60,7 +60,7 @@ class Extremes:
         )
 
 
-@reduction("extremes", BINS)
+@reduction("extremes", BINS, of_copies=(BINS,))
 def extremes(
     tensor: Tensor, module: nn.Module | None = None, wanted: frozenset[str] = frozenset()
 ) -> Extremes:

@@ -8,7 +8,7 @@ a covariance, is `Derived`: worked out once, when the step's states are pooled.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, Self, TypeAlias, TypeVar
 
@@ -71,6 +71,8 @@ class Reduction:
     """Tells of a module what it would need to have, so that no probe of it is ever attached."""
     finish: Callable[[Any], Any] | None = None
     """Makes of the pooled state what a quantity is given, where that is not the state itself."""
+    of_copies: frozenset[str] = frozenset()
+    """Parts that take so much longer than a copy that they are measured of one, later."""
 
     def __repr__(self) -> str:
         return f"<reduction {', '.join(self.parts)} of {self.home}>"
@@ -180,6 +182,7 @@ def reduction(
     batched: MeasureAll | None = None,
     cost: Cost = "scalar",
     misfit: Misfit = _fits,
+    of_copies: Collection[str] = (),
 ) -> Callable[[M], M]:
     """Register the decorated function as what measures the parts ``names``, and trust it.
 
@@ -189,6 +192,8 @@ def reduction(
     tensors) and those of its parts that some quantity wants. It keeps no tensor it was given, and
     draws no random number of torch's. ``cost`` is its class where it is more than one pass;
     ``misfit`` says why some module has nothing to measure, such as ``"keeps no running mean"``.
+    Parts ``of_copies`` are dear: where one of them is wanted of large parameters another thread may
+    call the function later, with copies.
 
     Examples
     --------
@@ -203,7 +208,8 @@ def reduction(
     """
 
     def register(measure: M) -> M:
-        made = Reduction(names, measure, first_only, batched, cost, misfit)
+        apart = frozenset(of_copies)
+        made = Reduction(names, measure, first_only, batched, cost, misfit, of_copies=apart)
         for name in names:
             parts.add(name, made)
         return measure
