@@ -88,7 +88,7 @@ def test_values_steps_and_weights_are_those_of_measuring_at_once(
             run.attach([*NAMES], QUANTITIES, nbp.Every(2))
         train(4)
         with torch.no_grad():
-            model[0].weight[0, :3] = torch.tensor([torch.nan, torch.inf, -torch.inf])
+            next(model.parameters())[0, :3] = torch.tensor([torch.nan, torch.inf, -torch.inf])
         train(3)
         return model, run
 
