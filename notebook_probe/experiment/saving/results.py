@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -101,15 +102,17 @@ def _mean(value: Any) -> Any:
 
 
 def _plain(name: str, value: Any) -> Any:
-    """Lists of text and the like, which JSON can hold."""
-    if isinstance(value, list | tuple):
-        return [_plain(f"{name}[{place}]", one) for place, one in enumerate(value)]
+    """Lists of text, of dicts, and the like, which JSON can hold."""
     if isinstance(value, Mapping):
         return {str(key): _plain(f"{name}[{key!r}]", one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(f"{name}[{place}]", one) for place, one in enumerate(value)]
+    if isinstance(value, Tensor | np.ndarray | np.generic) and _is_numeric(value):
+        return _plain(name, value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)  # which JSON has not
     if value is None or isinstance(value, str | bool | int | float):
         return value
-    if isinstance(value, Tensor | np.ndarray | np.generic) and _is_numeric(value):
-        return value.tolist()
     raise TypeError(
         f"{name} is {type(value).__qualname__}: numbers, tensors, arrays, text, and lists and "
         f"dicts of these can be saved"

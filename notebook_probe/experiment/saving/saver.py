@@ -12,7 +12,8 @@ from notebook_probe.errors import RecordWriteError
 from notebook_probe.experiment.places import Place
 from notebook_probe.experiment.saving.due import Due, Frequencies, due
 from notebook_probe.experiment.saving.results import Results, read_results
-from notebook_probe.experiment.saving.units import RESULTS, SECONDS, unit_id
+from notebook_probe.experiment.saving.units import SECONDS, run_id
+from notebook_probe.record.format.notes import UNIT
 from notebook_probe.run.run import Run
 from notebook_probe.train.checkpoints.keeping import Keep
 from notebook_probe.train.checkpoints.ranks import own_rank
@@ -37,10 +38,10 @@ class Saving(Frequencies, Protocol):
 class Saver:
     """Saves the units that are due, when it is told of each.
 
-    A unit that is saved is a number in the record, the seconds since the one before, at the state
-    of that unit. Where a checkpoint or a validation is saved, all that was recorded before is on
-    the disk first, so that no restart misses a row; other units are written by the record's own
-    thread.
+    A unit that is saved is a number in the record, the seconds since the one before, with its step,
+    or an event outside of any step: at state 0, and where training ended. Where a checkpoint or a
+    validation is saved, all that was recorded before is on the disk first, so that no restart
+    misses a row; other units are written by the record's own thread.
 
     Parameters
     ----------
@@ -57,6 +58,7 @@ class Saver:
     def __init__(self, params: Saving, place: Place) -> None:
         self._params, self._place = params, place
         self.record_ids: list[str] = []
+        self._run_id = ""
         self._saved, self._since = 0, time.perf_counter()
         self._is_validated = False
 
@@ -69,12 +71,14 @@ class Saver:
             They cannot be.
         """
         self._saved, self._since = loop.n_updates, time.perf_counter()
+        self._run_id = run_id(_open(loop), self._place)
         if not self._params.do_save:
             return
         for folder in self._folders:
             if own_rank()[0] == 0:
                 loop.kept.store(folder).begin()
         if loop.n_updates == 0 and self._params.save_initial_filters and not was_loaded:
+            self._tell(loop)
             self._save(loop, Due(record=True, permanent=True))
 
     def unit(self, loop: Loop, metrics: Mapping[str, Any]) -> None:
@@ -87,6 +91,9 @@ class Saver:
         """
         wanted = due(self._params, loop.n_updates)
         if wanted.record and self._params.do_save:
+            seconds, run = self._next(loop), _open(loop)
+            if run is not None:
+                run.log({SECONDS: seconds})
             self._save(loop, wanted)
 
     def results(self, loop: Loop, results: Mapping[str, Any]) -> None:
@@ -119,6 +126,8 @@ class Saver:
                 _keep(run, found, loop.n_updates)
         self._is_validated = True
         if self._params.do_save and loop.n_updates == 0:
+            if not self.record_ids:  # else state 0 is saved already
+                self._tell(loop)
             self._save(loop, Due(record=True))
 
     def end(self, loop: Loop) -> None:
@@ -133,7 +142,7 @@ class Saver:
             return
         try:
             if loop.n_updates > self._saved:
-                self._record(loop)
+                self._tell(loop)
             _flush(loop)
         finally:
             for folder in self._folders:
@@ -144,7 +153,6 @@ class Saver:
         return self._place.checkpoints, self._place.recent
 
     def _save(self, loop: Loop, wanted: Due) -> None:
-        self._record(loop)
         if wanted.checkpoint or self._is_validated:
             _flush(loop)
         self._is_validated = False
@@ -157,15 +165,18 @@ class Saver:
             keep = Keep(self._params.cache_max_num)
             loop.kept.save(self._place.recent, keep, background=True)
 
-    def _record(self, loop: Loop) -> None:
-        now, run = time.perf_counter(), _open(loop)
+    def _next(self, loop: Loop) -> float:
+        """One more unit is saved; the seconds since the one before."""
+        now = time.perf_counter()
         seconds, self._since, self._saved = now - self._since, now, loop.n_updates
-        one = unit_id(run, self._place, loop.n_updates)
-        if self.record_ids[-1:] == [one]:  # state 0, saved for two reasons
-            return
-        self.record_ids.append(one)
+        self.record_ids.append(f"{self._run_id}:{loop.n_updates}")
+        return seconds
+
+    def _tell(self, loop: Loop) -> None:
+        """Of one more unit, outside of any step."""
+        k, seconds, run = loop.n_updates, self._next(loop), _open(loop)
         if run is not None:
-            run.log({SECONDS: seconds}, phase="eval")
+            run.note(UNIT, f"unit {k} is saved", unit=k, **{SECONDS: seconds})
 
 
 def _open(loop: Loop) -> Run | None:
@@ -178,7 +189,7 @@ def _keep(run: Run, found: Results, k: int) -> None:
     for name, array in found.arrays.items():
         run.log_array(name, array)
     if found.others:
-        run.note(RESULTS, f"results of unit {k}", unit=k, results=found.others)
+        run.note(UNIT, f"results of unit {k}", unit=k, results=found.others)
 
 
 def _flush(loop: Loop) -> None:

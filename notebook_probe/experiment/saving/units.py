@@ -10,17 +10,15 @@ from typing import Any
 from notebook_probe.errors import RecordFormatError
 from notebook_probe.experiment.places import Place
 from notebook_probe.opened import OpenedRun, open_run
+from notebook_probe.record.format.notes import UNIT
 from notebook_probe.run.run import Run
 from notebook_probe.train.checkpoints.index import Checkpoint
 from notebook_probe.train.checkpoints.store import CheckpointStore
 
-__all__ = ["RESULTS", "SECONDS", "Unit", "newest", "read_config", "read_units", "unit_id"]
+__all__ = ["SECONDS", "Unit", "newest", "read_config", "read_units", "run_id"]
 
 SECONDS = "unit_seconds"
-"""What is recorded at each unit that is saved: the seconds since the one before."""
-
-RESULTS = "results"
-"""Kind of the event that has what is no number."""
+"""What is recorded with the step of each unit that is saved: the seconds since the one before."""
 
 VALID = "valid_"
 
@@ -63,10 +61,9 @@ class Unit:
         return {**own, **own.pop("validation")}
 
 
-def unit_id(run: Run | OpenedRun | None, place: Place, step: int) -> str:
-    """Of a unit; where nothing records it, its experiment is named."""
-    whose = place.exp_id if run is None else run.snapshot().attrs["run_id"]
-    return f"{whose}:{step}"
+def run_id(run: Run | OpenedRun | None, place: Place) -> str:
+    """By which units are told apart; where nothing records them, their experiment is named."""
+    return str(place.exp_id if run is None else run.snapshot().attrs["run_id"])
 
 
 def read_units(place: Place) -> list[Unit]:
@@ -83,12 +80,12 @@ def read_units(place: Place) -> list[Unit]:
     3000
     """
     run = _opened(place)
-    seconds = {} if run is None else _numbers(run, SECONDS)
-    results = _results(run)
+    seconds, results = ({}, {}) if run is None else (_seconds(run), _results(run))
+    whose = run_id(run, place)
     kept = {one.step: one for one in _checkpoints(place)}  # of a step the one saved last
     return [
         Unit(
-            unit_id(run, place, step),
+            f"{whose}:{step}",
             place.exp_id or "",
             step,
             step in kept,
@@ -141,24 +138,27 @@ def _numbers(run: OpenedRun, name: str) -> dict[int, float]:
     return dict(zip(series.step.values.tolist(), series.values.tolist(), strict=True))
 
 
-def _results(run: OpenedRun | None) -> dict[int, dict[str, Any]]:
-    """What validations found, by step."""
+def _seconds(run: OpenedRun) -> dict[int, float]:
+    """Since the unit before, by unit: with its step, or in an event where it was outside of any."""
+    trained = {step + 1: value for step, value in _numbers(run, SECONDS).items()}
+    others = {told["unit"]: told[SECONDS] for told in _told(run) if SECONDS in told}
+    return {**trained, **others}
+
+
+def _results(run: OpenedRun) -> dict[int, dict[str, Any]]:
+    """What validations found, by unit."""
     found: dict[int, dict[str, Any]] = {}
-    if run is None:
-        return found
     for name in (str(name) for name in run.data if str(name).startswith(VALID)):
         for step, value in _numbers(run, name).items():
             found.setdefault(step, {})[name] = value
-    for step, others in _others(run):
-        found.setdefault(step, {}).update(others)
+    for told in _told(run):
+        others = {
+            name: one for name, one in told.get("results", {}).items() if name.startswith(VALID)
+        }
+        if others:
+            found.setdefault(told["unit"], {}).update(others)
     return found
 
 
-def _others(run: OpenedRun) -> Iterator[tuple[int, dict[str, Any]]]:
-    for event in run.events:
-        if event.kind == RESULTS:
-            detail = json.loads(event.detail)
-            yield (
-                detail["unit"],
-                {name: one for name, one in detail["results"].items() if name.startswith(VALID)},
-            )
+def _told(run: OpenedRun) -> Iterator[dict[str, Any]]:
+    return (json.loads(event.detail) for event in run.events if event.kind == UNIT)

@@ -19,6 +19,7 @@ __all__ = [
     "OWN_KINDS",
     "SAMPLES",
     "TRUNCATE",
+    "UNIT",
     "flattened",
     "read_notes",
     "written_notes",
@@ -35,6 +36,9 @@ ALERT = "alert"
 
 CHECKPOINT = "checkpoint"
 """Kind of the event of a state that was saved; its step is the number of updates completed."""
+
+UNIT = "unit"
+"""Kind of the event of a unit of an experiment; its step, too, is the number of updates."""
 
 EPOCH, SAMPLES = "epoch", "samples"
 """Kinds of events of the training data: a pass begins, a step takes another number of samples."""

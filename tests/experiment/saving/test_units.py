@@ -1,6 +1,7 @@
 """The units of a record: what they hold, and what becomes of an interrupted one."""
 
 import json
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,10 @@ import pytest
 import torch
 
 import notebook_probe as nbp
-from notebook_probe.errors import HookError
+from notebook_probe.errors import HookError, RecordWriteError
 from notebook_probe.experiment.saving import read_units
 from notebook_probe.experiment.saving.results import read_results
+from notebook_probe.train.loop.recording import Recording
 from tests.experiment.saving.lives import Life, life, place_of, saved_as
 
 SAVE: dict[str, Any] = {
@@ -51,7 +53,8 @@ def test_results_that_are_to_be_whole_are_arrays_and_the_others_means(tmp_path: 
     run = nbp.open_run(one.place.record)
     assert run.series("", "spread").values.tolist() == [2.0] * 4
     assert run.series("", "top").values.tolist() == [[0, 1, 2]] * 4
-    told = [json.loads(event.detail) for event in run.events if event.kind == "results"]
+    told = [json.loads(event.detail) for event in run.events if event.kind == "unit"]
+    told = [one for one in told if "results" in one]
     assert told == [{"unit": k, "results": {"said": "a"}} for k in range(1, 5)]
 
 
@@ -76,6 +79,51 @@ def test_a_training_that_goes_on_has_every_row_once_and_the_units_of_both(tmp_pa
     found, expected = (nbp.open_run(life.place.record).series("", "loss") for life in (one, whole))
     np.testing.assert_array_equal(found.step, expected.step)
     np.testing.assert_array_equal(found.values, expected.values)
+
+
+def test_what_was_found_of_the_state_that_training_goes_on_from_stays(tmp_path: Path) -> None:
+    save: dict[str, Any] = {"save_filters_freq": 4, "save_valid_freq": 4}
+    found = {"small": {"loss": 0.5, "said": "fine"}}
+    life(tmp_path, 4, watched=True, validated=found, **save)
+    one = life(tmp_path, 6, watched=True, **save)
+    units = {unit.step: unit for unit in read_units(one.place)}
+    assert list(units) == [0, 4, 5, 6]
+    assert dict(units[4].validation) == {"valid_small_loss": 0.5, "valid_small_said": "fine"}
+    assert units[0].duration >= 0
+
+
+def test_a_unit_is_saved_where_the_user_interrupts(tmp_path: Path) -> None:
+    one = life(tmp_path, 99, watched=True, results=Interrupting(5), **SAVE)
+    assert one.loop.stopped
+    assert steps(one) == [0, 3, 4, 5]
+    assert life(tmp_path, 6, watched=True, **SAVE).restored.step == 4
+
+
+class Interrupting(dict[str, Any]):
+    """No results; interrupts the process, as Ctrl-C does, when it is asked for the n-th time."""
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+
+    def items(self) -> Any:
+        self.n -= 1
+        if not self.n:
+            signal.raise_signal(signal.SIGINT)
+        return super().items()
+
+
+def test_a_record_that_cannot_be_written_stops_no_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(run: nbp.Run) -> None:
+        raise RecordWriteError("no space left")
+
+    save: dict[str, Any] = {"save_filters_freq": 4}
+    with monkeypatch.context() as patch:
+        patch.setattr(nbp.Run, "flush", full)
+        patch.setattr(Recording, "ended", lambda recording, error: None)  # flushes, too
+        life(tmp_path, 9, watched=True, **save)
+    assert life(tmp_path, 9, **save).restored.step == 8
 
 
 def test_a_fresh_start_leaves_the_earlier_rows_on_a_branch(tmp_path: Path) -> None:
@@ -140,6 +188,13 @@ def test_results_in_dicts_have_names_with_dots_and_empty_ones_are_missing() -> N
     assert found.numbers["valid_a.b"] == 1
     assert np.isnan(found.numbers["valid_a.c"])
     assert found.others == {"valid_d": [["x"], None]}
+
+
+def test_what_validations_find_without_an_aggregation_is_kept_as_lists_of_dicts() -> None:
+    given = {"result": [{"loss": torch.tensor(1.0), 3: float("nan")}, {"loss": np.ones(2)}]}
+    found = read_results(given, (), "valid_a_")
+    expected = [{"loss": 1.0, "3": "nan"}, {"loss": [1.0, 1.0]}]
+    assert found.others == {"valid_a_result": expected}
 
 
 @pytest.mark.parametrize("value", [object(), {"b": lambda: 1}, torch.ones(2) * 1j, {1, 2}])

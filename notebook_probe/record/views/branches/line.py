@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from notebook_probe.record.format.notes import BRANCH, CHECKPOINT, TRUNCATE
+from notebook_probe.record.format.notes import BRANCH, CHECKPOINT, TRUNCATE, UNIT
 from notebook_probe.record.format.source import Event
 
 __all__ = ["events_of_line"]
@@ -36,5 +36,5 @@ def events_of_line(events: Iterable[Event], branch: int | None = None) -> tuple[
 
 
 def _is_before(event: Event, step: int) -> bool:
-    """Of what led to the state that a step begins with; a checkpoint may be of that very state."""
-    return event.step < step or (event.kind == CHECKPOINT and event.step == step)
+    """Of what led to the state that a step begins with, or of that very state."""
+    return event.step < step or (event.kind in (CHECKPOINT, UNIT) and event.step == step)
