@@ -9,6 +9,7 @@ torch, and SQLAlchemy only where a catalogue is opened.
 """
 
 import sys
+from inspect import signature
 from types import ModuleType
 from typing import Any
 
@@ -27,4 +28,5 @@ class _Room(ModuleType):
         return catalogue(*arguments, **named)
 
 
+__signature__ = signature(catalogue)  # of the folder itself, too
 sys.modules[__name__].__class__ = _Room

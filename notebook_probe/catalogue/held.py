@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from notebook_probe.catalogue.finding import Notes, below
 from notebook_probe.catalogue.finding.place import own_host
 from notebook_probe.catalogue.index import Index
+from notebook_probe.catalogue.marking import Marking
 from notebook_probe.catalogue.marks import read as read_marks
 from notebook_probe.catalogue.query import Where, condition, field_key, field_named
 from notebook_probe.catalogue.refreshing import Refreshed, Refresher
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Catalogue"]
 
 
-class Catalogue:
+class Catalogue(Marking):
     """Every run that was recorded on this machine, and below a root; made by `catalogue`.
 
     The truth is what the records say. Here is an index of it in a database, which each question

@@ -62,6 +62,10 @@ class Marks:
             )
         return replace(self, note=note)
 
+    def put_aside(self, archived: bool) -> Marks:
+        """Left out of tables, or in them again."""
+        return replace(self, archived=bool(archived))
+
     def plain(self) -> dict[str, Any]:
         """As JSON has it."""
         return {"tags": [*self.tags], "note": self.note, "archived": self.archived}

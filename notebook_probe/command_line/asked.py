@@ -1,0 +1,47 @@
+"""What the words of a command mean: which catalogue, and which of its runs."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from notebook_probe.catalogue import Catalogue, catalogue
+
+__all__ = ["RUN", "add_catalogue", "location_of", "opened"]
+
+RUN = "a place, a name, or how an id begins"
+
+
+def add_catalogue(parser: ArgumentParser) -> None:
+    """The options that say which catalogue is meant."""
+    parser.add_argument(
+        "--catalogue",
+        metavar="PLACE",
+        help="its database: a file, or postgresql://host/lab; by default this user's own",
+    )
+    parser.add_argument(
+        "--root", action="append", metavar="PLACE", help="look below this folder or URL, too"
+    )
+
+
+@contextmanager
+def opened(asked: Namespace) -> Iterator[Catalogue]:
+    """The catalogue that is meant, closed afterwards."""
+    with catalogue(asked.catalogue, asked.root) as found:
+        yield found
+
+
+def location_of(word: str, asked: Namespace) -> str:
+    """The place of a run: itself, or of the one that is called so or whose id begins so.
+
+    Raises
+    ------
+    UnknownNameError
+        There is none, or there are several.
+    """
+    if "://" in word or Path(word).expanduser().exists():  # no catalogue is needed
+        return word
+    with opened(asked) as cat:
+        return str(cat.place_of(word))

@@ -1,0 +1,92 @@
+"""``compare``: what two runs were set otherwise, what came of it, and at which module they part."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from notebook_probe.command_line.asked import RUN, add_catalogue, location_of
+from notebook_probe.command_line.printed import cell, fitting, plain, print_json, width
+from notebook_probe.command_line.show import row_at
+from notebook_probe.compare import AXES, Partings, parting
+from notebook_probe.errors import UnknownNameError, near
+from notebook_probe.opened import OpenedRun, open_run
+from notebook_probe.record.format.source import ROOT
+
+__all__ = ["add"]
+
+RESULTS = ("loss.", "eval.", "best.", "last.", "steps", "duration_s", "state", "alerts")
+APART = ("run", "run_id", "name", "created", "updated", "size_bytes", "first.", "min.", "max.")
+USUAL = ("grad_norm", "update_ratio", "weight_norm", "output_std")
+"""Quantities by which runs are told apart, where both have them."""
+
+
+def add(parser: ArgumentParser) -> None:
+    """Its options."""
+    parser.add_argument("runs", nargs=2, metavar="RUN", help=RUN)
+    parser.add_argument("--quantity", help=f"where they part by it; by default {', '.join(USUAL)}")
+    parser.add_argument("--by", default="step", help=f"what is put beside: {', '.join(AXES)}")
+    parser.add_argument("--json", action="store_true", help="as an object")
+    add_catalogue(parser)
+    parser.set_defaults(do=do)
+
+
+def do(asked: Namespace) -> None:
+    """Print it."""
+    places = [location_of(one, asked) for one in asked.runs]
+    rows = [row_at(place) for place in places]
+    differing = [name for name in _names(rows) if _told(rows[0], name) != _told(rows[1], name)]
+    settings = [name for name in differing if not name.startswith(RESULTS)]
+    results = [name for name in differing if name.startswith(RESULTS)]
+    found = _parting(open_run(places[0]), open_run(places[1]), asked)
+    if asked.json:
+        told = {name: [row.get(name) for row in rows] for name in (*settings, *results)}
+        print_json({"runs": places, "differing": told, "parting": _plain(found)})
+        return
+    heads = [plain(str(row.get("name") or row["run"])) for row in rows]
+    for title, names in (("settings", settings), ("results", results)):
+        lines = [
+            (title, *heads),
+            *((plain(one), *(cell(row.get(one)) for row in rows)) for one in names),
+        ]
+        print(fitting(lines, width())[0] if names else f"the same {title}")
+        print()
+    print("\n".join(map(plain, str(found).splitlines())) if isinstance(found, Partings) else found)
+
+
+def _names(rows: list[dict[str, Any]]) -> Iterator[str]:
+    names = dict.fromkeys(name for row in rows for name in row)
+    return (name for name in names if not name.startswith(APART))
+
+
+def _told(row: Mapping[str, Any], name: str) -> str:
+    return repr(row.get(name))  # NaN is as NaN is
+
+
+def _parting(this: OpenedRun, other: OpenedRun, asked: Namespace) -> Partings | str:
+    """Where the second parts from the first, or why that cannot be said."""
+    known = _quantities(this) & _quantities(other)
+    if asked.quantity and this.recorded_name(asked.quantity) not in known:
+        raise UnknownNameError(f"they have no {asked.quantity!r}; {near(asked.quantity, known)}")
+    common = [asked.quantity] if asked.quantity else [one for one in USUAL if one in known]
+    if not common:
+        return f"they have none of {', '.join(USUAL)} in common; --quantity names another"
+    return parting(other, this, common[0], by=asked.by)
+
+
+def _quantities(run: OpenedRun) -> set[str]:
+    """What is measured at modules."""
+    return {
+        variable.name
+        for stream in run.streams.values()
+        if {*stream.modules} - {ROOT}
+        for variable in stream.variables
+    }
+
+
+def _plain(found: Partings | str) -> Any:
+    if not isinstance(found, Partings):
+        return {"text": found}
+    modules = [{"module": one.module, "step": one.step} for one in found]
+    return {"text": found.text, "quantity": found.quantity, "modules": modules}

@@ -1,0 +1,63 @@
+"""``export``: runs into a file that others open."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from notebook_probe.catalogue import Runs
+from notebook_probe.command_line.asked import RUN, add_catalogue, location_of
+from notebook_probe.command_line.runs import write_csv
+from notebook_probe.command_line.show import row_at
+from notebook_probe.errors import QueryError
+from notebook_probe.opened import open_run
+from notebook_probe.record.store.destination import new_file
+
+__all__ = ["add"]
+
+OF_MANY = (".csv", ".json")
+OF_ONE = (".zip", ".nc")
+
+
+def add(parser: ArgumentParser) -> None:
+    """Its options."""
+    parser.add_argument("runs", nargs="+", metavar="RUN", help=RUN)
+    parser.add_argument(
+        "--to",
+        required=True,
+        metavar="FILE",
+        help=".csv or .json: a row for each run; .zip: one record, packed; .nc: its numbers",
+    )
+    parser.add_argument("--overwrite", action="store_true", help="if the file is there already")
+    add_catalogue(parser)
+    parser.set_defaults(do=do)
+
+
+def do(asked: Namespace) -> None:
+    """Write the file, and say where it is."""
+    kind = Path(asked.to).suffix.lower()
+    if kind not in (*OF_MANY, *OF_ONE):
+        raise QueryError(f"--to {asked.to}: {', '.join((*OF_MANY, *OF_ONE))} are allowed")
+    places = [location_of(one, asked) for one in asked.runs]
+    if kind in OF_MANY:
+        _write_rows(places, asked)
+    elif len(places) > 1:
+        raise QueryError(f"--to {asked.to}: {kind} is of one run; {', '.join(OF_MANY)} are of many")
+    else:
+        run = open_run(places[0])
+        write = run.pack if kind == ".zip" else run.to_netcdf
+        write(asked.to, overwrite=asked.overwrite)
+    print(asked.to)
+
+
+def _write_rows(places: list[str], asked: Namespace) -> None:
+    table = Runs.of(map(row_at, places))
+    with (
+        new_file(asked.to, overwrite=asked.overwrite) as path,
+        path.open("w", encoding="utf-8", errors="backslashreplace") as file,
+    ):
+        if Path(asked.to).suffix.lower() == ".csv":
+            write_csv(table, file)
+        else:
+            json.dump(table.plain(), file, indent=1)

@@ -1,0 +1,95 @@
+"""From the words of a command to what it prints, or to one line that says why not."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from argparse import ArgumentParser
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+from notebook_probe.command_line import clean_up, compare, export, marks, runs, show
+from notebook_probe.command_line.printed import plain
+from notebook_probe.errors import ProbeError
+
+__all__ = ["main"]
+
+NAME = "notebook_probe"
+WRONG = 2
+INTERRUPTED = 130
+COMMANDS: dict[str, tuple[Callable[[ArgumentParser], None], str]] = {
+    "runs": (runs.add, "the runs that meet a condition, as a table"),
+    "show": (show.add, "one run: settings, results, alerts"),
+    "compare": (compare.add, "two runs: what was set otherwise, and at which module they part"),
+    "export": (export.add, "runs into a .csv, .json, .zip or .nc file"),
+    "tag": (marks.add_tag, "tag a run"),
+    "note": (marks.add_note, "note something of a run"),
+    "archive": (marks.add_archive, "put runs aside: tables leave them out"),
+    "restore": (marks.add_restore, "have runs back that were put aside"),
+    "clean-up": (clean_up.add, "delete runs, after a look at what would go"),
+}
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Do what a command says; the exit code of the process.
+
+    Parameters
+    ----------
+    words : sequence of str, optional
+        Without the name of the program; by default those of this process.
+    """
+    try:
+        asked = _parser().parse_args(words)
+        with _one_line_warnings():
+            asked.do(asked)
+            sys.stdout.flush()
+    except BrokenPipeError:  # who reads has seen enough
+        _close_stdout()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except _told_errors() as error:
+        print(f"{NAME}: error: {plain(str(error)) or type(error).__name__}", file=sys.stderr)
+        return WRONG
+    return 0
+
+
+class _Parser(ArgumentParser):
+    """One whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        print(f"{NAME}: error: {plain(message)}; --help says more", file=sys.stderr)
+        sys.exit(WRONG)
+
+
+def _parser() -> ArgumentParser:
+    parser = _Parser(prog=f"python -m {NAME}", description="Runs that were recorded.")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    for name, (add, about) in COMMANDS.items():
+        add(commands.add_parser(name, help=about, description=about))
+    return parser
+
+
+@contextmanager
+def _one_line_warnings() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = _warn
+        yield
+
+
+def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
+    print(f"{NAME}: {plain(str(message))}", file=sys.stderr)
+
+
+def _told_errors() -> tuple[type[BaseException], ...]:
+    """Errors that say all themselves; others are ours, and their traceback is wanted."""
+    database = sys.modules.get("sqlalchemy.exc")
+    of_database = (database.SQLAlchemyError,) if database is not None else ()
+    return (ProbeError, OSError, ValueError, *of_database)
+
+
+def _close_stdout() -> None:
+    """The interpreter writes what is left as it ends: to nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,101 @@
+"""``runs``: the table of the runs that meet a condition."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from argparse import ArgumentParser, Namespace
+from typing import Any, TextIO
+
+from notebook_probe.catalogue import Runs
+from notebook_probe.catalogue.query import field_named
+from notebook_probe.command_line.asked import add_catalogue, opened
+from notebook_probe.command_line.printed import cell, fitting, print_json, width
+
+__all__ = ["add", "write_csv"]
+
+USUAL = (
+    ("state", "steps", "loss.last"),
+    ("config.", "custom.", "train."),
+    ("best.", "eval."),
+    ("tags", "note", "alerts"),
+    ("duration_s",),
+)
+
+
+def add(parser: ArgumentParser) -> None:
+    """Its options."""
+    parser.add_argument(
+        "--where", metavar="CONDITION", help="\"params.lr < 1e-3 and tags has 'a'\""
+    )
+    parser.add_argument("--sort", metavar="COLUMN", help="such as best.eval_accuracy")
+    parser.add_argument("-d", "--descending", action="store_true", help="the greatest first")
+    parser.add_argument("--limit", type=int, metavar="N", help="so many at most")
+    parser.add_argument(
+        "--columns", metavar="NAMES", help="'state,params.lr,best.*'; by default those that differ"
+    )
+    parser.add_argument("--archived", action="store_true", help="with those that were put aside")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="a list of objects")
+    form.add_argument("--csv", action="store_true", help="all columns, or those of --columns")
+    add_catalogue(parser)
+    parser.set_defaults(do=do)
+
+
+def do(asked: Namespace) -> None:
+    """Print them."""
+    with opened(asked) as cat:
+        table = cat.runs(
+            asked.where,
+            sort=asked.sort,
+            descending=asked.descending,
+            limit=asked.limit,
+            archived=asked.archived,
+        )
+    wanted = [field_named(one.strip()) for one in (asked.columns or "").split(",") if one.strip()]
+    if wanted and len(table):
+        columns = table.matching(*wanted)
+        table = table.select(*columns)
+    else:
+        columns = _usual(table)
+    if asked.json:
+        print_json(table.plain())
+    elif asked.csv:
+        write_csv(table, sys.stdout)
+    else:
+        _print(table, columns)
+
+
+def _usual(table: Runs) -> list[str]:
+    """How far runs came, the settings in which they differ, results, and what is said of them."""
+    shown = table.shown()
+    return [one for kind in USUAL for one in shown if one.startswith(kind)]
+
+
+def write_csv(table: Runs, file: TextIO) -> None:
+    """All columns; lists as JSON, and nothing where a run does not tell."""
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(table.columns)
+    writer.writerows([_csv_cell(row[one]) for one in table.columns] for row in table.plain())
+
+
+def _csv_cell(value: Any) -> Any:
+    return json.dumps(value) if isinstance(value, list | dict | bool) else value
+
+
+def _print(table: Runs, columns: list[str]) -> None:
+    if not len(table):
+        print("no runs")
+        return
+    named = [one for one in columns if one not in ("run", "name")] or ["run"]
+    rows = zip(table.labels, table, strict=True)
+    lines = [
+        ("run", *named),
+        *((cell(label), *(cell(row[one]) for one in named)) for label, row in rows),
+    ]
+    text, n_left = fitting(lines, width())
+    print(text)
+    if n_left:
+        left = ", ".join(named[len(named) - n_left :][:6])
+        print(f"{n_left} columns more than fit: {cell(left)}; --columns chooses")

@@ -1,0 +1,205 @@
+"""Runs in a terminal: asked, shown, compared, taken away, marked and cleaned up."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import notebook_probe as nbp
+from tests.command_line.conftest import Said, train
+
+ASK = [sys.executable, "-m", "notebook_probe"]
+
+
+def test_runs_that_meet_a_condition_are_a_sorted_table(said: Said) -> None:
+    code, out, err = said(
+        "runs", "--where", "params.lr < 1e-2", "--sort", "best.eval_accuracy", "--descending"
+    )
+    assert (code, err) == (0, "")
+    head, *rows = out.splitlines()
+    assert head.startswith("run ")
+    assert [row.split()[0] for row in rows] == ["slow", "fine"]
+    assert said("runs", "--where", "params.lr > 1")[1] == "no runs\n"
+    assert len(said("runs", "--sort", "params.lr", "--limit", "1")[1].splitlines()) == 2
+
+
+def test_columns_are_chosen_by_name_alias_and_pattern(said: Said) -> None:
+    _, out, _ = said("runs", "--columns", "params.lr, best.*", "--sort", "config.lr")
+    assert out.splitlines()[0].split() == ["run", "config.lr", "best.loss", "best.eval_accuracy"]
+    assert out.splitlines()[1].split()[:2] == ["slow", "0.0001"]
+
+
+def test_a_table_fits_the_terminal_and_says_what_it_lacks(
+    said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for columns in (30, 50, 200):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        _, out, _ = said("runs")
+        *table, last = out.splitlines()
+        assert max(map(len, table)) <= columns
+        assert ("more than fit" in last) == (columns < 60)
+    assert "config.lr" in table[0]
+
+
+def test_json_and_csv_are_what_other_programs_read(said: Said) -> None:
+    _, out, _ = said("runs", "--json", "--columns", "config.lr,tags", "--sort", "config.lr")
+    rows = json.loads(out)
+    assert [row["config.lr"] for row in rows] == [1e-4, 1e-3, 1e-2]
+    assert [*rows[0]] == ["run", "name", "config.lr", "tags"]
+    _, out, _ = said("runs", "--csv", "--sort", "config.lr", "--limit", "2")
+    found = [*csv.DictReader(io.StringIO(out))]
+    assert [row["config.lr"] for row in found] == ["0.0001", "0.001"]
+
+
+def test_a_run_is_shown_by_place_name_or_id(said: Said, lab: Path) -> None:
+    place = str(lab / "fine.zarr")
+    run_id = json.loads(said("show", place, "--json")[1])["run_id"]
+    shown = {said("show", word)[1] for word in (place, "fine", run_id[:8])}
+    assert len(shown) == 1
+    (out,) = shown
+    for told in ("fine", place, "config.lr", "0.001", "finished", "loss.last"):
+        assert told in out
+
+
+def test_two_runs_are_compared_by_settings_results_and_modules(said: Said) -> None:
+    code, out, err = said("compare", "slow", "fast", "--quantity", "grad_norm")
+    assert (code, err) == (0, "")
+    assert out.splitlines()[0].split() == ["settings", "slow", "fast"]
+    assert "config.lr  0.0001  0.01" in out
+    assert "config.depth" not in out
+    assert "loss.last" in out
+    assert "Parts from slow at step" in out
+    told = json.loads(said("compare", "slow", "fast", "--quantity", "grad_norm", "--json")[1])
+    assert told["differing"]["config.lr"] == [1e-4, 1e-2]
+    assert {one["module"] for one in told["parting"]["modules"]} <= {"0", "2"}
+
+
+def test_what_is_not_asked_for_is_a_usual_quantity(said: Said) -> None:
+    assert "grad_norm" in said("compare", "slow", "fast")[1]
+    assert "the same settings" in said("compare", "slow", "slow")[1]
+
+
+def test_runs_are_exported_as_rows_or_one_as_a_record(said: Said, tmp_path: Path) -> None:
+    table = tmp_path / "runs.csv"
+    assert said("export", "slow", "fast", "--to", str(table)) == (0, f"{table}\n", "")
+    with table.open(newline="") as file:
+        assert [row["name"] for row in csv.DictReader(file)] == ["slow", "fast"]
+    assert said("export", "slow", "--to", str(tmp_path / "a.json"))[0] == 0
+    assert json.loads((tmp_path / "a.json").read_text())[0]["config.depth"] == 2
+    assert said("export", "slow", "--to", str(tmp_path / "slow.zip"))[0] == 0
+    assert nbp.open_run(tmp_path / "slow.zip").finished
+    assert "zarr.json" in zipfile.ZipFile(tmp_path / "slow.zip").namelist()
+    assert said("export", "slow", "--to", str(tmp_path / "slow.nc"))[0] == 0
+    code, _, err = said("export", "slow", "--to", str(table))
+    assert (code, "is there already" in err) == (2, True)
+    assert said("export", "slow", "--to", str(table), "--overwrite")[0] == 0
+
+
+def test_runs_are_tagged_noted_and_put_aside(said: Said) -> None:
+    assert said("tag", "fine", "good", "paper")[1].endswith(": good, paper\n")
+    assert said("tag", "fine", "paper", "--remove")[1].endswith(": good\n")
+    assert said("note", "fine", "the one")[1].endswith(": good; the one\n")
+    _, out, _ = said("runs", "--where", "tags has 'good' and note has 'one'", "--json")
+    assert [row["name"] for row in json.loads(out)] == ["fine"]
+    assert said("archive", "fine", "slow")[0] == 0
+    assert [row["name"] for row in json.loads(said("runs", "--json")[1])] == ["fast"]
+    assert len(json.loads(said("runs", "--archived", "--json")[1])) == 3
+    assert said("restore", "fine", "slow")[0] == 0
+    assert len(json.loads(said("runs", "--json")[1])) == 3
+
+
+def test_a_clean_up_shows_and_deletes_only_when_told(said: Said, lab: Path) -> None:
+    train(lab / "spoiled.zarr", 10.0, "spoiled")
+    _, out, _ = said("clean-up", "--where", "params.lr > 1")
+    assert out.startswith("1 run would be deleted, ")
+    assert "nothing is deleted yet" in out
+    assert (lab / "spoiled.zarr").exists()
+    _, out, _ = said("clean-up", "--where", "params.lr > 1", "--delete")
+    assert "1 run deleted" in out
+    assert not (lab / "spoiled.zarr").exists()
+    assert len(json.loads(said("runs", "--json")[1])) == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["runs", "--where", "lr <<"], "'<' means nothing here"),
+        (["runs", "--where", "params.lrr < 1"], "close: 'config.lr'"),
+        (["runs", "--sort", "best.eval_acuracy"], "close: 'best.eval_accuracy'"),
+        (["runs", "--columns", "config.lrr"], "close: 'config.lr'"),
+        (["runs", "--limit", "three"], "invalid int value: 'three'"),
+        (["runs", "--json", "--csv"], "not allowed with argument"),
+        (["show", "fime"], "no run 'fime', neither a place, a name nor an id; close: 'fine'"),
+        (["show", "."], "not a record"),
+        (["show"], "required: RUN"),
+        (["compare", "slow", "fast", "--quantity", "grad_norn"], "close: 'grad_norm'"),
+        (["compare", "slow", "fast", "--by", "moon"], "moon"),
+        (["export", "slow", "--to", "a.txt"], ".csv, .json, .zip, .nc are allowed"),
+        (["export", "slow", "fast", "--to", "a.zip"], ".zip is of one run"),
+        (["tag", "slow", " "], "a line of at most 100 characters"),
+        (["clean-up", "--where", ""], "every run"),
+        (["clean-up"], "--where"),
+        (["rums"], "invalid choice: 'rums'"),
+        ([], "required: COMMAND"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line_and_code_2(
+    said: Said, words: list[str], says: str
+) -> None:
+    code, out, err = said(*words)
+    assert (code, out) == (2, "")
+    assert err.startswith("notebook_probe: error: ")
+    assert says in err
+    assert err.count("\n") == 1
+
+
+def test_names_that_steer_a_terminal_are_harmless(said: Said, lab: Path) -> None:
+    odd = "\x1b[31mred\n\x07\u202e"
+    train(lab / "odd.zarr", 0.5, odd)
+    for words in (
+        ["runs"],
+        ["show", str(lab / "odd.zarr")],
+        ["compare", str(lab / "odd.zarr"), "slow"],
+    ):
+        _, out, _ = said(*words)
+        assert not {"\x1b", "\x07", "\u202e"} & {*out}
+    said("clean-up", "--where", "params.lr == 0.5", "--delete")
+
+
+SCRIPT = """
+import sys
+sys.argv = ["notebook_probe", *sys.argv[1:]]
+from notebook_probe.command_line import main
+code = main()
+print(*sorted({name.partition(".")[0] for name in sys.modules}), file=sys.stderr)
+sys.exit(code)
+"""
+
+
+def test_it_is_a_program_without_torch_that_ends_quietly_with_its_reader(lab: Path) -> None:
+    known = {**os.environ, "NOTEBOOK_PROBE_HOME": str(lab / "home")}
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, "runs", "--csv"],
+        capture_output=True,
+        text=True,
+        env=known,
+        timeout=120,
+        check=True,
+    )
+    assert not {"torch", "IPython", "matplotlib", "ipywidgets"} & {*done.stderr.split()}
+    assert "slow" in done.stdout
+    reading, writing = os.pipe()
+    os.close(reading)
+    quiet = subprocess.run(
+        [*ASK, "runs"], stdout=writing, stderr=subprocess.PIPE, env=known, timeout=120, check=False
+    )
+    os.close(writing)
+    assert (quiet.returncode, quiet.stderr) == (0, b"")
