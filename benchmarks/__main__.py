@@ -9,6 +9,7 @@ from benchmarks import (
     alerts,
     attach_all,
     budget,
+    catalogue,
     compare,
     explorer_clicks,
     explorer_refresh,
@@ -46,6 +47,7 @@ BENCHMARKS = {
     "loop": loop,
     "summary": summary,
     "lineage": lineage,
+    "catalogue": catalogue,
 }
 ELSEWHERE = {"graphs": graphs}
 """In an environment of their own, when they are named."""

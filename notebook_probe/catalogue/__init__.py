@@ -24,8 +24,8 @@ __all__ = ["Catalogue", "Refreshed", "Runs", "catalogue", "runs"]
 class _Room(ModuleType):
     """The folder itself, called as the function is that has its name in the package."""
 
-    def __call__(self, *arguments: Any, **named: Any) -> Catalogue:
-        return catalogue(*arguments, **named)
+    def __call__(self, place: Any = None, root: Any = None) -> Catalogue:
+        return catalogue(place, root)
 
 
 __signature__ = signature(catalogue)  # of the folder itself, too

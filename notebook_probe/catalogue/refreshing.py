@@ -81,10 +81,11 @@ class Refresher:
             if host == own_host():
                 wanted.setdefault((host, name), Place(name))
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            here = (place for place in wanted.values() if place.host)
-            elsewhere = (place for place in wanted.values() if not place.host)
+            here = (place for (host, _), place in wanted.items() if host)
+            elsewhere = (place for (host, _), place in wanted.items() if not host)
             for place in here:
-                self._look_at(place, look)
+                if not _is_as_before(place, look.known):
+                    self._look_at(place, look)
                 if len(look.new) >= BATCH:
                     self._keep(look)
             for some in _batches(elsewhere):
@@ -103,9 +104,9 @@ class Refresher:
         key = place.host, place.name
         known = look.known.get(key)
         try:
-            mark = place.mark()
-            if mark and known and mark == known.mark and not _has_ended(place, known):
+            if _is_as_before(place, look.known):
                 return
+            mark = place.mark()
             if not mark:
                 look.gone += [known.id] if known is not None else []
                 return
@@ -137,9 +138,17 @@ class Refresher:
                 self._unreadable[key] = mark, why
 
 
-def _has_ended(place: Place, known: Known) -> bool:
-    """Whether the writer of a record that has not changed has died."""
-    return known.may_end and not has_writer(place.location)
+def _is_as_before(place: Place, known: Mapping[tuple[str, str], Known]) -> bool:
+    """Whether nothing has changed, and nobody has died, since the record was read."""
+    before = known.get((place.host, place.name))
+    if before is None or not before.mark:
+        return False
+    try:
+        return before.mark == place.mark() and not (
+            before.may_end and not has_writer(place.location)
+        )
+    except Exception:  # whatever the library of a store raises; looking closer says what
+        return False
 
 
 def _batches(places: Iterator[Place]) -> Iterator[list[Place]]:

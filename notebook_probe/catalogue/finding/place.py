@@ -43,7 +43,7 @@ class Place:
         """As it is known in an index: the path or the URL."""
         return str(self.location if self._folder is None else self._folder)
 
-    @property
+    @cached_property
     def host(self) -> str:
         """The machine that has it; empty for a store that all of them reach."""
         return "" if self._folder is None else own_host()

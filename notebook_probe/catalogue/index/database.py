@@ -70,7 +70,6 @@ def _sqlite(sqlalchemy: Any, url: str) -> Any:
         if not in_memory:
             cursor.execute("PRAGMA journal_mode=WAL")  # who reads never waits for who writes
             cursor.execute("PRAGMA synchronous=NORMAL")  # it can be made anew
-        cursor.execute("PRAGMA foreign_keys=ON")
         cursor.close()
 
     sqlalchemy.event.listen(engine, "connect", settle)

@@ -67,20 +67,22 @@ class Index:
         """Forget these rows."""
         from sqlalchemy import delete
 
-        from notebook_probe.catalogue.index.tables import runs
+        from notebook_probe.catalogue.index.tables import entries, runs
 
         for some in _batches(sorted(ids)):
             with self._engine.begin() as connection:
                 connection.execute(delete(runs).where(runs.c.id.in_(some)))
+                connection.execute(delete(entries).where(entries.c.run.in_(some)))
 
     def clear(self) -> None:
         """Forget all."""
         from sqlalchemy import delete
 
-        from notebook_probe.catalogue.index.tables import runs
+        from notebook_probe.catalogue.index.tables import entries, runs
 
         with self._engine.begin() as connection:
             connection.execute(delete(runs))
+            connection.execute(delete(entries))
 
     def rows(self, asked: Condition) -> list[tuple[str, Row]]:
         """Hosts and rows that may meet a condition: none that does is missing."""
@@ -128,33 +130,44 @@ class Index:
 
         from notebook_probe.catalogue.index.tables import entries
 
-        ids = [self._put_row(connection, one) for one in some]
-        connection.execute(delete(entries).where(entries.c.run.in_(ids)))
+        ids = self._put_rows(connection, some)
+        connection.execute(delete(entries).where(entries.c.run.in_(sorted(ids.values()))))
         laid = [
-            {"run": n, "field": field, **value._asdict()}
-            for n, one in zip(ids, some, strict=True)
-            for field, value in entries_of(one.row)
+            {"run": n, "field": field, "kind": kind, "number": number, "text": text}
+            for n, one in ((ids[one.host, one.place], one) for one in some)
+            for field, (kind, number, text) in entries_of(one.row)
         ]
         if laid:
             connection.execute(entries.insert(), laid)
 
-    def _put_row(self, connection: Connection, one: Put) -> int:
+    def _put_rows(self, connection: Connection, some: Sequence[Put]) -> dict[tuple[str, str], int]:
+        """Keep rows, in the order in which they are given; their ids by host and place."""
+        from sqlalchemy import select
         from sqlalchemy.dialects import postgresql, sqlite
 
         from notebook_probe.catalogue.index.tables import runs
 
-        insert: Any = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}[
-            connection.dialect.name
-        ]
-        values = {
-            "mark": one.mark,
-            "may_end": int(one.may_end),
-            "written": time.time_ns(),
-            "row": json.dumps(one.row),
-        }
-        made = insert(runs).values(host=one.host, place=one.place, **values)
-        put = made.on_conflict_do_update(index_elements=["host", "place"], set_=values)
-        return int(connection.execute(put.returning(runs.c.id)).scalar_one())
+        inserts: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
+        made = inserts[connection.dialect.name](runs)
+        changed = {name: made.excluded[name] for name in ("mark", "may_end", "written", "row")}
+        put = made.on_conflict_do_update(index_elements=["host", "place"], set_=changed)
+        given = (
+            {
+                "host": one.host,
+                "place": one.place,
+                "mark": one.mark,
+                "may_end": int(one.may_end),
+                "written": time.time_ns(),
+                "row": json.dumps(one.row),
+            }
+            for one in some
+        )
+        connection.execute(put, [*given])
+        wanted = select(runs.c.host, runs.c.place, runs.c.id)
+        wanted = wanted.where(runs.c.place.in_([one.place for one in some]))
+        ours = {(one.host, one.place) for one in some}
+        found = connection.execute(wanted)
+        return {(host, place): n for host, place, n in found if (host, place) in ours}
 
 
 def _batches(items: Sequence[T]) -> Iterator[Sequence[T]]:
