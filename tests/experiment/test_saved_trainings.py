@@ -96,6 +96,14 @@ def test_what_was_trained_before_an_error_is_kept(home: Path) -> None:
     assert training.loop.run.closed
 
 
+def test_what_was_trained_before_a_stop_is_kept_and_gone_on_from() -> None:
+    (training,) = built(save_params={**SAVED, "cache_filters_freq": 1})
+    training.loop.on_step(lambda loop, metrics: loop.stop() if loop.n_updates == 7 else None)
+    assert units(train([training])["model_0"]) == [*range(8)]
+    (rest,) = built(save_params={**SAVED, "cache_filters_freq": 1})
+    assert units(train([rest])["model_0"]) == [*range(8, 16)]
+
+
 def test_several_models_are_saved_in_places_of_their_own_and_go_on_by_themselves() -> None:
     models = [{"func": network, "width": width, "prefix": f"w{width}"} for width in (4, 8)]
 

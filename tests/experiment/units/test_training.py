@@ -1,6 +1,7 @@
 """Trainings from dicts: the same weights as by hand, in units of one order."""
 
 import copy
+import logging
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+import notebook_probe as nbp
 from notebook_probe.errors import (
     HiLossError,
     HookError,
@@ -227,6 +229,21 @@ def test_state_0_is_validated_only_where_that_is_wanted() -> None:
         assert len(calls) == 1
 
 
+def test_an_update_that_the_optimizer_leaves_out_is_no_unit() -> None:
+    def loss(outputs: Tensor, labels: Tensor, factors: Iterator[float]) -> Tensor:
+        return F.cross_entropy(outputs, labels) * next(factors)
+
+    clip = {"optimizer": nbp.ClipOptimizer, "optimizer_class": torch.optim.SGD}
+    factors = iter([1.0, 1.0, math.inf, *[1.0] * 9])
+    training = trained(
+        loss_params={"loss_func": lambda outputs, labels: loss(outputs, labels, factors)},
+        optimizer_params={**clip, "clipping_method": "norm", "on_nonfinite": "skip"},
+        train_params={"num_steps": 6, **DATA},
+    )
+    assert (training.loop.loop_step, training.loop.skipped_steps) == (6, 1)
+    assert [*factors] == [1.0] * 5
+
+
 # -------------------------------------------------------------------- loops of one's own
 
 
@@ -380,3 +397,33 @@ def test_a_model_may_be_made_of_the_first_batch_and_tell_its_configuration() -> 
 
     training = trained(model_params={"func": fitting})
     assert training.config["model"]["cfg"] == {"n_inputs": 64, "train": True, "seed": 3}
+
+
+def test_functions_are_told_with_their_versions_unless_that_is_left_out() -> None:
+    linear = {"func": nn.Linear, "in_features": 64, "out_features": 10}
+    (training,) = train_from_params(
+        **{**params(model_params=linear), "skip_check": False}, dont_run=True
+    )["trainings"]
+    told = training.config["model"]["func"]
+    assert (told["package"], told["version"]) == ("torch", torch.__version__)
+    (training,) = built(model_params=linear)
+    assert {*training.config["model"]["func"]} == {"module", "name"}
+
+
+def test_the_devices_of_parameters_are_logged_where_that_is_asked_for() -> None:
+    told: list[str] = []
+
+    class Told(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            told.append(record.getMessage())
+
+    log = logging.getLogger("notebook_probe.experiment")
+    log.addHandler(handler := Told())
+    log.setLevel(logging.INFO)
+    try:
+        train_from_params(**params(), log_device_placement=True, dont_run=True)
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(logging.NOTSET)
+    assert told[0] == "model_0: 0.weight is on cpu"
+    assert len(told) == 4
