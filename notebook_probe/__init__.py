@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from notebook_probe.catalogue import Catalogue, Runs, catalogue, runs
     from notebook_probe.experiment.optimizers import ClipOptimizer, MinibatchOptimizer
     from notebook_probe.experiment.sweep import sweep
+    from notebook_probe.experiment.testing import test_from_params
     from notebook_probe.experiment.training import train_from_params
     from notebook_probe.explorer.draw.view import view
     from notebook_probe.probes.calls.collect import collect
@@ -185,6 +186,7 @@ __all__ = [
     "runs",
     "summary",
     "sweep",
+    "test_from_params",
     "train",
     "train_from_params",
     "view",
@@ -214,6 +216,7 @@ _ON_FIRST_USE = {
     "list_presets": "notebook_probe.run.attach.preset_table",
     "list_quantities": "notebook_probe.quantities.table",
     "quantity": "notebook_probe.quantities",
+    "test_from_params": "notebook_probe.experiment.testing",
     "train_from_params": "notebook_probe.experiment.training",
     "recompute": "notebook_probe.train.recompute",
     "reduction": "notebook_probe.quantities",

@@ -13,11 +13,17 @@ from typing import TYPE_CHECKING, Any
 from notebook_probe.errors import near
 
 if TYPE_CHECKING:
+    from notebook_probe.experiment.testing import test, test_from_params
     from notebook_probe.experiment.training import train, train_from_params
 
-__all__ = ["train", "train_from_params"]
+__all__ = ["test", "test_from_params", "train", "train_from_params"]
 
-_HOMES = {"train": "training", "train_from_params": "training"}
+_HOMES = {
+    "test": "testing",
+    "test_from_params": "testing",
+    "train": "training",
+    "train_from_params": "training",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -22,6 +22,8 @@ assert len(losses) == 60
 assert losses[-1] < losses[0]
 assert loop.last_metrics["learning_rate"] == exponential_decay(7, 0.1, 100, 0.95)
 assert 0 <= validation.run(model, call=lambda model, batch: model(batch["x"]))["accuracy"] <= 1
+assert results["model_0"]["digits"]["loss"] < losses[0]
+assert nbp.open_run("home/experiments/digits/first/tests/0/record.zarr").config["step"] == 60
 """,
     "from_tfutils.md": """
 (units,) = ids.values()

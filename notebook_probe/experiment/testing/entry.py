@@ -1,0 +1,160 @@
+"""A test from dicts of parameters."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from notebook_probe.errors import ParamError
+from notebook_probe.experiment.building.calling import call_model
+from notebook_probe.experiment.building.loss import Loss
+from notebook_probe.experiment.params.functions import Origins
+from notebook_probe.experiment.params.loss import LossParams
+from notebook_probe.experiment.params.plain import plain
+from notebook_probe.experiment.places import Place
+from notebook_probe.experiment.testing.loaded import Loaded, load
+from notebook_probe.experiment.testing.params import TestParams, read_tests
+from notebook_probe.experiment.testing.writing import TestRecord
+from notebook_probe.experiment.validation import Validation
+
+__all__ = ["test", "test_from_params"]
+
+log = logging.getLogger(__name__)
+
+Tested = tuple[dict[str, dict[str, dict[str, Any]]], dict[str, list[str]]]
+
+
+def test_from_params(
+    load_params: Any,
+    model_params: Any,
+    validation_params: Any,
+    log_device_placement: bool = False,
+    save_params: Any = None,
+    dont_run: bool = False,
+    skip_check: bool = False,
+) -> Any:
+    """Load what an experiment has saved, and run every validation on it once.
+
+    Of the units that ``load_params`` mean that which was saved last counts. The model is made with
+    the seed of its training, and with its ``cfg`` if the function takes one. Any of the dicts may
+    be a list, for several models. No dict is changed.
+
+    Parameters
+    ----------
+    load_params : dict
+        ``dbname``, ``collname``, ``exp_id``; ``query``, ``from_ckpt``, ``to_restore``,
+        ``load_param_dict``, ``strict``.
+    model_params : dict
+        ``func`` makes the model of everything else that is here; it is told ``train=False``.
+    validation_params : dict of dict
+        By its name each validation: ``data_params``, ``targets``, ``num_steps``,
+        ``online_agg_func``, ``agg_func``, ``valid_loop``.
+    log_device_placement : bool
+        Log on which device each parameter is.
+    save_params : dict, optional
+        Where the results are written, by default nowhere: one record, whose config says in
+        ``validates`` what was tested. With ``save_intermediate_freq`` the results of batch 0 and of
+        every so many after it are kept in a record of their own, and their ids stand in the
+        result under ``"intermediate_steps"``.
+    dont_run : bool
+        Only load, and return what `notebook_probe.experiment.test` takes.
+    skip_check : bool
+        Do not look for versions of packages and states of git of the functions.
+
+    Returns
+    -------
+    results : dict
+        Of each model, by its ``prefix``, the result of each validation by its name.
+    ids : dict
+        Of each model the ids of the records that were written.
+
+    Raises
+    ------
+    UnknownNameError, ParamError
+        Something in the dicts, before anything is loaded.
+    FileNotFoundError
+        Nothing that was saved is meant.
+    CheckpointError
+        It does not fit the model.
+
+    Examples
+    --------
+    >>> results, ids = test_from_params(  # doctest: +SKIP
+    ...     load_params={"exp_id": "first", "query": {"step": {"$lte": 3000}}},
+    ...     model_params={"func": Net, "depth": 3},
+    ...     validation_params={"held_out": {"data_params": {"func": held_out, "batch_size": 64}}},
+    ... )
+    >>> results["model_0"]["held_out"]  # doctest: +SKIP
+    {'accuracy': 0.91}
+    """
+    for name, flag in (
+        ("log_device_placement", log_device_placement),
+        ("dont_run", dont_run),
+        ("skip_check", skip_check),
+    ):
+        if not isinstance(flag, bool):
+            raise ParamError(f"{name}={flag!r}; allowed: True, False")
+    several = read_tests(
+        load_params=load_params,
+        model_params=model_params,
+        validation_params=validation_params,
+        save_params=save_params,
+    )
+    origins = Origins(skip_check)
+    configs = [_config(one, origins) for one in several]  # before anything is loaded
+    loaded = tuple(map(load, several, configs))
+    if log_device_placement:
+        for one in loaded:
+            for name, value in one.model.named_parameters():
+                log.info("%s: %s is on %s", one.prefix, name, value.device)
+    return {"loaded": loaded} if dont_run else test(loaded)
+
+
+def test(loaded: Sequence[Loaded]) -> Tested:
+    """Test what ``test_from_params(..., dont_run=True)`` returned: ``test(**built)``.
+
+    Parameters
+    ----------
+    loaded : sequence of Loaded
+
+    Returns
+    -------
+    results, ids : dict
+        As of `test_from_params`.
+    """
+    results: dict[str, dict[str, dict[str, Any]]] = {}
+    ids: dict[str, list[str]] = {}
+    for one in loaded:
+        record = _record(one)
+        results[one.prefix] = {
+            validation.name: _result(one, validation, record) for validation in one.validations
+        }
+        ids[one.prefix] = [] if record is None else [record.write(results[one.prefix])]
+    return results, ids
+
+
+vars(test_from_params)["__test__"] = vars(test)["__test__"] = False  # pytest would collect them
+
+
+def _result(one: Loaded, validation: Validation, record: TestRecord | None) -> dict[str, Any]:
+    save = one.params.save
+    every = None if save is None else save.save_intermediate_freq
+    default = Loss(LossParams()).as_target
+    if record is None or every is None:
+        return validation.run(one.model, default, call_model)
+    with record.batches(validation.name, every) as batches:
+        result = validation.run(one.model, default, call_model, batches.keep)
+    return {**result, "intermediate_steps": batches.ids}
+
+
+def _record(one: Loaded) -> TestRecord | None:
+    save = one.params.save
+    if save is None or not save.do_save:
+        return None
+    return TestRecord(Place.of(save), one.model, one.config, one.step, save.save_to_gfs)
+
+
+def _config(params: TestParams, origins: Origins) -> dict[str, Any]:
+    given = {"load": params.load, "model": params.model, "validation": params.validation}
+    return {name: plain(one, f"{name}_params", origins) for name, one in given.items()}
