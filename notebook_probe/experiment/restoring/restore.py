@@ -102,6 +102,8 @@ def restore(loop: Loop, place: Place, load: Loading | None, *, is_saving: bool) 
     found = find(place, load, is_saving=is_saving)
     left = _load(loop, place, found, load) if found.path else ""
     step = loop.n_updates
+    if left:
+        print(f"of {found.path} not all is taken: {left}")
     return Restored(
         found.rule,
         step,

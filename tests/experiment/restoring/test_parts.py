@@ -131,6 +131,13 @@ def test_of_the_own_place_everything_that_differs_is_one_error(saved: Path) -> N
     assert "not in the model: 0.bias" in restored.left
 
 
+def test_what_begins_fresh_is_told(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, restored = loaded(saved, wider(), strict=False)
+    assert capsys.readouterr().out == f"of {restored.path} not all is taken: {restored.left}\n"
+    loaded(saved, mlp())
+    assert capsys.readouterr().out == ""
+
+
 def test_moments_of_another_kind_of_optimizer_begin_fresh(saved: Path) -> None:
     loop = loop_with(mlp(), torch.optim.SGD)
     load = read(LoadParams, {"exp_id": "first"}, "load_params")

@@ -7,14 +7,18 @@ import multiprocessing
 import os
 import signal
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 
+import notebook_probe as nbp
+from notebook_probe.home import HOME
+from tests.experiment.digits import BATCH, digits, params
 from tests.experiment.saving.lives import life
 
-__all__ = ["Moment", "Process"]
+__all__ = ["Moment", "Process", "train", "train_digits"]
 
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload([__name__])
@@ -55,22 +59,33 @@ class Counted(dict[str, Any]):
         return super().items()
 
 
-def train(folder: Path, until: int, save: dict[str, Any], moment: Any, done: Any) -> None:
+def train(done: Any, folder: Path, until: int, save: dict[str, Any]) -> None:
+    life(folder, until, watched=True, results=Counted(done), **save)
+
+
+def train_digits(done: Any, home: Path, n_units: int, save: dict[str, Any]) -> None:
+    """The same from dicts of parameters alone."""
+    os.environ[HOME] = str(home)
+    sizes = {"num_steps": n_units, "data_params": {"func": digits, "batch_size": BATCH}}
+    nbp.train_from_params(**params(save_params={"do_save": True, **save}, train_params=sizes))
+
+
+def live(target: Callable[..., None], moment: Moment | None, done: Any, args: Any) -> None:
     torch.set_num_threads(1)
     warnings.simplefilter("error")
     if moment is not None:
         at(moment)
-    life(folder, until, watched=True, results=Counted(done), **save)
+    target(done, *args)
 
 
 class Process:
-    """One life of a training."""
+    """One life of a training: ``target(done, *args)``, killed at a moment or by others."""
 
     def __init__(
-        self, folder: Path, until: int, save: dict[str, Any], moment: Moment | None = None
+        self, target: Callable[..., None], *args: Any, moment: Moment | None = None
     ) -> None:
         self.done = CONTEXT.Value("q", 0)
-        self._process = CONTEXT.Process(target=train, args=(folder, until, save, moment, self.done))
+        self._process = CONTEXT.Process(target=live, args=(target, moment, self.done, args))
         self._process.start()
 
     def wait_for(self, n_units: int) -> None:

@@ -9,9 +9,12 @@ import numpy as np
 import pytest
 
 import notebook_probe as nbp
+from notebook_probe import experiment
 from notebook_probe.experiment.saving import read_units
 from notebook_probe.experiment.saving.units import newest
-from tests.experiment.saving.crash import Moment, Process
+from notebook_probe.home import HOME
+from tests.experiment.digits import BATCH, digits, params, same, weights
+from tests.experiment.saving.crash import Moment, Process, train, train_digits
 from tests.experiment.saving.lives import Life, life, place_of, saved_as
 from tests.train.checkpoints.kinds import same_state
 
@@ -68,7 +71,7 @@ def test_a_training_that_is_killed_again_and_again_is_the_one_that_never_was(
     folder, place = tmp_path / "killed", place_of(tmp_path / "killed", saved_as(**SAVE))
     reached = 0
     for name in names:
-        one = Process(folder, 100, SAVE, MOMENTS[name])
+        one = Process(train, folder, 100, SAVE, moment=MOMENTS[name])
         assert one.end() == -signal.SIGKILL, name
         done = reached + one.done.value
         saved = [k for k in range(1, done + 1) if k % 3 == 0]
@@ -85,7 +88,7 @@ def test_a_training_that_is_killed_at_any_time_goes_on(tmp_path: Path) -> None:
     folder, place = tmp_path / "killed", place_of(tmp_path / "killed", saved_as(**SAVE))
     moments, reached = random.Random(5), 0
     for _ in range(25):
-        one = Process(folder, 10**6, SAVE)
+        one = Process(train, folder, 10**6, SAVE)
         one.wait_for(moments.randrange(25))
         one.kill()
         one.end()
@@ -94,3 +97,31 @@ def test_a_training_that_is_killed_at_any_time_goes_on(tmp_path: Path) -> None:
         assert now >= reached
         reached = now
     check_whole(tmp_path, reached)
+
+
+@pytest.mark.crash
+@pytest.mark.timeout(900)
+def test_the_same_call_of_train_from_params_goes_on_after_every_kill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, n_units = tmp_path / "home", 37
+    for name, moment in MOMENTS.items():
+        one = Process(train_digits, home, n_units, SAVE, moment=moment)
+        assert one.end() == -signal.SIGKILL, name
+    monkeypatch.setenv(HOME, str(home))
+    sizes = {"num_steps": n_units, "data_params": {"func": digits, "batch_size": BATCH}}
+    trainings = []
+    for exp_id in ("digits", "whole"):
+        save = {"do_save": True, "exp_id": exp_id, **SAVE}
+        given = params(save_params=save, train_params=sizes)
+        (built,) = nbp.train_from_params(**given, dont_run=True)["trainings"]
+        experiment.train(trainings=(built,))
+        trainings.append(built)
+    killed, whole = trainings
+    assert 0 < len(killed.saver.record_ids) < len(whole.saver.record_ids)
+    assert same(weights(killed.model), weights(whole.model))
+    rows = [nbp.open_run(one.place.record).series("", "loss") for one in trainings]
+    assert rows[0].step.values.tolist() == [*range(n_units)]
+    np.testing.assert_array_equal(rows[0].values, rows[1].values)
+    steps = [[unit.step for unit in read_units(one.place)] for one in trainings]
+    assert steps[0] == steps[1]
