@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from notebook_probe.errors import ParamError
+from notebook_probe.experiment.building.gradients import AppliesGradients, ByGradients
 from notebook_probe.experiment.learning_rates import LearningRate, exponential_decay
 from notebook_probe.experiment.optimizers import ClipOptimizer
 from notebook_probe.experiment.params.learning_rate import LearningRateParams
@@ -64,9 +65,11 @@ def make_optimizer(
         lr=[*first] if isinstance(first, list | tuple) else float(first),
         **params.rest,
     )
+    if isinstance(optimizer, AppliesGradients) and not isinstance(optimizer, Optimizer):
+        optimizer = ByGradients(optimizer, parameters, float(first))
     if not isinstance(optimizer, Optimizer):
         raise ParamError(
             f"optimizer_params['optimizer'] makes {type(optimizer).__name__}; a "
-            f"torch.optim.Optimizer is expected"
+            f"torch.optim.Optimizer is expected, or what has compute_gradients and apply_gradients"
         )
     return optimizer, LearningRate(optimizer, rates.func, **rates.rest)

@@ -11,6 +11,7 @@ from torch.optim import Optimizer
 
 from notebook_probe.errors import NoChangeError, ParamError, TrainingError
 from notebook_probe.experiment.building.calling import arguments, placed
+from notebook_probe.experiment.building.gradients import ByGradients
 from notebook_probe.experiment.building.loss import Loss
 from notebook_probe.experiment.building.results import Targets, checked, merged
 from notebook_probe.train.data.batch import Batch
@@ -119,6 +120,12 @@ class UnitTrainer(Trainer):
         loss = found["loss"]
         value = loss.detach().float().mean().item() if isinstance(loss, Tensor) else float(loss)
         return {**metrics, "loss": value}
+
+    def _differentiate(self, loss: Tensor) -> None:
+        if isinstance(self.optimizer, ByGradients):
+            self.optimizer.compute_gradients(loss)
+        else:
+            super()._differentiate(loss)
 
     def _loss_of(self, output: Any, labels: Any) -> Tensor:
         _, batch = labels

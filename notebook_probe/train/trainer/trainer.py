@@ -277,11 +277,14 @@ class Trainer:
             if listener is not None and passed.each is not None:
                 listener.batch(losses=passed.each)
             loss = passed.total if size == 1 or takes else passed.total / size
-            (loss if self.scaler is None else self.scaler.scale(loss)).backward()
+            self._differentiate(loss if self.scaler is None else self.scaler.scale(loss))
             if takes is not None:
                 takes.accumulate_gradients(size)
             done.append(passed)
         return done
+
+    def _differentiate(self, loss: Tensor) -> None:
+        loss.backward()
 
     def _update(self) -> bool:
         """Tell whether the weights have been updated."""

@@ -21,6 +21,7 @@ from notebook_probe.errors import (
     TrainingError,
 )
 from notebook_probe.experiment import train, train_from_params
+from notebook_probe.experiment.building.gradients import ByGradients
 from notebook_probe.experiment.building.training import Training
 from tests.experiment.digits import BATCH, accuracy, digits, network, params, same, weights
 
@@ -96,6 +97,42 @@ def test_validating_and_telling_of_units_changes_no_bit() -> None:
     )
     assert same(weights(training.model), by_hand(12))
     assert {*training.trainer.results} == {"accuracy"}
+
+
+class Descent:
+    """Gradient descent that is no optimizer of torch, and counts its updates."""
+
+    def __init__(self, params: list[tuple[str, Tensor]], lr: float) -> None:
+        self.params, self.lr, self.n_updates = [value for _, value in params], lr, 0
+
+    def compute_gradients(self, loss: Tensor) -> list[tuple[Tensor | None, Tensor]]:
+        found = torch.autograd.grad(loss, self.params)
+        return [*zip(found, self.params, strict=True)]
+
+    def apply_gradients(self, pairs: list[tuple[Tensor, Tensor]]) -> None:
+        self.n_updates += 1
+        for gradient, value in pairs:
+            value.sub_(gradient, alpha=self.lr)
+
+    def state_dict(self) -> dict[str, int]:
+        return {"n_updates": self.n_updates}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        self.n_updates = state["n_updates"]
+
+
+@pytest.mark.parametrize("n_minibatches", [1, 4])
+def test_whatever_computes_and_applies_gradients_is_an_optimizer(n_minibatches: int) -> None:
+    plain = {"optimizer": torch.optim.SGD, "momentum": 0.0}
+    rates = {"learning_rate": 0.1, "decay_rate": 0.9}
+    trains = {"num_steps": 6, "minibatch_size": BATCH // n_minibatches, **DATA}
+    given: dict[str, Any] = {"train_params": trains, "learning_rate_params": rates}
+    own = trained(**given, optimizer_params={"optimizer": Descent})
+    assert same(weights(own.model), weights(trained(**given, optimizer_params=plain).model))
+    again = built(**given, optimizer_params={"optimizer": Descent})[0].trainer.optimizer
+    again.load_state_dict(own.trainer.optimizer.state_dict())
+    assert isinstance(again, ByGradients)
+    assert again.state_dict()["made"] == {"n_updates": 6}
 
 
 def test_only_parameters_under_the_scopes_are_trained() -> None:
