@@ -46,7 +46,7 @@ class MinibatchOptimizer(Wrapper):
     Parameters
     ----------
     optimizer : Optimizer, class, or list of classes
-        Around which it stands, a `ClipOptimizer` perhaps.
+        Around which it stands, by default a `ClipOptimizer`.
     *args, **kwargs
         Arguments of the class, as of `ClipOptimizer`.
     clip_each_minibatch : bool
@@ -84,7 +84,7 @@ class MinibatchOptimizer(Wrapper):
 
     def __init__(
         self,
-        optimizer: OptimizerClass | Optimizer | list[OptimizerClass],
+        optimizer: OptimizerClass | Optimizer | list[OptimizerClass] = ClipOptimizer,
         *args: Any,
         clip_each_minibatch: bool = False,
         **kwargs: Any,
