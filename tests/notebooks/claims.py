@@ -151,6 +151,31 @@ def all_of_one_training(folder: Path) -> None:
     assert best["custom.lr"] == 0.05
 
 
+def twelve_configurations(folder: Path) -> None:
+    """Depth and rate decide; the better of two rates moves weights by their ratio, at once."""
+    place = folder / "home" / "experiments" / "digits" / "twelve"
+    runs = {
+        (run.config["model"]["depth"], run.config["learning_rate"]["learning_rate"]): run
+        for run in map(nbp.open_run, place.glob("*/record.zarr"))
+        if run.name not in ("taught", "fresh")
+    }
+    assert {*runs} == {(depth, rate) for depth in (1, 3, 6) for rate in (0.003, 0.03, 0.1, 1.0)}
+    right = {
+        key: float(run.series("", "valid_test_accuracy").dropna("step").values[-1])
+        for key, run in runs.items()
+    }
+    assert sorted(right, key=right.__getitem__)[:-3:-1] == [(1, 0.1), (1, 0.03)]
+    assert right[1, 0.1] > 0.9
+    assert max(right[depth, 1.0] for depth in (1, 3, 6)) < 0.3
+    moved = [runs[1, rate].data.update_ratio.isel(step=0).dropna("module") for rate in (0.1, 0.03)]
+    np.testing.assert_allclose(moved[0] / moved[1], 0.1 / 0.03, rtol=1e-3)
+    taught, fresh = (
+        nbp.open_run(place / name / "record.zarr").series("", "valid_test_accuracy").dropna("step")
+        for name in ("taught", "fresh")
+    )
+    assert (taught.sel(step=slice(5, 20)) > fresh.sel(step=slice(5, 20)) + 0.05).all()
+
+
 CLAIMS: dict[str, Callable[[Path], None]] = {
     "all_of_one_training": all_of_one_training,
     "batchnorm_in_small_batches": batchnorm_in_small_batches,
@@ -162,5 +187,6 @@ CLAIMS: dict[str, Callable[[Path], None]] = {
     "one_bad_image": one_bad_image,
     "own_views": own_views,
     "rank_and_depth": rank_and_depth,
+    "twelve_configurations": twelve_configurations,
 }
 """By the name of the notebook."""
