@@ -1,7 +1,7 @@
 """The graphs of models of torchvision, timm and transformers: how each could be made.
 
 With random weights and inputs of zeros, in training. `--save` writes docs/graph_models.md. It runs
-in the environment of the libraries, `.venv-libraries`.
+where the dependency group `graphs` is installed.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ class WatchTracker(GeneralTracker):
         self._watched.ended()
 
     def _begin_epoch(self, loader: Iterable[Batch]) -> Iterable[Batch]:
-        self._watched.epoch(self._n_epochs)
+        self._watched.expects(self._n_epochs)
         self._n_epochs += 1
         run = self.run
         return loader if run is None or run.closed else run.batches(loader)

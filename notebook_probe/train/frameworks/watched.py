@@ -76,10 +76,15 @@ class Watched:
             end = self.step + max(total - done, 0)
             self._run.expect(start_step=self.step, end_step=end)
 
+    def expects(self, epoch: int) -> None:
+        """An epoch, counted from 0, begins; whoever draws its batches notes it."""
+        if self.is_recording:
+            self._run.expect(epoch=epoch)
+
     def epoch(self, number: int) -> None:
         """An epoch, counted from 0, begins."""
         if self.is_recording:
-            self._run.expect(epoch=number)
+            self.expects(number)
             self._run.note("epoch", f"epoch {number + 1} begins", epoch=number)
 
     def trained(self, values: Mapping[str, Any]) -> None:
