@@ -63,7 +63,7 @@ test-kernels: .venv/stamp-test
 
 test-s3: .venv/stamp-test
 	$(BIN)/python tools/s3_env.py
-	$(ONE_THREAD) $(BIN)/python -m pytest -m s3 tests/record
+	$(ONE_THREAD) $(BIN)/python -m pytest -m s3 tests/record tests/catalogue
 
 test-postgres: .venv/stamp-test
 	$(ONE_THREAD) $(BIN)/python -m pytest -m postgres tests/catalogue

@@ -174,6 +174,19 @@ def test_the_foot_says_where_the_record_is_and_what_was_lost(shown: PanelPage) -
     expect(foot.locator(".nbp-place .nbp-bad")).to_have_text(" · 1\u202f234 dropped")
 
 
+def test_the_foot_of_a_record_that_grows_elsewhere_says_how_old_the_picture_is(
+    shown: PanelPage,
+) -> None:
+    foot = shown.page.locator(".nbp-foot")
+    shown.say(model_message(live=False))
+    shown.say(status_message(flushed_age_s=4.2))
+    expect(foot).to_contain_text("3.2\u202fMB · last row 4.2\u202fs ago")
+    shown.say(status_message(flushed_age_s=65.0))
+    expect(foot).to_contain_text("last row 65\u202fs ago")
+    shown.say(status_message(state="finished", flushed_age_s=None))
+    expect(foot).not_to_contain_text("ago")
+
+
 def test_code_is_shown_and_a_file_is_saved(shown: PanelPage) -> None:
     shown.page.locator("[data-export=code]").click()
     assert shown.wait_sent("export")["kind"] == "code"

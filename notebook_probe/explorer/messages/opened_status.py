@@ -50,13 +50,19 @@ class OpenedStatus:
             n_probes=0,
             dropped_rows=0,
             nbytes=self._nbytes,
-            flushed_age_s=math.nan,
+            flushed_age_s=self._age_s(),
         )
 
     def _state(self) -> State:
         if self._source.finished:
             return "finished"
         return "training" if time.time() - self._last_s < QUIET_S else "idle"
+
+    def _age_s(self) -> float:
+        """How old the picture is: since the last row, by this machine's clock; NaN of an end."""
+        if self._source.finished or not self._last_s:
+            return math.nan
+        return max(0.0, time.time() - self._last_s)
 
     def _look(self) -> None:
         for stream in self._source.streams.values():

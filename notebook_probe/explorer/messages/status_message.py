@@ -110,8 +110,12 @@ class StatusMessages:
         return cast("StatusMessage", news)
 
     def _is_awaited(self, message: StatusMessage) -> bool:
-        """A view of a live run takes a kernel that is silent for long to be busy or gone."""
-        awaited = self._live and message["state"] in EXPECTING
+        """A view of a live run takes a kernel that is silent for long to be busy or gone.
+
+        That of a record which grows elsewhere says how old its picture is.
+        """
+        told = message["flushed_age_s"] is not None
+        awaited = message["state"] in EXPECTING if self._live else told
         return awaited and time.monotonic() - self._sent_s > SILENCE_S
 
     def _scalar(self, head: StatusHead) -> Scalar | None:

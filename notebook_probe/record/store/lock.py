@@ -124,21 +124,24 @@ def is_locked(folder: Path) -> bool:
     It is taken for an instant where it is free, which writers wait for.
     """
     try:
-        fd = open_here(folder / LOCK_NAME, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        return _is_held(folder / LOCK_NAME) or bool(live_lease(folder))
+    except OSError:
+        return False
+
+
+def _is_held(path: Path) -> bool:
+    try:
+        fd = open_here(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     except OSError:
         return False
     try:
         if stat.S_ISREG(os.fstat(fd).st_mode):
             _lock_shared(fd)
     except OSError as error:
-        if error.errno in HELD:
-            return True
+        return error.errno in HELD
     finally:
         os.close(fd)
-    try:
-        return bool(live_lease(folder))
-    except OSError:
-        return False
+    return False
 
 
 def _lock_patiently(fd: int) -> None:

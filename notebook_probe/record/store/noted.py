@@ -23,7 +23,8 @@ from notebook_probe.record.store.location import Location, RemoteStore, local_pa
 __all__ = ["note_place", "noted", "read_note"]
 
 RECORDS = "records"
-KEPT_OPTIONS = ("endpoint", "region")
+_SPELLED = ("endpoint", "endpoint_url", "region")
+KEPT_OPTIONS = (*_SPELLED, *(f"aws_{name}" for name in _SPELLED))
 """Of a store; keys and secrets are in the environment, and never in a note."""
 OF_THIS_PROCESS = "memory://"
 MOST_BYTES = 1 << 16

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -286,10 +287,14 @@ def test_an_opened_record_that_grows_is_training_elsewhere(
     source = FakeSource(stream)
     status = OpenedStatus(source).head()
     assert (status.state, status.step) == ("training", 42), "completed steps, as a run says"
+    age_s = status.flushed_age_s
+    assert 0 < age_s <= 5, "how old the picture is"
     monkeypatch.setattr(WALL_TIME, lambda: START_MS / 1000 + 99)
     assert OpenedStatus(source).head().state == "idle"
+    assert OpenedStatus(source).head().flushed_age_s == age_s + 94, "it grows where no row comes"
     source.finished = True
     assert OpenedStatus(source).head().state == "finished"
+    assert math.isnan(OpenedStatus(source).head().flushed_age_s)
 
 
 def test_the_size_of_an_opened_record_is_that_of_its_folder(tmp_path: Path) -> None:

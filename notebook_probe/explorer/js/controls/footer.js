@@ -89,15 +89,11 @@ export function createFooter({ state, selection, link, alerts, parting, signal }
     setGreyed(lift, status.can.budget ?? "", LIFT_TITLE);
     setText(progress, status.progress);
     setHidden(progress, !status.progress);
-    const age =
-      status.flushed_age_s === null
-        ? "not flushed yet"
-        : `flushed ${duration(status.flushed_age_s)} ago`;
     const path = status.record || state.model.location;
     setText(record, shortPath(path));
     const wrong = state.alerts.length > 0 || !parting.el.hidden; // they need the room
     setHidden(record, wrong);
-    const size = [bytes(status.nbytes), ...(state.model.live ? [age] : [])];
+    const size = [bytes(status.nbytes), ...ageOf(status)];
     setText(facts, [...(wrong ? [] : [""]), ...size].join(" · "));
     for (const node of [record, facts]) setAttribute(node, "title", path);
     setHidden(dropped, !status.dropped_rows && wrong);
@@ -109,6 +105,12 @@ export function createFooter({ state, selection, link, alerts, parting, signal }
       for (const node of [record, dropped]) setHidden(node, true);
       setText(facts, `${bytes(saved.nbytes)} in this ${saved.place} · full record ${bytes(status.nbytes)}`);
     }
+  }
+
+  /** How old what is seen is: of a run here since its flush, of one elsewhere since its last row. */
+  function ageOf({ flushed_age_s: age }) {
+    if (state.model.live) return [age === null ? "not flushed yet" : `flushed ${duration(age)} ago`];
+    return age === null ? [] : [`last row ${duration(age)} ago`];
   }
 
   refresh();
