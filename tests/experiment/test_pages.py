@@ -32,6 +32,7 @@ assert losses.dropna("step").step.values.tolist() == [*range(180)]
 assert accuracies.step.values.tolist() == [0, 50, 100, 150]
 assert float(accuracies[-1]) > 0.8
 assert run.config["model"]["width"] == 64
+assert results["model_0"]["train"]["accuracy"] > 0.7
 """,
 }
 
