@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
+from notebook_probe.catalogue.query.fields import asked_as
 from notebook_probe.errors import UnknownNameError, near
 
 if TYPE_CHECKING:
@@ -62,4 +63,5 @@ class Condition(ABC):
             With the names that are close.
         """
         for field in sorted(self.fields - {*known}) if known else ():
-            raise UnknownNameError(f"no run has {field!r}; {near(field, known)}")
+            names = sorted({*known, *map(asked_as, known)})
+            raise UnknownNameError(f"no run has {field!r}; {near(field, names)}")

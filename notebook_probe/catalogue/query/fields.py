@@ -6,7 +6,7 @@ import re
 
 from notebook_probe.errors import QueryError
 
-__all__ = ["ALIASES", "KEYWORDS", "NAME", "field_named", "written"]
+__all__ = ["ALIASES", "KEYWORDS", "NAME", "asked_as", "field_named", "written"]
 
 ALIASES = {"params": "config"}
 """Other first words: a training from parameters keeps these as its configuration."""
@@ -35,6 +35,19 @@ def field_named(name: object) -> str:
         raise QueryError(f"{name!r} names no field of a run; text such as 'params.lr' is expected")
     first, dot, rest = name.partition(".")
     return f"{ALIASES.get(first, first)}{dot}{rest}" if dot else name
+
+
+def asked_as(field: str) -> str:
+    """The other name that a field may be asked by; itself where it has none.
+
+    Examples
+    --------
+    >>> asked_as("config.lr"), asked_as("steps")
+    ('params.lr', 'steps')
+    """
+    first, dot, rest = field.partition(".")
+    others = (alias for alias, name in ALIASES.items() if name == first and dot)
+    return next((f"{alias}.{rest}" for alias in others), field)
 
 
 def written(field: str) -> str:

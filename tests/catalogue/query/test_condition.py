@@ -241,3 +241,8 @@ def test_conditions_are_values() -> None:
     asked = condition("a in [1, 2] and not b has 'c'")
     assert {asked: 1}[condition(str(asked))] == 1
     assert condition(asked) is asked
+
+
+def test_a_slip_in_the_other_name_of_a_configuration_is_told_its_neighbour() -> None:
+    with pytest.raises(UnknownNameError, match=r"no run has 'parms.lr'; close: 'params.lr'"):
+        condition("parms.lr < 1").check({"config.lr", "steps", "loss.last"})

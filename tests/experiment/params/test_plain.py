@@ -54,7 +54,7 @@ class Length(int):
             {"module": "json", "name": "dumps", "args": [], "kwargs": {"indent": 0}},
         ),
     ],
-    ids=str,
+    ids=lambda value: str(value).partition(" at 0x")[0],
 )
 def test_a_value_is_stored_as_plain_json(value: object, stored: object) -> None:
     found = plain({"value": value}, "params", ONLY_NAMES)
