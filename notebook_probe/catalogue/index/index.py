@@ -133,12 +133,12 @@ class Index:
         ids = self._put_rows(connection, some)
         connection.execute(delete(entries).where(entries.c.run.in_(sorted(ids.values()))))
         laid = [
-            {"run": n, "field": field, "kind": kind, "number": number, "text": text}
-            for n, one in ((ids[one.host, one.place], one) for one in some)
-            for field, (kind, number, text) in entries_of(one.row)
+            (ids[one.host, one.place], field, *values)
+            for one in some
+            for field, values in entries_of(one.row)
         ]
         if laid:
-            connection.execute(entries.insert(), laid)
+            _insert(connection, laid)
 
     def _put_rows(self, connection: Connection, some: Sequence[Put]) -> dict[tuple[str, str], int]:
         """Keep rows, in the order in which they are given; their ids by host and place."""
@@ -168,6 +168,16 @@ class Index:
         ours = {(one.host, one.place) for one in some}
         found = connection.execute(wanted)
         return {(host, place): n for host, place, n in found if (host, place) in ours}
+
+
+def _insert(connection: Connection, laid: Sequence[tuple[Any, ...]]) -> None:
+    """Insert entries by the driver itself: they are of the columns' own types, and many."""
+    from notebook_probe.catalogue.index.tables import entries
+
+    columns = entries.c.keys()
+    made = entries.insert().compile(dialect=connection.dialect)
+    given = laid if made.positional else [dict(zip(columns, one, strict=True)) for one in laid]
+    connection.exec_driver_sql(str(made), given)
 
 
 def _batches(items: Sequence[T]) -> Iterator[Sequence[T]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from notebook_probe.catalogue.query.condition import Row
@@ -87,6 +88,7 @@ def as_key(text: str) -> bytes:
     return text[:MOST_BYTES].encode("utf-8", "surrogatepass")[:MOST_BYTES]
 
 
+@lru_cache(4096)
 def field_key(field: str) -> str:
     """The name by which a field lies there: itself, or what is short, plain and as much its own.
 
