@@ -63,10 +63,10 @@ test-kernels: .venv/stamp-test
 
 test-s3: .venv/stamp-test
 	$(BIN)/python tools/s3_env.py
-	$(ONE_THREAD) $(BIN)/python -m pytest -m s3 tests/record tests/catalogue
+	$(ONE_THREAD) $(BIN)/python -m pytest -m s3 tests/record tests/catalogues
 
 test-postgres: .venv/stamp-test
-	$(ONE_THREAD) $(BIN)/python -m pytest -m postgres tests/catalogue
+	$(ONE_THREAD) $(BIN)/python -m pytest -m postgres tests/catalogues
 
 test-libraries: .venv/stamp-pip
 	$(BIN)/python tools/group_env.py libraries

@@ -70,7 +70,7 @@ from notebook_probe.schedules import (
 
 if TYPE_CHECKING:
     from notebook_probe import summary, train
-    from notebook_probe.catalogue import Catalogue, Runs, catalogue, runs
+    from notebook_probe.catalogues import Catalogue, Runs, catalogue, runs
     from notebook_probe.experiment.optimizers import ClipOptimizer, MinibatchOptimizer
     from notebook_probe.experiment.sweep import sweep
     from notebook_probe.experiment.testing import test_from_params
@@ -195,7 +195,7 @@ __all__ = [
 ]
 
 _ON_FIRST_USE = {
-    "Catalogue": "notebook_probe.catalogue",
+    "Catalogue": "notebook_probe.catalogues",
     "ClipOptimizer": "notebook_probe.experiment.optimizers",
     "DataCollector": "notebook_probe.train.collector.data_collector",
     "Handle": "notebook_probe.run.handle",
@@ -205,10 +205,10 @@ _ON_FIRST_USE = {
     "Quantity": "notebook_probe.quantities",
     "PresetRow": "notebook_probe.run.attach.preset",
     "Run": "notebook_probe.run.run",
-    "Runs": "notebook_probe.catalogue",
+    "Runs": "notebook_probe.catalogues",
     "SummaryCollector": "notebook_probe.summary.collector",
     "StepFunction": "notebook_probe.train.collector.step_function",
-    "catalogue": "notebook_probe.catalogue",
+    "catalogue": "notebook_probe.catalogues",
     "collect": "notebook_probe.probes.calls.collect",
     "cov_eigs": "notebook_probe.quantities",
     "covariance": "notebook_probe.quantities",
@@ -220,7 +220,7 @@ _ON_FIRST_USE = {
     "train_from_params": "notebook_probe.experiment.training",
     "recompute": "notebook_probe.train.recompute",
     "reduction": "notebook_probe.quantities",
-    "runs": "notebook_probe.catalogue",
+    "runs": "notebook_probe.catalogues",
     "sweep": "notebook_probe.experiment.sweep",
     "view": "notebook_probe.explorer.draw.view",
     "watch": "notebook_probe.run.watch",

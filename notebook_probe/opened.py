@@ -107,7 +107,7 @@ class Lineage(LineageTable):
 
     def _condition(self, text: str) -> Callable[[Mapping[str, Any]], bool]:
         """What a text means; a field that no run has is most often a slip."""
-        from notebook_probe.catalogue.query.where import condition
+        from notebook_probe.catalogues.query.where import condition
 
         wanted = condition(text)
         wanted.check(self.columns)

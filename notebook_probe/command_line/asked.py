@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from notebook_probe.catalogue import Catalogue, catalogue
+from notebook_probe.catalogues import Catalogue, catalogue
 
 __all__ = ["RUN", "add_catalogue", "location_of", "opened"]
 

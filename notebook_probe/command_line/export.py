@@ -6,7 +6,7 @@ import json
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from notebook_probe.catalogue import Runs
+from notebook_probe.catalogues import Runs
 from notebook_probe.command_line.asked import RUN, add_catalogue, location_of
 from notebook_probe.command_line.runs import write_csv
 from notebook_probe.command_line.show import row_at

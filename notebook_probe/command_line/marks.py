@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 
-from notebook_probe.catalogue.marks import Marks, change
+from notebook_probe.catalogues.marks import Marks, change
 from notebook_probe.command_line.asked import RUN, add_catalogue, location_of
 from notebook_probe.command_line.printed import plain
 

@@ -8,8 +8,8 @@ import sys
 from argparse import ArgumentParser, Namespace
 from typing import Any, TextIO
 
-from notebook_probe.catalogue import Runs
-from notebook_probe.catalogue.query import field_named
+from notebook_probe.catalogues import Runs
+from notebook_probe.catalogues.query import field_named
 from notebook_probe.command_line.asked import add_catalogue, opened
 from notebook_probe.command_line.printed import cell, fitting, print_json, width
 

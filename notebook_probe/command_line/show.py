@@ -6,9 +6,9 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from notebook_probe.catalogue.documents import read_document
-from notebook_probe.catalogue.marks import read
-from notebook_probe.catalogue.marks.clean_up import size
+from notebook_probe.catalogues.documents import read_document
+from notebook_probe.catalogues.marks import read
+from notebook_probe.catalogues.marks.clean_up import size
 from notebook_probe.command_line.asked import RUN, add_catalogue, location_of
 from notebook_probe.command_line.printed import cell, plain, print_card, print_json
 from notebook_probe.errors import RecordFormatError

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from notebook_probe.catalogue.query import condition
+from notebook_probe.catalogues.query import condition
 from notebook_probe.experiment.places import LocationParams, Place
 from notebook_probe.experiment.saving.units import Unit, newest, read_config, read_units
 from notebook_probe.record.format.notes import flattened

@@ -1,0 +1,162 @@
+"""The catalogue that a user holds: every run that was recorded, asked by its values."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Self
+
+from notebook_probe.catalogues.finding import Notes, below
+from notebook_probe.catalogues.finding.place import own_host
+from notebook_probe.catalogues.index import Index
+from notebook_probe.catalogues.marking import Marking
+from notebook_probe.catalogues.marks import read as read_marks
+from notebook_probe.catalogues.query import Where, condition, field_key, field_named
+from notebook_probe.catalogues.refreshing import Refreshed, Refresher
+from notebook_probe.catalogues.runs import Runs
+from notebook_probe.errors import RecordWarning, UnknownNameError, near
+from notebook_probe.lineage.order import places as order_of
+from notebook_probe.record.store.location import Location
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+__all__ = ["Catalogue"]
+
+
+class Catalogue(Marking):
+    """Every run that was recorded on this machine, and below a root; made by `catalogue`.
+
+    The truth is what the records say. Here is an index of it in a database, which each question
+    brings up to date first; it can be lost, and is made anew from the records.
+    """
+
+    def __init__(self, engine: Engine, roots: Iterable[Location] = ()) -> None:
+        self._index = Index(engine)
+        self._notes, self._roots = Notes(), tuple(roots)
+        self._refresher = Refresher(self._index, read_marks)
+        self._lock = threading.Lock()
+
+    def runs(
+        self,
+        where: Where = None,
+        *,
+        sort: str | None = None,
+        descending: bool = False,
+        limit: int | None = None,
+        archived: bool = False,
+    ) -> Runs:
+        """The runs that meet a condition, the newest first; looked for now.
+
+        Parameters
+        ----------
+        where : str, dict, callable or None
+            ``"params.lr < 1e-3 and state == 'finished'"``, ``{"config.lr": {"$lt": 1e-3}}``, a
+            function of a row, or None for every run.
+        sort : str, optional
+            A column, ``"best.eval_accuracy"``; runs without a value come last.
+        descending : bool
+            The greatest first.
+        limit : int, optional
+            So many at most.
+        archived : bool
+            With those that were put aside.
+
+        Raises
+        ------
+        QueryError
+            The condition cannot be read.
+        UnknownNameError
+            No run has a column that is asked for, with the names that are close.
+
+        Warns
+        -----
+        RecordWarning
+            The index could not be brought up to date; what it had is told.
+
+        Examples
+        --------
+        >>> cat.runs("params.lr < 1e-3", sort="best.eval_accuracy", descending=True)
+        ... # doctest: +SKIP
+        """
+        asked = condition(where)
+        by = None if sort is None else field_named(sort)
+        self._look()
+        found = self._one_of_each(self._index.rows(asked))
+        kept = [row for row in found if asked.matches(row) and (archived or not row["archived"])]
+        if not kept:
+            known = self._index.fields()
+            asked.check(known | {one for one in asked.fields if field_key(one) in known})
+        kept = self._sorted(kept, by, descending)
+        return Runs.of(kept if limit is None else kept[:limit])
+
+    def refresh(self) -> Refreshed:
+        """Look what has changed.
+
+        Returns
+        -------
+        Refreshed
+            How many runs were added, have changed and are gone, and what cannot be read.
+
+        Raises
+        ------
+        sqlalchemy.exc.DBAPIError
+            The database cannot be read or written.
+        """
+        unreadable: dict[str, str] = {}
+        places = self._notes.places()
+        for root in self._roots:
+            try:
+                places += below(root)
+            except Exception as error:  # of the disk, or of a store's library
+                unreadable[str(root)] = f"{type(error).__name__}: {error}"
+        with self._lock:
+            done = self._refresher.refresh(places)
+        told = {**unreadable, **done.unreadable}
+        return Refreshed(done.added, done.changed, done.gone, told)
+
+    def rebuild(self) -> Refreshed:
+        """Forget all, and read every record again."""
+        with self._lock:
+            self._index.clear()
+        return self.refresh()
+
+    def close(self) -> None:
+        """Let go of the database; safe to call twice."""
+        self._index.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _look(self) -> None:
+        from sqlalchemy.exc import DBAPIError
+
+        try:
+            self.refresh()
+        except DBAPIError as error:
+            text = f"the catalogue is as it was when it could last be written: {error.orig}"
+            warnings.warn(text, RecordWarning, stacklevel=3)
+
+    def _one_of_each(self, found: list[tuple[str, Mapping[str, Any]]]) -> list[Mapping[str, Any]]:
+        """Without what another machine has told of a folder that this one sees, too."""
+        ours = {(row["run"], row["run_id"]) for host, row in found if host == own_host()}
+        return [
+            row
+            for host, row in found
+            if host in ("", own_host()) or (row["run"], row["run_id"]) not in ours
+        ]
+
+    def _sorted(
+        self, rows: list[Mapping[str, Any]], by: str | None, descending: bool
+    ) -> list[Mapping[str, Any]]:
+        if by is None:
+            return sorted(rows, key=lambda row: str(row.get("created") or ""), reverse=True)
+        if rows and not any(by in row for row in rows):
+            known = {name for row in rows for name in row}
+            raise UnknownNameError(f"no run has {by!r}; {near(by, known)}")
+        order = order_of([row.get(by) for row in rows], descending=descending)
+        return [rows[place] for place in order]

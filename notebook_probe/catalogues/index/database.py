@@ -1,0 +1,106 @@
+"""Opening the database of an index, and making its tables where they are not, or are older."""
+
+from __future__ import annotations
+
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from notebook_probe.errors import RecordFormatError
+from notebook_probe.record.store.destination import import_extra
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+
+__all__ = ["IN_MEMORY", "open_database"]
+
+IN_MEMORY = "sqlite://"
+WAIT_S = 5.0
+"""So long a database is waited for that another process writes; training never waits for one."""
+CONNECT_S = 10
+POSTGRES = ("postgres://", "postgresql://")
+
+
+def open_database(place: str | PathLike[str]) -> Engine:
+    """The database at a URL, or in a file; its tables are there.
+
+    Raises
+    ------
+    MissingExtraError
+        SQLAlchemy or the driver is not installed.
+    RecordFormatError
+        The tables are those of a newer version.
+    sqlalchemy.exc.DBAPIError
+        It cannot be reached or written, or the file is no database.
+    """
+    sqlalchemy = import_extra("sqlalchemy", "catalogue", "a catalogue")
+    url = _url(fspath(place))
+    if url.startswith("sqlite"):
+        engine = _sqlite(sqlalchemy, url)
+    else:
+        import_extra("psycopg", "postgres", "a catalogue in PostgreSQL")
+        engine = sqlalchemy.create_engine(
+            url, pool_pre_ping=True, connect_args={"connect_timeout": 10}
+        )
+    try:
+        _make_tables(engine)
+    except BaseException:
+        engine.dispose()
+        raise
+    return engine
+
+
+def _url(place: str) -> str:
+    for scheme in POSTGRES:
+        if place.startswith(scheme):
+            return f"postgresql+psycopg://{place.removeprefix(scheme)}"
+    if "://" in place:
+        return place
+    return f"sqlite:///{Path(place).expanduser().absolute()}"
+
+
+def _sqlite(sqlalchemy: Any, url: str) -> Any:
+    in_memory = url == IN_MEMORY
+    pool = {"poolclass": sqlalchemy.pool.StaticPool} if in_memory else {}
+    options = {"timeout": WAIT_S, "check_same_thread": False}
+    engine = sqlalchemy.create_engine(url, connect_args=options, **pool)
+
+    def settle(connection: Any, _: object) -> None:
+        cursor = connection.cursor()
+        if not in_memory:
+            cursor.execute("PRAGMA journal_mode=WAL")  # who reads never waits for who writes
+            cursor.execute("PRAGMA synchronous=NORMAL")  # it can be made anew
+        cursor.close()
+
+    sqlalchemy.event.listen(engine, "connect", settle)
+    return engine
+
+
+def _make_tables(engine: Engine) -> None:
+    from sqlalchemy.exc import DBAPIError
+
+    try:
+        with engine.begin() as connection:
+            _make_in(connection)
+    except DBAPIError:  # another process made them in the same moment, or it cannot be written
+        with engine.begin() as connection:
+            _make_in(connection)
+
+
+def _make_in(connection: Connection) -> None:
+    from sqlalchemy import inspect, select
+
+    from notebook_probe.catalogues.index.tables import VERSION, metadata, schema
+
+    if inspect(connection).has_table(schema.name):
+        version = connection.execute(select(schema.c.version)).scalar() or 0
+        if version == VERSION:
+            return
+        if version > VERSION:
+            raise RecordFormatError(
+                f"the catalogue in {connection.engine.url!r} is of version {version}; this version "
+                f"of the package has {VERSION}: give it a database of its own"
+            )
+        metadata.drop_all(connection)
+    metadata.create_all(connection)
+    connection.execute(schema.insert().values(version=VERSION))

@@ -1,0 +1,119 @@
+"""What is said of runs through a catalogue, and what of them is removed."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from notebook_probe.catalogues.marks import CleanUp, change, clean_up
+from notebook_probe.catalogues.query import Where, condition
+from notebook_probe.catalogues.runs import Runs
+from notebook_probe.errors import QueryError, UnknownNameError, near
+from notebook_probe.record.store.location import Location
+
+__all__ = ["Marking"]
+
+SHORTEST_ID = 4
+"""Characters of an id that tell a run from others."""
+
+
+class Marking(ABC):
+    """Marks and clean-up of what asks for runs.
+
+    A run is named by its place, its name, the beginning of its id, its row, or itself. Marks lie in
+    the record, where every catalogue finds them; the run may be training.
+    """
+
+    @abstractmethod
+    def runs(self, where: Where = None, *, archived: bool = False) -> Runs: ...
+
+    def tag(self, run: Any, *tags: str) -> None:
+        """Tag a run, ``"tags has 'good'"`` asks for it.
+
+        Raises
+        ------
+        UnknownNameError
+            No run is called so, or several are.
+        ValueError
+            What is no tag: a line of at most 100 characters.
+        RecordWriteError
+            Its record cannot be marked.
+
+        Examples
+        --------
+        >>> cat.tag("digits-3", "good", "for the paper")  # doctest: +SKIP
+        """
+        change(self.place_of(run), lambda marks: marks.tagged(tags))
+
+    def untag(self, run: Any, *tags: str) -> None:
+        """Take tags off; those that it has not are no error."""
+        change(self.place_of(run), lambda marks: marks.untagged(tags))
+
+    def note(self, run: Any, text: str) -> None:
+        """Note something of a run, in the place of what was noted before."""
+        change(self.place_of(run), lambda marks: marks.noted(text))
+
+    def archive(self, run: Any) -> None:
+        """Put a run aside: tables leave it out unless they are asked with ``archived=True``."""
+        change(self.place_of(run), lambda marks: marks.put_aside(True))
+
+    def restore(self, run: Any) -> None:
+        """Have a run back that was put aside."""
+        change(self.place_of(run), lambda marks: marks.put_aside(False))
+
+    def clean_up(self, where: Where) -> CleanUp:
+        """What would be deleted of the runs that meet a condition; ``.delete()`` deletes it.
+
+        A run goes with its checkpoints, if its folder of this machine holds its record and nothing
+        else, and nobody writes it. Runs that were put aside are among them.
+
+        Raises
+        ------
+        QueryError
+            The condition cannot be read, or every run meets it.
+
+        Examples
+        --------
+        >>> found = cat.clean_up("state == 'killed' and steps < 100")  # doctest: +SKIP
+        >>> found.delete()  # doctest: +SKIP
+        """
+        asked = condition(where)
+        if asked == condition(None):
+            raise QueryError(
+                f"where={where!r} asks for every run; name some, such as \"state == 'killed'\""
+            )
+        return clean_up(self.runs(asked, archived=True))
+
+    def place_of(self, run: Any) -> Location:
+        """Where the record of a run is.
+
+        Raises
+        ------
+        UnknownNameError
+            No run is called so, or several are.
+        """
+        if isinstance(run, Mapping):
+            return str(run["run"])
+        if not isinstance(run, str):
+            return Path(run) if isinstance(run, PathLike) else getattr(run, "location", run)
+        if "://" in run or Path(run).expanduser().exists():
+            return run
+        rows = self.runs(archived=True)
+        found = [row for row in rows if _is_called(row, run)]
+        if len(found) == 1:
+            return str(found[0]["run"])
+        if found:
+            places = ", ".join(str(row["run"]) for row in found[:4])
+            raise UnknownNameError(f"{len(found)} runs are called {run!r}; name a place: {places}")
+        known = [str(row["name"]) for row in rows]
+        raise UnknownNameError(
+            f"no run {run!r}, neither a place, a name nor an id; {near(run, known)}"
+        )
+
+
+def _is_called(row: Mapping[str, Any], word: str) -> bool:
+    is_id = len(word) >= SHORTEST_ID and str(row.get("run_id", "")).startswith(word)
+    return is_id or row.get("name") == word

@@ -1,0 +1,114 @@
+"""What of a folder is a record's own, file by file; anything else in it keeps all of it.
+
+A file is its own when the record's metadata tells of the group or array that it is of, or when it
+is one of the few that writers and marks leave beside.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+import warnings
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from notebook_probe.catalogues.marks.kept import PARTIAL
+from notebook_probe.errors import ProbeError, RecordWarning
+from notebook_probe.record.format.schema import GROUPS, MARKS
+from notebook_probe.record.read.reader import OpenedRecord
+from notebook_probe.record.store.location import ROOT_KEY
+from notebook_probe.record.store.lock import LOCK_NAME
+
+__all__ = ["StaysError", "opened", "own_files"]
+
+CHUNK = re.compile(r"(.+)/c(?:/[0-9]+)*")
+BESIDE = re.compile(
+    rf"{re.escape(LOCK_NAME)}|\.lease(\.[0-9a-f]+)?|\.partial|{re.escape(PARTIAL)}\w+"
+)
+"""Files of writers, and of marks that are being written, in the record's folder itself."""
+
+
+class StaysError(Exception):
+    """Why something is not removed, in words."""
+
+
+def opened(folder: Path, run_id: str) -> OpenedRecord:
+    """The record of a run in a folder.
+
+    Raises
+    ------
+    StaysError
+        There is none, it cannot be read, it is of another run, or its folder is a link.
+    """
+    try:
+        mode = folder.lstat().st_mode
+    except OSError as error:
+        raise StaysError(f"it is not there: {error.strerror}") from error
+    if not stat.S_ISDIR(mode):
+        raise StaysError("a link" if stat.S_ISLNK(mode) else "a file; only folders are removed")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RecordWarning)
+            record = OpenedRecord(folder)
+    except (ProbeError, OSError) as error:
+        raise StaysError(f"no record that can be read: {error}") from error
+    if not run_id or record.attrs.get("run_id") != run_id:
+        raise StaysError("another run lies there now")
+    return record
+
+
+def own_files(folder: Path) -> tuple[Path, ...]:
+    """The files of the record in a folder.
+
+    Raises
+    ------
+    StaysError
+        Something in it is no file of the record.
+    """
+    nodes = {"", MARKS, *_nodes(folder)}
+    found = []
+    for path in _walked(folder):
+        key = path.relative_to(folder).as_posix()
+        if not _is_own(key, nodes):
+            raise StaysError(f"its folder holds {key!r}, which is not of the record")
+        found.append(path)
+    return tuple(found)
+
+
+def _nodes(folder: Path) -> set[str]:
+    """Groups and arrays of the record, but for those that others have laid into its list."""
+    try:
+        root = json.loads((folder / ROOT_KEY).read_bytes())
+        nodes: Mapping[str, Any] = root["consolidated_metadata"]["metadata"]
+        own = {*GROUPS, *(path for path, node in nodes.items() if "axis" in node["attributes"])}
+        return {path for path in nodes if path.partition("/")[0] in own}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise StaysError(f"its {ROOT_KEY} cannot be read: {error}") from error
+
+
+def _is_own(key: str, nodes: set[str]) -> bool:
+    above, _, name = key.rpartition("/")
+    if name == ROOT_KEY:
+        return above in nodes
+    chunk = CHUNK.fullmatch(key)
+    return chunk[1] in nodes if chunk else BESIDE.fullmatch(key) is not None
+
+
+def _walked(folder: Path) -> Iterator[Path]:
+    """Every file below; a link, a pipe or a device ends it."""
+    for above, folders, names in os.walk(folder, onerror=_raised):
+        for name in sorted([*folders, *names]):
+            path = Path(above, name)
+            mode = path.lstat().st_mode
+            if stat.S_ISREG(mode):
+                yield path
+            elif not stat.S_ISDIR(mode):
+                key = path.relative_to(folder).as_posix()
+                raise StaysError(f"its folder holds {key!r}, a link or a device")
+
+
+def _raised(error: OSError) -> None:
+    raise StaysError(f"its folder cannot be read: {error}")

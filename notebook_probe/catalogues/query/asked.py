@@ -1,0 +1,38 @@
+"""A condition that only a function of the user's knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from notebook_probe.catalogues.query.condition import Columns, Condition, Row, Sql
+from notebook_probe.errors import QueryError
+
+__all__ = ["Asked"]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked(Condition):
+    """What a function of a row says; no database is asked."""
+
+    function: Callable[[Row], Any]
+
+    @property
+    def fields(self) -> frozenset[str]:
+        return frozenset()
+
+    def __str__(self) -> str:
+        return f"<{getattr(self.function, '__qualname__', repr(self.function))}>"
+
+    def matches(self, row: Row) -> bool:
+        try:
+            return bool(self.function(row))
+        except Exception as error:  # the user's own
+            raise QueryError(
+                f"where={self}: of the run {row.get('run')!r} it raised "
+                f"{type(error).__name__}: {error}; row.get(field) is None where a run has no value"
+            ) from error
+
+    def sql(self, columns: Columns) -> Sql | None:
+        return None

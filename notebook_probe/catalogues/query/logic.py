@@ -1,0 +1,113 @@
+"""Conditions made of conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_, or_
+from typing import Any
+
+from notebook_probe.catalogues.query.condition import Columns, Condition, Row, Sql
+
+__all__ = ["AllOf", "AnyOf", "Not", "all_of", "any_of"]
+
+MOST_IN_SQL = 100
+"""Parts of one condition; a database is asked no more at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf(Condition):
+    """``a and b``; of no parts it is what every run meets."""
+
+    parts: tuple[Condition, ...]
+
+    @property
+    def fields(self) -> frozenset[str]:
+        return _fields(self.parts)
+
+    def __str__(self) -> str:
+        return " and ".join(_inside(one, AnyOf) for one in self.parts)
+
+    def matches(self, row: Row) -> bool:
+        return all(one.matches(row) for one in self.parts)
+
+    def sql(self, columns: Columns) -> Sql | None:
+        found = [one.sql(columns) for one in self.parts[:MOST_IN_SQL]]
+        known = [one for one in found if one is not None]
+        return _together(and_, known, len(known) == len(self.parts)) if known else None
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf(Condition):
+    """``a or b``."""
+
+    parts: tuple[Condition, ...]
+
+    @property
+    def fields(self) -> frozenset[str]:
+        return _fields(self.parts)
+
+    def __str__(self) -> str:
+        return " or ".join(map(str, self.parts))
+
+    def matches(self, row: Row) -> bool:
+        return any(one.matches(row) for one in self.parts)
+
+    def sql(self, columns: Columns) -> Sql | None:
+        if len(self.parts) > MOST_IN_SQL:
+            return None
+        found = [one.sql(columns) for one in self.parts]
+        known = [one for one in found if one is not None]
+        return _together(or_, known, True) if len(known) == len(found) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Not(Condition):
+    """``not a``: just what does not meet it, runs without the field among them."""
+
+    part: Condition
+
+    @property
+    def fields(self) -> frozenset[str]:
+        return self.part.fields
+
+    def __str__(self) -> str:
+        return f"not {_inside(self.part, AllOf, AnyOf)}"
+
+    def matches(self, row: Row) -> bool:
+        return not self.part.matches(row)
+
+    def sql(self, columns: Columns) -> Sql | None:
+        found = self.part.sql(columns)
+        return Sql(~found.expression, True) if found is not None and found.exact else None
+
+
+def all_of(parts: Iterable[Condition]) -> Condition:
+    """Of one part that part; those of parts that are such themselves are taken out of them."""
+    return _joined(AllOf, parts)
+
+
+def any_of(parts: Iterable[Condition]) -> Condition:
+    """Of one part that part; those of parts that are such themselves are taken out of them."""
+    return _joined(AnyOf, parts)
+
+
+def _joined(whole: type[AllOf] | type[AnyOf], parts: Iterable[Condition]) -> Condition:
+    flat: list[Condition] = []
+    for one in parts:
+        flat += one.parts if isinstance(one, whole) else [one]
+    return flat[0] if len(flat) == 1 else whole(tuple(flat))
+
+
+def _fields(parts: Iterable[Condition]) -> frozenset[str]:
+    return frozenset().union(*(one.fields for one in parts))
+
+
+def _inside(part: Condition, *looser: type[Condition]) -> str:
+    return f"({part})" if isinstance(part, looser) else str(part)
+
+
+def _together(join: Callable[[Any, Any], Any], found: list[Sql], is_whole: bool) -> Sql:
+    expression = reduce(join, (one.expression for one in found))
+    return Sql(expression, is_whole and all(one.exact for one in found))
