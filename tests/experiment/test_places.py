@@ -34,9 +34,10 @@ def test_an_experiment_is_a_folder_below_its_server_and_collection(
 
 
 def test_checkpoints_of_two_experiments_never_share_a_folder(tmp_path: Path) -> None:
-    places = [of(exp_id=name, cache_dir=str(tmp_path)) for name in ("a", "b")]
-    assert [one.recent for one in places] == [tmp_path / "a" / "recent", tmp_path / "b" / "recent"]
-    assert tmp_path not in places[0].record.parents
+    cache = tmp_path / "cache"
+    places = [of(exp_id=name, cache_dir=str(cache)) for name in ("a", "b")]
+    assert [one.recent for one in places] == [cache / "a" / "recent", cache / "b" / "recent"]
+    assert cache not in places[0].record.parents
 
 
 def test_what_load_params_leave_out_is_as_in_save_params() -> None:
