@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from notebook_probe.errors import ParamError
 from notebook_probe.experiment.building.build import build
 from notebook_probe.experiment.building.training import Training
+from notebook_probe.experiment.params.door import check_flags
 from notebook_probe.experiment.params.several import read_all
 from notebook_probe.experiment.units.driver import train_units
 
@@ -91,13 +91,7 @@ def train_from_params(
     >>> ids
     {'model_0': []}
     """
-    for name, flag in (
-        ("log_device_placement", log_device_placement),
-        ("dont_run", dont_run),
-        ("skip_check", skip_check),
-    ):
-        if not isinstance(flag, bool):
-            raise ParamError(f"{name}={flag!r}; allowed: True, False")
+    check_flags(log_device_placement=log_device_placement, dont_run=dont_run, skip_check=skip_check)
     several = read_all(
         save_params=save_params,
         model_params=model_params,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -12,7 +11,7 @@ import torch
 
 from notebook_probe.experiment.building.data import Placed, make_data
 from notebook_probe.experiment.building.loss import Loss
-from notebook_probe.experiment.building.model import make_model, seed_all, trained
+from notebook_probe.experiment.building.model import log_devices, make_model, seed_all, trained
 from notebook_probe.experiment.building.optimizer import (
     make_optimizer,
     with_default_optimizer,
@@ -34,8 +33,6 @@ from notebook_probe.train.generators import generator_states
 from notebook_probe.train.loop.loop import Loop
 
 __all__ = ["build", "make_validation", "recorded"]
-
-log = logging.getLogger(__name__)
 
 
 def build(
@@ -64,8 +61,7 @@ def build(
     )
     if log_device_placement:
         for one in trainings:
-            for name, value in one.model.named_parameters():
-                log.info("%s: %s is on %s", one.prefix, name, value.device)
+            log_devices(one.prefix, one.model)
     return trainings
 
 

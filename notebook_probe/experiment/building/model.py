@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -14,7 +15,9 @@ from notebook_probe.errors import ParamError
 from notebook_probe.experiment.building.calling import accepted
 from notebook_probe.experiment.params.model import ModelParams
 
-__all__ = ["Made", "make_model", "seed_all", "trained"]
+__all__ = ["Made", "log_devices", "make_model", "seed_all", "trained"]
+
+log = logging.getLogger(__name__)
 
 
 class Made(NamedTuple):
@@ -22,6 +25,12 @@ class Made(NamedTuple):
 
     module: nn.Module
     cfg: Any
+
+
+def log_devices(prefix: str, model: nn.Module) -> None:
+    """Log on which device each parameter of a model is."""
+    for name, value in model.named_parameters():
+        log.info("%s: %s is on %s", prefix, name, value.device)
 
 
 def seed_all(seed: int) -> None:

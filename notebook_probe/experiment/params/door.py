@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from notebook_probe.errors import ParamError, UnknownNameError, near
 
-__all__ = ["Frequency", "Given", "Name", "Whole", "WithRest", "copied", "read"]
+__all__ = ["Frequency", "Given", "Name", "Whole", "WithRest", "check_flags", "copied", "read"]
 
 LONGEST = 100
 """Characters of a value in a message."""
@@ -129,6 +129,23 @@ def read(kind: type[T], given: Any, where: str) -> T:
         return kind.model_validate(named)
     except ValidationError as error:
         raise _told(error, kind, where) from None
+
+
+def check_flags(**flags: object) -> None:
+    """Whether each of these is a bool.
+
+    Raises
+    ------
+    ParamError
+        One is not.
+
+    Examples
+    --------
+    >>> check_flags(dont_run=True, skip_check=False)
+    """
+    for name, flag in flags.items():
+        if not isinstance(flag, bool):
+            raise ParamError(f"{name}={flag!r}; allowed: True, False")
 
 
 def copied(value: Any) -> Any:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from typing import Any
 
-from notebook_probe.errors import ParamError
 from notebook_probe.experiment.building.calling import call_model
 from notebook_probe.experiment.building.loss import Loss
+from notebook_probe.experiment.building.model import log_devices
+from notebook_probe.experiment.params.door import check_flags
 from notebook_probe.experiment.params.functions import Origins
 from notebook_probe.experiment.params.loss import LossParams
 from notebook_probe.experiment.params.plain import plain
@@ -19,8 +19,6 @@ from notebook_probe.experiment.testing.writing import TestRecord
 from notebook_probe.experiment.validation import Validation
 
 __all__ = ["test", "test_from_params"]
-
-log = logging.getLogger(__name__)
 
 Tested = tuple[dict[str, dict[str, dict[str, Any]]], dict[str, list[str]]]
 
@@ -88,13 +86,7 @@ def test_from_params(
     >>> results["model_0"]["held_out"]  # doctest: +SKIP
     {'accuracy': 0.91}
     """
-    for name, flag in (
-        ("log_device_placement", log_device_placement),
-        ("dont_run", dont_run),
-        ("skip_check", skip_check),
-    ):
-        if not isinstance(flag, bool):
-            raise ParamError(f"{name}={flag!r}; allowed: True, False")
+    check_flags(log_device_placement=log_device_placement, dont_run=dont_run, skip_check=skip_check)
     several = read_tests(
         load_params=load_params,
         model_params=model_params,
@@ -106,8 +98,7 @@ def test_from_params(
     loaded = tuple(map(load, several, configs))
     if log_device_placement:
         for one in loaded:
-            for name, value in one.model.named_parameters():
-                log.info("%s: %s is on %s", one.prefix, name, value.device)
+            log_devices(one.prefix, one.model)
     return {"loaded": loaded} if dont_run else test(loaded)
 
 
