@@ -21,7 +21,16 @@ READY = {
       const panel = window.jupyterapp?.shell.currentWidget;
       return panel?.context?.isReady && panel.sessionContext?.session?.kernel?.status === "idle";
     }""",
-    "nbclassic": "() => window.Jupyter?.notebook?.kernel?.is_connected()",
+    # Its widgets are asked for first, and every output that has one is rendered again when the
+    # kernel has answered: what is shown before, ipywidgets 8.1 loses.
+    "nbclassic": """() => {
+      const kernel = window.Jupyter?.notebook?.kernel;
+      if (!kernel?.is_connected() || !kernel.widget_manager) return false;
+      return new Promise((answered) => {
+        const callbacks = { shell: { reply: () => answered(true) } };
+        kernel.send_shell_message("comm_info_request", {}, callbacks);
+      });
+    }""",
 }
 
 
