@@ -18,9 +18,14 @@ import pytest
 import notebook_probe as nbp
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-EVERY_PAGE = [*PAGES, *sorted((ROOT / "docs" / "quantities").glob("*.md"))]
+AT_THE_ROOT = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+PAGES = [*AT_THE_ROOT, *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
+
+
+def name(page: Path) -> str:
+    """The page as a test calls it: two folders may have one of the same name."""
+    return page.relative_to(ROOT).as_posix()
 
 
 def leads_somewhere(page: Path, target: str) -> bool:
@@ -44,7 +49,7 @@ def nodes(page: Path) -> Iterator[ast.AST]:
         yield from ast.walk(ast.parse(block, str(page)))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=name)
 def test_every_name_that_a_page_uses_is_there(page: Path) -> None:
     owners = {"nbp": nbp, "run": nbp.Run}
     used = [
@@ -56,7 +61,7 @@ def test_every_name_that_a_page_uses_is_there(page: Path) -> None:
     assert missing == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=name)
 def test_every_option_that_a_page_names_is_one(page: Path) -> None:
     unknown = []
     for node in nodes(page):
@@ -69,7 +74,7 @@ def test_every_option_that_a_page_names_is_one(page: Path) -> None:
     assert unknown == []
 
 
-@pytest.mark.parametrize("page", EVERY_PAGE, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=name)
 def test_the_files_and_sections_that_a_page_points_to_are_there(page: Path) -> None:
     targets = re.findall(r"\]\((?!https?:)([^)\s]+)\)", page.read_text("utf-8"))
     assert [target for target in targets if not leads_somewhere(page, target)] == []

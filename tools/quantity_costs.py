@@ -13,10 +13,11 @@ HEAD = """# What presets and quantities cost
 
 <!-- written by `python -m tools.quantity_pages` -->
 
-Of training steps of an MLP, a ResNet-18 and a small GPT, as [benchmarks](../benchmarks.md)
-describes them; presets also of the MLP trained by AdamW and of a LeNet, 32 images of 28 x 28.
-Their steps are short and their batches small, where watching costs most:
-`python -m benchmarks quantities` measures it where you are, and `run.budget(2.0)` bounds it.
+Of training steps of an MLP, a ResNet-18 and a small GPT, as
+[benchmarks](../explanation/benchmarks.md) describes them; presets also of the MLP trained by
+AdamW and of a LeNet, 32 images of 28 x 28. Their steps are short and their batches small, where
+watching costs most: `python -m benchmarks quantities` measures it where you are, and
+`run.budget(2.0)` bounds it.
 Measured on: MACHINE.
 
 Microseconds are what a run says that it takes of a step, over all modules at which something is

@@ -1,7 +1,7 @@
 """The graphs of models of torchvision, timm and transformers: how each could be made.
 
-With random weights and inputs of zeros, in training. `--save` writes docs/graph_models.md. It runs
-where the dependency group `graphs` is installed.
+With random weights and inputs of zeros, in training. `--save` writes
+docs/reference/graph_models.md. It runs where the dependency group `graphs` is installed.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from benchmarks.graphs.looked_at import LookedAt, looked_at
 
 __all__ = ["add_arguments", "run"]
 
-PAGE = Path(__file__).parents[2] / "docs" / "graph_models.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "graph_models.md"
 HEAD = """# Models and their graphs
 
 <!-- written by `python -m benchmarks graphs --save` -->
 
-How [the graph](graph.md) of each of {n} models was made: {how}. {failed}, and {changed}.
+How [the graph](../how_to/graph.md) of each of {n} models was made: {how}. {failed}, and {changed}.
 
 Each is in training, with random weights and small inputs of zeros; those of transformers have two
 layers. Compared were, bit for bit, parameters, buffers, gradients, modes,
@@ -54,7 +54,7 @@ class Row:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--save", action="store_true", help="write docs/graph_models.md")
+    parser.add_argument("--save", action="store_true", help="write docs/reference/graph_models.md")
     parser.add_argument("--only", nargs="*", default=[], help="names of models; all by default")
 
 

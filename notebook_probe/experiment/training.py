@@ -31,7 +31,7 @@ def train_from_params(
 
     Started again with the same dicts it goes on where it was stopped, in whatever way. Any of the
     dicts may be a list: then as many models are trained in turn, on the same batches. The page
-    docs/experiments.md says what every key means. No dict is changed.
+    docs/how_to/experiments.md says what every key means. No dict is changed.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ from torch import nn
 import notebook_probe as nbp
 from notebook_probe.home import HOME
 
-PAGE = Path(__file__).parents[2] / "docs" / "compare_runs.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how_to" / "compare_runs.md"
 
 
 def train(folder: Path, name: str, lr: float) -> None:

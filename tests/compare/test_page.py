@@ -1,4 +1,4 @@
-"""The code of docs/comparing.md runs as it is printed, and says what the page says."""
+"""The code of docs/how_to/comparing.md runs as it is printed, and says what the page says."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 from tests.run.programs import Programs
 
-PAGE = (Path(__file__).parents[2] / "docs/comparing.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[2] / "docs/how_to/comparing.md").read_text("utf-8")
 BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.DOTALL | re.MULTILINE)
 
 BEFORE = """

@@ -1,4 +1,4 @@
-"""The code of docs/experiments.md and docs/from_tfutils.md runs as it is printed."""
+"""The code of docs/how_to/experiments.md and docs/coming_from/tfutils.md runs as it is printed."""
 
 import re
 from pathlib import Path
@@ -14,7 +14,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 BLOCK = re.compile(r"^```python\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
 
 AFTER = {
-    "experiments.md": """
+    "how_to/experiments.md": """
 assert sorted(ids) == ["w16", "w8"]
 assert 0 < training.loop.loop_step <= 20
 losses = run.series("", "loss").dropna("step").values
@@ -25,7 +25,7 @@ assert 0 <= validation.run(model, call=lambda model, batch: model(batch["x"]))["
 assert results["model_0"]["digits"]["loss"] < losses[0]
 assert nbp.open_run("home/experiments/digits/first/tests/0/record.zarr").config["step"] == 60
 """,
-    "from_tfutils.md": """
+    "coming_from/tfutils.md": """
 (units,) = ids.values()
 assert [int(one.rpartition(":")[2]) for one in units] == [*range(125, 181, 5)]
 assert losses.dropna("step").step.values.tolist() == [*range(180)]

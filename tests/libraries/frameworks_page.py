@@ -1,4 +1,4 @@
-"""The code of docs/frameworks.md, library by library."""
+"""The code of docs/how_to/frameworks.md, library by library."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 __all__ = ["run_section"]
 
-PAGE = (Path(__file__).parents[2] / "docs" / "frameworks.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "how_to" / "frameworks.md").read_text("utf-8")
 
 
 def run_section(heading: str, names: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-// A record read as docs/format.md says, by zarrita: every array of one commit, as JSON.
+// A record read as docs/reference/format.md says, by zarrita: every array of one commit, as JSON.
 // Numbers are printed as the bytes they have, so that two kinds of NaN stay two.
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";

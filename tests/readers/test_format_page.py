@@ -14,7 +14,7 @@ from notebook_probe.record.format.codec import encode_text
 from notebook_probe.record.format.missing import MEASURED_NAN, NOT_MEASURED
 from tests.readers.sample_record import begin, finish, nodes_of, plain
 
-PAGE = (Path(__file__).parents[2] / "docs/format.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[2] / "docs/reference/format.md").read_text("utf-8")
 READER, TEXT_READER = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.DOTALL | re.MULTILINE)
 
 
@@ -28,10 +28,10 @@ def test_the_pages_own_reader_reads_an_open_and_a_closed_record(tmp_path: Path) 
 
 def check(folder: Path) -> None:
     names = {"folder": folder}
-    exec(compile(READER, "docs/format.md", "exec"), names)
+    exec(compile(READER, "docs/reference/format.md", "exec"), names)
     read = names["read"]
     assert callable(read)
-    exec(compile(TEXT_READER, "docs/format.md", "exec"), names)
+    exec(compile(TEXT_READER, "docs/reference/format.md", "exec"), names)
     read_text = names["read_text"]
     assert callable(read_text)
     for path, node in nodes_of(folder).items():

@@ -1,4 +1,4 @@
-"""A record read in JavaScript, by a reader of forty lines that follows docs/format.md."""
+"""A record read in JavaScript, by a reader of forty lines that follows docs/reference/format.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The code of docs/remote.md runs as it is printed, where that needs no network."""
+"""The code of docs/how_to/remote.md runs as it is printed, where that needs no network."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import xarray as xr
 import notebook_probe as nbp
 from tests.models import floats, made, mlp, sgd, train
 
-PAGE = (Path(__file__).parents[2] / "docs" / "remote.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "how_to" / "remote.md").read_text("utf-8")
 BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.DOTALL | re.MULTILINE)
 ELSEWHERE = ("s3://", "MyZarrStore", "torch.distributed", "# on every rank")
 

@@ -168,7 +168,7 @@ def test_the_page_about_going_on_runs_as_it_is_printed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    page = (Path(__file__).parents[2] / "docs" / "continuing.md").read_text("utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "how_to" / "continuing.md").read_text("utf-8")
     model = made(mlp)
 
     def train_on(model: nn.Module, optimizer: Optimizer, n_steps: int) -> None:

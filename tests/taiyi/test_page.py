@@ -1,4 +1,4 @@
-"""The code of docs/taiyi.md, and of the reductions in docs/probes.md, runs as it is printed."""
+"""The code of the page for Taiyi runs as it is printed, and of the reductions in that on probes."""
 
 from __future__ import annotations
 
@@ -64,8 +64,10 @@ assert len(eigenvalues) == 96 and run.status().errors == ()
 
 
 def test_the_pages_code_runs_as_it_is_printed(tmp_path: Path) -> None:
-    begin, plain, own = BLOCK.findall((ROOT / "docs" / "taiyi.md").read_text("utf-8"))
-    probes = (ROOT / "docs" / "probes.md").read_text("utf-8")
+    begin, plain, own = BLOCK.findall(
+        (ROOT / "docs" / "coming_from" / "taiyi.md").read_text("utf-8")
+    )
+    probes = (ROOT / "docs" / "explanation" / "probes.md").read_text("utf-8")
     _, _, section = probes.partition("## What quantities share\n")
     shared = BLOCK.findall(section.partition("\n## ")[0])
     script = tmp_path / "page.py"

@@ -1,4 +1,4 @@
-"""The code of docs/training.md and docs/gomlx.md runs as it is printed."""
+"""The code of docs/how_to/training.md and docs/coming_from/gomlx.md runs as it is printed."""
 
 import re
 from pathlib import Path
@@ -32,13 +32,13 @@ def loss_fn(labels, predictions):
 """
 
 AFTER = {
-    "training.md": """
+    "how_to/training.md": """
 assert run.series("", "test_loss").step.values.tolist() == [30, 60, 90, 120, 150, 180, 210]
 assert [event.kind for event in run.events if event.kind == "set"] == ["set"]
 assert "averaged_loss" in loop.last_metrics
 run.close()
 """,
-    "gomlx.md": """
+    "coming_from/gomlx.md": """
 assert loop.loop_step == 30
 assert collector.get_all_series_names() == []
 """,

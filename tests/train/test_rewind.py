@@ -312,7 +312,7 @@ def test_the_page_about_checkpoints_runs_as_it_is_printed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    page = (Path(__file__).parents[2] / "docs" / "checkpoints.md").read_text("utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "how_to" / "checkpoints.md").read_text("utf-8")
     model = small_model()
     optimizer = torch.optim.AdamW(model.parameters(), 1e-2)
     readers_own = {
