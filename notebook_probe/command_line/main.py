@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
+from notebook_probe import __version__
 from notebook_probe.command_line import clean_up, compare, export, marks, runs, show
 from notebook_probe.command_line.printed import plain
 from notebook_probe.errors import ProbeError
@@ -65,6 +66,7 @@ class _Parser(ArgumentParser):
 
 def _parser() -> ArgumentParser:
     parser = _Parser(prog=f"python -m {NAME}", description="Runs that were recorded.")
+    parser.add_argument("--version", action="version", version=f"{NAME} {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for name, (add, about) in COMMANDS.items():
         add(commands.add_parser(name, help=about, description=about))

@@ -203,3 +203,7 @@ def test_it_is_a_program_without_torch_that_ends_quietly_with_its_reader(lab: Pa
     )
     os.close(writing)
     assert (quiet.returncode, quiet.stderr) == (0, b"")
+
+
+def test_the_version_is_that_of_the_package(said: Said) -> None:
+    assert said("--version") == (0, f"notebook_probe {nbp.__version__}\n", "")
