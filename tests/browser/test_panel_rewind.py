@@ -23,9 +23,9 @@ CHECKPOINTS = range(100, 801, 100)
 LOSS, NORM = ("(root)", "loss"), ("conv3", "grad_norm")
 
 
-def alert(step: int) -> Alert:
+def alert(step: int, rule: str = "loss_spike") -> Alert:
     text = f"the model: the loss is 2.9, 11 times its usual value, at step {step}"
-    return Alert("loss_spike", step, text, ("(root)",), ("loss",), severity="severe")
+    return Alert(rule, step, text, ("(root)",), ("loss",), severity="severe")
 
 
 def cells(n: int) -> np.ndarray[Any, Any]:
@@ -209,6 +209,46 @@ def test_the_branch_leaves_the_line_that_goes_on_in_grey(panel: PanelPage) -> No
     expect(count).to_have_text("1 cause")
     expect(panel.page.locator(".nbp-branch")).to_be_hidden()
     expect(strip).not_to_contain_text("before")
+
+
+def test_the_alerts_before_are_listed_and_marked_where_both_are_asked_for(panel: PanelPage) -> None:
+    say_branch(panel)
+    both, count = panel.action("both"), panel.action("alerts")
+    expect(both).to_be_hidden()  # nothing is known of them yet
+    panel.say(left_alerts([alert(341), alert(400, "mine")]))
+    expect(count).to_be_hidden()
+    both.click()
+    drawer = panel.page.locator(".nbp-drawer")
+    expect(drawer.locator(".nbp-alert")).to_have_count(2)
+    expect(drawer.locator(".nbp-tag:visible")).to_have_text(["before", "before"])
+    expect(panel.page.locator(".nbp-no-alerts")).to_contain_text("No alerts on this branch")
+    assert is_marked(panel, 400)
+    panel.picture("alerts-both-none")
+    panel.say(alerts_message([alert(310)]))
+    expect(drawer.locator(".nbp-alert-step")).to_have_text(["310", "341", "400"])
+    expect(drawer.locator(".nbp-alerts-head")).to_contain_text("1 alert, 1 cause · 2 alerts before")
+    panel.picture("alerts-both")
+    both.click()
+    expect(both).to_have_text("show both")
+    expect(drawer.locator(".nbp-alert-step")).to_have_text(["310"])
+    assert not is_marked(panel, 400)
+    both.click()
+    panel.say(left_alerts([]))
+    expect(both).to_be_hidden()
+    expect(drawer.locator(".nbp-alert-step")).to_have_text(["310"])
+
+
+def left_alerts(alerts: list[Alert]) -> dict[str, Any]:
+    told = alerts_message(alerts)
+    return {"v": 1, "type": "left", "rows": told["rows"], "findings": told["findings"]}
+
+
+def is_marked(panel: PanelPage, step: int) -> bool:
+    """Whether there is red below the axis of the heat map at a step."""
+    panel.wait_frame()
+    bottom = json.loads(panel.heat.get_attribute("data-box") or "")[3]
+    red, green, _, alpha = panel.pixel(panel.heat, panel.x_of_step(panel.heat, step), bottom + 6)
+    return alpha > 60 and red > green + 60
 
 
 def test_both_plots_keep_what_was_left_paler_from_the_fork_on(panel: PanelPage) -> None:

@@ -66,6 +66,7 @@ const EMPTY_PARTS = {
   rules: { rules: [], trial: null },
   looks: { looks: [], asked: [], missed: [] },
   history: { checkpoints: [], branch: 1, fork: null, left: null, way: null },
+  left: { rows: [], findings: [] },
   left_lines: null,
   left_heat: null,
   compare: { folder: "", listed: false, problem: "", n_left_out: 0, own: null, runs: [], refused: {} },
@@ -98,6 +99,8 @@ export function createState() {
     alerts: [],
     /** Which of them belong together, causes before what came of them: { first, modules, where, sentence, cause }. */
     findings: [],
+    /** Whether those of the line that was left are listed in this view, too. */
+    both: false,
     /** The registered views, as the kernel lists them. */
     views: [],
     /** The last message to one of them. */

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypedDict
 
 from notebook_probe.alerts.alert import ALERT
 from notebook_probe.explorer.messages.throttled import Throttled
+from notebook_probe.explorer.parts.left_line import left_events, left_of, starts_of
 from notebook_probe.explorer.parts.part import Click, Part, Seen
-from notebook_probe.record.format.notes import BRANCH, CHECKPOINT
+from notebook_probe.record.format.notes import CHECKPOINT
 from notebook_probe.record.format.source import Event, Source
 from notebook_probe.run.attach.requests import Request
 from notebook_probe.run.controls import Controls
@@ -124,30 +125,24 @@ class History(Part):
 
     def _lines_now(self) -> Mapping[str, Any]:
         events = self._source.events
-        begun = [event for event in events if event.kind == BRANCH]
+        starts = starts_of(self._source)
         return {
             "checkpoints": _rows(events),
-            "branch": len(begun) + 1,
-            "fork": begun[-1].step if begun else None,
-            "left": self._left(events),
+            "branch": len(starts),
+            "fork": starts[-1] if len(starts) > 1 else None,
+            "left": self._left(),
         }
 
-    def _left(self, events: Sequence[Event]) -> LeftLine | None:
-        """Of the run that was left for this one; of a record alone nobody asks for it."""
-        left = None if self._controls is None else self._controls.left
+    def _left(self) -> LeftLine | None:
+        left = left_of(self._source, self._controls)
         if left is None:
             return None
-        known = {*map(_key, events)}
-        others = [event for event in left.events if _key(event) not in known]
+        others = left_events(left, self._source)
         return {
             "to": _n_steps(left),
             "checkpoints": _rows(others),
             "n_alerts": sum(event.kind == ALERT for event in others),
         }
-
-
-def _key(event: Event) -> tuple[int, int, str, str]:
-    return event.step, event.time_ms, event.kind, event.text
 
 
 def _n_steps(source: Source) -> int:

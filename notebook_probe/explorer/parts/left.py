@@ -1,4 +1,4 @@
-"""The line that was left for a branch: its series and its heat map from there on."""
+"""The line that was left for a branch: its alerts, its series and its heat map from there on."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from typing import Any, ClassVar
 
 from notebook_probe.explorer.draw.heat import Heat
 from notebook_probe.explorer.draw.lines.lines import Lines
+from notebook_probe.explorer.messages.alert_rows import AlertMessages
 from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.explorer.messages.wire import Frame
+from notebook_probe.explorer.parts.left_line import left_events, left_of, starts_of
 from notebook_probe.explorer.parts.part import Part, Seen
-from notebook_probe.record.format.notes import BRANCH
 from notebook_probe.record.format.source import Source
 from notebook_probe.run.controls import Controls
 
 __all__ = ["Left"]
 
+NO_ALERTS: Mapping[str, Any] = {"rows": [], "findings": []}
 WIDTH = 700
 """Pixels it is drawn for: faint beside what is trained now."""
 
@@ -31,26 +33,38 @@ class Left(Part):
         self._lines, self._heat = Lines(), Heat()
         self._selection: PanelSelection | None = None
         self._sent: PanelSelection | None = None
+        self._left: Source | None = None
+        self._alerts: Mapping[str, Any] = NO_ALERTS
 
     def state(self, seen: Seen) -> Mapping[str, Any] | None:
         self._selection = seen.selection
-        return None
+        left = left_of(self._source, self._controls)
+        if left is not self._left:  # another line, which nothing is added to any more
+            self._left, self._sent = left, None
+            self._alerts = NO_ALERTS if left is None else _alerts(left, self._source)
+        return self._alerts
 
     def forget(self) -> None:
         self._sent = None
 
     def frames(self) -> list[Frame]:
-        left = None if self._controls is None else self._controls.left
-        selection = self._selection
+        left, selection = self._left, self._selection
         if left is None or selection is None or selection == self._sent:
             return []
-        fork = max((one.step for one in self._source.events if one.kind == BRANCH), default=0)
+        fork = starts_of(self._source)[-1]
         frames = [_named("left_heat", self._heat.frame(left, selection, WIDTH))]
         lines = self._lines.frame(left, _from(fork, selection), WIDTH)
         frames.append(_named("left_lines", lines))
         if lines[0]["averaged"] >= 1.0:  # else there is more to come
             self._sent = selection
         return [frame for frame in frames if frame is not None]
+
+
+def _alerts(left: Source, source: Source) -> Mapping[str, Any]:
+    message = AlertMessages().message(left_events(left, source))
+    return (
+        NO_ALERTS if message is None else {"rows": message["rows"], "findings": message["findings"]}
+    )
 
 
 def _from(fork: int, selection: PanelSelection) -> PanelSelection:

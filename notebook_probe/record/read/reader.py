@@ -77,6 +77,7 @@ class OpenedRecord(Exports):
         self._lock = threading.Lock()
         self._revision = 0
         self._signature: object = None
+        self._left: OpenedRecord | None = None
         self._warned: set[str] = set()
         self.refresh()
 
@@ -112,6 +113,14 @@ class OpenedRecord(Exports):
     def events(self) -> tuple[Event, ...]:
         """What happened on the branch that is seen, and before it on those that it came from."""
         return events_of_line(self.all_events, len(self._branches.starts))
+
+    @property
+    def left(self) -> OpenedRecord | None:
+        """The branch that was left for the one that is seen, as it ended; None for the first."""
+        before = len(self._branches.starts) - 1
+        if before and (self._left is None or self._left._branch != before):
+            self._left = OpenedRecord(self._location, before)
+        return self._left
 
     @property
     def all_events(self) -> tuple[Event, ...]:

@@ -2,10 +2,12 @@
 
 import { element } from "../dom.js";
 import { grouped } from "../format.js";
+import { markedAlerts } from "../parts/alerts/both.js";
 
 const NEAR_PX = 5;
 const TALL_PX = 8;
 const MOST_TEXTS = 4;
+const FAINT = 0.45; // of the line that was left
 
 /** What stands below an axis: the heavier hides the lighter. A new kind of mark is a row here. */
 const KINDS = {
@@ -18,10 +20,11 @@ const KINDS = {
 
 const OWN = new Set(["checkpoint", "look"]); // events with a mark of their own
 
-/** { step, x, kind, text } of all there is, `x` as the lines have it: their axis may be time. */
-export function stepMarks({ alerts, lines }, mapping) {
-  const found = alerts.map(({ step, severity, rule, text }) => {
-    return { step, x: mapping.x(step), kind: severity, text: `${rule} at ${text}` };
+/** { step, x, kind, text, left } of all there is, `x` as the lines have it: their axis may be time. */
+export function stepMarks(state, mapping) {
+  const { lines } = state;
+  const found = markedAlerts(state).map(({ step, severity, rule, text, left }) => {
+    return { step, x: mapping.x(step), kind: severity, text: `${left ? "before: " : ""}${rule} at ${text}`, left };
   });
   const done = (lines?.events ?? []).map(([at, kind, text]) => {
     const x = at + lines.x0;
@@ -30,26 +33,29 @@ export function stepMarks({ alerts, lines }, mapping) {
   return [...found, ...done];
 }
 
-/** Marks that are drawn, { px, step, kind, texts }, each with the texts of those that it hides. */
+/** Marks that are drawn, { px, step, kind, left, texts }, each with the texts of those that it hides. */
 export function placeMarks(marks, place, { left, right }) {
-  const byWeight = [...marks].sort((one, other) => KINDS[other.kind].weight - KINDS[one.kind].weight);
+  const weight = ({ kind, left }) => KINDS[kind].weight - (left ? 0.5 : 0);
+  const byWeight = [...marks].sort((one, other) => weight(other) - weight(one));
   const placed = [];
   for (const mark of byWeight) {
     const px = place(mark);
     if (!(px >= left - 0.5 && px <= right + 0.5)) continue;
     const over = placed.find((one) => Math.abs(one.px - px) < NEAR_PX);
     if (over) over.texts.push(mark.text);
-    else placed.push({ px, step: mark.step, kind: mark.kind, texts: [mark.text] });
+    else placed.push({ px, step: mark.step, kind: mark.kind, left: mark.left, texts: [mark.text] });
   }
   return placed;
 }
 
 export function paintMarks(context, placed, bottom, colours) {
-  for (const { px, kind } of placed) {
+  for (const { px, kind, left } of placed) {
     const { colour, paint } = KINDS[kind];
+    context.globalAlpha = left ? FAINT : 1;
     context.strokeStyle = context.fillStyle = colours[colour];
     paint(context, px, bottom, colours);
   }
+  context.globalAlpha = 1;
 }
 
 /** The mark under a pixel, or null. */

@@ -2,7 +2,7 @@
 
 import { element, setHidden, setText } from "../../dom.js";
 import { grouped } from "../../format.js";
-import { causesOf } from "./causes.js";
+import { listedCauses } from "./both.js";
 import { createAlertLine } from "./line.js";
 import { alertsText, causesText } from "./words.js";
 
@@ -28,19 +28,20 @@ export function createAlertList(parts, about) {
 
   /** Only what is new is put in, so that what has the focus keeps it. */
   function fill() {
-    const { alerts, findings, status, model } = state;
-    const facts = [alerts, model, status.recorded, status.attached, status.can.attach, state.parts.rules];
+    const { alerts, findings, status, model, both } = state;
+    const asked = [status.attached, status.can.attach, state.parts.rules];
+    const facts = [alerts, both, state.parts.left, model, status.recorded, ...asked];
     if (known.length && facts.every((fact, k) => fact === known[k])) return;
     known = facts;
-    const causes = causesOf(state);
+    const causes = listedCauses(state);
     const nodes = causes.flatMap((one) => {
       const cause = (newest = describe(one, null));
       return [cause, ...one.below.map((below) => describe(below, cause))].map((line) => line.el);
     });
     arrange(list, nodes);
     for (const [key, one] of lines) if (one.el.parentNode !== list) lines.delete(key);
-    setText(count, `${alertsText(alerts.length)}, ${causesText(causes.length)}`);
-    const n = Math.min(...findings.map(({ first }) => first));
+    setText(count, countText(state, causes));
+    const n = findings.length ? Math.min(...findings.map(({ first }) => first)) : 0;
     setHidden(earlier, !n);
     setText(earlier, `${grouped(n)} earlier ones: run.alerts lists them all`);
   }
@@ -103,6 +104,12 @@ export function createAlertList(parts, about) {
       if (newest && newest.el !== list.firstChild) scroll.scrollTop = newest.el.offsetTop;
     },
   };
+}
+
+function countText({ alerts, both, parts }, causes) {
+  const own = causes.filter(({ left }) => !left);
+  const before = both ? [`${alertsText(parts.left.rows.length)} before`] : [];
+  return [...(own.length ? [`${alertsText(alerts.length)}, ${causesText(own.length)}`] : []), ...before].join(" · ");
 }
 
 function arrange(list, nodes) {

@@ -3,6 +3,7 @@
 import { element, setAttribute, setHidden, setText } from "../../dom.js";
 import { grouped } from "../../format.js";
 import { createAlertList } from "./alert_list.js";
+import { createBoth, listedCauses } from "./both.js";
 import { causesOf, heaviest, isSevere } from "./causes.js";
 import { createMark, setSeverity } from "./mark.js";
 import { createPausing, SEVERE } from "./pausing.js";
@@ -26,28 +27,47 @@ export function createAlerts(parts) {
   const number = element("span");
   count.append(number, chevron);
   const none = element("span", { class: "nbp-soft" });
-  const quiet = element("span", { class: "nbp-no-alerts" }, none);
-  const el = element("div", { class: "nbp-alerts-line" }, newest, count, quiet);
+  const dot = element("span", { class: "nbp-soft" });
+  const quiet = element("span", { class: "nbp-no-alerts" }, none, dot);
+  const el = element("div", { class: "nbp-alerts-line" }, newest, quiet, count);
   const watch = createRulesWatch(parts);
+  const both = createBoth(parts, () => drawer.isOpenAt(count) || toggle());
   const pausing = createPausing(SEVERE, "severe ones pause the run", parts).el;
   const about = element("span", { class: "nbp-alerts-about" }, pausing);
   const list = createAlertList(parts, about);
 
   count.addEventListener("click", toggle, { signal });
-  for (const topic of ["alerts", "model", "rules", "status", "history"]) state.on(topic, refresh);
+  for (const topic of ["alerts", "model", "rules", "status", "history", "left"]) state.on(topic, refresh);
 
   function refresh() {
     const causes = causesOf(state);
     const last = causes.at(-1) ?? null;
-    for (const node of [newest, count]) setHidden(node, !last);
+    const n_listed = listedCauses(state).length;
+    setHidden(newest, !last);
+    setHidden(count, !n_listed);
     setHidden(quiet, Boolean(last));
-    const home = last ? about : quiet;
-    if (watch.parentNode !== home) home.insertBefore(watch, last ? pausing : null);
+    if (last) stand(about, about.firstChild);
+    else stand(quiet, dot);
     if (last) describe(last, causes.length);
-    else setText(none, `${noneText(state)}${watchText(state.parts.rules.rules) ? " · " : ""}`);
+    else describeNone();
     if (!drawer.isOpenAt(count)) return;
-    if (last) list.fill();
+    if (n_listed) list.fill();
     else drawer.close();
+  }
+
+  /** Beside what is said of alerts: in the drawer, or in the foot where there are none. */
+  function stand(home, behind) {
+    if (both.parentNode === home) return;
+    home.insertBefore(both, behind);
+    if (home === about) home.insertBefore(watch, pausing);
+    else home.append(watch);
+  }
+
+  function describeNone() {
+    setText(none, `${noneText(state)} `);
+    setText(dot, watchText(state.parts.rules.rules) ? " · " : "");
+    setText(number, `${grouped(alertsBefore(state))} before`);
+    setAttribute(count, "title", "Alerts of the line that was left (n)");
   }
 
   function describe(last, n) {
@@ -75,7 +95,7 @@ export function createAlerts(parts) {
     el,
     /** Open the drawer at the newest alert, or close it. */
     open() {
-      if (!state.alerts.length) return;
+      if (count.hidden) return;
       toggle();
       if (drawer.isOpenAt(count)) list.focusNewest();
       else count.focus();
@@ -85,7 +105,8 @@ export function createAlerts(parts) {
 
 function noneText(state) {
   const before = alertsBefore(state);
-  return before ? `No alerts on this branch; ${grouped(before)} before` : "No alerts";
+  if (!before) return "No alerts";
+  return `No alerts on this branch${state.both ? "" : `; ${grouped(before)} before`}`;
 }
 
 /** Those of the line that was left for this branch. */

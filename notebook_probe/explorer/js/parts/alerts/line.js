@@ -23,6 +23,7 @@ export function createAlertLine(parts, folded) {
   const before = element("span");
   const place = element("code");
   const rest = element("span");
+  const tag = element("span", { class: "nbp-tag", hidden: "" }, "before");
   const fold = createFold(folded, signal);
   const attach = element("button", { class: "nbp-link nbp-attach-here", type: "button", hidden: "" });
   const show = element("button", { class: "nbp-link", type: "button", "data-action": "show" }, "show");
@@ -33,7 +34,7 @@ export function createAlertLine(parts, folded) {
     { class: "nbp-alert", role: "listitem", tabindex: "-1", "data-open": "false" },
     mark,
     step,
-    element("span", { class: "nbp-alert-text" }, before, place, rest),
+    element("span", { class: "nbp-alert-text" }, before, place, rest, tag),
     element("span", { class: "nbp-alert-acts" }, attach, show),
     fold.el,
     more,
@@ -86,6 +87,7 @@ export function createAlertLine(parts, folded) {
     setText(before, words.before);
     setText(place, words.place);
     setText(rest, words.rest);
+    setHidden(tag, !alert.left);
     fold.describe(alert);
     setGreyed(show, whyNotShown(alert, state), "Mark its modules, draw its series, go to its step");
     describeOffer();

@@ -117,7 +117,7 @@ function restText({ text, found, within, missing, bound }) {
 }
 
 function partedRow({ module, step, there, now }, place) {
-  const first = place ? [] : [element("span", { class: "nbp-first-sign" }, "first")];
+  const first = place ? [] : [element("span", { class: "nbp-tag" }, "first")];
   return element(
     "div",
     { class: "nbp-parted", role: "listitem", tabindex: place ? "-1" : "0", "data-module": module },
