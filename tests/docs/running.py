@@ -26,7 +26,7 @@ body = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 8), nn.ReLU())
 model = nn.Sequential(OrderedDict(body=body, head=nn.Linear(8, 3)))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 loss_fn = nn.CrossEntropyLoss()
-loader = [(torch.randn(16, 4), torch.randint(3, (16,))) for _ in range(20)]
+loader = [(torch.randn(32, 4), torch.randint(3, (32,))) for _ in range(20)]
 
 
 def train(batches=loader):
@@ -56,4 +56,5 @@ def run_page(
 ) -> None:
     """Run a page's blocks in their order, without a warning or a word on stderr."""
     script = "\n".join([before, *blocks_of(page), after])
-    assert programs.run(script, folder=folder) == (0, "")
+    ended = programs.run(script, folder=folder)
+    assert ended == (0, ""), ended.stderr

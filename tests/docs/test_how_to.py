@@ -1,0 +1,62 @@
+"""The pages of docs/how_to that ask for nothing but torch run, and do what they say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.docs.running import READERS_OWN, run_page
+from tests.run.programs import Programs
+
+AFTER = {
+    "functional_activations": """
+assert run.series("head", "silent_input_fraction").notnull().all()
+assert run.series("", "zeros").size == len(loader)
+x = loader[0][0]
+torch.testing.assert_close(modular(x), model(x), rtol=0, atol=0)
+""",
+    "histogram_over_time": """
+assert (counts.sum("linear_bin") == model.head.weight.numel()).all()
+assert float(low[0, 0]) < float(high[0, 0]) and float(at_ten.sum()) == 24
+""",
+    "images_text_parameters": """
+assert record.config["widths"] == [8, 8] and record.annotations["purpose"] == "a first try"
+assert record.series("", "inputs").step.values.tolist() == [0, 10]
+assert record.series("", "inputs").shape == (2, 8, 2, 2)
+assert sum(event.kind == "sample" for event in record.events) == 2
+""",
+    "keep_it_cheap": """
+assert few.series("head", "effective_rank").size == len(loader)  # times(20) of twenty
+assert few.series("body.0", "grad_norm").step.values.tolist() == [0, 10]
+""",
+    "own_quantity": """
+assert run.series("body.1", "top_share").size == 16 and run.status().errors == ()
+assert float(run.series("head", "norm_spread")[-1]) >= 1.0
+gained = float(run.series("body.0", "gain")[-1])
+assert gained > 0.0
+""",
+    "own_rule": """
+assert run.alerts.of("outputs_too_large")[0].step == 2
+assert again.breakpoints
+""",
+    "own_view": """
+assert chosen.value.startswith("largest at step")
+explorer.step = slider.value = 7
+assert (explorer.step, slider.value) == (7, 7) and "at step 7:" in chosen.value
+assert against_depth(run).axes
+""",
+    "where_nan_began": """
+assert (first.alert.rule, first.modules[0], first.alert.step) == ("nonfinite_output", "body.2", 10)
+assert first_step == 10 and "body.2" in bad.module[bad.sel(step=10)].values
+assert "body.0" not in bad.module[bad.sel(step=10)].values
+""",
+}
+
+
+@pytest.mark.xdist_group("programs")
+@pytest.mark.parametrize("page", AFTER)
+def test_the_code_of_a_page_runs_as_it_is_printed(
+    page: str, programs: Programs, tmp_path: Path
+) -> None:
+    run_page(f"how_to/{page}.md", programs, tmp_path, before=READERS_OWN, after=AFTER[page])
