@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from matplotlib.figure import Figure
 
+from notebook_probe.figures.apart import Apart, draw_apart
 from notebook_probe.figures.beside import Beside
 from notebook_probe.figures.cells import heat_inches, row_names
 from notebook_probe.figures.heat import draw_heat, read_grid, scale_of
@@ -42,6 +43,7 @@ def overview(
     colours: Mapping[Series, int] | None = None,
     grid: Grid | None = None,
     beside: Sequence[Beside] = (),
+    apart: Apart | None = None,
 ) -> Figure:
     """Picture of what a panel shows: the heat map of a quantity over the lines of some series.
 
@@ -67,13 +69,16 @@ def overview(
         The cells of the map, where they have been worked out already.
     beside : sequence of Beside
         Lines of other runs, drawn among those of this one.
+    apart : Apart, optional
+        How far others are from this one, in the place of its own values.
 
     Examples
     --------
     >>> overview(run, "grad_norm", [("fc1", "grad_norm")])  # doctest: +SKIP
     """
     quantity, series = source.recorded_name(quantity), recorded(source, series)
-    shown = grid or read_grid(source, quantity, window)
+    values = None if apart else grid or read_grid(source, quantity, window)
+    shown = apart.ratio if apart else values
     names = [] if shown is None else row_names(shown)
     left = 0.25 + max([0.45, *map(text_inches, names)])
     right = max(BAR, label_inches(series), labels_inches([one.label for one in beside]))
@@ -87,15 +92,19 @@ def overview(
 
     with drawing:
         figure = Picture(figsize=(WIDTH, height))
-        _draw_heading(figure, source, quantity if shown is not None else "", left / WIDTH, height)
+        what = "" if shown is None else f"{quantity} {apart.compared}" if apart else quantity
+        _draw_heading(figure, source, what, left / WIDTH, height)
         if shown is not None:
             axes = figure.add_axes(place(BOTTOM + below, tall))
             bar_left = 1 - (right - 0.12) / WIDTH
             bar = figure.add_axes(
                 (bar_left, (BOTTOM + below) / height, 0.12 / WIDTH, tall / height)
             )
-            scale = scale_of(source, quantity, shown, log_heat, cells)
-            draw_heat(axes, bar, shown, names, scale, cells)
+            if apart is not None:
+                draw_apart(axes, bar, apart, names)
+            elif values is not None:
+                scale = scale_of(source, quantity, values, log_heat, cells)
+                draw_heat(axes, bar, values, names, scale, cells)
         if series:
             axes = figure.add_axes(place(BOTTOM, LINES))
             draw_lines(axes, source, series, window, look, colour_of, beside)

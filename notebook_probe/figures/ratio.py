@@ -4,39 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
-from matplotlib.colorbar import Colorbar
-from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter
 
 from notebook_probe.compare.axes import Run
 from notebook_probe.compare.parting import parting
-from notebook_probe.compare.partings import Partings
-from notebook_probe.compare.ratio_grid import Ratio, runs_of
 from notebook_probe.compare.ratio_grid import ratio as read_ratio
+from notebook_probe.compare.ratio_grid import runs_of
 from notebook_probe.errors import UnknownNameError
-from notebook_probe.figures.cells import N_COLUMNS, draw_map, heat_inches, row_names
-from notebook_probe.figures.colour_maps import MAPS
+from notebook_probe.figures.apart import Apart, draw_apart
+from notebook_probe.figures.cells import N_COLUMNS, heat_inches, row_names
 from notebook_probe.figures.style import (
     HEADING,
     INK,
     SOFT,
     Picture,
     drawing,
-    plain_axes,
     text_inches,
 )
-from notebook_probe.record.views.thinning.heat_grid import MEASURED
 
 __all__ = ["ratio"]
 
-TIMES = {1.0: "×10", 0.5: "×3", 0.0: "same", -0.5: "÷3", -1.0: "÷10"}
 LINE_INCHES = 0.2
-FLAG = 0.3
-"""Of the height of a row."""
 
 
 def ratio(
@@ -95,41 +83,11 @@ def ratio(
         bottom, tall, wide = below / height, heat_inches(found) / height, 1 - (left + 1.1) / width
         axes = figure.add_axes((left / width, bottom, wide, tall))
         bar = figure.add_axes((left / width + wide + 0.15 / width, bottom, 0.13 / width, tall))
-        _draw(axes, bar, found, names)
-        _draw_flags(axes, found, parted)
-        axes.set_title(_title(parted), loc="left", color=SOFT, pad=8, fontproperties=HEADING)
+        shown = Apart(found, parted)
+        draw_apart(axes, bar, shown, names)
+        title = f"{parted.quantity}: {parted.this} {shown.compared}"
+        axes.set_title(title, loc="left", color=SOFT, pad=8, fontproperties=HEADING)
         for row, text in enumerate(words):
             y, shade = (below - 0.4 - LINE_INCHES * row) / height, SOFT if row else INK
             figure.text(left / width, y, text, color=shade, va="center", fontproperties=HEADING)
     return figure
-
-
-def _title(parted: Partings) -> str:
-    n = len(parted.others)
-    whom = parted.others[0] if n == 1 else f"the mean of {n} runs"
-    if parted.is_signed:
-        return f"{parted.quantity}: {parted.this} − {whom}, in spreads"
-    return f"{parted.quantity}: {parted.this} ÷ {whom}"
-
-
-def _draw(axes: Axes, bar: Axes, found: Ratio, names: list[str]) -> None:
-    norm = Normalize(-found.limit, found.limit)
-    shown = np.ma.masked_where(found.state != MEASURED, found.apart)
-    draw_map(axes, found, shown, names, cmap=MAPS["sign"], norm=norm)
-    Colorbar(bar, ScalarMappable(norm, MAPS["sign"]))
-    plain_axes(bar, grid=False)
-    if not found.is_signed:
-        bar.yaxis.set_major_locator(FixedLocator([*TIMES]))
-        bar.yaxis.set_major_formatter(FuncFormatter(lambda value, _: TIMES.get(value, "")))
-
-
-def _draw_flags(axes: Axes, found: Ratio, parted: Partings) -> None:
-    """A line down the row where it parts, with a flag at its top."""
-    row_of = {module: row for row, module in enumerate(found.modules)}
-    flag = 0.008 * (found.last + 1 - found.first)
-    for one in parted:
-        row = row_of.get(one.module)
-        if row is not None and found.first <= one.step <= found.last:
-            axes.plot([one.step] * 2, [row, row + 1], color=INK, linewidth=1.6, gid="flag")
-            corners = [(one.step, row), (one.step + flag, row), (one.step, row + FLAG)]
-            axes.fill(*zip(*corners, strict=True), color=INK, linewidth=0)

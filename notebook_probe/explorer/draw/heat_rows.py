@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from notebook_probe.compare.ratio_grid import Ratio
 from notebook_probe.record.format.source import ROOT
 from notebook_probe.record.views.thinning.heat_grid import Grid
 
-__all__ = ["folded", "within"]
+__all__ = ["folded", "ratio_rows", "within"]
 
 NONFINITE, ABSENT = 2, 1
 
@@ -57,6 +58,13 @@ def folded(grid: Grid, folds: Sequence[str]) -> Grid:
         maximum=np.where(n > 0, largest, np.nan),
         state=state,
     )
+
+
+def ratio_rows(found: Ratio, places: Sequence[str], folds: Sequence[str]) -> Ratio:
+    """The same of how far runs are apart."""
+    cells = Grid(found.modules, found.first, found.size, found.apart, found.apart, found.state)
+    grid = folded(within(cells, places), folds)
+    return replace(found, modules=grid.modules, apart=grid.mean, state=grid.state)
 
 
 def _nearest(entry: str, wanted: set[str]) -> str:

@@ -61,6 +61,13 @@ class PanelSelection:
     colours: Mapping[Series, int] = field(default_factory=lambda: MappingProxyType({}))
     """Every colour ever given out here, those of series no longer on_screen included."""
 
+    @property
+    def divided_by(self) -> tuple[str, ...]:
+        """The runs whose values are in the heat map, too."""
+        if not self.ratio_to:
+            return ()
+        return self.others if self.grouped else (self.ratio_to,)
+
     def with_series(self, *added: Series) -> PanelSelection:
         """Draw these too; one that is on_screen already stays as it is."""
         return self._drawing([*self.series, *added])

@@ -11,11 +11,10 @@ from notebook_probe.compare import PartingSearch, Ratio, RatioGrid
 from notebook_probe.compare.axes import Run
 from notebook_probe.explorer.draw.halves import halves
 from notebook_probe.explorer.draw.heat import n_columns
-from notebook_probe.explorer.draw.heat_rows import folded, within
+from notebook_probe.explorer.draw.heat_rows import ratio_rows
 from notebook_probe.explorer.messages.axis_entries import axis_order
 from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.explorer.messages.wire import VERSION, Frame
-from notebook_probe.record.views.thinning.heat_grid import Grid
 
 __all__ = ["Apart", "PartedRow", "PartingMessage", "RatioFrame"]
 
@@ -121,24 +120,23 @@ class Apart:
         return [drawn, (self._parting(selection, ratio.modules), [])]
 
     def _ratio_frame(self, ratio: Ratio, selection: PanelSelection) -> Frame:
-        grid = Grid(ratio.modules, ratio.first, ratio.size, ratio.apart, ratio.apart, ratio.state)
-        grid = folded(within(grid, selection.rows), selection.folds)
-        finite = grid.mean[np.isfinite(grid.mean)]
+        ratio = ratio_rows(ratio, selection.rows, selection.folds)
+        finite = ratio.apart[np.isfinite(ratio.apart)]
         message: RatioFrame = {
             "v": VERSION,
             "type": "ratio",
             "quantity": self._quantity,
             "to": self._to,
-            "rows": list(grid.modules),
-            "columns": grid.mean.shape[1],
-            "first_step": grid.first,
-            "last_step": grid.last,
+            "rows": list(ratio.modules),
+            "columns": ratio.apart.shape[1],
+            "first_step": ratio.first,
+            "last_step": ratio.last,
             "limit": ratio.limit,
             "signed": ratio.is_signed,
             "lowest": float(finite.min()) if finite.size else None,
             "highest": float(finite.max()) if finite.size else None,
         }
-        buffers = halves(grid.mean), grid.state
+        buffers = halves(ratio.apart), ratio.state
         return message, [memoryview(one.tobytes()) for one in buffers]
 
     def _parting(self, selection: PanelSelection, rows: Sequence[str]) -> PartingMessage:

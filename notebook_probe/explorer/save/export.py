@@ -8,6 +8,7 @@ from functools import partial
 from typing import Literal, TypeAlias
 
 from notebook_probe.errors import ProbeError
+from notebook_probe.explorer.draw.heat_rows import folded, within
 from notebook_probe.explorer.messages.axis_entries import axis_order
 from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.explorer.messages.value_scale import settled
@@ -16,6 +17,7 @@ from notebook_probe.explorer.save.code import code
 from notebook_probe.explorer.save.files import csv, netcdf
 from notebook_probe.explorer.save.others import Others
 from notebook_probe.figures import Look, overview
+from notebook_probe.figures.apart import Apart
 from notebook_probe.figures.beside import Beside
 from notebook_probe.figures.style import encoded
 from notebook_probe.record.format.source import Source
@@ -34,9 +36,12 @@ def picture(
     selection: PanelSelection,
     grid: Grid | None = None,
     beside: Sequence[Beside] = (),
+    apart: Apart | None = None,
 ) -> bytes:
-    """The panel as a static picture, of this run and the lines of others."""
+    """The panel as a static picture: of this run and the lines of others, or how far these are."""
     selection = settled(source, selection)
+    if apart is None:
+        grid = grid or _grid(source, selection)
     figure = overview(
         source,
         selection.home,
@@ -46,8 +51,9 @@ def picture(
         cells=selection.cells,
         look=Look(bool(selection.log_y), selection.log_x, selection.smooth, selection.x_axis),
         colours=selection.colours,
-        grid=grid or _grid(source, selection),
+        grid=None if grid is None else folded(within(grid, selection.rows), selection.folds),
         beside=beside,
+        apart=apart,
     )
     return encoded(figure, kind)
 
@@ -62,9 +68,8 @@ def _grid(source: Source, selection: PanelSelection) -> Grid | None:
 def _picture(
     kind: Literal["png", "svg"], source: Source, selection: PanelSelection, others: Others
 ) -> bytes:
-    if selection.ratio_to:
-        others.notes.append("its heat map of this run alone")
-    return picture(kind, source, selection, beside=others.lines(settled(source, selection)))
+    chosen = settled(source, selection)
+    return picture(kind, source, selection, beside=others.lines(chosen), apart=others.apart(chosen))
 
 
 def _netcdf(source: Source, selection: PanelSelection, others: Others) -> bytes:

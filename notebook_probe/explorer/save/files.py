@@ -63,7 +63,7 @@ def _of_all(source: Source, selection: PanelSelection, own: list[_Piece], others
 
     def read(run: OtherRun) -> tuple[str, list[_Piece], _At]:
         window = window_there(selection.window, run.alignment)
-        home = selection.home if run.location in _divided_by(selection) else ""
+        home = selection.home if run.location in selection.divided_by else ""
         asked = replace(selection, window=window, home=home)
         return run.name, list(_pieces(run.record, asked)), run.alignment.x_of_other
 
@@ -76,13 +76,6 @@ def _of_all(source: Source, selection: PanelSelection, own: list[_Piece], others
     for name, pieces, at in tables:
         parts += _rows(pieces, f"{_quoted(name)},", None if by_step else at)
     return "".join(parts)
-
-
-def _divided_by(selection: PanelSelection) -> Sequence[str]:
-    """The runs whose values are in the heat map, too."""
-    if not selection.ratio_to:
-        return ()
-    return selection.others if selection.grouped else (selection.ratio_to,)
 
 
 def _rows(pieces: list[_Piece], before: str = "", at: _At | None = None) -> Iterator[str]:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar, cast
 
-from notebook_probe.compare import Alignment, RunAxis
+from notebook_probe.compare import Alignment, RunAxis, parting
 from notebook_probe.compare.axes import Run
+from notebook_probe.compare.ratio_grid import Ratio, ratio
+from notebook_probe.explorer.draw.heat_rows import ratio_rows
 from notebook_probe.explorer.messages.selection import PanelSelection, Series
 from notebook_probe.explorer.others.drawn_lines import Drawn, DrawnLines, grouped
 from notebook_probe.explorer.others.places import first_record
 from notebook_probe.explorer.others.shelf import Other, stem
+from notebook_probe.figures.apart import Apart
 from notebook_probe.figures.beside import Beside
+from notebook_probe.figures.cells import N_COLUMNS
 from notebook_probe.record.format.source import Source
 from notebook_probe.record.read.reader import OpenedRecord
 
@@ -58,8 +62,13 @@ class Others:
                 alignment = Alignment(self._source, record, self._selection.aligned)
                 found.append(read(OtherRun(location, record, alignment)))
             except Exception as error:  # a record may be anybody's, on a disk that has gone
-                self.notes.append(f"without {stem(location)} ({error})")
+                self._note(f"without {stem(location)} ({error})")
         return found
+
+    def _note(self, text: str) -> None:
+        """Once, however often a run is read."""
+        if text not in self.notes:
+            self.notes.append(text)
 
     def lines(self, selection: PanelSelection) -> list[Beside]:
         """Of each series that is drawn, or of all runs their mean and how far they lie apart."""
@@ -76,6 +85,25 @@ class Others:
             for place, (name, lines) in enumerate(runs)
             for series, line in lines.items()
         ]
+
+    def apart(self, selection: PanelSelection) -> Apart | None:
+        """How far the runs are that this one is divided by; None where it is not, or cannot be."""
+        if not selection.divided_by:
+            return None
+        read = self.each(lambda run: run)
+        runs = [run.record for run in read if run.location in selection.divided_by]
+        found = self._ratio(runs, selection) if runs else None
+        if found is None:
+            self._note("its heat map of this run alone")
+            return None
+        (factor, rows), by = selection.apart, selection.aligned
+        parted = parting(self._source, runs, selection.home, factor=factor, rows=rows, by=by)
+        return Apart(ratio_rows(found, selection.rows, selection.folds), parted)
+
+    def _ratio(self, runs: Sequence[Run], selection: PanelSelection) -> Ratio | None:
+        window, by = selection.window, selection.aligned
+        home = selection.home
+        return ratio(self._source, runs, home, by=by, n_columns=N_COLUMNS, window=window)
 
     def _placed(
         self, selection: PanelSelection, name: str, place: int, series: Series, line: Drawn

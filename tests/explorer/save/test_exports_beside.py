@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -140,8 +141,23 @@ def test_each_run_is_named_in_the_picture(folder: Path, x_axis: Any, grouped: bo
 def test_what_a_file_lacks_of_the_others_is_said(folder: Path) -> None:
     message, _ = exported("netcdf", folder, chosen(folder, "a"))
     assert message["note"] == "own.nc, of this run alone,"
-    message, _ = exported("png", folder, chosen(folder, "a", ratio_to=str(folder / "a.zarr")))
-    assert message["note"] == "own.png, its heat map of this run alone,"
+    gone = chosen(folder, "gone", ratio_to=str(folder / "gone.zarr"))
+    message, _ = exported("png", folder, gone)
+    assert message["note"].endswith("its heat map of this run alone,")
+    assert message["note"].count("without gone") == 1
+
+
+def test_the_heat_map_of_the_picture_is_the_ratio_that_the_panel_shows(folder: Path) -> None:
+    divided = chosen(folder, "a", "b", ratio_to=str(folder / "b.zarr"), apart=(1.01, 1))
+    message, content = exported("svg", folder, divided)
+    assert "note" not in message
+    assert "update_ratio ÷ b" in content.decode()
+    assert b'id="flag"' in content
+    grouped = exported("svg", folder, replace(divided, grouped=True))[1]
+    assert "÷ the mean of 2 runs" in grouped.decode()
+    one = Others(nbp.open_run(folder / "own.zarr"), divided).apart(replace(divided, rows=("0",)))
+    assert one is not None
+    assert one.ratio.modules == ("0",)
 
 
 def test_a_file_of_several_runs_is_made_in_a_thread_of_its_own(folder: Path) -> None:
