@@ -8,6 +8,7 @@ files as JSON in the same process.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import shutil
@@ -22,6 +23,10 @@ import numpy as np
 
 import notebook_probe as nbp
 from benchmarks.table import Table
+from notebook_probe.catalogues import Catalogue
+from notebook_probe.catalogues.documents import read_document
+from notebook_probe.catalogues.finding.place import own_host
+from notebook_probe.catalogues.index.index import Put
 from notebook_probe.home import HOME
 from notebook_probe.record import ModuleRow, RecordWriter, Variable
 from notebook_probe.record.format.schema import LOGGED_BY
@@ -79,13 +84,27 @@ def _measure(places: list[Path], chosen: argparse.Namespace) -> None:
         if not found:
             raise AssertionError("the question finds nothing")
         row("every run", cat.runs)
-        known = iter(places)
+        _beyond_a_look(cat, places, row)
 
-        def touch() -> None:
-            os.utime(next(known), (LONG_AGO + 1, LONG_AGO + 1))
-            cat.refresh()
 
-        row("a look with one that has changed", touch)
+def _beyond_a_look(cat: Catalogue, places: list[Path], row: Callable[..., float]) -> None:
+    """What one record costs: of a catalogue that asks for nothing else."""
+    index, said_of = cat._index, dict[str, Any](tags=[], note="", archived=False)
+    numbers = itertools.count()
+
+    def keep(place: Path, name: str, **more: Any) -> None:
+        read = read_document(place).row
+        index.put([Put(own_host(), name, "1.1.1", False, {**read, **said_of, **more})])
+
+    def add() -> None:
+        keep(places[0], f"/new/{next(numbers)}")
+
+    def alter() -> None:
+        n = next(numbers)
+        keep(places[n], str(places[n]), **{"last.loss": n + 0.5, "steps": n})
+
+    row("to add one, beside the look", add)
+    row("to change one, beside the look", alter)
 
 
 def _taken(act: Callable[[], Any], turns: int) -> tuple[float, float]:

@@ -105,7 +105,7 @@ class Catalogue(Marking):
             The database cannot be read or written.
         """
         unreadable: dict[str, str] = {}
-        places = self._notes.places()
+        places = [*self._notes.places()]
         for root in self._roots:
             try:
                 places += below(root)
@@ -153,6 +153,7 @@ class Catalogue(Marking):
     def _sorted(
         self, rows: list[Mapping[str, Any]], by: str | None, descending: bool
     ) -> list[Mapping[str, Any]]:
+        rows = sorted(rows, key=lambda row: str(row["run"]))  # what is equal lies so everywhere
         if by is None:
             return sorted(rows, key=lambda row: str(row.get("created") or ""), reverse=True)
         if rows and not any(by in row for row in rows):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -76,18 +77,18 @@ class Refresher:
             The database cannot be read or written; what was kept before stays.
         """
         look = _Look(self._index.known())
-        wanted = {(place.host, place.name): place for place in places}
-        for host, name in look.known:
-            if host == own_host():
-                wanted.setdefault((host, name), Place(name))
+        wanted = {place.key: place for place in places}
+        ours = own_host()
+        for key in look.known.keys() - wanted.keys():
+            if key[0] == ours:
+                wanted[key] = Place(key[1])
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            here = (place for (host, _), place in wanted.items() if host)
             elsewhere = (place for (host, _), place in wanted.items() if not host)
-            for place in here:
-                if not _is_as_before(place, look.known):
+            for key, place in wanted.items():
+                if key[0] and not _is_as_before(place, look.known.get(key)):
                     self._look_at(place, look)
-                if len(look.new) >= BATCH:
-                    self._keep(look)
+                    if len(look.new) >= BATCH:
+                        self._keep(look)
             for some in _batches(elsewhere):
                 list(pool.map(lambda place: self._look_at(place, look), some))
                 self._keep(look)
@@ -101,10 +102,11 @@ class Refresher:
             look.new.clear()
 
     def _look_at(self, place: Place, look: _Look) -> None:
-        key = place.host, place.name
+        key = place.key
         known = look.known.get(key)
+        seen_s = time.time()
         try:
-            if _is_as_before(place, look.known):
+            if _is_as_before(place, known):
                 return
             mark = place.mark()
             if not mark:
@@ -117,30 +119,30 @@ class Refresher:
             document = read_document(place.location)
             row = {**document.row, **self._said_of(place.location)}
         except RecordFormatError as error:
-            self._leave_out(place, look, mark, str(error))
+            kept = mark if place.is_settled(mark, seen_s) else ""
+            self._leave_out(place, look, kept, str(error))
             return
         except Exception as error:  # of the disk, or of a store's library
             look.unreadable[place.name] = f"{type(error).__name__}: {error}"
             return
         look.n_added += known is None
         look.n_changed += known is not None and known.mark != mark
-        kept = mark if place.is_settled(mark) else ""
+        kept = mark if place.is_settled(mark, seen_s) else ""
         look.new.append(Put(*key, kept, document.may_end, row))
 
     def _leave_out(self, place: Place, look: _Look, mark: str, why: str) -> None:
-        key = place.host, place.name
+        key = place.key
         known = look.known.get(key)
         if known is not None:
             look.gone.append(known.id)
         if not place.is_gone():
             look.unreadable[place.name] = why
-            if place.is_settled(mark):
+            if mark:
                 self._unreadable[key] = mark, why
 
 
-def _is_as_before(place: Place, known: Mapping[tuple[str, str], Known]) -> bool:
+def _is_as_before(place: Place, before: Known | None) -> bool:
     """Whether nothing has changed, and nobody has died, since the record was read."""
-    before = known.get((place.host, place.name))
     if before is None or not before.mark:
         return False
     try:

@@ -19,6 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 import notebook_probe as nbp
 from notebook_probe.catalogues import Runs
+from notebook_probe.catalogues.query import condition
 from notebook_probe.errors import RecordFormatError, RecordWarning, UnknownNameError
 from notebook_probe.home import HOME
 from notebook_probe.record import RecordWriter
@@ -136,6 +137,33 @@ def test_an_unchanged_record_is_not_read_again(
 
 def unwanted(*_: object) -> Any:
     raise AssertionError("it has not changed")
+
+
+def test_what_another_catalogue_has_written_is_seen(tmp_path: Path) -> None:
+    places = [recorded(tmp_path / f"{n}.zarr", lr=float(n)) for n in range(3)]
+    with nbp.catalogue() as one, nbp.catalogue() as other:
+        assert names(one.runs("params.lr < 2")) == names(other.runs("params.lr < 2")) == ["0", "1"]
+        recorded(places[2], lr=0.5)
+        assert names(one.runs("params.lr < 2")) == ["0", "1", "2"]
+        assert sorted(row["name"] for _, row in other._index.rows(condition("params.lr < 2"))) == [
+            "0",
+            "1",
+            "2",
+        ]
+
+
+def test_an_unchanged_folder_of_notes_is_not_listed_again(
+    own_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded(tmp_path / "a.zarr")
+    os.utime(own_home / "records", (0, 0))
+    with nbp.catalogue() as cat:
+        assert names(cat.runs()) == ["a"]
+        with monkeypatch.context() as patch:
+            patch.setattr("notebook_probe.catalogues.finding.notes.noted", unwanted)
+            assert names(cat.runs()) == ["a"]
+        recorded(tmp_path / "b.zarr")
+        assert names(cat.runs()) == ["a", "b"]
 
 
 def test_a_run_that_goes_right_after_it_was_seen_is_gone(tmp_path: Path) -> None:
@@ -292,15 +320,32 @@ def test_eight_processes_write_and_two_look_and_no_run_is_lost(tmp_path: Path) -
         assert names(cat.runs()) == sorted(f"{n}-{i}" for n in range(8) for i in range(5))
 
 
+def lying(cat: Any) -> set[tuple[Any, ...]]:
+    """Every entry of an index, by the place of its run."""
+    asked = (
+        "SELECT place, field, n, kind, number, text FROM notebook_probe_entries "
+        "LEFT JOIN notebook_probe_runs ON id = run"
+    )
+    with cat._index._engine.connect() as connection:
+        found = [tuple(one) for one in connection.exec_driver_sql(asked)]
+    assert len({*found}) == len(found)
+    return {*found}
+
+
 class Changes(RuleBasedStateMachine):
-    """Whatever is written, gone on with, damaged and removed: a look tells what a rebuild tells."""
+    """Whatever is written, gone on with, damaged and removed: a look tells what a rebuild tells.
+
+    Two catalogues share the index, and one of them looks now and then.
+    """
 
     folder: Path
     number = st.integers(0, 3)
 
     def __init__(self) -> None:
         super().__init__()
-        self.cat = nbp.catalogue(self.folder / f"{id(self)}.sqlite", root=self.folder)
+        file = self.folder / f"{id(self)}.sqlite"
+        self.cat = nbp.catalogue(file, root=self.folder)
+        self.other = nbp.catalogue(file, root=self.folder)
 
     def place(self, n: int) -> Path:
         return self.folder / f"{n}.zarr"
@@ -325,16 +370,18 @@ class Changes(RuleBasedStateMachine):
 
     @rule()
     def look(self) -> None:
-        self.cat.refresh()
+        self.other.refresh()
 
     @invariant()
     def tells_what_a_rebuild_tells(self) -> None:
         told = self.cat.runs().rows
         with nbp.catalogue("sqlite://", root=self.folder) as fresh:
-            assert repr(told) == repr(fresh.runs().rows)
+            assert [*map(repr, told)] == [*map(repr, fresh.runs().rows)]
+            assert lying(self.cat) == lying(fresh)
 
     def teardown(self) -> None:
         self.cat.close()
+        self.other.close()
         for n in range(4):
             shutil.rmtree(self.place(n), ignore_errors=True)
 

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+
 from notebook_probe.catalogues.finding.place import Place
-from notebook_probe.record.store.noted import noted, read_note
+from notebook_probe.catalogues.finding.times import folder_mark, is_settled
+from notebook_probe.record.store.noted import noted, notes_folder, read_note
 
 __all__ = ["Notes"]
 
@@ -13,9 +18,20 @@ class Notes:
 
     def __init__(self) -> None:
         self._read: dict[str, Place | None] = {}
+        self._listed: tuple[str, Sequence[Place]] = "", ()
 
-    def places(self) -> list[Place]:
-        """As noted now; a note never changes."""
+    def places(self) -> Sequence[Place]:
+        """As noted now; a note never changes, and a new one changes the time of their folder."""
+        seen_s, mark = time.time(), ""
+        with suppress(OSError, RuntimeError):
+            mark = folder_mark(str(notes_folder()))
+        if mark and mark == self._listed[0]:
+            return self._listed[1]
+        places = self._list()
+        self._listed = (mark if is_settled(mark, seen_s) else ""), places
+        return places
+
+    def _list(self) -> Sequence[Place]:
         names = [*noted()]
         for name in names:
             if name not in self._read:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import socket
-import time
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 
+from notebook_probe.catalogues.finding.times import folder_mark, is_settled
 from notebook_probe.record.store.location import ROOT_KEY, Location, RemoteStore, local_path
 from notebook_probe.record.store.remote import engine_of
 from notebook_probe.record.store.remote.engine import top_of
@@ -17,8 +17,6 @@ __all__ = ["Place", "own_host"]
 
 MARKS = "marks/"
 """What is said of a run from outside lies there."""
-SETTLED_S = 2.0
-"""What changed within so long of being read may change once more without a later time."""
 
 
 @lru_cache(maxsize=1)
@@ -37,6 +35,11 @@ class Place:
     """
 
     location: Location
+
+    @cached_property
+    def key(self) -> tuple[str, str]:
+        """The host and the name."""
+        return self.host, self.name
 
     @cached_property
     def name(self) -> str:
@@ -61,18 +64,11 @@ class Place:
         """
         if self._folder is None:
             return self._remote_mark()
-        try:
-            found = self._folder.stat()
-        except (FileNotFoundError, NotADirectoryError):
-            return ""
-        return f"{found.st_mtime_ns}.{found.st_ino}.{found.st_size}"
+        return folder_mark(self.name)
 
-    def is_settled(self, mark: str) -> bool:
+    def is_settled(self, mark: str, seen_s: float) -> bool:
         """Whether the record had this mark for so long that no other change can have the same."""
-        if self._folder is None:
-            return True
-        changed_s = int(mark.partition(".")[0]) / 1e9
-        return time.time() - changed_s > SETTLED_S
+        return self._folder is None or is_settled(mark, seen_s)
 
     def is_gone(self) -> bool:
         """Whether there is surely no record; where that cannot be told, it is not."""

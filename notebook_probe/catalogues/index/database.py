@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -103,4 +104,5 @@ def _make_in(connection: Connection) -> None:
             )
         metadata.drop_all(connection)
     metadata.create_all(connection)
-    connection.execute(schema.insert().values(version=VERSION))
+    # Begins where no earlier one can have been, as who holds rows knows them by it.
+    connection.execute(schema.insert().values(version=VERSION, generation=time.time_ns()))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from notebook_probe.catalogues.index.changes import Put, forget, keep, next_generation
 from notebook_probe.catalogues.query.condition import Condition
-from notebook_probe.catalogues.query.laid import entries as entries_of
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine, Select
@@ -26,53 +27,60 @@ class Known(NamedTuple):
     id: int
     mark: str
     may_end: bool
+    written: int
 
 
-class Put(NamedTuple):
-    """What is to be kept of a place."""
+@dataclass(frozen=True)
+class _Seen:
+    """What a database of this generation has."""
 
-    host: str
-    place: str
-    mark: str
-    may_end: bool
-    row: Row
+    generation: int
+    known: dict[tuple[str, str], Known]
+
+    @cached_property
+    def by_id(self) -> dict[int, tuple[str, Known]]:
+        """Hosts and what is known."""
+        return {one.id: (host, one) for (host, _), one in self.known.items()}
 
 
 class Index:
-    """The rows of one database; several processes may write it at once."""
+    """The rows of one database; several processes may write it at once.
+
+    What it knows is kept in memory for as long as the database is of the same generation.
+    """
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self._seen = _Seen(-1, {})
         self._read: dict[int, tuple[int, Row]] = {}
 
-    def known(self) -> dict[tuple[str, str], Known]:
+    def known(self) -> Mapping[tuple[str, str], Known]:
         """By host and place."""
-        from sqlalchemy import select
-
-        from notebook_probe.catalogues.index.tables import runs
-
-        wanted = select(runs.c.host, runs.c.place, runs.c.id, runs.c.mark, runs.c.may_end)
         with self._engine.connect() as connection:
-            found = connection.execute(wanted).all()
-        return {(host, place): Known(n, mark, bool(end)) for host, place, n, mark, end in found}
+            return self._look(connection).known
 
     def put(self, new: Iterable[Put]) -> None:
         """Keep these, in place of what was known of their places."""
-        # In one order everywhere, so that no two processes wait for each other in a circle.
         for some in _batches(sorted(new, key=lambda one: (one.host, one.place))):
             with self._engine.begin() as connection:
-                self._put(connection, some)
+                generation = next_generation(connection)
+                ids = keep(connection, some, generation)
+            known = {
+                key: Known(ids[key], one.mark, one.may_end, generation)
+                for one in some
+                for key in [(one.host, one.place)]
+            }
+            self._has_changed(generation, self._seen.known | known)
 
     def drop(self, ids: Iterable[int]) -> None:
         """Forget these rows."""
-        from sqlalchemy import delete
-
-        from notebook_probe.catalogues.index.tables import entries, runs
-
         for some in _batches(sorted(ids)):
             with self._engine.begin() as connection:
-                connection.execute(delete(runs).where(runs.c.id.in_(some)))
-                connection.execute(delete(entries).where(entries.c.run.in_(some)))
+                generation = next_generation(connection)
+                forget(connection, some)
+            gone = {*some}
+            left = {key: one for key, one in self._seen.known.items() if one.id not in gone}
+            self._has_changed(generation, left)
 
     def clear(self) -> None:
         """Forget all."""
@@ -81,6 +89,7 @@ class Index:
         from notebook_probe.catalogues.index.tables import entries, runs
 
         with self._engine.begin() as connection:
+            next_generation(connection)
             connection.execute(delete(runs))
             connection.execute(delete(entries))
 
@@ -91,14 +100,16 @@ class Index:
         from notebook_probe.catalogues.index.columns import EntryColumns
         from notebook_probe.catalogues.index.tables import runs
 
-        wanted = select(runs.c.id, runs.c.written, runs.c.host).order_by(runs.c.id)
         sql = asked.sql(EntryColumns())
-        if sql is not None:
-            wanted = wanted.where(sql.expression)
         with self._engine.connect() as connection:
-            found = connection.execute(wanted).all()
-            self._read_new(connection, [(n, written) for n, written, _ in found])
-        return [(host, self._read[n][1]) for n, _, host in found if n in self._read]
+            known = self._look(connection).by_id
+            found: Iterable[int] = known
+            if sql is not None:
+                wanted = select(runs.c.id).where(sql.expression)
+                found = [n for n in connection.execute(wanted).scalars() if n in known]
+            found = sorted(found)
+            self._read_new(connection, [known[n][1] for n in found])
+        return [(known[n][0], self._read[n][1]) for n in found if n in self._read]
 
     def fields(self) -> set[str]:
         """Names that any row has, as they lie in the index."""
@@ -113,71 +124,41 @@ class Index:
         """Let go of the database."""
         self._engine.dispose()
 
-    def _read_new(self, connection: Connection, found: Sequence[tuple[int, int]]) -> None:
+    def _look(self, connection: Connection) -> _Seen:
+        """What is known, read again where anybody has changed it."""
+        from sqlalchemy import select
+
+        from notebook_probe.catalogues.index.tables import runs, schema
+
+        # Before the rows: those may be newer, which only means that they are read once more.
+        generation = connection.execute(select(schema.c.generation)).scalar_one()
+        seen = self._seen
+        if generation != seen.generation:
+            of = runs.c
+            wanted = select(of.host, of.place, of.id, of.mark, of.may_end, of.written)
+            known = {
+                (host, place): Known(n, mark, bool(may_end), written)
+                for host, place, n, mark, may_end, written in connection.execute(wanted)
+            }
+            seen = self._seen = _Seen(generation, known)
+        return seen
+
+    def _has_changed(self, generation: int, known: dict[tuple[str, str], Known]) -> None:
+        """Take in a change of our own, unless others have changed something before it."""
+        if generation == self._seen.generation + 1:
+            self._seen = _Seen(generation, known)
+
+    def _read_new(self, connection: Connection, wanted: Sequence[Known]) -> None:
         """Read the rows that are others than at the last look."""
         from sqlalchemy import select
 
         from notebook_probe.catalogues.index.tables import runs
 
-        new = [n for n, written in found if self._read.get(n, (0,))[0] != written]
+        new = [one.id for one in wanted if self._read.get(one.id, (0,))[0] != one.written]
         for some in _batches(new):
-            wanted: Select[Any] = select(runs.c.id, runs.c.written, runs.c.row)
-            for n, written, row in connection.execute(wanted.where(runs.c.id.in_(some))):
+            asked: Select[Any] = select(runs.c.id, runs.c.written, runs.c.row)
+            for n, written, row in connection.execute(asked.where(runs.c.id.in_(some))):
                 self._read[n] = written, json.loads(row)
-
-    def _put(self, connection: Connection, some: Sequence[Put]) -> None:
-        from sqlalchemy import delete
-
-        from notebook_probe.catalogues.index.tables import entries
-
-        ids = self._put_rows(connection, some)
-        connection.execute(delete(entries).where(entries.c.run.in_(sorted(ids.values()))))
-        laid = [
-            (ids[one.host, one.place], field, *values)
-            for one in some
-            for field, values in entries_of(one.row)
-        ]
-        if laid:
-            _insert(connection, laid)
-
-    def _put_rows(self, connection: Connection, some: Sequence[Put]) -> dict[tuple[str, str], int]:
-        """Keep rows, in the order in which they are given; their ids by host and place."""
-        from sqlalchemy import select
-        from sqlalchemy.dialects import postgresql, sqlite
-
-        from notebook_probe.catalogues.index.tables import runs
-
-        inserts: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
-        made = inserts[connection.dialect.name](runs)
-        changed = {name: made.excluded[name] for name in ("mark", "may_end", "written", "row")}
-        put = made.on_conflict_do_update(index_elements=["host", "place"], set_=changed)
-        given = (
-            {
-                "host": one.host,
-                "place": one.place,
-                "mark": one.mark,
-                "may_end": int(one.may_end),
-                "written": time.time_ns(),
-                "row": json.dumps(one.row),
-            }
-            for one in some
-        )
-        connection.execute(put, [*given])
-        wanted = select(runs.c.host, runs.c.place, runs.c.id)
-        wanted = wanted.where(runs.c.place.in_([one.place for one in some]))
-        ours = {(one.host, one.place) for one in some}
-        found = connection.execute(wanted)
-        return {(host, place): n for host, place, n in found if (host, place) in ours}
-
-
-def _insert(connection: Connection, laid: Sequence[tuple[Any, ...]]) -> None:
-    """Insert entries by the driver itself: they are of the columns' own types, and many."""
-    from notebook_probe.catalogues.index.tables import entries
-
-    columns = entries.c.keys()
-    made = entries.insert().compile(dialect=connection.dialect)
-    given = laid if made.positional else [dict(zip(columns, one, strict=True)) for one in laid]
-    connection.exec_driver_sql(str(made), given)
 
 
 def _batches(items: Sequence[T]) -> Iterator[Sequence[T]]:

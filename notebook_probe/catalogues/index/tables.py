@@ -13,21 +13,26 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     MetaData,
+    PrimaryKeyConstraint,
     String,
     Table,
     Text,
     UniqueConstraint,
 )
-from sqlalchemy import text as sql
 
 __all__ = ["VERSION", "entries", "metadata", "runs", "schema"]
 
-VERSION = 1
+VERSION = 2
 """Of these tables; those of an older one are made anew."""
 
 metadata = MetaData()
 
-schema = Table("notebook_probe_schema", metadata, Column("version", Integer, primary_key=True))
+schema = Table(
+    "notebook_probe_schema",
+    metadata,
+    Column("version", Integer, primary_key=True),
+    Column("generation", BigInteger, nullable=False),  # another after every change
+)
 
 runs = Table(
     "notebook_probe_runs",
@@ -37,7 +42,7 @@ runs = Table(
     Column("place", String, nullable=False),
     Column("mark", String, nullable=False),
     Column("may_end", Integer, nullable=False),
-    Column("written", BigInteger, nullable=False),
+    Column("written", BigInteger, nullable=False),  # the generation of that
     Column("row", Text, nullable=False),
     UniqueConstraint("host", "place"),
 )
@@ -45,17 +50,23 @@ runs = Table(
 entries = Table(
     "notebook_probe_entries",
     metadata,
-    Column("run", Integer, nullable=False, index=True),  # of `runs`; unchecked, being many
     Column("field", String, nullable=False),
+    Column("run", Integer, nullable=False),  # of `runs`; unchecked, being many
+    Column("n", Integer, nullable=False),  # of several elements
     Column("kind", String, nullable=False),
     Column("number", Double),
     Column("text", LargeBinary),
-    Index("notebook_probe_by_number", "field", "number"),
+    PrimaryKeyConstraint("field", "run", "n"),
+    sqlite_with_rowid=False,  # the entries of a field lie beside each other, and nowhere else
+)
+by_value = (
+    Index("notebook_probe_by_number", entries.c.field, entries.c.number),
     Index(
         "notebook_probe_by_text",
-        "field",
-        "text",
-        sqlite_where=sql("text IS NOT NULL"),
-        postgresql_where=sql("text IS NOT NULL"),
+        entries.c.field,
+        entries.c.text,
+        postgresql_where=entries.c.text.is_not(None),
     ),
 )
+for one in by_value:  # where rows lie in the order in which they came
+    one.ddl_if(dialect="postgresql")

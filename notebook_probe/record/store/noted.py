@@ -15,12 +15,13 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from notebook_probe.home import home
 from notebook_probe.record.store.location import Location, RemoteStore, local_path
 
-__all__ = ["note_place", "noted", "read_note"]
+__all__ = ["note_place", "noted", "notes_folder", "read_note"]
 
 RECORDS = "records"
 _SPELLED = ("endpoint", "endpoint_url", "region")
@@ -30,13 +31,24 @@ OF_THIS_PROCESS = "memory://"
 MOST_BYTES = 1 << 16
 
 
+def notes_folder() -> Path:
+    """Where notes are; it need not be there.
+
+    Raises
+    ------
+    RuntimeError
+        There is no home at all.
+    """
+    return home() / RECORDS
+
+
 def note_place(location: Location) -> None:
     """Note where a record is; whatever goes wrong, nobody is told, and the record is written."""
     with suppress(Exception):
         note = _note(location)
         if note is None:
             return
-        folder = home() / RECORDS
+        folder = notes_folder()
         text = json.dumps(note, sort_keys=True)
         target = folder / f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.json"
         if target.exists():
@@ -52,7 +64,7 @@ def note_place(location: Location) -> None:
 
 def noted() -> Iterator[str]:
     """The names of all notes; none where there is no such folder."""
-    with suppress(OSError, RuntimeError), os.scandir(home() / RECORDS) as entries:
+    with suppress(OSError, RuntimeError), os.scandir(notes_folder()) as entries:
         for entry in entries:
             if entry.name.endswith(".json"):
                 yield entry.name
@@ -61,7 +73,7 @@ def noted() -> Iterator[str]:
 def read_note(name: str) -> Location | None:
     """Where the record of a note is; None for a note that cannot be read."""
     try:
-        with (home() / RECORDS / name).open() as file:
+        with (notes_folder() / name).open() as file:
             note = json.loads(file.read(MOST_BYTES))
         place, options = note["location"], note.get("options") or {}
     except (OSError, RuntimeError, ValueError, KeyError, TypeError, AttributeError):

@@ -1,0 +1,147 @@
+"""Rows and their entries written into the tables of an index, in a transaction of the caller's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from notebook_probe.catalogues.query.laid import Laid
+from notebook_probe.catalogues.query.laid import entries as entries_of
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+__all__ = ["Put", "forget", "keep", "next_generation"]
+
+Row = Mapping[str, Any]
+Key = tuple[str, str]
+
+
+class Put(NamedTuple):
+    """What is to be kept of a place."""
+
+    host: str
+    place: str
+    mark: str
+    may_end: bool
+    row: Row
+
+
+def next_generation(connection: Connection) -> int:
+    """The number of the change that begins; others wait here until it is done."""
+    from sqlalchemy import select, update
+
+    from notebook_probe.catalogues.index.tables import schema
+
+    connection.execute(update(schema).values(generation=schema.c.generation + 1))
+    return int(connection.execute(select(schema.c.generation)).scalar_one())
+
+
+def keep(connection: Connection, some: Sequence[Put], generation: int) -> dict[Key, int]:
+    """Keep rows in place of those of their places; their ids by host and place.
+
+    Of the entries only those are written that are others than before.
+    """
+    before = _rows_of(connection, some)
+    _put_rows(connection, some, generation)
+    ids = {key: n for key, (n, _) in _rows_of(connection, some, with_row=False).items()}
+    gone: list[tuple[int, str, int]] = []
+    new: list[tuple[Any, ...]] = []
+    for one in some:
+        key = one.host, one.place
+        run, now = ids[key], _laid(one.row)
+        then = _laid(json.loads(before[key][1])) if key in before else {}
+        gone += [(run, *at) for at, laid in then.items() if now.get(at) != laid]
+        new += [(at[0], run, at[1], *laid) for at, laid in now.items() if then.get(at) != laid]
+    _delete_entries(connection, gone)
+    _insert_entries(connection, new)
+    return ids
+
+
+def forget(connection: Connection, ids: Sequence[int]) -> None:
+    """Forget the rows of these ids."""
+    from sqlalchemy import delete, select
+
+    from notebook_probe.catalogues.index.tables import runs
+
+    rows = connection.execute(select(runs.c.id, runs.c.row).where(runs.c.id.in_(ids))).all()
+    _delete_entries(connection, [(run, *at) for run, row in rows for at in _laid(json.loads(row))])
+    connection.execute(delete(runs).where(runs.c.id.in_(ids)))
+
+
+def _laid(row: Row) -> dict[tuple[str, int], Laid]:
+    """The entries of a row, by field and place among several."""
+    found: dict[tuple[str, int], Laid] = {}
+    last, n = "", 0
+    for field, one in entries_of(row):
+        n = n + 1 if field == last else 0
+        found[field, n], last = one, field
+    return found
+
+
+def _rows_of(
+    connection: Connection, some: Sequence[Put], with_row: bool = True
+) -> dict[Key, tuple[int, str]]:
+    """Ids and rows that are there of these places."""
+    from sqlalchemy import literal, select
+
+    from notebook_probe.catalogues.index.tables import runs
+
+    row = runs.c.row if with_row else literal("")
+    wanted = select(runs.c.host, runs.c.place, runs.c.id, row)
+    ours = {(one.host, one.place) for one in some}
+    hosts, places = ({*one} for one in zip(*ours, strict=True))
+    wanted = wanted.where(runs.c.host.in_(hosts), runs.c.place.in_(places))
+    found = connection.execute(wanted)
+    return {(host, place): (n, row) for host, place, n, row in found if (host, place) in ours}
+
+
+def _put_rows(connection: Connection, some: Iterable[Put], generation: int) -> None:
+    from sqlalchemy.dialects import postgresql, sqlite
+
+    from notebook_probe.catalogues.index.tables import runs
+
+    inserts: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
+    made = inserts[connection.dialect.name](runs)
+    changed = {name: made.excluded[name] for name in ("mark", "may_end", "written", "row")}
+    given = (
+        {
+            "host": one.host,
+            "place": one.place,
+            "mark": one.mark,
+            "may_end": int(one.may_end),
+            "written": generation,
+            "row": json.dumps(one.row),
+        }
+        for one in some
+    )
+    put = made.on_conflict_do_update(index_elements=["host", "place"], set_=changed)
+    connection.execute(put, [*given])
+
+
+def _delete_entries(connection: Connection, gone: Sequence[tuple[int, str, int]]) -> None:
+    from sqlalchemy import bindparam, delete
+
+    from notebook_probe.catalogues.index.tables import entries
+
+    of = entries.c
+    asked = delete(entries).where(
+        of.run == bindparam("of_run"),
+        of.field == bindparam("of_field"),
+        of.n == bindparam("of_n"),
+    )
+    if gone:
+        given = [{"of_run": run, "of_field": field, "of_n": n} for run, field, n in gone]
+        connection.execute(asked, given)
+
+
+def _insert_entries(connection: Connection, new: Sequence[tuple[Any, ...]]) -> None:
+    """By the driver itself: they are of the columns' own types, and many."""
+    from notebook_probe.catalogues.index.tables import entries
+
+    columns = entries.c.keys()
+    made = entries.insert().compile(dialect=connection.dialect)
+    given = new if made.positional else [dict(zip(columns, one, strict=True)) for one in new]
+    if given:
+        connection.exec_driver_sql(str(made), given)
