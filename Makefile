@@ -18,6 +18,8 @@ help:
 	@echo "make test            every test: units, notebooks, JupyterLab in a headless browser"
 	@echo "make check           format, lint, types, import contracts, notebooks without outputs"
 	@echo "make bench           what watching costs, beside TensorBoard and others; about an hour"
+	@echo "make docs            the documentation site, in build/site"
+	@echo "make test-docs       every page of it: links, names, and in a headless browser"
 	@echo "make test-stories    whole notebooks, and long days in the panel of a real JupyterLab"
 	@echo "make test-crash      writers of a record killed again and again, under readers"
 	@echo "make test-kernels    the kernel protocol on other versions of ipykernel"
@@ -35,7 +37,7 @@ lab: .venv/stamp-demo
 	$(BIN)/jupyter lab $(LAB) notebooks/quickstart.ipynb
 
 # What `make test` leaves to commands of their own.
-ELSEWHERE = stories or kernels or gpu or libraries or frontends or crash or readers or s3 or postgres
+ELSEWHERE = docs or stories or kernels or gpu or libraries or frontends or crash or readers or s3 or postgres
 BROWSER = browser=$$($(BIN)/python tools/find_browser.py) && $(ONE_THREAD) NOTEBOOK_PROBE_BROWSER="$$browser"
 
 test: .venv/stamp-test
@@ -50,6 +52,15 @@ check: .venv/stamp-check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/nbstripout --keep-id --verify notebooks/*.ipynb
+
+# The panel on the first page is that of this commit. Mkdocs speaks of its successors at every start.
+docs: .venv/stamp-demo .venv-docs/stamp
+	@mkdir -p build
+	$(ONE_THREAD) $(BIN)/python -m tools.site_panel build/panel.html
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/python -m mkdocs build --strict --quiet
+
+test-docs: docs .venv/stamp-test
+	@$(BROWSER) $(BIN)/python -m pytest -m docs tests/site
 
 bench: .venv-bench/stamp
 	.venv-bench/bin/python -m benchmarks
@@ -117,4 +128,12 @@ BENCH_INSTALL = .venv-bench/bin/python -m pip --disable-pip-version-check instal
 	$(BENCH_INSTALL) --editable ".[lab]" --group bench
 	@touch $@
 
-.PHONY: help demo lab test test-stories check bench test-crash test-kernels test-frontends test-libraries test-readers test-s3 test-postgres clean
+# Without torch and without the package, which mkdocs reads as text.
+.venv-docs/stamp: pyproject.toml constraints.txt constraints-docs.txt .venv/stamp-pip
+	$(BIN)/python -m venv .venv-docs
+	.venv-docs/bin/python -m pip --disable-pip-version-check install --quiet "pip>=25.1"
+	.venv-docs/bin/python -m pip --disable-pip-version-check install --quiet \
+	  --constraint constraints.txt --constraint constraints-docs.txt --group docs
+	@touch $@
+
+.PHONY: help demo lab docs test-docs test test-stories check bench test-crash test-kernels test-frontends test-libraries test-readers test-s3 test-postgres clean

@@ -30,7 +30,7 @@ ALLOWED = (
 class Batch(NamedTuple):
     """What a step is made of.
 
-    Parameters
+    Attributes
     ----------
     spec : hashable
     inputs : tuple

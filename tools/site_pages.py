@@ -1,0 +1,74 @@
+"""What mkdocs is told besides mkdocs.yml: pages outside docs/, and links as the checkout has them.
+
+The site is docs/ laid over the root of the checkout: a link is followed there, and then leaves
+``docs/`` out. So one text is read on the site and where the files lie. mkdocs loads this file as a
+hook, by its path; it imports nothing of the project.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).parent.parent
+PAGES = ("CHANGELOG.md", "CONTRIBUTING.md")
+FILES = {"panel.html": "build/panel.html"}
+FOUND_ELSEWHERE = {"README.md": "index.md"}
+LINK = re.compile(r"(\]\()(?!\w+:|#)([^)\s#]+)(#[^)\s]*)?\)")
+FENCE = re.compile(r"(^```.*?^```)", flags=re.DOTALL | re.MULTILINE)
+
+
+def on_config(config: Any) -> Any:
+    """Name the pages of a folder where the nav names the folder, by their titles."""
+    config.nav = [_unfolded(entry, Path(config.docs_dir)) for entry in config.nav]
+    return config
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Add the pages at the root, the notebooks, and the panel that was made before."""
+    outside = {name: name for name in (*PAGES, "LICENSE")} | FILES
+    outside |= {f"notebooks/{one.name}": f"notebooks/{one.name}" for one in _notebooks()}
+    for uri, path in outside.items():
+        files.append(File.generated(config, uri, abs_src_path=str(ROOT / path)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Change the links of a page from the checkout to the site, but in code."""
+    uri = page.file.src_uri
+    parts = FENCE.split(markdown)
+    return "".join(part if number % 2 else _linked(part, uri) for number, part in enumerate(parts))
+
+
+def _notebooks() -> list[Path]:
+    return sorted((ROOT / "notebooks").glob("*.ipynb"))
+
+
+def _unfolded(entry: Any, docs: Path) -> Any:
+    """An entry of the nav; in place of ``folder/`` the pages in it."""
+    if isinstance(entry, dict):
+        return {title: _unfolded(inside, docs) for title, inside in entry.items()}
+    if isinstance(entry, list):
+        inside = [_unfolded(each, docs) for each in entry]
+        return [page for each in inside for page in (each if isinstance(each, list) else [each])]
+    if entry.endswith("/"):
+        return [page.relative_to(docs).as_posix() for page in sorted((docs / entry).glob("*.md"))]
+    return entry
+
+
+def _linked(text: str, uri: str) -> str:
+    """The text with links of the site, in place of those from ``docs/uri`` in the checkout."""
+    folder = "" if uri in PAGES else "docs"
+    here = posixpath.dirname(posixpath.join(folder, uri))
+
+    def on_site(found: re.Match[str]) -> str:
+        there = posixpath.normpath(posixpath.join(here, found[2]))
+        there = FOUND_ELSEWHERE.get(there, there).removeprefix("docs/")
+        return f"{found[1]}{os.path.relpath(there, posixpath.dirname(uri) or '.')}{found[3] or ''})"
+
+    return LINK.sub(on_site, text)
