@@ -53,11 +53,12 @@ check: .venv/stamp-check
 	$(BIN)/lint-imports
 	$(BIN)/nbstripout --keep-id --verify notebooks/*.ipynb
 
-# The panel on the first page is that of this commit. Mkdocs speaks of its successors at every start.
+# The panel on the first page is that of this commit. Mkdocs speaks of its successor at every start,
+# and `--quiet` would take the warnings from `--strict`.
 docs: .venv/stamp-demo .venv-docs/stamp
 	@mkdir -p build
 	$(ONE_THREAD) $(BIN)/python -m tools.site_panel build/panel.html
-	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/python -m mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/python -m mkdocs build --strict
 
 test-docs: docs .venv/stamp-test
 	@$(BROWSER) $(BIN)/python -m pytest -m docs tests/site

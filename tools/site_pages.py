@@ -16,9 +16,13 @@ from typing import Any
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parent.parent
-PAGES = ("CHANGELOG.md", "CONTRIBUTING.md")
-FILES = {"panel.html": "build/panel.html"}
-FOUND_ELSEWHERE = {"README.md": "index.md"}
+PAGES = {
+    "overview.md": "README.md",  # that name would be the first page, which is another
+    "changelog.md": "CHANGELOG.md",
+    "contributing.md": "CONTRIBUTING.md",
+}
+FILES = {"panel.html": "build/panel.html", "LICENSE": "LICENSE"}
+ON_SITE = {path: uri for uri, path in (PAGES | FILES).items()}
 LINK = re.compile(r"(\]\()(?!\w+:|#)([^)\s#]+)(#[^)\s]*)?\)")
 FENCE = re.compile(r"(^```.*?^```)", flags=re.DOTALL | re.MULTILINE)
 
@@ -31,9 +35,7 @@ def on_config(config: Any) -> Any:
 
 def on_files(files: Files, config: Any) -> Files:
     """Add the pages at the root, the notebooks, and the panel that was made before."""
-    outside = {name: name for name in (*PAGES, "LICENSE")} | FILES
-    outside |= {f"notebooks/{one.name}": f"notebooks/{one.name}" for one in _notebooks()}
-    for uri, path in outside.items():
+    for uri, path in (PAGES | FILES | {one: one for one in _notebooks()}).items():
         files.append(File.generated(config, uri, abs_src_path=str(ROOT / path)))
     return files
 
@@ -45,8 +47,9 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     return "".join(part if number % 2 else _linked(part, uri) for number, part in enumerate(parts))
 
 
-def _notebooks() -> list[Path]:
-    return sorted((ROOT / "notebooks").glob("*.ipynb"))
+def _notebooks() -> list[str]:
+    found = sorted((ROOT / "notebooks").rglob("[!.]*.ipynb"))
+    return [path.relative_to(ROOT).as_posix() for path in found]
 
 
 def _unfolded(entry: Any, docs: Path) -> Any:
@@ -62,13 +65,12 @@ def _unfolded(entry: Any, docs: Path) -> Any:
 
 
 def _linked(text: str, uri: str) -> str:
-    """The text with links of the site, in place of those from ``docs/uri`` in the checkout."""
-    folder = "" if uri in PAGES else "docs"
-    here = posixpath.dirname(posixpath.join(folder, uri))
+    """The text with links of the site, in place of those that the checkout has there."""
+    here = posixpath.dirname(PAGES.get(uri, f"docs/{uri}"))
 
     def on_site(found: re.Match[str]) -> str:
         there = posixpath.normpath(posixpath.join(here, found[2]))
-        there = FOUND_ELSEWHERE.get(there, there).removeprefix("docs/")
+        there = ON_SITE.get(there, there).removeprefix("docs/")
         return f"{found[1]}{os.path.relpath(there, posixpath.dirname(uri) or '.')}{found[3] or ''})"
 
     return LINK.sub(on_site, text)
