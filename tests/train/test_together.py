@@ -70,15 +70,53 @@ def test_stop_in_the_panel_is_meant_for_one() -> None:
     assert (first.loop_step, first.stopped, second.loop_step) == (1, True, 3)
 
 
-def test_an_error_of_one_ends_all_and_each_is_closed() -> None:
+def test_an_error_of_one_ends_it_alone_and_is_raised_once_the_others_are_done() -> None:
+    first, second, third = make(0), make(1), make(2)
+    closed: list[int] = []
+    numbers = {id(loop): n for n, loop in enumerate((first, second, third))}
+    for one in (first, second, third):
+        one.on_close(lambda loop: closed.append(numbers[id(loop)]))
+        one.on_end(lambda loop, metrics: closed.append(10 + numbers[id(loop)]))
+    bad = [*DATA[:2], (DATA[2][0] * float("nan"), DATA[2][1])]
+    torch.manual_seed(50)
+    with pytest.raises(NanLossError) as raised:
+        run_together(
+            [Turn(first, DATA, 9, "a"), Turn(second, bad, 9, "b"), Turn(third, DATA, 5, "c")]
+        )
+    assert (first.loop_step, second.loop_step, third.loop_step) == (9, 3, 5)
+    assert closed == [12, 2, 1, 10, 0]
+    (note,) = raised.value.__notes__
+    assert note.startswith("b ended at step 3 by NanLossError: ")
+    alone = make(0)
+    torch.manual_seed(50)
+    alone.run_steps(DATA, 9)
+    assert all(map(torch.equal, weights(first), weights(alone)))
+
+
+def test_of_several_that_fail_all_are_told() -> None:
+    nan = [(DATA[0][0] * float("nan"), DATA[0][1])]
+    turns = [Turn(make(n), [*DATA[: 2 - n], *nan], 9, f"m{n}") for n in range(2)]
+    with pytest.raises(NanLossError) as raised:
+        run_together(turns)
+    assert [note.split(" by ")[0] for note in raised.value.__notes__] == [
+        "m1 ended at step 2",
+        "m0 ended at step 3",
+    ]
+
+
+def test_an_error_of_the_data_ends_all_and_each_is_closed() -> None:
     first, second = make(0), make(1)
     closed: list[int] = []
     first.on_close(lambda loop: closed.append(1))
     second.on_close(lambda loop: closed.append(2))
-    bad = [*DATA[:2], (DATA[2][0] * float("nan"), DATA[2][1])]
-    with pytest.raises(NanLossError):
-        run_together([Turn(first, DATA, 9), Turn(second, bad, 9)])
-    assert (first.loop_step, second.loop_step, closed) == (3, 3, [2, 1])
+
+    def broken() -> Any:
+        yield DATA[0]
+        raise OSError("the disk is gone")
+
+    with pytest.raises(Exception, match="the disk is gone"):
+        run_together([Turn(first, DATA, 9), Turn(second, broken(), 9)])
+    assert (first.loop_step, second.loop_step, closed) == (2, 1, [2, 1])
 
 
 def test_data_that_ends_before_is_told() -> None:

@@ -23,8 +23,9 @@ def train_units(trainings: Sequence[Training]) -> dict[str, list[str]]:
     Raises
     ------
     NoChangeError, NanLossError, HiLossError
-        Of the first model in which it happens; it ends the training of all, and what was recorded
-        until then is kept.
+        Of the first model in which it happens, with notes that name it and every other that
+        failed. It ends the training of that model alone: the others are trained to their last
+        unit before it is raised, and what was recorded is kept.
     """
     ids: dict[str, list[str]] = {one.prefix: [] for one in trainings}
     with ExitStack() as stack:
@@ -35,6 +36,8 @@ def train_units(trainings: Sequence[Training]) -> dict[str, list[str]]:
         except HookError as error:
             for one in begun:
                 if one.raised is not None and one.raised is error.__cause__:
+                    for note in getattr(error, "__notes__", ()):
+                        one.raised.add_note(note)
                     raise one.raised from None
             raise
     return {**ids, **{one.prefix: [*one.saver.record_ids] for one in begun}}

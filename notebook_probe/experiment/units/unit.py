@@ -35,7 +35,9 @@ class Unit:
 
     def __init__(self, training: Training, was_loaded: bool) -> None:
         self.prefix, self.saver = training.prefix, training.saver
-        self.turn = Turn(training.loop, training.data, training.params.train.num_steps)
+        self.turn = Turn(
+            training.loop, training.data, training.params.train.num_steps, training.prefix
+        )
         self.raised: Exception | None = None
         self._training, self._was_loaded = training, was_loaded
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from notebook_probe.errors import TrainingStopped
+from notebook_probe.train.data.batch import Batch
 from notebook_probe.train.data.dataset import Dataset
 from notebook_probe.train.generators import generator_states, set_generators
 from notebook_probe.train.loop.loop import Loop
@@ -23,25 +24,44 @@ class Turn(NamedTuple):
     data : iterable
     end : int or None
         The step to train to; None is without end.
+    name : str
+        What an error of it calls it.
     """
 
     loop: Loop
     data: Iterable[Any]
     end: int | None
+    name: str = "a loop"
 
 
 class _Taken:
-    """A loop while its turn may come, with random generators of its own."""
+    """A loop while its turn may come, with random generators of its own.
+
+    Attributes
+    ----------
+    error : Exception or None
+        What has ended it, while others train on.
+    """
 
     def __init__(self, turn: Turn, data: Dataset) -> None:
         self._turn, self._data = turn, data
-        self._batches = turn.loop._batches(data)
+        self._batches = self._drawn(turn.loop._batches(data))
         self._generators = generator_states()
+        self._has_data = True
+        self.error: Exception | None = None
 
     @property
     def is_over(self) -> bool:
         end, loop = self._turn.end, self._turn.loop
-        return loop._stopping or (end is not None and loop.loop_step >= end)
+        is_done = end is not None and loop.loop_step >= end
+        return loop._stopping or is_done or self.error is not None
+
+    @property
+    def told(self) -> str:
+        """What has ended it, in words."""
+        error = self.error
+        at = f"at step {self._turn.loop.loop_step}"
+        return f"{self._turn.name} ended {at} by {type(error).__name__}: {error}"
 
     def step(self) -> None:
         loop = self._turn.loop
@@ -57,8 +77,20 @@ class _Taken:
             self.step()
         except TrainingStopped:  # which is meant for this one
             self._turn.loop.stop()
+        except Exception as error:
+            if not self._has_data:  # of others neither, as they read the same
+                raise
+            self.error = error
         finally:
             self._generators = generator_states()
+
+    def _drawn(self, batches: Iterator[Batch]) -> Iterator[Batch]:
+        """The batches; keeps in mind whether it is these that have failed."""
+        try:
+            yield from batches
+        except Exception:
+            self._has_data = False
+            raise
 
     def close(self) -> None:
         close = getattr(self._turn.data, "close", None)
@@ -71,33 +103,58 @@ def run_together(turns: Sequence[Turn]) -> None:
 
     Every loop begins, counts, stops and ends as it would alone, and draws the random numbers that
     it would draw alone. One that is done waits for the others before its run of the loop ends; its
-    data is closed, if that can be. An error ends all.
+    data is closed, if that can be. An error in a step of one ends that one alone; an error of the
+    data, one before the first step, and an interrupt end all.
 
     Parameters
     ----------
     turns : sequence of Turn
+
+    Raises
+    ------
+    Exception
+        The first error of a step, once the others are done, with a note of every loop that failed.
     """
     for turn in turns:
         turn.loop._takes_turns = len(turns) > 1
+    failed: list[_Taken] = []
     if turns:
-        _begin(turns, [])
+        _begin(turns, [], failed)
+    if failed:
+        raise _told(failed)
 
 
-def _begin(turns: Sequence[Turn], taken: list[_Taken]) -> None:
+def _begin(turns: Sequence[Turn], taken: list[_Taken], failed: list[_Taken]) -> None:
     """Begin one loop within the one before, so that each of them ends, whatever happens."""
     if len(taken) == len(turns):
-        _go_round(taken)
+        _go_round(taken, failed)
         return
     turn = turns[len(taken)]
     end = -1 if turn.end is None else turn.end
 
     def train(data: Dataset) -> None:
-        _begin(turns, [*taken, _Taken(turn, data)])
+        mine = _Taken(turn, data)
+        _begin(turns, [*taken, mine], failed)
+        if mine.error is not None:  # ends this loop as it would end it alone
+            raise mine.error
 
-    turn.loop._run_on(turn.loop._begin(turn.data), Plan(lambda data: end, train))
+    try:
+        turn.loop._run_on(turn.loop._begin(turn.data), Plan(lambda data: end, train))
+    except Exception as error:
+        if not any(error is one.error for one in failed):
+            raise
 
 
-def _go_round(taken: Sequence[_Taken]) -> None:
+def _told(failed: Sequence[_Taken]) -> Exception:
+    """The first error, which names all that failed."""
+    first = failed[0].error
+    assert first is not None
+    for one in failed:
+        first.add_note(f"{one.told}; the others trained on")
+    return first
+
+
+def _go_round(taken: Sequence[_Taken], failed: list[_Taken]) -> None:
     alone = len(taken) == 1
     active = [one for one in taken if not one.is_over]
     while active:
@@ -106,4 +163,5 @@ def _go_round(taken: Sequence[_Taken]) -> None:
         for one in active:
             if one.is_over:
                 one.close()
+                failed += [one] if one.error is not None else []
         active = [one for one in active if not one.is_over]

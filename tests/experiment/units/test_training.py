@@ -110,10 +110,11 @@ def test_only_parameters_under_the_scopes_are_trained() -> None:
 # -------------------------------------------------------------------- several models
 
 
-def test_each_of_several_models_trains_as_it_would_alone() -> None:
-    def fixed(batch_size: int) -> list[dict[str, Tensor]]:
-        return [*digits(batch_size, shuffle=False)]
+def fixed(batch_size: int) -> list[dict[str, Tensor]]:
+    return [*digits(batch_size, shuffle=False)]
 
+
+def test_each_of_several_models_trains_as_it_would_alone() -> None:
     data = {"func": fixed, "batch_size": BATCH}
     models = [{"func": network, "seed": seed, "width": 8 + seed} for seed in range(3)]
     units = [5, 9, 2]
@@ -139,17 +140,22 @@ def test_each_of_several_models_trains_as_it_would_alone() -> None:
         assert same(weights(one.model), weights(alone.model))
 
 
-def test_an_error_of_one_model_ends_all_and_all_are_told() -> None:
+def test_an_error_of_one_model_names_it_and_the_others_train_to_their_ends() -> None:
     several = built(
-        model_params=[{"func": network, "prefix": name} for name in ("good", "bad")],
-        loss_params=[{}, losing(1.0, math.nan)],
+        model_params=[{"func": network, "prefix": name} for name in ("good", "bad", "alike")],
+        loss_params=[{}, losing(1.0, math.nan), {}],
+        train_params={"data_params": {"func": fixed, "batch_size": BATCH}, "num_steps": 12},
     )
     ended: list[bool] = []
     for one in several:
         one.loop.on_close(lambda loop: ended.append(loop.run is None))
-    with pytest.raises(NanLossError, match="unit 2"):
+    with pytest.raises(NanLossError, match="unit 2") as raised:
         train(several)
-    assert ended == [True, True]
+    assert ended == [True, True, True]
+    assert [one.loop.loop_step for one in several] == [12, 2, 12]
+    (note,) = raised.value.__notes__
+    assert note.startswith("bad ended at step 2 ")
+    assert same(weights(several[0].model), weights(several[2].model))
 
 
 # -------------------------------------------------------------------- what users do
