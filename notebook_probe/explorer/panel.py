@@ -12,11 +12,11 @@ from typing import TypeAlias
 
 from notebook_probe.alerts import Alert
 from notebook_probe.errors import RecordWarning
+from notebook_probe.explorer import one_file
 from notebook_probe.explorer.conversation import PanelSession
 from notebook_probe.explorer.draw.drawing import HALTED
 from notebook_probe.explorer.explorer import Explorer
 from notebook_probe.explorer.handed_on.package import Looked, Packer
-from notebook_probe.explorer.handed_on.page import page
 from notebook_probe.explorer.handed_on.saved_panel import SavedPanel
 from notebook_probe.explorer.kernel import KernelRoute, kernel_route
 from notebook_probe.explorer.messages.from_view import FromView
@@ -24,7 +24,6 @@ from notebook_probe.explorer.messages.selection import MOST_OTHERS
 from notebook_probe.explorer.messages.wire import TicketMessage
 from notebook_probe.explorer.parse import parse
 from notebook_probe.explorer.refresher import Refresher
-from notebook_probe.explorer.save.export import picture
 from notebook_probe.explorer.save.saved_picture import SavedPicture
 from notebook_probe.record.format.source import Source
 from notebook_probe.run.controls import Controls
@@ -102,13 +101,7 @@ class Panel:
 
     def to_html(self, path: str | os.PathLike[str]) -> Path:
         """Write what is looked at into one file; it needs no widget, shown or not."""
-        looked = self._looked()
-        png = picture("png", self._source, looked.selection) if looked.selection.home else b""
-        head = self._session.head()
-        made = self._packer.package(looked, head, "file", beside=len(png) * 4 // 3)
-        file = Path(path)
-        file.write_text(page(made.text, self._source.name, png), encoding="utf-8")
-        return file
+        return one_file.write(self._packer, self._looked(), self._session.head(), path)
 
     def compare(self, others: Sequence[str], grouped: bool) -> None:
         """Put runs beside this one, as if they were ticked in the list of runs."""

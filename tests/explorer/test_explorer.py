@@ -358,7 +358,7 @@ def test_without_the_lab_packages_the_error_says_what_to_install() -> None:
 import sys
 sys.modules["anywidget"] = None
 try:
-    import notebook_probe.explorer
+    from notebook_probe.explorer import Explorer
 except ModuleNotFoundError as error:
     print(error)
 """

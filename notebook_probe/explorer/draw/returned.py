@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
-from typing import Any
-
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from notebook_probe.errors import ViewError
 from notebook_probe.explorer.draw.packed import packed
-from notebook_probe.explorer.draw.rendered import png
 from notebook_probe.explorer.messages.wire import VERSION, DrawnFrame, Frame
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["frame_of"]
 
@@ -26,7 +27,9 @@ def frame_of(returned: object, name: str, esm: str, width: int, pixel_ratio: flo
     message: DrawnFrame = {"v": VERSION, "type": "drawn", "seq": 0, "view": name, "form": "nothing"}
     if returned is None:
         return message, []
-    if isinstance(returned, Figure):
+    if _is_figure(returned):
+        from notebook_probe.explorer.draw.rendered import png
+
         content, height = png(returned, width, pixel_ratio)
         message |= {"form": "image", "width": width, "height": height}
         return message, [memoryview(content)]
@@ -34,6 +37,12 @@ def frame_of(returned: object, name: str, esm: str, width: int, pixel_ratio: flo
         data, arrays, buffers = packed(returned)
         return {**message, "form": "data", "data": data, "arrays": arrays}, buffers
     raise ViewError(f"{name!r} returned {_words(returned)}; {_allowed(esm)}")
+
+
+def _is_figure(returned: object) -> TypeGuard[Figure]:
+    """Who returns one has loaded matplotlib; nobody else needs it."""
+    loaded = sys.modules.get("matplotlib.figure")
+    return loaded is not None and isinstance(returned, loaded.Figure)
 
 
 def _words(returned: Any) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from notebook_probe.errors import ProbeError
 from notebook_probe.explorer.draw.heat_rows import folded, within
@@ -16,12 +16,12 @@ from notebook_probe.explorer.messages.wire import VERSION, Exported
 from notebook_probe.explorer.save.code import code
 from notebook_probe.explorer.save.files import csv, netcdf
 from notebook_probe.explorer.save.others import Others
-from notebook_probe.figures import Look, overview
-from notebook_probe.figures.apart import Apart
-from notebook_probe.figures.beside import Beside
-from notebook_probe.figures.style import encoded
 from notebook_probe.record.format.source import Source
 from notebook_probe.record.views.thinning.heat_grid import Grid, HeatGrid
+
+if TYPE_CHECKING:
+    from notebook_probe.figures.apart import Apart
+    from notebook_probe.figures.beside import Beside
 
 __all__ = ["FileKind", "export", "picture"]
 
@@ -39,6 +39,9 @@ def picture(
     apart: Apart | None = None,
 ) -> bytes:
     """The panel as a static picture: of this run and the lines of others, or how far these are."""
+    from notebook_probe.figures import Look, overview  # matplotlib, for pictures alone
+    from notebook_probe.figures.style import encoded
+
     selection = settled(source, selection)
     if apart is None:
         grid = grid or _grid(source, selection)

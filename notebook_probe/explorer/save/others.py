@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from notebook_probe.compare import Alignment, RunAxis, parting
 from notebook_probe.compare.axes import Run
@@ -14,11 +14,12 @@ from notebook_probe.explorer.messages.selection import PanelSelection, Series
 from notebook_probe.explorer.others.drawn_lines import Drawn, DrawnLines, grouped
 from notebook_probe.explorer.others.places import first_record
 from notebook_probe.explorer.others.shelf import Other, stem
-from notebook_probe.figures.apart import Apart
-from notebook_probe.figures.beside import Beside
-from notebook_probe.figures.cells import N_COLUMNS
 from notebook_probe.record.format.source import Source
 from notebook_probe.record.read.reader import OpenedRecord
+
+if TYPE_CHECKING:
+    from notebook_probe.figures.apart import Apart
+    from notebook_probe.figures.beside import Beside
 
 __all__ = ["OtherRun", "Others"]
 
@@ -88,6 +89,8 @@ class Others:
 
     def apart(self, selection: PanelSelection) -> Apart | None:
         """How far the runs are that this one is divided by; None where it is not, or cannot be."""
+        from notebook_probe.figures.apart import Apart  # matplotlib, for pictures alone
+
         if not selection.divided_by:
             return None
         read = self.each(lambda run: run)
@@ -101,6 +104,8 @@ class Others:
         return Apart(ratio_rows(found, selection.rows, selection.folds), parted)
 
     def _ratio(self, runs: Sequence[Run], selection: PanelSelection) -> Ratio | None:
+        from notebook_probe.figures.cells import N_COLUMNS
+
         window, by = selection.window, selection.aligned
         home = selection.home
         return ratio(self._source, runs, home, by=by, n_columns=N_COLUMNS, window=window)
@@ -109,6 +114,8 @@ class Others:
         self, selection: PanelSelection, name: str, place: int, series: Series, line: Drawn
     ) -> Beside:
         """The line on the axis of the picture."""
+        from notebook_probe.figures.beside import Beside
+
         x = line.steps
         if selection.x_axis == "time":
             x = RunAxis(self._source, "time").places.at(x)

@@ -198,7 +198,11 @@ class SourceActions:
         >>> nbp.open_run("runs/first.zarr").to_html("first.html")  # doctest: +SKIP
         PosixPath('first.html')
         """
-        return self._open_panel().to_html(path)
+        if self._panel is not None:
+            return self._panel.to_html(path)
+        from notebook_probe.explorer import to_html
+
+        return to_html(self, self._controls(), path)
 
     def _open_panel(self: _Acting) -> Panel:
         """The one panel of this source, which goes when it goes."""

@@ -1,0 +1,37 @@
+"""A panel as one HTML file: it needs no widget, no notebook, and matplotlib only for a picture."""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+from pathlib import Path
+
+from notebook_probe.explorer.conversation import PanelSession
+from notebook_probe.explorer.handed_on.package import Looked, Packer
+from notebook_probe.explorer.handed_on.page import page
+from notebook_probe.explorer.save.export import picture
+from notebook_probe.record.format.source import Source
+from notebook_probe.run.controls import Controls
+from notebook_probe.run.health.status import StatusHead
+
+__all__ = ["to_html", "write"]
+
+
+def to_html(source: Source, controls: Controls | None, path: str | os.PathLike[str]) -> Path:
+    """Write what a panel shows that was just opened."""
+    session = PanelSession(source, controls)
+    try:
+        looked = Looked(session.look(), session.homes)
+        return write(Packer(source), looked, session.head(), path)
+    finally:
+        session.close()
+
+
+def write(packer: Packer, looked: Looked, head: StatusHead, path: str | os.PathLike[str]) -> Path:
+    """Write what is looked at; where matplotlib is missing, without the picture for no scripts."""
+    drawn = looked.selection.home and find_spec("matplotlib") is not None
+    png = picture("png", packer.source, looked.selection) if drawn else b""
+    made = packer.package(looked, head, "file", beside=len(png) * 4 // 3)
+    file = Path(path)
+    file.write_text(page(made.text, packer.source.name, png), encoding="utf-8")
+    return file
