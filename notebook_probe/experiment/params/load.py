@@ -47,6 +47,8 @@ class LoadParams(Given):
         False leaves fresh what does not fit.
     restore_global_step : bool
         Also the number of updates completed.
+    fall_back : bool
+        Where the newest checkpoint of the own place is damaged, go on from the one before.
     """
 
     host: Name | None = None
@@ -63,3 +65,4 @@ class LoadParams(Given):
     load_param_dict: dict[str, str] | None = None
     strict: bool = True
     restore_global_step: bool = True
+    fall_back: bool = True

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 from notebook_probe.experiment.places import Place
 from notebook_probe.experiment.restoring.found import OWN, Found, Looking, find
-from notebook_probe.experiment.saving.units import read_config, read_units
+from notebook_probe.experiment.saving.units import checkpoints, read_config, read_units
 from notebook_probe.record.format.resume import ResumeLike
 from notebook_probe.train.checkpoints.contents import differences
 from notebook_probe.train.checkpoints.partly import restore_partly
-from notebook_probe.train.checkpoints.places import place_at, read_state
+from notebook_probe.train.checkpoints.places import DamagedError, place_at, read_state
 from notebook_probe.train.loop.loop import Loop
 
 __all__ = ["Loading", "Restored", "restore"]
@@ -35,6 +37,8 @@ class Loading(Looking, Protocol):
     def strict(self) -> bool: ...
     @property
     def restore_global_step(self) -> bool: ...
+    @property
+    def fall_back(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +84,8 @@ def restore(loop: Loop, place: Place, load: Loading | None, *, is_saving: bool) 
     ``from_ckpt``: that file. 4. Another place is named: the newest there that ``query`` means. 5.
     Nothing.
 
-    By rule 2 a training goes on as if it had never stopped; ``strict=False`` takes what fits. By
+    By rule 2 a training goes on as if it had never stopped; ``strict=False`` takes what fits; what
+    is damaged is left for the one saved before it, unless ``fall_back`` is False. By
     rules 3 and 4 it takes weights, those of ``to_restore`` under the names of ``load_param_dict``,
     with ``restore_global_step`` the number of updates, and what the optimizer has kept where all
     fits; data and generators are those of the new training.
@@ -98,9 +103,17 @@ def restore(loop: Loop, place: Place, load: Loading | None, *, is_saving: bool) 
         A pointless load; a name that nobody knows; a query that is none.
     CheckpointError
         It cannot be read, or does not fit; nothing has been changed then.
+
+    Warns
+    -----
+    UserWarning
+        The one saved last is damaged; from which it goes on instead.
     """
     found = find(place, load, is_saving=is_saving)
-    left = _load(loop, place, found, load) if found.path else ""
+    if found.rule == OWN:
+        found, left = _load_own(loop, place, found, load)
+    else:
+        left = _load(loop, found, load) if found.path else ""
     step = loop.n_updates
     if left:
         print(f"of {found.path} not all is taken: {left}")
@@ -115,12 +128,7 @@ def restore(loop: Loop, place: Place, load: Loading | None, *, is_saving: bool) 
     )
 
 
-def _load(loop: Loop, place: Place, found: Found, load: Loading | None) -> str:
-    strict = load is None or load.strict
-    if found.rule == OWN:
-        for folder in (place.checkpoints, place.recent):
-            loop.kept.store(folder)  # each leaves what was saved later
-        return _load_own(loop, found.path, strict)
+def _load(loop: Loop, found: Found, load: Loading | None) -> str:
     state = _state(found.path)
     names = list(state.get("trainer", {}).get("model", ()))
     return restore_partly(
@@ -129,12 +137,30 @@ def _load(loop: Loop, place: Place, found: Found, load: Loading | None) -> str:
         found.path,
         None if load is None else _named(load.to_restore, names),
         None if load is None else load.load_param_dict,
-        strict=strict,
+        strict=load is None or load.strict,
         step=load is None or load.restore_global_step,
     )
 
 
-def _load_own(loop: Loop, path: str, strict: bool) -> str:
+def _load_own(loop: Loop, place: Place, newest: Found, load: Loading | None) -> tuple[Found, str]:
+    """The newest of the place itself, or what comes before as far as that is damaged."""
+    for folder in (place.checkpoints, place.recent):
+        loop.kept.store(folder)  # each leaves what was saved later
+    strict = load is None or load.strict
+    try:
+        return newest, _load_whole(loop, newest.path, strict)
+    except DamagedError as error:
+        before = [one.path for one in checkpoints(place)][-2::-1]
+        for path in before if load is None or load.fall_back else ():
+            with suppress(DamagedError):
+                left = _load_whole(loop, path, strict)
+                text = f"{error}; the training goes on from {path}, which was saved before it"
+                warnings.warn(text, stacklevel=5)
+                return replace(newest, path=path), left
+        raise
+
+
+def _load_whole(loop: Loop, path: str, strict: bool) -> str:
     if not strict:
         state = _state(path)
         if differences(loop, state, path):
@@ -161,7 +187,8 @@ def _named(wanted: Wanted, names: list[str]) -> Collection[str] | re.Pattern[str
 def _record_id(found: Found) -> str:
     if found.place is None:
         return ""
-    return next(one.id for one in read_units(found.place) if one.checkpoint == found.path)
+    units = read_units(found.place)
+    return next((one.id for one in units if one.checkpoint == found.path), "")
 
 
 def _resume(place: Place, rule: int, step: int) -> ResumeLike:

@@ -15,7 +15,7 @@ from notebook_probe.run.run import Run
 from notebook_probe.train.checkpoints.index import Checkpoint
 from notebook_probe.train.checkpoints.store import CheckpointStore
 
-__all__ = ["SECONDS", "Unit", "newest", "read_config", "read_units", "run_id"]
+__all__ = ["SECONDS", "Unit", "checkpoints", "newest", "read_config", "read_units", "run_id"]
 
 SECONDS = "unit_seconds"
 """What is recorded with the step of each unit that is saved: the seconds since the one before."""
@@ -82,7 +82,7 @@ def read_units(place: Place) -> list[Unit]:
     run = _opened(place)
     seconds, results = ({}, {}) if run is None else (_seconds(run), _results(run))
     whose = run_id(run, place)
-    kept = {one.step: one for one in _checkpoints(place)}  # of a step the one saved last
+    kept = {one.step: one for one in checkpoints(place)}  # of a step the one saved last
     return [
         Unit(
             f"{whose}:{step}",
@@ -100,7 +100,7 @@ def read_units(place: Place) -> list[Unit]:
 
 def newest(place: Place) -> Checkpoint | None:
     """The checkpoint that was saved last, of those that stay and those that give way."""
-    saved = list(_checkpoints(place))
+    saved = checkpoints(place)
     return saved[-1] if saved else None
 
 
@@ -110,8 +110,8 @@ def read_config(place: Place) -> dict[str, Any]:
     return {} if run is None else run.config
 
 
-def _checkpoints(place: Place) -> list[Checkpoint]:
-    """By the time saved; in one folder the order is known, whatever its clock said."""
+def checkpoints(place: Place) -> list[Checkpoint]:
+    """All that are kept, by the time saved; in one folder the order is known without a clock."""
     lists = [CheckpointStore(one).saved() for one in (place.checkpoints, place.recent)]
     found: list[Checkpoint] = []
     while any(lists):

@@ -17,12 +17,16 @@ from notebook_probe.record.store.location import Location, RemoteStore, local_pa
 from notebook_probe.record.store.remote import engine_of
 from notebook_probe.record.store.syncing import sync_folder, to_disk
 
-__all__ = ["Fill", "Place", "place_at", "read_state"]
+__all__ = ["DamagedError", "Fill", "Place", "place_at", "read_state"]
 
 PARTIAL = ".partial"
 """One name for the file being written: a killed writer leaves at most one, reused by the next."""
 
 Fill = Callable[[IO[bytes]], Any]
+
+
+class DamagedError(CheckpointError):
+    """A file that could be opened holds no checkpoint that can be read."""
 
 
 class Place(Protocol):
@@ -143,15 +147,18 @@ def read_state(place: Place, name: str) -> dict[str, Any]:
 
     Raises
     ------
+    DamagedError
+        It is damaged, or holds what may not be read.
     CheckpointError
-        The file is not there, is damaged, or holds what may not be read.
+        It is not there, or the disk does not answer.
     """
     try:
         with place.open(name) as file:
             state = torch.load(file, map_location="cpu", weights_only=True)
     except Exception as error:
         first = f"{error}".strip().partition("\n")[0]
-        raise CheckpointError(
+        kind = CheckpointError if isinstance(error, OSError) else DamagedError
+        raise kind(
             f"{place.name}/{name} cannot be read as a checkpoint: {type(error).__name__}: {first}"
         ) from error
     return state if isinstance(state, dict) else {}

@@ -111,6 +111,7 @@ def test_every_key_of_load_params_is_taken() -> None:
         "load_param_dict": {"a": "b"},
         "strict": False,
         "restore_global_step": False,
+        "fall_back": False,
     }
     assert read(LoadParams, given, "load_params").shown() == {**given, "from_ckpt": "a.pt"}
     plain = read(LoadParams, {}, "load_params")

@@ -9,8 +9,10 @@ import pytest
 import torch
 
 from notebook_probe.errors import CheckpointError, HookError
+from notebook_probe.opened import open_run
 from notebook_probe.train.checkpoints.places import LocalPlace
 from tests.experiment.saving.lives import life
+from tests.train.checkpoints.kinds import same_state
 
 SAVE: dict[str, Any] = {"save_filters_freq": 4, "cache_filters_freq": 2, "save_valid_freq": None}
 
@@ -71,13 +73,60 @@ def test_an_error_of_the_last_save_is_raised_at_the_end(
     assert life(tmp_path, 8, **SAVE).restored.step == 6
 
 
+def cut(file: Path) -> Path:
+    file.write_bytes(file.read_bytes()[:1000])
+    return file
+
+
 def test_a_damaged_checkpoint_is_named(tmp_path: Path) -> None:
-    newest = life(tmp_path, 6, **SAVE).place.recent / "step_00000006.pt"
-    newest.write_bytes(newest.read_bytes()[:1000])
+    newest = cut(life(tmp_path, 6, **SAVE).place.recent / "step_00000006.pt")
     with pytest.raises(CheckpointError, match=r"step_00000006.pt cannot be read as a checkpoint"):
-        life(tmp_path, 8, **SAVE)
+        life(tmp_path, 8, {"fall_back": False}, **SAVE)
     newest.unlink()  # then the one before is the newest
-    assert life(tmp_path, 8, **SAVE).restored.step == 4
+    assert life(tmp_path, 8, {"fall_back": False}, **SAVE).restored.step == 4
+
+
+def test_a_training_goes_on_from_before_a_damaged_checkpoint_as_if_that_never_was(
+    tmp_path: Path,
+) -> None:
+    place = life(tmp_path / "damaged", 6, watched=True, **SAVE).place
+    cut(place.recent / "step_00000006.pt")
+    with pytest.warns(UserWarning, match=r"00000006.pt cannot .*goes on from .*/step_00000004.pt"):
+        again = life(tmp_path / "damaged", 8, watched=True, **SAVE)
+    assert (again.restored.step, again.restored.rule) == (4, 2)
+    whole = life(tmp_path / "whole", 8, watched=True, **SAVE)
+    states = [dict(one.loop.trainer.model.state_dict()) for one in (again, whole)]
+    assert same_state(*states)
+    losses = [open_run(one.place.record).series("", "loss").values for one in (again, whole)]
+    assert [*losses[0]] == [*losses[1]]
+    assert life(tmp_path / "damaged", 8, **SAVE).restored.step == 8  # which was saved anew
+
+
+def test_several_that_are_damaged_are_left_and_where_all_are_nothing_begins_anew(
+    tmp_path: Path,
+) -> None:
+    place = life(tmp_path, 6, **SAVE).place
+    cut(place.recent / "step_00000006.pt")
+    cut(place.checkpoints / "step_00000004.pt")
+    with pytest.warns(UserWarning, match=r"00000006.pt cannot .*goes on from .*/step_00000002.pt"):
+        assert life(tmp_path, 0, **SAVE).restored.step == 2
+    for file in (place.recent / "step_00000002.pt", place.checkpoints / "step_00000000.pt"):
+        cut(file)
+    with pytest.raises(CheckpointError, match=r"step_00000006.pt cannot be read as a checkpoint"):
+        life(tmp_path, 0, **SAVE)
+
+
+def test_one_that_cannot_be_opened_is_not_taken_for_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    life(tmp_path, 6, **SAVE)
+
+    def gone(place: LocalPlace, name: str) -> Any:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(LocalPlace, "open", gone)
+    with pytest.raises(CheckpointError, match=r"step_00000006.pt .*Permission denied"):
+        life(tmp_path, 8, **SAVE)
 
 
 class Planted:
