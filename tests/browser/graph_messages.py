@@ -131,6 +131,28 @@ def gpt2(n_blocks: int = 12) -> dict[str, Any]:
     return net.graph
 
 
+def unet(depth: int = 4) -> dict[str, Any]:
+    """Halves in containers whose modules take turns, with what skips from one to the other."""
+    net = Drawing("UNet")
+    x = net.node("x", "", shape=[2, 1, 64, 64], kind="input")
+    net.module("pool", "MaxPool2d", calls=depth)
+    for path, kind in (("down", "ModuleList"), ("up", "ModuleList"), ("dec", "ModuleList")):
+        net.module(path, kind, 1000, calls=0)
+    skips = [x := net.layer("inc", "Double", "conv2d", x, [2, 8, 64, 64], 80)]
+    for k in range(depth):
+        x = net.node("max_pool2d", "pool", [x], [2, 8 << k, 32 >> k, 32 >> k])
+        x = net.layer(f"down.{k}", "Double", "conv2d", x, [2, 16 << k, 32 >> k, 32 >> k], 100)
+        skips.append(x)
+    skips.pop()
+    for k in range(depth):
+        shape = [2, 8 << (depth - 1 - k), 8 << k, 8 << k]
+        x = net.layer(f"up.{k}", "ConvTranspose2d", "conv_transpose2d", x, shape, 100)
+        x = net.node("cat", "", [skips.pop(), x], shape)
+        x = net.layer(f"dec.{k}", "Double", "conv2d", x, shape, 100)
+    net.node("output", "", [x], [2, 8, 64, 64], "output")
+    return net.graph
+
+
 def deep_graph(n_layers: int = 1000, n_operators: int = 10) -> dict[str, Any]:
     """Layer after layer, each of which takes the same mask, too."""
     net = Drawing("Deep")

@@ -15,6 +15,7 @@ from tests.browser.graph_messages import (
     gpt2,
     graph_message,
     resnet18,
+    unet,
 )
 from tests.browser.panel_page import PanelPage
 
@@ -68,6 +69,22 @@ def test_wrappers_and_containers_are_open_as_long_as_few_boxes_are_seen(bare: Pa
     many = folded(bare, gpt2(60))
     assert many["open"] == ["transformer"]
     assert "transformer.h" in modules(many)
+
+
+def test_modules_of_a_container_that_take_turns_with_others_stand_where_they_are_called(
+    bare: PanelPage,
+) -> None:
+    found = folded(bare, unet())
+    assert {"down", "up", "dec"} <= {*found["open"]}
+    assert all(item["frame"] is None for item in found["layout"]["items"])
+    turns = [[f"up.{k}", f"dec.{k}"] for k in range(4)]
+    below = [path for k in range(4) for path in ("pool", f"down.{k}")]
+    assert modules(found) == ["inc", *below, *itertools.chain(*turns)]
+    tops = [item["y"] for item in closed(found)]
+    assert tops == sorted(tops)
+    assert len({*tops}) == len(tops), "one below the other"
+    one = folded(bare, unet(), [])
+    assert {"down", "up", "dec"} <= {*modules(one)}, "closed it is one box"
 
 
 def test_a_module_that_is_called_twice_has_a_box_for_each_call(

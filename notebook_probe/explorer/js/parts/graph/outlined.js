@@ -15,6 +15,8 @@ export function outlined({ items }, { paths, nodes = [] }) {
   for (const path of paths) {
     for (const key of byPath.get(path) ?? []) own.add(key);
     if (byPath.has(path)) continue;
+    const within = items.filter((item) => item.path !== null && above(item.path) === path);
+    for (const { key } of within) own.add(key); // of a container without a frame
     let over = above(path);
     while (over && !byPath.has(over)) over = above(over);
     for (const key of byPath.get(over) ?? []) holding.add(key);

@@ -1,6 +1,7 @@
 /** The edges of the graph on a canvas, with the shapes of what flows along them. */
 
 const LABEL_FONT_PX = 9;
+const LEAST_FONT_PX = 7.5; // on the screen
 const LEGIBLE = 0.58; // zoom from which shapes are written: there is room for a line between two boxes
 const HEAD_PX = 5;
 
@@ -56,9 +57,9 @@ function paintHead(context, [x, y], [, before]) {
   context.fill();
 }
 
-/** Of one size on the screen, up to where they are as large as the words in the boxes. */
+/** A little smaller than the words in the boxes, down to what can be read. */
 function paintLabels(context, labels, colours, zoom) {
-  context.font = colours.font.replace(/^\d+px/, `${LABEL_FONT_PX / Math.min(1, zoom)}px`);
+  context.font = colours.font.replace(/^\d+px/, `${Math.max(LABEL_FONT_PX, LEAST_FONT_PX / zoom)}px`);
   context.fillStyle = colours.soft;
   context.textBaseline = "middle";
   for (const { x, y, text, align } of labels) {

@@ -2,6 +2,7 @@
 
 import { grouped } from "../../format.js";
 import { ROOT } from "../../names.js";
+import { above } from "./folding/network.js";
 
 /** "8×64×56×56"; "" where it is not known. */
 export function shapeText(shape) {
@@ -15,9 +16,11 @@ export function inTree(path) {
 }
 
 /** What stands in a box: a module's own name and class, or an operator. */
-export function boxWords({ nodes, modules }, { path, nodes: [first] }) {
+export function boxWords({ nodes, modules, loose }, { path, nodes: [first] }) {
   if (path === null) return { name: nodeName(nodes[first]), kind: "" };
-  return { name: path.slice(path.lastIndexOf(".") + 1), kind: modules.get(path).kind };
+  let frame = above(path);
+  while (loose.has(frame)) frame = above(frame); // which has no frame that would name it
+  return { name: frame ? path.slice(frame.length + 1) : path, kind: modules.get(path).kind };
 }
 
 function nodeName({ kind, op, name }) {

@@ -21,7 +21,7 @@ export function isOpenable(box) {
 }
 
 function scopeOf(network, open, path, ids, key) {
-  const groupOf = new Map(ids.map((id) => [id, childOf(path, network.nodes[id].module)]));
+  const groupOf = new Map(ids.map((id) => [id, boxedIn(network, open, path, network.nodes[id].module)]));
   const calls = callsOf(network, ids, groupOf);
   const boxes = [];
   const places = new Map(); // key -> place among the boxes
@@ -43,6 +43,13 @@ function scopeOf(network, open, path, ids, key) {
     }
   }
   return { path, boxes, edges: edgesOf(network, ids, boxOf, boxes.length) };
+}
+
+/** The module whose box stands right in the frame of `path`: an open loose container has no frame. */
+function boxedIn({ loose }, open, path, module) {
+  let found = childOf(path, module);
+  while (loose.has(found) && open.has(found)) found = childOf(found, module);
+  return found;
 }
 
 /** The module right below `path` that holds `module`, null where that is `path` itself. */

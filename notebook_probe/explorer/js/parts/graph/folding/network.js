@@ -3,9 +3,9 @@
 const WITHIN = new Set(["parameter", "buffer", "constant"]); // said of what takes them, no boxes of their own
 
 /**
- * `{ nodes, shown, into, out, modules, children }`: `shown` are the places of the nodes that get boxes,
- * `into` and `out` the neighbours of each among them, `modules` path -> its row, `children` path ->
- * paths right below it.
+ * `{ nodes, shown, into, out, modules, children, loose }`: `shown` are the places of the nodes that get
+ * boxes, `into` and `out` the neighbours of each among them, `modules` path -> its row, `children` path ->
+ * paths right below it. `loose` are containers whose modules are called here and there.
  */
 export function networkOf(message) {
   const nodes = message.nodes.map(([name, kind, op, module, shape, dtype]) => {
@@ -21,7 +21,30 @@ export function networkOf(message) {
       out[from].push(to);
     }
   }
-  return { nodes, shown, into, out, ...treeOf(message.modules, nodes), how: message.how };
+  const tree = treeOf(message.modules, nodes);
+  return { nodes, shown, into, out, ...tree, loose: looseOf(tree, nodes, shown, message.how), how: message.how };
+}
+
+/**
+ * Paths of what is never called itself, such as a ModuleList, and whose modules are called with others in
+ * between, as the halves of a U-Net: a frame around them would say nothing of what follows what.
+ */
+function looseOf({ modules }, nodes, shown, how) {
+  const runs = new Map(); // path -> how many runs of nodes
+  let before = "";
+  for (const place of shown) {
+    const { module } = nodes[place];
+    for (let path = module; path; path = above(path)) {
+      if (modules.get(path).calls === 0 && !isIn(before, path)) runs.set(path, (runs.get(path) ?? 0) + 1);
+    }
+    before = module;
+  }
+  const found = [...runs].filter(([, n]) => n > 1).map(([path]) => path);
+  return new Set(how === "tree" ? [] : found);
+}
+
+function isIn(module, path) {
+  return module === path || module.startsWith(`${path}.`);
 }
 
 /** Modules by path, and what lies right below each; one that is missing in the table is there, too. */

@@ -54,15 +54,16 @@ function roomBeside(x, edges, others, frame) {
   };
 }
 
-/** Level -> where edges pass it that do not end there. */
+/** Level -> where edges leave it, and where they are half-way to the next. */
 function bendsOf(routes) {
   const bends = new Map();
   for (const { points } of routes) {
-    for (let k = 3; k < points.length - 2; k += 2) {
+    for (let k = 1; k < points.length - 2; k += 2) {
       const [x, y] = points[k];
+      const [next] = points[k + 1];
       const level = Math.round(y);
       if (!bends.has(level)) bends.set(level, new Set());
-      bends.get(level).add(x);
+      bends.get(level).add(x).add((x + next) / 2);
     }
   }
   return bends;
