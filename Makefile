@@ -51,7 +51,7 @@ check: .venv/stamp-check
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/nbstripout --keep-id --verify notebooks/*.ipynb
+	$(BIN)/nbstripout --keep-id --verify notebooks/*.ipynb notebooks/broken/*.ipynb
 
 # The panel on the first page is that of this commit. Mkdocs speaks of its successor at every start,
 # and `--quiet` would take the warnings from `--strict`.
