@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from notebook_probe import __version__
-from notebook_probe.command_line import clean_up, compare, export, marks, runs, show
+from notebook_probe.command_line import clean_up, compare, demo, export, marks, runs, show
 from notebook_probe.command_line.printed import plain
 from notebook_probe.errors import ProbeError
 
@@ -21,6 +21,7 @@ NAME = "notebook_probe"
 WRONG = 2
 INTERRUPTED = 130
 COMMANDS: dict[str, tuple[Callable[[ArgumentParser], None], str]] = {
+    "demo": (demo.add, "train a small network here, and open what is seen of it in the browser"),
     "runs": (runs.add, "the runs that meet a condition, as a table"),
     "show": (show.add, "one run: settings, results, alerts"),
     "compare": (compare.add, "two runs: what was set otherwise, and at which module they part"),
