@@ -4,10 +4,12 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 import torch
 from torch import nn
 
 import notebook_probe as nbp
+from notebook_probe.errors import RecordWarning, RecordWriteError
 from notebook_probe.run.attach.requests import Control
 from notebook_probe.train import Dataset, Loop
 from tests.train.conftest import a_loop, batches
@@ -79,6 +81,23 @@ def test_the_steps_of_the_loop_are_those_of_the_record_where_a_scaler_skips(
     loop.run_epochs([good[0], (bad_x * math.inf, bad_y), *good[1:]], 1)
     assert (loop.loop_step, loop.skipped_steps) == (3, 1)
     assert run.data["loss"]["step"].values.tolist() == [0, 1, 2]
+
+
+def test_a_loop_whose_record_cannot_be_written_comes_to_its_end(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = a_loop()
+    run = watched(loop)
+
+    def full() -> None:
+        raise RecordWriteError("no space left")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(run, "flush", full)
+        with pytest.warns(RecordWarning, match="no space left"):
+            loop.run_epochs(batches(3), 1)
+    assert loop.loop_step == 3
+    assert run.data.sizes["step"] == 3
 
 
 def test_a_run_that_is_closed_does_not_end_the_training(watched: Watched) -> None:

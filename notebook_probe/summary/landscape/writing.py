@@ -28,7 +28,8 @@ class SnapshotWriter:
     They are copied between two steps, into the same memory each time, and written by a thread
     while training goes on; the next one waits for it. A file is whole or is not there, and the
     metadata beside it knows all that are, so that a training that was killed can still be drawn.
-    What cannot be written is told of in a warning, and the next one is tried. Nothing is deleted.
+    The first that cannot be written is told of in a warning, and how many could not be at the end;
+    each next one is tried. Nothing is deleted.
 
     Parameters
     ----------
@@ -43,6 +44,7 @@ class SnapshotWriter:
         self._memory = Memory()
         self._thread: threading.Thread | None = None
         self._error: Exception | None = None
+        self._n_failed = 0
 
     def begin(self, model: nn.Module, unit: int) -> None:
         """A training of a model is after ``unit`` units; its own snapshots so far stay known."""
@@ -96,15 +98,24 @@ class SnapshotWriter:
             )
             self._attempt("the metadata", self._write_metadata)
             self.wait()
+        self._say_how_many_failed()
 
     def wait(self) -> None:
-        """Wait until all is written; a warning tells of what could not be."""
+        """Wait until all is written; a warning tells of the first that could not be."""
         if self._thread is not None:
             self._thread.join()
             self._thread = None
         error, self._error = self._error, None
         if error is not None:
-            warnings.warn(str(error), RecordWarning, stacklevel=3)
+            self._n_failed += 1
+            if self._n_failed == 1:
+                warnings.warn(f"{error}; the next ones are tried", RecordWarning, stacklevel=3)
+
+    def _say_how_many_failed(self) -> None:
+        n, self._n_failed = self._n_failed, 0
+        if n > 1:
+            text = f"{n} files of the loss landscape were not written to {self._place.name}"
+            warnings.warn(text, RecordWarning, stacklevel=3)
 
     @property
     def paths(self) -> list[tuple[int, ...]]:

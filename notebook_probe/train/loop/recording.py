@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from notebook_probe.record.write.closing import losses_as_warnings
 from notebook_probe.run.run import Run
 from notebook_probe.train.data.batch import Batch
 from notebook_probe.train.data.dataset import Dataset
@@ -74,7 +75,8 @@ class Recording:
             self.run.loop_raised(error)
 
     def ended(self, error: BaseException | None) -> None:
-        """No step follows for now: what was recorded is written."""
+        """No step follows for now: what was recorded is written, or a warning says why not."""
         if not self.run.closed:
             self.run.settle(error)
-            self.run.flush()
+            with losses_as_warnings():
+                self.run.flush()

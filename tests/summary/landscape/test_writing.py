@@ -113,6 +113,24 @@ def test_what_cannot_be_written_is_told_and_the_next_is_tried(tmp_path: Path) ->
     assert metadata(tmp_path)["groups"] == [[2]]
 
 
+def test_where_many_cannot_be_written_it_is_said_twice(tmp_path: Path) -> None:
+    writer, model = SnapshotWriter(tmp_path, settings([1, 2, 3, 4])), nn.Linear(3, 2)
+    writer.begin(model, 0)
+    (tmp_path / FOLDER).write_text("a file where the folder should be")
+
+    def all_of_it() -> None:
+        for number in (1, 2, 3, 4):
+            writer.take(model, number)
+        writer.end()
+
+    with pytest.warns(RecordWarning) as said:
+        all_of_it()
+    first, last = [str(one.message) for one in said]
+    assert first.startswith("snapshot 1 of the loss landscape was not written")
+    assert first.endswith("; the next ones are tried")
+    assert last.startswith("4 files of the loss landscape were not written to ")
+
+
 def test_a_class_is_no_snapshot_and_runs_no_code(tmp_path: Path) -> None:
     train(tmp_path, settings([1, 2, 3]), range(1, 4))
     own = tmp_path / FOLDER / "Linear_2_step.pt"
