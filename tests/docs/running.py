@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from pathlib import Path
 
 from tests.run.programs import Programs
 
-__all__ = ["READERS_OWN", "blocks_of", "parsed", "run_page"]
+__all__ = ["DOCS", "READERS_OWN", "blocks_of", "run_page"]
 
 DOCS = Path(__file__).parents[2] / "docs"
 BLOCK = re.compile(r"^```python\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
@@ -44,11 +43,6 @@ def blocks_of(page: str) -> list[str]:
     blocks = BLOCK.findall((DOCS / page).read_text("utf-8"))
     assert blocks, f"{page} has no Python"
     return blocks
-
-
-def parsed(page: str) -> ast.Module:
-    """What a page says that cannot be run here; a block that is no Python raises SyntaxError."""
-    return ast.parse("\n".join(blocks_of(page)), page)
 
 
 def run_page(

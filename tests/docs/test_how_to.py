@@ -16,6 +16,12 @@ assert run.series("", "zeros").size == len(loader)
 x = loader[0][0]
 torch.testing.assert_close(modular(x), model(x), rtol=0, atol=0)
 """,
+    "gans": """
+assert [alert.rule for alert in run_g.alerts] == ["one_sided_gan"]
+assert run_g.series("", "loss_d").step.values.tolist() == list(range(60))
+assert (run_d.series("0", "calls")[1:-1] == 2).all()
+assert float(run_d.series("", "discarded_backwards")[1]) == 1.0
+""",
     "histogram_over_time": """
 assert (counts.sum("linear_bin") == model.head.weight.numel()).all()
 assert float(low[0, 0]) < float(high[0, 0]) and float(at_ten.sum()) == 24
@@ -45,6 +51,12 @@ assert chosen.value.startswith("largest at step")
 explorer.step = slider.value = 7
 assert (explorer.step, slider.value) == (7, 7) and "at step 7:" in chosen.value
 assert against_depth(run).axes
+""",
+    "reinforcement_learning": """
+rewards, sure = run.series("", "reward"), run.series("policy", "prediction_entropy")
+assert rewards.step.values.tolist() == list(range(40))
+assert float(rewards[-5:].mean()) > 2 * float(rewards[:5].mean())
+assert float(sure[-1]) < float(sure[0])
 """,
     "where_nan_began": """
 assert (first.alert.rule, first.modules[0], first.alert.step) == ("nonfinite_output", "body.2", 10)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 from notebook_probe.record import open_record
+from tests.docs.running import DOCS
 from tests.readers.sample_record import begin, finish, nodes_of, plain
 
 HERE = Path(__file__).parent
@@ -70,3 +72,21 @@ def test_it_finds_the_series_that_our_reader_finds(tmp_path: Path) -> None:
     there = series.view(np.uint32) != 0x7FC00000
     ours = open_record(folder).series("fc", "grad_norm")
     assert series[there].tobytes() == ours.to_numpy().tobytes()
+
+
+def test_the_script_of_the_page_reads_a_series(tmp_path: Path) -> None:
+    folder = tmp_path / "runs/first.zarr"
+    folder.parent.mkdir()
+    finish(begin(folder))
+    page = (DOCS / "how_to/read_elsewhere.md").read_text("utf-8")
+    [script] = re.findall(r"^```js\n(.*?)^```", page, flags=re.DOTALL | re.MULTILINE)
+    (tmp_path / "page.mjs").write_text(script.replace('"head"', '"fc"'), "utf-8")
+    (tmp_path / "node_modules").symlink_to(HERE / "node_modules")
+    done = subprocess.run(
+        ["node", "page.mjs"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    told = json.loads(done.stdout)
+    ours = open_record(folder).data.grad_norm.sel(module="fc")
+    assert [value is None for value in told["series"]] == ours.isnull().values.tolist()
+    assert [v for v in told["series"] if v is not None] == ours.dropna("step").values.tolist()
