@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import notebook_probe as nbp
@@ -25,6 +26,70 @@ def recorded(folder: Path) -> dict[str, Any]:
 def rules(run: Any) -> list[str]:
     """The rules that have spoken, each once, by the step of the first alert."""
     return list(dict.fromkeys(alert.rule for alert in run.alerts))
+
+
+def evaluated_in_training_mode(folder: Path) -> None:
+    """Dropout changes what it is given by the root of p / (1 - p) in training, else by nothing."""
+    runs = recorded(folder)
+    for name, expected in (("broken", math.sqrt(0.3 / 0.7)), ("healthy", 0.0)):
+        for layer in ("dropout1", "dropout2"):
+            change = runs[name].series(layer, "eval_residual_change").dropna("step")
+            assert change.values == pytest.approx([expected] * 10, abs=0.06)
+        assert rules(runs[name]) == []
+
+
+def collapsed_attention_head(folder: Path) -> None:
+    """Scores above 50 leave a head one patch to look at; normalised ones are 4 at most."""
+    runs = recorded(folder)
+    for module in ("blocks.0.attention", "blocks.1.attention"):
+        wide = {name: run.series(module, "attn_entropy_share") for name, run in runs.items()}
+        assert wide["broken"][-1] < 0.1 < 0.2 < wide["healthy"][-1]
+        assert runs["broken"].series(module, "attn_max_logit").max() > 50
+        assert runs["healthy"].series(module, "attn_max_logit").max() <= 4.01
+    assert {"attention_collapse", "attention_logit_large"} <= {*rules(runs["broken"])}
+    assert rules(runs["healthy"]) == []
+
+
+def lora_that_does_not_train(folder: Path) -> None:
+    """Adapters that no optimizer holds are told of after 20 steps; held, they move most."""
+    runs = recorded(folder)
+    [alert] = runs["broken"].alerts
+    assert (alert.rule, alert.step) == ("untrained_adapter", 20)
+    assert alert.modules == ("hidden1", "hidden2")
+    moved = {name: run.data.update_ratio.dropna("module", how="all") for name, run in runs.items()}
+    assert moved["broken"].module.values.tolist() == ["head"]
+    assert moved["healthy"].module.values.tolist() == ["hidden1", "hidden2", "head"]
+    losses = {name: run.series("", "backward_loss")[-20:].mean() for name, run in runs.items()}
+    assert losses["healthy"] < 0.5 * losses["broken"]
+    assert rules(runs["healthy"]) == []
+
+
+def discriminator_wins(folder: Path) -> None:
+    """A hundredth of the rate, and the generator is told apart nearly always (1701.04862)."""
+    runs = recorded(folder)
+    late = {
+        (name, loss): run.series("", loss).dropna("step").values[-50:].mean()
+        for name, run in runs.items()
+        for loss in ("loss_d", "loss_g")
+    }
+    assert late["broken", "loss_d"] < 0.05 < 4 < late["broken", "loss_g"]
+    assert late["healthy", "loss_d"] > 0.5
+    assert late["healthy", "loss_g"] < 3
+    assert rules(runs["broken"])[0] == "one_sided_gan"
+    assert rules(runs["healthy"]) == []
+
+
+def overflow_in_half_precision(folder: Path) -> None:
+    """float16 has less than two bits left long before the first NaN, bfloat16 a hundred."""
+    runs = recorded(folder)
+    near, *_ = runs["broken"].alerts.of("overflow_near")
+    nan, *_ = runs["broken"].alerts.of("nonfinite_output")
+    assert near.step + 10 < nan.step
+    losses = runs["broken"].series("", "backward_loss").values
+    assert np.isfinite(losses[: nan.step]).all()
+    assert np.isnan(losses[nan.step :]).all()
+    assert runs["healthy"].data.range_headroom_bits.min() > 100
+    assert rules(runs["healthy"]) == []
 
 
 def dying_relu(folder: Path) -> None:
@@ -43,6 +108,11 @@ def dying_relu(folder: Path) -> None:
 
 
 CLAIMS_BROKEN: dict[str, Callable[[Path], None]] = {
+    "collapsed_attention_head": collapsed_attention_head,
+    "discriminator_wins": discriminator_wins,
     "dying_relu": dying_relu,
+    "evaluated_in_training_mode": evaluated_in_training_mode,
+    "lora_that_does_not_train": lora_that_does_not_train,
+    "overflow_in_half_precision": overflow_in_half_precision,
 }
 """By the name of the notebook."""
