@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from notebook_probe.catalogues.held import Catalogue
-from notebook_probe.catalogues.index.database import IN_MEMORY, open_database
+from notebook_probe.catalogues.index.database import IN_MEMORY, is_damaged, open_database
 from notebook_probe.catalogues.query import Where
 from notebook_probe.catalogues.runs import Runs
 from notebook_probe.errors import RecordWarning
@@ -99,7 +99,7 @@ def _roots(root: Any) -> list[Location]:
 
 def _default_database() -> Engine:
     """In the user's own folder, anew if it is damaged; in memory where nothing can be written."""
-    from sqlalchemy.exc import DatabaseError, DBAPIError, OperationalError
+    from sqlalchemy.exc import DatabaseError, DBAPIError
 
     try:
         file = home() / INDEX
@@ -107,7 +107,7 @@ def _default_database() -> Engine:
         try:
             return open_database(file)
         except DatabaseError as error:
-            if isinstance(error, OperationalError):  # locked, or no room: it is not damaged
+            if not is_damaged(error):
                 raise
             for name in (INDEX, f"{INDEX}-wal", f"{INDEX}-shm"):
                 file.with_name(name).unlink(missing_ok=True)

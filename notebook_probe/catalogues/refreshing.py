@@ -98,7 +98,8 @@ class Refresher:
 
     def _keep(self, look: _Look) -> None:
         if look.new:
-            self._index.put(look.new)
+            known = self._index.known()  # another process may have been quicker
+            self._index.put(one for one in look.new if not _is_known(one, known.get(one[:2])))
             look.new.clear()
 
     def _look_at(self, place: Place, look: _Look) -> None:
@@ -151,6 +152,12 @@ def _is_as_before(place: Place, before: Known | None) -> bool:
         )
     except Exception:  # whatever the library of a store raises; looking closer says what
         return False
+
+
+def _is_known(new: Put, before: Known | None) -> bool:
+    """Whether just this is known already."""
+    is_same = before is not None and (before.mark, before.may_end) == (new.mark, new.may_end)
+    return is_same and bool(new.mark)
 
 
 def _batches(places: Iterator[Place]) -> Iterator[list[Place]]:

@@ -12,7 +12,7 @@ from notebook_probe.catalogues.query.laid import entries as entries_of
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-__all__ = ["Put", "forget", "keep", "next_generation"]
+__all__ = ["Put", "forget", "generation_of", "keep", "next_generation"]
 
 Row = Mapping[str, Any]
 Key = tuple[str, str]
@@ -28,14 +28,23 @@ class Put(NamedTuple):
     row: Row
 
 
+def generation_of(connection: Connection) -> int:
+    """The number of the last change."""
+    from sqlalchemy import select
+
+    from notebook_probe.catalogues.index.tables import schema
+
+    return int(connection.execute(select(schema.c.generation)).scalar_one())
+
+
 def next_generation(connection: Connection) -> int:
     """The number of the change that begins; others wait here until it is done."""
-    from sqlalchemy import select, update
+    from sqlalchemy import update
 
     from notebook_probe.catalogues.index.tables import schema
 
     connection.execute(update(schema).values(generation=schema.c.generation + 1))
-    return int(connection.execute(select(schema.c.generation)).scalar_one())
+    return generation_of(connection)
 
 
 def keep(connection: Connection, some: Sequence[Put], generation: int) -> dict[Key, int]:

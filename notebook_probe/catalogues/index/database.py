@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
+from contextlib import suppress
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,8 +14,9 @@ from notebook_probe.record.store.destination import import_extra
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
+    from sqlalchemy.exc import DBAPIError
 
-__all__ = ["IN_MEMORY", "open_database"]
+__all__ = ["IN_MEMORY", "is_damaged", "open_database"]
 
 IN_MEMORY = "sqlite://"
 WAIT_S = 5.0
@@ -69,7 +72,8 @@ def _sqlite(sqlalchemy: Any, url: str) -> Any:
     def settle(connection: Any, _: object) -> None:
         cursor = connection.cursor()
         if not in_memory:
-            cursor.execute("PRAGMA journal_mode=WAL")  # who reads never waits for who writes
+            with suppress(sqlite3.OperationalError):  # while another process does the same
+                cursor.execute("PRAGMA journal_mode=WAL")  # who reads never waits for who writes
             cursor.execute("PRAGMA synchronous=NORMAL")  # it can be made anew
         cursor.close()
 
@@ -77,32 +81,59 @@ def _sqlite(sqlalchemy: Any, url: str) -> Any:
     return engine
 
 
+def is_damaged(error: DBAPIError) -> bool:
+    """Whether a file is no database, or one no more; others may be using any other."""
+    code = getattr(error.orig, "sqlite_errorcode", None)
+    return isinstance(code, int) and code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
 def _make_tables(engine: Engine) -> None:
     from sqlalchemy.exc import DBAPIError
 
+    with engine.connect() as connection:
+        if _has_tables(connection):
+            return
     try:
-        with engine.begin() as connection:
+        _make(engine)
+    except DBAPIError:  # in PostgreSQL another process made them in the same moment
+        _make(engine)
+
+
+def _make(engine: Engine) -> None:
+    with engine.begin() as connection:
+        if connection.dialect.name == "sqlite":
+            connection.exec_driver_sql("BEGIN IMMEDIATE")  # looked for and made by one at a time
+        if not _has_tables(connection):
             _make_in(connection)
-    except DBAPIError:  # another process made them in the same moment, or it cannot be written
-        with engine.begin() as connection:
-            _make_in(connection)
+
+
+def _has_tables(connection: Connection) -> bool:
+    """Whether those of this version are there.
+
+    Raises
+    ------
+    RecordFormatError
+        They are those of a newer one.
+    """
+    from sqlalchemy import inspect, select
+
+    from notebook_probe.catalogues.index.tables import VERSION, schema
+
+    if not inspect(connection).has_table(schema.name):
+        return False
+    version = connection.execute(select(schema.c.version)).scalar() or 0
+    if version > VERSION:
+        raise RecordFormatError(
+            f"the catalogue in {connection.engine.url!r} is of version {version}; this version "
+            f"of the package has {VERSION}: give it a database of its own"
+        )
+    return bool(version == VERSION)
 
 
 def _make_in(connection: Connection) -> None:
-    from sqlalchemy import inspect, select
-
     from notebook_probe.catalogues.index.tables import VERSION, metadata, schema
 
-    if inspect(connection).has_table(schema.name):
-        version = connection.execute(select(schema.c.version)).scalar() or 0
-        if version == VERSION:
-            return
-        if version > VERSION:
-            raise RecordFormatError(
-                f"the catalogue in {connection.engine.url!r} is of version {version}; this version "
-                f"of the package has {VERSION}: give it a database of its own"
-            )
-        metadata.drop_all(connection)
+    metadata.drop_all(connection)
     metadata.create_all(connection)
     # Begins where no earlier one can have been, as who holds rows knows them by it.
     connection.execute(schema.insert().values(version=VERSION, generation=time.time_ns()))

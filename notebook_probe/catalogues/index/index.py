@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from notebook_probe.catalogues.index.changes import Put, forget, keep, next_generation
+from notebook_probe.catalogues.index.changes import (
+    Put,
+    forget,
+    generation_of,
+    keep,
+    next_generation,
+)
 from notebook_probe.catalogues.query.condition import Condition
 
 if TYPE_CHECKING:
@@ -62,8 +69,7 @@ class Index:
     def put(self, new: Iterable[Put]) -> None:
         """Keep these, in place of what was known of their places."""
         for some in _batches(sorted(new, key=lambda one: (one.host, one.place))):
-            with self._engine.begin() as connection:
-                generation = next_generation(connection)
+            with self._change() as (connection, generation):
                 ids = keep(connection, some, generation)
             known = {
                 key: Known(ids[key], one.mark, one.may_end, generation)
@@ -75,8 +81,7 @@ class Index:
     def drop(self, ids: Iterable[int]) -> None:
         """Forget these rows."""
         for some in _batches(sorted(ids)):
-            with self._engine.begin() as connection:
-                generation = next_generation(connection)
+            with self._change() as (connection, generation):
                 forget(connection, some)
             gone = {*some}
             left = {key: one for key, one in self._seen.known.items() if one.id not in gone}
@@ -88,8 +93,7 @@ class Index:
 
         from notebook_probe.catalogues.index.tables import entries, runs
 
-        with self._engine.begin() as connection:
-            next_generation(connection)
+        with self._change() as (connection, _):
             connection.execute(delete(runs))
             connection.execute(delete(entries))
 
@@ -124,14 +128,32 @@ class Index:
         """Let go of the database."""
         self._engine.dispose()
 
+    @contextmanager
+    def _change(self) -> Iterator[tuple[Connection, int]]:
+        """A change and its number; others are waited for, for as long as they get on."""
+        from sqlalchemy.exc import OperationalError
+
+        with self._engine.connect() as connection:
+            while True:
+                before = generation_of(connection)
+                try:
+                    generation = next_generation(connection)
+                    break
+                except OperationalError:  # another has held it for long, or one after the other
+                    connection.rollback()
+                    if generation_of(connection) == before:
+                        raise
+            yield connection, generation
+            connection.commit()
+
     def _look(self, connection: Connection) -> _Seen:
         """What is known, read again where anybody has changed it."""
         from sqlalchemy import select
 
-        from notebook_probe.catalogues.index.tables import runs, schema
+        from notebook_probe.catalogues.index.tables import runs
 
         # Before the rows: those may be newer, which only means that they are read once more.
-        generation = connection.execute(select(schema.c.generation)).scalar_one()
+        generation = generation_of(connection)
         seen = self._seen
         if generation != seen.generation:
             of = runs.c
