@@ -38,6 +38,21 @@ def evaluated_in_training_mode(folder: Path) -> None:
         assert rules(runs[name]) == []
 
 
+def label_noise(folder: Path) -> None:
+    """While wrong labels are learned by heart the first layer's gradient grows (1706.05394)."""
+    runs = recorded(folder)
+    growth = {}
+    for name, run in runs.items():
+        norm = run.series("0", "grad_norm").values
+        growth[name] = norm[-110:].mean() / norm[110:220].mean()
+        assert rules(run) == []
+    assert growth["broken"] > 1.3
+    assert growth["healthy"] < growth["broken"] / 1.5
+    worst = runs["broken"].series("", "worst_samples").values
+    assert worst.shape == (792, 8)
+    assert 0 <= worst.min() < worst.max() < 1400
+
+
 def collapsed_attention_head(folder: Path) -> None:
     """Scores above 50 leave a head one patch to look at; normalised ones are 4 at most."""
     runs = recorded(folder)
@@ -112,6 +127,7 @@ CLAIMS_BROKEN: dict[str, Callable[[Path], None]] = {
     "discriminator_wins": discriminator_wins,
     "dying_relu": dying_relu,
     "evaluated_in_training_mode": evaluated_in_training_mode,
+    "label_noise": label_noise,
     "lora_that_does_not_train": lora_that_does_not_train,
     "overflow_in_half_precision": overflow_in_half_precision,
 }
