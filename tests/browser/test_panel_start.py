@@ -280,3 +280,11 @@ def test_a_narrow_bar_cuts_how_far_it_goes_and_never_the_step(bare: PanelPage) -
         assert edge is not None
         assert box["x"] + box["width"] <= edge["x"] + edge["width"] + 0.5
         assert bar.evaluate("(bar) => bar.scrollWidth <= bar.clientWidth")
+
+
+def test_the_tree_is_wider_from_960_pixels_on(bare: PanelPage) -> None:
+    for width, wide in ((880, 264), (959, 264), (960, 300), (1280, 300)):
+        begun(bare.show(width))
+        box = bare.page.locator(".nbp-left").bounding_box()
+        assert box is not None
+        assert box["width"] == wide, width
