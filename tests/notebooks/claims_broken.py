@@ -122,13 +122,70 @@ def dying_relu(folder: Path) -> None:
     assert rules(runs["healthy"]) == []
 
 
+def vanishing_sigmoid(folder: Path) -> None:
+    """A layer leaves of a gradient no more than the sigmoid's slope, a quarter at most."""
+    runs = recorded(folder)
+    factors = {}
+    for name, run in runs.items():
+        sizes = run.data.grad_rms.sel(step=0).dropna("module").values[:8]
+        factors[name] = np.exp(-np.polyfit(np.arange(8), np.log(sizes), 1)[0])
+    assert 0.1 < factors["broken"] < 0.25
+    assert 0.5 < factors["healthy"] < 2
+    losses = {name: run.series("", "backward_loss")[-20:].mean() for name, run in runs.items()}
+    assert losses["broken"] == pytest.approx(math.log(10), abs=0.05)
+    assert losses["healthy"] < 0.5
+    assert {"vanishing_with_depth", "vanishing_gradient"} <= {*rules(runs["broken"])}
+    assert rules(runs["healthy"]) == []
+
+
+def rate_too_high_and_too_low(folder: Path) -> None:
+    """The same loss at the end of steps beyond the weights, and of steps of a ten-millionth."""
+    runs = recorded(folder)
+    largest = {name: float(run.data.update_ratio.max()) for name, run in runs.items()}
+    assert largest["too low"] < 1e-6 < 1e-3 < largest["healthy"] < 0.3
+    assert largest["too high"] > 1
+    losses = {name: run.series("", "backward_loss")[-20:].mean() for name, run in runs.items()}
+    for name in ("too high", "too low"):
+        assert losses[name] == pytest.approx(math.log(10), abs=0.1)
+    assert losses["healthy"] < 0.6
+    assert {"lr_high", "early_divergence"} <= {*rules(runs["too high"])}
+    assert rules(runs["too low"]) == ["lr_low"]
+    assert rules(runs["healthy"]) == []
+
+
+def loss_summed_while_accumulating(folder: Path) -> None:
+    """Sixteen means that are added are sixteen times the gradient of the whole batch."""
+    runs = recorded(folder)
+    norms = {
+        name: run.data.grad_norm.sel(step=0).dropna("module").values for name, run in runs.items()
+    }
+    np.testing.assert_allclose(norms["broken"], 16 * norms["whole"], rtol=1e-3)
+    np.testing.assert_allclose(norms["healthy"], norms["whole"], rtol=1e-3)
+    assert {"lr_high", "early_divergence"} <= {*rules(runs["broken"])}
+    assert rules(runs["healthy"]) == []
+
+
+def batchnorm_in_tiny_batches(folder: Path) -> None:
+    """BatchNorm leaves of two numbers which one is larger, and of a loss most as it was."""
+    runs = recorded(folder)
+    losses = {name: run.series("", "backward_loss")[-100:].mean() for name, run in runs.items()}
+    assert losses["broken"] > 2 * losses["healthy"]
+    assert "batchnorm_mismatch" in rules(runs["broken"])
+    assert "batchnorm_mismatch" not in rules(runs["healthy"])
+    assert runs["broken"].series("1", "bn_mean_tid")[10:].mean() > 0.5
+
+
 CLAIMS_BROKEN: dict[str, Callable[[Path], None]] = {
+    "batchnorm_in_tiny_batches": batchnorm_in_tiny_batches,
     "collapsed_attention_head": collapsed_attention_head,
     "discriminator_wins": discriminator_wins,
     "dying_relu": dying_relu,
     "evaluated_in_training_mode": evaluated_in_training_mode,
     "label_noise": label_noise,
     "lora_that_does_not_train": lora_that_does_not_train,
+    "loss_summed_while_accumulating": loss_summed_while_accumulating,
     "overflow_in_half_precision": overflow_in_half_precision,
+    "rate_too_high_and_too_low": rate_too_high_and_too_low,
+    "vanishing_sigmoid": vanishing_sigmoid,
 }
 """By the name of the notebook."""
