@@ -26,6 +26,7 @@ help:
 	@echo "make test-frontends  the panel in marimo, Voilà, Notebook 7 and nbclassic"
 	@echo "make test-libraries  training by Lightning, Hugging Face and others; models of theirs"
 	@echo "make test-readers    a record read in JavaScript; needs npm"
+	@echo "make test-release    the wheel in empty environments, with the lowest and the newest versions"
 	@echo "make test-s3         records on S3, on a server of the tests' own"
 	@echo "make test-postgres   the catalogue in PostgreSQL, on a server of the tests' own"
 	@echo "make clean           remove .venv, build and caches"
@@ -37,7 +38,7 @@ lab: .venv/stamp-demo
 	$(BIN)/jupyter lab $(LAB) notebooks/quickstart.ipynb
 
 # What `make test` leaves to commands of their own.
-ELSEWHERE = docs or stories or kernels or gpu or libraries or frontends or crash or readers or s3 or postgres
+ELSEWHERE = docs or stories or kernels or gpu or libraries or frontends or crash or readers or s3 or postgres or release
 BROWSER = browser=$$($(BIN)/python tools/find_browser.py) && $(ONE_THREAD) NOTEBOOK_PROBE_BROWSER="$$browser"
 
 test: .venv/stamp-test
@@ -51,7 +52,7 @@ check: .venv/stamp-check
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/nbstripout --keep-id --verify notebooks/*.ipynb notebooks/broken/*.ipynb
+	$(BIN)/nbstripout --keep-id --verify notebooks/*.ipynb notebooks/broken/*.ipynb notebooks/colab/*.ipynb
 
 # The panel on the first page is that of this commit. Mkdocs speaks of its successor at every start,
 # and `--quiet` would take the warnings from `--strict`.
@@ -72,6 +73,9 @@ test-crash: .venv/stamp-test
 test-kernels: .venv/stamp-test
 	$(BIN)/python tools/kernel_envs.py
 	$(BIN)/python -m pytest -m kernels
+
+test-release: .venv/stamp-test
+	$(ONE_THREAD) $(BIN)/python -m pytest -m release tests/release
 
 test-s3: .venv/stamp-test
 	$(BIN)/python tools/s3_env.py
@@ -137,4 +141,4 @@ BENCH_INSTALL = .venv-bench/bin/python -m pip --disable-pip-version-check instal
 	  --constraint constraints.txt --constraint constraints-docs.txt --group docs
 	@touch $@
 
-.PHONY: help demo lab docs test-docs test test-stories check bench test-crash test-kernels test-frontends test-libraries test-readers test-s3 test-postgres clean
+.PHONY: help demo lab docs test-docs test test-stories check bench test-crash test-kernels test-frontends test-libraries test-readers test-release test-s3 test-postgres clean

@@ -21,14 +21,15 @@ if TYPE_CHECKING:
 
 __all__ = ["add"]
 
-STEPS, BATCH, LR = 400, 16, 5e-3
+STEPS, BATCH, LR = 240, 16, 5e-3
 TOO_HIGH = 20
 """Factor of the learning rate in the last eighth: something for the alerts to see."""
 TOLD = 20
 """Lines of progress."""
 WHAT = """\
 A small GPT learns to write like Python's own documentation, letter by letter.
-Two lines watch it: run = nbp.watch(model, optimizer), and at the end run.to_html("report.html").
+Two lines watch it: run = nbp.watch(model, optimizer, budget=None), and at the end
+run.to_html("report.html").
 """
 
 
@@ -61,13 +62,13 @@ def do(asked: Namespace) -> None:
     model = TinyGPT(len(text.characters))
     optimizer = torch.optim.AdamW(model.parameters(), lr=LR)
     interrupted = None
-    with watch(model, optimizer, store=folder / "run.zarr", name="demo") as run:
+    with watch(model, optimizer, store=folder / "run.zarr", name="demo", budget=None) as run:
         try:
             _train(run, model, optimizer, text, asked.steps)
         except KeyboardInterrupt as error:
             print("\ninterrupted: what was recorded stays")
             interrupted = error
-        report = run.to_html(folder / "report.html").resolve()
+    report = run.to_html(folder / "report.html").resolve()
     print(f"\nrecord  {plain(str(run.location))}\nreport  {plain(str(report))}")
     if interrupted is not None:
         raise interrupted
