@@ -7,6 +7,7 @@ commit, and is not kept beside the pages.
 from __future__ import annotations
 
 import sys
+from contextlib import chdir
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -18,6 +19,7 @@ import notebook_probe as nbp
 
 SEED = 0
 STEPS = 300
+STORE = "runs/digits.zarr"
 LOOKED_AT = [("conv2", "grad_norm"), ("head", "grad_norm")]
 
 
@@ -40,16 +42,13 @@ def digits() -> tuple[Tensor, Tensor]:
     return torch.tensor(images, dtype=torch.float32).view(-1, 1, 8, 8) / 16, torch.tensor(labels)
 
 
-def write(path: Path) -> None:
-    """Train with a fixed seed, and write what the panel shows as one file."""
+def train(store: str) -> None:
+    """Record a training with a fixed seed, each step of it."""
     torch.manual_seed(SEED)
     images, labels = digits()
     model, loss_fn = network(), nn.CrossEntropyLoss()
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
-    with (
-        TemporaryDirectory() as folder,
-        nbp.watch(model, optimizer, store=Path(folder) / "digits.zarr", name="digits") as run,
-    ):
+    with nbp.watch(model, optimizer, store=store, name="digits", budget=None) as run:
         for _ in range(STEPS):
             drawn = torch.randint(len(images), (64,))
             loss = loss_fn(model(images[drawn]), labels[drawn])
@@ -57,8 +56,14 @@ def write(path: Path) -> None:
             loss.backward()
             optimizer.step()
             run.log(loss=loss.item())
-        run.flush()
-        explorer = run.explorer
+
+
+def write(path: Path) -> None:
+    """Train, and write what the panel shows of the record as one file, which names the record."""
+    path = path.resolve()
+    with TemporaryDirectory() as folder, chdir(folder):
+        train(STORE)
+        explorer = nbp.open_run(STORE).explorer
         explorer.home = "grad_norm"
         explorer.series = LOOKED_AT
         explorer.to_html(path)
