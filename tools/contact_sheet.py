@@ -94,10 +94,9 @@ def small(png: bytes) -> bytes:
 def _card(path: Path) -> str:
     title, sentence = words(path)
     notebook = f"../../notebooks/broken/{path.name}"
-    return (
-        f"## {title}\n\n[![{title}, broken beside healthy]({path.stem}.png)]({notebook})\n\n"
-        f"{sentence} [The notebook]({notebook})\n"
-    )
+    picture = f"[![{title}, broken beside healthy]({path.stem}.png)]({notebook})"
+    words_below = f"{sentence} [The notebook]({notebook})"
+    return f"<div markdown>\n\n## {title}\n\n{picture}\n\n{words_below}\n\n</div>\n"
 
 
 if __name__ == "__main__":

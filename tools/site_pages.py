@@ -23,6 +23,7 @@ PAGES = {
 }
 FILES = {"panel.html": "build/panel.html", "LICENSE": "LICENSE"}
 ON_SITE = {path: uri for uri, path in (PAGES | FILES).items()}
+ON_SITE["notebooks/broken"] = "broken/index.md"
 LINK = re.compile(r"(\]\()(?!\w+:|#)([^)\s#]+)(#[^)\s]*)?\)")
 FENCE = re.compile(r"(^```.*?^```)", flags=re.DOTALL | re.MULTILINE)
 
