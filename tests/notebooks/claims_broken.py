@@ -175,6 +175,17 @@ def batchnorm_in_tiny_batches(folder: Path) -> None:
     assert runs["broken"].series("1", "bn_mean_tid")[10:].mean() > 0.5
 
 
+def exploding_rnn(folder: Path) -> None:
+    """The gradient of 32 steps in time ends a training at once; cut to 1, it learns (1211.5063)."""
+    runs = recorded(folder)
+    assert runs["broken"].series("cell", "grad_norm")[0] > 10
+    assert np.isnan(runs["broken"].series("", "backward_loss")[-1])
+    assert {"nonfinite_loss", "nonfinite_gradient"} <= {*rules(runs["broken"])}
+    assert runs["healthy"].series("cell", "grad_norm").max() < 1.001
+    assert runs["healthy"].series("", "backward_loss")[-30:].mean() < 2
+    assert rules(runs["healthy"]) == []
+
+
 CLAIMS_BROKEN: dict[str, Callable[[Path], None]] = {
     "batchnorm_in_tiny_batches": batchnorm_in_tiny_batches,
     "collapsed_attention_head": collapsed_attention_head,
@@ -182,6 +193,7 @@ CLAIMS_BROKEN: dict[str, Callable[[Path], None]] = {
     "dying_relu": dying_relu,
     "evaluated_in_training_mode": evaluated_in_training_mode,
     "label_noise": label_noise,
+    "exploding_rnn": exploding_rnn,
     "lora_that_does_not_train": lora_that_does_not_train,
     "loss_summed_while_accumulating": loss_summed_while_accumulating,
     "overflow_in_half_precision": overflow_in_half_precision,
