@@ -15,7 +15,8 @@ LAB += $(shell [ "$$(id -u)" != 0 ] || echo --allow-root)
 help:
 	@echo "make demo            train the quickstart's network; leaves build/quickstart.html and its record"
 	@echo "make lab             open the quickstart in JupyterLab"
-	@echo "make test            every test: units, notebooks, JupyterLab in a headless browser"
+	@echo "make test            every test of a moment: units, laws, the panel in a headless browser"
+	@echo "make test-slow       the others: processes killed, long laws, JupyterLab in a headless browser"
 	@echo "make check           format, lint, types, import contracts, notebooks without outputs"
 	@echo "make bench           what watching costs, beside TensorBoard and others; about an hour"
 	@echo "make docs            the documentation site, in build/site"
@@ -39,13 +40,17 @@ lab: .venv/stamp-demo
 
 # What `make test` leaves to commands of their own.
 ELSEWHERE = docs or stories or kernels or gpu or libraries or frontends or crash or readers or s3 or postgres or release
+TWO = --numprocesses 2 --dist loadgroup
 BROWSER = browser=$$($(BIN)/python tools/find_browser.py) && $(ONE_THREAD) NOTEBOOK_PROBE_BROWSER="$$browser"
 
 test: .venv/stamp-test
-	@$(BROWSER) $(BIN)/python -m pytest -m "not ($(ELSEWHERE))" --numprocesses 2 --dist loadgroup
+	@$(BROWSER) $(BIN)/python -m pytest -m "not (slow or $(ELSEWHERE))" $(TWO)
+
+test-slow: .venv/stamp-test
+	@$(BROWSER) $(BIN)/python -m pytest -m "slow and not ($(ELSEWHERE))" $(TWO)
 
 test-stories: .venv/stamp-test
-	@$(BROWSER) $(BIN)/python -m pytest -m stories --numprocesses 2 --dist loadgroup
+	@$(BROWSER) $(BIN)/python -m pytest -m stories $(TWO)
 
 check: .venv/stamp-check
 	$(BIN)/ruff format --check .
@@ -141,4 +146,4 @@ BENCH_INSTALL = .venv-bench/bin/python -m pip --disable-pip-version-check instal
 	  --constraint constraints.txt --constraint constraints-docs.txt --group docs
 	@touch $@
 
-.PHONY: help demo lab docs test-docs test test-stories check bench test-crash test-kernels test-frontends test-libraries test-readers test-release test-s3 test-postgres clean
+.PHONY: help demo lab docs test-docs test test-slow test-stories check bench test-crash test-kernels test-frontends test-libraries test-readers test-release test-s3 test-postgres clean

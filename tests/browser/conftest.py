@@ -30,12 +30,18 @@ CHROMIUM_FLAGS = [
 ]
 
 
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep all browser tests on one worker, so that they share one browser and one server."""
+    """Keep all browser tests on one worker, so that they share one browser and one server.
+
+    Those in a JupyterLab are slow.
+    """
     for item in items:
         if item.get_closest_marker("browser"):
             item.add_marker(pytest.mark.xdist_group("browser"))
             item.add_marker(pytest.mark.timeout(5 * PATIENCE_S))
+        if "lab" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.slow)
 
 
 def find_chromium(playwright: Playwright) -> str:
