@@ -52,6 +52,7 @@ def test_runs_are_asked_sorted_and_cut(tmp_path: Path) -> None:
     assert nbp.runs(sort="params.lr", descending=True, limit=2)["name"] == ["0", "1"]
 
 
+@pytest.mark.slow
 def test_the_table_is_one_of_lineage(tmp_path: Path) -> None:
     for n in range(2):
         recorded(tmp_path / f"{n}.zarr", lr=float(n))
@@ -85,6 +86,7 @@ with writing(sys.argv[1]) as writer:
 """
 
 
+@pytest.mark.slow
 def test_a_killed_run_is_told_from_one_that_runs_though_no_file_changes(tmp_path: Path) -> None:
     command = [sys.executable, "-c", KILLED, str(tmp_path / "k.zarr"), str(Path.cwd())]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -306,6 +308,7 @@ def look(_: int) -> int:
         return len([cat.runs() for _ in range(4)])
 
 
+@pytest.mark.slow
 def test_eight_processes_write_and_two_look_and_no_run_is_lost(tmp_path: Path) -> None:
     context = multiprocessing.get_context("fork")
     works = [context.Process(target=write_some, args=(str(tmp_path), n)) for n in range(8)]
@@ -386,6 +389,7 @@ class Changes(RuleBasedStateMachine):
             shutil.rmtree(self.place(n), ignore_errors=True)
 
 
+@pytest.mark.slow
 def test_a_look_after_any_changes_tells_what_a_rebuild_tells(tmp_path: Path) -> None:
     from hypothesis.stateful import run_state_machine_as_test
 

@@ -36,6 +36,7 @@ def train(folder: Path, name: str, lr: float) -> None:
             run.log({"loss": loss.item(), "eval_accuracy": 1 - lr})
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*loop.*:DeprecationWarning")
 def test_every_block_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(HOME, str(tmp_path / "home"))

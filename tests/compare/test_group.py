@@ -16,6 +16,7 @@ from tests.record.build import LAW
 LOSSES = st.lists(st.floats(-8, 8, width=16), min_size=1, max_size=30)
 
 
+@pytest.mark.slow
 @LAW
 @given(st.lists(LOSSES, min_size=1, max_size=5))
 def test_at_every_step_the_runs_that_are_there_count(losses: list[list[float]]) -> None:

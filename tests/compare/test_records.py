@@ -114,6 +114,7 @@ def test_what_is_damaged_is_named_and_the_others_are_put_together(
     assert "grad_norm" in band.left_out[0]
 
 
+@pytest.mark.slow
 def test_who_is_damaged_is_left_out_of_a_group_and_the_others_are_compared_with(
     tmp_path: Path, plain: OpenedRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,6 +146,7 @@ def test_what_is_packed_into_one_file_is_compared_as_well(
     assert [one.step for one in parting(packed, plain, "grad_norm")] == [30]
 
 
+@pytest.mark.slow
 def test_a_live_run_is_compared_with_a_record_while_it_trains(tmp_path: Path) -> None:
     def train(run: nbp.Run, model: nn.Module, n: int, scale: float = 1.0) -> None:
         optimizer = torch.optim.SGD(model.parameters(), 0.0)

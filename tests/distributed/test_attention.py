@@ -55,6 +55,7 @@ def watched(rank: int, folder: Path, axis: int) -> tuple[list[float], str, int]:
     return [*map(float, found)], "".join(one.note for one in probe), len(status.errors)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spread", AXES)
 def test_each_process_has_the_heads_that_lie_there(spread: str, pair: Pair, tmp_path: Path) -> None:
     (found, note, n_errors), (other, _, _) = pair.run(watched, tmp_path, AXES[spread])

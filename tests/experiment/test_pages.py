@@ -37,6 +37,7 @@ assert results["model_0"]["train"]["accuracy"] > 0.7
 }
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("programs")  # one process imports torch for them all
 @pytest.mark.parametrize("page", [*AFTER])
 def test_the_page_runs(programs: Programs, page: str, tmp_path: Path) -> None:

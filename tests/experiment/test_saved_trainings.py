@@ -42,6 +42,7 @@ def units(ids: list[str]) -> list[int]:
     return [int(one.rpartition(":")[2]) for one in ids]
 
 
+@pytest.mark.slow
 def test_the_ids_are_those_of_the_units_that_are_due_and_of_the_tail(home: Path) -> None:
     ids = train(built())
     due = [k for k in range(1, 16) if any(k % every == 0 for every in (4, 6, 12, 5))]
@@ -49,6 +50,7 @@ def test_the_ids_are_those_of_the_units_that_are_due_and_of_the_tail(home: Path)
     assert units(train(built(17))["model_0"]) == [16, 17]
 
 
+@pytest.mark.slow
 def test_a_training_that_goes_on_is_equal_bit_for_bit_to_one_that_never_stopped() -> None:
     (whole,) = built(save_params={**SAVED, "exp_id": "whole"})
     train([whole])
@@ -63,6 +65,7 @@ def test_a_training_that_goes_on_is_equal_bit_for_bit_to_one_that_never_stopped(
         )
 
 
+@pytest.mark.slow
 def test_the_record_holds_every_unit_and_the_dicts(home: Path) -> None:
     (training,) = built(model_params={"func": network, "width": 8})
     train([training])
@@ -96,6 +99,7 @@ def test_what_was_trained_before_an_error_is_kept(home: Path) -> None:
     assert training.loop.run.closed
 
 
+@pytest.mark.slow
 def test_what_was_trained_before_a_stop_is_kept_and_gone_on_from() -> None:
     (training,) = built(save_params={**SAVED, "cache_filters_freq": 1})
     training.loop.on_step(lambda loop, metrics: loop.stop() if loop.n_updates == 7 else None)
@@ -104,6 +108,7 @@ def test_what_was_trained_before_a_stop_is_kept_and_gone_on_from() -> None:
     assert units(train([rest])["model_0"]) == [*range(8, 16)]
 
 
+@pytest.mark.slow
 def test_several_models_are_saved_in_places_of_their_own_and_go_on_by_themselves() -> None:
     models = [{"func": network, "width": width, "prefix": f"w{width}"} for width in (4, 8)]
 
@@ -131,6 +136,7 @@ def test_what_is_only_made_writes_nothing(home: Path) -> None:
     assert not home.exists()
 
 
+@pytest.mark.slow
 def test_a_model_takes_weights_of_another_experiment_to_begin_with() -> None:
     (first,) = built()
     train([first])

@@ -150,6 +150,7 @@ def test_the_result_of_the_cell_is_not_shown_twice_in_that_cell(notebook: Notebo
         assert len(set(notebook.explorers())) == 1, "a second view of the same widget"
 
 
+@pytest.mark.slow
 def test_a_cell_that_runs_again_closes_the_panel_that_stood_there_alone(
     notebook: Notebook,
 ) -> None:
@@ -289,6 +290,7 @@ def test_a_live_run_is_pumped_at_its_boundaries_and_settled_after_its_cells(
     assert notebook.carried == set()
 
 
+@pytest.mark.slow
 def test_showing_and_closing_two_hundred_panels_leaves_nothing(notebook: Notebook) -> None:
     source = FakeSource(FakeStream("every_1", ["a"], ["norm"]))
     widgets = len(registry._instances)
@@ -353,6 +355,7 @@ def test_without_a_notebook_one_line_says_so(capsys: pytest.CaptureFixture[str])
     panel.close()
 
 
+@pytest.mark.slow
 def test_without_the_lab_packages_the_error_says_what_to_install() -> None:
     script = """
 import sys

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 
 import notebook_probe as nbp
@@ -37,6 +38,7 @@ def view_of(loop: Loop) -> tuple[Panel, View]:
     return panel, view
 
 
+@pytest.mark.slow
 def test_a_rewind_from_code_takes_the_panel_along(tmp_path: Path) -> None:
     loop, data = loop_in(tmp_path)
     panel, view = view_of(loop)
@@ -68,6 +70,7 @@ def wait_for(told: Callable[[], bool]) -> None:
         time.sleep(0.005)
 
 
+@pytest.mark.slow
 def test_a_click_on_a_held_loop_in_the_background_is_answered_across_the_branch(
     tmp_path: Path,
 ) -> None:
@@ -152,6 +155,7 @@ def test_a_bare_loop_has_no_strip_and_no_way(tmp_path: Path) -> None:
     run.close()
 
 
+@pytest.mark.slow
 def test_an_open_widget_goes_over_by_its_own_thread(tmp_path: Path) -> None:
     loop, data = loop_in(tmp_path)
     assert loop.run is not None

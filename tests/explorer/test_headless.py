@@ -38,6 +38,7 @@ print(len(ipywidgets.widgets.widget._instances), explorer)
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*without encryption")
 def test_a_notebook_run_headless_keeps_the_picture_where_the_panel_was(tmp_path: Path) -> None:
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code) for code in CELLS])

@@ -94,6 +94,7 @@ def run(model: Net, tmp_path: Path) -> Iterator[nbp.Run]:
     run.close()
 
 
+@pytest.mark.slow
 def test_a_compiled_model_is_told_loudly_until_a_click_has_brought_the_first_value(
     model: Net, run: nbp.Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -179,6 +180,7 @@ def test_images_are_listed_with_what_is_not_drawn_as_a_line(
     assert View(opened, None).looks()["vectors"] == {"gram": "", "seen": ""}
 
 
+@pytest.mark.slow
 def test_files_leave_vectors_out(model: Net, run: nbp.Run, tmp_path: Path) -> None:
     run.attach("head", "output_histogram")
     run.attach("cell", "output_std", per_call=True)
@@ -198,6 +200,7 @@ def test_files_leave_vectors_out(model: Net, run: nbp.Run, tmp_path: Path) -> No
         assert len(content) > 100
 
 
+@pytest.mark.slow
 def test_scalars_of_any_name_are_shown_and_taken_away(model: Net, run: nbp.Run) -> None:
     names = ["loss", "train/loss", "../x", "</script>", "a · b", "50 %"]
     optimizer = sgd(model)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import torch
 from torch import nn
 
@@ -20,6 +21,7 @@ print(nbp.open_run(sys.argv[1]).to_html(sys.argv[2]))
 """
 
 
+@pytest.mark.slow
 def test_a_record_becomes_a_page_without_torch_jupyter_and_matplotlib(tmp_path: Path) -> None:
     model = nn.Linear(2, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)

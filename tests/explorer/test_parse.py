@@ -69,6 +69,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.sampled_from(["type", "view", "series", "window", "id", "where"]), JSON))
 def test_no_content_raises_anything_but_the_sentence(content: dict[str, Any]) -> None:
     for kind in ("hello", "selection", "attach", "compiled", "ack", "export"):

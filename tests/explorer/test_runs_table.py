@@ -96,6 +96,7 @@ def test_what_goes_to_the_browser_is_plain(box: Any) -> None:
     assert ".nbp-runs-table {" in table._css
 
 
+@pytest.mark.slow
 def test_of_long_tables_fewer_columns_are_sent_at_first() -> None:
     rows = ({"run": str(k), **{f"c{j}": k + j for j in range(30)}} for k in range(5000))
     view = view_of(LineageTable.of(rows))

@@ -26,6 +26,7 @@ def texts(graph: Graph, depth: int = 1) -> list[str]:
     return [text.get_text() for text in figures.graph(graph, depth).axes[0].texts]
 
 
+@pytest.mark.slow
 def test_a_box_says_its_class_its_place_and_its_parameters(network: Graph) -> None:
     shown = texts(network)
     assert shown[0] == "ConvNet: exported, 10 operators of 8 modules"
@@ -40,6 +41,7 @@ def test_every_box_and_every_flow_is_drawn(network: Graph) -> None:
     assert sum(isinstance(one, FancyArrowPatch) for one in patches) == 12
 
 
+@pytest.mark.slow
 def test_it_is_drawn_of_a_run_and_of_a_record(tmp_path: Path) -> None:
     model = made(mlp)
     with nbp.watch(model, store=tmp_path / "run.zarr") as run:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +19,7 @@ def graphs(draw: st.DrawFn) -> tuple[list[float], list[tuple[int, int]]]:
     return widths, links
 
 
+@pytest.mark.slow
 @settings(max_examples=80)
 @given(graphs())
 def test_links_go_down_and_boxes_lie_beside_each_other(

@@ -162,6 +162,7 @@ def test_what_is_no_vector_or_has_no_number_is_refused_in_words() -> None:
         vector(series([[np.nan, np.inf]]))
 
 
+@pytest.mark.slow
 @settings(max_examples=5, deadline=None)  # a picture takes a tenth of a second
 @given(
     arrays(

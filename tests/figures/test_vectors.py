@@ -101,6 +101,7 @@ def test_modules_of_other_lengths_fill_their_rows_on_one_logarithmic_scale() -> 
     assert [*zip(*(~np.ma.getmaskarray(lost)).nonzero(), strict=True)] == [(1, 2)]
 
 
+@pytest.mark.slow
 def test_sixty_modules_stand_in_one_picture() -> None:
     names = [f"m{k}" for k in range(60)]
     stream = Histograms(names, BINS)

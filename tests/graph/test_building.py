@@ -38,6 +38,7 @@ def only(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     return ways
 
 
+@pytest.mark.slow
 def test_a_small_network_is_exported_as_it_is_written() -> None:
     graph = build(made(mlp), (torch.zeros(5, 4),))
     assert (graph.how, graph.model, graph.why) == ("exported", "Sequential", "")

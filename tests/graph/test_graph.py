@@ -96,6 +96,7 @@ def graphs(draw: st.DrawFn) -> Graph:
     return Graph(how, draw(TEXT), tuple(nodes), tuple(edges), tuple(modules), draw(TEXT))
 
 
+@pytest.mark.slow
 @given(graphs())
 def test_what_json_holds_of_it_is_all_of_it(graph: Graph) -> None:
     assert Graph.from_json(json.loads(json.dumps(graph.to_json()))) == graph

@@ -112,6 +112,7 @@ def test_a_callback_that_fails_stops_neither_the_cell_nor_the_next_click(
     assert training.stop() == "training\nstopped\n"
 
 
+@pytest.mark.slow
 def test_other_requests_wait_for_the_cell_and_keep_their_order(
     front_end: FrontEnd, training: Training
 ) -> None:

@@ -79,6 +79,7 @@ def test_a_closed_run_leaves_the_training_as_it_is(watch: Watch) -> None:
 # ---------------------------------------------------------------- dropping
 
 
+@pytest.mark.slow
 def test_runs_that_the_collector_takes_in_the_middle_of_a_step_disturb_nothing(
     watch: Watch,
 ) -> None:
@@ -143,6 +144,7 @@ def ratio(input: Tensor, output: Tensor) -> Tensor:
 EVERYTHING: list[Any] = [*MODULE, "input_std", "output_std", "zero_fraction", ratio]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fate", ["backward", "no backward", "raises"])
 def test_no_activation_outlives_its_step(fate: str, watch: Watch) -> None:
     """By reference counting alone: a copy that waits or a cycle would hold memory for long."""

@@ -84,6 +84,7 @@ def watch_again(run: nbp.Run, cycle: int) -> None:
     nbp.watch(other, store=store).close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("disturb", [toggle_probes, toggle_by_request, look, watch_again])
 def test_a_storm_from_another_thread_loses_no_step_and_changes_no_value(
     disturb: Callable[[nbp.Run, int], None], watch: Watch
@@ -141,6 +142,7 @@ def test_a_storm_from_another_thread_loses_no_step_and_changes_no_value(
 # ---------------------------------------------------------------- training in several threads
 
 
+@pytest.mark.slow
 def test_models_in_threads_of_their_own_have_whole_records(watch: Watch) -> None:
     """Each thread's steps are its own, one call each; the twins train one after the other."""
     seeds = range(3)
@@ -279,6 +281,7 @@ class Features(Dataset[Tensor]):
         return batch(i)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded, use of fork")
 @pytest.mark.parametrize("persistent", [False, True])
@@ -348,6 +351,7 @@ ENDS: dict[str, tuple[str, int, str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("programs")  # one process imports torch for them all
 @pytest.mark.parametrize("end", ENDS)
 def test_the_interpreter_exits_as_the_users_program_does(

@@ -31,6 +31,7 @@ def alike(found: Any, want: Any, name: str, rtol: float = 1e-4) -> None:
         np.testing.assert_allclose(found, want, rtol=rtol, atol=1e-6, err_msg=name)
 
 
+@pytest.mark.slow
 @LAWS
 @given(SEEDS, ROWS, COLUMNS)
 def test_the_order_of_the_samples_does_not_matter(seed: int, rows: int, columns: int) -> None:
@@ -40,6 +41,7 @@ def test_the_order_of_the_samples_does_not_matter(seed: int, rows: int, columns:
         alike(value(name, *(x[order] for x in steps)), value(name, *steps), name)
 
 
+@pytest.mark.slow
 @LAWS
 @given(SEEDS, ROWS, st.integers(1, 5), COLUMNS)
 def test_two_calls_are_one_with_all_samples(seed: int, rows: int, more: int, columns: int) -> None:
@@ -86,6 +88,7 @@ ABSOLUTE |= {"saturated_fraction", "grad_below_eps_fraction", "update_ratio"}
 """These measure against something that does not scale along."""
 
 
+@pytest.mark.slow
 @LAWS
 @given(SEEDS, ROWS, COLUMNS, st.sampled_from([0.25, 8.0, 1e4]))
 def test_everything_scales_as_it_should(seed: int, rows: int, columns: int, by: float) -> None:

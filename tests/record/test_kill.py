@@ -15,6 +15,7 @@ from tests.record.build import new_writer, row
 from tests.record.crash import EVERY, Life, Reader, check
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n_lives", "most_rows"),
     [(5, 300), pytest.param(30, 600, marks=[pytest.mark.crash, pytest.mark.timeout(900)])],

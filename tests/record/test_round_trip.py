@@ -34,6 +34,7 @@ tables = hnp.arrays(
 )
 
 
+@pytest.mark.slow
 @given(
     values=tables,
     modules=st.lists(names, min_size=6, max_size=6, unique_by=lambda name: name or ROOT),
@@ -85,6 +86,7 @@ def test_plain_xarray_reads_units_names_times_and_labels(tmp_path: Path) -> None
     assert data.step.attrs == {"long_name": "optimizer step"}, "no units: a plot would say them"
 
 
+@pytest.mark.slow
 def test_a_fresh_process_opens_it_with_xarray_and_zarr_alone(tmp_path: Path) -> None:
     with new_writer(tmp_path / "a.zarr") as writer:
         stream = writer.stream("every_1")
@@ -108,6 +110,7 @@ assert not any(name.startswith("notebook_probe") for name in sys.modules)
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
+@pytest.mark.slow
 def test_importing_the_record_and_its_tables_imports_no_torch_and_no_widgets() -> None:
     code = """
 import sys, notebook_probe.record, notebook_probe.lineage.pictured, notebook_probe.lineage.view
@@ -247,6 +250,7 @@ def test_a_thousand_and_more_modules_fill_more_than_one_chunk_of_names(tmp_path:
     assert stored.values("grad_norm").tolist() == [list(range(1500))]
 
 
+@pytest.mark.slow
 def test_a_series_longer_than_a_chunk_is_whole(tmp_path: Path) -> None:
     with new_writer(tmp_path / "a.zarr") as writer:
         stream = writer.stream("every_1")

@@ -145,6 +145,7 @@ def test_a_view_of_vectors_is_read_by_rows_and_modules(
     assert view.values("counts", 1, 3, []).shape == (2, 0, 3)
 
 
+@pytest.mark.slow
 def test_plain_xarray_reads_values_bins_and_edges(writer: RecordWriter) -> None:
     writer.close()
     code = f"""

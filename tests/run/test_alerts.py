@@ -178,6 +178,7 @@ def test_a_rule_that_fails_stops_neither_training_nor_recording(
     assert nbp.open_run(run.location).series("0", "weight_norm").size == 10
 
 
+@pytest.mark.slow
 def test_a_resumed_run_says_what_was_said_no_more(watch: Watch, model: nn.Module) -> None:
     first = watch(model)
     break_weights(model)
@@ -191,6 +192,7 @@ def test_a_resumed_run_says_what_was_said_no_more(watch: Watch, model: nn.Module
     assert again.alerts == said == nbp.open_run(first.location).alerts
 
 
+@pytest.mark.slow
 def test_what_was_found_at_steps_that_are_taken_back_is_found_again(
     watch: Watch, model: nn.Module
 ) -> None:

@@ -121,6 +121,7 @@ def test_backfill_writes_into_the_series_that_is_there(watch: Watch) -> None:
     assert opened.series("1", "effective_rank").values.tolist() == [3.0]
 
 
+@pytest.mark.slow
 def test_backfill_of_an_opened_run_writes_what_the_alias_means(watch: Watch) -> None:
     model = made(mlp)
     with watch(model, probes={"0": ["input_norm"]}) as run:

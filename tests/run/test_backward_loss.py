@@ -142,6 +142,7 @@ def test_who_names_what_is_measured_gets_just_that(watch: Watch, probes: object)
     assert run.series("", BACKWARD_LOSS).step.values.tolist() == [1]
 
 
+@pytest.mark.slow
 def test_a_record_that_goes_on_goes_on_with_it(tmp_path: Path) -> None:
     store = tmp_path / "run.zarr"
     losses: list[float] = []
@@ -178,6 +179,7 @@ def train_on_device(store: Path) -> tuple[list[float], list[float]]:
     return recorded, losses
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("accelerator")  # one process serves all tests of it
 def test_no_step_waits_for_the_loss_of_a_device(accelerator: Accelerator, tmp_path: Path) -> None:
     recorded, losses = accelerator.run(train_on_device, tmp_path / "run.zarr")

@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -94,6 +95,7 @@ class Loop:
             self.model.train()
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(st.lists(STEP, min_size=1, max_size=5))
 def test_what_is_told_in_any_order_lands_where_it_belongs(steps: list[Any]) -> None:

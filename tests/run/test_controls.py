@@ -267,6 +267,7 @@ def test_closing_a_paused_run_lets_the_training_go(watch: Watch, model: nn.Modul
     assert run.status().state == "finished"
 
 
+@pytest.mark.slow
 def test_closing_while_another_thread_trains_disturbs_neither(
     watch: Watch, model: nn.Module
 ) -> None:

@@ -95,6 +95,7 @@ def test_with_closes_also_after_an_error(tmp_path: Path) -> None:
     assert nbp.open_run(run.location).data.sizes["step"] == 1
 
 
+@pytest.mark.slow
 def test_twenty_cycles_pile_nothing_up(tmp_path: Path) -> None:
     model = made(mlp)
     optimizer = sgd(model)
@@ -158,6 +159,7 @@ def test_watching_again_to_a_fresh_folder_ends_the_earlier_run(
     assert len(list(Path("runs").iterdir())) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("same_model", [True, False])
 def test_watching_again_with_the_same_store_goes_on_after_the_last_step(
     same_model: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -194,6 +196,7 @@ def test_two_runs_with_stores_of_their_own_live_side_by_side(watch: Watch) -> No
 # ---------------------------------------------------------------- dropped
 
 
+@pytest.mark.slow
 def test_a_dropped_model_is_freed_and_its_record_finished(tmp_path: Path) -> None:
     model = made(mlp)
     run = nbp.watch(model, store=tmp_path / "r.zarr")

@@ -79,6 +79,7 @@ def test_annotations_come_until_the_run_is_closed(watch: Watch) -> None:
     assert nbp.open_run(run.location).annotations == expected
 
 
+@pytest.mark.slow
 def test_a_record_that_goes_on_keeps_its_config_or_says_that_it_changed(tmp_path: Path) -> None:
     model = made(mlp)
     for config in (CONFIG, None, CONFIG, {"lr": 0.2}):
@@ -131,6 +132,7 @@ def test_the_state_of_git_is_that_of_the_working_folder(
     assert json.loads(run.data.attrs["git"]) == expected
 
 
+@pytest.mark.slow
 def test_a_record_that_goes_on_keeps_what_made_it_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -98,6 +98,7 @@ def test_a_run_closed_in_the_midst_of_a_call_raises_nothing_there(
     assert n_hooks == 1  # the test's own
 
 
+@pytest.mark.slow
 def test_runs_that_come_and_go_while_a_model_trains_leave_it_as_it_would_be(watch: Watch) -> None:
     steps, twin = range(300), made(mlp)
     train(twin, sgd(twin), batch, steps)

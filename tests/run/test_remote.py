@@ -39,6 +39,7 @@ def test_a_watched_model_is_recorded_to_a_store(
     assert opened.series("0", "weight_norm").values.tolist() == expected.tolist()
 
 
+@pytest.mark.slow
 def test_running_the_cell_again_goes_on_with_the_same_store(
     watch: Watch, model: nn.Module, store: nbp.RemoteStore, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -164,6 +164,7 @@ def test_a_model_that_got_a_layer_while_it_was_watched_can_be_resumed(tmp_path: 
     assert nbp.open_run(tmp_path).series("3", "weight_norm").step.values.tolist() == [1, 2, 4, 5]
 
 
+@pytest.mark.slow
 def test_the_page_about_going_on_runs_as_it_is_printed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

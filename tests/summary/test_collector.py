@@ -190,6 +190,7 @@ def test_a_record_that_goes_amid_the_training_is_no_end_of_it(
             one.run.close()
 
 
+@pytest.mark.slow
 def test_a_training_that_goes_on_from_a_checkpoint_counts_as_if_it_had_never_ended(
     collector: Collect, tmp_path: Path
 ) -> None:
@@ -220,6 +221,7 @@ def test_a_training_begun_anew_has_a_record_of_its_own(collector: Collect, tmp_p
     assert names == {"record.zarr", "record-2.zarr"}
 
 
+@pytest.mark.slow
 def test_a_loop_that_goes_back_collects_on_the_branch(collector: Collect, tmp_path: Path) -> None:
     loop, one = a_loop(), collector(collect_freq=2)
     loop.add(one)

@@ -23,6 +23,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_page_shows_pictures_and_asks_the_network_for_nothing(tmp_path: Path) -> None:
     panel = new_output("display_data", {demo.WIDGET: {"model_id": "1"}, "text/plain": "Panel(…)"})
     picture = new_output("display_data", {"image/png": PIXEL, "text/plain": ""})
@@ -44,6 +45,7 @@ def stream(n_steps: int, *quantities: str) -> xr.Dataset:
     )
 
 
+@pytest.mark.slow
 def test_the_table_counts_what_the_record_holds(checkout: Path) -> None:
     record = checkout / "build" / "runs" / "one.zarr"
     xr.DataTree.from_dict(
@@ -57,6 +59,7 @@ def test_the_table_counts_what_the_record_holds(checkout: Path) -> None:
     assert place[-1] == "build/runs/one.zarr"
 
 
+@pytest.mark.slow
 def test_a_failing_cell_is_shown_and_the_notebook_is_kept(
     checkout: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

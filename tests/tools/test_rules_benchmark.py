@@ -14,6 +14,7 @@ def test_there_are_eighty_trainings_each_with_a_name_of_its_own() -> None:
     assert len(CASES) == 2 * len(RECIPES) == 80
 
 
+@pytest.mark.slow
 def test_a_training_is_the_same_every_time() -> None:
     case = CASES["likelihood_by_hand+log_of_0"]
 

@@ -23,6 +23,7 @@ from notebook_probe.train.callbacks import (
 from tests.train.conftest import a_loop, batches, small_model, trainer
 
 
+@pytest.mark.slow
 @given(n=st.integers(1, 7), first=st.integers(0, 10), more=st.integers(1, 20))
 def test_every_n_steps_is_on_the_grid_of_all_steps(n: int, first: int, more: int) -> None:
     loop, seen, data = a_loop(), [], Dataset(batches(1) * 40)
@@ -173,6 +174,7 @@ def test_an_average_of_another_model_is_refused_and_one_of_a_part_is_not() -> No
         loop.run_steps(batches(1), 1)
 
 
+@pytest.mark.slow
 def test_a_range_test_of_rates_leaves_no_trace_and_finds_where_the_loss_falls() -> None:
     torch.manual_seed(0)
     x = torch.randn(256, 3)
@@ -230,6 +232,7 @@ def seen_by(loop: Loop) -> tuple[list[int], Callable[..., None]]:
     return seen, lambda loop, metrics: seen.append(loop.loop_step)
 
 
+@pytest.mark.slow
 @given(n=st.integers(0, 12), total=st.integers(1, 25), before=st.integers(0, 6))
 def test_n_times_during_a_loop_are_even_and_end_with_it(n: int, total: int, before: int) -> None:
     loop, data = a_loop(), Dataset(batches(1) * 40)

@@ -51,6 +51,7 @@ def trained(folder: Path) -> dict[int, float]:
     return found
 
 
+@pytest.mark.slow
 def test_a_loop_that_goes_on_from_a_checkpoint_keeps_what_was_evaluated_of_it(
     tmp_path: Path,
 ) -> None:
@@ -64,6 +65,7 @@ def test_a_loop_that_goes_on_from_a_checkpoint_keeps_what_was_evaluated_of_it(
     assert before.items() <= found.items()
 
 
+@pytest.mark.slow
 def test_evaluating_the_state_of_a_checkpoint_again_gives_one_value(tmp_path: Path) -> None:
     before = trained(tmp_path)
     for _ in range(2):
@@ -87,6 +89,7 @@ def test_what_is_known_of_a_state_is_in_its_checkpoint(tmp_path: Path) -> None:
     run.close()
 
 
+@pytest.mark.slow
 def test_a_rewound_loop_shows_what_was_evaluated_of_the_state_it_goes_on_from(
     tmp_path: Path,
 ) -> None:

@@ -92,6 +92,7 @@ class Unknown:
         self.epoch += 1
 
 
+@pytest.mark.slow
 @given(lengths=st.lists(st.integers(0, 4), min_size=1, max_size=4), accumulate=st.integers(1, 3))
 def test_the_last_step_is_estimated_from_the_epoch_before(
     lengths: list[int], accumulate: int
@@ -112,6 +113,7 @@ def test_the_last_step_is_estimated_from_the_epoch_before(
     assert loop.loop_step == loop.end_step == sum(steps)
 
 
+@pytest.mark.slow
 @given(
     n_batches=st.integers(1, 5), epochs=st.integers(1, 3), k=st.integers(1, 3), at=st.integers(0, 9)
 )

@@ -85,6 +85,7 @@ def test_a_notebook_has_a_bar_unless_it_shows_the_panel(
     assert len(bars) == 1
 
 
+@pytest.mark.slow
 def test_without_tqdm_there_is_no_bar() -> None:
     script = """
 import sys

@@ -100,6 +100,7 @@ def test_other_series_keep_what_was_measured_of_other_data(trained: Any) -> None
     assert [probe.quantity for probe in run.probes()] == ["eval_output_rms"]  # the user's own
 
 
+@pytest.mark.slow
 def test_a_training_that_is_over_is_looked_at_with_its_record(tmp_path: Path, trained: Any) -> None:
     loop, run = trained
     run.close()

@@ -54,6 +54,7 @@ def test_what_is_trained_again_is_what_was_trained(tmp_path: Path, kind: str, st
     assert trace == expected[step:]
 
 
+@pytest.mark.slow
 def test_the_record_goes_on_as_a_branch_with_denser_probes(tmp_path: Path) -> None:
     store = tmp_path / "run.zarr"
     loop, data = loop_of("mlp")
@@ -77,6 +78,7 @@ def test_the_record_goes_on_as_a_branch_with_denser_probes(tmp_path: Path) -> No
     assert sum(event.kind == "resume" for event in nbp.open_run(store).events) == 1
 
 
+@pytest.mark.slow
 def test_it_goes_back_again_along_the_line_that_it_took(tmp_path: Path) -> None:
     store = tmp_path / "run.zarr"
     loop, data = loop_of("mlp")
@@ -105,6 +107,7 @@ BY_HAND = {2: ("p", 0.5), 4: ("lr", 0.003), 5: ("p", 0.75), 6: ("lr", 4e-4), 8: 
 """What is set after these steps; the checkpoints are at 4 and 8."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("step", "p"), [(4, 0.5), (5, 0.5), (6, 0.5), (7, 0.75), (8, 0.75), (12, 0.125)]
 )
@@ -308,6 +311,7 @@ def test_what_cannot_be_gone_back_to_is_refused_and_nothing_has_changed(tmp_path
         bare.rewind(0, probes="default")
 
 
+@pytest.mark.slow
 def test_the_page_about_checkpoints_runs_as_it_is_printed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -54,6 +54,7 @@ def run_of(loop: Loop) -> nbp.Run:
     return loop.run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked_at", [4, 6, 9, 11])
 @pytest.mark.parametrize("whole", [True, False])
 def test_what_goes_on_after_the_way_back_is_what_had_never_been_interrupted(
@@ -122,6 +123,7 @@ def test_a_held_loop_goes_back_in_the_cell_that_trains_and_is_held_again_where_a
     run.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("in_background", [False, True])
 def test_held_before_an_update_it_goes_back_at_once_and_all_is_as_it_was(
     tmp_path: Path, in_background: bool
@@ -217,6 +219,7 @@ def test_what_raises_outside_the_loop_is_raised_as_ever(tmp_path: Path) -> None:
     run.close()
 
 
+@pytest.mark.slow
 def test_what_was_measured_what_holds_and_the_rules_go_on(tmp_path: Path) -> None:
     loop, data = plain(tmp_path, probes={"0": ["weight_norm"], "3": [["grad_norm", "every(2)"]]})
     first = run_of(loop)

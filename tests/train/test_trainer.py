@@ -379,6 +379,7 @@ def test_the_context_and_the_device_are_set_in_a_chain() -> None:
     assert ours.train_step(batches(1)) is not None
 
 
+@pytest.mark.slow
 def test_a_collector_in_the_context_is_given_what_the_optimizer_does() -> None:
     collector = nbp.DataCollector().collect_all()
     ours = trainer(optimizer=None, context={"optimizer_grads_l2_collector": collector})

@@ -221,6 +221,7 @@ def test_its_own_checkpoints_go_with_it_and_are_shown(tmp_path: Path) -> None:
     assert not (tmp_path / "checkpoints").exists()
 
 
+@pytest.mark.slow
 def test_checkpoints_of_others_in_the_same_folder_stay(tmp_path: Path) -> None:
     first = trained(tmp_path / "a.zarr", tmp_path / "checkpoints")
     second = trained(tmp_path / "b.zarr", tmp_path / "checkpoints")

@@ -29,6 +29,7 @@ def tag(place: Any, *tags: str) -> dict[str, Any]:
     return change(place, lambda marks: marks.tagged(tags))
 
 
+@pytest.mark.slow
 def test_a_run_is_marked_while_it_is_written_and_goes_on(tmp_path: Path) -> None:
     folder = tmp_path / "run.zarr"
     run = begun(folder)

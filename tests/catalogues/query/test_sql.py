@@ -80,6 +80,7 @@ def agree(asked: Condition, rows: Sequence[Row]) -> None:
         assert not found[1] or found[0] == matching
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(drawn.conditions, st.lists(drawn.rows, max_size=4))
 def test_a_database_finds_what_matches(asked: Condition, rows: list[dict[str, Any]]) -> None:

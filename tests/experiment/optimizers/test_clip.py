@@ -178,6 +178,7 @@ def test_a_norm_below_v_changes_nothing() -> None:
     assert torch.equal(-parameter.detach(), torch.tensor([0.3, 0.4]))
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(st.floats(-(2.0**100), 2.0**100, width=32), min_size=1), min_size=1))
 def test_the_global_norm_is_that_of_numpy_in_float64(values: list[list[float]]) -> None:
     tensors = [torch.tensor(one) for one in values]

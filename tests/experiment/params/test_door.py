@@ -215,6 +215,7 @@ def test_what_was_read_cannot_be_changed() -> None:
 WRONG = st.one_of(st.none(), st.booleans(), st.floats(), st.text(), st.lists(st.integers()))
 
 
+@pytest.mark.slow
 @given(st.sampled_from([SaveParams, LoadParams, TrainParams, LossParams]), st.data())
 def test_whatever_is_given_either_is_read_or_is_one_error(
     kind: type[Given], data: st.DataObject

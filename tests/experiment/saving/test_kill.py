@@ -58,6 +58,7 @@ def files(one: Life) -> list[str]:
     return sorted(path.name.partition("-")[0] for at in folders for path in at.iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "names",
     [

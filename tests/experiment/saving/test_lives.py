@@ -52,6 +52,7 @@ def test_a_unit_is_saved_when_any_of_the_four_frequencies_meets_it(
     assert found.recent == ("cache_filters_freq" in met and "save_filters_freq" not in met)
 
 
+@pytest.mark.slow
 @given(lives=lives)
 @settings(max_examples=12)
 @example(lives=[(FIRST, 7, 6), (FIRST, 9, None), (SECOND, 14, 13), (SECOND, 16, None)])

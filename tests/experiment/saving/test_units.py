@@ -69,6 +69,7 @@ def test_a_tail_is_closed_by_a_last_unit_at_the_end_and_after_an_error(tmp_path:
     assert rows.step.values.tolist() == list(range(5))
 
 
+@pytest.mark.slow
 def test_a_training_that_goes_on_has_every_row_once_and_the_units_of_both(tmp_path: Path) -> None:
     with pytest.raises(HookError):
         life(tmp_path, 9, watched=True, fails_at=7, **SAVE)
@@ -126,6 +127,7 @@ def test_a_record_that_cannot_be_written_stops_no_training(
     assert life(tmp_path, 9, **save).restored.step == 8
 
 
+@pytest.mark.slow
 def test_a_fresh_start_leaves_the_earlier_rows_on_a_branch(tmp_path: Path) -> None:
     life(tmp_path, 8, watched=True, **SAVE)
     one = life(tmp_path, 4, {"do_restore": False}, watched=True, **SAVE)

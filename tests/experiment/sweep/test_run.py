@@ -38,6 +38,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     return Ran(folder, results, said.getvalue())
 
 
+@pytest.mark.slow
 def test_one_that_fails_or_is_killed_ends_no_other_and_its_error_is_kept(ran: Ran) -> None:
     results = ran.results
     assert results["state"] == ["finished", "failed", "failed"]
@@ -112,6 +113,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_an_interruption_ends_what_was_begun_and_nothing_else(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(INTERRUPTED)

@@ -49,6 +49,7 @@ def test_what_was_given_is_not_changed_and_nothing_is_shared() -> None:
     assert found[1]["model_params"]["sizes"] == [1]
 
 
+@pytest.mark.slow
 def test_an_id_is_the_same_in_another_process() -> None:
     code = (
         "import notebook_probe as nbp; "
@@ -68,6 +69,7 @@ def test_ids_differ_where_configurations_do() -> None:
     assert len(same) == 1, "none comes twice"
 
 
+@pytest.mark.slow
 @given(st.integers(0, 2**32), st.integers(1, 20))
 def test_a_longer_search_begins_with_the_shorter_one(seed: int, n: int) -> None:
     longer = nbp.sweep(DRAWN, kind="random", n=20, seed=seed)

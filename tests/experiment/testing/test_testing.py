@@ -99,6 +99,7 @@ def by_hand(step: int) -> dict[str, float]:
     }
 
 
+@pytest.mark.slow
 def test_the_newest_is_tested_by_every_validation(trained: list[str]) -> None:
     results, ids = outcome({})
     assert results["model_0"]["held_out"] == pytest.approx(by_hand(8), rel=1e-12)
@@ -122,6 +123,7 @@ def test_the_function_gets_the_seed_and_cfg_of_the_training(trained: list[str]) 
     assert WAS_TOLD == [{"width": 4, "seed": 11, "train": False, "cfg": {"activation": "none"}}]
 
 
+@pytest.mark.slow
 def test_one_record_says_what_was_tested_and_what_came_of_it(trained: list[str]) -> None:
     results, ids = outcome({}, save_params={"exp_id": "first", "save_to_gfs": "logits"})
     folder = home() / "experiments" / "first" / "tests" / "0"
@@ -182,6 +184,7 @@ def test_what_was_built_can_be_looked_at_and_run_later(trained: list[str]) -> No
     assert results["model_0"]["held_out"] == outcome({})[0]["model_0"]["held_out"]
 
 
+@pytest.mark.slow
 def test_several_models_are_tested_each_by_its_own(trained: list[str]) -> None:
     results, ids = from_params(
         [{"exp_id": "first", "query": {"step": 4}}, {"exp_id": "first", "query": {"step": 8}}],

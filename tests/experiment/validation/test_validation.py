@@ -161,6 +161,7 @@ def test_modes_buffers_generators_and_gradients_are_left_as_they_were() -> None:
     assert same_state(run(validation, model), first)
 
 
+@pytest.mark.slow
 def test_they_are_when_it_raises_too() -> None:
     model = nn.Dropout()
 

@@ -249,6 +249,7 @@ def test_a_folded_module_is_one_row_with_the_mean_and_the_largest_of_all_below()
     assert not state[1:].any()
 
 
+@pytest.mark.slow
 def test_ten_thousand_modules_fold_to_a_row_each_of_those_above() -> None:
     names = [f"block{k // 100}.layer{k % 100}" for k in range(10_000)]
     stream = FakeStream("every_1", names, ["norm"])

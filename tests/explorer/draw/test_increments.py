@@ -71,6 +71,7 @@ def frame_of(talk: Talk, kind: str) -> tuple[dict[str, Any], list[bytes]]:
     return fields, [bytes(buffer) for buffer in buffers]
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(moments)
 def test_what_a_view_has_is_always_what_a_new_view_is_sent(

@@ -77,6 +77,7 @@ def test_large_maps_are_thinned_and_say_so(monkeypatch: pytest.MonkeyPatch) -> N
     assert maps.note == "every 2nd row and column is shown"
 
 
+@pytest.mark.slow
 @given(
     st.sampled_from(["input", "output", "grad_output", "weight", "grad", "update"]),
     arrays.arrays(np.float32, arrays.array_shapes(min_dims=1, max_dims=6, max_side=5)),

@@ -59,6 +59,7 @@ def test_a_figure_of_pyplot_works_and_is_not_kept_open() -> None:
     assert pyplot.get_fignums() == before
 
 
+@pytest.mark.slow
 def test_drawing_does_not_load_pyplot() -> None:
     code = (
         "import sys; from matplotlib.figure import Figure\n"

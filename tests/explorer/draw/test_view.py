@@ -16,6 +16,7 @@ from notebook_probe.explorer.draw.view import VIEWS, OwnView
 from tests.explorer.draw.panel_side import HOME, PanelSide, nothing
 
 
+@pytest.mark.slow
 def test_the_view_of_the_docstring_is_drawn(side: PanelSide) -> None:
     @nbp.view("depth")
     def depth(source: Any, selection: Any) -> Figure:

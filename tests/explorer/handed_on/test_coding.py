@@ -24,6 +24,7 @@ def test_what_is_exact_comes_back_bit_for_bit(values: np.ndarray) -> None:
     assert found.buffers[0] == values.tobytes()
 
 
+@pytest.mark.slow
 @given(FLOATS)
 def test_five_digits_are_kept_of_the_others(values: np.ndarray) -> None:
     found = decoded(coded({}, [memoryview(values.tobytes())], [FIVE_DIGITS])).floats(0)

@@ -156,6 +156,7 @@ def test_a_source_without_any_value_is_handed_on_too() -> None:
     assert found.said("saved")["clock"] == {"steps": [], "seconds": []}
 
 
+@pytest.mark.slow
 def test_a_model_of_79_modules_and_2000_steps_fits(tmp_path: Path) -> None:
     """Noise, which nothing makes smaller; what there is no room for is named."""
     random, names = np.random.default_rng(0), [f"blocks.{k}.attention" for k in range(79)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +18,7 @@ def asked(selection: PanelSelection, *series: tuple[str, str]) -> SelectionMessa
     return message
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(SERIES, max_size=10), max_size=8))
 def test_a_series_keeps_its_colour_as_long_as_it_is_drawn(
     wishes: list[list[tuple[str, str]]],

@@ -112,6 +112,7 @@ def test_a_frame_follows_a_run_that_grows(tmp_path: Path) -> None:
     assert np.isfinite(after[0]).sum() == pytest.approx(4)
 
 
+@pytest.mark.slow
 def test_a_damaged_run_of_a_group_is_told_and_the_others_are_compared_with(tmp_path: Path) -> None:
     for name, lr in {"own": 4e-3, "a": 1e-3, "b": 2e-3, "c": 1e-3}.items():
         train(tmp_path / f"{name}.zarr", STEPS, lr=lr)

@@ -134,6 +134,7 @@ def test_a_frame_is_sent_once_and_again_to_a_view_that_comes(panel: Panel) -> No
     assert panel.shows() != [], "nothing is drawn any more"
 
 
+@pytest.mark.slow
 def test_a_run_that_grows_grows_in_the_panel(panel: Panel) -> None:
     panel.shows("b")
     with nbp.open_run(panel.run("b"))._writing() as writer:

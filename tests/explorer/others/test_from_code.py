@@ -135,6 +135,7 @@ def test_what_cannot_be_compared_is_refused(
     explorer.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("grouped", [False, True])
 def test_the_code_of_a_comparison_draws_it(tmp_path: Path, grouped: bool) -> None:
     here, there, third = (str(train(tmp_path / f"{name}.zarr")) for name in "abc")

@@ -102,6 +102,7 @@ def test_a_chosen_run_is_read_wherever_it_is_and_however_it_is_written(folder: P
     assert shelf.opened(str(folder / "gone.zarr")) is None
 
 
+@pytest.mark.slow
 def test_a_run_that_grows_is_told_as_it_is_now(folder: Path) -> None:
     own = train(folder / "own.zarr")
     net_path = train(folder / "a.zarr", (2.0, 1.0))

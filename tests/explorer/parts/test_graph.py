@@ -33,6 +33,7 @@ def told(talk: Talk) -> Any:
     return state
 
 
+@pytest.mark.slow
 def test_a_click_builds_the_graph_which_is_sent_once_to_who_asks(
     model: nn.Module, tmp_path: Path
 ) -> None:

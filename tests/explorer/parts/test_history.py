@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from notebook_probe.alerts import Alert
 from notebook_probe.explorer.conversation import PanelSession
 from notebook_probe.explorer.parse import parse
@@ -70,6 +72,7 @@ def heard_of(source: Source) -> dict[str, Mapping[str, Any]]:
     return heard
 
 
+@pytest.mark.slow
 def test_a_record_tells_of_the_branch_that_was_left_and_of_its_alerts(tmp_path: Path) -> None:
     branched(tmp_path / "record")
     heard = heard_of(open_record(tmp_path / "record"))

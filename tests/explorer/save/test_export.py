@@ -64,6 +64,7 @@ def test_csv_has_a_row_for_every_measured_value_on_the_screen(source: FakeSource
     assert datetime.fromisoformat(last["time"]).timestamp() * 1000 == START_MS + 300
 
 
+@pytest.mark.slow
 def test_the_rows_of_a_picture_stand_as_in_the_panel() -> None:
     stream = FakeStream("every_1", ["a", "c", "a[0]"], ["norm"])
     stream.append(range(3), norm=[[1.0, 2.0, 3.0]] * 3)
@@ -160,6 +161,7 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_the_code_runs_as_it_is(record: Path) -> None:
     selections = [
         PanelSelection(home="grad_norm").with_series(("fc1", "grad_norm")),

@@ -127,6 +127,7 @@ def test_a_group_is_one_line_with_a_band(folder: Path) -> None:
     assert [edge[0] for edge in line.band] == [4.0, 5.0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("x_axis", ["step", "time"])
 @pytest.mark.parametrize("grouped", [False, True])
 def test_each_run_is_named_in_the_picture(folder: Path, x_axis: Any, grouped: bool) -> None:
@@ -147,6 +148,7 @@ def test_what_a_file_lacks_of_the_others_is_said(folder: Path) -> None:
     assert message["note"].count("without gone") == 1
 
 
+@pytest.mark.slow
 def test_the_heat_map_of_the_picture_is_the_ratio_that_the_panel_shows(folder: Path) -> None:
     divided = chosen(folder, "a", "b", ratio_to=str(folder / "b.zarr"), apart=(1.01, 1))
     message, content = exported("svg", folder, divided)

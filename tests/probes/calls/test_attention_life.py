@@ -177,6 +177,7 @@ def test_under_autocast_it_is_measured_in_full_precision(tmp_path: Path) -> None
         assert bits(twin(batch())) == bits(out)
 
 
+@pytest.mark.slow
 def test_a_part_that_is_compiled_inside_goes_on_compiled(tmp_path: Path) -> None:
     class Mixed(nn.Module):
         def __init__(self) -> None:

@@ -59,6 +59,7 @@ def train(folder: Path, model: nn.Module, put: Callable[[Tensor], Tensor]) -> di
     }
 
 
+@pytest.mark.slow
 def test_all_quantities_are_the_same_on_a_device_and_wait_for_nothing(
     accelerator: Accelerator, tmp_path: Path
 ) -> None:

@@ -90,6 +90,7 @@ def test_tied_weights_are_one_parameter(watch: Watch) -> None:
     assert run.data.sizes["step"] == 3
 
 
+@pytest.mark.slow
 def test_attention_and_dropout(watch: Watch) -> None:
     alike(Encoder, plainly(words), watch, words(9))
 

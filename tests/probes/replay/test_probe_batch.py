@@ -112,11 +112,13 @@ def assert_untouched(
         np.testing.assert_array_equal(run.data[name].sel(module=expected.module), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [kind for kind in CASES if kind != "tied"])
 def test_training_and_other_probes_are_equal_bit_for_bit(kind: str, watch: Watch) -> None:
     assert_untouched(CASES[kind].build, CASES[kind].batch, watch)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("amp", [False, True])
 def test_batchnorm_dropout_frozen_parts_and_counters_are_untouched(amp: bool, watch: Watch) -> None:
     assert_untouched(Whole, floats(5, 4), watch, amp)

@@ -70,6 +70,7 @@ def train(model: nn.Module, called: Any) -> None:
         optimizer.step()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", [wrapped, in_place, a_part])
 def test_nothing_is_compiled_again_and_the_numbers_are_those_of_an_uncompiled_model(
     way: Callable[[nn.Module, Counting], Any], watch: Watch

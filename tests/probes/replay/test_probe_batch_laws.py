@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -72,6 +73,7 @@ TRAINING = ("forward", "update", "evaluate", "freeze")
 ACTIONS = st.sampled_from([*TRAINING, *TRAINING[:2] * 2, *PROBING])
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(st.lists(ACTIONS, max_size=20))
 def test_training_is_the_same_whatever_is_probed_when(actions: list[str]) -> None:

@@ -86,6 +86,7 @@ def check_parameters(run: nbp.Run, diary: Diary) -> None:
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("way", "fullgraph", "watched_first"),
     [
@@ -115,6 +116,7 @@ def test_watching_adds_no_graph_and_changes_no_bit_of_a_compiled_model(
     assert not run.status().errors
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 def test_a_model_watched_after_it_was_compiled_and_trained_goes_on_in_its_graphs(
     backend: str, watch: Watch
@@ -169,6 +171,7 @@ def compiled_training(
     return train_step
 
 
+@pytest.mark.slow
 def test_a_compiled_function_round_the_model_is_told_too(watch: Watch) -> None:
     model = made(Net)
     run = watch(model, probes={"first": ["output_norm", "weight_norm"]})
@@ -222,6 +225,7 @@ def eager_oracle(alone: nn.Module, steps: Sequence[int]) -> dict[tuple[str, str]
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("backend", "way", "fullgraph"),
     [
@@ -259,6 +263,7 @@ def test_only_the_steps_that_are_due_leave_the_compiled_graphs(
     assert stance() == "default"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 def test_due_steps_of_a_compiled_training_function_are_seen_too(backend: str, watch: Watch) -> None:
     alone, model = made(Net), made(Net)

@@ -50,6 +50,7 @@ PARTS: list[tuple[Callable[[Any], None], str]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", ["before", "watched", "training"])
 @pytest.mark.parametrize(("compile_part", "place"), PARTS)
 def test_a_part_that_is_compiled_is_recorded_under_its_own_name(

@@ -99,6 +99,7 @@ CHOICES: Sequence[tuple[Train, str, str]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("sparing_inductor")
 @pytest.mark.parametrize(("train", "backend", "kind"), CHOICES)
 def test_a_compiled_step_is_counted_and_its_parameters_are_read(

@@ -112,6 +112,7 @@ def test_a_watched_model_is_saved_as_if_nobody_watched(moment: str, watch: Watch
         assert different == []
 
 
+@pytest.mark.slow
 def test_an_optimizer_of_a_watched_model_is_saved_as_if_nobody_watched(watch: Watch) -> None:
     plain, model = made(ConvNet), made(ConvNet)
     watch(model).attach("*", "grad_norm")

@@ -36,6 +36,7 @@ def agree(found: Heads, expected: Heads) -> None:
         np.testing.assert_allclose(value, values(expected)[name], rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=30)
 @given(SIZES, st.integers(0, 99), st.booleans(), st.integers(1, 40))
 def test_pieces_of_any_size_are_all_there_is(

@@ -162,6 +162,7 @@ def test_a_linear_probe_is_ridge_regression_on_every_second_sample() -> None:
         probe(rows, labels[:5], nn.Linear(1, 6))
 
 
+@pytest.mark.slow
 def test_a_loop_sees_all_of_it_in_its_record(tmp_path: Path) -> None:
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 4))

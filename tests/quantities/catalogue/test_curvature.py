@@ -129,6 +129,7 @@ def test_a_large_negative_curvature_is_not_taken_for_sharpness() -> None:
     assert sharpness(quadratic(matrix, np.zeros(4))) == pytest.approx(2.0, rel=1e-5)
 
 
+@pytest.mark.slow
 @given(st.floats(0.01, 100))
 def test_sharpness_and_trace_scale_with_the_loss(factor: float) -> None:
     matrix = symmetric(3, [1.0, 2.0, 5.0])

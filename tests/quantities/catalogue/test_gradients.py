@@ -229,6 +229,7 @@ def test_the_noise_scale_of_gaussian_gradients_is_that_of_their_distribution() -
     assert np.nanmedian(values[40:]) == pytest.approx(50, rel=0.15)
 
 
+@pytest.mark.slow
 def test_the_noise_scale_of_handwritten_digits_is_that_of_their_own_gradients(
     tmp_path: Path,
 ) -> None:

@@ -58,6 +58,7 @@ def test_every_element_is_counted_where_it_belongs(values: np.ndarray[Any, Any])
     assert sum(of(values)[0]) == values.size
 
 
+@pytest.mark.slow
 @LAW
 @given(values=anything, wide=st.booleans())
 def test_counting_on_a_device_gives_the_same(values: np.ndarray[Any, Any], wide: bool) -> None:
@@ -67,6 +68,7 @@ def test_counting_on_a_device_gives_the_same(values: np.ndarray[Any, Any], wide:
     assert told(histograms._on_device(tensor)) == expected(values)
 
 
+@pytest.mark.slow
 @LAW
 @given(parts=st.lists(anything, min_size=2, max_size=4))
 def test_histograms_of_parts_are_that_of_the_whole_whatever_their_ranges(parts: list[Any]) -> None:

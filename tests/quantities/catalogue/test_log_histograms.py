@@ -53,6 +53,7 @@ def test_every_element_is_counted_where_it_belongs(values: np.ndarray[Any, Any])
     assert sum(found[:63]) == np.isfinite(values).sum()
 
 
+@pytest.mark.slow
 @LAW
 @given(values=anything, others=anything)
 def test_histograms_of_parts_add_up(
@@ -63,6 +64,7 @@ def test_histograms_of_parts_add_up(
     assert one.merge(other).counts.tolist() == expected(together)
 
 
+@pytest.mark.slow
 @LAW
 @given(values=anything, seed=st.integers(0, 9))
 def test_order_does_not_matter_and_negation_mirrors(
@@ -214,6 +216,7 @@ def test_dense_tensors_are_not_copied(dtype: torch.dtype) -> None:
     assert log_histograms._floats(tensor).data_ptr() == tensor.data_ptr()
 
 
+@pytest.mark.slow
 @LAW
 @given(values=anything, wide=st.booleans())
 def test_counting_on_a_device_gives_the_same(values: np.ndarray[Any, Any], wide: bool) -> None:

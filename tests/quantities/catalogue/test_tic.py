@@ -123,6 +123,7 @@ def landscape(x: Array, y: Array, w: Array, factor: float = 1.0) -> Landscape:
     return Landscape(of(slice(None)), [torch.tensor(w)], of_samples=lambda: samples)
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None, derandomize=True)
 @given(st.integers(0, 999), st.floats(0.01, 100))
 def test_it_is_in_the_units_of_the_loss_whatever_order_samples_have(seed: int, by: float) -> None:

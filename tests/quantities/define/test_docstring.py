@@ -96,6 +96,7 @@ def test_every_quantity_explains_itself(quantity: Quantity) -> None:
     assert quantity.question in vars(questions).values()
 
 
+@pytest.mark.slow
 def test_what_is_built_in_is_all_that_the_package_registers() -> None:
     script = """
 from notebook_probe.quantities import quantities

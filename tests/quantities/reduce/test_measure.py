@@ -40,12 +40,14 @@ def check(stat: Stat, values: np.ndarray[Any, Any]) -> None:
         close(stat.spread, float(np.square(wide - wide.mean()).sum()), scale**2 * wide.size)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(values=arrays)
 def test_every_part_is_what_it_says(values: np.ndarray[Any, Any]) -> None:
     check(measure(torch.from_numpy(values), PARTS), values)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(values=arrays, others=arrays)
 def test_pooling_is_measuring_the_concatenation(
@@ -55,6 +57,7 @@ def test_pooling_is_measuring_the_concatenation(
     check(one.merge(other), np.concatenate([values.ravel(), others.ravel()]))
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(values=arrays)
 def test_the_order_of_the_axes_does_not_matter(values: np.ndarray[Any, Any]) -> None:
@@ -62,6 +65,7 @@ def test_the_order_of_the_axes_does_not_matter(values: np.ndarray[Any, Any]) -> 
     check(measure(backwards, PARTS), values)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(values=arrays, seed=st.integers(0, 9))
 def test_a_difference_is_measured_and_leaves_the_new_side_alone(

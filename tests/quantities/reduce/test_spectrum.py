@@ -53,6 +53,7 @@ def test_looking_at_the_eigenvalues_does_not_end_the_pooling() -> None:
     close(state.eigenvalues.numpy(), one)
 
 
+@pytest.mark.slow
 @given(scale=st.sampled_from([1e-30, 1e-3, 7.0, 1e15]), seed=st.integers(0, 9), wide=st.booleans())
 def test_scaling_scales_and_order_and_shift_do_not_matter(
     scale: float, seed: int, wide: bool

@@ -173,6 +173,7 @@ def test_netcdf_keeps_which_nan_was_measured(
     assert bits == [[0x7FC00000, 0x7FC00001]]
 
 
+@pytest.mark.slow
 def test_netcdf_in_small_slabs_is_the_same(
     source: RecordedSource | OpenedRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -73,6 +73,7 @@ def test_npy_files_are_the_series(source: RecordedSource | OpenedRecord, tmp_pat
     assert np.load(image).tolist() == [[[3, 0], [0, 3]]]
 
 
+@pytest.mark.slow
 def test_netcdf_has_groups_of_them(
     source: RecordedSource | OpenedRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -55,6 +55,7 @@ def flip(path: Path, random_bits: random.Random) -> None:
     path.write_bytes(content)
 
 
+@pytest.mark.slow
 def test_every_flipped_bit_of_a_closed_record_is_noticed(record: Path, tmp_path: Path) -> None:
     bits, sound, told = random.Random(0), read(record), []
     for path in chunks(record):

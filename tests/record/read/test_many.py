@@ -145,6 +145,7 @@ print(study.mean(["run", "step"]).compute(num_workers=1).values.tolist())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="bounds the memory as Linux does")
 def test_more_than_fits_into_memory_is_reduced_piece_by_piece(tmp_path: Path) -> None:
     with RecordWriter(tmp_path / "0.zarr", title="long", modules=[], flush_s=3600) as writer:

@@ -90,6 +90,7 @@ def record(writer: RecordWriter, n: int) -> None:
     assert writer.flush(60)
 
 
+@pytest.mark.slow
 def test_every_engine_reads_right_values_while_rows_are_written_and_when_they_are(
     tmp_path: Path, writer: RecordWriter
 ) -> None:

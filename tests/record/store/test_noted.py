@@ -92,6 +92,7 @@ def test_the_folder_is_where_the_environment_says(
     assert home() == Path.home() / ".notebook_probe"
 
 
+@pytest.mark.slow
 def test_processes_that_the_tests_begin_note_where_the_tests_do(tmp_path: Path) -> None:
     program = (
         "import sys; from notebook_probe.record import RecordWriter\n"

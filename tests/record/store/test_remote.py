@@ -93,6 +93,7 @@ def test_other_objects_are_left_as_they_are(kind: str, tmp_path: Path) -> None:
     assert engine.lease() is None
 
 
+@pytest.mark.slow
 def test_another_machine_goes_on_at_any_step(store: Any, tmp_path: Path) -> None:
     with recording(location_of(store, tmp_path / "here")) as writer:
         fill(writer.stream("every_1"), range(100))
@@ -105,6 +106,7 @@ def test_another_machine_goes_on_at_any_step(store: Any, tmp_path: Path) -> None
     assert check_rows(store) == 60
 
 
+@pytest.mark.slow
 def test_every_shipment_to_icechunk_is_a_commit_that_can_be_opened(tmp_path: Path) -> None:
     import icechunk
 

@@ -50,6 +50,7 @@ def after_each_request(store: str, monkeypatch: pytest.MonkeyPatch) -> Callable[
     return begin
 
 
+@pytest.mark.slow
 def test_between_any_two_requests_a_reader_finds_a_whole_commit(
     store: str, tmp_path: Path, after_each_request: Callable[..., None]
 ) -> None:
@@ -65,6 +66,7 @@ def test_between_any_two_requests_a_reader_finds_a_whole_commit(
     assert list(dict.fromkeys(seen)) == [0, 50, 100, 30, 80]
 
 
+@pytest.mark.slow
 def test_values_for_old_steps_appear_together_as_well(
     store: str, tmp_path: Path, after_each_request: Callable[..., None]
 ) -> None:
@@ -195,6 +197,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["directory", "icechunk"])
 def test_a_killed_writer_leaves_a_whole_record_and_loses_no_row_of_the_spool(
     kind: str, tmp_path: Path
@@ -232,6 +235,7 @@ fill(writer.stream("every_1"), range(100))
 """
 
 
+@pytest.mark.slow
 def test_a_program_that_just_ends_has_shipped_everything(tmp_path: Path) -> None:
     store = new_store("directory", tmp_path)
     command = [sys.executable, "-W", "error", "-c", FORGETFUL, store, str(tmp_path / "spool")]

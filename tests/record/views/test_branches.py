@@ -265,6 +265,7 @@ QUICK = settings(
 )
 
 
+@pytest.mark.slow
 def test_every_history_is_the_last_write_of_every_cell() -> None:
     run_state_machine_as_test(Histories, settings=QUICK)
 

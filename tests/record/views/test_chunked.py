@@ -61,6 +61,7 @@ def looks(place: Path) -> Iterator[xr.Dataset]:
     yield xr.open_dataset(place, engine="notebook_probe", chunks={})
 
 
+@pytest.mark.slow
 def test_every_way_to_ask_for_chunks_gives_the_same_values_unread(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -94,6 +95,7 @@ def test_chunks_are_cut_where_they_are_on_disk(place: Path) -> None:
         assert data.time.chunks is not None
 
 
+@pytest.mark.slow
 def test_every_chunk_on_disk_is_read_for_one_chunk_of_dask_alone(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -114,6 +116,7 @@ def test_every_chunk_on_disk_is_read_for_one_chunk_of_dask_alone(
         assert len({*of_quantities}) == len(of_quantities)
 
 
+@pytest.mark.slow
 def test_sizes_that_are_named_hold_and_others_are_those_on_disk(place: Path) -> None:
     run = nbp.open_run(place, chunks={"step": 50})
     assert run.data.grad_norm.chunks == ((4, 4, 2), (50, 50))
@@ -166,6 +169,7 @@ def test_branches_begin_chunks_of_their_own(tmp_path: Path) -> None:
     assert data.load().identical(nbp.open_run(tmp_path / "a.zarr").data.load())
 
 
+@pytest.mark.slow
 def test_the_ranks_of_a_job_are_cut_rank_by_rank(tmp_path: Path) -> None:
     for rank in range(2):
         with written(tmp_path / "job" / f"rank_0000{rank}"):

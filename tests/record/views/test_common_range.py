@@ -41,6 +41,7 @@ steps = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(steps)
 def test_each_bin_is_split_by_what_it_overlaps_and_totals_are_kept(given: list[Step]) -> None:
     widest = max(len(counts) for counts, _, _ in given)

@@ -70,6 +70,7 @@ def test_a_record_goes_on_by_itself_at_the_state_that_was_evaluated_last(tmp_pat
     assert states_of(open_record(tmp_path)) == same([0, 5, 10, 15, 20])
 
 
+@pytest.mark.slow
 def test_a_branch_shows_the_evaluation_of_the_state_that_it_begins_with(tmp_path: Path) -> None:
     recorded(tmp_path)
     with new_writer(tmp_path, resume="branch(10)") as writer:
@@ -84,6 +85,7 @@ def test_a_branch_shows_the_evaluation_of_the_state_that_it_begins_with(tmp_path
     assert states_of(OpenedRecord(tmp_path, branch=1)) == same([0, 5, 10, 15, 20])
 
 
+@pytest.mark.slow
 def test_what_the_branch_evaluates_again_is_above_and_the_rest_shows_through(
     tmp_path: Path,
 ) -> None:
@@ -111,6 +113,7 @@ def test_what_the_branch_evaluates_again_is_above_and_the_rest_shows_through(
             }
 
 
+@pytest.mark.slow
 def test_a_state_that_three_branches_begin_with_is_one_row(tmp_path: Path) -> None:
     recorded(tmp_path)
     for resume in ("branch(10)", "branch(10)", "branch(10)"):
@@ -130,6 +133,7 @@ def test_a_state_that_three_branches_begin_with_is_one_row(tmp_path: Path) -> No
     assert states_of(record) == same([0, 5, 10])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("resume", [10, "branch(10)"])
 def test_what_was_evaluated_late_is_cut_as_evaluations_are(tmp_path: Path, resume: Any) -> None:
     recorded(tmp_path)

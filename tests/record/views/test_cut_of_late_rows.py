@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from notebook_probe.record import OpenedRecord, open_record
 from tests.record.build import GRAD, fill, new_writer
 
@@ -33,6 +35,7 @@ def test_late_rows_count_for_a_branch_before_it_began(tmp_path: Path) -> None:
     assert first.step.values.tolist() == [2, 8]
 
 
+@pytest.mark.slow
 def test_going_on_at_an_earlier_step_removes_the_late_rows_of_the_branch(tmp_path: Path) -> None:
     with new_writer(recorded(tmp_path / "a.zarr"), resume=7):
         pass

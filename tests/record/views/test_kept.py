@@ -36,6 +36,7 @@ def recorded(place: Path, n_steps: int, *schedules: Schedule) -> RecordWriter:
     return writer
 
 
+@pytest.mark.slow
 @settings(LAW, max_examples=20)
 @given(n=st.integers(2, 12), offset=st.integers(-5, 20), n_steps=st.integers(1, 120))
 def test_the_rows_of_a_keep_are_those_that_fit_its_last_stride(

@@ -55,6 +55,7 @@ writes = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None)
 @given(writes)
 def test_each_cell_is_in_one_stream_with_the_value_written_last(

@@ -103,6 +103,7 @@ def test_a_step_still_to_come_is_overwritten_when_it_comes(tmp_path: Path) -> No
         assert writer.first_step == N_STEPS + 1
 
 
+@pytest.mark.slow
 def test_many_backfills_are_few_streams(tmp_path: Path) -> None:
     with recorded(tmp_path) as writer:
         for step in reversed(range(N_STEPS)):
@@ -122,6 +123,7 @@ def test_growing_steps_are_one_stream(tmp_path: Path) -> None:
     assert late_streams(tmp_path) == ["scalars/late.1"]
 
 
+@pytest.mark.slow
 def test_a_view_of_streams_that_were_merged_can_still_be_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,6 +157,7 @@ def test_the_files_of_merged_streams_are_removed_by_the_next_writer(tmp_path: Pa
     assert leftovers(tmp_path, open_record(tmp_path).paths) == []
 
 
+@pytest.mark.slow
 def test_late_rows_belong_to_the_branch_on_which_they_were_written(tmp_path: Path) -> None:
     with recorded(tmp_path) as writer:
         writer.backfill("fc", "mine", [10, 60], [1, 1])
@@ -205,6 +208,7 @@ def test_more_rows_than_memory_holds_are_written_all(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- a finished run
 
 
+@pytest.mark.slow
 def test_a_finished_run_is_written_into_without_torch(tmp_path: Path) -> None:
     recorded(tmp_path).close()
     code = (

@@ -89,6 +89,7 @@ def out_of_memory(writer: RecordWriter, monkeypatch: pytest.MonkeyPatch) -> Path
     return Path(writer.location)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spoil", [full, renamed], ids=lambda spoil: spoil.__name__)
 def test_rows_that_closing_cannot_write_are_said_counted_kept_and_taken_in_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spoil: Spoil
@@ -272,6 +273,7 @@ def _begun(writer: RecordWriter) -> stream.StreamWriter:
     return every
 
 
+@pytest.mark.slow
 def test_values_of_every_shape_and_events_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -385,6 +387,7 @@ fill(writer.stream("every_1"), range(7))
 """
 
 
+@pytest.mark.slow
 def test_a_program_that_ends_warns_and_keeps_the_rows(tmp_path: Path) -> None:
     program = [sys.executable, "-c", AT_EXIT, str(tmp_path / "runs/a.zarr")]
     done = subprocess.run(program, capture_output=True, text=True, timeout=120)

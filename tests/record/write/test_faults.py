@@ -122,6 +122,7 @@ def record_many(stream: StreamWriter, steps: range) -> list[bool]:
     return [stream.record(step, 0, row(stream, step)) for step in steps]
 
 
+@pytest.mark.slow
 def test_rows_beyond_the_memory_are_dropped_and_counted(
     writer: RecordWriter, tmp_path: Path
 ) -> None:

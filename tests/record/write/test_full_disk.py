@@ -100,6 +100,7 @@ def can_mount() -> bool:
         return False
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not can_mount(), reason="no mounting without privileges here")
 def test_rows_wait_on_a_full_disk_and_none_is_lost(tmp_path: Path) -> None:
     program = [*ALONE, sys.executable, "-c", PROGRAM, str(tmp_path)]

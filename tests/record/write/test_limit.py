@@ -25,6 +25,7 @@ def filled(writer: RecordWriter) -> int:
     return step
 
 
+@pytest.mark.slow
 def test_recording_stops_at_its_size_and_says_so_everywhere(tmp_path: Path) -> None:
     with RecordWriter(tmp_path / "a.zarr", title="a", modules=MODULES, max_bytes=ROOM) as writer:
         n_rows = filled(writer)

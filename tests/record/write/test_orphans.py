@@ -43,6 +43,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no fork on Windows")
 def test_an_orphaned_loader_worker_does_not_keep_the_record_locked(tmp_path: Path) -> None:
     trainer = subprocess.Popen(

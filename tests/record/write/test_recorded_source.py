@@ -52,6 +52,7 @@ def test_rows_that_left_the_memory_are_read_from_the_store(
         assert writer.source.series("conv1", "grad_norm").size == 30_010
 
 
+@pytest.mark.slow
 def test_a_reader_in_another_thread_sees_whole_rows_only(tmp_path: Path) -> None:
     """The training thread appends and widens, the writer's thread flushes, a third one reads."""
     with new_writer(tmp_path / "a.zarr", flush_s=0.01) as writer:

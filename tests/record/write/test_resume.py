@@ -104,6 +104,7 @@ def test_resuming_at_a_step_removes_it_and_what_came_later(tmp_path: Path) -> No
     )
 
 
+@pytest.mark.slow
 def test_the_rows_that_were_cut_leave_no_trace_on_the_disk(tmp_path: Path) -> None:
     recorded(tmp_path / "cut", range(9_000))
     recorded(tmp_path / "cut", range(5, 6), resume=5)
@@ -123,6 +124,7 @@ def test_any_step_can_be_gone_on_at(tmp_path: Path, step: int, first: list[int])
     assert steps_of(tmp_path) == [*first, *range(step, step + 3)]
 
 
+@pytest.mark.slow
 def test_readers_see_what_stays_at_every_moment_of_a_cut(tmp_path: Path) -> None:
     """Fresh readers see rows below the cut; one that opened before sees them, or nothing above."""
     recorded(tmp_path, range(2000))
@@ -162,6 +164,7 @@ def test_readers_see_what_stays_at_every_moment_of_a_cut(tmp_path: Path) -> None
     assert np.isnan(old[521:]).all()
 
 
+@pytest.mark.slow
 def test_a_cut_that_was_killed_half_way_is_finished_by_the_next_writer(tmp_path: Path) -> None:
     """The shorter shapes are published, and the chunks of the rows cut off are still there."""
     recorded(tmp_path / "a", range(9_000))
@@ -194,6 +197,7 @@ def test_the_next_step_is_that_of_the_state_that_was_evaluated_last(tmp_path: Pa
 # ---------------------------------------------------------------- branches
 
 
+@pytest.mark.slow
 def test_a_branch_keeps_what_was_there_and_is_seen_where_it_begins(tmp_path: Path) -> None:
     recorded(tmp_path, range(100))
     recorded(tmp_path, range(35, 60), resume="branch(35)")
@@ -216,6 +220,7 @@ def test_a_branch_keeps_what_was_there_and_is_seen_where_it_begins(tmp_path: Pat
         OpenedRecord(tmp_path, branch=3)
 
 
+@pytest.mark.slow
 def test_the_newest_branch_is_gone_on_with_and_may_be_cut(tmp_path: Path) -> None:
     recorded(tmp_path, range(100))
     recorded(tmp_path, range(50, 60), resume="branch(50)")
@@ -228,6 +233,7 @@ def test_the_newest_branch_is_gone_on_with_and_may_be_cut(tmp_path: Path) -> Non
     assert OpenedRecord(tmp_path, branch=1).data.step.values.tolist() == [*range(100)]
 
 
+@pytest.mark.slow
 def test_a_branch_of_a_branch_has_the_history_of_both(tmp_path: Path) -> None:
     recorded(tmp_path, range(100))
     recorded(tmp_path, range(50, 80), resume="branch(50)")

@@ -52,6 +52,7 @@ def same(one: Summary, other: Summary) -> bool:
     return bool(first == second)
 
 
+@pytest.mark.slow
 @settings(max_examples=8)
 @given(
     rows=st.lists(st.tuples(values, values, st.booleans()), max_size=12),

@@ -118,6 +118,7 @@ def in_process(code: str, folder: Path) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.slow
 def test_a_second_process_is_refused_until_the_first_dies(tmp_path: Path) -> None:
     with in_process("print('ready', flush=True); sys.stdin.read()", tmp_path / "a.zarr") as child:
         assert child.stdout is not None
@@ -129,6 +130,7 @@ def test_a_second_process_is_refused_until_the_first_dies(tmp_path: Path) -> Non
     new_writer(tmp_path / "a.zarr").close()
 
 
+@pytest.mark.slow
 def test_the_interpreters_exit_writes_the_rest_and_closes(tmp_path: Path) -> None:
     with in_process("", tmp_path / "a.zarr") as child:
         assert child.wait(60) == 0
@@ -137,6 +139,7 @@ def test_the_interpreters_exit_writes_the_rest_and_closes(tmp_path: Path) -> Non
     assert record.streams["every_1"].n_rows == 7
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no fork on Windows")
 def test_a_forked_child_neither_writes_nor_keeps_nor_takes_the_lock(tmp_path: Path) -> None:
     """The child outlives its parent, as an orphaned DataLoader worker does."""

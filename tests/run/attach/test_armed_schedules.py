@@ -35,6 +35,7 @@ def steps_of(run: Any, quantity: str = "weight_norm") -> list[int]:
     return run.series("", quantity).step.values.tolist()
 
 
+@pytest.mark.slow
 def test_times_are_split_over_what_the_run_is_told_to_expect(watch: Watch) -> None:
     model = nn.Linear(2, 1)
     run = watch(model, probes=None)
@@ -91,6 +92,7 @@ def test_of_a_late_attach_the_first_step_is_that_of_the_attach(watch: Watch) -> 
     assert steps_of(run) == [7, 10, 20]
 
 
+@pytest.mark.slow
 def test_a_resumed_run_has_the_rest_of_the_list(tmp_path: Path) -> None:
     model, found = nn.Linear(2, 1), []
     for n in (140, 160):

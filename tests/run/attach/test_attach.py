@@ -188,6 +188,7 @@ def test_while_training_runs_it_acts_on_the_next_step(watch: Watch) -> None:
     assert run.probes()[-1].attached_step == 6
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(
     text=st.one_of(

@@ -305,6 +305,7 @@ def _on(folder: Path, place: str) -> dict[str, Any]:
     return {"waits": waited, "errors": [one.error for one in run.status().errors], **found}
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("accelerator")
 def test_on_an_accelerator_no_step_waits_and_the_values_are_equal(
     accelerator: Accelerator, tmp_path: Path

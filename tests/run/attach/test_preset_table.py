@@ -74,6 +74,7 @@ def test_a_wrong_name_has_its_near_matches() -> None:
         nbp.watch(nn.Linear(2, 2), probes="spectre")
 
 
+@pytest.mark.slow
 def test_the_first_access_is_the_function() -> None:
     script = "import notebook_probe as nbp; assert nbp.list_presets()['default'].rows"
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)

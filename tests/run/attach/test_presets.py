@@ -44,6 +44,7 @@ def test_what_a_preset_attaches_is_measured(name: str, watch: Watch) -> None:
     assert asked == found
 
 
+@pytest.mark.slow
 def test_everything_can_be_attached_at_once_and_nothing_raises(watch: Watch) -> None:
     asked, found = recorded(watch, "everything")
     assert {"weight_norm", "output_std", "grad_cosine", "spectral_norm", "bn_mean_tid"} <= found

@@ -79,6 +79,7 @@ def test_attaching_walks_nothing(where: str, quantity: str, walks: list[str], wa
     assert not walks
 
 
+@pytest.mark.slow
 def test_steps_walk_nothing_with_every_preset_on(walks: list[str], watch: Watch) -> None:
     model = chain(3)
     wanted = [name for name in presets if name not in ("curvature", "everything")]
@@ -120,6 +121,7 @@ def test_a_click_on_many_modules_grows_each_axis_once(
     assert sum(grown) == 1
 
 
+@pytest.mark.slow
 def test_a_compiled_part_is_found_by_a_preset_s_own_places(watch: Watch) -> None:
     from tests.run.attach.test_presets import OWN
 

@@ -37,6 +37,7 @@ def steps_at(place: str | Path) -> list[int]:
     return [*map(int, nbp.open_run(place).data.step.values)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("build", [None, Looped])
 def test_each_run_of_the_cell_has_a_record_of_its_own(
     build: type[nn.Module] | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -54,6 +55,7 @@ def test_each_run_of_the_cell_has_a_record_of_its_own(
     assert "resume=True goes on there, overwrite=True replaces it" in lines[1]
 
 
+@pytest.mark.slow
 def test_a_model_that_is_still_there_is_watched_no_more(tmp_path: Path) -> None:
     model, again = made(mlp), made(mlp)
     runs = [nbp.watch(one, store=tmp_path / "r.zarr") for one in (model,)]
@@ -98,6 +100,7 @@ def test_another_architecture_begins_a_record_of_its_own_too(tmp_path: Path) -> 
     run.close()
 
 
+@pytest.mark.slow
 def test_the_rebuilt_model_goes_on_where_it_was_recorded(tmp_path: Path) -> None:
     cell(tmp_path / "r.zarr")
     model = made(mlp)

@@ -51,6 +51,7 @@ def test_nothing_is_written_as_long_as_nothing_happens(watch: Watch, model: nn.M
     assert set(nbp.open_run(run.location).data.data_vars) == {"loss"}
 
 
+@pytest.mark.slow
 def test_when_asked_to_it_writes_the_last_steps_as_a_twin_records_them(watch: Watch) -> None:
     model, twin = made(mlp), made(mlp)
     run, whole = watch(model, probes=None, flight=10), watch(twin)

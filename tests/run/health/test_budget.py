@@ -97,6 +97,7 @@ ENOUGH = 20_000
 costs = st.fixed_dictionaries({name: st.floats(0.001, 0.5) for name in (*OTHERS, "grad_norm")})
 
 
+@pytest.mark.slow
 @settings(max_examples=12)
 @given(budget=st.floats(1.0, 50.0), costs=costs)
 def test_after_a_while_the_cost_is_below_the_budget(
@@ -132,6 +133,7 @@ def test_whatever_the_costs_do_every_change_is_told_and_a_factor_is_a_power_of_t
     assert steps == sorted(set(steps))
 
 
+@pytest.mark.slow
 @settings(max_examples=12)
 @given(cost=st.floats(0.05, 2.0))
 def test_what_becomes_cheap_is_measured_at_every_due_step_again(cost: float) -> None:

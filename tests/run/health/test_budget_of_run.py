@@ -108,6 +108,7 @@ def steps_of(run: nbp.Run, module: str, quantity: str) -> list[int]:
     return run.series(module, quantity).step.values.tolist()
 
 
+@pytest.mark.slow
 def test_by_default_watching_keeps_below_five_per_cent_once_a_hundred_steps_are_seen(
     watch: Watch,
 ) -> None:

@@ -78,6 +78,7 @@ def test_quantities_are_described_once_until_one_is_registered(
     assert "test_status_new" in [row.name for row in run.catalogue()]
 
 
+@pytest.mark.slow
 def test_it_says_how_much_room_each_quantity_takes(watch: Watch, model: nn.Module) -> None:
     run = watch(model, probes={"*": ["output_histogram", "weight_norm"]})
     optimizer = sgd(model)

@@ -88,6 +88,7 @@ def test_every_tensor_is_as_torch_has_it_and_its_facts_are_of_all_of_it(watch: W
         assert facts["nonfinite"] == 0
 
 
+@pytest.mark.slow
 def test_looks_are_listed_by_the_run_and_by_its_record(watch: Watch) -> None:
     model = network()
     run, loop = watch(model, probes=None), Loop(model, model[0])

@@ -63,6 +63,7 @@ def check(source: nbp.Run | nbp.OpenedRun, names: list[str]) -> None:
     assert {one.name for one in source.streams["logged"].variables} <= {*names}
 
 
+@pytest.mark.slow
 def test_a_name_may_be_anything_and_is_read_back_by_that_name_in_every_door(
     watch: Watch, tmp_path: Path
 ) -> None:
@@ -112,6 +113,7 @@ def test_a_thousand_names_cost_few_files_and_a_small_root(watch: Watch) -> None:
     assert nbp.open_run(run.location).data["group/999"].sel(module="(root)").notnull().sum() == 1
 
 
+@pytest.mark.slow
 def test_a_name_keeps_its_place_when_the_run_goes_on(watch: Watch, tmp_path: Path) -> None:
     first, second = [f"a{i}" for i in range(HANDFUL + 2)], [f"b{i}" for i in range(3)]
     model, store = made(mlp), tmp_path / "run.zarr"

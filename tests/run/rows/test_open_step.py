@@ -365,6 +365,7 @@ def test_revision_grows_with_what_can_be_read(watch: Watch) -> None:
     assert seen == sorted(set(seen))
 
 
+@pytest.mark.slow
 def test_data_can_be_read_from_another_thread_while_training_runs(watch: Watch) -> None:
     model = made(mlp)
     run = watch(model, probes={"*": ["output_norm"]})

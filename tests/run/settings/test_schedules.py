@@ -59,6 +59,7 @@ def test_every_later_step_is_done_with_the_schedule_times_the_factor(
         ), "a captured step reads the tensor that it knows"
 
 
+@pytest.mark.slow
 @given(data=st.data())
 def test_whatever_is_set_whenever_only_the_last_factor_counts(data: st.DataObject) -> None:
     schedule = SCHEDULES[data.draw(st.sampled_from(sorted(SCHEDULES)))]

@@ -311,6 +311,7 @@ def test_what_is_put_round_transforms_that_are_told_is_no_part_of_its_own() -> N
     assert [part.role for part in describe(data).root.parts] == ["transform", "transforms"]
 
 
+@pytest.mark.slow
 def test_breadth_and_depth_have_an_end_that_is_told() -> None:
     wide = describe(ConcatDataset([TensorDataset(torch.ones(1)) for _ in range(100)]))
     assert len(wide.root.parts) == MOST_OF_ONE
@@ -329,6 +330,7 @@ def test_breadth_and_depth_have_an_end_that_is_told() -> None:
     assert len([*describe(ConcatDataset(held))]) <= MOST_PARTS
 
 
+@pytest.mark.slow
 def test_whatever_it_holds_a_graph_fits_into_an_event() -> None:
     large = {f"setting_{n}": ["é" * 200] * 16 for n in range(40)}
     many = [Images(transform=None, **large) for _ in range(30)]

@@ -59,6 +59,7 @@ def state_of(folder: Path, unit: int) -> dict[str, Tensor]:
     return torch.load(folder / FOLDER / f"Linear_{unit}_step.pt", weights_only=True)["parameters"]
 
 
+@pytest.mark.slow
 def test_a_train_landscape_has_the_way_and_its_losses(folder: Path) -> None:
     found = draw(folder)
     assert dict(found.sizes) == {"y": 4, "x": 4, "number": 3}

@@ -223,6 +223,7 @@ def trained(error: BaseException | None, at: int) -> tuple[Fragile, torch.optim.
     return model, optimizer
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(
     at=st.integers(1, 14),

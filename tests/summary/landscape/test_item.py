@@ -38,6 +38,7 @@ def groups(folder: Path) -> Any:
     return json.loads((folder / "summary" / FOLDER / NAME).read_text())["groups"]
 
 
+@pytest.mark.slow
 def test_snapshots_are_the_states_after_their_steps(collector: Collect, tmp_path: Path) -> None:
     loop, states = a_loop(), {}
     loop.add(collector(**asked()))
@@ -68,6 +69,7 @@ def test_epochs_are_counted_where_they_end(collector: Collect, tmp_path: Path) -
         assert torch.equal(stored.read(unit).parameters["fc.weight"], states[unit])
 
 
+@pytest.mark.slow
 def test_in_a_loop_of_ones_own_steps_are_counted(collector: Collect, tmp_path: Path) -> None:
     model, data = Small(), images(8)
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
@@ -106,6 +108,7 @@ def test_what_it_comes_to_is_said_as_it_begins(collector: Collect) -> None:
     assert said.startswith("6 snapshots of 0.000488 MB, 0.00293 MB in ")
 
 
+@pytest.mark.slow
 def test_landscapes_are_drawn_between_two_steps_and_are_in_the_record(
     collector: Collect, tmp_path: Path
 ) -> None:
@@ -135,6 +138,7 @@ def test_landscapes_are_drawn_between_two_steps_and_are_in_the_record(
     xr.testing.assert_allclose(again.drop_attrs(), nbp.landscape(folder).drop_attrs())
 
 
+@pytest.mark.slow
 def test_losses_that_are_not_finite_come_out_of_the_record_as_they_are(
     collector: Collect,
 ) -> None:

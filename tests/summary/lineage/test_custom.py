@@ -21,6 +21,7 @@ values = st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.t
 customs = st.dictionaries(st.text(), values, max_size=5)
 
 
+@pytest.mark.slow
 @given(customs, customs)
 def test_the_users_own_wins_over_the_environment(
     own: dict[str, Any], theirs: dict[str, Any]

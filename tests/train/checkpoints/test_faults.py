@@ -18,6 +18,7 @@ from tests.train.checkpoints.kinds import loop_of, same_state
 from tests.train.conftest import a_loop, batches
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "n_lives", [2, pytest.param(30, marks=[pytest.mark.crash, pytest.mark.timeout(900)])]
 )

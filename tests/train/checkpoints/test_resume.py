@@ -152,6 +152,7 @@ def test_objects_of_the_user_go_on_too(tmp_path: Path) -> None:
         resumed.register_state("ema", nn.Linear(1, 1))
 
 
+@pytest.mark.slow
 def test_the_record_goes_on_where_the_checkpoint_is(tmp_path: Path) -> None:
     store, kept = tmp_path / "run.zarr", tmp_path / "kept"
     loop, data = loop_of("mlp")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -45,6 +46,7 @@ def expected(happened: list[Event]) -> tuple[list[Point], list[Point]]:
     return trained, evaluated
 
 
+@pytest.mark.slow
 @given(events)
 @example([("train", 0), ("update", 0), ("name", 0), ("update", 1), ("update", 0), ("eval", 0)])
 def test_every_value_is_of_the_step_that_the_words_say(happened: list[Event]) -> None:

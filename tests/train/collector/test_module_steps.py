@@ -338,6 +338,7 @@ def test_a_checkpointed_segment_counts_once_and_a_hook_of_a_gradient_does(reentr
     assert collector.get_series("gradient") == ([0, 1], [1.0, 1.0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("phase", ["training", "eval"])
 def test_a_compiled_model_tells_the_same(phase: Any) -> None:
     collector = DataCollector().collect_all()

@@ -39,6 +39,7 @@ def test_keeping_n_points_halves_them_whenever_there_are_n(n: int, length: int) 
     assert kept == thinned(n, length)
 
 
+@pytest.mark.slow
 @given(amounts, st.integers(1, 400))
 def test_kept_points_are_all_multiples_of_one_stride_and_fewer_than_n(n: int, length: int) -> None:
     collector = DataCollector().keep_n_points(n)
@@ -58,12 +59,14 @@ def test_every_n_keeps_the_values_whose_number_is_a_multiple(n: int, length: int
     assert kept == [*range(length)][::n]
 
 
+@pytest.mark.slow
 @given(lengths)
 def test_all_are_all(length: int) -> None:
     kept = collected(DataCollector().collect_all(), map(float, range(length)))
     assert kept == [*range(length)]
 
 
+@pytest.mark.slow
 @given(
     st.one_of(
         st.just(lambda collector: collector.collect_all()),

@@ -22,6 +22,7 @@ def through_a_file(state: Any) -> Any:
     return torch.load(file, weights_only=True)
 
 
+@pytest.mark.slow
 @given(values, values, st.integers(2, 9))
 def test_resumed_is_uninterrupted(before: list[float], after: list[float], n: int) -> None:
     interrupted = DataCollector().keep_n_points(n)

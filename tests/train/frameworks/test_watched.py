@@ -79,6 +79,7 @@ def test_only_the_main_process_watches_where_one_record_is_wanted(tmp_path: Path
     assert not (tmp_path / "run.zarr").exists()
 
 
+@pytest.mark.slow
 def test_a_training_that_goes_on_does_so_in_its_record(tmp_path: Path) -> None:
     for done in (0, 2):
         model = made(mlp)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -33,6 +34,7 @@ def test_a_column_holds_every_row_whatever_the_pieces(values: list[float], cuts:
     np.testing.assert_array_equal(column.nonfinite, np.flatnonzero(~np.isfinite(array)))
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(
     st.lists(st.floats(-1e6, 1e6, width=32), min_size=1, max_size=700),

@@ -15,6 +15,7 @@ from tests.record.build import LAW
 anything = st.one_of(st.integers(-5, 5).map(float), st.floats(width=32))
 
 
+@pytest.mark.slow
 @given(
     y=st.lists(anything, max_size=200),
     gaps=st.lists(st.integers(1, 1000), min_size=200, max_size=200),
@@ -92,6 +93,7 @@ cells = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(data=st.data(), max_blocks=st.integers(1, 6), widths=st.lists(st.integers(1, 3), max_size=6))
 @LAW
 def test_blocks_equal_a_reduction_of_everything_at_once(

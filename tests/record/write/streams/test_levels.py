@@ -55,6 +55,7 @@ def three_modules(writer: RecordWriter) -> StreamWriter:
     return stream
 
 
+@pytest.mark.slow
 def test_each_level_opens_by_itself_and_says_what_it_is(tmp_path: Path) -> None:
     values = noise(20_000)
     with new_writer(tmp_path / "a.zarr") as writer:
@@ -69,6 +70,7 @@ def test_each_level_opens_by_itself_and_says_what_it_is(tmp_path: Path) -> None:
     assert level.grad_norm_mean.attrs["units"] == GRAD.units
 
 
+@pytest.mark.slow
 def test_a_level_begins_when_its_blocks_are_so_many_that_it_pays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -93,6 +95,7 @@ def test_a_run_shorter_than_a_block_has_no_pyramid(tmp_path: Path) -> None:
     assert not (tmp_path / "a.zarr" / "pyramid").exists()
 
 
+@pytest.mark.slow
 def test_blocks_wait_until_they_are_many_or_a_flush_is_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,6 +115,7 @@ def test_blocks_wait_until_they_are_many_or_a_flush_is_asked_for(
             step += 1
 
 
+@pytest.mark.slow
 def test_a_continued_record_has_the_pyramid_of_all_its_rows(tmp_path: Path) -> None:
     values = noise(40_000)
     for first, last in ((0, 100), (100, 100), (100, 20_000), (20_000, 20_010), (20_010, 40_000)):
@@ -123,6 +127,7 @@ def test_a_continued_record_has_the_pyramid_of_all_its_rows(tmp_path: Path) -> N
     check(tmp_path / "a.zarr", values)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [0, 63, 1500, 17_000])
 def test_a_record_cut_at_an_earlier_step_goes_on_with_blocks_of_what_stayed(
     tmp_path: Path, step: int

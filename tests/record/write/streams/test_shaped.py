@@ -114,6 +114,7 @@ def test_a_module_whose_vectors_change_length_keeps_both(tmp_path: Path) -> None
     np.testing.assert_array_equal(series, [[1, 2, nan], [3, 4, 5]])
 
 
+@pytest.mark.slow
 @given(
     rows=st.lists(
         st.dictionaries(

@@ -32,6 +32,7 @@ tables = hnp.arrays(
 )
 
 
+@pytest.mark.slow
 @given(values=tables, data=st.data())
 @settings(LAW, max_examples=20)
 def test_every_vector_comes_back_bit_for_bit(values: Floats, data: st.DataObject) -> None:
