@@ -40,7 +40,8 @@ lab: .venv/stamp-demo
 
 # What `make test` leaves to commands of their own.
 ELSEWHERE = docs or stories or kernels or gpu or libraries or frontends or crash or readers or s3 or postgres or release
-TWO = --numprocesses 2 --dist loadgroup
+# What has become slow is said at the end.
+TWO = --numprocesses 2 --dist loadgroup --durations 12 --durations-min 1
 BROWSER = browser=$$($(BIN)/python tools/find_browser.py) && $(ONE_THREAD) NOTEBOOK_PROBE_BROWSER="$$browser"
 
 test: .venv/stamp-test
