@@ -12,6 +12,7 @@ import numpy.typing as npt
 from notebook_probe.alerts.following import Following, rows_at_a_time, start_row, values_of
 from notebook_probe.alerts.rolling import Doubles, median
 from notebook_probe.alerts.rule import Rule
+from notebook_probe.alerts.sentence import sentence
 from notebook_probe.alerts.stretch import Stretch
 from notebook_probe.errors import RuleError
 from notebook_probe.record.format.missing import measured
@@ -184,7 +185,8 @@ class Track:
         named = zip(rule.quantities, new.tables, strict=True)
         numbers |= {name: new.number(table, row, column) for name, table in named}
         numbers |= {name: float(table[row, column]) for name, table in new.extra.items()}
-        return rule.says.format(**numbers, step=step, since=since, steps_held=step - since)
+        words = {"step": step, "since": since, "steps_held": step - since}
+        return sentence(rule.says, numbers | words)
 
 
 @dataclass(frozen=True, slots=True)
