@@ -29,6 +29,7 @@ COLOURS = 128
 """Of a plot that many are enough, and a fifth of the bytes."""
 
 HEAD = """---
+hide: [navigation, toc]
 description: Trainings that fail, each with its symptom, what tells, and the same picture healthy.
 ---
 

@@ -323,13 +323,13 @@ def test_an_opened_record_shows_its_alerts_and_changes_nothing(panel: PanelPage)
     found.locator("[data-action=show]").click()
     assert panel.wait_sent("selection")["series"][-1] == ["blocks.2.attn", "attn_max_logit"]
     panel.say(gpt.alerts_message([]))
-    expect(panel.page.locator(".nbp-no-alerts")).to_have_text("No alerts")
+    expect(panel.page.locator(".nbp-no-alerts")).to_have_text("No alerts", use_inner_text=True)
 
 
 def test_without_alerts_the_foot_says_who_watches_and_who_waits_for_what(panel: PanelPage) -> None:
     panel.say(gpt.alerts_message([]))
     expect(panel.page.locator(".nbp-no-alerts")).to_have_text(
-        "No alerts · 7 rules watch, 1 waits for a series, 1 put off"
+        "No alerts · 7 rules watch, 1 waits for a series, 1 put off", use_inner_text=True
     )
     panel.action("rules").click()
     rules = panel.page.get_by_role("dialog", name="Alert rules")
