@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from notebook_probe.catalogues import Runs
 from notebook_probe.record import RecordWriter, Variable
 from notebook_probe.record.format.missing import as_measured
 from notebook_probe.record.format.schema import LOGGED_BY, LOGGED_OF_STATES
@@ -51,3 +52,8 @@ def recorded(place: Location, losses: Sequence[float] = (2.0, 1.0), **config: An
     with writing(place, losses, config):
         pass
     return Path(str(place))
+
+
+def names(runs: Runs) -> list[str]:
+    """What the runs of a table are called, sorted."""
+    return sorted(str(row["name"]) for row in runs)
