@@ -15,6 +15,7 @@ from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.explorer.parts.looks import Looks
 from notebook_probe.explorer.parts.part import Seen
 from tests.browser import panel_messages as kernel
+from tests.browser.history_messages import branched
 from tests.browser.panel_page import PanelPage
 
 
@@ -140,6 +141,19 @@ def test_what_came_to_nothing_says_why_beside_the_button(panel: PanelPage, run: 
     refused = kernel.ticket(panel.wait_sent("look", 2)["id"], "refused", text="64 looks are kept")
     panel.say(kernel.status_message(tickets=[refused]))
     expect(said).to_have_text("64 looks are kept")
+
+
+def test_a_look_of_a_branch_that_was_left_is_not_waited_for(panel: PanelPage) -> None:
+    panel.row("stem.conv1").click()
+    panel.action("look").click()
+    asked = panel.wait_sent("look")
+    panel.say(kernel.status_message(tickets=[kernel.ticket(asked["id"], "applied", 169)]))
+    expect(panel.action("look")).to_have_text("Looking at step 169 …")
+    panel.say(branched(100, 200, 300))
+    expect(panel.action("look")).to_have_text("Look")
+    expect(panel.page.locator(".nbp-look-said").first).to_have_text(
+        "It was asked for in the branch that was left"
+    )
 
 
 @pytest.mark.parametrize(("width", "theme"), [(880, "light"), (1280, "dark"), (640, "light")])

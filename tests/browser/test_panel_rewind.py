@@ -148,6 +148,28 @@ def test_the_ticket_says_when_and_then_there_is_nothing_left_to_ask(panel: Panel
     expect(dialog).to_have_count(0)
 
 
+def test_the_open_popover_goes_with_its_checkpoint_and_tells_of_the_branch(
+    panel: PanelPage,
+) -> None:
+    dialog = back(panel)
+    dialog.get_by_role("button", name="Rewind and run").click()
+    id = panel.wait_sent("rewind")["id"]
+    applied = kernel.ticket(id, "applied", 842, "rewound to 300")
+    panel.say(kernel.status_message(step=300, tickets=[applied]))
+    panel.say(history(*CHECKPOINTS))  # the run that was left has no way back any more
+    expect(dialog.get_by_text("in a cell")).to_be_hidden()
+    say_branch(panel)
+    expect(dialog).to_contain_text("Branch 2 goes on from step 300; branch 1 stays, to step 842.")
+    expect(dialog).to_contain_text("applied at step 842")
+    caret = dialog.locator(".nbp-caret").bounding_box()
+    diamond = panel.page.locator('.nbp-diamond[data-key="300"]').bounding_box()
+    assert caret is not None
+    assert diamond is not None
+    middle = diamond["x"] + diamond["width"] / 2
+    assert caret["x"] <= middle <= caret["x"] + caret["width"]
+    panel.picture("rewind-applied")
+
+
 def test_a_refusal_stands_beside_the_button_in_words(panel: PanelPage) -> None:
     dialog = back(panel)
     dialog.get_by_role("button", name="Rewind and run").click()

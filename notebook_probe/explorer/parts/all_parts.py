@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from notebook_probe.errors import ClosedRunError
 from notebook_probe.explorer.messages.wire import VERSION, Frame
 from notebook_probe.explorer.parts.alert_rules import AlertRules
 from notebook_probe.explorer.parts.breaks import Breaks
@@ -78,6 +79,8 @@ class AllParts:
         for part in self._parts:
             try:
                 state, frames = part.state(seen), part.frames()
+            except ClosedRunError:  # since it was asked how it does: the next refresh says so
+                continue
             except Exception as error:  # a record may be on a disk that has gone
                 self._failed(error, part.name)
                 continue

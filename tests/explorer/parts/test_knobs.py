@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 import notebook_probe as nbp
+from notebook_probe.errors import ClosedRunError
 from notebook_probe.explorer.conversation import PanelSession
 from notebook_probe.explorer.parse import MessageError, parse
 from notebook_probe.record.format.source import Event
@@ -154,3 +155,16 @@ def test_clicks_hold_scale_and_release_as_the_calls_do(
         Scale("lr", 0.5),
         Release("lr"),
     ]
+
+
+def test_a_run_that_ends_while_it_is_asked_is_no_problem_of_the_panel(
+    session: PanelSession, controls: FakeControls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def closed() -> None:
+        raise ClosedRunError("run 'digits' is closed")
+
+    monkeypatch.setattr(controls, "knobs", closed)
+    sent: list[Mapping[str, Any]] = []
+    session.publish(lambda message, _: sent.append(message), "pump", controls.status_head())
+    session.publish(lambda message, _: sent.append(message), "pump", controls.status_head())
+    assert not any(message.get("problems") for message in sent)

@@ -9,7 +9,7 @@ const FOCUSABLE = "button, input, select, textarea, a[href], [tabindex]";
 /**
  * `open({ anchor, label, content, closed })` puts `content` in a dialog named `label` at the button
  * `anchor`; opened at the same anchor again, it closes. Escape and a click outside close it and give
- * the focus back; Tab stays inside.
+ * the focus back; Tab stays inside. `follow()` puts it where its anchor has gone.
  */
 export function createDialogs({ root, signal }) {
   let current = null; // { anchor, box, closed }
@@ -90,7 +90,7 @@ export function createDialogs({ root, signal }) {
     return leaves;
   }
 
-  return { open, close, isOpenAt: (anchor) => current?.anchor === anchor };
+  return { open, close, follow: () => current && place(current), isOpenAt: (anchor) => current?.anchor === anchor };
 }
 
 function focusable(box) {

@@ -21,6 +21,7 @@ export function createBack(one, { state, link, dialogs }) {
   const waits = element("p", { role: "status", "data-role": "waits" });
   const gone = element("p", {}, goneText(one));
   let said = ""; // why it could not be asked for
+  let isDone = false; // gone back, so that only what became of it is left to say
   const el = element(
     "div",
     { class: "nbp-sections nbp-back" },
@@ -50,17 +51,18 @@ export function createBack(one, { state, link, dialogs }) {
   /** What was asked for is done: the strip shows the branch, this says when. */
   function settled(kind, outcome) {
     if (kind !== "rewind" || outcome !== "applied") return;
-    for (const node of [form.el, evaluate, act]) setHidden(node, true);
+    isDone = true;
+    for (const node of [form.el, evaluate, act, waits, way]) setHidden(node, true);
     setText(cancel, "Close");
   }
 
   function describe() {
+    ticket.describe();
+    if (isDone) return setText(words, doneText(state, one));
     const { way: known } = state.parts.history;
     const acts = known !== null && !one.gone;
     const why = known?.why_not ?? "";
-    for (const node of [form.el, evaluate, act]) {
-      if (cancel.textContent === "Cancel") setHidden(node, !acts);
-    }
+    for (const node of [form.el, evaluate, act]) setHidden(node, !acts);
     setHidden(foot, !acts);
     setHidden(way, one.gone || (acts && !why));
     for (const node of [evaluate, act]) setGreyed(node, why);
@@ -70,7 +72,7 @@ export function createBack(one, { state, link, dialogs }) {
     setText(waits, known?.waits ?? "");
     setHidden(waits, !acts || !waits.textContent);
     form.describe();
-    ticket.describe();
+    return undefined;
   }
 
   describe();
@@ -145,6 +147,13 @@ function restoredText(state, one) {
   const what = way ? `${way.restores} as they were. ` : "";
   const stays = `What was recorded after ${grouped(one.step)} stays, as branch ${branch}`;
   return `${what}${stays}: ${grouped(steps)} steps${takes}.`;
+}
+
+/** Of the branch, once it is there. */
+function doneText({ parts }, { step }) {
+  const { branch, fork, left } = parts.history;
+  if (fork !== step || !left) return "";
+  return `Branch ${branch} goes on from step ${grouped(step)}; branch ${branch - 1} stays, to step ${grouped(left.to)}.`;
 }
 
 function firstAlertAfter({ alerts }, step) {

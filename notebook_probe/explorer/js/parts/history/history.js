@@ -45,6 +45,7 @@ export function createHistory({ state, link, dialogs, canvas, signal }) {
       [...checkpoints, ...(left?.checkpoints ?? []).map((one) => ({ ...one, left: true }))].filter(seen),
       x,
     );
+    if (shown) dialogs.follow();
     sayWhere(to, checkpoints, left, fork);
   }
 

@@ -6,6 +6,7 @@ import { ROOT } from "../../names.js";
 import { createLookView } from "./look_view.js";
 
 const ONE = "Looks at one module at a time: mark it in the tree";
+const LEFT = "It was asked for in the branch that was left";
 const KEEPS = "Keep input, output, gradient, weight and update";
 const WHEN = { false: "at the next step", true: "at the next step, when the run goes on" };
 
@@ -17,11 +18,11 @@ export function createLooks({ instead, ...parts }) {
   const buttons = [button, inBar];
   const outcome = element("div", { class: "nbp-look-said nbp-ticket nbp-bad", role: "status" });
   const view = createLookView({ ...parts, again: ask, leave, move });
-  let asked = null; // { id, module, begun }: until what it asks for is kept
+  let asked = null; // { id, module, before, branch }: until what it asks for is kept
   let shown = null; // { module, step, other, sample }
 
   for (const one of buttons) one.addEventListener("click", pressed, { signal });
-  for (const topic of ["looks", "marked", "status", "tickets", "model", "breaks"]) state.on(topic, refresh);
+  for (const topic of ["looks", "marked", "status", "tickets", "model", "breaks", "history"]) state.on(topic, refresh);
   state.on("shown_look", arrived);
 
   /** What is marked; of nothing, where the run is held. */
@@ -46,7 +47,7 @@ export function createLooks({ instead, ...parts }) {
   }
 
   function ask(module) {
-    asked = { id: link.ask("look", { module }), module, before: keptOf(module).length };
+    asked = { id: link.ask("look", { module }), module, before: keptOf(module).length, branch: state.parts.history.branch };
     view.say("");
     setText(outcome, "");
     refresh();
@@ -102,6 +103,7 @@ export function createLooks({ instead, ...parts }) {
       settle();
       return move({ module, step: kept.at(-1).step, other: -1, sample: shown?.sample ?? 0 });
     }
+    if (asked.branch !== state.parts.history.branch) return over(LEFT);
     const step = ticket?.applied_step ?? -1;
     const missed = state.parts.looks.missed.find(([path, at]) => path === module && at === step);
     if (missed && ticket?.state === "applied") return over(missed[2]);
