@@ -153,6 +153,24 @@ def test_the_bar_is_one_line_at_880_with_room_for_a_name(bare: PanelPage) -> Non
     assert panel.root.evaluate("(root) => root.scrollWidth <= root.clientWidth")
 
 
+def test_how_far_it_goes_is_cut_before_the_name_and_the_step_never(bare: PanelPage) -> None:
+    far = {"step": 112_336, "end_step": 200_000, "epoch": 3, "seconds_left": 4000.0}
+    panel = begun(bare.show(880), **far, scalar=("loss", 1.36, [1.0, 1.36]))
+    panel.say(kernel.model_message(name=NAME))
+    panel.say(knobs())
+    is_cut = "(node) => node.scrollWidth > node.clientWidth"
+    assert panel.page.locator(".nbp-end").evaluate(is_cut)
+    assert not panel.page.locator(".nbp-run-name").evaluate(is_cut)
+    step, rate = (
+        panel.page.locator(f".nbp-far {one}").bounding_box() for one in ("b", ".nbp-rate")
+    )
+    assert step is not None
+    assert rate is not None
+    assert step["x"] + step["width"] <= rate["x"] + 0.5
+    words = "step 112\u202f336 of 200\u202f000 · epoch 3 · 67\u202fmin left"
+    expect(panel.page.locator(".nbp-step")).to_have_attribute("title", words)
+
+
 def test_how_clicks_act_is_said_in_the_bar_only_when_they_wait(shown: PanelPage) -> None:
     state, route = shown.page.locator(".nbp-state"), shown.page.locator(".nbp-route")
     expect(route).to_have_text("")

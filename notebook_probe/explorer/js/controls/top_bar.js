@@ -99,6 +99,7 @@ export function createTopBar({ state, theme, link, compare, knobs, probes, break
     setText(end, saved ? ` ${dayAndTime(saved.ended_ms)}` : howFar(status));
     const moving = status.state === "training" && status.rate !== null;
     setText(rate, moving ? ` · ${significant(status.rate)}/s` : "");
+    setAttribute(counter, "title", end.textContent ? `${at.textContent}${step.textContent}${end.textContent}` : null);
     setAttribute(rate, "title", "Steps per second, lately");
     refreshScalar(status.scalar);
     refreshRoute(status, model, ended);
