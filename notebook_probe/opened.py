@@ -149,7 +149,7 @@ class OpenedRuns(Dataset):
                 warnings.warn(f"left out: {error}", RecordWarning, stacklevel=2)
         return Lineage.of(rows)
 
-    def explore(self) -> Explorer:
+    def explore(self) -> Explorer | None:
         """Show the first run in the Explorer, with the others beside it.
 
         Their lines are drawn with its own, the heat map is the ratio to the second, and the foot

@@ -1,7 +1,8 @@
 """Derive the quickstart for Colab: ``python -m tools.colab``; the quickstart is the one source.
 
 Colab has neither this package nor a front end that shows other people's widgets unasked: a first
-cell sees to both, and does nothing anywhere else.
+cell sees to both, and does nothing anywhere else. It leaves out the extra ``lab``, which would put
+another ipykernel and another ipywidgets in the place of those that Colab runs on.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ FIRST = """\
 import sys
 
 if "google.colab" in sys.modules:
-    %pip install --quiet "notebook-probe[lab]"
+    %pip install --quiet notebook-probe anywidget
     from google.colab import output
 
     output.enable_custom_widget_manager()  # shows widgets that Colab does not bring along"""

@@ -1,4 +1,4 @@
-"""Make one environment per older ipykernel that the panel supports, for `pytest -m kernels`.
+"""Make one environment per older kernel that the panel supports, for `pytest -m kernels`.
 
 They hold what the panel needs inside a kernel, without torch. Run again, it makes only what is
 missing.
@@ -13,11 +13,16 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 VERSIONS = ("6.31", "7.3")
+COLAB = "colab"
+PINS = {version: (f"ipykernel=={version}.*",) for version in VERSIONS} | {
+    # of github.com/googlecolab/backend-info, August 2026
+    COLAB: ("ipykernel==6.17.1", "ipywidgets==7.7.1", "ipython==7.34.0", "jupyter_client==7.4.9"),
+}
 NEEDS = ("anywidget", "ipywidgets", "matplotlib", "numpy", "xarray", "zarr")
 
 
 def folder_of(version: str) -> Path:
-    """Where the environment with this ipykernel is, or will be."""
+    """Where the environment with this kernel is, or will be."""
     return ROOT / f".venv-ipykernel-{version}"
 
 
@@ -42,10 +47,10 @@ def make(version: str) -> None:
         "--quiet",
         "--disable-pip-version-check",
     ]
-    subprocess.run([*install, f"ipykernel=={version}.*", *NEEDS], check=True)
+    subprocess.run([*install, *PINS[version], *NEEDS], check=True)
     complete.touch()
 
 
 if __name__ == "__main__":
-    for wanted in VERSIONS:
+    for wanted in PINS:
         make(wanted)

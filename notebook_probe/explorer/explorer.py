@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import anywidget
 import traitlets
-from ipywidgets import TypedTuple
+from ipywidgets.widgets.trait_types import TypedTuple
 
 from notebook_probe.alerts import Alert
 from notebook_probe.errors import ClosedRunError

@@ -29,14 +29,16 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from comm.base_comm import BaseComm
 from IPython.core.getipython import get_ipython
 
 from notebook_probe.explorer.notebooks.jupyter import JupyterNotebook
 from notebook_probe.explorer.notebooks.marimo import MarimoNotebook, marimo_kernel
 from notebook_probe.explorer.notebooks.notebook import CellEnded, NoNotebook, Notebook, Shown
+
+if TYPE_CHECKING:  # Colab has none
+    from comm.base_comm import BaseComm
 
 __all__ = ["KernelRoute", "kernel_route", "widget_lock"]
 

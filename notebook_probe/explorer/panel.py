@@ -22,6 +22,7 @@ from notebook_probe.explorer.kernel import KernelRoute, kernel_route
 from notebook_probe.explorer.messages.from_view import FromView
 from notebook_probe.explorer.messages.selection import MOST_OTHERS
 from notebook_probe.explorer.messages.wire import TicketMessage
+from notebook_probe.explorer.notebooks.absent import say_no_notebook
 from notebook_probe.explorer.parse import parse
 from notebook_probe.explorer.refresher import Refresher
 from notebook_probe.explorer.save.saved_picture import SavedPicture
@@ -85,7 +86,7 @@ class Panel:
         """
         route = self._route
         if route.name == "no kernel":
-            print(f"{self._source.name}: there is no notebook here to show a panel in")
+            say_no_notebook(self._source.name)
             return self._closed_widget()
         explorer = self.explorer
         self._take_place(route.cell, route.execution)

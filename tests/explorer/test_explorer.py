@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gc
+import os
 import subprocess
 import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -350,7 +352,10 @@ def test_the_panel_of_a_record_stays_although_nobody_holds_it(notebook: Notebook
 
 def test_without_a_notebook_one_line_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     panel = Panel(source_with_rows()).show()
-    assert capsys.readouterr().out == "fake: there is no notebook here to show a panel in\n"
+    assert capsys.readouterr().out == (
+        "fake: there is no notebook here to show a panel in; "
+        '.to_html("run.html") writes it into a file\n'
+    )
     assert panel.closed
     panel.close()
 
@@ -369,6 +374,33 @@ except ModuleNotFoundError as error:
     assert done.stdout == (
         'the panel needs anywidget, which is not installed: pip install "notebook-probe[lab]"\n'
     ), done.stderr
+
+
+SCRIPT_WITHOUT_LAB = """
+import sys
+sys.modules |= dict.fromkeys(("anywidget", "ipywidgets", "IPython", "matplotlib", "comm"))
+import torch, notebook_probe as nbp
+model = torch.nn.Linear(2, 1)
+with nbp.watch(model, store="run.zarr") as run:
+    print(run.explore())
+    run.to_html("run.html")
+print("trained on")
+sys.modules["ipykernel"] = sys
+run.explore()
+"""
+
+
+@pytest.mark.slow
+def test_without_the_lab_packages_a_script_trains_on_and_a_notebook_says_what_to_install(
+    tmp_path: Path,
+) -> None:
+    command = [sys.executable, "-c", SCRIPT_WITHOUT_LAB]
+    environment = {**os.environ, "PYTHONPATH": str(Path(nbp.__file__).parents[1])}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment)
+    assert "no notebook here to show a panel in" in done.stdout
+    assert done.stdout.endswith("None\ntrained on\n")
+    assert 'pip install "notebook-probe[lab]"' in done.stderr.splitlines()[-1]
+    assert (tmp_path / "run.html").exists()
 
 
 def test_a_registered_view_is_drawn_in_the_panel_and_ends_with_it(

@@ -18,6 +18,7 @@ def main() -> None:
     model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3))
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
     with nbp.watch(model, optimizer, store="run.zarr", probes=["default", "alerts", "step"]) as run:
+        run.explore()
         for _ in range(30):
             x = torch.randn(32, 8)
             loss = nn.functional.cross_entropy(model(x), x[:, :3].argmax(1))

@@ -9,6 +9,7 @@ from typing import Any
 import zmq
 from IPython.core.interactiveshell import ExecutionResult
 from IPython.display import display
+from traitlets import TraitError
 
 from notebook_probe.explorer.notebooks.notebook import CellEnded, Shown
 from notebook_probe.explorer.notebooks.pump import Pump
@@ -17,7 +18,8 @@ from notebook_probe.explorer.notebooks.way import Way
 
 __all__ = ["JupyterNotebook"]
 
-# A private name that is missing, no connection file, a control channel that does not answer.
+# A private name that is missing, no connection file, a control channel that does not answer, or is
+# of a client that takes no context of this zmq.
 UNSUITED = (
     AttributeError,
     ImportError,
@@ -26,6 +28,7 @@ UNSUITED = (
     RuntimeError,
     TypeError,
     ValueError,
+    TraitError,
     zmq.ZMQError,
 )
 

@@ -15,12 +15,13 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any
-
-from comm.base_comm import BaseComm
+from typing import TYPE_CHECKING, Any
 
 from notebook_probe.explorer.notebooks.notebook import CellEnded, Shown
 from notebook_probe.explorer.notebooks.way import PUMP_INTERVAL_S, Way, uninterrupted
+
+if TYPE_CHECKING:  # Colab has none
+    from comm.base_comm import BaseComm
 
 __all__ = ["MarimoNotebook", "marimo_kernel"]
 

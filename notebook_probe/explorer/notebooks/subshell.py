@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import zmq
-from comm.base_comm import BaseComm
 
 from notebook_probe.explorer.notebooks.channels import JupyterWay, Wanted, create_subshell
+
+if TYPE_CHECKING:  # Colab has none
+    from comm.base_comm import BaseComm
 
 __all__ = ["AskedByComm", "Readdressed"]
 

@@ -6,9 +6,10 @@ import signal
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from comm.base_comm import BaseComm
+if TYPE_CHECKING:  # Colab has none
+    from comm.base_comm import BaseComm
 
 __all__ = ["PUMP_INTERVAL_S", "Way", "uninterrupted"]
 

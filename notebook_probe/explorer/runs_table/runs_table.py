@@ -9,7 +9,7 @@ from typing import Any
 
 import anywidget
 import traitlets
-from ipywidgets import TypedTuple
+from ipywidgets.widgets.trait_types import TypedTuple
 
 from notebook_probe.explorer.assets import joined
 from notebook_probe.explorer.kernel import kernel_route, widget_lock

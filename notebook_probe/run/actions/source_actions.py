@@ -139,10 +139,11 @@ class SourceActions:
 
     def explore(
         self: _Acting, others: Iterable[str | PathLike[str]] = (), grouped: bool = False
-    ) -> Explorer:
+    ) -> Explorer | None:
         """Show the Explorer under this cell; it stays alive while the cells below run.
 
-        Of a recorded run it is the same panel, without controls.
+        Of a recorded run it is the same panel, without controls. In a plain script one line says
+        that there is no notebook, and the training goes on.
 
         Parameters
         ----------
@@ -151,6 +152,16 @@ class SourceActions:
             is the ratio to the first of them.
         grouped : bool
             They are one group: its mean, and how far its runs lie apart.
+
+        Returns
+        -------
+        Explorer or None
+            The widget; None in a script where the packages of the panel are not installed.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            They are not, in a notebook.
 
         Warns
         -----
@@ -161,7 +172,15 @@ class SourceActions:
         --------
         >>> run.explore(others=["runs/digits-cnn-8.zarr"])  # doctest: +SKIP
         """
-        panel = self._open_panel()
+        from notebook_probe.explorer import in_a_notebook, say_no_notebook
+
+        try:
+            panel = self._open_panel()
+        except ModuleNotFoundError:
+            if in_a_notebook():
+                raise
+            say_no_notebook(self.name)
+            return None
         if places := [str(fspath(one)) for one in others]:
             panel.compare(places, grouped)
         return panel.show()
