@@ -81,7 +81,7 @@ test-kernels: .venv/stamp-test
 	$(BIN)/python -m pytest -m kernels
 
 test-release: .venv/stamp-test
-	$(ONE_THREAD) $(BIN)/python -m pytest -m release tests/release
+	@$(BROWSER) $(BIN)/python -m pytest -m release tests/release
 
 test-s3: .venv/stamp-test
 	$(BIN)/python tools/s3_env.py

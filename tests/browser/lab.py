@@ -61,6 +61,8 @@ class LabServer:
     copy of each notebook, because JupyterLab saves by itself.
     """
 
+    python = Path(sys.executable)  # whose JupyterLab
+
     def __init__(self, folder: Path) -> None:
         self.notebooks = folder / "notebooks"
         self.notebooks.mkdir()
@@ -70,7 +72,7 @@ class LabServer:
         self.token = secrets.token_hex(16)
         self._log = (folder / "server.log").open("w")
         self._variables = self._environment(folder)
-        command = [sys.executable, "-m", "jupyterlab", *QUIET]
+        command = [str(self.python), "-m", "jupyterlab", *QUIET]
         self._server = subprocess.Popen(
             [*command, f"--IdentityProvider.token={self.token}"],
             cwd=self.notebooks,
@@ -157,7 +159,7 @@ class LabServer:
 
     def trust(self, path: Path) -> None:
         """Sign a notebook, as the front end does for who has run it."""
-        command = [sys.executable, "-m", "jupyter", "trust", str(path)]
+        command = [str(self.python), "-m", "jupyter", "trust", str(path)]
         subprocess.run(command, env=self._variables, check=True, capture_output=True)
 
     def end_kernels(self) -> None:

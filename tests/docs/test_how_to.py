@@ -43,6 +43,8 @@ assert run.series("body.1", "top_share").size == 16 and run.status().errors == (
 assert float(run.series("head", "norm_spread")[-1]) >= 1.0
 gained = float(run.series("body.0", "gain")[-1])
 assert gained > 0.0
+TestMine.cases = {"convolution": TestMine.cases["convolution"]}  # a layer of it gets zeros alone
+TestMine().test_no_unusual_number_makes_it_raise()
 """,
     "own_rule": """
 assert run.alerts.of("outputs_too_large")[0].step == 2

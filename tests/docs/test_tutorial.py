@@ -1,4 +1,4 @@
-"""The tutorial runs from top to bottom and shows what it says that it shows."""
+"""Pages that bring their own model run from top to bottom and show what they say."""
 
 from __future__ import annotations
 
@@ -22,3 +22,18 @@ assert record.config == {"lr": 0.01}
 @pytest.mark.xdist_group("programs")
 def test_the_tutorial_runs_from_top_to_bottom(programs: Programs, tmp_path: Path) -> None:
     run_page("tutorial.md", programs, tmp_path, after=AFTER)
+
+
+AFTER_SCRIPT = """
+from pathlib import Path
+assert Path("first.html").stat().st_size > 100_000 and not record.alerts
+assert grad_norm.size == 100 and record.config == {"lr": 0.01}
+assert float(record.series("", "epoch")[-1]) == 4.0
+"""
+
+
+@pytest.mark.xdist_group("programs")
+def test_the_script_trains_hands_its_panel_on_and_is_read_again(
+    programs: Programs, tmp_path: Path
+) -> None:
+    run_page("how_to/script.md", programs, tmp_path, after=AFTER_SCRIPT)

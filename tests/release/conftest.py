@@ -8,6 +8,10 @@ import pytest
 from hatchling.builders.sdist import SdistBuilder
 from hatchling.builders.wheel import WheelBuilder
 
+from tests.browser.conftest import browser, page
+
+__all__ = ["browser", "page"]
+
 ROOT = Path(__file__).parents[2]
 
 

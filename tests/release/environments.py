@@ -9,6 +9,7 @@ import venv
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.browser.lab import LabServer
 from tests.release.conftest import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -42,3 +43,16 @@ class Environment:
         """Its interpreter, outside the checkout and deaf to what surrounds it."""
         command = [str(self.python), "-I", *words]
         return subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False)
+
+
+class InstalledLab(LabServer):
+    """Its JupyterLab, whose kernels know of this project what is installed there."""
+
+    def __init__(self, folder: Path, environment: Environment) -> None:
+        self.python = environment.python
+        super().__init__(folder)
+
+    def _environment(self, folder: Path) -> dict[str, str]:
+        variables = super()._environment(folder)
+        del variables["PYTHONPATH"]
+        return variables

@@ -5,16 +5,24 @@ Where pip finds no CPU build of torch it takes the one with CUDA: some gigabytes
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Page
 
-from tests.release.environments import Environment, floors
+from tests.browser.explorer_page import MODEL, Panel
+from tests.browser.lab import Notebook
+from tests.release.environments import Environment, InstalledLab, floors
 
 pytestmark = [pytest.mark.release, pytest.mark.timeout(1800)]
 
 SMOKE = Path(__file__).parent / "smoke.py"
 IMPORTED = "import notebook_probe.explorer as e; e.Explorer; print('panel')"
+THREE_LINES = (
+    "import notebook_probe as nbp; print(nbp.__file__)",
+    "run = nbp.watch(model, optimizer, budget=None); run.explore()",
+)
 BOUNDS = {"lowest": [*floors()], "newest": []}
 
 
@@ -34,7 +42,42 @@ def test_the_plain_installation_trains_records_reads_and_reports(installed: Envi
     assert "torch" in done.stdout
 
 
-def test_with_the_extra_there_is_a_panel(installed: Environment, wheel: Path) -> None:
+@pytest.fixture(scope="module")
+def with_panel(installed: Environment, wheel: Path) -> Environment:
+    """The same with the extra of the panel: the plain one is tried above."""
     installed.install(f"{wheel}[lab]")
-    done = installed.run("-c", IMPORTED)
+    return installed
+
+
+def test_with_the_extra_there_is_a_panel(with_panel: Environment) -> None:
+    done = with_panel.run("-c", IMPORTED)
     assert (done.returncode, done.stdout) == (0, "panel\n"), done.stderr
+
+
+@pytest.fixture
+def fresh_notebook(with_panel: Environment, tmp_path: Path, page: Page) -> Iterator[Notebook]:
+    """A new notebook in the JupyterLab of that environment, opened in a folder with a space."""
+    folder = tmp_path / "my project"
+    folder.mkdir()
+    lab = InstalledLab(folder, with_panel)
+    yield Notebook(page, lab, lab.add([MODEL, *THREE_LINES, "train()"]))
+    lab.end_kernels()
+    lab.close()
+
+
+def test_three_lines_in_a_fresh_notebook_bring_a_panel_that_lives(
+    fresh_notebook: Notebook,
+) -> None:
+    imported, shown, training = range(1, 4)
+    fresh_notebook.run(0, imported, shown)
+    assert "site-packages" in fresh_notebook.text(imported), "the wheel, not the checkout"
+    panel = Panel(fresh_notebook, shown)
+    fresh_notebook.start(training)
+    fresh_notebook.wait_running(training)
+    panel.wait_state("training")
+    panel.attach("0", "input_std", "every(2)")
+    panel.wait_attached()
+    panel.wait_points("0 · input_std", 5)
+    assert fresh_notebook.is_running(training), "all of this happened while the cell was blocking"
+    fresh_notebook.interrupt()
+    fresh_notebook.wait_finished(training)
