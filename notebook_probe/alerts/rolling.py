@@ -5,7 +5,16 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Doubles", "highest_before", "mean_before", "median", "of_most", "over_median"]
+__all__ = [
+    "Doubles",
+    "first_known",
+    "highest_before",
+    "mean_before",
+    "median",
+    "of_most",
+    "over_median",
+    "rows_before",
+]
 
 Doubles = npt.NDArray[np.float64]
 
@@ -84,6 +93,18 @@ def _deviation(before: Doubles, usual: Doubles) -> Doubles:
     return median(away, axis=1)
 
 
+def first_known(values: Doubles) -> float:
+    """The first that is finite; NaN where none is.
+
+    Examples
+    --------
+    >>> first_known(np.array([np.nan, 3.0, 1.0])), first_known(np.array([np.nan]))
+    (3.0, nan)
+    """
+    known = np.flatnonzero(np.isfinite(values))
+    return float(values[known[0]]) if len(known) else np.nan
+
+
 def highest_before(values: Doubles, window: int) -> Doubles:
     """The largest of the ``window`` rows before each, NaN left out; NaN where there is nothing.
 
@@ -144,4 +165,17 @@ def mean_before(values: Doubles, window: int) -> Doubles:
             total += finite[lag : lag + n_means]
             n += known[lag : lag + n_means]
         out[window - 1 :] = np.where(n >= min(LEAST, window), total / np.maximum(n, 1), np.nan)
+    return out
+
+
+def rows_before(values: Doubles, n: int) -> Doubles:
+    """Of each row the one ``n`` rows before it; NaN where there is none.
+
+    Examples
+    --------
+    >>> rows_before(np.array([[1.0], [2.0], [4.0]]), 1)[:, 0].tolist()
+    [nan, 1.0, 2.0]
+    """
+    out = np.full(values.shape, np.nan)
+    out[n:] = values[: max(0, len(values) - n)]
     return out

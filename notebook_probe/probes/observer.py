@@ -26,6 +26,7 @@ from notebook_probe.probes.calls.collect import collect_for
 from notebook_probe.probes.calls.forwards import Forwards
 from notebook_probe.probes.calls.root_hooks import hook_root
 from notebook_probe.probes.calls.taps import Taps
+from notebook_probe.probes.calls.unswitched import Unswitched
 from notebook_probe.probes.due.due_probes import DueProbes
 from notebook_probe.probes.due.readings import DueFrame, Readings, readings
 from notebook_probe.probes.parameters.accumulations import AccumulationHooks
@@ -77,7 +78,7 @@ class Observer:
         last_evaluated: int = -1,
     ) -> None:
         self.clock, self.eager = StepClock(first_step), EagerSteps()
-        self.phase, self.forwards = PhaseOfThread(), Forwards()
+        self.phase, self.forwards, self.unswitched = PhaseOfThread(), Forwards(), Unswitched()
         self.training = DueProbes(self._build, sink.publish, budget)
         self.evaluation = DueProbes(self._build, sink.evaluated, Budget())
         self.evaluation.last_step = last_evaluated
@@ -310,6 +311,7 @@ class Observer:
         self.forwards.begin()
         if self.phase.now == "evaluation":
             self._open_evaluation()
+            self.unswitched.evaluated(root, self.clock.upcoming)
         if self.phase.now != "training":
             return
         if self.training.frame is None or self.clock.ready:

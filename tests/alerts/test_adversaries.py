@@ -34,6 +34,7 @@ SQUARES = Losses(
 HINGES = Losses(
     lambda real, made: F.relu(1 - real).mean() + F.relu(1 + made).mean(), lambda made: -made.mean()
 )
+SATURATING = Losses(ENTROPIES.of_d, lambda made: -F.softplus(made).mean())
 CRITIC = Losses(lambda real, made: made.mean() - real.mean(), lambda made: -made.mean())
 
 
@@ -74,7 +75,7 @@ def alerts_of(
     return run.alerts
 
 
-@pytest.mark.parametrize("losses", [ENTROPIES, SQUARES, HINGES])
+@pytest.mark.parametrize("losses", [ENTROPIES, SQUARES, HINGES, SATURATING])
 def test_a_discriminator_that_wins_is_told_of(losses: Losses, tmp_path: Path) -> None:
     (alert,) = alerts_of(losses, tmp_path / "a.zarr", rates=(1e-5, 2e-2))
     assert (alert.rule, alert.module, alert.quantities) == (RULE, "(root)", ("d_loss", "g_loss"))

@@ -33,6 +33,20 @@ def rising(rank: Sequence[float]) -> dict[str, Any]:
     return {"effective_rank": rows, "effective_rank_share": [[a / 64, b / 64] for a, b in rows]}
 
 
+def running(mean: list[float], spread: list[float]) -> dict[str, Any]:
+    return {"bn_mean_tid": mean, "bn_var_tid": spread}
+
+
+def learned(*ranks: tuple[float, int]) -> dict[str, Any]:
+    """Layers of which all have many directions at first."""
+    first, then = [[9.0] * len(ranks)] * 3, [[rank for rank, _ in ranks]] * 9
+    shares = [[rank / width for rank, (_, width) in zip(row, ranks, strict=True)] for row in first]
+    return {
+        "effective_rank": first + then,
+        "effective_rank_share": shares + [[rank / width for rank, width in ranks]] * 9,
+    }
+
+
 def heads(name: str, values: list[float], head: float = 3) -> dict[str, Any]:
     number = {"attn_entropy_share": "attn_narrowest_head", "attn_max_logit": "attn_max_logit_head"}
     return {name: values, number[name]: [head] * len(values)}
@@ -60,6 +74,16 @@ def clipped(coefficient: list[float], ratio: float) -> dict[str, Any]:
 
 def adversaries(loss_d: list[float], loss_g: float) -> dict[str, Any]:
     return {"loss_d": loss_d, "loss_g": [loss_g] * len(loss_d)}
+
+
+def behind(ratio: float, *loss_d: float) -> dict[str, Any]:
+    """A generator of two layers, whose loss rises by a half and more after the first row."""
+    n = len(loss_d)
+    loss_g = [0.7] + [1.06] * (n - 1)
+    losses = {"loss_d": loss_d, "loss_g": loss_g}
+    return {"update_ratio": [[ratio] * 2] * n} | {
+        k: [[x] * 2 for x in v] for k, v in losses.items()
+    }
 
 
 def of_episodes(n: int = 60) -> list[float]:
@@ -94,7 +118,10 @@ FIRES: dict[str, list[dict[str, Any]]] = {
     "nonfinite_gradient": [{"grad_norm": [1.0, np.inf]}, {"grad_norm": [1.0, np.nan]}],
     "nonfinite_loss": [{"loss": [1.0, -np.inf]}, {"loss": [np.nan]}],
     "overflow_near": [{"range_headroom_bits": [1.99]}],
-    "exploding_gradient": [explodes(0.051, 10.1, 10.1)],
+    "exploding_gradient": [
+        explodes(0.051, 10.1, 10.1),
+        {"grad_norm": [3.0, 4.0, 401.0, 1e9], "update_ratio": [0.1, 0.1, 1.01, 9.0]},
+    ],
     "vanishing_gradient": [lost(9.9e-9, 10), lost(0.0, 10, 1e-6)],
     "vanishing_with_depth": [deep(-0.301, 15, 10), deep(-0.81, 6, 10)],
     "always_clipped": [clipped([0.19] * 37 + [1.0] * 3, 4.9e-4)],
@@ -103,8 +130,16 @@ FIRES: dict[str, list[dict[str, Any]]] = {
         {"silent_input_fraction": [0.601] * 3},
         {"silent_input_fraction": [0.1] * 9 + [0.901] * 3},
     ],
-    "rank_collapse": [ranks(3, (20.0, 64), (1.37, 64), (1.1, 30)), ranks(3, (9.0, 64), (1.0, 10))],
-    "batchnorm_mismatch": [{"bn_mean_tid": [0.501] * 25}],
+    "rank_collapse": [
+        ranks(3, (20.0, 64), (1.37, 64), (1.1, 30)),
+        ranks(3, (9.0, 64), (1.0, 10)),
+        ranks(3, (20.0, 64), (1.01, 64), (1.0, 1)),  # nothing has been learned yet
+    ],
+    "batchnorm_mismatch": [
+        running([0.501] * 25, [0.0] * 25),
+        running([0.1] * 25, [0.78 - 0.002 * row for row in range(25)]),
+        running([0.1] * 25, [9.0 - 0.04 * row for row in range(25)]),
+    ],
     "attention_collapse": [heads("attn_entropy_share", [0.0999] * 41)],
     "attention_logit_large": [heads("attn_max_logit", [50.1])],
     "attention_logit_growing": [heads("attn_max_logit", [*GROWING, *[21.8] * 50])],
@@ -125,7 +160,12 @@ FIRES: dict[str, list[dict[str, Any]]] = {
     "diverging_loss": [{"loss": [2.0, 2.0, 20.1, 20.2]}, {"loss": [2.3, 17.2, 5e4, 1e7]}],
     "loss_spike": [{"loss": [1.0, 1.2, 1.0] * 7 + [1.51]}],
     "adam_spike_ahead": [surprised(4.51, 1.01)],
-    "one_sided_gan": [adversaries([1.4, *[0.049] * 20], 3.0), adversaries([0.0] * 20, 1.1)],
+    "one_sided_gan": [
+        adversaries([1.4, *[0.049] * 20], 3.0),
+        adversaries([0.0] * 20, 1.1),
+        adversaries([1.4, *[0.049] * 20], -0.03),  # the log of how surely it was found out
+    ],
+    "generator_behind": [behind(4.9e-4, 1.4, *[0.69] * 3)],
     "loader_bound": [{"data_wait_share": [0.301] * 50}],
 }
 
@@ -169,13 +209,16 @@ SILENT: dict[str, list[dict[str, Any]]] = {
         ranks(9, (20.0, 64), (1.39, 64), (15.0, 64)),
         rising([1.0, 1.01, 1.02, 1.04, 1.08, 1.16, 1.3]),
         ranks(9, (3.1, 64), (3.0, 64), (1.2, 64), (2.5, 10)),  # four inputs bound all that follows
-        ranks(9, (20.0, 64), (1.01, 64), (1.0, 1)),  # one output needs one direction
-        ranks(9, (20.0, 64), (1.0, 64), (1.0, 4)),  # nor do four need more
+        ranks(3, (20.0, 64), (1.0, 1)),
+        learned((20.0, 64), (1.01, 64), (1.0, 1)),  # one output needs one direction
+        learned((20.0, 64), (1.0, 64), (1.0, 4)),  # nor do four need more
         ranks(9, (1.01, 64)),  # nothing tells what came in
     ],
     "batchnorm_mismatch": [
-        {"bn_mean_tid": [0.499] * 70},
-        {"bn_mean_tid": [0.501] * 24 + [0.0] * 3},
+        running([0.499] * 70, [0.499] * 70),
+        running([0.501] * 24 + [0.0] * 3, [0.0] * 27),
+        running([0.1] * 70, [1 - 0.01 * 1.013**row for row in range(70)]),  # as of 0.01 per step
+        running([0.1] * 70, [9 * 0.98**row for row in range(70)]),
     ],
     "attention_collapse": [
         heads("attn_entropy_share", [0.099] * 40 + [0.101]),
@@ -259,6 +302,15 @@ SILENT: dict[str, list[dict[str, Any]]] = {
         adversaries([0.049] * 60, 0.29),
         adversaries([0.03, 0.02, -0.01] * 20, 3.0),  # a critic that is as good as the generator
         adversaries([-4.0] * 60, 3.0),  # and one that is better
+        adversaries([0.01, 0.02, 0.02] * 20, -0.01),  # whose weights are clipped
+        adversaries([1.4, *[0.04] * 60], -0.05),
+    ],
+    "generator_behind": [
+        behind(5.1e-4, 1.4, *[0.69] * 9),
+        behind(4.9e-4, 1.4, *[0.71] * 9),
+        behind(4.9e-4, 1.4, 0.69, 0.69, 0.8, 0.69, 0.69),
+        behind(4.9e-4, -0.1, *[-9.0] * 9),  # a critic
+        behind(4.9e-4, *[1.4] * 199, *[0.69] * 9),
     ],
     "loader_bound": [{"data_wait_share": [0.299] * 60}, {"data_wait_share": [0.9] * 49}],
 }
@@ -274,7 +326,12 @@ class TestBuiltIn(RuleSuite):
 def test_there_are_series_for_every_built_in_rule_that_is_about_series() -> None:
     ours = "notebook_probe.alerts.builtin."
     built_in = {one.name for one in RULES.values() if one.condition.__module__.startswith(ours)}
-    asked = {"stale_probe", "uncleared_gradients", "untrained_adapter"}
+    asked = {
+        "evaluated_in_training_mode",
+        "stale_probe",
+        "uncleared_gradients",
+        "untrained_adapter",
+    }
     assert built_in - asked == FIRES.keys() == SILENT.keys()
 
 
@@ -285,7 +342,8 @@ WORKED_OUT = {
     "vanishing_with_depth": [" 0.5 times", " 6e-05 times", "15 of them"],
     "early_divergence": [" 11% ", "of 2.1 is", "the 2 that", " 0.01 times as large"],
     "always_clipped": ["92%", "less than 20%", " 0.05% "],
-    "batchnorm_mismatch": [" 0.50 "],
+    "batchnorm_mismatch": [" 0.50 running", " 0.00 from"],
+    "generator_behind": [" 49% of its first", " 151%,", " 0.05% "],
     "lr_high": [" 10% ", "(cosine 0.29)", " 0.01 times as large"],
     "lr_low": [" 9.9e-07 ", " 0.0021:"],
     "loss_spike": ["is 1.51,", " 2.5 times"],

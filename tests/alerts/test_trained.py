@@ -80,9 +80,10 @@ def test_there_is_a_training_for_every_rule() -> None:
     own = "notebook_probe.alerts.builtin."
     built_in = {name for name in RULES if RULES[name].condition.__module__.startswith(own)}
     asked_of_the_run = {
+        "evaluated_in_training_mode",
         "stale_probe",
         "uncleared_gradients",
         "untrained_adapter",
     }  # tests/run/test_alerts.py, tests/run/health
-    of_two_models = {"one_sided_gan"}  # tests/alerts/test_adversaries.py
+    of_two_models = {"one_sided_gan", "generator_behind"}  # tests/alerts/test_adversaries.py
     assert built_in == {*ILL, *asked_of_the_run, *of_two_models}

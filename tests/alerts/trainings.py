@@ -192,7 +192,7 @@ WAITING = of_the_model("data_wait_share")
 RANKS = at_all("effective_rank", "effective_rank_share")
 SILENCE = at_all("silent_input_fraction")
 SURPRISE = at_all("adam_update_rms")
-TID: dict[Any, Any] = {nn.BatchNorm1d: ["bn_mean_tid"]}
+TID: dict[Any, Any] = {nn.BatchNorm1d: ["bn_mean_tid", "bn_var_tid"]}
 DEAD: dict[Any, Any] = {nn.ReLU: [["dead_fraction", "every(20)"]]}
 SIGMOID, HE = partial(deep, nn.Sigmoid, 12), partial(deep, nn.ReLU, 12)
 BARE = partial(deep, nn.ReLU, 20, he=False)

@@ -55,3 +55,18 @@ def test_the_first_of_the_names_that_are_logged_counts_all_the_time(watch: Watch
     run = logging(watch, [*[{"loss": 1.0}] * 9, {"train_loss": math.nan}, {}])
     assert set(run.series("", "loss_ema").values.tolist()) == {1.0}
     assert not run.alerts.of("nonfinite_loss")
+
+
+@pytest.mark.parametrize("names", [("loss_d", "loss_g"), ("d_loss", "g_loss")])
+def test_the_losses_of_two_adversaries_are_no_loss_that_should_fall(
+    watch: Watch, names: tuple[str, str]
+) -> None:
+    run = logging(watch, [dict(zip(names, (1.4, 0.7), strict=True))] * 5)
+    assert run.series("", "backward_loss").size == 5
+    assert run.rules.states()["loss_spike"] == "waits for loss"
+    assert run.rules.states()["one_sided_gan"] == "on"
+
+
+def test_the_loss_beside_one_of_a_discriminator_is_one(watch: Watch) -> None:
+    run = logging(watch, [{"loss_d": 1.4}] * 5)
+    assert run.rules.states()["loss_spike"] == "on"

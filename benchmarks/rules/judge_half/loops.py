@@ -74,7 +74,10 @@ def two_towers(planted: bool) -> Training:
 @HERE.add(
     "generator_cannot_reach",
     ("one_sided_gan",),
-    follows=("vanishing_gradient", "exploding_gradient", "diverging_loss", "lr_high", "loss_spike"),
+    follows=(
+        *("vanishing_gradient", "exploding_gradient", "diverging_loss", "lr_high", "loss_spike"),
+        "generator_behind",
+    ),
 )
 def flower_gan(planted: bool) -> Training:
     """Measurements of flowers, made by one network and judged by another."""

@@ -71,7 +71,7 @@ def new_head(planted: bool) -> Training:
 
 @HERE.add(
     "discriminator_wins",
-    ("one_sided_gan",),
+    ("one_sided_gan", "generator_behind"),
     follows=("vanishing_gradient", "exploding_gradient", "diverging_loss", "lr_high", "loss_spike"),
 )
 def ring_gan(planted: bool) -> Training:

@@ -1,5 +1,13 @@
 """The rules that come with the package; thresholds without a source are rules of thumb."""
 
-from notebook_probe.alerts.builtin import attention, gradients, layers, numbers, probes, training
+from notebook_probe.alerts.builtin import (
+    adversaries,
+    attention,
+    gradients,
+    layers,
+    numbers,
+    probes,
+    training,
+)
 
-__all__ = ["attention", "gradients", "layers", "numbers", "probes", "training"]
+__all__ = ["adversaries", "attention", "gradients", "layers", "numbers", "probes", "training"]

@@ -45,7 +45,13 @@ def attention_collapse(
     severity="severe",
     explained_by=("attn_head_max_logit", "attn_entropy_share", "weight_norm"),
     flow="forward",
-    consequence_of=("attention_logit_growing", "exploding_gradient", "early_divergence", "lr_high"),
+    consequence_of=(
+        "attention_logit_growing",
+        "attention_collapse",
+        "exploding_gradient",
+        "early_divergence",
+        "lr_high",
+    ),
 )
 def attention_logit_large(
     attn_max_logit: Doubles, attn_max_logit_head: Doubles, most: float = 50.0

@@ -42,6 +42,8 @@ def exploding_gradient(
     times: float = 10.0,
     least: float = 0.05,
     apart: float = 5.0,
+    at_once: float = 100.0,
+    whole: float = 1.0,
     window: int = 50,
 ) -> Any:
     """A gradient many times as large as usual, the median of the rows before, and a larger step.
@@ -51,10 +53,15 @@ def exploding_gradient(
     Gradients of a network that has converged, or has not begun, grow tenfold as well. What tells is
     the step: 8 % of the weight and more where trainings went astray, 3 % and less in those that
     went well, or no longer than before.
+    Where fewer than ten rows are before, ``at_once`` times is too much, with a step of the
+    ``whole`` weight: what begins at zero has no usual size yet.
     """
     factor = over_median(grad_norm, window, times, apart=apart)
     longer = over_median(update_ratio, window, 2.0) > 2.0
-    return (factor > times) & longer & (update_ratio > least), {"factor": factor}
+    at_first = over_median(grad_norm, window, at_once, least=1, apart=apart)
+    explodes = (factor > times) & longer & (update_ratio > least)
+    explodes |= (at_first > at_once) & (update_ratio > whole)
+    return explodes, {"factor": np.fmax(factor, at_first)}
 
 
 @rule(

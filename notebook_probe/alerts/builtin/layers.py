@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from notebook_probe.alerts.rolling import Doubles, mean_before
+from notebook_probe.alerts.rolling import Doubles, mean_before, rows_before
 from notebook_probe.alerts.rule import rule
 
 __all__ = ["batchnorm_mismatch", "dead_units", "rank_collapse", "silent_inputs"]
@@ -88,40 +88,60 @@ def rank_collapse(
     effective_rank_share: Doubles,
     least: float = 0.02,
     width: float = 5.0,
-    window: int = 2,
+    window: int = 3,
 ) -> Any:
     """Outputs that lie in few directions, and come to no more.
 
     A layer can have as many as the richest layer before it had, so that none is blamed for what is
-    lost in the data, and needs no more than the narrowest behind it can hold; of fewer than
-    ``width`` one may be all there is to say. Adapters that begin at zero, and the last layers of
-    deep networks, begin with one and win more within some rows.
+    lost in the data, and needs no more than the narrowest behind it can hold, itself alone in the
+    first ``window`` rows, when nothing was learned that could do with less; of fewer than ``width``
+    one may be all there is to say. Adapters that begin at zero, and the last layers of deep
+    networks, begin with one and win more within some rows.
     """
     given = np.fmax.accumulate(effective_rank, axis=1)
     held = effective_rank / effective_rank_share
     needed = np.fmin.accumulate(held[:, ::-1], axis=1)[:, ::-1]
-    possible = np.minimum(given, needed)
+    is_first = (np.arange(len(given)) < window)[:, None]
+    possible = np.minimum(given, np.where(is_first, held, needed))
     beyond_one = effective_rank - 1
-    before = np.full(beyond_one.shape, np.nan)
-    before[int(window) :] = beyond_one[: max(0, len(before) - int(window))]
+    before = rows_before(beyond_one, int(window) - 1)
     is_one = (beyond_one < least * (possible - 1)) & ~(beyond_one > 1.5 * before + 1e-4)
     return is_one & (possible >= width), {"possible": possible}
 
 
 @rule(
     says=(
-        "batch means are {usual:.2f} standard deviations from the running mean, on average over "
-        "{window:.0f} rows: evaluation sees other numbers than training; larger batches, or a "
-        "running mean that follows faster"
+        "batch means are {mean:.2f} running deviations from the running mean, and deviations "
+        "{spread:.2f} from the running one, on average over {window:.0f} rows: evaluation sees "
+        "other numbers than training; larger batches, or a momentum that follows faster"
     ),
     steps=20,
-    tells=("usual",),
+    tells=("mean", "spread"),
     source="https://arxiv.org/abs/2210.05153",
-    explained_by=("bn_var_tid", "input_mean", "input_std"),
+    explained_by=("input_mean", "input_std"),
     flow="forward",
     consequence_of=("early_divergence", "lr_high", "exploding_gradient", "diverging_loss"),
 )
-def batchnorm_mismatch(bn_mean_tid: Doubles, most: float = 0.5, window: int = 5) -> Any:
-    """Running statistics that are not those of the batches."""
-    usual = mean_before(bn_mean_tid, window)
-    return usual > most, {"usual": usual}
+def batchnorm_mismatch(
+    bn_mean_tid: Doubles,
+    bn_var_tid: Doubles,
+    most: float = 0.5,
+    nearer: float = 1.05,
+    window: int = 5,
+) -> Any:
+    """Running statistics that are not those of the batches.
+
+    Means are compared in units of the running deviation, which begins as 1 whatever the data's is:
+    until it has come to that, the deviation itself tells. It begins far from small activations in
+    every training: what counts is one that does not come ``nearer`` over the rows looked at, where
+    a momentum of 0.1 comes to half as far within a few steps, and one of 0.01 by a tenth.
+    """
+    mean, spread = (mean_before(one, window) for one in (bn_mean_tid, bn_var_tid))
+    before = rows_before(bn_var_tid, int(window) - 1)
+    share, share_before = (
+        1 - bn_var_tid,
+        1 - before,
+    )  # of the running deviation, where that is larger
+    follows = (nearer * bn_var_tid < before) | ((share > nearer * share_before) & (before < 1))
+    is_off = (mean > most) | ((spread > most) & ~follows)
+    return is_off, {"mean": mean, "spread": spread}

@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from notebook_probe.alerts.rule import RULES, Rule
 
-__all__ = ["stale_probe", "uncleared_gradients", "untrained_adapter"]
+__all__ = ["evaluated_in_training_mode", "stale_probe", "uncleared_gradients", "untrained_adapter"]
 
 
 def _asked_of_the_run() -> None:
@@ -42,5 +42,15 @@ uncleared_gradients = Rule(
     severity="severe",
     explained_by=("grad_norm", "update_norm", "grad_cosine"),
 )
-for asked in (stale_probe, uncleared_gradients, untrained_adapter):
+evaluated_in_training_mode = Rule(
+    "evaluated_in_training_mode",
+    _asked_of_the_run,
+    (),
+    MappingProxyType({"after": 2}),
+    "{n} evaluations were made in training mode, in which this leaves out numbers at random; call "
+    "model.eval() before, and model.train() after",
+    tells=("n",),
+    explained_by=("eval_residual_change", "train_eval_gap"),
+)
+for asked in (evaluated_in_training_mode, stale_probe, uncleared_gradients, untrained_adapter):
     RULES.add(asked.name, asked)

@@ -8,6 +8,7 @@ import numpy as np
 
 from notebook_probe.alerts.rolling import (
     Doubles,
+    first_known,
     highest_before,
     mean_before,
     median,
@@ -24,7 +25,6 @@ __all__ = [
     "loss_spike",
     "lr_high",
     "lr_low",
-    "one_sided_gan",
 ]
 
 
@@ -32,7 +32,8 @@ __all__ = [
     says=(
         "a step changes most layers by {ratio:.0%} of their size and more, and successive "
         "gradients do not agree (cosine {cosine:.2f}), on average over {window:.0f} steps; a "
-        "learning rate {decade:g} times as large would bring it to about 0.1%"
+        "learning rate {decade:g} times as large would bring it to about 0.1%, unless inputs are "
+        "not scaled, or losses are summed: mend that first"
     ),
     again=1000,
     tells=("ratio", "cosine", "decade"),
@@ -65,7 +66,8 @@ def lr_high(
     says=(
         "a step changes most layers by {ratio:.0%} of their size and more, and the loss of "
         "{now:.3g} is above the {start:.3g} that it began with; a learning rate {decade:g} times "
-        "as large would bring the change to about 0.1%"
+        "as large would bring the change to about 0.1%, unless inputs are not scaled, or losses "
+        "are summed: mend that first"
     ),
     tells=("ratio", "now", "start", "decade"),
     view="heat",
@@ -84,8 +86,7 @@ def early_divergence(
     falls. Among healthy trainings none had more than 2 such rows.
     """
     ratio, now = of_most(update_ratio), np.fmax.reduce(loss, axis=1)
-    known = np.flatnonzero(np.isfinite(now))
-    start = np.full(len(now), now[known[0]] if len(known) else np.nan)
+    start = np.full(len(now), first_known(now))
     is_bad = (ratio > most) & (now > start)
     so_far = np.cumsum(np.pad(is_bad, (10, 0)))
     often = so_far[10:] - so_far[:-10] >= times
@@ -229,27 +230,6 @@ def adam_spike_ahead(
     is_sudden = over_median(rms[:, None], window, times, apart=apart) > times
     rises = over_median(now, int(recent), 1.0) > 1.0
     return (rms > most) & (is_sudden & rises)[:, 0], {"rms": rms}
-
-
-@rule(
-    says=(
-        "the discriminator's loss is {loss_d:.2g}, below {most:g} since step {since}, and the "
-        "generator's {loss_g:.2g}: it tells all that is made from what is real, and the generator "
-        "learns little of that; a lower rate for the discriminator, or a higher one for the other"
-    ),
-    rows=20,
-    again=1000,
-    source="https://arxiv.org/abs/1701.04862",
-    explained_by=("update_ratio", "grad_norm", "lr"),
-)
-def one_sided_gan(loss_d: Doubles, loss_g: Doubles, most: float = 0.05, least: float = 0.3) -> Any:
-    """A discriminator that has won: its loss is nearly 0, and the generator's is not.
-
-    The loss of one that knows nothing is between 1 and 2, or half of that, be it of cross
-    entropies, squares or hinges; in trainings that went well none was below 0.15 at any step. A
-    critic's, which has no end, is below 0 while it is ahead.
-    """
-    return (loss_d >= 0) & (loss_d < most) & (loss_g > least)
 
 
 @rule(

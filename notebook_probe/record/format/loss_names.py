@@ -23,15 +23,25 @@ NAMED_LOSSES = {
 """What alert rules call losses, that of a discriminator and of a generator too, and their names."""
 
 
+ADVERSARIES = ("loss_d", "loss_g")
+
+
 def logged_as(quantity: str, names: Container[str]) -> str:
     """The name of a quantity among names that are logged; its own unless it is a loss.
+
+    Where both losses of two adversaries are logged, what `backward()` is called on is now one and
+    now the other, and no loss that should fall.
 
     Examples
     --------
     >>> logged_as("loss_d", {"d_loss", "g_loss"}), logged_as("lr", {"lr"})
     ('d_loss', 'lr')
     """
-    return next((name for name in NAMED_LOSSES.get(quantity, ()) if name in names), quantity)
+    found = next((name for name in NAMED_LOSSES.get(quantity, ()) if name in names), quantity)
+    is_of_two = found == BACKWARD_LOSS and all(
+        any(name in names for name in NAMED_LOSSES[one]) for one in ADVERSARIES
+    )
+    return quantity if is_of_two else found
 
 
 def loss_name(names: Container[str]) -> str:

@@ -40,6 +40,9 @@ DEFAULT = (
 )
 """What the default probes measure at every weighted or activation module."""
 
+RANKS = "between(0, 40) & every(10) | every(25)"
+"""Dear, so that they are rare; less so at first, when a network that was made wrongly shows it."""
+
 COMPARED_STEPS = 1000
 """Of two schedules, to tell which is due more often."""
 
@@ -132,9 +135,9 @@ _add(
     "What the alert rules look at, beside the loss, which the loop logs.",
     PresetRow(("grad_norm", "grad_rms", "grad_cosine", "adam_update_rms")),
     PresetRow(("weight_norm", "update_ratio", "nonfinite_fraction", "range_headroom_bits")),
-    PresetRow(("bn_mean_tid",), schedule="every(5)"),
+    PresetRow(("bn_mean_tid", "bn_var_tid"), schedule="every(5)"),
     PresetRow(("silent_input_fraction",), schedule="every(10)"),
-    PresetRow(("effective_rank", "effective_rank_share"), layers_of_vectors, "every(25)"),
+    PresetRow(("effective_rank", "effective_rank_share"), layers_of_vectors, RANKS),
     PresetRow(("dead_fraction",), relu_modules, "every(10)"),
     PresetRow(("attn_entropy_share", "attn_narrowest_head"), attention_places, "every(10)"),
     PresetRow(("attn_max_logit", "attn_max_logit_head"), attention_places, "every(10)"),
