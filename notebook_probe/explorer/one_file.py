@@ -22,7 +22,7 @@ def to_html(source: Source, controls: Controls | None, path: str | os.PathLike[s
     session = PanelSession(source, controls)
     try:
         looked = Looked(session.look(), session.homes)
-        return write(Packer(source), looked, session.head(), path)
+        return write(Packer(source, controls), looked, session.head(), path)
     finally:
         session.close()
 

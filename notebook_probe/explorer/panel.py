@@ -61,7 +61,7 @@ class Panel:
         self._source, self._controls = source, controls
         self._session = PanelSession(source, controls)
         self._snapshot = SavedPicture(source, self._keep_picture)
-        self._packer = Packer(source)
+        self._packer = Packer(source, controls)
         self._saved = SavedPanel(self._packer, self._keep_package)
         self._widget: Explorer | None = None
         self._widget_id = ""
@@ -228,7 +228,7 @@ class Panel:
         self._session = PanelSession(self._source, self._controls, before)
         before.close()
         self._snapshot.draw_of(self._source)
-        self._packer = Packer(self._source)
+        self._packer = Packer(self._source, self._controls)
         self._saved.pack_with(self._packer)
 
     def _wake(self) -> None:

@@ -18,6 +18,7 @@ from torch import nn
 import notebook_probe as nbp
 from tests.browser.lab import PATIENCE_S
 from tests.browser.panel_page import PanelPage
+from tests.explorer.parts.test_history import branched
 
 pytestmark = pytest.mark.browser
 
@@ -278,3 +279,25 @@ def test_it_stands_at_three_widths_in_both_themes(page: Page, file: Path) -> Non
             open_file(panel, file, width, theme)
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
             panel.picture(f"handed_on_{theme}_{width}")
+
+
+def test_a_branch_has_its_strip_and_the_line_that_was_left(page: Page, tmp_path: Path) -> None:
+    branched(tmp_path / "branched.zarr")
+    record = nbp.open_run(tmp_path / "branched.zarr")
+    panel = PanelPage(page)
+    page.goto(record.to_html(tmp_path / "branched.html").as_uri())
+    strip = panel.root.locator(".nbp-history")
+    expect(strip).to_contain_text("before, to step 18")
+    expect(strip).to_contain_text("now, from step 5")
+    assert json.loads(panel.heat.get_attribute("data-axis") or "")[1] >= 18
+    expect(panel.root.locator(".nbp-branch")).to_have_text("branch 3")
+    expect(panel.root.locator(".nbp-left-mark")).to_have_count(1)
+    box = panel.heat.bounding_box()
+    assert box is not None
+    left, _, right, _ = json.loads(panel.heat.get_attribute("data-box") or "")
+    page.mouse.move(box["x"] + left + 0.8 * (right - left), box["y"] + 60)
+    expect(panel.page.locator(".nbp-tip:visible")).to_contain_text(
+        "on the line that was left at step 5"
+    )
+    panel.picture("handed-on-branch")
+    assert not panel.errors

@@ -66,6 +66,20 @@ def test_a_live_run_on_a_branch_shows_its_open_step_too(watch: Watch, tmp_path: 
     assert run.tree["every_1.r2"].step.values.tolist() == [4, 5]
 
 
+def test_a_run_on_a_branch_knows_the_line_that_an_earlier_process_left(
+    watch: Watch, tmp_path: Path
+) -> None:
+    old = trained(tmp_path / "0.zarr", range(10))
+    run = watch(made(mlp), store=tmp_path / "0.zarr", resume="branch(4)", probes=PROBES)
+    assert run.left is not None
+    assert run.left is run.left
+    [stream] = [one for one in run.left.streams.values() if "0" in one.modules]
+    norms = stream.values("weight_norm", 0, None, ["0"])
+    np.testing.assert_allclose(norms[:, 0], old, rtol=1e-6)
+    first = watch(made(mlp), store=tmp_path / "1.zarr", probes=PROBES)
+    assert first.left is None
+
+
 def test_a_record_of_a_run_that_begins_later_begins_there(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from notebook_probe.explorer.parts.looks import LookRow, Looks
 from notebook_probe.graph.recorded import recorded_graph
 from notebook_probe.record.format.source import Source
 
-__all__ = ["N_COLUMNS", "SavedFrames", "alone"]
+__all__ = ["N_COLUMNS", "SavedFrames", "alone", "whole", "whole_lines"]
 
 N_COLUMNS = 600
 
@@ -40,7 +40,7 @@ class SavedFrames:
     ) -> bytes | None:
         """The heat map of a quantity, over all steps; None where there is no value."""
         painter = self._heats.setdefault((quantity, n_columns), Heat())
-        frame = painter.frame(self._source, _whole(selection, quantity), n_columns)
+        frame = painter.frame(self._source, whole(selection, quantity), n_columns)
         if frame is None:
             return None
         message, buffers = frame
@@ -50,16 +50,12 @@ class SavedFrames:
     def vectors(self, quantity: str, selection: PanelSelection) -> bytes | None:
         """The vectors of a quantity, likewise."""
         painter = self._vectors.setdefault(quantity, Vectors())
-        frame = painter.frame(self._source, _whole(selection, quantity), N_COLUMNS)
+        frame = painter.frame(self._source, whole(selection, quantity), N_COLUMNS)
         return None if frame is None else coded(*frame, [RAW, EXACT])
 
     def lines(self, series: list[Series], selection: PanelSelection) -> Frame:
         """The recorded values of some series, and their averages, thinned as in the panel."""
-        wanted = _whole(selection, "").looking_at("series", series).looking_at("x_axis", "step")
-        message, buffers = self._lines.frame(self._source, wanted, N_COLUMNS)
-        while message["averaged"] < 1:  # of a long run, a part at a time
-            message, buffers = self._lines.frame(self._source, wanted, N_COLUMNS)
-        return message, buffers
+        return whole_lines(self._lines, self._source, series, whole(selection, ""))
 
     def kept_looks(self) -> list[LookRow]:
         """Every look that is kept, by step."""
@@ -120,5 +116,17 @@ def alone(selection: PanelSelection) -> PanelSelection:
     )
 
 
-def _whole(selection: PanelSelection, home: str) -> PanelSelection:
+def whole_lines(
+    painter: Lines, source: Source, series: Sequence[Series], selection: PanelSelection
+) -> Frame:
+    """The frame of some series, whose averages are of all their steps."""
+    wanted = selection.looking_at("series", [*series]).looking_at("x_axis", "step")
+    message, buffers = painter.frame(source, wanted, N_COLUMNS)
+    while message["averaged"] < 1:  # of a long run, a part at a time
+        message, buffers = painter.frame(source, wanted, N_COLUMNS)
+    return message, buffers
+
+
+def whole(selection: PanelSelection, home: str) -> PanelSelection:
+    """The same of all steps, with another quantity in the heat map."""
     return replace(alone(selection), home=home, window=None)

@@ -18,6 +18,7 @@ from notebook_probe.explorer.assets import css, esm
 from notebook_probe.explorer.draw.what_has_values import COUNTS, Recorded
 from notebook_probe.explorer.handed_on.coding import EXACT, coded
 from notebook_probe.explorer.handed_on.frames import SavedFrames, alone
+from notebook_probe.explorer.handed_on.left import SavedLeft
 from notebook_probe.explorer.messages.alert_rows import AlertMessages
 from notebook_probe.explorer.messages.catalogue import Catalogue
 from notebook_probe.explorer.messages.defaults import HOMES
@@ -27,8 +28,10 @@ from notebook_probe.explorer.messages.probe_rows import ProbeRows
 from notebook_probe.explorer.messages.selection import PanelSelection, Series
 from notebook_probe.explorer.messages.status_message import N_RECENT, StatusMessages
 from notebook_probe.explorer.messages.wire import VERSION, Frame
+from notebook_probe.explorer.parts.part import Seen
 from notebook_probe.explorer.save.code import TEMPLATES
 from notebook_probe.record.format.source import ROOT, Source
+from notebook_probe.run.controls import Controls
 from notebook_probe.run.health.status import StatusHead
 
 __all__ = ["GRAPH", "MOST_BYTES", "Looked", "Package", "Packer", "Place"]
@@ -38,6 +41,7 @@ MOST_BYTES = 2_000_000
 COARSER = (300, 150, 75, 36)
 """Columns of the home quantity, where there is no room for more."""
 GRAPH = "the graph of the network"
+LEFT = "the line that was left for a branch"
 SPARE = 20_000
 """For what stands around the package: a page, the names that were left out."""
 
@@ -70,15 +74,18 @@ class Packer:
     ----------
     source : Source
         A run or an opened record.
+    controls : Controls, optional
+        The live run's side for requests, which knows what was left for a branch.
 
     Attributes
     ----------
     source : Source
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, controls: Controls | None = None) -> None:
         self.source = source
         self._frames = SavedFrames(source)
+        self._left = SavedLeft(source, controls)
         self._recorded = Recorded()
         self._opened = OpenedStatus(source)
         self._lock = threading.Lock()  # a user and the refresher may pack at once
@@ -111,11 +118,15 @@ class Packer:
         first = [*self._messages(looked.selection, head, lines)]
         box.take(coded({"first": first}))
         box.put("lines", "", "lines", lambda: coded(*lines, [EXACT]))
+        box.put("left_lines", "", LEFT, lambda: self._left.lines(series, selection))
         for kind, name, make in self._pieces(looked, everything=place == "file"):
             if not (name == selection.home and kind == "heat"):
                 box.put(kind, name, name, make)
             elif not box.put(kind, name, name, make):
                 self._put_coarser(box, selection)
+        for quantity in [key for kind, key, _ in box.pieces if kind == "heat"]:
+            make = partial(self._left.heat, quantity, selection)
+            box.put("left_heat", quantity, f"{quantity} of {LEFT}", make)
         looks = [
             one for one in reversed(self._frames.kept_looks()) if box.put_look(self._frames, one)
         ]
@@ -147,6 +158,7 @@ class Packer:
         yield {**(status or {}), "can": {}, "rate": None, **_scalar(lines, recorded.logged)}
         yield alone(selection).message()
         yield AlertMessages().message(self.source.events) or {}
+        yield from self._left.messages(Seen(head, selection))
 
     def _saved(
         self, selection: PanelSelection, place: Place, beside: int, most_bytes: int, box: _Box

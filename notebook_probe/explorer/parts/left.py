@@ -16,7 +16,7 @@ from notebook_probe.explorer.parts.part import Part, Seen
 from notebook_probe.record.format.source import Source
 from notebook_probe.run.controls import Controls
 
-__all__ = ["Left"]
+__all__ = ["Left", "alerts_of", "named", "since"]
 
 NO_ALERTS: Mapping[str, Any] = {"rows": [], "findings": []}
 WIDTH = 700
@@ -41,7 +41,7 @@ class Left(Part):
         left = left_of(self._source, self._controls)
         if left is not self._left:  # another line, which nothing is added to any more
             self._left, self._sent = left, None
-            self._alerts = NO_ALERTS if left is None else _alerts(left, self._source)
+            self._alerts = alerts_of(left, self._source)
         return self._alerts
 
     def forget(self) -> None:
@@ -52,26 +52,30 @@ class Left(Part):
         if left is None or selection is None or selection == self._sent:
             return []
         fork = starts_of(self._source)[-1]
-        frames = [_named("left_heat", self._heat.frame(left, selection, WIDTH))]
-        lines = self._lines.frame(left, _from(fork, selection), WIDTH)
-        frames.append(_named("left_lines", lines))
+        frames = [named("left_heat", self._heat.frame(left, selection, WIDTH))]
+        lines = self._lines.frame(left, since(fork, selection), WIDTH)
+        frames.append(named("left_lines", lines))
         if lines[0]["averaged"] >= 1.0:  # else there is more to come
             self._sent = selection
         return [frame for frame in frames if frame is not None]
 
 
-def _alerts(left: Source, source: Source) -> Mapping[str, Any]:
+def alerts_of(left: Source | None, source: Source) -> Mapping[str, Any]:
+    """The alerts of the line that was left, as rows and findings."""
+    if left is None:
+        return NO_ALERTS
     message = AlertMessages().message(left_events(left, source))
     return (
         NO_ALERTS if message is None else {"rows": message["rows"], "findings": message["findings"]}
     )
 
 
-def _from(fork: int, selection: PanelSelection) -> PanelSelection:
+def since(fork: int, selection: PanelSelection) -> PanelSelection:
     """The same of what comes from a step on."""
     low, high = selection.window or (0.0, float("inf"))
     return replace(selection, window=(max(low, float(fork)), max(high, float(fork))))
 
 
-def _named(kind: str, frame: Frame | None) -> Frame | None:
+def named(kind: str, frame: Frame | None) -> Frame | None:
+    """The frame as a message of another type."""
     return None if frame is None else ({**frame[0], "type": kind}, frame[1])

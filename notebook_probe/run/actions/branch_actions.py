@@ -8,6 +8,8 @@ from typing import cast
 
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.record.format.source import Source
+from notebook_probe.record.read.reader import OpenedRecord
+from notebook_probe.record.views.xarray_views import Snapshot
 from notebook_probe.run.attach.denser import denser
 from notebook_probe.run.attach.requests import Control, Set
 from notebook_probe.run.breakpoints.conditions import AtStep
@@ -23,6 +25,16 @@ class BranchActions(ABC):
 
     _parts: RunParts
     _left: Source | None = None
+    _knows_left = False
+
+    @property
+    @abstractmethod
+    def location(self) -> str:
+        """Where the record is."""
+
+    @abstractmethod
+    def snapshot(self) -> Snapshot:
+        """What is recorded, at one moment."""
 
     @property
     @abstractmethod
@@ -45,13 +57,21 @@ class BranchActions(ABC):
 
     @property
     def left(self) -> Source | None:
-        """The run that was left for this one, a branch of it; None for any other."""
+        """What was left for this branch: the run, or its record where another process trained it.
+
+        None for what never went back.
+        """
+        if not self._knows_left:
+            self._knows_left = True
+            before = len(self.snapshot().branches.starts) - 1
+            self._left = OpenedRecord(self.location, before) if before else None
         return self._left
 
     def goes_on(self, before: BranchActions) -> None:
         """End with the thread that trains ``before``, which was left for this one."""
         live, left = self._live, before._parts
         self._left, before._left = cast(Source, before), None  # which holds no older one
+        self._knows_left = before._knows_left = True
         background = left.state.background
         if background is not None and background.running:
             left.gate.reached.reach(live.gate.step)

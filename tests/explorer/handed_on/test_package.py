@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +19,10 @@ from notebook_probe.graph import Graph, Node
 from notebook_probe.graph.recorded import detail_of
 from notebook_probe.record.format.notes import MODEL_GRAPH
 from notebook_probe.record.format.source import Event, Source
+from notebook_probe.record.read.reader import OpenedRecord, open_record
 from tests.explorer.fakes import START_MS, FakeSource, FakeStream
 from tests.explorer.handed_on.unpacked import unpacked
+from tests.explorer.parts.test_history import branched
 
 N_STEPS = 2000
 MODULES = tuple("abc")
@@ -157,6 +160,25 @@ def test_a_source_without_any_value_is_handed_on_too() -> None:
 
 
 @pytest.mark.slow
+def test_the_line_that_was_left_for_a_branch_is_handed_on_with_its_alerts(tmp_path: Path) -> None:
+    branched(tmp_path / "record")
+    source = open_record(tmp_path / "record")
+    selection = replace(fresh_selection(source), home="grad_norm", series=(("conv1", "grad_norm"),))
+    head = OpenedStatus(source).head()
+    found = unpacked(Packer(source).package(Looked(selection), head, "notebook").text)
+    strip = found.said("history")
+    assert (strip["branch"], strip["fork"], strip["left"]["to"], strip["way"]) == (3, 5, 18, None)
+    assert [one["step"] for one in found.said("left")["rows"]] == [16]
+    heat = found.frames["left_heat", "grad_norm"]
+    assert (heat.message["type"], heat.message["last_step"]) == ("left_heat", 17)
+    [line] = found.frames["left_lines", ""].message["series"]
+    assert (line["first_step"], line["last_step"]) == (4, 17)
+    first = OpenedRecord(tmp_path / "record", 1)
+    alone = unpacked(Packer(first).package(Looked(fresh_selection(first)), head, "notebook").text)
+    assert alone.said("history")["left"] is None
+    assert not any(kind.startswith("left") for kind, _ in alone.frames)
+
+
 def test_a_model_of_79_modules_and_2000_steps_fits(tmp_path: Path) -> None:
     """Noise, which nothing makes smaller; what there is no room for is named."""
     random, names = np.random.default_rng(0), [f"blocks.{k}.attention" for k in range(79)]

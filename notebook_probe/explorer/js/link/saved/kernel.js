@@ -76,6 +76,13 @@ export function createSavedKernel({ first, ...packed }, { root, state, fail }) {
     }
     shownHome = wanted.home;
     say(lines.message, lines.buffers);
+    return drawLeft(wanted);
+  }
+
+  /** The line that was left for a branch, as far as it was saved. */
+  async function drawLeft({ home }) {
+    const found = await Promise.all([pieces.read("left_lines", ""), pieces.read("left_heat", home)]);
+    for (const frame of found) if (frame) say(frame.message, frame.buffers);
   }
 
   async function homeOf(quantity) {

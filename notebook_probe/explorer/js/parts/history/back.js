@@ -153,7 +153,8 @@ function restoredText(state, one) {
 function doneText({ parts }, { step }) {
   const { branch, fork, left } = parts.history;
   if (fork !== step || !left) return "";
-  return `Branch ${branch} goes on from step ${grouped(step)}; branch ${branch - 1} stays, to step ${grouped(left.to)}.`;
+  const stays = `branch ${branch - 1} stays, to step ${grouped(left.to)}`;
+  return `Branch ${branch} goes on from step ${grouped(step)}; ${stays}.`;
 }
 
 function firstAlertAfter({ alerts }, step) {

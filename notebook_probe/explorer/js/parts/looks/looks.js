@@ -47,7 +47,8 @@ export function createLooks({ instead, ...parts }) {
   }
 
   function ask(module) {
-    asked = { id: link.ask("look", { module }), module, before: keptOf(module).length, branch: state.parts.history.branch };
+    const { branch } = state.parts.history;
+    asked = { id: link.ask("look", { module }), module, before: keptOf(module).length, branch };
     view.say("");
     setText(outcome, "");
     refresh();

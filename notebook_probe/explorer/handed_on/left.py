@@ -1,0 +1,56 @@
+"""What is handed on of the history: the checkpoints, and the line that was left for a branch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from notebook_probe.explorer.draw.heat import Heat
+from notebook_probe.explorer.draw.lines.lines import Lines
+from notebook_probe.explorer.handed_on.coding import EXACT, FIVE_DIGITS, RAW, coded
+from notebook_probe.explorer.handed_on.frames import N_COLUMNS, whole, whole_lines
+from notebook_probe.explorer.messages.selection import PanelSelection, Series
+from notebook_probe.explorer.messages.wire import VERSION
+from notebook_probe.explorer.parts.history import History
+from notebook_probe.explorer.parts.left import alerts_of, named, since
+from notebook_probe.explorer.parts.left_line import left_of, starts_of
+from notebook_probe.explorer.parts.part import Seen
+from notebook_probe.record.format.source import Source
+from notebook_probe.run.controls import Controls
+
+__all__ = ["SavedLeft"]
+
+
+class SavedLeft:
+    """The history of a source as a panel without a kernel shows it, which has no way back."""
+
+    def __init__(self, source: Source, controls: Controls | None) -> None:
+        self._source, self._controls = source, controls
+        self._history = History(source, controls)
+
+    def messages(self, seen: Seen) -> Iterator[Mapping[str, Any]]:
+        """The strip, and the alerts of the line that was left."""
+        history = {**(self._history.state(seen) or {}), "way": None}
+        yield {"v": VERSION, "type": "history", **history}
+        yield {"v": VERSION, "type": "left", **alerts_of(self._left, self._source)}
+
+    def heat(self, quantity: str, selection: PanelSelection) -> bytes | None:
+        """Its heat map of a quantity; None without one."""
+        left = self._left
+        if left is None:
+            return None
+        frame = named("left_heat", Heat().frame(left, whole(selection, quantity), N_COLUMNS))
+        return None if frame is None else coded(*frame, [FIVE_DIGITS, RAW, FIVE_DIGITS])
+
+    def lines(self, series: Sequence[Series], selection: PanelSelection) -> bytes | None:
+        """Its series from the branch on; None without a line that was left."""
+        left = self._left
+        if left is None:
+            return None
+        chosen = since(starts_of(self._source)[-1], whole(selection, ""))
+        message, buffers = whole_lines(Lines(), left, series, chosen)
+        return coded({**message, "type": "left_lines"}, buffers, [EXACT])
+
+    @property
+    def _left(self) -> Source | None:
+        return left_of(self._source, self._controls)
