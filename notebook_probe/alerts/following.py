@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
@@ -14,7 +14,7 @@ from notebook_probe.record.format.lookup import recorded_name
 from notebook_probe.record.format.missing import measured
 from notebook_probe.record.format.source import ROOT, Floats, Steps, StreamView
 
-__all__ = ["CELLS", "Following", "has", "nearest", "rows_at_a_time", "start_row"]
+__all__ = ["CELLS", "Following", "has", "names_of", "nearest", "rows_at_a_time", "start_row"]
 
 Columns = npt.NDArray[np.intp]
 Mask = npt.NDArray[np.bool_]
@@ -29,6 +29,12 @@ def has(view: StreamView, quantity: str) -> bool:
         quantity == one.name or (one.attrs and quantity in one.aliases)  # of logged ones thousands
         for one in view.variables
     )
+
+
+def names_of(views: Iterable[StreamView]) -> frozenset[str]:
+    """All quantities of some streams, by their names and aliases."""
+    variables = (one for view in views for one in view.variables)
+    return frozenset(name for one in variables for name in (one.name, *one.aliases))
 
 
 def values_of(

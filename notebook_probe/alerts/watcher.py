@@ -10,7 +10,7 @@ from functools import partial
 
 from notebook_probe.alerts.alert import Alert, where
 from notebook_probe.alerts.flow_order import flow_order
-from notebook_probe.alerts.following import has
+from notebook_probe.alerts.following import has, names_of
 from notebook_probe.alerts.rule import Flow, Rule
 from notebook_probe.alerts.track import Finding, Indices, Track
 from notebook_probe.record.format.loss_names import NAMED_LOSSES, logged_as
@@ -86,15 +86,19 @@ class Watcher:
     def states(self) -> dict[str, str]:
         """What each rule is doing, in words."""
         views = _in_order(self._source)
-        return {name: self._stands(name, rule, views) for name, rule in [*self._rules.items()]}
+        known = names_of(views)
+        rules = [*self._rules.items()]
+        return {name: self._stands(name, rule, views, known) for name, rule in rules}
 
-    def _stands(self, name: str, rule: Rule, views: Sequence[StreamView]) -> str:
+    def _stands(
+        self, name: str, rule: Rule, views: Sequence[StreamView], known: frozenset[str]
+    ) -> str:
         followed = self._followed.get(name)
         problem = followed.problem if followed is not None and followed.rule is rule else ""
         if problem or self._problem:
             return f"off: {problem or self._problem}"
         meant = _meant(rule.quantities, views)
-        missing = [name for name in meant if not any(has(v, name) for v in views)]
+        missing = [name for name in meant if name not in known]
         return f"waits for {', '.join(missing)}" if missing else "on"
 
     def _look(self, whole: bool) -> None:

@@ -11,8 +11,11 @@ from typing import Protocol
 
 __all__ = ["Refresher", "n_cores", "pause_s"]
 
-SHARE = 0.03
-"""Of one core, as long as refreshes do not get too seldom for it."""
+SHARE = 0.02
+"""Of one core, as long as refreshes do not get too seldom for it; sending takes about half as much
+again."""
+SHORTEST_S = {1: 1.0, 2: 0.66, 3: 0.4}
+"""Where there are few cores a browser may share them: it takes more for a picture than we do."""
 LONGEST_S = 2.0
 """A view takes a kernel that is silent for 3 s to be gone."""
 
@@ -77,11 +80,11 @@ def pause_s(cost_s: float, cores: int) -> float:
     Examples
     --------
     >>> [pause_s(0.0001, cores) for cores in (1, 2, 4, 8, 64)]
-    [0.5, 0.33, 0.2, 0.125, 0.125]
+    [1.0, 0.66, 0.2, 0.125, 0.125]
     >>> round(pause_s(0.03, 64), 3)
-    1.0
+    1.5
     """
-    shortest = {1: 0.5, 2: 0.33, 3: 0.25}.get(cores, 0.2 if cores < 8 else 0.125)
+    shortest = SHORTEST_S.get(cores, 0.2 if cores < 8 else 0.125)
     return min(max(shortest, cost_s / SHARE), LONGEST_S)
 
 

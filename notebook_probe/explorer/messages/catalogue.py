@@ -22,6 +22,8 @@ class Catalogue:
         self._source = source
         self._rows = Throttled(self._recorded if controls is None else controls.catalogue)
         self._arrays = Throttled(lambda: [*source.blobs])
+        self._costed: Sequence[QuantityInfo] = ()
+        self._costs: dict[str, float] = {}
 
     @property
     def rows(self) -> Sequence[QuantityInfo]:
@@ -31,7 +33,12 @@ class Catalogue:
     @property
     def costs(self) -> dict[str, float]:
         """Quantity to microseconds per step of one probe, where it is known."""
-        return {row.name: rounded(row.cost_us) for row in self.rows if row.cost_us is not None}
+        rows = self.rows
+        if rows is not self._costed:
+            known = ((row.name, row.cost_us) for row in rows)
+            self._costs = {name: rounded(cost) for name, cost in known if cost is not None}
+            self._costed = rows
+        return self._costs
 
     @property
     def vectors(self) -> dict[str, Glyph]:

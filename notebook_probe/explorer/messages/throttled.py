@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 __all__ = ["Throttled"]
 
 EVERY_S = 1.0
-SHARE = 0.05
+SHARE = 0.01
 """Of a core, that making it may take while it is looked at."""
 
 T = TypeVar("T")

@@ -83,6 +83,7 @@ class AlertRules(Part):
     def __init__(self, source: Source, controls: Controls | None) -> None:
         super().__init__(source, controls)
         self._seen: Sequence[Rule] = ()
+        self._rows: Sequence[RuleRow] = ()
         self._states = Throttled(self._states_now)
         self._worker = Worker("notebook_probe trial")
         self._asked: TryRule | None = None
@@ -91,10 +92,10 @@ class AlertRules(Part):
     def state(self, seen: Seen) -> Mapping[str, Any]:
         rules = [*RULES.values()] if self._controls is None else [*self._controls.rules.values()]
         if rules != self._seen:
-            self._seen = rules
+            self._seen, self._rows = rules, [*map(_row, rules)]
             self._states.expire()
         states = self._states.value()
-        rows = [_row(rule, states.get(rule.name, "")) for rule in rules]
+        rows = [{**row, "state": states.get(row["name"], "")} for row in self._rows]
         return {"rules": rows, "trial": self._trial}
 
     def hear(self, message: TryRule) -> None:
@@ -126,7 +127,7 @@ class AlertRules(Part):
         }
 
 
-def _row(rule: Rule, state: str) -> RuleRow:
+def _row(rule: Rule) -> RuleRow:
     return {
         "name": rule.name,
         "summary": (inspect.getdoc(rule.condition) or "").partition("\n")[0],
@@ -135,7 +136,7 @@ def _row(rule: Rule, state: str) -> RuleRow:
         "thresholds": {name: _finite(number) for name, number in rule.thresholds.items()},
         "rows": rule.rows,
         "steps": rule.steps,
-        "state": state,
+        "state": "",
     }
 
 

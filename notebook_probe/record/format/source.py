@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -96,7 +97,7 @@ class Variable:
     @property
     def aliases(self) -> tuple[str, ...]:
         """Its names in other systems."""
-        return read_aliases(self.attrs)
+        return read_aliases(self.attrs) if self.attrs else ()  # a loop may log thousands
 
     @property
     def usual(self) -> float | None:
@@ -109,11 +110,16 @@ class Variable:
     @property
     def bounds(self) -> tuple[float, float] | None:
         """What its values lie between; None where nothing, or no two numbers, are said of it."""
-        try:
-            low, high = map(float, self.attrs[LIES_BETWEEN].split())
-        except (KeyError, ValueError):
-            return None
-        return low, high
+        return _two_numbers(self.attrs.get(LIES_BETWEEN, ""))
+
+
+@lru_cache(maxsize=256)  # asked of every quantity at each look
+def _two_numbers(text: str) -> tuple[float, float] | None:
+    try:
+        low, high = map(float, text.split())
+    except ValueError:
+        return None
+    return low, high
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from notebook_probe.record.format.source import (
     Steps,
     StreamView,
     Variable,
+    VectorView,
 )
 from notebook_probe.record.read.reader import OpenedRecord
 from notebook_probe.record.store.location import Location
@@ -54,6 +55,7 @@ class RecordedSource(Exports):
         self._line = events_of_line(flusher.events[: self._n_before])
         self._gone: dict[str, StreamView] = {}
         self._record: tuple[Location, OpenedRecord] | None = None
+        self._made: dict[str, tuple[object, Mapping[str, Any]]] = {}
 
     @property
     def revision(self) -> int:
@@ -77,6 +79,25 @@ class RecordedSource(Exports):
     def all_events(self) -> tuple[Event, ...]:
         """What happened on every branch, in the order in which it was written."""
         return tuple(self._flusher.events)
+
+    @property
+    def streams(self) -> Mapping[str, StreamView]:
+        return self._as_long_as_shaped("streams", lambda: super(RecordedSource, self).streams)
+
+    @property
+    def vectors(self) -> Mapping[str, VectorView]:
+        return self._as_long_as_shaped("vectors", lambda: super(RecordedSource, self).vectors)
+
+    @property
+    def elements(self) -> Mapping[str, StreamView]:
+        return self._as_long_as_shaped("elements", lambda: super(RecordedSource, self).elements)
+
+    def _as_long_as_shaped(self, name: str, make: Callable[[], Mapping[str, Any]]) -> Any:
+        """Views see the rows that come, so they are made anew only where columns have come."""
+        key = [(stream, stream.shape) for stream in tuple(self._flusher.streams.values())]
+        if name not in self._made or self._made[name][0] != key:
+            self._made[name] = key, make()
+        return {**self._made[name][1]}
 
     def snapshot(self) -> Snapshot:
         every = tuple(self._flusher.streams.values())

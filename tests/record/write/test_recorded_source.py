@@ -52,6 +52,30 @@ def test_rows_that_left_the_memory_are_read_from_the_store(
         assert writer.source.series("conv1", "grad_norm").size == 30_010
 
 
+def test_streams_are_made_anew_only_when_columns_have_come(tmp_path: Path) -> None:
+    with new_writer(tmp_path / "a.zarr") as writer:
+        stream = writer.stream("every_1")
+        stream.extend(["conv1"], [GRAD])
+        fill(stream, range(3))
+        before = writer.source.streams["every_1"]
+        fill(stream, range(3, 5))
+        assert writer.source.streams["every_1"] is before
+        assert before.n_rows == 5
+        stream.extend(["fc"], [WEIGHT])
+        other = writer.stream("every_2")
+        other.extend(["fc"], [GRAD])
+        now = writer.source.streams
+        assert [*now] == ["every_1", "every_2"]
+        assert now["every_1"].modules == ("conv1", "fc")
+
+
+def test_a_dict_of_streams_belongs_to_who_asked_for_it(tmp_path: Path) -> None:
+    with new_writer(tmp_path / "a.zarr") as writer:
+        writer.stream("every_1").extend(["conv1"], [GRAD])
+        dict.clear(writer.source.streams)  # type: ignore[arg-type]
+        assert [*writer.source.streams] == ["every_1"]
+
+
 @pytest.mark.slow
 def test_a_reader_in_another_thread_sees_whole_rows_only(tmp_path: Path) -> None:
     """The training thread appends and widens, the writer's thread flushes, a third one reads."""

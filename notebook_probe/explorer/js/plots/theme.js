@@ -8,7 +8,9 @@ const ROLES = ["ink", "soft", "line", "edge", "ground", "brand", "bad", "amber"]
 export function createTheme(root, state, signal) {
   const probes = ROLES.map((role) => element("span", { style: `color: var(--nbp-${role})` }));
   root.append(element("span", { hidden: "" }, ...probes));
+  let known = null; // of this frame: the browser works styles out anew for whoever asks
   const changed = () => {
+    known = null;
     adopt();
     state.emit("theme");
   };
@@ -26,11 +28,19 @@ export function createTheme(root, state, signal) {
     root.style.colorScheme = isDark ? "dark" : "light";
   }
 
+  function look() {
+    adopt(); // where it stands is known from the first drawing on
+    const colours = ROLES.map((role, k) => [role, getComputedStyle(probes[k]).color]);
+    return { ...Object.fromEntries(colours), font: `11px ${getComputedStyle(root).fontFamily}` };
+  }
+
   return {
     read() {
-      adopt(); // where it stands is known from the first drawing on
-      const colours = ROLES.map((role, k) => [role, getComputedStyle(probes[k]).color]);
-      return { ...Object.fromEntries(colours), font: `11px ${getComputedStyle(root).fontFamily}` };
+      if (!known) {
+        known = look();
+        requestAnimationFrame(() => (known = null));
+      }
+      return known;
     },
   };
 }

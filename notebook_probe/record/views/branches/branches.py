@@ -99,6 +99,7 @@ def rows_before(step: int, stream: StreamView) -> int:
     return int(np.searchsorted(stream.steps(), step + is_of_states(stream)))
 
 
+@lru_cache(maxsize=1024)
 def read_name(text: str) -> StreamName:
     """The parts of a group's name; one that nobody here has given is a schedule's.
 

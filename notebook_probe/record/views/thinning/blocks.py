@@ -170,7 +170,10 @@ class BlockThinner:
         self._nonfinite = np.add.reduceat(self._nonfinite, starts)
 
     def _widen(self, n_columns: int) -> None:
-        added = ((0, 0), (0, n_columns - self._sums.shape[1]))
+        n_more = n_columns - self._sums.shape[1]
+        if not n_more:
+            return
+        added = ((0, 0), (0, n_more))
         self._sums = np.pad(self._sums, added)
         self._maxima = np.pad(self._maxima, added, constant_values=-np.inf)
         self._finite = np.pad(self._finite, added)
