@@ -8,6 +8,8 @@ INSTALL = $(PIP) install --quiet --constraint constraints.txt --editable ".[demo
 PINS = pyproject.toml constraints.txt .venv/stamp-pip
 # One thread per process: the suite runs two processes, and small tensors gain nothing from more.
 ONE_THREAD = OMP_NUM_THREADS=1
+# Hundreds of processes import the package; with their bytecode kept each compiles nothing anew.
+export PYTHONDONTWRITEBYTECODE =
 LAB = --LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate --LabApp.news_url=
 # In a container one often is root, where Jupyter asks to be told that this is meant.
 LAB += $(shell [ "$$(id -u)" != 0 ] || echo --allow-root)

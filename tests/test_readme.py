@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
 BLOCKS = re.findall(r"^```python\n(.*?)^```", README, flags=re.DOTALL | re.MULTILINE)
@@ -31,6 +33,7 @@ assert set(run.data.module.values) >= {"body.0", "body.1", "head"}
 """
 
 
+@pytest.mark.slow
 def test_every_block_of_the_readme_runs_in_a_fresh_process(tmp_path: Path) -> None:
     script = tmp_path / "readme.py"
     first, *others = BLOCKS

@@ -28,14 +28,36 @@ MODULES = re.findall(r"^const (\$[\w$]+) = ", esm(), re.MULTILINE)
 """Everything the panel is made of, so that a test can call one part with known numbers."""
 PARTS = f"export const $parts = {{ {', '.join(f'...{module}' for module in MODULES)} }};"
 
-# What anywidget hands to `render`, plus a record of everything sent and of what is listened to.
-FAKE_MODEL = """
+# The module of the panel, once for all panels of a page.
+LOAD = """
 async ([source, styles]) => {
   const sheet = document.createElement("style");
   sheet.textContent = styles;
   document.head.append(sheet);
-  window.sent = [];
-  window.subscribers = [];
+  document.head.append(Object.assign(document.createElement("style"), { id: "around" }));
+  const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
+  const panel = await import(url);
+  window.parts = { ...panel.$parts, default: panel.default };
+}
+"""
+# An empty cell. What anywidget hands to `render`, plus a record of everything sent and of what is
+# listened to; a view of before keeps its own.
+PREPARE = """
+([around, body, width]) => {
+  window.cleanUp?.();
+  delete window.cleanUp;
+  getSelection().removeAllRanges();
+  document.documentElement.removeAttribute("style");
+  document.getElementById("around").textContent = around;
+  for (const { name } of [...document.body.attributes]) document.body.removeAttribute(name);
+  for (const [name, value] of Object.entries(body)) document.body.setAttribute(name, value);
+  const cell = Object.assign(document.createElement("div"), { id: "cell" });
+  cell.style.width = `${width}px`;
+  document.body.replaceChildren(cell);
+  scrollTo(0, 0);
+  const sent = [];
+  const subscribers = [];
+  Object.assign(window, { sent, subscribers });
   window.fake = {
     on: (name, run) => subscribers.push(run),
     off: (name, run) => { subscribers.splice(subscribers.indexOf(run), 1); },
@@ -48,9 +70,6 @@ async ([source, styles]) => {
     });
     for (const run of [...subscribers]) run(message, views);
   };
-  const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
-  const panel = await import(url);
-  window.parts = { ...panel.$parts, default: panel.default };
 }
 """
 RENDER = """() => { window.cleanUp = parts.default.render({
@@ -65,20 +84,24 @@ class PanelPage:
         self.errors: list[str] = []
         page.on("pageerror", lambda error: self.errors.append(str(error)))
 
+    def forget(self) -> None:
+        """Leave the document: after a test that has changed what belongs to all of it."""
+        self.page.goto("about:blank")
+
     def show(self, width: int = 1060, theme: str = "light", lab: bool = False) -> PanelPage:
         """Render at ``width`` pixels; ``lab`` puts JupyterLab's own theme variables around it."""
-        self.page.goto("about:blank")  # nothing of the test before is left, its view included
         self.errors.clear()
         self.page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
         self.page.set_viewport_size({"width": width + 32, "height": 900})
-        lab_body = f'data-jp-theme-light="{str(theme == "light").lower()}"' if lab else ""
-        variables = theme_variables(theme) if lab else ""
+        if not self.page.evaluate("'parts' in window"):
+            self.page.set_content("<!doctype html><body></body>")
+            self.page.evaluate(LOAD, [f"{esm()}\n{PARTS}", css()])
         ground = "#fff" if theme == "light" else "#111"
-        self.page.set_content(
-            f"<!doctype html><style>:root {{{variables}}} body {{background: {ground}}}</style>"
-            f"<body {lab_body} style='margin: 16px'><div id=cell style='width: {width}px'></div>"
-        )
-        self.page.evaluate(FAKE_MODEL, [f"{esm()}\n{PARTS}", css()])
+        around = f":root {{{theme_variables(theme) if lab else ''}}} body {{background: {ground}}}"
+        body = {"style": "margin: 16px"}
+        if lab:
+            body["data-jp-theme-light"] = str(theme == "light").lower()
+        self.page.evaluate(PREPARE, [around, body, width])
         self.page.mouse.move(0, 0)
         self.page.evaluate(RENDER)
         expect(self.root).to_have_count(1)

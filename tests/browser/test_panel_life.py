@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import get_type_hints
 
 import numpy as np
@@ -65,6 +66,13 @@ COUNT_LIVES = """() => {
 @pytest.fixture
 def shown(bare: PanelPage) -> PanelPage:
     return introduce(bare.show())
+
+
+@pytest.fixture
+def own(bare: PanelPage) -> Iterator[PanelPage]:
+    """The page, whose document no other test gets."""
+    yield bare
+    bare.forget()
 
 
 @pytest.fixture
@@ -144,12 +152,12 @@ def test_a_broken_frame_is_reported_in_the_panel(shown: PanelPage) -> None:
     expect(shown.page.locator(".nbp-trouble")).to_contain_text("The panel stumbled")
 
 
-def test_a_closed_view_leaves_nothing_behind(bare: PanelPage) -> None:
-    bare.show()
-    bare.page.evaluate("cleanUp()")
-    bare.page.evaluate(COUNT_LIVES)
-    bare.page.evaluate(RENDER)
-    panel = introduce(bare)
+def test_a_closed_view_leaves_nothing_behind(own: PanelPage) -> None:
+    own.show()
+    own.page.evaluate("cleanUp()")
+    own.page.evaluate(COUNT_LIVES)
+    own.page.evaluate(RENDER)
+    panel = introduce(own)
     panel.say(selection_message(series=[CONV1]))
     panel.draw(*heat_message(np.ones((1, 5)), ["stem.conv1"]))
     panel.draw(*lines_message({CONV1: ([0, 1], [1.0, 2.0])}))
@@ -163,7 +171,8 @@ def test_a_closed_view_leaves_nothing_behind(bare: PanelPage) -> None:
     expect(panel.root).to_have_count(0)
 
 
-def test_two_views_of_one_panel_are_two_to_the_kernel(shown: PanelPage) -> None:
+def test_two_views_of_one_panel_are_two_to_the_kernel(own: PanelPage) -> None:
+    shown = introduce(own.show())
     shown.page.evaluate(
         "document.body.append(Object.assign(document.createElement('div'), { id: 'second' }))"
     )

@@ -23,6 +23,7 @@ NO_DISPLAY = {
 BROWSER = "import pathlib, sys; pathlib.Path('opened').write_text(sys.argv[1])"
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(180)
 def test_it_trains_and_opens_its_report(tmp_path: Path) -> None:
     browser = tmp_path / "browser.py"
@@ -65,6 +66,7 @@ def test_the_network_learns_and_a_rate_that_is_too_high_is_told_of(tmp_path: Pat
     assert losses[-1] < losses[0] - 1.5
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(180)
 def test_interrupted_it_keeps_what_is_recorded_and_says_where(tmp_path: Path) -> None:
     running = subprocess.Popen(

@@ -19,6 +19,7 @@ assert record.config == {"lr": 0.01}
 """
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("programs")
 def test_the_tutorial_runs_from_top_to_bottom(programs: Programs, tmp_path: Path) -> None:
     run_page("tutorial.md", programs, tmp_path, after=AFTER)

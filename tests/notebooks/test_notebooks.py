@@ -44,12 +44,15 @@ def outputs(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
     return [output for cell in notebook.cells for output in cell.get("outputs", ())]
 
 
-STORY = {path: () if path.stem == "quickstart" else pytest.mark.stories for path in NOTEBOOKS}
+LONG = {
+    path: pytest.mark.slow if path.stem == "quickstart" else pytest.mark.stories
+    for path in NOTEBOOKS
+}
 
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
-    "path", [pytest.param(path, id=path.stem, marks=mark) for path, mark in STORY.items()]
+    "path", [pytest.param(path, id=path.stem, marks=mark) for path, mark in LONG.items()]
 )
 def test_a_notebook_runs_quietly_in_two_gib(path: Path, tmp_path: Path) -> None:
     copy = Path(shutil.copy(path, tmp_path))

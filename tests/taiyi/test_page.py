@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```python\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
 
@@ -63,6 +65,7 @@ assert len(eigenvalues) == 96 and run.status().errors == ()
 """
 
 
+@pytest.mark.slow
 def test_the_pages_code_runs_as_it_is_printed(tmp_path: Path) -> None:
     begin, plain, own = BLOCK.findall(
         (ROOT / "docs" / "coming_from" / "taiyi.md").read_text("utf-8")
