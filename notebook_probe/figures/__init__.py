@@ -1,6 +1,7 @@
 """Static pictures of a run or a record by matplotlib: `Figure` and Agg, never pyplot."""
 
 from notebook_probe.figures.compared import compared
+from notebook_probe.figures.dataset_graph import dataset_graph
 from notebook_probe.figures.graph import graph
 from notebook_probe.figures.heat import heat
 from notebook_probe.figures.histograms import histograms
@@ -16,6 +17,7 @@ from notebook_probe.figures.vectors import vectors
 __all__ = [
     "Look",
     "compared",
+    "dataset_graph",
     "graph",
     "heat",
     "histograms",

@@ -86,6 +86,19 @@ class DataPart:
             int(found["n_left_out"]),
         )
 
+    @property
+    def told(self) -> str:
+        """Its settings as one line.
+
+        Examples
+        --------
+        >>> DataPart("", "loader", "DataLoader", 938, {"batch_size": 64, "shuffle": True}).told
+        'batch_size=64, shuffle=True'
+        """
+        told = [f"{name}={_value(value)}" for name, value in self.settings.items()]
+        more = [f"{self.n_left_out} more parts"] if self.n_left_out else []
+        return ", ".join([*told, *more])
+
     def lines(self, depth: int = 0) -> Iterator[tuple[int, DataPart]]:
         """Itself and all below it, each with how deep it lies."""
         yield depth, self
@@ -150,14 +163,8 @@ def read_dataset_graph(events: Iterable[Event]) -> DatasetGraph | None:
 def _line(part: DataPart) -> str:
     role = f"{part.role}: " if part.role else ""
     length = "" if part.length is None else f" ({_number(part.length)})"
-    settings = f": {_settings(part)}" if part.settings or part.n_left_out else ""
+    settings = f": {part.told}" if part.told else ""
     return f"{role}{part.name}{length}{settings}"
-
-
-def _settings(part: DataPart) -> str:
-    told = [f"{name}={_value(value)}" for name, value in part.settings.items()]
-    more = [f"{part.n_left_out} more parts"] if part.n_left_out else []
-    return ", ".join([*told, *more])
 
 
 def _value(value: Any) -> str:
@@ -175,5 +182,5 @@ def _cells(depth: int, part: DataPart) -> list[str]:
         "&emsp;" * depth + role + f"<b>{escape(part.name)}</b>",
         escape(part.kind),
         length,
-        escape(_settings(part)),
+        escape(part.told),
     ]

@@ -1,0 +1,68 @@
+"""The data of a training as boxes and links: samples above, the loader of batches below."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from matplotlib.figure import Figure
+
+from notebook_probe.figures.boxes import Box, boxes
+from notebook_probe.figures.style import drawing, number, shortened
+from notebook_probe.lineage.dataset_graph import DataPart, DatasetGraph
+
+__all__ = ["dataset_graph"]
+
+GIVES_SAMPLES = {"dataset", "loader"}
+LONGEST = 56
+
+
+class HasDatasetGraph(Protocol):
+    """A run or an opened record."""
+
+    def dataset_graph(self) -> DatasetGraph: ...
+
+
+def dataset_graph(source: HasDatasetGraph | DatasetGraph) -> Figure:
+    """Picture of what makes the batches of a training, from its data sets down to its loader.
+
+    A box is an object, with its class, its length and its settings; at a link stands what it is to
+    the one below. What gives samples is filled, what chooses or changes them is not.
+
+    Parameters
+    ----------
+    source : DatasetGraph, Run or OpenedRun
+        Of a run the one that is recorded; a summary collector notes it.
+
+    Raises
+    ------
+    NotLookedError
+        There is none in the record.
+
+    Examples
+    --------
+    >>> dataset_graph(run)  # doctest: +SKIP
+    >>> dataset_graph(describe(loader)).savefig("data.pdf")  # doctest: +SKIP
+    """
+    shown = source if isinstance(source, DatasetGraph) else source.dataset_graph()
+    drawn: list[Box] = []
+    links: dict[tuple[int, int], str] = {}
+    _gather(shown.root, drawn, links)
+    parts = "1 part" if len(drawn) == 1 else f"{len(drawn)} parts"
+    with drawing:
+        return boxes(f"{shortened(shown.root.name, LONGEST)}: {parts}", drawn, links)
+
+
+def _gather(part: DataPart, drawn: list[Box], links: dict[tuple[int, int], str]) -> int:
+    """What it is made of first, as what is taken lies above."""
+    taken = [(_gather(inner, drawn, links), inner.role) for inner in part.parts]
+    length = "" if part.length is None else f"  {number(part.length)}"
+    name = f"{shortened(part.name, LONGEST)}{length}"
+    drawn.append(Box(name, _begun(part.told), part.kind in GIVES_SAMPLES))
+    links |= {(one, len(drawn) - 1): shortened(role, LONGEST) for one, role in taken}
+    return len(drawn) - 1
+
+
+def _begun(text: str) -> str:
+    """One line of it: what comes first is what a loader is mostly asked for."""
+    text = " ".join(text.split())
+    return text if len(text) <= LONGEST + 1 else text[:LONGEST] + "…"
