@@ -208,6 +208,7 @@ SILENT: dict[str, list[dict[str, Any]]] = {
     "rank_collapse": [
         ranks(9, (20.0, 64), (1.39, 64), (15.0, 64)),
         rising([1.0, 1.01, 1.02, 1.04, 1.08, 1.16, 1.3]),
+        rising([np.nan, 1.01, 1.02, 1.05, 1.2]),  # an adapter that begins at zero
         ranks(9, (3.1, 64), (3.0, 64), (1.2, 64), (2.5, 10)),  # four inputs bound all that follows
         ranks(3, (20.0, 64), (1.0, 1)),
         learned((20.0, 64), (1.01, 64), (1.0, 1)),  # one output needs one direction

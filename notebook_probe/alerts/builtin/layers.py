@@ -101,11 +101,13 @@ def rank_collapse(
     given = np.fmax.accumulate(effective_rank, axis=1)
     held = effective_rank / effective_rank_share
     needed = np.fmin.accumulate(held[:, ::-1], axis=1)[:, ::-1]
-    is_first = (np.arange(len(given)) < window)[:, None]
-    possible = np.minimum(given, np.where(is_first, held, needed))
-    beyond_one = effective_rank - 1
-    before = rows_before(beyond_one, int(window) - 1)
-    is_one = (beyond_one < least * (possible - 1)) & ~(beyond_one > 1.5 * before + 1e-4)
+    row = np.arange(len(given))[:, None]
+    possible = np.minimum(given, np.where(row < window, held, needed))
+    beyond_one, n_back = effective_rank - 1, int(window) - 1
+    before = rows_before(beyond_one, n_back)
+    before = np.where((row >= n_back) & np.isnan(before), 0.0, before)
+    wins = beyond_one > 1.5 * before + 1e-4
+    is_one = (beyond_one < least * (possible - 1)) & ~wins
     return is_one & (possible >= width), {"possible": possible}
 
 

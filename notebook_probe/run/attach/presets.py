@@ -40,7 +40,7 @@ DEFAULT = (
 )
 """What the default probes measure at every weighted or activation module."""
 
-RANKS = "between(0, 40) & every(10) | every(25)"
+RANKS = "steps(0, 10, 20) | every(25, 50)"
 """Dear, so that they are rare; less so at first, when a network that was made wrongly shows it."""
 
 COMPARED_STEPS = 1000
