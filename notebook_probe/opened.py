@@ -88,7 +88,7 @@ class Lineage(LineageTable):
         ``config.lr < 1e-3 and state == 'finished'``; *columns* chooses what is shown. Each row
         has the line of its loss and a badge that counts its alerts. A click on a row opens its
         run below, a tick draws it beside the open one. Runs that grow are followed while the
-        table is seen.
+        table is seen; into a table of a catalogue come those that begin meanwhile.
 
         Returns
         -------
@@ -101,9 +101,15 @@ class Lineage(LineageTable):
         """
         from notebook_probe.explorer.runs_table import runs_box
 
-        return runs_box(
-            self, lambda place: open_run(place).explorer, self._condition, self._read_row
-        )
+        def explorer_of(place: str) -> Explorer:
+            return open_run(place).explorer
+
+        return runs_box(self, explorer_of, self._condition, self._read_row, self._again)
+
+    @property
+    def _again(self) -> Callable[[], Iterable[Mapping[str, Any]]] | None:
+        """Gives the rows that there are now; None where there will be no others."""
+        return None
 
     def _condition(self, text: str) -> Callable[[Mapping[str, Any]], bool]:
         """What a text means; a field that no run has is most often a slip."""

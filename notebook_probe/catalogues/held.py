@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from notebook_probe.catalogues.finding import Notes, below
@@ -12,7 +14,7 @@ from notebook_probe.catalogues.finding.place import own_host
 from notebook_probe.catalogues.index import Index
 from notebook_probe.catalogues.marking import Marking
 from notebook_probe.catalogues.marks import read as read_marks
-from notebook_probe.catalogues.query import Where, condition, field_key, field_named
+from notebook_probe.catalogues.query import Condition, Where, condition, field_key, field_named
 from notebook_probe.catalogues.refreshing import Refreshed, Refresher
 from notebook_probe.catalogues.runs import Runs
 from notebook_probe.errors import RecordWarning, UnknownNameError, near
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
 __all__ = ["Catalogue"]
+
+Row = Mapping[str, Any]
 
 
 class Catalogue(Marking):
@@ -82,14 +86,13 @@ class Catalogue(Marking):
         """
         asked = condition(where)
         by = None if sort is None else field_named(sort)
+        question = partial(self._answer, asked, by, descending, limit, archived)
         self._look()
-        found = self._one_of_each(self._index.rows(asked))
-        kept = [row for row in found if asked.matches(row) and (archived or not row["archived"])]
+        kept = question()
         if not kept:
             known = self._index.fields()
             asked.check(known | {one for one in asked.fields if field_key(one) in known})
-        kept = self._sorted(kept, by, descending)
-        return Runs.of(kept if limit is None else kept[:limit])
+        return replace(Runs.of(kept), asked_again=partial(self._answer_now, question))
 
     def refresh(self) -> Refreshed:
         """Look what has changed.
@@ -141,7 +144,21 @@ class Catalogue(Marking):
             text = f"the catalogue is as it was when it could last be written: {error.orig}"
             warnings.warn(text, RecordWarning, stacklevel=3)
 
-    def _one_of_each(self, found: list[tuple[str, Mapping[str, Any]]]) -> list[Mapping[str, Any]]:
+    def _answer(
+        self, asked: Condition, by: str | None, descending: bool, limit: int | None, archived: bool
+    ) -> list[Row]:
+        """Of the index as it is."""
+        with self._lock:
+            found = self._one_of_each(self._index.rows(asked))
+        kept = [row for row in found if asked.matches(row) and (archived or not row["archived"])]
+        return self._sorted(kept, by, descending)[:limit]
+
+    def _answer_now(self, question: Callable[[], list[Row]]) -> list[Row]:
+        """The same question again."""
+        self.refresh()
+        return question()
+
+    def _one_of_each(self, found: list[tuple[str, Row]]) -> list[Row]:
         """Without what another machine has told of a folder that this one sees, too."""
         ours = {(row["run"], row["run_id"]) for host, row in found if host == own_host()}
         return [
@@ -150,9 +167,7 @@ class Catalogue(Marking):
             if host in ("", own_host()) or (row["run"], row["run_id"]) not in ours
         ]
 
-    def _sorted(
-        self, rows: list[Mapping[str, Any]], by: str | None, descending: bool
-    ) -> list[Mapping[str, Any]]:
+    def _sorted(self, rows: list[Row], by: str | None, descending: bool) -> list[Row]:
         rows = sorted(rows, key=lambda row: str(row["run"]))  # what is equal lies so everywhere
         if by is None:
             return sorted(rows, key=lambda row: str(row.get("created") or ""), reverse=True)

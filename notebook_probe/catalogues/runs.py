@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 from notebook_probe.catalogues.documents import read_document
 from notebook_probe.catalogues.marks import read as read_marks
@@ -13,12 +14,40 @@ from notebook_probe.record.read.reader import OpenedRecord
 __all__ = ["Runs"]
 
 
+@dataclass(frozen=True, repr=False)
 class Runs(Lineage):
     """Runs that were recorded, a row each; what `Catalogue.runs` gives.
 
     Prints the columns in which runs differ, draws parallel coordinates by ``picture()``, and its
-    ``explore()`` is a widget that opens the run of a clicked row.
+    ``explore()`` is a widget that opens the run of a clicked row, and to which those are added that
+    begin while it is seen and are asked for.
+
+    Attributes
+    ----------
+    asked_again : callable, optional
+        Gives the rows that answer the question now.
     """
+
+    asked_again: Callable[[], Iterable[Mapping[str, Any]]] | None = field(
+        default=None, compare=False
+    )
+
+    def where(self, column: str, is_wanted: Callable[[Any], Any] | object) -> Self:
+        """The runs whose value is this one, or that a function says yes to; no others will come.
+
+        Raises
+        ------
+        UnknownNameError
+
+        Examples
+        --------
+        >>> cat.runs().where("state", "finished")  # doctest: +SKIP
+        """
+        return replace(super().where(column, is_wanted), asked_again=None)
+
+    @property
+    def _again(self) -> Callable[[], Iterable[Mapping[str, Any]]] | None:
+        return self.asked_again
 
     def _read_row(self, record: OpenedRecord) -> Mapping[str, Any]:
         return {**read_document(record.location).row, **read_marks(record.location)}

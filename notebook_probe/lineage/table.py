@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import filter as fnfilter
 from html import escape
@@ -18,7 +18,7 @@ from notebook_probe.tabular import html_table, text_table
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["LineageTable"]
+__all__ = ["FIRST", "LineageTable", "labels_of"]
 
 FIRST = ("state", "steps", "loss.last")
 """Always shown, where there are such."""
@@ -97,10 +97,7 @@ class LineageTable:
     @property
     def labels(self) -> list[str]:
         """What the runs are called: their names, else the ends of their places, that differ."""
-        names = [str(row.get("name") or "") for row in self.rows]
-        wholes = [str(row.get("run") or "") for row in self.rows]
-        ends = [one.rstrip("/").rpartition("/")[2].removesuffix(".zarr") for one in wholes]
-        return next((one for one in (names, ends) if len({*one}) == len(one)), wholes)
+        return labels_of(self.rows)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -240,6 +237,20 @@ class LineageTable:
             raise UnknownNameError(
                 f"no column {column!r} in this table; {near(str(column), self.columns)}"
             )
+
+
+def labels_of(rows: Sequence[Row]) -> list[str]:
+    """What the runs of these rows are called, each otherwise than the others.
+
+    Examples
+    --------
+    >>> labels_of([{"run": "r/a.zarr", "name": "net"}, {"run": "r/b.zarr", "name": "net"}])
+    ['a', 'b']
+    """
+    names = [str(row.get("name") or "") for row in rows]
+    wholes = [str(row.get("run") or "") for row in rows]
+    ends = [one.rstrip("/").rpartition("/")[2].removesuffix(".zarr") for one in wholes]
+    return next((one for one in (names, ends) if len({*one}) == len(one)), wholes)
 
 
 def _details(same: Mapping[str, Any], n: int) -> str:

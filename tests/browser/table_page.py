@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from queue import SimpleQueue
 from typing import Any
 
 from playwright.sync_api import Locator, Page, expect
 
+from notebook_probe.explorer.runs_table.answers import Answers
 from notebook_probe.explorer.runs_table.runs_table import css, esm
 from notebook_probe.lineage.table import LineageTable
 from notebook_probe.lineage.view import view_of
@@ -41,6 +44,7 @@ class TablePage:
     def __init__(self, page: Page) -> None:
         self.page = page
         self.errors: list[str] = []
+        self.table: Any = {}
         page.on("pageerror", lambda error: self.errors.append(str(error)))
 
     def show(self, table: LineageTable, theme: str = "light", width: int = 880) -> TablePage:
@@ -54,7 +58,8 @@ class TablePage:
             f"style='margin: 16px'><div id=cell style='width: {width}px'></div>"
         )
         self.page.mouse.move(0, 0)
-        self.page.evaluate(RENDER, [esm(), css(), view_of(table)])
+        self.table = view_of(table)
+        self.page.evaluate(RENDER, [esm(), css(), self.table])
         expect(self.root).to_have_count(1)
         return self
 
@@ -97,6 +102,19 @@ class TablePage:
     def say(self, type: str, **fields: Any) -> None:
         self.page.evaluate("(one) => heard['msg:custom'](one)", {"v": 1, "type": type, **fields})
 
+    def looked(self, again_s: float, problem: str = "") -> None:
+        """When there may be more to tell."""
+        self.say("looked", again_s=again_s, problem=problem)
+
+    def say_rows(self, at: list[int], columns: list[dict[str, Any]], **fields: Any) -> None:
+        """Rows of the table as they are now, and those of runs that have come."""
+        view = self.table
+        runs = [*view["runs"], *(f"new/{k}.zarr" for k in range(9))]
+        labels = [*view["labels"], *(f"new {k}" for k in range(9))]
+        told = {"runs": [runs[one] for one in at], "labels": [labels[one] for one in at]}
+        told |= {"names": [], "shown": view["shown"]}
+        self.say("rows", **{**told, "at": at, "columns": columns, **fields})
+
     def say_line(self, at: int, **fields: Any) -> None:
         """What was read of the record of one row."""
         line = [2.0 / (1 + k / 6) for k in range(40)]
@@ -127,6 +145,18 @@ class TablePage:
         """What the view has given the kernel."""
         found: dict[str, Any] = self.page.evaluate("window.saved")
         return found
+
+    def served_by(self, answers: Answers, told: SimpleQueue[dict[str, Any]]) -> Iterator[None]:
+        """Carry messages between the view and what answers it, a few at each turn."""
+        n_taken = 0
+        while True:
+            for message in self.page.evaluate("(from) => sent.slice(from)", n_taken):
+                n_taken += 1
+                answers.receive(message)
+            while not told.empty():
+                message = told.get()
+                self.say(message.pop("type"), **message)
+            yield
 
     def picture(self, name: str) -> None:
         """Keep a screenshot for a person to look at."""

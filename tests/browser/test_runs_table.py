@@ -241,22 +241,22 @@ def test_runs_that_grow_are_looked_at_once_a_second_while_they_are_seen(
     table = TablePage(page).show(TABLE)
     table.wait_sent("hello")
     assert table.sent("look") == []
-    table.say("looked", growing=1)
+    table.looked(1)
     table.wait_sent("look")
     steps = {"name": "steps", "numeric": True, "keys": [1300], "texts": ["1 300"]}
     table.row("wide").focus()
-    table.say("rows", at=[0], columns=[steps])
+    table.say_rows([0], [steps])
     expect(table.row("wide").get_by_text("1 300")).to_be_visible()
     expect(table.row("wide")).to_be_focused()
     assert len(table.sent("look")) == 1, "one at a time"
     table.page.locator("#cell").evaluate("(cell) => { cell.style.display = 'none'; }")
     table.page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
-    table.say("looked", growing=1)
+    table.looked(1)
     page.clock.fast_forward(5000)
     assert len(table.sent("look")) == 1, "nobody sees it"
     table.page.locator("#cell").evaluate("(cell) => { cell.style.display = ''; }")
     table.wait_sent("look", 2)
-    table.say("looked", growing=0)
+    table.looked(0)
     page.clock.fast_forward(5000)
     assert len(table.sent("look")) == 2, "none grows any more"
     page.close()

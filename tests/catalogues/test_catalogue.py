@@ -308,3 +308,20 @@ def test_a_look_after_any_changes_tells_what_a_rebuild_tells(tmp_path: Path) -> 
             max_examples=6, stateful_step_count=6, suppress_health_check=[*HealthCheck]
         ),
     )
+
+
+def test_the_same_question_again_has_the_runs_that_have_begun_since(
+    tmp_path: Path,
+) -> None:
+    recorded(tmp_path / "a.zarr", lr=1)
+    with nbp.catalogue(tmp_path / "index.sqlite") as cat:
+        found = cat.runs("config.lr < 3", sort="config.lr")
+        assert found.asked_again is not None
+        (before,) = found.asked_again()
+        recorded(tmp_path / "b.zarr", lr=2)
+        recorded(tmp_path / "c.zarr", lr=3)
+        first, second = found.asked_again()
+        assert first == before
+        assert second["name"] == "b"
+        assert found.sort("config.lr").asked_again is not None
+        assert found.where("config.lr", 1).asked_again is None, "what was chosen by hand stays"

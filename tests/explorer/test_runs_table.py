@@ -16,9 +16,11 @@ import notebook_probe as nbp
 from notebook_probe.errors import RecordFormatError
 from notebook_probe.explorer.runs_table import RunsTable, runs_box
 from notebook_probe.explorer.runs_table.answers import Answers
+from notebook_probe.explorer.runs_table.arriving import Arriving
 from notebook_probe.explorer.runs_table.asked import asked
 from notebook_probe.explorer.runs_table.filtering import filtered
 from notebook_probe.explorer.runs_table.following import Following
+from notebook_probe.explorer.runs_table.open_rows import OpenRows
 from notebook_probe.explorer.runs_table.reading import Records
 from notebook_probe.lineage.row import row_of
 from notebook_probe.lineage.table import LineageTable
@@ -166,9 +168,9 @@ def test_a_run_that_grows_is_told_until_it_has_ended(tmp_path: Path) -> None:
             step(run, optimizer, model, k)
         run.flush()
         table = LineageTable.of([row_of(nbp.open_run(place)), {"run": str(tmp_path / "none.zarr")}])
-        answers = Answers(table, condition, row_of, heard)
+        answers = Answers(OpenRows(table), condition, row_of, heard)
         answers.receive({"type": "hello"})
-        assert heard.of("looked")[-1]["growing"] == 1
+        assert heard.of("looked")[-1]["again_s"] == 1
         answers.receive({"type": "lines", "runs": [0, 1]})
         line, missing = sorted(heard.of("line", 2), key=lambda one: one["at"])
         assert line["scalar"] == "loss"
@@ -178,7 +180,7 @@ def test_a_run_that_grows_is_told_until_it_has_ended(tmp_path: Path) -> None:
         for k in range(5, 12):
             step(run, optimizer, model, k)
     answers.receive({"type": "look"})
-    assert heard.of("looked", 2)[-1]["growing"] == 0
+    assert heard.of("looked", 2)[-1]["again_s"] == 0
     (told,) = heard.of("rows")
     columns = {one["name"]: one["texts"] for one in told["columns"]}
     assert told["at"] == [0]
@@ -222,3 +224,65 @@ def test_a_table_that_is_closed_answers_nothing() -> None:
     table.close()
     table.close()
     assert table.comm is None
+
+
+def test_it_is_asked_again_at_a_pace_that_costs_little_and_only_what_is_new_is_told() -> None:
+    now, took_s, asked = [0.0], [0.0], []
+    rows = [{"run": "a"}]
+
+    def again() -> list[dict[str, str]]:
+        asked.append(now[0])
+        now[0] += took_s[0]
+        return [*rows]
+
+    arriving = Arriving(again, lambda: now[0])
+    assert arriving.news() == [{"run": "a"}]
+    assert arriving.news() == []
+    assert len(asked) == 1, "not before its rest is over"
+    now[0], took_s[0] = 2.0, 0.5
+    rows.insert(0, {"run": "b"})
+    rows.insert(0, {"run": "c"})
+    assert [one["run"] for one in arriving.news()] == ["b", "c"]
+    assert arriving.rest_s == 10, "a question of half a second may cost a twentieth"
+    assert Arriving(None).news() == []
+    assert Arriving(None).rest_s == 0
+
+
+def test_why_it_cannot_be_asked_again_is_told_until_it_can() -> None:
+    problems = [OSError("the disk has gone")]
+
+    def again() -> list[dict[str, str]]:
+        if problems:
+            raise problems.pop()
+        return [{"run": "a"}]
+
+    now = [0.0]
+    arriving = Arriving(again, lambda: now[0])
+    assert arriving.news() == []
+    assert arriving.problem == "new runs cannot be looked for: the disk has gone"
+    now[0] = 2.0
+    assert len(arriving.news()) == 1
+    assert arriving.problem == ""
+
+
+def test_rows_keep_their_places_and_what_comes_is_named_and_shown_as_in_a_new_table() -> None:
+    known = [{"run": "r/a.zarr", "name": "net", "lr": 1, "of": "x"}]
+    rows = OpenRows(LineageTable.of(known))
+    assert rows.take_in(known) == []
+    assert rows.take_in([{"run": "r/b.zarr", "name": "net", "lr": 2, "new": 3}]) == [0, 1]
+    message = rows.message([0, 1])
+    assert message["labels"] == ["a", "b"], "two are called net"
+    assert message["names"] == ["new"]
+    assert message["shown"] == LineageTable.of(rows.rows).shown() == ["lr"]
+    assert rows.take_in([{"run": "r/a.zarr", "name": "net", "lr": 4}]) == [0]
+    assert rows.rows[0] == {"run": "r/a.zarr", "name": "net", "lr": 4}
+    assert rows.message([0])["columns"][0]["keys"] == [4]
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_a_table_that_was_opened_before_any_run_shows_columns_once_there_are_some(n: int) -> None:
+    whole = [{"run": f"{k}.zarr", "name": f"{k}", "state": "running", "lr": k} for k in range(3)]
+    rows = OpenRows(LineageTable.of(whole[:n]))
+    rows.take_in(whole)
+    assert rows.standard == LineageTable.of(whole).shown()
+    assert rows.message([2])["at"] == [2]

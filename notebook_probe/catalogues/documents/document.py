@@ -142,14 +142,15 @@ def _loss(scalars: Mapping[str, Scalar]) -> dict[str, float | None]:
 
 
 def _numbers(scalars: Mapping[str, Scalar]) -> Iterator[tuple[str, float | None]]:
+    """What is asked for most comes first: of columns that tell the same a table shows that."""
     for name, one in scalars.items():
-        yield f"first.{name}", one.first
-        yield f"last.{name}", one.last
-        yield f"min.{name}", _known(one.low)
-        yield f"max.{name}", _known(one.high)
         better = is_better(name)
         if better:
             yield f"best.{name}", _known(one.low if better == "min" else one.high)
+        yield f"last.{name}", one.last
+        yield f"min.{name}", _known(one.low)
+        yield f"max.{name}", _known(one.high)
+        yield f"first.{name}", one.first
 
 
 def _of_state(name: str) -> str:

@@ -5,6 +5,8 @@ It is given plain JSON and the functions that open and read runs::
     a view asks ─▶ answers.py ─▶ filtering.py: which rows a text means
                               ─▶ reading.py: of a record its row, the line of its loss, its alerts
                               ─▶ following.py: of runs that grow what is new
+                              ─▶ arriving.py: runs that begin, and what else is told otherwise
+    open_rows.py: the rows, each at its place, and the message that tells of some of them
 
 What it takes to read is done in threads of its own; a view asks for what is in sight alone.
 """

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from threading import Lock
 from typing import Any, TypeAlias
 
 from notebook_probe.explorer.draw.worker import Worker
+from notebook_probe.explorer.runs_table.arriving import Arriving, AskAgain
 from notebook_probe.explorer.runs_table.asked import Asked, asked
 from notebook_probe.explorer.runs_table.filtering import Condition, filtered
 from notebook_probe.explorer.runs_table.following import Following, ReadRow
+from notebook_probe.explorer.runs_table.open_rows import OpenRows
 from notebook_probe.explorer.runs_table.reading import Records, looked_at
-from notebook_probe.lineage.table import LineageTable
-from notebook_probe.lineage.view import column_of, columns_of
+from notebook_probe.lineage.view import columns_of
 
 __all__ = ["Answers", "Send"]
 
+GROWN_S = 1.0
+"""Between two looks at runs that grow."""
+
+Row = Mapping[str, Any]
 Send: TypeAlias = Callable[[Mapping[str, Any]], None]
 
 
@@ -27,7 +33,7 @@ class Answers:
 
     Parameters
     ----------
-    table : LineageTable
+    open_rows : OpenRows
         What the views show.
     condition : callable
         Reads the text of a condition.
@@ -35,19 +41,27 @@ class Answers:
         The row of an opened record.
     send : callable
         Sends a message to all views.
+    again : callable, optional
+        Gives the rows that there are now.
     """
 
     def __init__(
-        self, table: LineageTable, condition: Condition, read_row: ReadRow, send: Send
+        self,
+        open_rows: OpenRows,
+        condition: Condition,
+        read_row: ReadRow,
+        send: Send,
+        again: AskAgain | None = None,
     ) -> None:
-        self._table, self._condition, self._send = table, condition, send
-        self._rows = [dict(row) for row in table]
+        self._open, self._condition, self._send = open_rows, condition, send
+        self._rows = open_rows.rows
         self._reading = Worker("notebook_probe table of runs")
         self._thinking = Worker("notebook_probe filter of runs")
+        self._telling = Lock()  # what is told of rows reaches views in the order of their changes
         self._records = Records()
         self._following = Following(self._rows, read_row, self._records)
+        self._arriving = Arriving(again)
         self._changed: dict[int, None] = {}
-        self._names = dict.fromkeys(table.shown())
         self._in_sight: list[int] = []
         self._answering: dict[str, Callable[[Asked], None]] = {
             "hello": lambda _: self._reading.do(self._greet),
@@ -71,7 +85,7 @@ class Answers:
     # ------------------------------------------------------------------- in a thread of their own
 
     def _filter(self, message: Asked) -> None:
-        found = filtered(message["text"], self._rows, self._condition)
+        found = filtered(message["text"], [*self._rows], self._condition)
         self._send(
             {
                 "type": "filtered",
@@ -84,34 +98,41 @@ class Answers:
         )
 
     def _give(self, message: Asked) -> None:
-        self._names |= dict.fromkeys(message["names"])
-        columns = columns_of(LineageTable.of(self._rows), message["names"])
-        self._send({"type": "columns", "columns": columns})
+        with self._telling:
+            self._open.given(message["names"])
+            columns = columns_of(self._open.table(), message["names"])
+            self._send({"type": "columns", "columns": columns})
 
     # ------------------------------------------------------------------- in the thread of records
 
     def _greet(self) -> None:
         """A view has come that knows the table as it was at first."""
-        self._tell([*self._changed])
-        self._send({"type": "looked", "growing": self._following.n})
+        self._tell(sorted(self._changed))
+        self._rest()
 
     def _look(self) -> None:
-        news = self._following.news()
-        for at, row in news.items():
-            self._rows[at] |= row
-        self._changed |= dict.fromkeys(news)
-        self._tell([*news])
-        for at in news:
-            self._send_line(at)
-        self._send({"type": "looked", "growing": self._following.n})
+        grown = self._following.news()
+        told: list[Row] = [{**self._rows[at], **row} for at, row in grown.items()]
+        told += self._arriving.news()
+        n = len(self._rows)
+        with self._telling:
+            places = self._open.take_in(told)
+            self._changed |= dict.fromkeys(places)
+            self._tell(places)
+        for at in places:
+            self._following.told(at)
+            if at < n:  # lines of the others are asked for, if they are in sight
+                self._send_line(at)
+        self._rest()
 
     def _tell(self, places: list[int]) -> None:
-        if not places:
-            return
-        names = [one for one in self._names if one in self._table.columns]
-        rows = [self._rows[at] for at in places]
-        columns = [column_of(name, [row.get(name) for row in rows]) for name in names]
-        self._send({"type": "rows", "at": places, "columns": columns})
+        if places:
+            self._send(self._open.message(places))
+
+    def _rest(self) -> None:
+        """Say how long it is until there may be more to tell."""
+        rest_s = GROWN_S if self._following.n else self._arriving.rest_s
+        self._send({"type": "looked", "again_s": rest_s, "problem": self._arriving.problem})
 
     def _on_lines(self, message: Asked) -> None:
         """Those that were asked for before and are in sight no more are not read."""

@@ -10,6 +10,7 @@ from traitlets import TraitError
 
 from notebook_probe.errors import ProbeError
 from notebook_probe.explorer.explorer import Explorer
+from notebook_probe.explorer.runs_table.arriving import AskAgain
 from notebook_probe.explorer.runs_table.filtering import Condition
 from notebook_probe.explorer.runs_table.following import ReadRow
 from notebook_probe.explorer.runs_table.runs_table import RunsTable
@@ -23,6 +24,7 @@ def runs_box(
     explorer_of: Callable[[str], Explorer],
     condition: Condition,
     read_row: ReadRow,
+    again: AskAgain | None = None,
 ) -> VBox:
     """The table, and below it the Explorer of the chosen run with the ticked ones beside it.
 
@@ -32,10 +34,10 @@ def runs_box(
         The runs.
     explorer_of : callable
         The Explorer of the run that is at a place.
-    condition, read_row : callable
+    condition, read_row, again : callable
         As `RunsTable` has them.
     """
-    rows = RunsTable(table, condition, read_row)
+    rows = RunsTable(table, condition, read_row, again)
     box = VBox([rows])
 
     def choose(change: Any) -> None:

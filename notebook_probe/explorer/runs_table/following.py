@@ -43,12 +43,20 @@ class Following:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._rows, self._read, self._records, self._clock = rows, read, records, clock
-        self._read_s = {at: clock() for at, row in enumerate(rows) if row.get("state") in GROWING}
+        self._read_s: dict[int, float] = {}
+        for at in range(len(rows)):
+            self.told(at)
 
     @property
     def n(self) -> int:
         """How many there are that may tell more."""
         return len(self._read_s)
+
+    def told(self, at: int) -> None:
+        """A row is as somebody else has just told it."""
+        self._read_s.pop(at, None)
+        if self._rows[at].get("state") in GROWING:
+            self._read_s[at] = self._clock()
 
     def news(self) -> dict[int, Row]:
         """The rows that are others now, by their places."""

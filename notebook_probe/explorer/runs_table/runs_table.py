@@ -14,10 +14,11 @@ from ipywidgets.widgets.trait_types import TypedTuple
 from notebook_probe.explorer.assets import joined
 from notebook_probe.explorer.kernel import kernel_route, widget_lock
 from notebook_probe.explorer.runs_table.answers import Answers
+from notebook_probe.explorer.runs_table.arriving import AskAgain
 from notebook_probe.explorer.runs_table.filtering import Condition
 from notebook_probe.explorer.runs_table.following import ReadRow
+from notebook_probe.explorer.runs_table.open_rows import OpenRows
 from notebook_probe.lineage.table import LineageTable
-from notebook_probe.lineage.view import view_of
 
 __all__ = ["RunsTable", "css", "esm"]
 
@@ -49,6 +50,8 @@ class RunsTable(anywidget.AnyWidget):
         Reads the text of a condition for the filter.
     read_row : callable
         The row of an opened record, for runs that grow.
+    again : callable, optional
+        Gives the rows that there are now, for runs that begin.
 
     Attributes
     ----------
@@ -70,10 +73,17 @@ class RunsTable(anywidget.AnyWidget):
     _esm = traitlets.Unicode().tag(sync=True)
     _css = traitlets.Unicode().tag(sync=True)
 
-    def __init__(self, table: LineageTable, condition: Condition, read_row: ReadRow) -> None:
+    def __init__(
+        self,
+        table: LineageTable,
+        condition: Condition,
+        read_row: ReadRow,
+        again: AskAgain | None = None,
+    ) -> None:
+        rows = OpenRows(table)
         with widget_lock:
-            super().__init__(table=view_of(table), _esm=esm(), _css=css())
-            self._answers = Answers(table, condition, read_row, self._tell)
+            super().__init__(table=rows.view, _esm=esm(), _css=css())
+            self._answers = Answers(rows, condition, read_row, self._tell, again)
             self.on_msg(RunsTable._arrived)
         self._route = kernel_route()
         self._route.carry(self.comm)

@@ -28,6 +28,7 @@ export function createBody({ rows, scroller, act, seen, signal }) {
 
   /** Have the rows in sight; `anew` where what they show is another. */
   function refresh({ anew = false } = {}) {
+    const isFocused = anew && hasFocus();
     if (anew) forget();
     const [start, end] = inSight();
     const places = rows.order.slice(start, end);
@@ -50,7 +51,11 @@ export function createBody({ rows, scroller, act, seen, signal }) {
     for (const at of fresh) if (rows.looks.has(at)) kept.get(at).look(rows.looks.get(at));
     mark(marked);
     seen(places);
+    if (isFocused) focus();
   }
+
+  const hasFocus = () => Boolean(made.get(focused)?.el.contains(document.activeElement));
+  const focus = () => made.get(focused)?.el.focus({ preventScroll: true });
 
   /** Rows are made anew at the next refresh; who had the focus has it again. */
   function forget(places = [...made.keys()]) {
@@ -67,6 +72,15 @@ export function createBody({ rows, scroller, act, seen, signal }) {
       row.mark(how(at));
       row.el.tabIndex = at === stop ? 0 : -1; // one stop of the tab key for all
     }
+  }
+
+  const placeOfRow = (at) => rows.order.indexOf(at);
+
+  /** The first row in sight that is none of these; none at the top, where what comes is seen. */
+  function anchorBeside(places) {
+    if (!scroller.scrollTop) return undefined;
+    const first = Math.floor(scroller.scrollTop / HEIGHT);
+    return rows.order.slice(first).find((at) => !places.has(at));
   }
 
   function inSight() {
@@ -113,12 +127,19 @@ export function createBody({ rows, scroller, act, seen, signal }) {
     mark,
     /** What was read of one record. */
     look: (at) => made.get(at)?.look(rows.looks.get(at)),
-    /** Rows that tell other values now. */
-    renew(places) {
-      const had = made.get(focused)?.el.contains(document.activeElement);
+    /** Rows change or come; the first in sight that was there before stays where it is. */
+    renew(places, change) {
+      const isFocused = hasFocus();
+      const anchor = anchorBeside(new Set(places));
+      const past = scroller.scrollTop - placeOfRow(anchor) * HEIGHT;
+      change();
       forget(places);
       refresh();
-      if (had) made.get(focused)?.el.focus({ preventScroll: true });
+      if (placeOfRow(anchor) >= 0) {
+        scroller.scrollTop = placeOfRow(anchor) * HEIGHT + past;
+        refresh();
+      }
+      if (isFocused) focus();
     },
     rowOf: (at) => made.get(at),
   };

@@ -6,8 +6,11 @@ import { grouped } from "../../js/format.js";
 const WAIT_MS = 120; // after the last key
 const WORD = /^[\p{L}\p{N}_./-]*$/u; // what can be no condition
 
-/** `ask(text)` has the kernel read it; `changed()` follows when other rows are wanted. */
-export function createFilter({ rows, ask, changed, signal }) {
+/**
+ * `ask(text)` has the kernel read it; `arrange(change, { stays })` makes a change of which rows are
+ * wanted, `stays` where they are those of the same text as before.
+ */
+export function createFilter({ rows, ask, arrange, signal }) {
   const box = element("input", {
     type: "search",
     "aria-label": "Filter: words, or a condition",
@@ -20,6 +23,7 @@ export function createFilter({ rows, ask, changed, signal }) {
   const el = element("div", { class: "nbp-runs-filter" }, box, said);
   let timer = 0;
   let problem = "";
+  let applied = "";
 
   box.addEventListener("input", typed, { signal });
   box.addEventListener(
@@ -42,9 +46,10 @@ export function createFilter({ rows, ask, changed, signal }) {
   }
 
   function apply(what) {
-    problem = "";
-    rows.filter(what);
-    changed();
+    const text = box.value.trim();
+    const stays = text === applied;
+    [problem, applied] = ["", text];
+    arrange(() => rows.filter(what), { stays });
   }
 
   function refresh() {

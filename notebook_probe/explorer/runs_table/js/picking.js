@@ -39,7 +39,7 @@ export function createPicking({ rows, dialogs, pick, signal }) {
 
     listen(search, "input", refresh);
     listen(content, "keydown", moved);
-    listen(again, "click", () => choose([...rows.standard]));
+    listen(again, "click", () => choose(rows.standard));
     listen(none, "click", () => choose([]));
     listen(list, "change", ({ target }) => {
       const rest = rows.picked.filter((name) => name !== target.value);

@@ -1,12 +1,11 @@
-/** What is asked of the kernel while the table is seen: lines of the rows in sight, what has grown. */
+/** What is asked of the kernel while the table is seen: lines of the rows in sight, what has grown or come. */
 
-const REST_MS = 1000; // between two looks at runs that grow
 const WAIT_MS = 80; // rows that are scrolled past are not read
 
 /** `send(type, fields)`; `isKnown(at)` tells whether the line of a row has been read. */
 export function createReading({ el, send, isKnown, signal }) {
   let isSeen = false;
-  let growing = 0;
+  let restMs = 0; // until there may be more to be told; 0 for never
   let waits = false; // for the answer to a look
   let places = [];
   let timer = 0;
@@ -40,13 +39,13 @@ export function createReading({ el, send, isKnown, signal }) {
   }
 
   function look() {
-    if (!growing || waits || timer || !isShown()) return;
+    if (!restMs || waits || timer || !isShown()) return;
     timer = setTimeout(() => {
       timer = 0;
       if (!isShown()) return;
       waits = true;
       send("look", {});
-    }, REST_MS);
+    }, restMs);
   }
 
   return {
@@ -55,8 +54,8 @@ export function createReading({ el, send, isKnown, signal }) {
       places = now;
       if (isShown()) ask();
     },
-    looked(n) {
-      [growing, waits] = [n, false];
+    looked(againS) {
+      [restMs, waits] = [1000 * againS, false];
       look();
     },
   };

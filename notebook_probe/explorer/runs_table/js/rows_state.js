@@ -2,19 +2,24 @@
 
 import { nextSort, orderedBy } from "./order.js";
 
-/** `order` is the rows in sight of the filter, as they are sorted; `shown` the names of columns. */
+/**
+ * `order` is the rows in sight of the filter, as they are sorted; `shown` the names of columns. Lists
+ * are copies: the table as it was sent is also that of views which come later.
+ */
 export function createRows(table) {
-  const columns = new Map(table.columns.map((one) => [one.name, one]));
-  const everyRow = table.runs.map((_, at) => at);
+  const columns = new Map(table.columns.map((one) => [one.name, copyOf(one)]));
   const rows = {
-    ...table,
+    runs: [...table.runs],
+    labels: [...table.labels],
+    names: [...table.names],
     columns,
-    picked: [...table.shown],
-    standard: table.shown,
+    picked: table.shown,
+    standard: table.shown, // as long as it is what is picked, nobody has picked anything else
     sorted: { name: "", down: false },
     wanted: null, // the places that a condition is true of; null for all
     words: [],
-    order: everyRow,
+    came: table.runs.map((_, at) => at), // as nobody has sorted them: the newest first
+    order: [],
     looks: new Map(), // place -> line, alerts
     get shown() {
       return rows.picked.filter((name) => columns.has(name));
@@ -25,35 +30,55 @@ export function createRows(table) {
     },
     /** Of what a text means: `{ rows }` or `{ words }`. */
     filter({ rows: wanted = null, words = "" }) {
-      rows.wanted = wanted;
+      rows.wanted = wanted && new Set(wanted);
       rows.words = words.toLowerCase().split(/\s+/).filter(Boolean);
       rows.arrange();
     },
     arrange() {
-      const found = (rows.wanted ?? everyRow).filter(hasWords);
-      const keys = rows.sorted.name === "run" ? table.labels : columns.get(rows.sorted.name)?.keys;
+      const found = rows.came.filter((at) => (rows.wanted?.has(at) ?? true) && hasWords(at));
+      const keys = rows.sorted.name === "run" ? rows.labels : columns.get(rows.sorted.name)?.keys;
       rows.order = keys ? orderedBy(found, keys, rows.sorted.down) : found;
     },
     /** Columns that were asked for. */
     add(given) {
-      for (const one of given) columns.set(one.name, one);
+      for (const one of given) columns.set(one.name, copyOf(one));
     },
-    /** Rows that are others now. */
-    renew(places, given) {
-      for (const { name, keys, texts } of given) {
-        const column = columns.get(name);
-        places.forEach((at, k) => column && ([column.keys[at], column.texts[at]] = [keys[k], texts[k]]));
-      }
+    /** Rows that are others now, and those that have come, behind the others by their places. */
+    renew({ at: places, runs, labels, columns: given, names }) {
+      rows.names.push(...names.filter((name) => !rows.names.includes(name)));
+      places.forEach((at, k) => {
+        if (at > rows.runs.length) return; // what comes between them is still to be told
+        if (at === rows.runs.length) comes(at);
+        [rows.runs[at], rows.labels[at]] = [runs[k], labels[k]];
+        for (const one of given) setCell(columns.get(one.name), at, one, k);
+      });
       rows.arrange();
     },
   };
 
+  function comes(at) {
+    rows.came.unshift(at);
+    for (const { keys, texts } of columns.values()) [keys[at], texts[at]] = [keys[at] ?? null, texts[at] ?? ""];
+  }
+
   function hasWords(at) {
     if (!rows.words.length) return true;
-    const told = [table.labels[at], table.runs[at], ...rows.shown.map((name) => columns.get(name).texts[at])];
+    const told = [rows.labels[at], rows.runs[at], ...rows.shown.map((name) => columns.get(name).texts[at])];
     const text = told.join("\n").toLowerCase();
     return rows.words.every((word) => text.includes(word));
   }
 
+  rows.arrange();
   return rows;
+}
+
+function copyOf(column) {
+  return { ...column, keys: [...column.keys], texts: [...column.texts] };
+}
+
+/** One cell; of a column that this view does not have, none. */
+function setCell(column, at, given, k) {
+  if (!column) return;
+  [column.keys[at], column.texts[at]] = [given.keys[k], given.texts[k]];
+  column.numeric &&= given.numeric;
 }

@@ -20,6 +20,7 @@ function render({ model, el }) {
   const { signal } = life;
   const view = `${Date.now()}-${(count += 1)}`;
   const rows = createRows(model.get("table"));
+  let unasked = ""; // why it is not known which runs there are now
   const send = (type, fields) => model.send({ v: 1, type, view, ...fields });
 
   const root = element("div", { class: "nbp-runs-table" });
@@ -34,7 +35,7 @@ function render({ model, el }) {
   const act = (kind, at) => choosing[kind](rows.runs[at]);
   const body = createBody({ rows, scroller, act, seen: reading.seen, signal });
   const tip = createTip({ root, rows, body, signal });
-  const filter = createFilter({ rows, ask: (text) => send("filter", { text }), changed: arranged, signal });
+  const filter = createFilter({ rows, ask: (text) => send("filter", { text }), arrange: arranged, signal });
   const picking = createPicking({ rows, dialogs, pick, signal });
   createTheme(root, { emit: () => body.refresh({ anew: true }) }, signal);
 
@@ -43,8 +44,7 @@ function render({ model, el }) {
   el.append(root);
 
   function sort(name) {
-    rows.sort(name);
-    arranged();
+    arranged(() => rows.sort(name));
   }
 
   function pick(names) {
@@ -54,14 +54,27 @@ function render({ model, el }) {
     rearranged();
   }
 
-  /** Other rows are in sight, or in another order. */
-  function arranged() {
-    tip.hide();
-    scroller.scrollTop = 0;
+  /** Have other rows in sight, or in another order: from the top, or `stays` where it is. */
+  function arranged(change, { stays = false, places = [] } = {}) {
+    if (stays) {
+      body.renew(places, change);
+    } else {
+      tip.hide();
+      change();
+      scroller.scrollTop = 0;
+      body.refresh();
+    }
     head.refresh();
     filter.refresh();
     table.setAttribute("aria-rowcount", rows.order.length + 1);
-    body.refresh();
+  }
+
+  /** Show the columns in which runs differ now, unless others were picked. */
+  function showStandard(names) {
+    const isPicked = rows.picked !== rows.standard;
+    if (names.join("\n") === rows.standard.join("\n")) return;
+    rows.standard = names;
+    if (!isPicked) pick(names);
   }
 
   /** Other columns are. */
@@ -78,7 +91,7 @@ function render({ model, el }) {
 
   function told() {
     body.mark((at) => choosing.stateOf(rows.runs[at]));
-    const problem = choosing.problem || model.get("said");
+    const problem = choosing.problem || model.get("said") || unasked;
     setText(foot, problem || choosing.words(HINT));
     foot.classList.toggle("nbp-bad", Boolean(problem));
   }
@@ -90,16 +103,19 @@ function render({ model, el }) {
       rearranged();
     },
     rows(message) {
-      rows.renew(message.at, message.columns);
-      head.refresh();
-      body.renew(message.at);
+      arranged(() => rows.renew(message), { stays: true, places: message.at });
+      showStandard(message.shown);
       filter.again();
     },
     line(message) {
       rows.looks.set(message.at, message);
       body.look(message.at);
     },
-    looked: ({ growing }) => reading.looked(growing),
+    looked(message) {
+      unasked = message.problem;
+      told();
+      reading.looked(message.again_s);
+    },
   };
   const heard = {
     "msg:custom": (message) => answers[message.type]?.(message),
@@ -109,7 +125,7 @@ function render({ model, el }) {
   };
   for (const [what, run] of Object.entries(heard)) model.on(what, run);
   rearranged();
-  arranged();
+  arranged(() => {});
   told();
   send("hello", {});
   return () => {

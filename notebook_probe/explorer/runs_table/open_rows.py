@@ -1,0 +1,125 @@
+"""The rows of a table that is open: each keeps its place, and what comes is put behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from notebook_probe.lineage.table import FIRST, LineageTable, labels_of
+from notebook_probe.lineage.view import MOST_COLUMNS, TableView, column_of, view_of
+
+__all__ = ["OpenRows"]
+
+Row = Mapping[str, Any]
+
+
+class OpenRows:
+    """What is known of each run, what it is called, and which columns there are.
+
+    Parameters
+    ----------
+    table : LineageTable
+        As it was opened.
+
+    Attributes
+    ----------
+    rows : list of dict
+    view : TableView
+        What is shown at first.
+    standard : list of str
+        Columns that are shown while nobody picks any: those in which runs differ.
+    """
+
+    def __init__(self, table: LineageTable) -> None:
+        self.rows = [dict(row) for row in table]
+        self.view: TableView = view_of(table)
+        self.standard = [*self.view["shown"]]
+        self._labels = [*self.view["labels"]]
+        self._names = dict.fromkeys(self.view["names"])
+        self._given = dict.fromkeys(self.standard)
+        self._apart = _Apart(self.rows)
+        self._places = {run: at for at, run in enumerate(self.view["runs"])}
+
+    def given(self, names: Iterable[str]) -> None:
+        """Some view has these columns from now on."""
+        self._given |= dict.fromkeys(names)
+
+    def table(self) -> LineageTable:
+        """As they are now."""
+        return LineageTable.of(self.rows)
+
+    def take_in(self, told: Iterable[Row]) -> list[int]:
+        """Places of rows that are others now, or called otherwise, and of those that came."""
+        found: dict[int, None] = {}
+        n = len(self.rows)
+        for row in told:
+            at = self._places.setdefault(str(row.get("run") or ""), len(self.rows))
+            if at == len(self.rows):
+                self.rows.append({})
+                self._labels.append("")
+            elif not _differs(row, self.rows[at]):
+                continue
+            self.rows[at] = dict(row)
+            self._names |= dict.fromkeys(row)
+            found[at] = None
+        if self._apart.take_in(self.rows[at] for at in found) or not self.standard:
+            self.standard = self._shown()
+            self._given |= dict.fromkeys(self.standard)
+        if len(self.rows) > n:
+            found |= dict.fromkeys(self._called())
+        return sorted(found)
+
+    def message(self, places: list[int]) -> dict[str, Any]:
+        """What views are told of some rows."""
+        rows = [self.rows[at] for at in places]
+        names = [one for one in self._given if one in self._names]
+        return {
+            "type": "rows",
+            "at": places,
+            "runs": [str(row.get("run") or "") for row in rows],
+            "labels": [self._labels[at] for at in places],
+            "columns": [column_of(name, [row.get(name) for row in rows]) for name in names],
+            "names": [*self._names][len(self.view["names"]) :],
+            "shown": self.standard,
+        }
+
+    def _called(self) -> list[int]:
+        """Call runs anew, which a new one may be called like; the places of those with others."""
+        before, self._labels = self._labels, labels_of(self.rows)
+        pairs = enumerate(zip(before, self._labels, strict=True))
+        return [at for at, (one, other) in pairs if one != other]
+
+    def _shown(self) -> list[str]:
+        """Columns in which runs differ, as of a table that is opened now."""
+        kept = {"run", "name", *FIRST, *self.standard, *self._apart.names}
+        names = [one for one in self._names if one in kept]
+        rows = ({name: row.get(name) for name in names} for row in self.rows)
+        return LineageTable.of(rows).shown()[:MOST_COLUMNS]
+
+
+class _Apart:
+    """Names that two runs have told different values of, from row after row."""
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self.names: set[str] = set()
+        self._texts: dict[str, str] = {}
+        self.take_in(rows)
+
+    def take_in(self, rows: Iterable[Row]) -> bool:
+        """Whether there are more such names than before."""
+        n = len(self.names)
+        for row in rows:
+            for name, value in row.items():
+                if value is None or name in self.names:
+                    continue
+                text = repr(value)
+                if self._texts.setdefault(name, text) != text:
+                    self.names.add(name)
+        return len(self.names) > n
+
+
+def _differs(row: Row, known: Row) -> bool:
+    """Whether anything is told otherwise; what is not told is as good as missing."""
+    if any(known.get(name) is not one and known.get(name) != one for name, one in row.items()):
+        return True
+    return any(one is not None and name not in row for name, one in known.items())
