@@ -22,7 +22,7 @@ __all__ = ["FIRST", "LineageTable", "labels_of"]
 
 FIRST = ("state", "steps", "loss.last")
 """Always shown, where there are such."""
-APART = ("duration_s", "created")
+APART = ("duration_s", "size_bytes", "created", "updated", "run_id")
 """Differ in any two runs and say little of them; shown last."""
 MOST_SHOWN = 24
 """Columns of a printed table; all are in `columns`."""

@@ -7,13 +7,14 @@ import warnings
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 from notebook_probe.experiment.places import Place
 from notebook_probe.experiment.restoring.found import OWN, Found, Looking, find
 from notebook_probe.experiment.saving.units import checkpoints, read_config, read_units
 from notebook_probe.record.format.resume import ResumeLike
+from notebook_probe.record.store.location import ROOT_KEY
+from notebook_probe.run.begin.ranks import own_rank, rank_name
 from notebook_probe.train.checkpoints.contents import differences
 from notebook_probe.train.checkpoints.partly import restore_partly
 from notebook_probe.train.checkpoints.places import DamagedError, place_at, read_state
@@ -193,6 +194,8 @@ def _record_id(found: Found) -> str:
 
 def _resume(place: Place, rule: int, step: int) -> ResumeLike:
     """The own record goes on; a training that begins anew leaves what is there as a branch."""
-    if not Path(place.record, "zarr.json").exists():
+    rank = own_rank()
+    own = place.record if rank is None else place.record / rank_name(rank)
+    if not (own / ROOT_KEY).exists():
         return None
     return step if rule == OWN else f"branch({step})"

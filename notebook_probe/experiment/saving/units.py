@@ -11,6 +11,7 @@ from notebook_probe.errors import RecordFormatError
 from notebook_probe.experiment.places import Place
 from notebook_probe.opened import OpenedRun, open_run
 from notebook_probe.record.format.notes import UNIT
+from notebook_probe.record.read.ranks import rank_folders
 from notebook_probe.run.run import Run
 from notebook_probe.train.checkpoints.index import Checkpoint
 from notebook_probe.train.checkpoints.store import CheckpointStore
@@ -121,10 +122,11 @@ def checkpoints(place: Place) -> list[Checkpoint]:
 
 
 def _opened(place: Place) -> OpenedRun | None:
+    """The record; of an experiment of several processes that of the first, which saves for all."""
     if not place.record.exists():
         return None
     try:
-        return open_run(place.record)
+        return open_run(next(iter(rank_folders(place.record).values()), place.record))
     except RecordFormatError:
         if any(place.record.glob("zarr.json")):
             raise
