@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 from notebook_probe.catalogues.finding import Notes, below
 from notebook_probe.catalogues.finding.place import own_host
 from notebook_probe.catalogues.index import Index
+from notebook_probe.catalogues.jobs import as_jobs, with_ranks
 from notebook_probe.catalogues.marking import Marking
 from notebook_probe.catalogues.marks import read as read_marks
 from notebook_probe.catalogues.query import Condition, Where, condition, field_key, field_named
@@ -50,6 +51,7 @@ class Catalogue(Marking):
         descending: bool = False,
         limit: int | None = None,
         archived: bool = False,
+        ranks: bool = False,
     ) -> Runs:
         """The runs that meet a condition, the newest first; looked for now.
 
@@ -66,6 +68,9 @@ class Catalogue(Marking):
             So many at most.
         archived : bool
             With those that were put aside.
+        ranks : bool
+            Every rank of a job by itself, with its number as ``rank``; else a job is one run, at
+            the place of the job, with the values of its first rank. ``ranks`` says how many it has.
 
         Raises
         ------
@@ -86,7 +91,7 @@ class Catalogue(Marking):
         """
         asked = condition(where)
         by = None if sort is None else field_named(sort)
-        question = partial(self._answer, asked, by, descending, limit, archived)
+        question = partial(self._answer, asked, by, descending, limit, archived, ranks)
         self._look()
         kept = question()
         if not kept:
@@ -145,12 +150,20 @@ class Catalogue(Marking):
             warnings.warn(text, RecordWarning, stacklevel=3)
 
     def _answer(
-        self, asked: Condition, by: str | None, descending: bool, limit: int | None, archived: bool
+        self,
+        asked: Condition,
+        by: str | None,
+        descending: bool,
+        limit: int | None,
+        archived: bool,
+        ranks: bool,
     ) -> list[Row]:
         """Of the index as it is."""
         with self._lock:
             found = self._one_of_each(self._index.rows(asked))
+            places = [place for _, place in self._index.known()]
         kept = [row for row in found if asked.matches(row) and (archived or not row["archived"])]
+        kept = (with_ranks if ranks else as_jobs)(kept, places)
         return self._sorted(kept, by, descending)[:limit]
 
     def _answer_now(self, question: Callable[[], list[Row]]) -> list[Row]:

@@ -67,8 +67,10 @@ class Marking(ABC):
     def clean_up(self, where: Where) -> CleanUp:
         """What would be deleted of the runs that meet a condition; ``.delete()`` deletes it.
 
-        A run goes with its checkpoints, if its folder of this machine holds its record and nothing
-        else, and nobody writes it. Runs that were put aside are among them.
+        A run goes with its checkpoints, the word of where it is, and what of an experiment's folder
+        is empty then, if its folder of this machine, that of each of its ranks, or its packed file
+        holds its record and nothing else, and nobody writes it. Runs that were put aside are among
+        them.
 
         Raises
         ------

@@ -69,6 +69,7 @@ def runs(
     descending: bool = False,
     limit: int | None = None,
     archived: bool = False,
+    ranks: bool = False,
 ) -> Runs:
     """Every run that was recorded on this machine, as a table; see `Catalogue.runs`.
 
@@ -77,8 +78,9 @@ def runs(
     >>> nbp.runs("params.lr < 1e-3 and state == 'finished'")  # doctest: +SKIP
     >>> nbp.runs(sort="best.eval_accuracy", descending=True, limit=2).explore()  # doctest: +SKIP
     """
-    found = _usual()
-    return found.runs(where, sort=sort, descending=descending, limit=limit, archived=archived)
+    return _usual().runs(
+        where, sort=sort, descending=descending, limit=limit, archived=archived, ranks=ranks
+    )
 
 
 _opened: dict[Path, Catalogue] = {}

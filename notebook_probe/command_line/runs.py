@@ -16,7 +16,7 @@ from notebook_probe.command_line.printed import cell, fitting, print_json, width
 __all__ = ["add", "write_csv"]
 
 USUAL = (
-    ("state", "steps", "loss.last"),
+    ("rank", "ranks", "state", "steps", "loss.last"),
     ("config.", "custom.", "train."),
     ("best.", "eval."),
     ("tags", "note", "alerts"),
@@ -36,6 +36,7 @@ def add(parser: ArgumentParser) -> None:
         "--columns", metavar="NAMES", help="'state,params.lr,best.*'; by default those that differ"
     )
     parser.add_argument("--archived", action="store_true", help="with those that were put aside")
+    parser.add_argument("--ranks", action="store_true", help="every rank of a job by itself")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="a list of objects")
     form.add_argument("--csv", action="store_true", help="all columns, or those of --columns")
@@ -52,6 +53,7 @@ def do(asked: Namespace) -> None:
             descending=asked.descending,
             limit=asked.limit,
             archived=asked.archived,
+            ranks=asked.ranks,
         )
     wanted = [field_named(one.strip()) for one in (asked.columns or "").split(",") if one.strip()]
     if wanted and len(table):

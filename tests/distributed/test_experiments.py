@@ -1,11 +1,10 @@
-"""Two processes that train one experiment together: a record each, one experiment, one run to find."""
+"""Two processes that train one experiment together: a record each, and one run to be found."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -88,3 +87,9 @@ def test_two_processes_train_one_experiment_and_go_on_with_it(pair: Pair, tmp_pa
     job = nbp.open_run(folder / "record.zarr")
     assert [*job.ranks] == [0, 1]  # type: ignore[attr-defined]
     assert job.series("", "loss").shape == (2, UNITS)
+    with nbp.catalogue(tmp_path / "index.sqlite", root=home) as cat:
+        (row,) = cat.runs()
+        assert (row["run"], row["ranks"], row["name"]) == (str(folder / "record.zarr"), 2, "pair")
+        assert row["checkpoints"] == 3
+        both = cat.runs(ranks=True, sort="rank")
+        assert [(one["rank"], one["ranks"]) for one in both] == [(0, 2), (1, 2)]

@@ -5,6 +5,6 @@
     zarr.json ─▶ attributes, summary ─▶ row: names with dots, plain values
 """
 
-from notebook_probe.catalogues.documents.document import Document, read_document
+from notebook_probe.catalogues.documents.document import Document, rank_of, read_document
 
-__all__ = ["Document", "read_document"]
+__all__ = ["Document", "rank_of", "read_document"]

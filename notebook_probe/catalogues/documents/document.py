@@ -24,11 +24,12 @@ from notebook_probe.record.store.location import ROOT_KEY, Location, local_path,
 from notebook_probe.record.store.opener import opener
 from notebook_probe.record.store.writing import has_writer
 
-__all__ = ["Document", "read_document"]
+__all__ = ["Document", "rank_of", "read_document"]
 
 MOST_BYTES = 1 << 28
 TOLD = re.compile(r"(eval|val|valid|validation|test|dev)(?![a-z])")
 """How names begin that tell by themselves of an evaluation."""
+RANK = re.compile(r"(.+)[/\\]rank_(\d{5})", re.DOTALL)
 NOT_STREAMS = ("pyramid/", "events/", "modules/")
 
 Row = Mapping[str, Any]
@@ -44,6 +45,18 @@ class Document:
     def may_end(self) -> bool:
         """Whether its writer may die, which changes no file."""
         return self.row["state"] == "running"
+
+
+def rank_of(place: str) -> tuple[str, int] | None:
+    """The place of a job and which of its ranks lies here; None for a record by itself.
+
+    Examples
+    --------
+    >>> rank_of("/runs/job.zarr/rank_00003"), rank_of("/runs/one.zarr")
+    (('/runs/job.zarr', 3), None)
+    """
+    found = RANK.fullmatch(place)
+    return None if found is None else (found[1], int(found[2]))
 
 
 def read_document(location: Location) -> Document:
@@ -112,12 +125,15 @@ def _row(location: Location, attrs: Row, summary: Summary, state: str) -> dict[s
     folder = local_path(location)
     begun = begun_ms(attrs)
     is_timed = begun and summary.updated_ms
+    place = str(location if folder is None else folder)
+    own = rank_of(place)
     of_alerts = ((f"alerts.{rule}", n) for rule, n in summary.alerts.items() if rule)
     return {
-        "run": str(location if folder is None else folder),
+        "run": place,
         "run_id": str(attrs.get("run_id", "")),
         "name": str(attrs.get("title", folder.stem if folder else location)),
         "state": state,
+        **({} if own is None else {"rank": own[1]}),
         "steps": summary.steps,
         "duration_s": (summary.updated_ms - begun) / 1000 if is_timed else None,
         "alerts": sum(summary.alerts.values()),

@@ -43,9 +43,10 @@ class Deleted:
 class CleanUp:
     """What would be deleted of the runs that were asked for, and why others would stay.
 
-    Nothing is deleted before `delete`. Then a run goes if its folder still holds its record, all
-    of it and nothing else, and nobody writes it; its checkpoints go if its record tells of them,
-    their folder's list has them and nobody has written them since.
+    Nothing is deleted before `delete`. Then a run goes if its folder, or its packed file, still
+    holds its record and nothing else, and nobody writes it, a job with all its ranks or not at all;
+    its checkpoints go if its record tells of them, their folder's list has them and nobody has
+    written them since.
 
     Attributes
     ----------

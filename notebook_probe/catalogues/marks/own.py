@@ -11,18 +11,21 @@ import os
 import re
 import stat
 import warnings
-from collections.abc import Iterator, Mapping
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from notebook_probe.catalogues.marks.kept import PARTIAL
 from notebook_probe.errors import ProbeError, RecordWarning
 from notebook_probe.record.format.schema import GROUPS, MARKS
+from notebook_probe.record.read.ranks import rank_folders
 from notebook_probe.record.read.reader import OpenedRecord
 from notebook_probe.record.store.location import ROOT_KEY
 from notebook_probe.record.store.lock import LOCK_NAME
+from notebook_probe.record.store.zipped import is_zip
 
-__all__ = ["StaysError", "opened", "own_files"]
+__all__ = ["StaysError", "check_packed", "opened", "own_files", "own_ranks"]
 
 CHUNK = re.compile(r"(.+)/c(?:/[0-9]+)*")
 BESIDE = re.compile(
@@ -36,19 +39,17 @@ class StaysError(Exception):
 
 
 def opened(folder: Path, run_id: str) -> OpenedRecord:
-    """The record of a run in a folder.
+    """The record of a run in a folder, or packed into a file.
 
     Raises
     ------
     StaysError
-        There is none, it cannot be read, it is of another run, or its folder is a link.
+        There is none, it cannot be read, it is of another run, or it is behind a link.
     """
-    try:
-        mode = folder.lstat().st_mode
-    except OSError as error:
-        raise StaysError(f"it is not there: {error.strerror}") from error
-    if not stat.S_ISDIR(mode):
-        raise StaysError("a link" if stat.S_ISLNK(mode) else "a file; only folders are removed")
+    mode = _mode(folder)
+    if not (stat.S_ISDIR(mode) or (stat.S_ISREG(mode) and is_zip(folder))):
+        what = "a link" if stat.S_ISLNK(mode) else "neither a folder nor a packed record"
+        raise StaysError(what)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RecordWarning)
@@ -68,7 +69,7 @@ def own_files(folder: Path) -> tuple[Path, ...]:
     StaysError
         Something in it is no file of the record.
     """
-    nodes = {"", MARKS, *_nodes(folder)}
+    nodes = _nodes((folder / ROOT_KEY).read_bytes)
     found = []
     for path in _walked(folder):
         key = path.relative_to(folder).as_posix()
@@ -78,15 +79,62 @@ def own_files(folder: Path) -> tuple[Path, ...]:
     return tuple(found)
 
 
-def _nodes(folder: Path) -> set[str]:
+def check_packed(file: Path) -> None:
+    """See that a packed record holds nothing else.
+
+    Raises
+    ------
+    StaysError
+        Something in it is no file of the record.
+    """
+    try:
+        with zipfile.ZipFile(file) as packed:
+            nodes = _nodes(lambda: packed.read(ROOT_KEY))
+            names = packed.namelist()
+    except (OSError, ValueError, zipfile.BadZipFile) as error:
+        raise StaysError(f"it cannot be read: {error}") from error
+    for name in names:
+        if not _is_own(name, nodes):
+            raise StaysError(f"it holds {name!r}, which is not of the record")
+
+
+def own_ranks(job: Path) -> dict[int, Path]:
+    """The records of a job's ranks; none for what is no job.
+
+    Raises
+    ------
+    StaysError
+        Its folder is a link, or holds anything else.
+    """
+    if not stat.S_ISDIR(_mode(job)):
+        return {}
+    try:
+        ranks = {rank: Path(str(place)) for rank, place in rank_folders(job).items()}
+        others = {path.name for path in job.iterdir()} - {path.name for path in ranks.values()}
+    except OSError as error:
+        raise StaysError(f"its folder cannot be read: {error}") from error
+    if ranks and others:
+        raise StaysError(f"its folder holds {min(others)!r}, which is of no rank")
+    return ranks
+
+
+def _mode(path: Path) -> int:
+    try:
+        return path.lstat().st_mode
+    except (OSError, ValueError) as error:
+        raise StaysError(f"it is not there: {getattr(error, 'strerror', error)}") from error
+
+
+def _nodes(root_bytes: Callable[[], bytes]) -> set[str]:
     """Groups and arrays of the record, but for those that others have laid into its list."""
     try:
-        root = json.loads((folder / ROOT_KEY).read_bytes())
+        root = json.loads(root_bytes())
         nodes: Mapping[str, Any] = root["consolidated_metadata"]["metadata"]
         own = {*GROUPS, *(path for path, node in nodes.items() if "axis" in node["attributes"])}
-        return {path for path in nodes if path.partition("/")[0] in own}
+        known = {path for path in nodes if path.partition("/")[0] in own}
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise StaysError(f"its {ROOT_KEY} cannot be read: {error}") from error
+    return {"", MARKS, *known}
 
 
 def _is_own(key: str, nodes: set[str]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,10 +14,13 @@ from notebook_probe.record.format.notes import CHECKPOINT
 from notebook_probe.record.format.source import Event
 from notebook_probe.record.read.reader import OpenedRecord
 
-__all__ = ["Checkpoints", "own_checkpoints", "remove_lists"]
+__all__ = ["Checkpoints", "own_checkpoints", "remove_folders"]
 
 LIST = "checkpoints.json"
 """In each folder of checkpoints: which there are."""
+RECORD = "record.zarr"
+FOLDERS = ("checkpoints", "recent")
+"""What an experiment has: the record, and its folders of checkpoints beside it."""
 MOST_BYTES = 2**26
 SLACK_S = 2.0
 """Between the end of a file and the event that tells of it, by clocks of a network's disks."""
@@ -47,13 +50,25 @@ def own_checkpoints(record: OpenedRecord) -> Checkpoints:
     return Checkpoints(tuple(files), sum(files.values()), told)
 
 
-def remove_lists(files: tuple[Path, ...]) -> None:
-    """Remove the list of folders in which nothing else is left, and these folders."""
-    for folder in dict.fromkeys(path.parent for path in files):
-        with suppress(OSError):
-            if {path.name for path in folder.iterdir()} == {LIST}:
+def remove_folders(checkpoints: Iterable[Path], place: Path) -> None:
+    """Remove folders in which these checkpoints, or the record at a place, have left nothing.
+
+    A list of checkpoints that are gone is nothing. Of an experiment its own folder goes, too.
+    """
+    is_experiment = place.name == RECORD
+    beside = [place.parent / name for name in FOLDERS] if is_experiment else []
+    for folder in dict.fromkeys([*(path.parent for path in checkpoints), *beside]):
+        with suppress(OSError, ValueError):
+            if stat.S_ISDIR(folder.lstat().st_mode) and _has_a_list_alone(folder):
                 (folder / LIST).unlink()
                 folder.rmdir()
+    for folder in (place, place.parent) if is_experiment else (place,):
+        with suppress(OSError):  # there is something in it
+            folder.rmdir()
+
+
+def _has_a_list_alone(folder: Path) -> bool:
+    return {path.name for path in folder.iterdir()} == {LIST}
 
 
 def _told(record: OpenedRecord) -> Iterator[tuple[Path, Any, Event]]:

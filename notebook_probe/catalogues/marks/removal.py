@@ -1,24 +1,18 @@
-"""What of one run would be removed, and its removal, under the lock of its record."""
+"""What of one run would be removed, and its removal, under the lock of each of its records."""
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from notebook_probe.catalogues.marks.own import StaysError, opened, own_files
-from notebook_probe.catalogues.marks.own_checkpoints import (
-    Checkpoints,
-    own_checkpoints,
-    remove_lists,
-)
-from notebook_probe.errors import ProbeError
+from notebook_probe.catalogues.marks.own import StaysError
+from notebook_probe.catalogues.marks.own_checkpoints import own_checkpoints, remove_folders
+from notebook_probe.catalogues.marks.parts import Part, parts_of
 from notebook_probe.record.store.location import ROOT_KEY, local_path
-from notebook_probe.record.store.lock import LOCK_NAME, Lock
 
 __all__ = ["Removal", "planned"]
 
@@ -30,6 +24,8 @@ class Removal:
     Attributes
     ----------
     run, name : str
+    parts : tuple of Part
+        The records that it lies in, one but of a job.
     nbytes : int
         Of the record and its checkpoints.
     age_s : float
@@ -41,39 +37,41 @@ class Removal:
     """
 
     run: str
-    run_id: str
     name: str
     nbytes: int
     age_s: float
+    parts: tuple[Part, ...]
     checkpoints: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
 
     def apply(self) -> None:
-        """Remove it.
+        """Remove it: every part, or none.
 
         Raises
         ------
         StaysError
             It is written now, or has become something else since; what is gone is said.
         """
-        folder = _folder(self.run)
-        opened(folder, self.run_id)  # before the lock, which must not appear in others' folders
-        try:
-            lock = Lock(folder)
-        except (ProbeError, OSError) as error:
-            raise StaysError(str(error)) from error
-        try:
-            record = opened(folder, self.run_id)
-            files, checkpoints = own_files(folder), self._agreed(own_checkpoints(record))
-            _remove(folder, files, checkpoints)
-        except OSError as error:
-            raise StaysError(f"it could not be removed whole: {error}") from error
-        finally:
-            lock.release()
+        place = _place(self.run)
+        with ExitStack() as locks:
+            try:
+                for part in self.parts:
+                    locks.enter_context(part.alone())
+                if parts_of(place, self.parts[0].run_id) != self.parts:
+                    raise StaysError("it has other ranks now")
+                whole = [(part, part.files(), self._agreed(part)) for part in self.parts]
+                for part, files, checkpoints in whole:
+                    for path in checkpoints:
+                        path.unlink(missing_ok=True)
+                    part.remove(files)
+                remove_folders([path for *_, checkpoints in whole for path in checkpoints], place)
+            except OSError as error:
+                raise StaysError(f"it could not be removed whole: {error}") from error
 
-    def _agreed(self, found: Checkpoints) -> tuple[Path, ...]:
+    def _agreed(self, part: Part) -> tuple[Path, ...]:
         """Those that were shown; what was saved since was not."""
-        return tuple(path for path in found.files if str(path) in self.checkpoints)
+        found = own_checkpoints(part.opened()).files
+        return tuple(path for path in found if str(path) in self.checkpoints)
 
 
 def planned(row: Mapping[str, Any]) -> Removal:
@@ -87,34 +85,27 @@ def planned(row: Mapping[str, Any]) -> Removal:
     run, run_id = str(row.get("run") or ""), str(row.get("run_id") or "")
     if row.get("state") == "running":
         raise StaysError("it is being written")
-    folder = _folder(run)
-    record = opened(folder, run_id)
-    files, checkpoints = own_files(folder), own_checkpoints(record)
-    nbytes = sum(path.lstat().st_size for path in files)
-    age_s = time.time() - (folder / ROOT_KEY).lstat().st_mtime
-    shown = tuple(map(str, checkpoints.files))
-    whole = nbytes + checkpoints.nbytes
-    return Removal(run, run_id, record.name, whole, age_s, shown, checkpoints.left)
+    parts = parts_of(_place(run), run_id)
+    records = [part.opened() for part in parts]
+    files = [path for part in parts for path in part.files()]
+    found = [own_checkpoints(record) for record in records]
+    return Removal(
+        run,
+        records[0].name,
+        sum(path.lstat().st_size for path in files) + sum(one.nbytes for one in found),
+        time.time() - max(path.lstat().st_mtime for path in map(_root, parts)),
+        parts,
+        tuple(str(path) for one in found for path in one.files),
+        tuple(why for one in found for why in one.left),
+    )
 
 
-def _folder(run: str) -> Path:
+def _root(part: Part) -> Path:
+    return part.path / ROOT_KEY if part.path.is_dir() else part.path
+
+
+def _place(run: str) -> Path:
     path = local_path(run) if run else None
     if path is None:
-        raise StaysError("it is in a store; only folders of this machine are removed")
+        raise StaysError("it is in a store; only what is on this machine is removed")
     return path.absolute()
-
-
-def _remove(folder: Path, files: tuple[Path, ...], checkpoints: tuple[Path, ...]) -> None:
-    """Checkpoints first; then the root, after which there is no record with holes in it."""
-    for path in checkpoints:
-        path.unlink(missing_ok=True)
-    remove_lists(checkpoints)
-    for path in sorted(files, key=lambda path: path != folder / ROOT_KEY):
-        if path != folder / LOCK_NAME:
-            path.unlink(missing_ok=True)
-    for above, _, _ in os.walk(folder, topdown=False):
-        if Path(above) != folder:
-            with suppress(OSError):  # something has come into it
-                Path(above).rmdir()
-    (folder / LOCK_NAME).unlink(missing_ok=True)
-    folder.rmdir()

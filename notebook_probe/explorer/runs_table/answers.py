@@ -112,7 +112,7 @@ class Answers:
 
     def _look(self) -> None:
         grown = self._following.news()
-        told: list[Row] = [{**self._rows[at], **row} for at, row in grown.items()]
+        told = [self._at_its_place(at, row) for at, row in grown.items()]
         told += self._arriving.news()
         n = len(self._rows)
         with self._telling:
@@ -124,6 +124,10 @@ class Answers:
             if at < n:  # lines of the others are asked for, if they are in sight
                 self._send_line(at)
         self._rest()
+
+    def _at_its_place(self, at: int, row: Row) -> Row:
+        """What its record tells; that of a job's first rank lies elsewhere than the job."""
+        return {**self._rows[at], **row, "run": self._rows[at].get("run")}
 
     def _tell(self, places: list[int]) -> None:
         if places:

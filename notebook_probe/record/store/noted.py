@@ -21,7 +21,7 @@ from typing import Any
 from notebook_probe.home import home
 from notebook_probe.record.store.location import Location, RemoteStore, local_path
 
-__all__ = ["note_place", "noted", "notes_folder", "read_note"]
+__all__ = ["forget_place", "note_place", "noted", "notes_folder", "read_note"]
 
 RECORDS = "records"
 _SPELLED = ("endpoint", "endpoint_url", "region")
@@ -50,7 +50,7 @@ def note_place(location: Location) -> None:
             return
         folder = notes_folder()
         text = json.dumps(note, sort_keys=True)
-        target = folder / f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.json"
+        target = folder / _name(text)
         if target.exists():
             return
         folder.mkdir(parents=True, exist_ok=True)
@@ -60,6 +60,14 @@ def note_place(location: Location) -> None:
             partial.replace(target)
         finally:
             partial.unlink(missing_ok=True)
+
+
+def forget_place(location: Location) -> None:
+    """Remove the note of a place where there is no record any more; twice is fine."""
+    with suppress(Exception):
+        note = _note(location)
+        if note is not None:
+            (notes_folder() / _name(json.dumps(note, sort_keys=True))).unlink(missing_ok=True)
 
 
 def noted() -> Iterator[str]:
@@ -81,6 +89,10 @@ def read_note(name: str) -> Location | None:
     if not isinstance(place, str) or not isinstance(options, dict):
         return None
     return RemoteStore(place, options=options) if options else place
+
+
+def _name(text: str) -> str:
+    return f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.json"
 
 
 def _note(location: Location) -> Mapping[str, Any] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -173,10 +174,23 @@ def test_what_is_no_record_or_another_run_s_stays(tmp_path: Path) -> None:
     mine.mkdir()
     (mine / "zarr.json").write_text("{}")
     first = row(recorded(tmp_path / "run.zarr"))
-    packed = nbp.open_run(tmp_path / "run.zarr").pack(tmp_path / "run.zip")
+    nbp.open_run(tmp_path / "run.zarr").pack(tmp_path / "run.zip")
+    (tmp_path / "link.zip").symlink_to(tmp_path / "run.zip")
+    with (
+        zipfile.ZipFile(tmp_path / "run.zip") as packed,
+        zipfile.ZipFile(tmp_path / "more.zip", "w") as more,
+    ):
+        for name in packed.namelist():
+            more.writestr(name, packed.read(name))
+        more.writestr("paper.tex", "mine")
+    (tmp_path / "other.zip").write_bytes(b"PK\x05\x06" + b"\0" * 18)
     rows: list[dict[str, Any]] = [
         {"run": str(mine), "run_id": "x"},
-        {"run": str(packed), "run_id": first["run_id"]},
+        *(
+            {"run": str(tmp_path / name), "run_id": first["run_id"]}
+            for name in ("link.zip", "more.zip", "other.zip", "gone.zip", "\0")
+        ),
+        {"run": str(tmp_path / "run.zip"), "run_id": "another"},
         {"run": str(tmp_path / "run.zarr"), "run_id": "another"},
         {"run": str(tmp_path / "run.zarr")},
         {"run": "s3://bucket/run.zarr", "run_id": "x"},

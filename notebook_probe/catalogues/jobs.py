@@ -1,0 +1,57 @@
+"""The ranks of a job: a record each, told as one run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from notebook_probe.catalogues.documents import rank_of
+
+__all__ = ["as_jobs", "with_ranks"]
+
+Row = Mapping[str, Any]
+
+
+def as_jobs(rows: Iterable[Row], places: Iterable[str]) -> list[Row]:
+    """Of each job one row, that of the first rank which is known, at the place of the job.
+
+    Examples
+    --------
+    >>> places = ["r/job/rank_00000", "r/job/rank_00001", "r/alone"]
+    >>> as_jobs([{"run": place, "loss": n} for n, place in enumerate(places)], places)
+    [{'run': 'r/job', 'loss': 0, 'ranks': 2}, {'run': 'r/alone', 'loss': 2}]
+    """
+    jobs = _jobs(places)
+    found: list[Row] = []
+    for row in rows:
+        job, rank = rank_of(str(row["run"])) or ("", 0)
+        if not job:
+            found.append(row)
+        elif rank == min(jobs[job]):
+            own = {name: one for name, one in row.items() if name != "rank"}
+            found.append({**own, "run": job, "ranks": len(jobs[job])})
+    return found
+
+
+def with_ranks(rows: Iterable[Row], places: Iterable[str]) -> list[Row]:
+    """Every record, and of how many ranks it is one.
+
+    Examples
+    --------
+    >>> places = ["r/job/rank_00000", "r/job/rank_00001"]
+    >>> with_ranks([{"run": places[1], "rank": 1}], places)
+    [{'run': 'r/job/rank_00001', 'rank': 1, 'ranks': 2}]
+    """
+    jobs = _jobs(places)
+    told = ((row, rank_of(str(row["run"]))) for row in rows)
+    return [row if own is None else {**row, "ranks": len(jobs[own[0]])} for row, own in told]
+
+
+def _jobs(places: Iterable[str]) -> dict[str, set[int]]:
+    """Their ranks; what several machines see is the same one."""
+    jobs: dict[str, set[int]] = {}
+    for place in places:
+        found = rank_of(place)
+        if found is not None:
+            jobs.setdefault(found[0], set()).add(found[1])
+    return jobs
