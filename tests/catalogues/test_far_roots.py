@@ -39,7 +39,9 @@ def follow(bucket: RemoteStore) -> None:
     for note in (home() / "records").iterdir():
         note.unlink()  # they were written on other machines
     with nbp.catalogue("sqlite://", root=bucket) as cat:
-        assert len(cat.runs("state == 'finished'")) == 2
+        (job,) = cat.runs("state == 'finished'")
+        assert (str(job["run"]).rpartition("/")[2], job["ranks"]) == ("job.zarr", 2)
+        assert cat.runs("rank >= 0", ranks=True, sort="rank")["rank"] == [0, 1]
         with writing(inside(bucket, "host-b/live.zarr"), [3.0]) as writer:
             assert writer.flush()
             (row,) = cat.runs("state == 'running'")
@@ -47,7 +49,7 @@ def follow(bucket: RemoteStore) -> None:
             log(writer, [1.5])
             assert writer.flush()
             assert cat.runs("state == 'running'")["last.loss"] == [1.5]
-        assert len(cat.runs("state == 'finished'")) == 3
+        assert len(cat.runs("state == 'finished'", ranks=True)) == 3
 
 
 def recorded_at(place: Location) -> None:

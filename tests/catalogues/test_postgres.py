@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 
 import notebook_probe as nbp
+from notebook_probe.catalogues.index import Index
+from notebook_probe.catalogues.index.database import open_database
 from notebook_probe.errors import MissingExtraError
 from tests.catalogues.build import recorded, writing
 from tests.catalogues.postgres_server import postgres_server
+from tests.catalogues.query.by_hand import check_answers
 
 pytestmark = pytest.mark.postgres
 
@@ -71,6 +74,13 @@ def test_every_question_has_the_same_answer_on_both(database: str, tmp_path: Pat
                 one = lab.runs(sort=column, descending=descending, limit=5)
                 other = mine.runs(sort=column, descending=descending, limit=5)
                 assert one["run"] == other["run"]
+
+
+def test_every_operator_by_hand(database: str) -> None:
+    index = Index(open_database(database))
+    check_answers(index)
+    index.clear()
+    index.close()
 
 
 def test_what_changes_and_goes_is_followed(database: str, tmp_path: Path) -> None:

@@ -23,8 +23,11 @@ from sqlalchemy import (
 )
 from sqlalchemy.pool import StaticPool
 
+from notebook_probe.catalogues.index import Index
+from notebook_probe.catalogues.index.database import IN_MEMORY, open_database
 from notebook_probe.catalogues.query import Condition, Row, condition, entries
 from tests.catalogues.query import conditions as drawn
+from tests.catalogues.query.by_hand import check_answers
 
 META = MetaData()
 ENTRIES = Table(
@@ -129,3 +132,9 @@ def test_a_condition_of_more_parts_than_a_database_takes_is_still_answered() -> 
     agree(condition(many), rows)
     agree(condition({"seed": {"$in": list(range(1, 5000))}}), rows)
     agree(condition(many.replace(" or ", " and ")), rows)
+
+
+def test_every_operator_by_hand_in_sqlite() -> None:
+    index = Index(open_database(IN_MEMORY))
+    check_answers(index)
+    index.close()
