@@ -21,15 +21,15 @@ def as_jobs(rows: Iterable[Row], places: Iterable[str]) -> list[Row]:
     >>> as_jobs([{"run": place, "loss": n} for n, place in enumerate(places)], places)
     [{'run': 'r/job', 'loss': 0, 'ranks': 2}, {'run': 'r/alone', 'loss': 2}]
     """
-    jobs = _jobs(places)
+    told = [(row, rank_of(str(row["run"]))) for row in rows]
+    jobs = _jobs(places) if any(own for _, own in told) else {}
     found: list[Row] = []
-    for row in rows:
-        job, rank = rank_of(str(row["run"])) or ("", 0)
-        if not job:
+    for row, own in told:
+        if own is None:
             found.append(row)
-        elif rank == min(jobs[job]):
-            own = {name: one for name, one in row.items() if name != "rank"}
-            found.append({**own, "run": job, "ranks": len(jobs[job])})
+        elif own[1] == min(jobs[own[0]]):
+            rest = {name: one for name, one in row.items() if name != "rank"}
+            found.append({**rest, "run": own[0], "ranks": len(jobs[own[0]])})
     return found
 
 

@@ -55,6 +55,8 @@ def rank_of(place: str) -> tuple[str, int] | None:
     >>> rank_of("/runs/job.zarr/rank_00003"), rank_of("/runs/one.zarr")
     (('/runs/job.zarr', 3), None)
     """
+    if place[-10:-5] != "rank_":  # asked of thousands
+        return None
     found = RANK.fullmatch(place)
     return None if found is None else (found[1], int(found[2]))
 
