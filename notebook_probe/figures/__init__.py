@@ -1,8 +1,8 @@
 """Static pictures of a run or a record by matplotlib: `Figure` and Agg, never pyplot."""
 
 from notebook_probe.figures.compared import compared
-from notebook_probe.figures.dataset_graph import dataset_graph
-from notebook_probe.figures.graph import graph
+from notebook_probe.figures.graphs.data import dataset_graph
+from notebook_probe.figures.graphs.network import graph
 from notebook_probe.figures.heat import heat
 from notebook_probe.figures.histograms import histograms
 from notebook_probe.figures.image import image

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notebook_probe.figures.layered import layered
+from notebook_probe.figures.graphs.layered import layered
 
 
 @st.composite

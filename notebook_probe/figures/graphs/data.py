@@ -6,7 +6,7 @@ from typing import Protocol
 
 from matplotlib.figure import Figure
 
-from notebook_probe.figures.boxes import Box, boxes
+from notebook_probe.figures.graphs.boxes import Box, boxes
 from notebook_probe.figures.style import drawing, number, shortened
 from notebook_probe.lineage.dataset_graph import DataPart, DatasetGraph
 

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from matplotlib.figure import Figure
 
-from notebook_probe.figures import boxes
+from notebook_probe.figures.graphs import boxes
 from notebook_probe.figures.style import drawing, number, shortened
 from notebook_probe.graph.folding import Box, Flow, Folded, fold
 from notebook_probe.graph.graph import Graph

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from matplotlib.path import Path
 
-from notebook_probe.figures.layered import Layout, Pair, layered
+from notebook_probe.figures.graphs.layered import Layout, Pair, layered
 from notebook_probe.figures.style import (
     BRAND,
     EDGE,
