@@ -56,6 +56,15 @@ def test_pictures_and_frames_say_what_they_show() -> None:
     assert {page: silent for page, silent in said.items() if silent != ([], [])} == {}
 
 
+def test_every_broken_training_is_a_page_with_its_picture_and_leads_to_its_notebook() -> None:
+    notebooks = sorted((SITE / "notebooks" / "broken").glob("*.ipynb"))
+    assert len(notebooks) == 12
+    for notebook in notebooks:
+        page = read(SITE / "broken" / notebook.stem / "index.html")
+        assert f"../{notebook.stem}.png" in page.loaded
+        assert f"../../notebooks/broken/{notebook.name}" in page.links
+
+
 def test_the_search_knows_every_quantity() -> None:
     index = json.loads((SITE / "search" / "search_index.json").read_text("utf-8"))
     headings = {entry["title"] for entry in index["docs"]}

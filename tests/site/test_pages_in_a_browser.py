@@ -14,7 +14,14 @@ pytestmark = [pytest.mark.docs, pytest.mark.xdist_group("browser")]
 
 Window = Callable[[int, str], AbstractContextManager[Visit]]
 
-PAGES = ["", "tutorial/", "quantities/ranks/", "reference/api/watching/", "how_to/comparing/"]
+PAGES = [
+    "",
+    "tutorial/",
+    "quantities/ranks/",
+    "reference/api/watching/",
+    "how_to/comparing/",
+    "broken/dying_relu/",
+]
 
 LEGIBLE = 4.5
 CONTRASTS = """
