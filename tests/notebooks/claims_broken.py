@@ -35,7 +35,9 @@ def evaluated_in_training_mode(folder: Path) -> None:
         for layer in ("dropout1", "dropout2"):
             change = runs[name].series(layer, "eval_residual_change").dropna("step")
             assert change.values == pytest.approx([expected] * 10, abs=0.06)
-        assert rules(runs[name]) == []
+    [alert] = runs["broken"].alerts
+    assert (alert.rule, alert.modules) == ("evaluated_in_training_mode", ("dropout1", "dropout2"))
+    assert rules(runs["healthy"]) == []
 
 
 def label_noise(folder: Path) -> None:
