@@ -63,7 +63,9 @@ def files(one: Life) -> list[str]:
     "names",
     [
         pytest.param(["amid an epoch", "a file has no name yet"], id="twice"),
-        pytest.param([*MOMENTS], id="everywhere", marks=pytest.mark.crash),
+        pytest.param(
+            [*MOMENTS], id="everywhere", marks=[pytest.mark.crash, pytest.mark.timeout(900)]
+        ),
     ],
 )
 def test_a_training_that_is_killed_again_and_again_is_the_one_that_never_was(
