@@ -26,7 +26,7 @@ Path("notes.json").write_text(json.dumps(notes))
 
 
 def visible() -> None:
-    """Steps per second, and CPU of the kernel's other threads, in slices that take turns."""
+    """Steps per second, and what of a step is work and what waiting, in slices that take turns."""
     seconds = 2 * ROUNDS * (SLICE_S + SETTLE_S) + 30
     with notebook_of([MLP, "run.explore()", TRAIN.format(seconds=seconds)]) as notebook:
         notebook.run(0, 1)
@@ -37,14 +37,17 @@ def visible() -> None:
         slices = [_slice(notebook, k % 2 == 0) for k in range(2 * ROUNDS)]
         notebook.wait_finished(2)
         notes = np.array(json.loads((notebook.path.parent / "notes.json").read_text()))
-    rates, others = np.array([_of(notes, *one) for one in slices]).T
+    rates, own_ms, waits_ms, others = np.array([_of(notes, *one) for one in slices]).T
     shown, hidden = rates[0::2], rates[1::2]
     change = 100 * (shown / hidden - 1)
     low, middle, high = np.quantile(change, [0.25, 0.5, 0.75])
     print(f"  visible against hidden: {middle:+.1f} % steps/s ({low:+.1f} to {high:+.1f})")
     print(f"  {np.median(hidden):.0f} steps/s while hidden")
-    for text, used in (("visible", others[0::2]), ("hidden", others[1::2])):
-        print(f"  {text}: other threads of the kernel take {100 * np.median(used):.1f} % of a core")
+    for text, half in (("visible", slice(0, None, 2)), ("hidden", slice(1, None, 2))):
+        own, waits = np.median(own_ms[half]), np.median(waits_ms[half])
+        print(f"  {text}: a step takes {own:.1f} ms of CPU and waits for {waits:.1f} ms")
+        used = 100 * np.median(others[half])
+        print(f"  {text}: other threads of the kernel take {used:.1f} % of a core")
 
 
 def _slice(notebook: Notebook, shown: bool) -> tuple[float, float]:
@@ -59,8 +62,9 @@ def _slice(notebook: Notebook, shown: bool) -> tuple[float, float]:
     return begun, time.monotonic()
 
 
-def _of(notes: np.ndarray, begun: float, ended: float) -> tuple[float, float]:
-    """Steps per second, and the share of a core that other threads took."""
+def _of(notes: np.ndarray, begun: float, ended: float) -> tuple[float, float, float, float]:
+    """Steps per second, ms of CPU and of waiting per step, share of a core of other threads."""
     inside = notes[(notes[:, 0] >= begun) & (notes[:, 0] < ended)]
     wall, own, all_threads = inside[-1] - inside[0]
-    return (len(inside) - 1) / wall, (all_threads - own) / wall
+    n = len(inside) - 1
+    return n / wall, 1e3 * own / n, 1e3 * (wall - own) / n, (all_threads - own) / wall
