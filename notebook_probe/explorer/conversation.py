@@ -82,7 +82,7 @@ class PanelSession:
         self._opened = OpenedStatus(source)
         self._catalogue = Catalogue(source, controls)
         self._models = ModelMessages(source, controls, self._catalogue)
-        self._statuses = StatusMessages(self._catalogue, live=controls is not None)
+        self._statuses = StatusMessages(self._catalogue, controls is not None, self._opened.recent)
         self._alerts = AlertMessages()
         self._probes = Throttled(lambda: probe_rows(_probes(controls)))
         self._n_probes = 0

@@ -255,3 +255,36 @@ def test_arrows_move_through_vectors_wherever_the_focus_is(bare: PanelPage) -> N
     panel.page.keyboard.press("ArrowRight")
     panel.page.keyboard.press("ArrowDown")
     expect(panel.page.locator(".nbp-tip:visible")).to_contain_text(f"{PATHS[1]}  step")
+
+
+def test_bins_that_widen_are_no_line_and_say_so(bare: PanelPage) -> None:
+    panel = bare.show(880)
+    panel.say(model_message())
+    panel.say(status_message(vectors={"histogram": "bars"}))
+    panel.say(selection_message(home="histogram", log_heat=None, log_y=None))
+    message, buffers = frame_of(histograms(), "histogram")
+    panel.draw({**message, "has_series": False}, buffers)
+    click(panel, 600, 110)
+    hover(panel, 600, 175)
+    tip = panel.page.locator(".nbp-tip:visible")
+    expect(tip).to_contain_text("no line of it: its bins widen with the values")
+
+
+def test_the_enlarged_row_takes_the_room_that_the_others_leave(bare: PanelPage) -> None:
+    panel = bare.show(880)
+    few, many = (panel.call("rowPlaces", n, 1, 0, 2, 298) for n in (3, 20))
+    heights = [place["bottom"] - place["top"] for place in few]
+    assert heights == [30, pytest.approx(296 - 2 * 33 - 3), 30]
+    assert max(place["bottom"] - place["top"] for place in many) == pytest.approx(145)
+
+
+def test_the_element_under_the_pointer_is_framed_over_all_steps(bare: PanelPage) -> None:
+    panel = populate(bare.show(880), "histogram", histograms())
+    click(panel, 600, 110)
+    panel.page.mouse.move(2, 2)
+    panel.wait_frame()
+    ink = (31, 35, 40)
+    plain = panel.count_colour(canvas(panel), ink)
+    hover(panel, 600, 175)
+    panel.wait_frame()
+    assert panel.count_colour(canvas(panel), ink) > plain + 200

@@ -7,7 +7,10 @@ import os
 import time
 from pathlib import Path
 
-from notebook_probe.record.format.source import Source
+from notebook_probe.explorer.messages.status_message import N_RECENT
+from notebook_probe.record.format.missing import measured
+from notebook_probe.record.format.schema import is_of_loop
+from notebook_probe.record.format.source import ROOT, Source, StreamView
 from notebook_probe.run.health.status import State, StatusHead
 
 __all__ = ["OpenedStatus"]
@@ -28,11 +31,16 @@ class OpenedStatus:
         self._last_s = 0.0
         self._nbytes = 0
         self._measured_s = 0.0
+        self._logged: dict[str, list[float]] = {}
 
     @property
     def last_ms(self) -> float:
         """When the last row was recorded, in milliseconds since 1970; 0 before the first."""
         return 1000.0 * self._last_s
+
+    def recent(self, name: str) -> list[float]:
+        """The last values of a scalar that the loop logged."""
+        return self._logged.get(name, [])
 
     def head(self) -> StatusHead:
         """What can be known of a run from its record."""
@@ -51,6 +59,7 @@ class OpenedStatus:
             dropped_rows=0,
             nbytes=self._nbytes,
             flushed_age_s=self._age_s(),
+            scalars={name: values[-1] for name, values in self._logged.items()},
         )
 
     def _state(self) -> State:
@@ -71,9 +80,17 @@ class OpenedStatus:
                 last = int(stream.steps(n_rows - 1, n_rows)[0])
                 self._n_steps = max(self._n_steps, last + 1)  # completed ones, as a run counts
                 self._last_s = max(self._last_s, stream.times(n_rows - 1, n_rows)[0] / 1000.0)
+                self._read_logged(stream, n_rows)
         if self._source.finished or time.monotonic() - self._measured_s > MEASURE_S:
             self._measured_s = time.monotonic()
             self._nbytes = _folder_bytes(Path(self._source.location))
+
+    def _read_logged(self, stream: StreamView, n_rows: int) -> None:
+        for name in (one.name for one in stream.variables if is_of_loop(one)):
+            if ROOT in stream.modules:
+                rows = stream.values(name, max(0, n_rows - N_RECENT), n_rows, [ROOT])
+                values = rows[measured(rows)].tolist()
+                self._logged |= {name: values} if values else {}
 
 
 def _folder_bytes(folder: Path) -> int:

@@ -6,7 +6,7 @@ import math
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias, cast
 
 from notebook_probe.explorer.messages.catalogue import Catalogue
@@ -15,9 +15,10 @@ from notebook_probe.explorer.messages.probe_rows import ProbeRows
 from notebook_probe.explorer.messages.wire import VERSION, ProblemRow, StatusMessage, TicketRow
 from notebook_probe.run.health.status import StatusHead
 
-__all__ = ["PanelProblems", "StatusMessages"]
+__all__ = ["N_RECENT", "PanelProblems", "StatusMessages"]
 
 N_RECENT = 90
+"""Values of the scalar in the bar that are drawn as a line."""
 EXPECTING = ("waiting", "training", "paused")
 SILENCE_S = 1.0
 PROBLEMS_KEPT = 8
@@ -25,11 +26,23 @@ ALWAYS = frozenset({"v", "type", "state", "step"})
 Scalar: TypeAlias = tuple[str, float | None, list[float | None]]
 
 
-class StatusMessages:
-    """Puts a status together and says what of it is new."""
+def _nothing(_: str) -> Sequence[float]:
+    return ()
 
-    def __init__(self, catalogue: Catalogue, live: bool) -> None:
-        self._catalogue, self._live = catalogue, live
+
+class StatusMessages:
+    """Puts a status together and says what of it is new.
+
+    Parameters
+    ----------
+    recent : callable
+        The values of a scalar that were recorded before there was a panel.
+    """
+
+    def __init__(
+        self, catalogue: Catalogue, live: bool, recent: Callable[[str], Sequence[float]] = _nothing
+    ) -> None:
+        self._catalogue, self._live, self._recorded = catalogue, live, recent
         self._recent: dict[str, deque[float | None]] = {}
         self._scalar_step = -1
         self._sent: StatusMessage | None = None
@@ -124,7 +137,10 @@ class StatusMessages:
             return None
         name = next((name for _, name in default_series([*head.scalars])), RATE)
         value = head.scalars[name]
-        recent = self._recent.setdefault(name, deque(maxlen=N_RECENT))
+        if name not in self._recent:
+            before = map(_finite, self._recorded(name)[:-1])
+            self._recent[name] = deque(before, maxlen=N_RECENT)
+        recent = self._recent[name]
         if head.step != self._scalar_step:
             self._scalar_step = head.step
             recent.append(_finite(float(f"{value:.4g}")))

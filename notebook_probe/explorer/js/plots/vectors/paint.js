@@ -10,6 +10,7 @@ import { isHistogram, lineOf, measuredColumn, vectorAt } from "./shown_values.js
 
 const SLICE_PX = 60;
 const TICK_PX = 12;
+const CLEAR_PX = 8; // of the last step's label, which stands below the end of the axis
 
 export function paintVectors(context, view) {
   const { axis, box, colours, frame, places, enlarged } = view;
@@ -19,6 +20,7 @@ export function paintVectors(context, view) {
   for (const place of places) {
     const row = frame.rows[place.row];
     paintPicture(context, view, place, row, left, right);
+    if (place.row === enlarged && view.pointed !== null) paintPointed(context, view, place, row, left, right);
     paintName(context, view, place, row, place.row === enlarged);
     paintSlice(context, view, place, row, place.row === enlarged);
   }
@@ -41,6 +43,18 @@ function paintPicture(context, { box, colours, picture }, { row: k, top, bottom 
   context.lineWidth = 1;
   const wide = Math.min(right, box.right) - Math.max(left, box.left);
   context.strokeRect(Math.max(left, box.left) + 0.5, top + 0.5, wide - 1, bottom - top - 1);
+}
+
+/** A dashed frame round the element under the pointer, over all steps. */
+function paintPointed(context, { box, colours, frame, pointed }, { top, bottom }, row, left, right) {
+  const high = (bottom - top) / row.n;
+  const [from, to] = [Math.max(left, box.left), Math.min(right, box.right)];
+  const y = Math.round(top + lineOf(frame, row, pointed) * high);
+  context.save();
+  context.setLineDash([3, 2]);
+  context.strokeStyle = colours.ink;
+  context.strokeRect(from + 0.5, y + 0.5, to - from - 1, Math.max(2, Math.round(high) - 1));
+  context.restore();
 }
 
 function paintName(context, { box, colours, marked }, { top, bottom }, row, isEnlarged) {
@@ -77,15 +91,16 @@ function paintSlice(context, view, { top, bottom }, row, isEnlarged) {
     context.fillRect(Math.min(zero, end), y + gap / 2, Math.max(0.5, Math.abs(end - zero)), high - gap);
     if (!isEnlarged) continue;
     const middle = y + high / 2;
-    if (!isPointed && middle < labelled + TICK_PX) continue;
+    const at = Math.min(Math.max(middle, top + 5), bottom - 4); // the first and the last stay inside
+    if (!isPointed && at < labelled + TICK_PX) continue;
     if (!isPointed && pointed !== null && nearPointed(element, pointed, high)) continue;
-    if (!isPointed) labelled = middle;
+    if (!isPointed) labelled = at;
     context.fillStyle = isPointed ? colours.ink : colours.soft;
     context.textAlign = "left";
     context.textBaseline = "middle";
     context.font = isPointed ? `600 ${colours.font}` : colours.font;
     const label = elementTick(frame, row, element);
-    context.fillText(label, x + SLICE_PX + 7, Math.min(Math.max(middle, top + 5), bottom - 4));
+    context.fillText(label, x + SLICE_PX + 7, at);
     context.font = colours.font;
   }
 }
@@ -124,9 +139,9 @@ function paintBar(context, { box, colours, picture, frame, full, counts, units }
   context.fillText(values ? what : "own scales", x + SLICE_PX + 7, y - 2);
   if (!values) return;
   const text = (value) => (isShare ? `${significant(100 * value, 2)}${THIN_SPACE}%` : significant(value, 2));
-  context.fillText(text(values.low), x, y + 9);
+  context.fillText(text(values.low), x + CLEAR_PX, y + 9);
   context.textAlign = "right";
-  context.fillText(text(values.high), x + SLICE_PX, y + 9);
+  context.fillText(text(values.high), x + CLEAR_PX + SLICE_PX, y + 9);
 }
 
 /** How many rows are out of sight. */

@@ -11,8 +11,9 @@ const ENLARGED_SHARE = 0.5;
  */
 export function rowPlaces(n, enlarged, first, top, bottom) {
   const room = bottom - top;
-  const tall = enlarged < 0 ? 0 : Math.max(60, room * ENLARGED_SHARE);
   const others = enlarged < 0 ? n : n - 1;
+  const spare = room - others * (TALLEST_PX + GAP_PX);
+  const tall = enlarged < 0 ? 0 : Math.max(60, room * ENLARGED_SHARE, spare);
   const each = (room - tall) / Math.max(1, others) - GAP_PX;
   const height = Math.min(TALLEST_PX, Math.max(LEAST_PX, each));
   const places = [];

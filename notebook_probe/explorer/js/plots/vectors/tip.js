@@ -5,6 +5,8 @@ import { grouped } from "../../format.js";
 import { elementName, elementValue } from "./element_words.js";
 import { isHistogram, measuredColumn, vectorAt } from "./shown_values.js";
 
+const NO_LINE = "no line of it: its bins widen with the values";
+
 /** `{ step, element }` of a row; `isEnlarged` says what a click does. */
 export function vectorTip(frame, row, { step, element: place }, { counts, units, isEnlarged }) {
   const column = measuredColumn(frame, row, step);
@@ -19,9 +21,8 @@ export function vectorTip(frame, row, { step, element: place }, { counts, units,
   const lines = [head, line(`${word}${elementName(frame, row, place)}: ${value}`)];
   const of = stepOf(frame, column);
   if (step < of.first || step > of.last) lines.push(line(`of step ${grouped(of.last)}`, "nbp-soft"));
-  const draws = frame.has_series ? "click draws this as a line" : "";
-  const says = isEnlarged ? draws : "click enlarges it";
-  if (says) lines.push(line(says, "nbp-soft"));
+  const draws = frame.has_series ? "click draws this as a line" : NO_LINE;
+  lines.push(line(isEnlarged ? draws : "click enlarges it", "nbp-soft"));
   return lines;
 }
 
