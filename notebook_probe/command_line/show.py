@@ -7,12 +7,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from notebook_probe.catalogues.documents import read_document
+from notebook_probe.catalogues.jobs import as_jobs
 from notebook_probe.catalogues.marks import read
 from notebook_probe.catalogues.marks.clean_up import size
 from notebook_probe.command_line.asked import RUN, add_catalogue, location_of
 from notebook_probe.command_line.printed import cell, plain, print_card, print_json
 from notebook_probe.errors import RecordFormatError
 from notebook_probe.opened import open_run
+from notebook_probe.record.read.ranks import rank_folders
 
 __all__ = ["add", "row_at"]
 
@@ -61,7 +63,13 @@ def row_at(place: str) -> dict[str, Any]:
         No record is there.
     """
     try:
-        return {**read_document(place).row, **read(place)}
+        ranks = rank_folders(place)
+        first = next(iter(ranks.values()), place)
+        row = {**read_document(first).row, **read(first)}
+        (told,) = (
+            as_jobs([{**row, "run": str(first)}], map(str, ranks.values())) if ranks else [row]
+        )
+        return dict(told)
     except FileNotFoundError as error:
         raise RecordFormatError(f"{place} is not a record") from error
 

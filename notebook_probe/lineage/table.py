@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FIRST", "LineageTable", "labels_of"]
 
-FIRST = ("state", "steps", "loss.last")
+FIRST = ("state", "ranks", "steps", "loss.last")
 """Always shown, where there are such."""
 APART = ("duration_s", "size_bytes", "created", "updated", "run_id")
 """Differ in any two runs and say little of them; shown last."""
