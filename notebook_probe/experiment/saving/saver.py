@@ -153,12 +153,13 @@ class Saver:
         return self._place.checkpoints, self._place.recent
 
     def _save(self, loop: Loop, wanted: Due) -> None:
+        if wanted.checkpoint:
+            loop.kept.wait()  # whoever is killed from here on has lost this one at most
         if wanted.checkpoint or self._is_validated:
             _flush(loop)
         self._is_validated = False
         if not wanted.checkpoint:
             return
-        loop.kept.wait()
         if wanted.permanent:
             loop.kept.save(self._place.checkpoints, background=True)
         else:
