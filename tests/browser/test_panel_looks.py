@@ -143,6 +143,13 @@ def test_what_came_to_nothing_says_why_beside_the_button(panel: PanelPage, run: 
     expect(said).to_have_text("64 looks are kept")
 
 
+def test_the_chosen_map_is_large_from_the_first_moment(panel: PanelPage, run: nbp.Run) -> None:
+    opened(panel, run)
+    box = panel.page.locator(".nbp-look-large canvas").first.bounding_box()
+    assert box is not None
+    assert box["width"] >= 120
+
+
 def test_a_look_of_a_branch_that_was_left_is_not_waited_for(panel: PanelPage) -> None:
     panel.row("stem.conv1").click()
     panel.action("look").click()

@@ -75,8 +75,8 @@ export function createLooks({ instead, ...parts }) {
     const message = state.parts.shown_look;
     if (!shown || message.view !== link.view || message.step !== shown.step) return;
     if (message.module !== shown.module) return;
+    place(true); // first: what is enlarged has as much room as there is
     view.show(message, keptOf(shown.module));
-    place(true);
   }
 
   function refresh() {
