@@ -140,10 +140,8 @@ def batchnorm_mismatch(
     """
     mean, spread = (mean_before(one, window) for one in (bn_mean_tid, bn_var_tid))
     before = rows_before(bn_var_tid, int(window) - 1)
-    share, share_before = (
-        1 - bn_var_tid,
-        1 - before,
-    )  # of the running deviation, where that is larger
+    # As shares of the running deviation, where that is the larger one.
+    share, share_before = 1 - bn_var_tid, 1 - before
     follows = (nearer * bn_var_tid < before) | ((share > nearer * share_before) & (before < 1))
     is_off = (mean > most) | ((spread > most) & ~follows)
     return is_off, {"mean": mean, "spread": spread}
