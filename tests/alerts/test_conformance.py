@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any
 
@@ -14,104 +14,27 @@ from notebook_probe.alerts import RULES, Rule, find_alerts
 from notebook_probe.record.format.loss_names import NAMED_LOSSES
 from notebook_probe.testing import RuleSuite
 from notebook_probe.testing.rows import StreamInMemory, filled
+from tests.alerts.series import (
+    STEADY,
+    adversaries,
+    behind,
+    clipped,
+    deep,
+    early,
+    explodes,
+    heads,
+    learned,
+    lost,
+    of_episodes,
+    ranks,
+    rates,
+    rising,
+    running,
+    surprised,
+    unmoved,
+)
 
-STEADY = [1.0] * 12
 GROWING = [15.0] * 50 + [18.1] * 50
-
-
-def ranks(rows: int, *of_width: tuple[float, int]) -> dict[str, Any]:
-    """Modules in order, each with its effective rank and the largest there could be."""
-    return {
-        "effective_rank": [[rank for rank, _ in of_width]] * rows,
-        "effective_rank_share": [[rank / width for rank, width in of_width]] * rows,
-    }
-
-
-def rising(rank: Sequence[float]) -> dict[str, Any]:
-    """A layer that begins with one direction and wins more, behind one that has twenty."""
-    rows = [[20.0, one] for one in rank]
-    return {"effective_rank": rows, "effective_rank_share": [[a / 64, b / 64] for a, b in rows]}
-
-
-def running(mean: list[float], spread: list[float]) -> dict[str, Any]:
-    return {"bn_mean_tid": mean, "bn_var_tid": spread}
-
-
-def learned(*ranks: tuple[float, int]) -> dict[str, Any]:
-    """Layers of which all have many directions at first."""
-    first, then = [[9.0] * len(ranks)] * 3, [[rank for rank, _ in ranks]] * 9
-    shares = [[rank / width for rank, (_, width) in zip(row, ranks, strict=True)] for row in first]
-    return {
-        "effective_rank": first + then,
-        "effective_rank_share": shares + [[rank / width for rank, width in ranks]] * 9,
-    }
-
-
-def heads(name: str, values: list[float], head: float = 3) -> dict[str, Any]:
-    number = {"attn_entropy_share": "attn_narrowest_head", "attn_max_logit": "attn_max_logit_head"}
-    return {name: values, number[name]: [head] * len(values)}
-
-
-def rates(ratio: float, cosine: float, n: int) -> dict[str, Any]:
-    return {"update_ratio": [ratio] * n, "grad_cosine": [cosine] * n}
-
-
-def unmoved(ratio: float, grad_norm: float, n: int) -> dict[str, Any]:
-    return {"update_ratio": [ratio] * n, "grad_norm": [grad_norm] * n, "weight_norm": [2.0] * n}
-
-
-def explodes(ratio: float, *grad_norm: float) -> dict[str, Any]:
-    """Layers of usual gradients and updates, and then these."""
-    after = [ratio] * len(grad_norm)
-    return {"grad_norm": [*STEADY, *grad_norm], "update_ratio": [0.005] * len(STEADY) + after}
-
-
-def clipped(coefficient: list[float], ratio: float) -> dict[str, Any]:
-    """Three layers of which one moves more."""
-    moved = [[ratio, 0.1, ratio, ratio]] * len(coefficient)
-    return {"update_ratio": moved, "clip_coefficient": [[one] * 4 for one in coefficient]}
-
-
-def adversaries(loss_d: list[float], loss_g: float) -> dict[str, Any]:
-    return {"loss_d": loss_d, "loss_g": [loss_g] * len(loss_d)}
-
-
-def behind(ratio: float, *loss_d: float) -> dict[str, Any]:
-    """A generator of two layers, whose loss rises by a half and more after the first row."""
-    n = len(loss_d)
-    loss_g = [0.7] + [1.06] * (n - 1)
-    losses = {"loss_d": loss_d, "loss_g": loss_g}
-    return {"update_ratio": [[ratio] * 2] * n} | {
-        k: [[x] * 2 for x in v] for k, v in losses.items()
-    }
-
-
-def of_episodes(n: int = 60) -> list[float]:
-    """What is summed over episodes: a tenth of the usual, or ten times of it, at any time."""
-    return [10.0 ** ((3 * i) % 7 / 3 - 1) for i in range(n)]
-
-
-def deep(slope: float, n_layers: int, n: int) -> dict[str, Any]:
-    return {"grad_norm": [[1.0] * n_layers] * n, "grad_depth_slope": [[slope] * n_layers] * n}
-
-
-def early(ratios: list[float], *losses: float) -> dict[str, Any]:
-    """Of three layers one changes by far less than the others."""
-    table = [[0.001, ratio, ratio, ratio] for ratio in ratios]
-    return {"update_ratio": table, "loss": [[loss] * 4 for loss in (2.0, *losses)]}
-
-
-def lost(rms: float, n: int, largest: float = 1.0) -> dict[str, Any]:
-    return {"grad_rms": [[rms, largest]] * n}
-
-
-def surprised(rms: float, loss: float) -> dict[str, Any]:
-    steady = [[0.7, 0.7, 0.7]] * 12
-    return {
-        "adam_update_rms": [*steady, [0.7, rms, rms]],
-        "loss": [[1.0] * 3] * 12 + [[loss] * 3],
-    }
-
 
 FIRES: dict[str, list[dict[str, Any]]] = {
     "nonfinite_output": [{"nonfinite_fraction": [[0.0, 0.0], [0.0, 1e-6]]}],
