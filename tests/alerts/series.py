@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+STEADY = [1.0] * 12
+
 
 def ranks(rows: int, *of_width: tuple[float, int]) -> dict[str, Any]:
     """Modules in order, each with its effective rank and the largest there could be."""
