@@ -15,6 +15,7 @@ from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.explorer.parts.looks import Looks
 from notebook_probe.explorer.parts.part import Seen
 from tests.browser import panel_messages as kernel
+from tests.browser.alert_messages import alert, alerts_message
 from tests.browser.history_messages import branched
 from tests.browser.panel_page import PanelPage
 
@@ -189,6 +190,28 @@ def test_its_tensors_stand_in_blocks_with_the_chosen_channel_and_facts(
     shown = float((words.text_content() or "").rpartition(": ")[2].replace("−", "-"))
     assert shown == pytest.approx(float(kept[7, 7]), rel=1e-4)
     bare.picture(f"look-{width}-{theme}")
+
+
+@pytest.mark.parametrize("alerts", [[], ["stem.conv1", "head"]], ids=["quiet", "with-alerts"])
+def test_the_foot_says_how_much_is_kept_while_one_is_looked_at(
+    panel: PanelPage, run: nbp.Run, alerts: list[str]
+) -> None:
+    says = "outputs lie in few directions, and come to no more of them while it learns"
+    found = [alert(1, "rank_collapse", [one], ["effective_rank"], says) for one in alerts]
+    panel.say(alerts_message(found))
+    said = panel.page.locator("[data-role=looks-kept]")
+    foot = panel.page.locator(".nbp-foot")
+    high = foot.evaluate("(foot) => foot.offsetHeight")
+    opened(panel, run)
+    size = panel.call("bytes", sum(look.nbytes for look in run.looks))
+    whole = f"3 looks kept, {size}; the record keeps at most 64"
+    expect(said).to_have_text(whole.partition(";")[0] if alerts else whole)
+    expect(said).to_have_attribute("title", whole)
+    assert foot.evaluate("(foot) => foot.offsetHeight") == high
+    panel.picture(f"look-kept-{len(alerts)}")
+    panel.action("leave-look").click()
+    expect(said).to_be_hidden()
+    assert panel.errors == []
 
 
 def test_earlier_and_later_looks_and_two_beside_each_other(panel: PanelPage, run: nbp.Run) -> None:

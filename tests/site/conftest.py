@@ -9,7 +9,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
 import pytest
-from playwright.sync_api import Browser, Page, Request
+from playwright.sync_api import Browser, Page, Request, Response
 
 from tests.browser.conftest import browser
 from tests.site.built import SITE
@@ -44,6 +44,11 @@ def failed(asked: Request) -> list[str]:
     return [] if asked.failure == "net::ERR_ABORTED" else [f"{asked.failure}: {asked.url}"]
 
 
+def refused(got: Response) -> list[str]:
+    """An answer that is none; "not modified" is one, where a page is visited again."""
+    return [f"{got.status}: {got.url}"] if got.status >= 400 else []
+
+
 @contextmanager
 def visiting(browser: Browser, address: str, width: int, scheme: str) -> Iterator[Visit]:
     """A window of that width and colours; whatever goes wrong in it fails at the end."""
@@ -57,7 +62,7 @@ def visiting(browser: Browser, address: str, width: int, scheme: str) -> Iterato
     page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
     page.on("pageerror", lambda error: wrong.append(str(error)))
     page.on("request", lambda asked: wrong.extend(outside(asked.url, address)))
-    page.on("response", lambda got: wrong.extend([] if got.ok else [f"{got.status}: {got.url}"]))
+    page.on("response", lambda got: wrong.extend(refused(got)))
     page.on("requestfailed", lambda asked: wrong.extend(failed(asked)))
 
     def visit(path: str) -> Page:

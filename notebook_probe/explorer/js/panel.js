@@ -104,7 +104,7 @@ function render({ model, el }) {
     createCompiledNotice(parts).el,
     element("div", { class: "nbp-body" }, left, views),
     createViews(parts).el,
-    createFooter({ ...parts, alerts, parting: createParting(parts) }).el,
+    createFooter({ ...parts, alerts, looks, parting: createParting(parts) }).el,
     drawer.el,
   );
   el.append(root);

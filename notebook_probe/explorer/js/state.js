@@ -64,7 +64,7 @@ const EMPTY_STATUS = {
 const EMPTY_PARTS = {
   knobs: { knobs: [], hint: null, last: null },
   rules: { rules: [], trial: null },
-  looks: { looks: [], asked: [], missed: [] },
+  looks: { looks: [], most: 0, asked: [], missed: [] },
   history: { checkpoints: [], branch: 1, fork: null, left: null, way: null },
   left: { rows: [], findings: [] },
   left_lines: null,

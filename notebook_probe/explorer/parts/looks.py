@@ -12,7 +12,7 @@ from notebook_probe.explorer.draw.look_blocks import Maps, maps_of
 from notebook_probe.explorer.messages.wire import VERSION, Frame
 from notebook_probe.explorer.parts.part import Click, Part, Seen
 from notebook_probe.record.format.source import Source
-from notebook_probe.record.views.looks import Look, looks_of
+from notebook_probe.record.views.looks import MOST_LOOKS, Look, looks_of
 from notebook_probe.run.attach.requests import LookAt, Request
 from notebook_probe.run.controls import Controls
 
@@ -88,6 +88,7 @@ class Looks(Part):
         asked, missed = ([], {}) if self._controls is None else self._controls.pending_looks()
         return {
             "looks": rows,
+            "most": MOST_LOOKS,
             "asked": [list(one) for one in asked],
             "missed": [[*key, why] for key, why in missed.items()],
         }

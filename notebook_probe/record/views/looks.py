@@ -14,10 +14,12 @@ import xarray as xr
 
 from notebook_probe.record.format.source import Event
 
-__all__ = ["LOOK", "Look", "TensorFacts", "detail_of", "looks_of"]
+__all__ = ["LOOK", "MOST_LOOKS", "Look", "TensorFacts", "detail_of", "looks_of"]
 
 LOOK = "look"
 """The kind of its event."""
+MOST_LOOKS = 64
+"""That a record keeps."""
 
 Blobs = Mapping[str, Mapping[str, xr.DataArray]]
 

@@ -12,17 +12,15 @@ from notebook_probe.errors import NotApplicableError, QuantityError
 from notebook_probe.model.selectors import standard_place
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.record.format.source import Event
-from notebook_probe.record.views.looks import LOOK, TensorFacts, detail_of, looks_of
+from notebook_probe.record.views.looks import LOOK, MOST_LOOKS, TensorFacts, detail_of, looks_of
 from notebook_probe.run.attach.probe_set import ProbeSet
 from notebook_probe.run.attach.request import resolve
 from notebook_probe.run.attach.requests import LookAt, Ticket
 from notebook_probe.run.looks.kept_tensor import TENSORS, KeptTensor
 from notebook_probe.schedules import Steps
 
-__all__ = ["MOST_BYTES", "MOST_LOOKS", "Looks"]
+__all__ = ["MOST_BYTES", "Looks"]
 
-MOST_LOOKS = 64
-"""Looks that a record keeps."""
 MOST_BYTES = 256 * 2**20
 """What they may come to."""
 MOST_SAMPLES = 64

@@ -6,7 +6,7 @@ import { createDownloads } from "./downloads.js";
 
 const LIFT_TITLE = "Measure every due step again, whatever it costs; nbp.watch(..., budget=None) from the start";
 
-export function createFooter({ state, selection, link, alerts, parting, signal }) {
+export function createFooter({ state, selection, link, alerts, parting, looks, signal }) {
   const problems = element("div", { class: "nbp-problems", role: "status" });
   const others = element("button", {
     class: "nbp-link",
@@ -34,6 +34,7 @@ export function createFooter({ state, selection, link, alerts, parting, signal }
     others,
     parting.el,
     alerts.el,
+    looks.kept,
     budget,
     lift,
     progress,
@@ -55,7 +56,7 @@ export function createFooter({ state, selection, link, alerts, parting, signal }
     const row = event.target.closest("[data-show]");
     if (row) show(state.status.problems[Number(row.getAttribute("data-show"))]);
   });
-  const topics = ["status", "model", "alerts", "saved", "parting", "selection", "compare"];
+  const topics = ["status", "model", "alerts", "saved", "parting", "selection", "compare", "looking"];
   for (const topic of topics) state.on(topic, refresh);
 
   /** Mark the module, reveal it in the tree, draw what was asked of it. */
@@ -92,9 +93,9 @@ export function createFooter({ state, selection, link, alerts, parting, signal }
     const path = status.record || state.model.location;
     setText(record, shortPath(path));
     const wrong = state.alerts.length > 0 || !parting.el.hidden; // they need the room
-    setHidden(record, wrong);
+    setHidden(record, wrong || !looks.kept.hidden);
     const size = [bytes(status.nbytes), ...ageOf(status)];
-    setText(facts, [...(wrong ? [] : [""]), ...size].join(" · "));
+    setText(facts, [...(record.hidden ? [] : [""]), ...size].join(" · "));
     for (const node of [record, facts]) setAttribute(node, "title", path);
     setHidden(dropped, !status.dropped_rows && wrong);
     setText(dropped, ` · ${grouped(status.dropped_rows)} dropped`);

@@ -1,7 +1,7 @@
 /** Look: keeps the tensors of a module at the next step, and shows them in place of the heat map. */
 
 import { element, isGreyed, setAttribute, setGreyed, setHidden, setText } from "../../dom.js";
-import { grouped } from "../../format.js";
+import { bytes, grouped } from "../../format.js";
 import { ROOT } from "../../names.js";
 import { createLookView } from "./look_view.js";
 
@@ -17,6 +17,7 @@ export function createLooks({ instead, ...parts }) {
   const inBar = element("button", { type: "button", "data-action": "look-held", hidden: "" }, "Look");
   const buttons = [button, inBar];
   const outcome = element("div", { class: "nbp-look-said nbp-ticket nbp-bad", role: "status" });
+  const kept = element("span", { class: "nbp-soft", "data-role": "looks-kept", hidden: "" }); // in the foot
   const view = createLookView({ ...parts, again: ask, leave, move });
   let asked = null; // { id, module, before, branch }: until what it asks for is kept
   let shown = null; // { module, step, other, sample }
@@ -68,7 +69,21 @@ export function createLooks({ instead, ...parts }) {
   function place(isShown) {
     setHidden(view.el, !isShown);
     setHidden(instead, isShown);
+    tally();
     setAttribute(view.el, "data-step", isShown ? shown.step : -1);
+  }
+
+  /** How much is kept, while one of it is looked at. */
+  function tally() {
+    const { looks, most } = state.parts.looks;
+    const size = bytes(looks.reduce((sum, { nbytes }) => sum + nbytes, 0));
+    const told = `${looks.length} ${looks.length === 1 ? "look" : "looks"} kept, ${size}`;
+    const limit = most ? `; the record keeps at most ${most}` : "";
+    setText(kept, state.alerts.length ? told : told + limit); // alerts need the room
+    setAttribute(kept, "title", told + limit);
+    if (kept.hidden === view.el.hidden) return;
+    setHidden(kept, view.el.hidden);
+    state.emit("looking");
   }
 
   function arrived() {
@@ -90,6 +105,7 @@ export function createLooks({ instead, ...parts }) {
     for (const one of buttons) setGreyed(one, reason, `${KEEPS} of ${module} ${WHEN[Boolean(held)]} (l)`);
     follow();
     if (shown) view.list(keptOf(shown.module), shown);
+    tally();
   }
 
   /** What became of the last request: a ticket, then a look that is kept, or the reason why not. */
@@ -131,5 +147,5 @@ export function createLooks({ instead, ...parts }) {
   }
 
   refresh();
-  return { el: view.el, button, inBar, outcome, look: pressed, go };
+  return { el: view.el, button, inBar, outcome, kept, look: pressed, go };
 }
