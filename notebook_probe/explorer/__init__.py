@@ -14,9 +14,7 @@ if TYPE_CHECKING:
     from notebook_probe.explorer.one_file import to_html
     from notebook_probe.explorer.panel import Panel
 
-from notebook_probe.explorer.notebooks.absent import in_a_notebook, say_no_notebook
-
-__all__ = ["Explorer", "Panel", "in_a_notebook", "say_no_notebook", "to_html"]
+__all__ = ["Explorer", "Panel", "to_html"]
 
 _HOMES = {"Explorer": "explorer", "Panel": "panel", "to_html": "one_file"}
 

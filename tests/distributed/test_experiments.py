@@ -69,8 +69,11 @@ def trained(rank: int, home: str, units: int) -> tuple[list[str], list[list[floa
     return ids, [value.tolist() for value in built["trainings"][0].model.parameters()]
 
 
-def test_two_processes_train_one_experiment_and_go_on_with_it(pair: Pair, tmp_path: Path) -> None:
+def test_two_processes_train_one_experiment_and_go_on_with_it(
+    pair: Pair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     home, other = str(tmp_path / "home"), str(tmp_path / "whole")
+    monkeypatch.setenv(HOME, home)  # what else is known to this process is none of its
     first = pair.run(trained, home, 4)
     then = pair.run(trained, home, UNITS)
     whole = pair.run(trained, other, UNITS)

@@ -172,7 +172,7 @@ class SourceActions:
         --------
         >>> run.explore(others=["runs/digits-cnn-8.zarr"])  # doctest: +SKIP
         """
-        from notebook_probe.explorer import in_a_notebook, say_no_notebook
+        from notebook_probe.explorer.notebooks.absent import in_a_notebook, say_no_notebook
 
         try:
             panel = self._open_panel()
