@@ -17,7 +17,7 @@ x = loader[0][0]
 torch.testing.assert_close(modular(x), model(x), rtol=0, atol=0)
 """,
     "gans": """
-assert [alert.rule for alert in run_g.alerts] == ["one_sided_gan"]
+assert [alert.rule for alert in run_g.alerts] == ["generator_behind", "one_sided_gan"]
 assert run_g.series("", "loss_d").step.values.tolist() == list(range(60))
 assert (run_d.series("0", "calls")[1:-1] == 2).all()
 assert float(run_d.series("", "discarded_backwards")[1]) == 1.0
