@@ -36,7 +36,7 @@ def batchnorm_in_small_batches(folder: Path) -> None:
     tid = [float(runs[size].series("1", "bn_mean_tid")[10:].mean()) for size in sizes]
     slope = np.polyfit(np.log(sizes), np.log(tid), 1)[0]
     assert -0.55 < slope < -0.45
-    assert [len(runs[size].alerts.of("batchnorm_mismatch")) for size in sizes] == [1] + 6 * [0]
+    assert [size for size in sizes if runs[size].alerts.of("batchnorm_mismatch")] == [2]
 
 
 def gain_and_depth(folder: Path) -> None:
