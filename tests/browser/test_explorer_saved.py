@@ -22,6 +22,15 @@ ours = sorted(name for name in names if name.startswith("notebook"))
 hooks = sum(len(module._forward_hooks) for module in model.modules())
 print(json.dumps({"widgets": len(_instances), "threads": ours, "hooks": hooks}))
 """
+KEPT = """
+(cell) => {
+    const outputs = notebookCell(cell).model.outputs.toJSON();
+    const views = outputs.map(({ data }) => data?.["application/vnd.jupyter.widget-view+json"]);
+    const kept = notebookPanel().context.model.getMetadata("widgets");
+    const states = kept?.["application/vnd.jupyter.widget-state+json"]?.state ?? {};
+    return views.some((view) => states[view?.model_id]?.state._saved);
+}
+"""
 CELLS = [MODEL, watch("saved"), "train(40)", COUNT, "panel = run.explore()", "panel.close()"]
 WATCH, TRAINING, COUNTED, AGAIN, CLOSE = range(1, 6)
 
@@ -62,6 +71,7 @@ def test_cells_run_again_leave_one_panel_and_a_saved_notebook_its_picture(
 
     notebook.run(WATCH, TRAINING)
     Panel(notebook, WATCH).wait_step(120)
+    notebook.wait_until(KEPT, WATCH)
     notebook.save()
     notebook.restart()
     notebook.reload()
