@@ -93,6 +93,7 @@ def test_what_was_found_of_the_state_that_training_goes_on_from_stays(tmp_path: 
     assert units[0].duration >= 0
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_a_unit_is_saved_where_the_user_interrupts(tmp_path: Path) -> None:
     one = life(tmp_path, 99, watched=True, results=Interrupting(5), **SAVE)
     assert one.loop.stopped
