@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ from torch import Tensor, nn
 
 import notebook_probe as nbp
 from notebook_probe.quantities import as_quantity
-from notebook_probe.quantities.catalogue.dead_units import dormant_fraction
-from notebook_probe.quantities.reduce.peaks import peaks
+from notebook_probe.quantities.catalogue.dead_units import dormant_fraction, magnitudes
+from notebook_probe.quantities.reduce.peaks import Peaks, peaks
 
 BATCHES = [torch.randn(6, 3, 4, 4, generator=torch.Generator().manual_seed(i)) for i in range(5)]
 DUE = "linear(2,0)"
@@ -107,12 +108,57 @@ def test_a_unit_is_dead_that_was_silent_in_every_step(tmp_path: Path) -> None:
 def test_dead_and_dormant_are_what_a_hand_counts(
     rows: list[list[float]], dead: float, dormant: float
 ) -> None:
-    found = peaks(torch.tensor(rows), nn.Linear(2, len(rows[0])))
+    module = nn.Linear(2, len(rows[0]))
     window = as_quantity("dead_fraction")()
     window.reset()
-    window.update(found)
+    window.update(peaks(torch.tensor(rows), module))
     assert float(window.compute()) == pytest.approx(dead)
-    np.testing.assert_allclose(float(dormant_fraction(found)), dormant)
+    found = dormant_fraction(magnitudes(torch.tensor(rows), module))
+    np.testing.assert_allclose(float(found), dormant)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
+@pytest.mark.parametrize(
+    ("shape", "axis", "module"),
+    [
+        ((6, 5), 1, nn.Linear(2, 5)),
+        ((5,), 0, nn.Linear(2, 5)),
+        ((2, 3, 5), 2, nn.Linear(2, 5)),
+        ((2, 5, 3, 4), 1, nn.Conv2d(2, 5, 1)),
+        ((5, 3, 4), 0, nn.Conv2d(2, 5, 1)),
+    ],
+)
+def test_channels_reach_as_far_and_weigh_as_much_as_numpy_says(
+    shape: tuple[int, ...], axis: int, module: nn.Module, dtype: torch.dtype
+) -> None:
+    values = torch.randn(shape, generator=torch.Generator().manual_seed(0)).to(dtype)
+    rows = np.moveaxis(values.double().numpy(), axis, -1).reshape(-1, 5)
+    halves = (values,) if axis == 0 else values.chunk(2)
+    found = reduce(Peaks.merge, (peaks(half, module) for half in halves))
+    np.testing.assert_array_equal(found.largest, rows.max(0))
+    np.testing.assert_array_equal(found.smallest, rows.min(0))
+    np.testing.assert_array_equal(found.abs_max, abs(rows).max(0))
+    assert found.n_rows == len(rows)
+    sums = magnitudes(values, module).sums
+    np.testing.assert_allclose(sums, abs(rows).sum(0), rtol=1e-14)
+
+
+def test_the_gradient_before_is_kept_whatever_becomes_of_its_layout() -> None:
+    window = as_quantity("grad_cosine")()
+    window.reset()
+    generator = torch.Generator().manual_seed(0)
+    before = None
+    for layout in ("ij", "ij", "ji", "ji", "ij", "half", "ij", "ij"):
+        grad = torch.randn(3, 4, generator=generator)
+        grad = {"ij": grad, "ji": grad.T.contiguous().T, "half": grad.half()}[layout]
+        window.update(grad)
+        now = grad.double().numpy().ravel()
+        if before is None:
+            assert window.compute() is None
+        else:
+            assert float(window.compute()) == pytest.approx(cosine(before, now), rel=1e-6)
+        before = now.copy()
+        grad.zero_()  # as an optimizer's zero_grad(set_to_none=False) does
 
 
 def test_a_unit_of_a_linear_layer_is_dead_that_stays_below_minus_two() -> None:
@@ -136,7 +182,7 @@ def test_a_unit_may_be_called_dead_below_another_threshold() -> None:
 
 
 def test_of_nothing_nothing_is_told() -> None:
-    found = peaks(torch.zeros(0, 3), nn.Linear(2, 3))
+    found = magnitudes(torch.zeros(0, 3), nn.Linear(2, 3))
     assert math.isnan(float(dormant_fraction(found)))
     for name in ("dead_fraction", "bn_mean_tid", "bn_var_tid", "sign_flips", "grad_cosine"):
         window = as_quantity(name)()

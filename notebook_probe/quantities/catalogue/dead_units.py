@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from notebook_probe.errors import QuantityError
 from notebook_probe.quantities.define import questions
 from notebook_probe.quantities.define.decorator import quantity
 from notebook_probe.quantities.define.window import window_quantity
 from notebook_probe.quantities.reduce.peaks import Peaks
+from notebook_probe.quantities.reduce.reductions import reduction
+from notebook_probe.quantities.reduce.samples import channelled, sample_blocks, widest_type
 from notebook_probe.quantities.reduce.stat import Stat
 
 __all__ = [
     "DeadFraction",
     "LinearDeadFraction",
+    "Magnitudes",
     "dormant_fraction",
     "grad_zero_fraction",
+    "magnitudes",
     "nonfinite_fraction",
     "zero_fraction",
 ]
@@ -131,8 +137,42 @@ class LinearDeadFraction(_DeadUnits):
     threshold = -2.0
 
 
+@dataclass(slots=True)
+class Magnitudes:
+    """Sum of the magnitudes of each channel; float64 (channel,)."""
+
+    sums: Tensor
+
+    def merge(self, other: Magnitudes) -> Magnitudes:
+        """Of the rows of both."""
+        if self.sums.shape != other.sums.shape:
+            raise QuantityError(
+                f"calls with {len(self.sums)} and with {len(other.sums)} channels in one step have "
+                f"no common channels"
+            )
+        return Magnitudes(self.sums + other.sums)
+
+
+@reduction("magnitudes", first_only=True)
+def magnitudes(
+    tensor: Tensor, module: nn.Module | None = None, wanted: frozenset[str] = frozenset()
+) -> Magnitudes:
+    """Add up the magnitudes of each channel, over all samples and positions.
+
+    Examples
+    --------
+    >>> magnitudes(torch.tensor([[0.0, -1.0], [2.0, -3.0]]), nn.Linear(2, 2)).sums
+    tensor([2., 4.], dtype=torch.float64)
+    """
+    values, axis = channelled(tensor, module)
+    wide = widest_type(values)
+    blocks = sample_blocks(values, axis, wide)
+    nothing = torch.zeros(values.shape[axis], dtype=wide, device=values.device)
+    return Magnitudes(sum((block.abs_().sum(0) for block in blocks), nothing))
+
+
 @quantity(source="https://arxiv.org/abs/2302.12902", question=questions.DEAD, bounds=(0, 1))
-def dormant_fraction(output_peaks: Peaks) -> Tensor:
+def dormant_fraction(output_magnitudes: Magnitudes) -> Tensor:
     """Share of units that hardly act, ``#{i : E|h_i| <= 0.025 mean_k E|h_k|} / C``.
 
     Also finds units of tanh or GELU that have gone quiet. A rise over training means that the
@@ -143,7 +183,7 @@ def dormant_fraction(output_peaks: Peaks) -> Tensor:
     --------
     Relative to the layer's mean: one very large unit makes all others dormant.
     """
-    size = output_peaks.size
+    size = output_magnitudes.sums
     usual = size.mean()
     known = (usual > 0) & (usual < torch.inf)
     return (size / usual <= DORMANT).double().mean().where(known, torch.nan)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -12,9 +11,8 @@ from torch import Tensor, nn
 from notebook_probe.errors import QuantityError, UnreadableError
 from notebook_probe.quantities.define import questions
 from notebook_probe.quantities.define.decorator import quantity
-from notebook_probe.quantities.reduce.arrays import readable
 from notebook_probe.quantities.reduce.reductions import reduction
-from notebook_probe.quantities.reduce.samples import channel_axis, refuse_indices
+from notebook_probe.quantities.reduce.samples import channelled, extremes
 
 __all__ = ["Reach", "reach", "silent_input_fraction"]
 
@@ -74,22 +72,12 @@ def reach(
     >>> reach(torch.tensor([[0.0, -1.0], [2.0, -3.0]]), nn.Linear(2, 2)).largest
     tensor([ 2., -1.])
     """
-    refuse_indices(tensor, module)
-    values = torch.atleast_2d(readable(tensor))
+    values, axis = channelled(tensor, module)
     if not values.numel():
         raise UnreadableError(f"no row in a tensor of shape {tuple(tensor.shape)}")
-    axis = channel_axis(module, values.shape)
-    largest, smallest = (_along(values, axis, extreme) for extreme in (torch.amax, torch.amin))
+    largest, smallest = extremes(values, axis)
     n_nonzero = torch.count_nonzero(values) if tensor.grad_fn is None else None
     return Reach(values.numel() // len(largest), largest, smallest, n_nonzero)
-
-
-def _along(values: Tensor, axis: int, extreme: Callable[..., Tensor]) -> Tensor:
-    """The extreme of each channel: over the first axis at once, where memory lies as it is read."""
-    if axis:
-        values, axis = extreme(values, 0), axis - 1
-    others = [one for one in range(values.dim()) if one != axis]
-    return extreme(values, others) if others else values
 
 
 @quantity(source="definition", question=questions.DEAD, bounds=(0, 1))

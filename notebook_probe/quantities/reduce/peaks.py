@@ -3,32 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
 
 import torch
 from torch import Tensor, nn
 
 from notebook_probe.errors import QuantityError
 from notebook_probe.quantities.reduce.reductions import reduction
-from notebook_probe.quantities.reduce.samples import samples
+from notebook_probe.quantities.reduce.samples import channelled, extremes, widest_type
 
 __all__ = ["Peaks", "peaks"]
 
 
 @dataclass(slots=True)
 class Peaks:
-    """Extremes of each channel, and the sum of its magnitudes; float64 (channel,)."""
+    """Extremes of each channel; float64 (channel,)."""
 
     n_rows: int
     largest: Tensor
     smallest: Tensor
-    size: Tensor
-    """Sum of the magnitudes."""
-
-    @classmethod
-    def of(cls, rows: Tensor) -> Peaks:
-        """Of rows (sample, channel)."""
-        return cls(len(rows), rows.amax(0), rows.amin(0), rows.abs().sum(0))
 
     def merge(self, other: Peaks) -> Peaks:
         """Of the rows of both."""
@@ -41,7 +33,7 @@ class Peaks:
             )
         largest = torch.maximum(self.largest, other.largest)
         smallest = torch.minimum(self.smallest, other.smallest)
-        return Peaks(self.n_rows + other.n_rows, largest, smallest, self.size + other.size)
+        return Peaks(self.n_rows + other.n_rows, largest, smallest)
 
     @property
     def abs_max(self) -> Tensor:
@@ -60,6 +52,10 @@ def peaks(
     >>> peaks(torch.tensor([[0.0, -1.0], [2.0, -3.0]]), nn.Linear(2, 2)).largest
     tensor([ 2., -1.], dtype=torch.float64)
     """
-    width, blocks = samples(tensor, module)
-    nothing = torch.full((width,), torch.nan, dtype=torch.float64)
-    return reduce(Peaks.merge, map(Peaks.of, blocks), Peaks(0, nothing, nothing, nothing))
+    values, axis = channelled(tensor, module)
+    width = values.shape[axis]
+    if not values.numel():
+        nothing = torch.full((max(1, width),), torch.nan, dtype=torch.float64)
+        return Peaks(0, nothing, nothing)
+    largest, smallest = (found.to(widest_type(found)) for found in extremes(values, axis))
+    return Peaks(values.numel() // width, largest, smallest)

@@ -6,7 +6,7 @@ or on what ``watch(channel_axis=...)`` says of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
@@ -18,7 +18,16 @@ from notebook_probe.model.channel_axes import channel_axis_of
 from notebook_probe.model.unwrapped import unwrapped
 from notebook_probe.quantities.reduce.arrays import readable
 
-__all__ = ["channel_axis", "refuse_indices", "sample_blocks", "sampled_rows", "samples"]
+__all__ = [
+    "channel_axis",
+    "channelled",
+    "extremes",
+    "refuse_indices",
+    "sample_blocks",
+    "sampled_rows",
+    "samples",
+    "widest_type",
+]
 
 BLOCK = 1 << 17
 """Elements of a block, where that makes enough rows: so much stays in the cache."""
@@ -90,16 +99,60 @@ def samples(
     >>> width, [block.shape for block in blocks]
     (3, [torch.Size([32, 3])])
     """
+    values, axis = channelled(tensor, module)
+    if widest is not None and values.shape[axis] > widest:
+        rows = values.movedim(axis, -1).flatten(0, -2)
+        values, axis = sampled_rows(rows, widest), 1
+    return max(1, values.shape[axis]), sample_blocks(values, axis, widest_type(values))
+
+
+def channelled(tensor: Tensor, module: nn.Module | None) -> tuple[Tensor, int]:
+    """The numbers of a tensor at a call of ``module``, and their axis of channels.
+
+    Not a copy where none is needed; of a nested tensor all parts, one after the other.
+
+    Raises
+    ------
+    UnreadableError
+        A tensor without values, of a kind nobody can convert, or of indices.
+
+    Examples
+    --------
+    >>> values, axis = channelled(torch.zeros(2, 3, 4, 4), nn.Conv2d(3, 8, 1))
+    >>> values.shape[axis]
+    3
+    """
     if tensor.is_nested:
         tensor = torch.cat([*tensor.detach().unbind()])
     refuse_indices(tensor, module)
-    values = readable(tensor)
-    axis = channel_axis(module, torch.atleast_2d(values).shape)
-    wide = torch.float64 if values.device.type != "mps" else torch.float32
-    if widest is not None and values.dim() > 1 and values.shape[axis] > widest:
-        rows = values.movedim(axis, -1).flatten(0, -2)
-        values, axis = sampled_rows(rows, widest), 1
-    return max(1, torch.atleast_2d(values).shape[axis]), sample_blocks(values, axis, wide)
+    values = torch.atleast_2d(readable(tensor))
+    return values, channel_axis(module, values.shape)
+
+
+def widest_type(values: Tensor) -> torch.dtype:
+    """float64, where the device has it."""
+    return torch.float64 if values.device.type != "mps" else torch.float32
+
+
+def extremes(values: Tensor, axis: int) -> tuple[Tensor, Tensor]:
+    """The largest and the smallest number of each channel, NaN where one is.
+
+    Two passes in the tensor's own type that copy nothing.
+
+    Examples
+    --------
+    >>> extremes(torch.tensor([[0.0, -1.0], [2.0, -3.0]]), axis=1)
+    (tensor([ 2., -1.]), tensor([ 0., -3.]))
+    """
+    return _along(values, axis, torch.amax), _along(values, axis, torch.amin)
+
+
+def _along(values: Tensor, axis: int, extreme: Callable[..., Tensor]) -> Tensor:
+    """The extreme of each channel: over the first axis at once, where memory lies as it is read."""
+    if axis:
+        values, axis = extreme(values, 0), axis - 1
+    others = [one for one in range(values.dim()) if one != axis]
+    return extreme(values, others) if others else values
 
 
 def refuse_indices(tensor: Tensor, module: nn.Module | None) -> None:
